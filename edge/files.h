@@ -1,0 +1,24 @@
+// Whole files, written atomically: a reader sees the old content or the new, never a part.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace trivium::edge {
+
+/// Content of a file. Errors: Failure(kInput) when it is missing, a directory or unreadable.
+std::string read_file(const std::filesystem::path& path);
+
+/// Writes to a temporary file beside `path`, flushes it to disk and renames it over `path`; creates missing folders.
+/// Errors: Failure(kRuntime); the old content then still stands.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// Folder of shipped data (`models`, `hardware_profiles`, …): $TRIVIUM_DATA_DIR/NAME, else beside the installed program
+/// (`../share/trivium/NAME`), else the source tree it was built from. Errors: Failure(kRuntime) when none exists.
+std::filesystem::path shipped_data(std::string_view name);
+
+/// Folder of the user's own data: $XDG_DATA_HOME/trivium, else ~/.local/share/trivium. Not created.
+std::filesystem::path user_data();
+
+}  // namespace trivium::edge

@@ -1,0 +1,91 @@
+// Devices, nodes, links and clusters as the simulator sees them. Values only; the JSON form is in load.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "edge/units.h"
+
+namespace trivium::hardware {
+
+enum class DeviceKind { kGpu, kCpu };
+enum class Arithmetic { kFp64, kFp32, kTf32, kBf16, kFp16 };
+
+/// Measured cost of one op kind on a device whose kernels are profiled rather than modelled (the CPU backend):
+/// seconds = overhead + flops * seconds_per_flop + bytes * seconds_per_byte.
+struct OpRate {
+  edge::Seconds overhead;
+  double seconds_per_flop = 0;
+  double seconds_per_byte = 0;
+  double spread = 0;  ///< relative spread (p90-p10)/p50 of what it was measured from; 0 where unknown
+};
+
+/// One accelerator, or one CPU core used as a device.
+struct Device {
+  std::string name;
+  DeviceKind kind = DeviceKind::kGpu;
+  std::map<Arithmetic, edge::FlopsPerSecond> peak;  ///< dense matrix peak; absent: not supported (bf16 on V100)
+  edge::Bytes memory;                               ///< capacity as the vendor counts it
+  edge::Bytes reserved;                             ///< context, NCCL, fragmentation: not usable by a plan
+  edge::BytesPerSecond memory_bandwidth;
+  int multiprocessors = 0;                          ///< SMs; 1 for a CPU core
+  bool flash_attention = false;
+  edge::Watts idle_power, peak_power;
+
+  // Calibrated physics, shared by all runs on the machine (docs/cost-model.md has the formulas).
+  double compute_scale = 1.0;       ///< sustained clocks of this cluster against the reference
+  double gemm_efficiency = 0.76;    ///< of peak, inside a full wave of tiles
+  double wgrad_efficiency = 0.94;   ///< weight-gradient GEMM (fp32 accumulation), over the forward's
+  double memory_efficiency = 0.77;  ///< of memory_bandwidth, for memory-bound kernels
+  edge::Seconds kernel_issue;       ///< host time to issue one kernel (floor for small ops)
+  std::map<std::string, OpRate> op_rates;  ///< by op kind name; when present it replaces the physics for that kind
+};
+
+/// How the devices of one node reach each other.
+enum class Topology { kNvswitch, kCubeMesh, kPcie, kSharedMemory };
+
+/// A link as collectives see it: affine time = latency + bytes / bandwidth.
+struct Link {
+  edge::BytesPerSecond bandwidth;  ///< one direction, one device (or one network adapter)
+  edge::Seconds latency;           ///< per collective step, measured end to end
+  double efficiency = 1.0;         ///< of bandwidth, reached by large messages
+};
+
+struct Node {
+  std::string name;
+  Device device;
+  int devices = 0;                   ///< devices in the node
+  Topology topology = Topology::kNvswitch;
+  Link intra;                        ///< device to device inside the node
+  std::map<int, edge::BytesPerSecond> allreduce_bus;  ///< measured all-reduce bus bandwidth by group size (1 GiB)
+  int adapters = 0;                  ///< network adapters of the node
+  Link network;                      ///< of one adapter
+  edge::Seconds collective_skew;     ///< extra time of a collective per log2(ranks): hosts that arrive late
+  bool asynchronous_lanes = true;    ///< false: collectives run on the compute lane (CPU backend)
+  edge::Bytes host_memory;
+  edge::BytesPerSecond host_link;    ///< device to host memory, one direction
+  edge::Watts overhead_power;        ///< of the node besides its devices
+  edge::DollarsPerHour price;        ///< of the node
+  std::map<std::string, std::string> sources;  ///< JSON pointer of a constant -> where it comes from
+};
+
+struct NodeGroup {
+  Node node;
+  int count = 0;
+};
+
+/// Nodes in rank order: ranks fill the first node's devices, then the next node's.
+struct Cluster {
+  std::string name;
+  std::vector<NodeGroup> groups;
+
+  int nodes() const;
+  int devices() const;
+  bool homogeneous() const { return groups.size() == 1; }
+  const Node& node_of_device(int device) const;   ///< the node kind that holds the device
+  int node_index(int device) const;               ///< 0-based index of the node that holds the device
+};
+
+}  // namespace trivium::hardware

@@ -1,0 +1,32 @@
+// Reading hardware profiles and clusters.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "hardware_profiles/hardware.h"
+
+namespace trivium::hardware {
+
+/// A cluster from its text: `NAME:N` (N nodes of a profile), `NAME` (one node), `A:16+B:16` (mixed), `this-machine`
+/// (one node, devices = CPU cores, from the user's data folder or, before `trivium profile` ran, a generic CPU profile),
+/// or `FILE.json` (a profile or a cluster). Errors: Failure(kInput) with a suggestion.
+Cluster load_cluster(const std::string& text);
+
+/// A node profile: a shipped name, `this-machine`, or a file.
+Node load_node(const std::string& name_or_path);
+
+/// Schemas `trivium.hardware/1` (a node) and `trivium.cluster/1` (`{"groups": [{"node": NAME or object, "count": N}]}`).
+Node node_from_json(const nlohmann::json& json, const std::string& where);
+nlohmann::json to_json(const Node& node);
+Cluster cluster_from_json(const nlohmann::json& json, const std::string& where);
+nlohmann::json to_json(const Cluster& cluster);
+
+/// Names of the shipped profiles, sorted.
+std::vector<std::string> shipped_profiles();
+
+/// Where `trivium profile` keeps this machine's profile (DESIGN: under $XDG_DATA_HOME/trivium/profiles).
+std::string this_machine_path();
+
+}  // namespace trivium::hardware

@@ -1,0 +1,27 @@
+// Reading models: shipped descriptions, files of ours, Hugging Face config.json.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace trivium::models {
+
+/// `name_or_path`: a shipped name (`gpt3-175b`), a file in our form, or a Hugging Face `config.json` (told apart by
+/// `model_type`). Errors: Failure(kInput), unknown names with a suggestion.
+Model load_model(const std::string& name_or_path);
+
+/// A model in our own JSON form (schema `trivium.model/1`); `where` names it in errors.
+Model model_from_json(const nlohmann::json& json, const std::string& where);
+nlohmann::json to_json(const Model& model);
+
+/// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2 alike), mixtral, falcon.
+/// Errors: Failure(kInput) naming the unsupported `model_type` or the missing member.
+Model model_from_hugging_face(const nlohmann::json& config, const std::string& where);
+
+/// Names of the shipped models, sorted.
+std::vector<std::string> shipped_models();
+
+}  // namespace trivium::models

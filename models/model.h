@@ -1,0 +1,70 @@
+// The shape of a GPT: what is trained, without a word on how.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace trivium::models {
+
+enum class Norm { kLayerNorm, kRmsNorm };
+enum class Positions { kLearned, kRotary, kNone };  // kNone: no parameters and no rotation (ALiBi, relative bias)
+enum class Activation { kGelu, kRelu, kSwiglu, kGeglu };  // the last two are gated: three matrices in the MLP
+
+/// Mixture of experts in the MLP (Switch, Mixtral).
+struct Experts {
+  std::int64_t count = 0;         ///< experts per mixture layer
+  std::int64_t top_k = 1;         ///< experts a token is sent to
+  std::int64_t every = 1;         ///< every how many layers the MLP is a mixture (1: all)
+  double capacity_factor = 1.25;  ///< tokens an expert accepts, over the even share
+};
+
+/// A decoder-only transformer. Invariant after `load_model`: every number is positive, `heads % kv_heads == 0`.
+struct Model {
+  std::string name;
+  std::string source;  ///< where its numbers were published
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;   ///< = heads: multi-head · 1: multi-query · between: grouped-query
+  std::int64_t head_dim = 0;   ///< hidden / heads unless told
+  std::int64_t ffn_hidden = 0; ///< 4 hidden unless told
+  std::int64_t vocab = 0;
+  std::int64_t max_sequence = 0;
+  Norm norm = Norm::kLayerNorm;
+  Positions positions = Positions::kLearned;
+  Activation activation = Activation::kGelu;
+  bool linear_bias = true;       ///< biases in attention output and MLP
+  bool qkv_bias = true;
+  bool tied_embeddings = true;   ///< the logits use the token embedding
+  bool parallel_block = false;   ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
+  std::optional<Experts> experts;
+
+  bool gated() const { return activation == Activation::kSwiglu || activation == Activation::kGeglu; }
+};
+
+/// Parameters by part. `total` is the exact count of trained numbers.
+struct ParameterCount {
+  std::int64_t token_embedding = 0;     ///< vocab x hidden
+  std::int64_t position_embedding = 0;  ///< max_sequence x hidden where learned
+  std::int64_t attention = 0;           ///< all layers
+  std::int64_t mlp = 0;                 ///< all layers, all experts, routers
+  std::int64_t norms = 0;               ///< all layers and the final one
+  std::int64_t head = 0;                ///< untied output matrix
+  std::int64_t total = 0;
+  std::int64_t active = 0;              ///< used by one token: top_k experts instead of all
+};
+ParameterCount count_parameters(const Model& model);
+
+/// Floating-point operations to train on one token (forward + backward, multiply and add counted apart).
+/// `model_flops`: what the mathematics asks for (MFU). The hardware figures add what is computed again (HFU).
+/// For a GPT-2 block these are exactly the forms of Narayanan et al. 2021 (arXiv 2104.04473, eq. 3) and Korthikanti et al.
+/// 2022 (arXiv 2205.05198, appendix A): 72 l h^2 (1 + s/(6h) + V/(12 l h)) per token, full causal square counted.
+struct FlopsPerToken {
+  double model = 0;               ///< no recomputation
+  double hardware_full = 0;       ///< full recomputation of every layer: one more forward of the layers
+  double hardware_selective = 0;  ///< the attention core recomputed
+};
+FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
+
+}  // namespace trivium::models

@@ -49,9 +49,11 @@ constexpr double kKiB = 1024.0, kMiB = kKiB * 1024, kGiB = kMiB * 1024, kTiB = k
 /// Text to quantity. Accepted units (a space before the unit is optional):
 /// Seconds ps ns us ms s min h d · Bytes B kB MB GB TB KiB MiB GiB TiB · Flops FLOP … PFLOP ·
 /// BytesPerSecond B/s … TB/s, KiB/s … TiB/s and bits b/s … Tb/s · FlopsPerSecond FLOP/s … PFLOP/s · Watts mW W kW MW ·
-/// DollarsPerHour "$/h". Errors: ErrorKind::kInput, naming the text and the units that are accepted.
+/// DollarsPerHour "$/h". Zero is accepted. Errors: ErrorKind::kInput, naming the text and the units that are accepted;
+/// negative, not finite and unbelievably large values are errors too (times up to 1e10 s, sizes up to 1e18 B).
 Result<Seconds> parse_seconds(std::string_view text);
 Result<Bytes> parse_bytes(std::string_view text);
+Result<Flops> parse_flops(std::string_view text);
 Result<BytesPerSecond> parse_bandwidth(std::string_view text);
 Result<FlopsPerSecond> parse_flop_rate(std::string_view text);
 Result<Watts> parse_watts(std::string_view text);
@@ -60,6 +62,7 @@ Result<DollarsPerHour> parse_price(std::string_view text);
 /// Quantity to text for people, three significant digits: "32.4 s", "61.0 GiB", "25.0 GB/s", "138 TFLOP/s".
 std::string to_text(Seconds);
 std::string to_text(Bytes);
+std::string to_text(Flops);
 std::string to_text(BytesPerSecond);
 std::string to_text(FlopsPerSecond);
 std::string to_text(Watts);

@@ -1,0 +1,52 @@
+// Ranks as points of a grid: tensor x context x data x pipeline.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "program/plan.h"
+
+namespace trivium::program {
+
+/// The sets of ranks that communicate.
+enum class Group : std::uint8_t {
+  kNone,
+  kTensor,     ///< ranks that share a stage and a replica
+  kData,       ///< ranks that hold the same parameters
+  kPipeline,   ///< a pair of neighbouring stages
+  kEmbedding,  ///< first and last stage, which both hold a tied embedding
+  kModel,      ///< tensor x pipeline: one replica
+  kWorld
+};
+std::string_view name_of(Group group);
+
+struct Coordinates {
+  int tensor = 0, context = 0, data = 0, pipeline = 0;
+  bool operator==(const Coordinates&) const = default;
+};
+
+/// Bijection between ranks 0 … size-1 and coordinates; the first dimension of the placement varies fastest.
+class Mesh {
+ public:
+  Mesh() = default;
+  explicit Mesh(const Plan& plan);
+
+  int size() const;
+  int tensor() const { return extents_[0]; }
+  int context() const { return extents_[1]; }
+  int data() const { return extents_[2]; }
+  int pipeline() const { return extents_[3]; }
+  int rank(const Coordinates& at) const;
+  Coordinates coordinates(int rank) const;
+  /// Ranks of the group that `rank` belongs to, ascending along the group's own dimension; {rank} for kNone.
+  std::vector<int> members(Group group, int rank) const;
+  int group_size(Group group) const;
+
+ private:
+  std::array<int, 4> extents_{1, 1, 1, 1};  // tensor, context, data, pipeline
+  std::array<int, 4> order_{0, 1, 2, 3};    // dimensions, fastest first
+};
+
+}  // namespace trivium::program

@@ -1,0 +1,171 @@
+// The Program: what both interpreters, the simulator and the runtime, execute.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "program/mesh.h"
+#include "program/op.h"
+#include "program/stack.h"
+#include "program/training.h"
+
+namespace trivium::program {
+
+/// A training job: three values.
+struct Job {
+  models::Model model;
+  Training training;
+  Plan plan;
+};
+
+/// Memory of a rank is split into spaces; a buffer lies at a fixed offset of its chunk's part of a space.
+enum class Space : std::uint8_t {
+  kParameter,
+  kGradient,
+  kOptimizer,  ///< moments and, with 16-bit parameters, the fp32 master copy
+  kFrame,      ///< what a micro-batch keeps between its forward and its backward; one frame per micro-batch in flight
+  kWorkspace,  ///< alive within one body; shared by all bodies of the rank
+  kTokens,     ///< ids and labels of a micro-batch, in frames like kFrame
+  kScalar      ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
+};
+constexpr int kSpaces = 7;
+std::string_view name_of(Space space);
+
+struct Buffer {
+  std::string name;
+  Space space = Space::kWorkspace;
+  DType dtype = DType::kFp32;
+  std::int64_t elements = 0;
+  std::int64_t offset = 0;  ///< bytes from the start of the chunk's part of the space (kFrame: of the frame)
+  std::int64_t bytes() const { return elements * size_of(dtype); }
+};
+
+/// How a parameter is cut over the tensor group.
+enum class Split : std::uint8_t { kReplicated, kRows, kColumns };
+
+/// A parameter of a chunk, as this rank holds it. Global names and shapes are free of the layout:
+/// "h.3.attn.c_attn.weight", matrices as (in, out), the embedding as (vocab, hidden).
+struct Parameter {
+  std::string name;                     ///< with "{}" for the layer's number in the model
+  std::int16_t layer = -1;              ///< layer within the chunk
+  std::int64_t rows = 0, columns = 0;   ///< global shape; vectors are (1, n). The vocabulary is not padded here
+  Split split = Split::kReplicated;
+  std::vector<std::int64_t> sections;   ///< kColumns: column blocks that are cut one by one (q|k|v); empty: one block
+  std::int64_t local_rows = 0, local_columns = 0;  ///< with padding rows of the vocabulary, if any
+  std::int64_t offset = 0;              ///< elements from the start of the chunk's parameters
+  bool decayed = false;                 ///< weight decay applies (matrices)
+  bool tied_copy = false;               ///< the last stage's copy of the embedding: not counted, not saved
+  double init_std = 0;                  ///< normal(0, std) where positive, else the constant `init_value`
+  double init_value = 0;
+};
+
+/// Gradients that are reduced together: a contiguous range of the chunk's parameters, padded to a multiple of the ranks
+/// that share its optimizer state.
+struct Bucket {
+  std::int16_t first_segment = 0, last_segment = 0;  ///< of the forward body, inclusive
+  std::int64_t begin = 0;       ///< element offset within the chunk's parameters and gradients
+  std::int64_t elements = 0;    ///< padded
+  std::int64_t shard = 0;       ///< elements whose optimizer state this rank holds: all, or elements / shard ranks
+  std::int64_t optimizer_offset = 0;  ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
+};
+
+/// Ops [begin, end) of a body that belong to one part of the model.
+struct Segment {
+  std::string name;  ///< "embedding", "layer 2", "head", …
+  std::int32_t begin = 0, end = 0;
+};
+
+/// Work that tasks share: ops in issue order. Ops of one lane run in this order; across lanes `Op::after` holds.
+struct Body {
+  std::string name;
+  std::int16_t chunk_kind = 0;   ///< whose buffers the ops name
+  std::vector<Segment> segments;
+  std::vector<Op> ops;
+};
+
+/// A run of consecutive layers with or without embedding and head; equal runs share one kind.
+struct ChunkKind {
+  int layers = 0;
+  bool embedding = false, head = false;
+  Recompute recompute = Recompute::kNone;
+  std::vector<Parameter> parameters;
+  std::vector<Buffer> buffers;
+  std::vector<Bucket> buckets;
+  std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens: of one frame)
+  int forward = -1, backward = -1;            ///< bodies
+  int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
+  std::vector<int> reduce;                    ///< per bucket; -1: nothing to reduce
+  int norm = -1, norm_reduce = -1, optimizer = -1;
+  std::vector<int> gather;                    ///< per bucket; -1: nothing to gather
+};
+
+/// A chunk of a stage.
+struct Chunk {
+  int kind = 0;
+  int position = 0;     ///< in model order, 0 … pipeline * virtual_stages - 1
+  int first_layer = 0;  ///< number in the model
+  int frames = 1;       ///< micro-batches in flight
+  std::array<std::int64_t, kSpaces> base{};  ///< byte offset of the chunk's part in each space of the rank
+};
+
+enum class TaskKind : std::uint8_t {
+  kForward, kBackward, kSend, kRecv, kReduceGradients, kGradientNorm, kNormReduce, kOptimizer, kGatherParameters
+};
+std::string_view name_of(TaskKind kind);
+
+constexpr std::int16_t kWholeTask = -1;
+
+/// Segment `before` of the task that holds this waits until `segment` of `task` has ended.
+struct Dependency {
+  std::int32_t task = 0;
+  std::int16_t segment = kWholeTask;
+  std::int16_t before = 0;
+};
+
+struct Task {
+  TaskKind kind{};
+  std::int32_t body = 0;
+  std::int16_t chunk = 0;
+  std::int16_t frame = 0;
+  std::int32_t micro_batch = -1;
+  std::int32_t peer_stage = -1;  ///< kSend, kRecv
+  std::int32_t transfer = -1;    ///< kSend, kRecv: the same number at both ends, unique in the Program
+  std::vector<Dependency> after;
+};
+
+/// One entry of a host's total order.
+struct Issue {
+  std::int32_t task = 0;
+  std::int16_t segment = 0;
+  bool operator==(const Issue&) const = default;
+};
+
+/// What all ranks of one pipeline stage do; their peers are the same coordinates elsewhere.
+struct Role {
+  int stage = 0;
+  std::vector<Chunk> chunks;
+  std::vector<Task> tasks;     ///< tasks of one lane run in this order
+  std::vector<Issue> order;    ///< total order of the host; empty until simulator::order filled it
+  std::array<std::int64_t, kSpaces> bytes{};  ///< of every space of the rank, frames multiplied out
+  std::int64_t total_bytes() const;
+};
+
+/// A lowered job. Immutable but for `Role::order`, which simulator::order fills in once. Safe to share between threads.
+struct Program {
+  Job job;
+  Habits habits;
+  Mesh mesh;
+  std::int64_t micro_batches = 0;
+  std::vector<ChunkKind> kinds;
+  std::vector<Body> bodies;
+  std::vector<Role> roles;     ///< one per stage
+
+  const Role& role_of(int rank) const { return roles[static_cast<std::size_t>(mesh.coordinates(rank).pipeline)]; }
+  const Body& body_of(const Task& task) const { return bodies[static_cast<std::size_t>(task.body)]; }
+  const ChunkKind& kind_of(const Body& body) const { return kinds[static_cast<std::size_t>(body.chunk_kind)]; }
+};
+
+}  // namespace trivium::program

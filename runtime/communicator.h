@@ -1,0 +1,57 @@
+// Communication between ranks: collectives in rank order, transfers by number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "program/dtype.h"
+#include "program/op.h"
+
+namespace trivium::runtime {
+
+/// Thrown on every surviving rank when one rank failed or the run was stopped.
+class Aborted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One rank's end of the communication. Used by that rank's thread only, except `abort`.
+/// Collectives block until this rank may reuse its buffers; every member must call them in the same order.
+/// Sums add contributions in ascending rank order, so results do not depend on timing or on the implementation.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Makes a group of ranks (ascending, containing this one); members call it in the same order. Returns its handle.
+  virtual int make_group(std::span<const int> ranks) = 0;
+
+  virtual void barrier(int group) = 0;
+  /// In place over `count` elements (kPairSum: count counts pairs of doubles).
+  virtual void all_reduce(int group, void* data, std::int64_t count, program::DType type, program::Reduction how) = 0;
+  /// `count` elements in `whole`, a multiple of the group size; part i of it, summed, goes to member i's `part`.
+  /// `part` may be member i's own part of `whole`; the rest of `whole` is then left as it was.
+  virtual void reduce_scatter(int group, const void* whole, void* part, std::int64_t count, program::DType type) = 0;
+  /// Inverse layout: member i's `part` (count / size elements) becomes part i of everyone's `whole`. May alias likewise.
+  virtual void all_gather(int group, const void* part, void* whole, std::int64_t count, program::DType type) = 0;
+  /// Root is a rank of the group.
+  virtual void broadcast(int group, void* data, std::int64_t bytes, int root) = 0;
+
+  /// Transfers are matched by (source, destination, number). Posting never blocks; the buffer belongs to the transfer
+  /// until the wait returned. A send may complete only when its receive took the data (no reliance on eager buffering).
+  virtual void post_send(int to, std::int64_t number, const void* data, std::int64_t bytes) = 0;
+  virtual void post_recv(int from, std::int64_t number, void* data, std::int64_t bytes) = 0;
+  virtual void wait_send(int to, std::int64_t number) = 0;
+  virtual void wait_recv(int from, std::int64_t number) = 0;
+
+  /// Wakes every rank that waits, here and elsewhere, with Aborted(reason). Callable from any thread.
+  virtual void abort(const std::string& reason) = 0;
+};
+
+}  // namespace trivium::runtime

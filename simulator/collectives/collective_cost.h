@@ -1,0 +1,28 @@
+// How long collectives and transfers take: pure functions of bytes, placement and constants (docs/cost-model.md).
+#pragma once
+
+#include "edge/units.h"
+#include "hardware_profiles/hardware.h"
+#include "program/op.h"
+#include "program/stack.h"
+
+namespace trivium::simulator {
+
+/// Where the ranks of a group sit.
+struct GroupPlacement {
+  int ranks = 1;
+  int nodes = 1;             ///< nodes the group touches
+  int ranks_per_node = 1;    ///< of this group, on its fullest node
+  int sharing = 1;           ///< groups of the same kind active on one node at once: they share its network adapters
+};
+
+/// Time of kAllReduce, kReduceScatter or kAllGather over a group, all members present.
+/// `bytes`: of the whole buffer (all-reduce: of the buffer; the others: of the unsharded side).
+edge::Seconds collective_cost(program::OpKind kind, edge::Bytes bytes, const GroupPlacement& group,
+                              const hardware::Node& node, const program::Habits& habits);
+
+/// Time of one transfer between two devices; `sharing` transfers leave the node at once (1 inside a node).
+edge::Seconds transfer_cost(edge::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
+                            const program::Habits& habits);
+
+}  // namespace trivium::simulator

@@ -17,6 +17,8 @@ struct Experts {
   std::int64_t top_k = 1;         ///< experts a token is sent to
   std::int64_t every = 1;         ///< every how many layers the MLP is a mixture (1: all)
   double capacity_factor = 1.25;  ///< tokens an expert accepts, over the even share
+
+  bool operator==(const Experts&) const = default;
 };
 
 /// A decoder-only transformer. Invariant after `load_model`: every number is positive, `heads % kv_heads == 0`.
@@ -38,9 +40,15 @@ struct Model {
   bool qkv_bias = true;
   bool tied_embeddings = true;   ///< the logits use the token embedding
   bool parallel_block = false;   ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
+  bool shared_norm = true;       ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Experts> experts;
 
+  bool operator==(const Model&) const = default;
   bool gated() const { return activation == Activation::kSwiglu || activation == Activation::kGeglu; }
+  /// Norms in one layer, the final norm of the model not counted.
+  std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : 2; }
+  /// Layers whose MLP is a mixture of experts: each `every`-th one, counted from the first.
+  std::int64_t mixture_layers() const { return experts ? layers / experts->every : 0; }
 };
 
 /// Parameters by part. `total` is the exact count of trained numbers.
@@ -54,17 +62,24 @@ struct ParameterCount {
   std::int64_t total = 0;
   std::int64_t active = 0;              ///< used by one token: top_k experts instead of all
 };
+/// Exact while `model` keeps its invariant; `load_model` refuses models whose counts leave 64 bits.
 ParameterCount count_parameters(const Model& model);
 
 /// Floating-point operations to train on one token (forward + backward, multiply and add counted apart).
 /// `model_flops`: what the mathematics asks for (MFU). The hardware figures add what is computed again (HFU).
 /// For a GPT-2 block these are exactly the forms of Narayanan et al. 2021 (arXiv 2104.04473, eq. 3) and Korthikanti et al.
 /// 2022 (arXiv 2205.05198, appendix A): 72 l h^2 (1 + s/(6h) + V/(12 l h)) per token, full causal square counted.
+/// With a = heads x head_dim, one token and one layer ask for 12 s a in the attention core (scores and weighted values,
+/// forward and backward). Logits count whether tied or not, an embedding lookup is free, a mixture counts its router and
+/// top_k experts. Not counted: norms, softmax, activations, biases, tokens beyond an expert's capacity.
 struct FlopsPerToken {
   double model = 0;               ///< no recomputation
   double hardware_full = 0;       ///< full recomputation of every layer: one more forward of the layers
-  double hardware_selective = 0;  ///< the attention core recomputed
+  /// The attention core recomputed. As published the core counts twice (s/(3h) for s/(6h)), though one more forward of it
+  /// asks for a third of that; kept so that published HFU is reproduced.
+  double hardware_selective = 0;
 };
+/// `sequence`: tokens in one sample, s above.
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
 
 }  // namespace trivium::models

@@ -1,0 +1,163 @@
+// Hugging Face config.json. Defaults of missing members are those of the transformers library's configuration classes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "edge/quote.h"
+#include "models/load.h"
+#include "models/validate.h"
+
+namespace trivium::models {
+namespace {
+
+using edge::JsonReader;
+
+/// The member where it is there and not null: these files write null for "take the default".
+std::optional<JsonReader> given(const JsonReader& config, std::string_view key) {
+  auto member = config.find(key);
+  if (member && member->json().is_null()) return std::nullopt;
+  return member;
+}
+
+std::int64_t count_or(const JsonReader& config, std::string_view key, std::int64_t most, std::int64_t otherwise) {
+  const auto member = given(config, key);
+  return member ? member->integer(1, most) : otherwise;
+}
+
+bool flag_or(const JsonReader& config, std::string_view key, bool otherwise) {
+  const auto member = given(config, key);
+  return member ? member->boolean() : otherwise;
+}
+
+/// The MLP's activation under the name the library gives it.
+Activation activation_of(const JsonReader& config, std::string_view key, bool gated, const std::string& otherwise) {
+  const auto member = given(config, key);
+  const std::string name = member ? member->text() : otherwise;
+  const bool gelu = name == "gelu" || name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh";
+  if (gated && (name == "silu" || name == "swish")) return Activation::kSwiglu;
+  if (gated && gelu) return Activation::kGeglu;
+  if (!gated && gelu) return Activation::kGelu;
+  if (!gated && name == "relu") return Activation::kRelu;
+  (member ? *member : config)
+      .fail(fmt::format("unsupported activation {}; supported here: {}", edge::quote(name),
+                        gated ? "silu, gelu" : "gelu, relu"));
+}
+
+/// Members that all but gpt2 spell alike.
+void read_common(const JsonReader& config, Model& model) {
+  model.layers = config.at("num_hidden_layers").integer(1, kMostLayers);
+  model.hidden = config.at("hidden_size").integer(1, kMostWidth);
+  model.heads = config.at("num_attention_heads").integer(1, kMostHeads);
+  model.vocab = config.at("vocab_size").integer(1, kMostVocab);
+}
+
+Model read_gpt2(const JsonReader& config) {
+  Model model;
+  model.layers = config.at("n_layer").integer(1, kMostLayers);
+  model.hidden = config.at("n_embd").integer(1, kMostWidth);
+  model.heads = config.at("n_head").integer(1, kMostHeads);
+  model.vocab = config.at("vocab_size").integer(1, kMostVocab);
+  const std::string_view positions = given(config, "n_positions") ? "n_positions" : "n_ctx";
+  model.max_sequence = config.at(positions).integer(1, kMostPositions);
+  model.ffn_hidden = count_or(config, "n_inner", kMostWidth, 0);
+  model.activation = activation_of(config, "activation_function", false, "gelu_new");
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", true);
+  return model;
+}
+
+Model read_gpt_neox(const JsonReader& config) {
+  Model model;
+  read_common(config, model);
+  model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
+  model.ffn_hidden = config.at("intermediate_size").integer(1, kMostWidth);
+  model.positions = Positions::kRotary;
+  model.activation = activation_of(config, "hidden_act", false, "gelu");
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
+  model.parallel_block = flag_or(config, "use_parallel_residual", true);
+  // Parallel or not, its layers keep both norms (input_layernorm, post_attention_layernorm).
+  model.shared_norm = !model.parallel_block;
+  if (const auto bias = given(config, "attention_bias"); bias && !bias->boolean()) {
+    bias->fail("attention without biases beside an MLP with biases is not supported");
+  }
+  return model;
+}
+
+/// llama, mistral, qwen2 and mixtral: RMS norms, rotary positions, a gated MLP.
+Model read_llama(const JsonReader& config, const std::string& type) {
+  Model model;
+  read_common(config, model);
+  // The library's default differs by type (all heads, 8, 32), so only llama, older than the member, may leave it out.
+  model.kv_heads = type == "llama" ? count_or(config, "num_key_value_heads", kMostHeads, 0)
+                                   : config.at("num_key_value_heads").integer(1, kMostHeads);
+  model.head_dim = count_or(config, "head_dim", kMostHeads, 0);
+  model.ffn_hidden = config.at("intermediate_size").integer(1, kMostWidth);
+  model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
+  model.norm = Norm::kRmsNorm;
+  model.positions = Positions::kRotary;
+  model.activation = activation_of(config, "hidden_act", true, "silu");
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
+  model.qkv_bias = type == "qwen2";  // on q, k and v alone
+  model.linear_bias = false;
+  if (type == "llama") {
+    // Here attention_bias also covers the output projection, so only both or none can be told.
+    model.qkv_bias = flag_or(config, "attention_bias", false);
+    model.linear_bias = flag_or(config, "mlp_bias", false);
+    if (model.qkv_bias != model.linear_bias) config.fail("attention_bias and mlp_bias differ, which is not supported");
+  }
+  const bool windowed = type != "llama" && flag_or(config, "use_sliding_window", type != "qwen2");
+  if (windowed) {
+    model.max_sequence =
+        std::min(model.max_sequence, count_or(config, "sliding_window", kMostPositions, kMostPositions));
+  }
+  if (type == "mixtral") {
+    Experts experts;
+    experts.count = config.at("num_local_experts").integer(1, kMostExperts);
+    experts.top_k = config.at("num_experts_per_tok").integer(1, kMostExperts);
+    model.experts = experts;
+  }
+  return model;
+}
+
+Model read_falcon(const JsonReader& config) {
+  Model model;
+  read_common(config, model);
+  const bool newer = flag_or(config, "new_decoder_architecture", false);
+  if (newer) {
+    model.kv_heads = count_or(config, "num_kv_heads", kMostHeads, model.heads);
+    model.parallel_block = true;
+    model.shared_norm = count_or(config, "num_ln_in_parallel_attn", 2, 2) == 1;
+  } else {
+    model.kv_heads = flag_or(config, "multi_query", true) ? 1 : model.heads;
+    model.parallel_block = flag_or(config, "parallel_attn", true);
+  }
+  model.ffn_hidden = count_or(config, "ffn_hidden_size", kMostWidth, 0);
+  model.max_sequence = count_or(config, "max_position_embeddings", kMostPositions, 2048);
+  model.positions = flag_or(config, "alibi", false) ? Positions::kNone : Positions::kRotary;
+  model.activation = activation_of(config, "activation", false, "gelu");
+  model.linear_bias = flag_or(config, "bias", false);
+  model.qkv_bias = model.linear_bias;
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", true);
+  return model;
+}
+
+}  // namespace
+
+Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {
+  static const std::array<std::string, 7> kTypes = {"gpt2",  "gpt_neox", "llama", "mistral",
+                                                    "qwen2", "mixtral",  "falcon"};
+  const JsonReader reader(config, where);
+  const std::string type = reader.at("model_type").one_of(kTypes);
+  Model model = type == "gpt2"       ? read_gpt2(reader)
+                : type == "gpt_neox" ? read_gpt_neox(reader)
+                : type == "falcon"   ? read_falcon(reader)
+                                     : read_llama(reader, type);
+  const auto name = given(reader, "_name_or_path");
+  model.name = name && !name->text().empty() ? name->text() : type;
+  model.source = fmt::format("Hugging Face configuration, model_type {}", type);
+  complete_and_validate(model, reader);
+  return model;
+}
+
+}  // namespace trivium::models

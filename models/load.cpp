@@ -1,0 +1,58 @@
+#include "models/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "edge/error.h"
+#include "edge/files.h"
+#include "edge/json_reader.h"
+#include "edge/quote.h"
+
+namespace trivium::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+Model load_file(const fs::path& path) {
+  const nlohmann::json json = edge::read_json_file(path);
+  const bool hugging_face = json.is_object() && json.contains("model_type");
+  return hugging_face ? model_from_hugging_face(json, path.string()) : model_from_json(json, path.string());
+}
+
+[[noreturn]] void fail_unknown(const std::string& name, const std::vector<std::string>& known) {
+  const std::string suggestion = edge::nearest(name, known);
+  const std::string advice = suggestion.empty() ? "give a shipped name (`trivium models` lists them) or a file"
+                                                : fmt::format("did you mean \"{}\"?", suggestion);
+  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("unknown model {}; {}", edge::quote(name), advice));
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(edge::shipped_data("models"))) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Model load_model(const std::string& name_or_path) {
+  const std::vector<std::string> shipped = shipped_models();
+  if (std::binary_search(shipped.begin(), shipped.end(), name_or_path)) {
+    return load_file(edge::shipped_data("models") / (name_or_path + ".json"));
+  }
+  const fs::path path = name_or_path;
+  std::error_code ignored;
+  // A downloaded model is a folder whose config.json tells its shape.
+  if (fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored))
+    return load_file(path / "config.json");
+  const bool looks_like_a_file = path.has_parent_path() || path.extension() == ".json" || fs::exists(path, ignored);
+  if (looks_like_a_file) return load_file(path);
+  fail_unknown(name_or_path, shipped);
+}
+
+}  // namespace trivium::models

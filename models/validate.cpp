@@ -1,0 +1,55 @@
+#include "models/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace trivium::models {
+namespace {
+
+// Counts stay exact in 64 bits below this, sixteen bytes of optimizer state for each parameter included.
+constexpr double kMostParameters = 1e17;
+
+/// An upper bound of the parameter count in floating point: nothing overflows while asking whether it would.
+double roughly(const Model& m) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  const double experts = m.experts ? real(m.experts->count) : 1;
+  const double attention = 4 * real(m.hidden) * real(m.heads) * real(m.head_dim);
+  const double mlp = experts * (3 * real(m.hidden) * real(m.ffn_hidden) + real(m.hidden));
+  return real(m.layers) * (attention + mlp) + real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
+}
+
+}  // namespace
+
+void complete_and_validate(Model& model, const edge::JsonReader& reader) {
+  if (model.kv_heads == 0) model.kv_heads = model.heads;
+  if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
+  if (model.head_dim == 0) {
+    if (model.hidden % model.heads != 0) {
+      reader.fail(fmt::format("hidden ({}) is not a multiple of heads ({}); give head_dim or change one", model.hidden,
+                              model.heads));
+    }
+    model.head_dim = model.hidden / model.heads;
+  }
+  if (model.kv_heads > model.heads || model.heads % model.kv_heads != 0) {
+    reader.fail(fmt::format("heads ({}) is not a multiple of kv_heads ({}); every key head serves as many query heads",
+                            model.heads, model.kv_heads));
+  }
+  if (model.positions == Positions::kRotary && model.head_dim % 2 != 0) {
+    reader.fail(fmt::format("head_dim ({}) is odd; rotary positions turn pairs of numbers", model.head_dim));
+  }
+  if (model.experts && model.experts->top_k > model.experts->count) {
+    reader.fail(
+        fmt::format("top_k ({}) is more than the number of experts ({})", model.experts->top_k, model.experts->count));
+  }
+  if (model.experts && model.experts->every > model.layers) {
+    reader.fail(fmt::format("every ({}) is more than layers ({}): no layer would be a mixture", model.experts->every,
+                            model.layers));
+  }
+  if (const double parameters = roughly(model); parameters > kMostParameters) {
+    reader.fail(
+        fmt::format("about {:.1e} parameters; the most that is supported is {:.0e}", parameters, kMostParameters));
+  }
+}
+
+}  // namespace trivium::models

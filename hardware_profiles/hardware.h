@@ -30,16 +30,16 @@ struct Device {
   edge::Bytes memory;                               ///< capacity as the vendor counts it
   edge::Bytes reserved;                             ///< context, NCCL, fragmentation: not usable by a plan
   edge::BytesPerSecond memory_bandwidth;
-  int multiprocessors = 0;                          ///< SMs; 1 for a CPU core
+  int multiprocessors = 0;  ///< SMs; 1 for a CPU core
   bool flash_attention = false;
   edge::Watts idle_power, peak_power;
 
   // Calibrated physics, shared by all runs on the machine (docs/cost-model.md has the formulas).
-  double compute_scale = 1.0;       ///< sustained clocks of this cluster against the reference
-  double gemm_efficiency = 0.76;    ///< of peak, inside a full wave of tiles
-  double wgrad_efficiency = 0.94;   ///< weight-gradient GEMM (fp32 accumulation), over the forward's
-  double memory_efficiency = 0.77;  ///< of memory_bandwidth, for memory-bound kernels
-  edge::Seconds kernel_issue;       ///< host time to issue one kernel (floor for small ops)
+  double compute_scale = 1.0;              ///< sustained clocks of this cluster against the reference
+  double gemm_efficiency = 0.76;           ///< of peak, inside a full wave of tiles
+  double wgrad_efficiency = 0.94;          ///< weight-gradient GEMM (fp32 accumulation), over the forward's
+  double memory_efficiency = 0.77;         ///< of memory_bandwidth, for memory-bound kernels
+  edge::Seconds kernel_issue;              ///< host time to issue one kernel (floor for small ops)
   std::map<std::string, OpRate> op_rates;  ///< by op kind name; when present it replaces the physics for that kind
 };
 
@@ -56,18 +56,19 @@ struct Link {
 struct Node {
   std::string name;
   Device device;
-  int devices = 0;                   ///< devices in the node
+  int devices = 0;  ///< devices in the node
   Topology topology = Topology::kNvswitch;
-  Link intra;                        ///< device to device inside the node
+  Link intra;                                         ///< device to device inside the node
   std::map<int, edge::BytesPerSecond> allreduce_bus;  ///< measured all-reduce bus bandwidth by group size (1 GiB)
-  int adapters = 0;                  ///< network adapters of the node
-  Link network;                      ///< of one adapter
-  edge::Seconds collective_skew;     ///< extra time of a collective per log2(ranks): hosts that arrive late
-  bool asynchronous_lanes = true;    ///< false: collectives run on the compute lane (CPU backend)
+  std::map<int, edge::Seconds> allreduce_latency;  ///< measured time of a tiny all-reduce by group size; may be empty
+  int adapters = 0;                                ///< network adapters of the node
+  Link network;                                    ///< of one adapter
+  edge::Seconds collective_skew;   ///< extra time of a collective per log2(ranks): hosts that arrive late
+  bool asynchronous_lanes = true;  ///< false: collectives run on the compute lane (CPU backend)
   edge::Bytes host_memory;
-  edge::BytesPerSecond host_link;    ///< device to host memory, one direction
-  edge::Watts overhead_power;        ///< of the node besides its devices
-  edge::DollarsPerHour price;        ///< of the node
+  edge::BytesPerSecond host_link;              ///< device to host memory, one direction
+  edge::Watts overhead_power;                  ///< of the node besides its devices
+  edge::DollarsPerHour price;                  ///< of the node
   std::map<std::string, std::string> sources;  ///< JSON pointer of a constant -> where it comes from
 };
 
@@ -81,11 +82,11 @@ struct Cluster {
   std::string name;
   std::vector<NodeGroup> groups;
 
-  int nodes() const;
-  int devices() const;
+  int nodes() const;    ///< nodes of all groups
+  int devices() const;  ///< devices of all nodes
   bool homogeneous() const { return groups.size() == 1; }
-  const Node& node_of_device(int device) const;   ///< the node kind that holds the device
-  int node_index(int device) const;               ///< 0-based index of the node that holds the device
+  const Node& node_of_device(int device) const;  ///< the node kind that holds the device, 0 <= device < devices()
+  int node_index(int device) const;              ///< 0-based index of the node that holds the device
 };
 
 }  // namespace trivium::hardware

@@ -10,14 +10,18 @@
 namespace trivium::hardware {
 
 /// A cluster from its text: `NAME:N` (N nodes of a profile), `NAME` (one node), `A:16+B:16` (mixed), `this-machine`
-/// (one node, devices = CPU cores, from the user's data folder or, before `trivium profile` ran, a generic CPU profile),
-/// or `FILE.json` (a profile or a cluster). Errors: Failure(kInput) with a suggestion.
+/// (one node, devices = CPU cores, from the user's data folder or, before `trivium profile` ran, a generic CPU
+/// profile), or `FILE.json` (a profile or a cluster). Errors: Failure(kInput) with a suggestion.
 Cluster load_cluster(const std::string& text);
 
-/// A node profile: a shipped name, `this-machine`, or a file.
+/// A node profile: a shipped name, `this-machine`, or a file (ends in .json or has a folder in it). Errors as above.
 Node load_node(const std::string& name_or_path);
 
-/// Schemas `trivium.hardware/1` (a node) and `trivium.cluster/1` (`{"groups": [{"node": NAME or object, "count": N}]}`).
+/// The JSON forms: `trivium.hardware/1` is a node, `trivium.cluster/1` is
+/// `{"name": TEXT, "groups": [{"node": NAME or object, "count": N}]}`. `where` is the file that messages name.
+/// A cluster is also read from a node (one of it) and from a text for load_cluster. What is written has its devices in
+/// full, so it does not depend on the shipped profiles. Errors: Failure(kInput) with the JSON pointer, also when a
+/// constant has no source.
 Node node_from_json(const nlohmann::json& json, const std::string& where);
 nlohmann::json to_json(const Node& node);
 Cluster cluster_from_json(const nlohmann::json& json, const std::string& where);

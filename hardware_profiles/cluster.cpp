@@ -1,0 +1,109 @@
+// Clusters from their text and JSON forms.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "edge/json_reader.h"
+#include "edge/quote.h"
+#include "hardware_profiles/cluster_text.h"
+#include "hardware_profiles/load.h"
+#include "hardware_profiles/node_json.h"
+
+namespace trivium::hardware {
+namespace {
+
+constexpr const char* kClusterSchema = "trivium.cluster/1";
+
+/// What makes a cluster impossible, or empty. Checked once, for the text and the JSON form alike.
+std::string complaint(const Cluster& cluster) {
+  std::int64_t devices = 0;
+  std::int64_t nodes = 0;
+  for (const NodeGroup& group : cluster.groups) {
+    devices += std::int64_t{group.count} * group.node.devices;
+    nodes += group.count;
+  }
+  if (devices > kMostClusterDevices) {
+    return fmt::format("{} devices; a cluster has at most {}", devices, kMostClusterDevices);
+  }
+  for (const NodeGroup& group : cluster.groups) {
+    if (nodes > 1 && group.node.adapters == 0) {
+      return fmt::format("{} has no network adapters in its profile, so it can only be used as one node",
+                         edge::quote(group.node.name));
+    }
+  }
+  return "";
+}
+
+Cluster one_node(Node node) {
+  Cluster cluster;
+  cluster.name = node.name;
+  cluster.groups.push_back({std::move(node), 1});
+  return cluster;
+}
+
+/// A name in a document fails at its place there, not as if it had been typed.
+Node read_group_node(const edge::JsonReader& at) {
+  if (!at.json().is_string()) return read_node(at);
+  try {
+    return load_node(at.text());
+  } catch (const edge::Failure& failure) {
+    at.fail(failure.error().message);
+  }
+}
+
+Cluster read_cluster(const edge::JsonReader& document) {
+  document.allow_only({"schema", "name", "groups"});
+  Cluster cluster;
+  cluster.name = document.at("name").text();
+  for (const edge::JsonReader& group : document.at("groups").elements()) {
+    group.allow_only({"node", "count"});
+    const auto count = static_cast<int>(group.at("count").integer(1, kMostClusterDevices));
+    cluster.groups.push_back({read_group_node(group.at("node")), count});
+  }
+  if (cluster.groups.empty()) document.at("groups").fail("no nodes; a cluster needs one at least");
+  if (const std::string what = complaint(cluster); !what.empty()) document.at("groups").fail(what);
+  return cluster;
+}
+
+/// A file whose name contains "+" is still a file; two files joined by "+" are not one.
+bool is_one_file(const std::string& text) {
+  if (!text.ends_with(".json")) return false;
+  return text.find('+') == std::string::npos || std::filesystem::exists(text);
+}
+
+}  // namespace
+
+Cluster load_cluster(const std::string& text) {
+  if (is_one_file(text)) return cluster_from_json(edge::read_json_file(text), text);
+  Cluster cluster;
+  cluster.name = text;
+  for (const ClusterTerm& term : parse_cluster_text(text)) {
+    cluster.groups.push_back({load_node(term.node), term.count});
+  }
+  if (const std::string what = complaint(cluster); !what.empty()) {
+    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("cluster {}: {}", edge::quote(text), what));
+  }
+  return cluster;
+}
+
+Cluster cluster_from_json(const nlohmann::json& json, const std::string& where) {
+  if (json.is_string()) return load_cluster(json.get<std::string>());
+  const edge::JsonReader document(json, where);
+  const edge::JsonReader schema = document.at("schema");
+  if (schema.text() == kNodeSchema) return one_node(read_node(document));
+  if (schema.text() == kClusterSchema) return read_cluster(document);
+  schema.fail(
+      fmt::format("found {}; expected \"{}\" or \"{}\"", edge::quote(schema.text()), kClusterSchema, kNodeSchema));
+}
+
+nlohmann::json to_json(const Cluster& cluster) {
+  nlohmann::json json = {{"schema", kClusterSchema}, {"name", cluster.name}, {"groups", nlohmann::json::array()}};
+  for (const NodeGroup& group : cluster.groups) {
+    json["groups"].push_back({{"node", to_json(group.node)}, {"count", group.count}});
+  }
+  return json;
+}
+
+}  // namespace trivium::hardware

@@ -1,0 +1,178 @@
+#include "hardware_profiles/device_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "edge/files.h"
+#include "hardware_profiles/profile_names.h"
+#include "hardware_profiles/quantity_text.h"
+#include "hardware_profiles/this_machine.h"
+
+namespace trivium::hardware {
+namespace {
+
+constexpr const char* kDeviceSchema = "trivium.device/1";
+
+const std::vector<std::string> kKindNames = {"gpu", "cpu"};  // in the order of DeviceKind
+const std::vector<std::string> kArithmeticNames = {"fp64", "fp32", "tf32", "bf16", "fp16"};  // order of Arithmetic
+
+/// Reads members of a device. With a base below, only those present; without, every one is demanded.
+class DeviceReader {
+ public:
+  DeviceReader(const SourcedReader& from, bool has_base, Device& into) : from_(from), has_base_(has_base), to_(into) {}
+
+  void read() {
+    from_.plain().allow_only({"schema", "sources", "base", "name", "kind", "peak", "memory", "reserved",
+                              "memory_bandwidth", "multiprocessors", "flash_attention", "idle_power", "peak_power",
+                              "compute_scale", "gemm_efficiency", "wgrad_efficiency", "memory_efficiency",
+                              "kernel_issue", "op_rates"});
+    read_names();
+    read_vendor_data();
+    read_calibrated();
+    if (to_.reserved >= to_.memory) from_.plain().fail("reserved is not below memory; nothing would be left");
+    if (to_.peak_power < to_.idle_power) from_.plain().fail("peak_power is below idle_power");
+  }
+
+ private:
+  bool wanted(std::string_view key) const { return !has_base_ || from_.has(key); }
+
+  void read_names() {
+    if (wanted("name")) to_.name = from_.plain().at("name").text();
+    if (wanted("kind")) {
+      const std::string kind = from_.plain().at("kind").one_of(kKindNames);
+      to_.kind = kind == "gpu" ? DeviceKind::kGpu : DeviceKind::kCpu;
+    }
+    if (wanted("flash_attention")) to_.flash_attention = from_.plain().at("flash_attention").boolean();
+  }
+
+  void read_vendor_data() {
+    if (wanted("peak")) read_peak(from_.section("peak"));
+    if (wanted("memory")) to_.memory = memory(from_.constant("memory"));
+    if (wanted("reserved")) to_.reserved = from_.constant("reserved").bytes();
+    if (wanted("memory_bandwidth")) {
+      const edge::JsonReader bandwidth = from_.constant("memory_bandwidth");
+      to_.memory_bandwidth = positive(bandwidth, bandwidth.bandwidth());
+    }
+    if (wanted("multiprocessors")) {
+      to_.multiprocessors = static_cast<int>(from_.constant("multiprocessors").integer(1, 100000));
+    }
+    if (wanted("idle_power")) to_.idle_power = from_.constant("idle_power").watts();
+    if (wanted("peak_power")) to_.peak_power = from_.constant("peak_power").watts();
+  }
+
+  void read_calibrated() {
+    constexpr double kSmallest = 1e-3;  // a factor of zero would make a time infinite
+    const auto factor = [&](std::string_view key, double high, double& value) {
+      if (wanted(key)) value = number_within(from_.constant(key), kSmallest, high);
+    };
+    factor("compute_scale", 10, to_.compute_scale);
+    factor("gemm_efficiency", 1, to_.gemm_efficiency);
+    factor("wgrad_efficiency", 2, to_.wgrad_efficiency);
+    factor("memory_efficiency", 1, to_.memory_efficiency);
+    if (wanted("kernel_issue")) to_.kernel_issue = from_.constant("kernel_issue").seconds();
+    if (from_.has("op_rates")) read_op_rates(from_.section("op_rates"));
+  }
+
+  /// A CPU profile may leave the size to the machine it is read on: an equal share of memory for each core.
+  static edge::Bytes memory(const edge::JsonReader& at) {
+    if (is_detect(at)) return machine_memory() / machine_cores();
+    return positive(at, at.bytes());
+  }
+
+  void read_peak(const SourcedReader& peak) {
+    to_.peak.clear();
+    for (const auto& [name, at] : peak.constants()) {
+      const auto known = std::find(kArithmeticNames.begin(), kArithmeticNames.end(), name);
+      if (known == kArithmeticNames.end()) {
+        at.fail(unknown_name("arithmetic", name, kArithmeticNames));
+      }
+      to_.peak[static_cast<Arithmetic>(known - kArithmeticNames.begin())] = positive(at, at.flop_rate());
+    }
+  }
+
+  void read_op_rates(const SourcedReader& rates) {
+    to_.op_rates.clear();
+    for (const auto& [kind, at] : rates.sections()) {
+      at.plain().allow_only({"overhead", "seconds_per_flop", "seconds_per_byte", "spread"});
+      OpRate rate;
+      rate.overhead = at.constant("overhead").seconds();
+      rate.seconds_per_flop = number_within(at.constant("seconds_per_flop"), 0, 1);
+      rate.seconds_per_byte = number_within(at.constant("seconds_per_byte"), 0, 1);
+      rate.spread = number_within(at.constant("spread"), 0, 1000);
+      to_.op_rates[kind] = rate;
+    }
+  }
+
+  const SourcedReader& from_;
+  bool has_base_;
+  Device& to_;
+};
+
+}  // namespace
+
+SourcedDevice load_device(const std::string& name, const edge::JsonReader& asked) {
+  const std::filesystem::path folder = edge::shipped_data("hardware_profiles") / "devices";
+  const std::vector<std::string> known = names_in(folder);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    asked.fail(unknown_name("device", name, known));
+  }
+  const nlohmann::json json = edge::read_json_file(folder / (name + ".json"));
+  const edge::JsonReader reader(json, "devices/" + name + ".json");
+  check_schema(reader, kDeviceSchema);
+  if (reader.has("base")) reader.at("base").fail("a device file stands alone; write its members out");
+  const Sources sources = Sources::of(reader);
+  SourcedDevice loaded;
+  DeviceReader(SourcedReader(reader, sources), false, loaded.device).read();
+  loaded.sources = sources.entries();
+  return loaded;
+}
+
+SourcedDevice read_device_of_node(const SourcedReader& node) {
+  const edge::JsonReader given = node.plain().at("device");
+  if (given.json().is_string()) return load_device(given.text(), given);
+  SourcedDevice loaded;
+  if (const auto sources = given.find("sources")) sources->fail("move it to the sources of the node");
+  const auto base = given.find("base");
+  if (base) loaded = load_device(base->text(), *base);
+  DeviceReader(node.section("device"), base.has_value(), loaded.device).read();
+  // What the node replaced is no longer cited by the base.
+  std::erase_if(loaded.sources, [&](const auto& source) {
+    const std::string& pointer = source.first;
+    return given.has(pointer.substr(1, pointer.find('/', 1) - 1));
+  });
+  return loaded;
+}
+
+nlohmann::json device_to_json(const Device& device) {
+  nlohmann::json json = {{"name", device.name},
+                         {"kind", kKindNames[static_cast<std::size_t>(device.kind)]},
+                         {"memory", exact_text(device.memory)},
+                         {"reserved", exact_text(device.reserved)},
+                         {"memory_bandwidth", exact_text(device.memory_bandwidth)},
+                         {"multiprocessors", device.multiprocessors},
+                         {"flash_attention", device.flash_attention},
+                         {"idle_power", exact_text(device.idle_power)},
+                         {"peak_power", exact_text(device.peak_power)},
+                         {"compute_scale", device.compute_scale},
+                         {"gemm_efficiency", device.gemm_efficiency},
+                         {"wgrad_efficiency", device.wgrad_efficiency},
+                         {"memory_efficiency", device.memory_efficiency},
+                         {"kernel_issue", exact_text(device.kernel_issue)}};
+  json["peak"] = nlohmann::json::object();
+  for (const auto& [arithmetic, rate] : device.peak) {
+    json["peak"][kArithmeticNames[static_cast<std::size_t>(arithmetic)]] = exact_text(rate);
+  }
+  for (const auto& [kind, rate] : device.op_rates) {
+    json["op_rates"][kind] = {{"overhead", exact_text(rate.overhead)},
+                              {"seconds_per_flop", rate.seconds_per_flop},
+                              {"seconds_per_byte", rate.seconds_per_byte},
+                              {"spread", rate.spread}};
+  }
+  return json;
+}
+
+}  // namespace trivium::hardware

@@ -1,0 +1,49 @@
+#include "hardware_profiles/hardware.h"
+
+#include <cassert>
+#include <cstddef>
+
+namespace trivium::hardware {
+namespace {
+
+/// Where a device sits: its group, and how many nodes stand before its own.
+struct Seat {
+  std::size_t group = 0;
+  int node = 0;
+};
+
+Seat seat_of(const Cluster& cluster, int device) {
+  assert(device >= 0 && device < cluster.devices());
+  Seat seat;
+  for (const NodeGroup& group : cluster.groups) {
+    const int held = group.count * group.node.devices;
+    if (device < held) {
+      seat.node += device / group.node.devices;
+      return seat;
+    }
+    device -= held;
+    seat.node += group.count;
+    ++seat.group;
+  }
+  return seat;
+}
+
+}  // namespace
+
+int Cluster::nodes() const {
+  int sum = 0;
+  for (const NodeGroup& group : groups) sum += group.count;
+  return sum;
+}
+
+int Cluster::devices() const {
+  int sum = 0;
+  for (const NodeGroup& group : groups) sum += group.count * group.node.devices;
+  return sum;
+}
+
+const Node& Cluster::node_of_device(int device) const { return groups.at(seat_of(*this, device).group).node; }
+
+int Cluster::node_index(int device) const { return seat_of(*this, device).node; }
+
+}  // namespace trivium::hardware

@@ -1,0 +1,150 @@
+#include "hardware_profiles/node_json.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "edge/quote.h"
+#include "hardware_profiles/device_json.h"
+#include "hardware_profiles/load.h"
+#include "hardware_profiles/profile_names.h"
+#include "hardware_profiles/quantity_text.h"
+#include "hardware_profiles/sourced_reader.h"
+#include "hardware_profiles/this_machine.h"
+
+namespace trivium::hardware {
+namespace {
+
+constexpr int kMostDevices = 4096;   // of one node; beyond it the number is a slip
+constexpr int kMostAdapters = 1024;  // of one node
+
+const std::vector<std::string> kTopologyNames = {"nvswitch", "cube-mesh", "pcie",
+                                                 "shared-memory"};  // order of Topology
+
+Topology read_topology(const edge::JsonReader& at) {
+  const std::string name = at.one_of(kTopologyNames);
+  std::size_t index = 0;
+  while (kTopologyNames[index] != name) ++index;
+  return static_cast<Topology>(index);
+}
+
+Link read_link(const SourcedReader& at) {
+  at.plain().allow_only({"bandwidth", "latency", "efficiency"});
+  constexpr double kLeastEfficiency = 1e-3;  // zero would make a transfer infinite
+  const edge::JsonReader bandwidth = at.constant("bandwidth");
+  Link link;
+  link.bandwidth = positive(bandwidth, bandwidth.bandwidth());
+  link.latency = at.constant("latency").seconds();
+  link.efficiency = number_within(at.constant("efficiency"), kLeastEfficiency, 1);
+  return link;
+}
+
+nlohmann::json link_to_json(const Link& link) {
+  return {{"bandwidth", exact_text(link.bandwidth)},
+          {"latency", exact_text(link.latency)},
+          {"efficiency", link.efficiency}};
+}
+
+/// A key of a table by group size: two devices or more, at most all of the node.
+int group_size(const std::string& key, const edge::JsonReader& at, int devices) {
+  int size = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), size);
+  if (error != std::errc() || end != key.data() + key.size() || size < 2 || size > devices) {
+    at.fail("a group size must be from 2 to the " + std::to_string(devices) + " devices of the node, not " +
+            edge::quote(key));
+  }
+  return size;
+}
+
+void read_allreduce(const SourcedReader& at, Node& node) {
+  if (at.has("allreduce_bus")) {
+    for (const auto& [key, bus] : at.section("allreduce_bus").constants()) {
+      node.allreduce_bus[group_size(key, bus, node.devices)] = positive(bus, bus.bandwidth());
+    }
+  }
+  if (at.has("allreduce_latency")) {
+    for (const auto& [key, latency] : at.section("allreduce_latency").constants()) {
+      node.allreduce_latency[group_size(key, latency, node.devices)] = latency.seconds();
+    }
+  }
+}
+
+int read_devices(const edge::JsonReader& at) {
+  if (is_detect(at)) return machine_cores();
+  return static_cast<int>(at.integer(1, kMostDevices));
+}
+
+edge::Bytes read_host_memory(const edge::JsonReader& at) {
+  if (is_detect(at)) return machine_memory();
+  return positive(at, at.bytes());
+}
+
+/// Citations of the device under "/device", below those that the node gives itself.
+std::map<std::string, std::string> all_sources(const SourcedDevice& device, const Sources& own) {
+  std::map<std::string, std::string> all = own.entries();
+  for (const auto& [pointer, citation] : device.sources) all.emplace("/device" + pointer, citation);
+  return all;
+}
+
+}  // namespace
+
+Node read_node(const edge::JsonReader& profile) {
+  check_schema(profile, kNodeSchema);
+  profile.allow_only({"schema", "sources", "name", "device", "devices", "topology", "intra", "allreduce_bus",
+                      "allreduce_latency", "adapters", "network", "collective_skew", "asynchronous_lanes",
+                      "host_memory", "host_link", "overhead_power", "price"});
+  const Sources sources = Sources::of(profile);
+  const SourcedReader at(profile, sources);
+  const SourcedDevice device = read_device_of_node(at);
+  Node node;
+  node.name = profile.at("name").text();
+  node.device = device.device;
+  node.sources = all_sources(device, sources);
+  node.devices = read_devices(at.constant("devices"));
+  node.topology = read_topology(profile.at("topology"));
+  node.intra = read_link(at.section("intra"));
+  read_allreduce(at, node);
+  node.adapters = static_cast<int>(at.constant("adapters").integer(0, kMostAdapters));
+  if (node.adapters > 0) {
+    node.network = read_link(at.section("network"));
+  } else if (at.has("network")) {
+    profile.at("network").fail("the node has no network adapters; remove it or set adapters");
+  }
+  node.collective_skew = at.constant("collective_skew").seconds();
+  node.asynchronous_lanes = profile.at("asynchronous_lanes").boolean();
+  node.host_memory = read_host_memory(at.constant("host_memory"));
+  const edge::JsonReader host_link = at.constant("host_link");
+  node.host_link = positive(host_link, host_link.bandwidth());
+  node.overhead_power = at.constant("overhead_power").watts();
+  node.price = at.constant("price").price();
+  return node;
+}
+
+Node node_from_json(const nlohmann::json& json, const std::string& where) {
+  return read_node(edge::JsonReader(json, where));
+}
+
+nlohmann::json to_json(const Node& node) {
+  nlohmann::json json = {{"schema", kNodeSchema},
+                         {"name", node.name},
+                         {"device", device_to_json(node.device)},
+                         {"devices", node.devices},
+                         {"topology", kTopologyNames[static_cast<std::size_t>(node.topology)]},
+                         {"intra", link_to_json(node.intra)},
+                         {"adapters", node.adapters},
+                         {"collective_skew", exact_text(node.collective_skew)},
+                         {"asynchronous_lanes", node.asynchronous_lanes},
+                         {"host_memory", exact_text(node.host_memory)},
+                         {"host_link", exact_text(node.host_link)},
+                         {"overhead_power", exact_text(node.overhead_power)},
+                         {"price", exact_text(node.price)},
+                         {"sources", node.sources}};
+  for (const auto& [size, bus] : node.allreduce_bus) json["allreduce_bus"][std::to_string(size)] = exact_text(bus);
+  for (const auto& [size, latency] : node.allreduce_latency) {
+    json["allreduce_latency"][std::to_string(size)] = exact_text(latency);
+  }
+  if (node.adapters > 0) json["network"] = link_to_json(node.network);
+  return json;
+}
+
+}  // namespace trivium::hardware

@@ -1,0 +1,34 @@
+#include "hardware_profiles/profile_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "edge/quote.h"
+
+namespace trivium::hardware {
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = edge::nearest(name, known);
+  if (!near.empty()) return fmt::format("unknown {} {}; did you mean \"{}\"?", kind, edge::quote(name), near);
+  return fmt::format("unknown {} {}; known: {}", kind, edge::quote(name), fmt::join(known, ", "));
+}
+
+void check_schema(const edge::JsonReader& document, const std::string& schema) {
+  const edge::JsonReader given = document.at("schema");
+  if (given.text() != schema) given.fail(fmt::format("found {}; expected \"{}\"", edge::quote(given.text()), schema));
+}
+
+bool is_detect(const edge::JsonReader& value) { return value.json().is_string() && value.json() == "detect"; }
+
+}  // namespace trivium::hardware

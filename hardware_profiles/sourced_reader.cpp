@@ -1,0 +1,95 @@
+#include "hardware_profiles/sourced_reader.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/quote.h"
+
+namespace trivium::hardware {
+namespace {
+
+/// RFC 6901: "~" and "/" inside a member name are escaped.
+std::string join(const std::string& pointer, std::string_view key) {
+  std::string joined = pointer + '/';
+  for (const char letter : key) {
+    if (letter == '~') {
+      joined += "~0";
+    } else if (letter == '/') {
+      joined += "~1";
+    } else {
+      joined += letter;
+    }
+  }
+  return joined;
+}
+
+bool points_into(const nlohmann::json& document, const std::string& pointer) {
+  try {
+    return document.contains(nlohmann::json::json_pointer(pointer));
+  } catch (const nlohmann::json::exception&) {
+    return false;  // not a JSON pointer at all
+  }
+}
+
+}  // namespace
+
+Sources Sources::of(const edge::JsonReader& profile) {
+  Sources sources;
+  const auto given = profile.find("sources");
+  if (!given) return sources;
+  for (const auto& [pointer, citation] : given->members()) {
+    if (citation.text().empty()) citation.fail("an empty source; say where the value comes from");
+    if (pointer.empty() || pointer == "/sources" || !points_into(profile.json(), pointer)) {
+      citation.fail(
+          fmt::format("{} points at no constant of this profile; "
+                      "a key of sources is a JSON pointer such as \"/device/memory_bandwidth\"",
+                      edge::quote(pointer)));
+    }
+    sources.entries_[pointer] = citation.text();
+  }
+  return sources;
+}
+
+bool Sources::covers(std::string_view pointer) const {
+  while (!pointer.empty()) {
+    if (entries_.count(std::string(pointer)) != 0) return true;
+    pointer = pointer.substr(0, pointer.rfind('/'));
+  }
+  return false;
+}
+
+SourcedReader SourcedReader::section(std::string_view key) const {
+  return SourcedReader(value_.at(key), *sources_, join(pointer_, key));
+}
+
+std::vector<std::pair<std::string, SourcedReader>> SourcedReader::sections() const {
+  std::vector<std::pair<std::string, SourcedReader>> all;
+  for (const auto& [key, member] : value_.members()) {
+    all.emplace_back(key, SourcedReader(member, *sources_, join(pointer_, key)));
+  }
+  return all;
+}
+
+edge::JsonReader SourcedReader::constant(std::string_view key) const {
+  edge::JsonReader member = value_.at(key);
+  const std::string pointer = join(pointer_, key);
+  if (!sources_->covers(pointer)) {
+    member.fail(fmt::format("no source; add \"{}\": \"where the value comes from\" to sources", pointer));
+  }
+  return member;
+}
+
+std::vector<std::pair<std::string, edge::JsonReader>> SourcedReader::constants() const {
+  std::vector<std::pair<std::string, edge::JsonReader>> all;
+  for (const auto& [key, member] : value_.members()) all.emplace_back(key, constant(key));
+  return all;
+}
+
+double number_within(const edge::JsonReader& value, double low, double high) {
+  const double number = value.number();
+  if (!(number >= low && number <= high)) value.fail(fmt::format("{} is not within {} to {}", number, low, high));
+  return number;
+}
+
+}  // namespace trivium::hardware

@@ -1,0 +1,65 @@
+// Reading a profile in which no constant may stand without the place it comes from.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "edge/json_reader.h"
+
+namespace trivium::hardware {
+
+/// The `sources` member of a profile: JSON pointer inside the profile -> citation. An entry stands for its whole
+/// subtree
+/// ("/device/peak" for every peak), except that the root cannot be cited as one.
+class Sources {
+ public:
+  /// Reads `sources` of `profile`; missing is an empty set. Errors (Failure kInput): an entry that is empty, is not
+  /// text, or points at nothing.
+  static Sources of(const edge::JsonReader& profile);
+
+  bool covers(std::string_view pointer) const;
+  const std::map<std::string, std::string>& entries() const { return entries_; }
+
+ private:
+  std::map<std::string, std::string> entries_;
+};
+
+/// An object of a profile whose numeric members are read through `constant`, which demands a source.
+class SourcedReader {
+ public:
+  /// `sources` must outlive the reader; `pointer` is the place relative to the profile that holds the sources.
+  SourcedReader(edge::JsonReader value, const Sources& sources, std::string pointer = "")
+      : value_(std::move(value)), sources_(&sources), pointer_(std::move(pointer)) {}
+
+  const edge::JsonReader& plain() const { return value_; }
+  bool has(std::string_view key) const { return value_.has(key); }
+  SourcedReader section(std::string_view key) const;
+  /// Every member of the object, in key order, each as a section.
+  std::vector<std::pair<std::string, SourcedReader>> sections() const;
+  /// A numeric member. Errors (Failure kInput): missing, or without a source.
+  edge::JsonReader constant(std::string_view key) const;
+  /// Every member of the object, in key order, each as a constant.
+  std::vector<std::pair<std::string, edge::JsonReader>> constants() const;
+
+ private:
+  edge::JsonReader value_;
+  const Sources* sources_;
+  std::string pointer_;
+};
+
+/// A number in [low, high]. Errors (Failure kInput) at its place.
+double number_within(const edge::JsonReader& value, double low, double high);
+
+/// `quantity`, read from `value`, if it is not zero (the parser takes none below). Errors (Failure kInput) at its
+/// place.
+template <class Quantity>
+Quantity positive(const edge::JsonReader& value, Quantity quantity) {
+  if (!(quantity > Quantity(0))) value.fail("must be above zero");
+  return quantity;
+}
+
+}  // namespace trivium::hardware

@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+#include "hardware_profiles/load.h"
+
+namespace trivium::hardware {
+namespace {
+
+std::string complaint_of(const std::string& text) {
+  return message_of([&] { load_cluster(text); });
+}
+
+TEST(Cluster, OfOneKindCountsItsDevices) {
+  const Cluster cluster = load_cluster("dgx-a100-80gb:128");
+  EXPECT_EQ(cluster.name, "dgx-a100-80gb:128");
+  EXPECT_EQ(cluster.nodes(), 128);
+  EXPECT_EQ(cluster.devices(), 1024);  // 128 * 8
+  EXPECT_TRUE(cluster.homogeneous());
+}
+
+TEST(Cluster, NameAloneIsOneNode) { EXPECT_EQ(load_cluster("dgx2-v100-32gb").devices(), 16); }
+
+TEST(Cluster, RanksFillTheNodesInOrder) {
+  // Two nodes of 8 A100 hold devices 0-7 and 8-15; three nodes of 4 V100 hold 16-19, 20-23 and 24-27.
+  const Cluster cluster = load_cluster("dgx-a100-80gb:2+jean-zay-v100-32gb:3");
+  EXPECT_EQ(cluster.nodes(), 5);
+  EXPECT_EQ(cluster.devices(), 28);
+  EXPECT_FALSE(cluster.homogeneous());
+  EXPECT_EQ(cluster.node_of_device(0).name, "dgx-a100-80gb");
+  EXPECT_EQ(cluster.node_of_device(15).name, "dgx-a100-80gb");
+  EXPECT_EQ(cluster.node_of_device(16).name, "jean-zay-v100-32gb");
+  EXPECT_EQ(cluster.node_index(0), 0);
+  EXPECT_EQ(cluster.node_index(7), 0);
+  EXPECT_EQ(cluster.node_index(8), 1);
+  EXPECT_EQ(cluster.node_index(15), 1);
+  EXPECT_EQ(cluster.node_index(16), 2);
+  EXPECT_EQ(cluster.node_index(20), 3);
+  EXPECT_EQ(cluster.node_index(27), 4);
+}
+
+TEST(Cluster, UnknownNameSuggestsTheNearest) {
+  EXPECT_EQ(complaint_of("dgx-a100-80g:4"),
+            "unknown hardware profile \"dgx-a100-80g\"; did you mean \"dgx-a100-80gb\"?");
+  EXPECT_EQ(complaint_of("this-machin"), "unknown hardware profile \"this-machin\"; did you mean \"this-machine\"?");
+}
+
+TEST(Cluster, CountMustBeAWholeNumberOfNodes) {
+  const auto refusal = [](const std::string& number) {
+    return "cluster \"h200:" + number + "\": the number of nodes after \"h200:\" must be a whole number from 1 to " +
+           "1000000, not \"" + number + "\"";
+  };
+  for (const char* number : {"0", "-3", "two", "2.5", "", "1e3", " 4", "99999999999999999999"}) {
+    EXPECT_EQ(complaint_of(std::string("h200:") + number), refusal(number));
+  }
+}
+
+TEST(Cluster, HasAtMostAMillionDevices) {
+  EXPECT_EQ(load_cluster("h200:125000").devices(), 1000000);
+  EXPECT_EQ(complaint_of("h200:125001"), "cluster \"h200:125001\": 1000008 devices; a cluster has at most 1000000");
+  EXPECT_EQ(complaint_of("h200:125000+h200:1"),
+            "cluster \"h200:125000+h200:1\": 1000008 devices; a cluster has at most 1000000");
+}
+
+TEST(Cluster, EmptyTermIsRefused) {
+  for (const std::string text : {"", ":4", "h200:1+", "+h200"}) {
+    EXPECT_EQ(complaint_of(text), "cluster \"" + text +
+                                      "\": a profile name is missing; write NAME:N, NAME:N+NAME:N, this-machine or "
+                                      "FILE.json");
+  }
+}
+
+TEST(Cluster, OfSeveralNodesNeedsANetwork) {
+  EXPECT_EQ(load_cluster("vtrain-hgx-a100").devices(), 8);
+  EXPECT_EQ(complaint_of("vtrain-hgx-a100:2"),
+            "cluster \"vtrain-hgx-a100:2\": \"vtrain-hgx-a100\" has no network adapters in its profile, so it can only "
+            "be used as one node");
+}
+
+TEST(Cluster, IsReadFromAProfileFileAndFromAClusterFile) {
+  const TemporaryFolder folder;
+  const std::string profile = folder.write("node.json", small_node());
+  EXPECT_EQ(load_cluster(profile).devices(), 2);
+  EXPECT_EQ(load_cluster(profile + ":5").devices(), 10);
+  const std::string cluster = folder.write(
+      "cluster.json", {{"schema", "trivium.cluster/1"},
+                       {"name", "two kinds"},
+                       {"groups", {{{"node", small_node()}, {"count", 3}}, {{"node", "h200"}, {"count", 1}}}}});
+  EXPECT_EQ(load_cluster(cluster).name, "two kinds");
+  EXPECT_EQ(load_cluster(cluster).devices(), 14);  // 3 * 2 + 8
+}
+
+TEST(Cluster, SurvivesTheRoundTripThroughJson) {
+  const Cluster cluster = load_cluster("azure-ndm-a100-80gb:16+jean-zay-v100-16gb:4");
+  const Cluster again = cluster_from_json(to_json(cluster), "again.json");
+  EXPECT_EQ(again.name, cluster.name);
+  EXPECT_EQ(again.devices(), 144);  // 16 * 8 + 4 * 4
+  EXPECT_EQ(to_json(again), to_json(cluster));
+}
+
+TEST(Cluster, JsonErrorsNameTheGroup) {
+  const auto complaint = [](const nlohmann::json& groups) {
+    const nlohmann::json json = {{"schema", "trivium.cluster/1"}, {"name", "x"}, {"groups", groups}};
+    return message_of([&] { cluster_from_json(json, "cluster.json"); });
+  };
+  using nlohmann::json;
+  EXPECT_EQ(complaint(json::array({{{"node", "h100"}, {"count", 0}}})),
+            "cluster.json#/groups/0/count: must be from 1 to 1000000, not 0");
+  EXPECT_EQ(complaint(json::array({{{"node", "h200"}, {"count", 1}}, {{"node", "h20"}, {"count", 1}}})),
+            "cluster.json#/groups/1/node: unknown hardware profile \"h20\"; did you mean \"h200\"?");
+  EXPECT_EQ(complaint(json::array()), "cluster.json#/groups: no nodes; a cluster needs one at least");
+  json broken = small_node();
+  broken["host_link"] = "fast";
+  EXPECT_EQ(complaint(json::array({{{"node", broken}, {"count", 1}}})).substr(0, 43),
+            "cluster.json#/groups/0/node/host_link: cann");
+}
+
+TEST(Cluster, OfAnotherSchemaIsRefused) {
+  EXPECT_EQ(message_of([] {
+              cluster_from_json({{"schema", "trivium.plan/1"}}, "plan.json");
+            }),
+            "plan.json#/schema: found \"trivium.plan/1\"; expected \"trivium.cluster/1\" or \"trivium.hardware/1\"");
+}
+
+}  // namespace
+}  // namespace trivium::hardware

@@ -1,0 +1,87 @@
+#include "hardware_profiles/device_json.h"
+
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+#include "hardware_profiles/load.h"
+
+namespace trivium::hardware {
+namespace {
+
+/// The small node with another device, cited as the node's own.
+nlohmann::json node_with(nlohmann::json device) {
+  nlohmann::json json = small_node();
+  json["device"] = std::move(device);
+  return json;
+}
+
+std::string complaint_of(const nlohmann::json& json) {
+  return message_of([&] { node_from_json(json, "node.json"); });
+}
+
+TEST(Device, ByNameBringsItsOwnSources) {
+  nlohmann::json json = node_with("a100-sxm-80gb");
+  json["sources"].erase("/device");
+  const Node node = node_from_json(json, "node.json");
+  EXPECT_EQ(node.device.name, "a100-sxm-80gb");
+  EXPECT_EQ(node.device.memory_bandwidth.value(), 2039e9);
+  EXPECT_EQ(node.sources.count("/device/memory_bandwidth"), 1u);
+}
+
+TEST(Device, OverridesSingleMembersOfItsBase) {
+  nlohmann::json json = node_with({{"base", "a100-sxm-80gb"}, {"compute_scale", 0.88}});
+  json["sources"].erase("/device");
+  json["sources"]["/device/compute_scale"] = "fitted here";
+  const Node node = node_from_json(json, "node.json");
+  EXPECT_EQ(node.device.compute_scale, 0.88);
+  EXPECT_EQ(node.device.gemm_efficiency, 0.76);
+  EXPECT_EQ(node.sources.at("/device/compute_scale"), "fitted here");
+}
+
+TEST(Device, OverrideDropsTheCitationOfWhatItReplaces) {
+  nlohmann::json json = node_with({{"base", "a100-sxm-80gb"}, {"memory", "64 GiB"}});
+  json["sources"].erase("/device");
+  json["sources"]["/device/memory"] = "a cut-down board";
+  const Node node = node_from_json(json, "node.json");
+  EXPECT_EQ(node.device.memory.value(), 64 * 1073741824.0);
+  EXPECT_EQ(node.sources.at("/device/memory"), "a cut-down board");
+  EXPECT_EQ(node.sources.count("/device/memory_bandwidth"), 1u);
+}
+
+TEST(Device, OverrideNeedsASourceOfItsOwn) {
+  nlohmann::json json = node_with({{"base", "a100-sxm-80gb"}, {"compute_scale", 0.88}});
+  json["sources"].erase("/device");
+  EXPECT_EQ(complaint_of(json),
+            "node.json#/device/compute_scale: no source; add \"/device/compute_scale\": \"where the value comes from\" "
+            "to sources");
+}
+
+TEST(Device, SuggestsTheNearestName) {
+  EXPECT_EQ(complaint_of(node_with("a100-smx-80gb")),
+            "node.json#/device: unknown device \"a100-smx-80gb\"; did you mean \"a100-sxm-80gb\"?");
+  EXPECT_EQ(complaint_of(node_with({{"base", "V100-sxm-32"}})),
+            "node.json#/device/base: unknown device \"V100-sxm-32\"; did you mean \"v100-sxm-32gb\"?");
+}
+
+TEST(Device, NamesTheMemberThatIsWrong) {
+  const auto with = [](const char* key, nlohmann::json value) {
+    nlohmann::json json = small_node();
+    json["device"][key] = std::move(value);
+    return complaint_of(json);
+  };
+  EXPECT_EQ(with("reserved", "8 GiB"), "node.json#/device: reserved is not below memory; nothing would be left");
+  EXPECT_EQ(with("idle_power", "101 W"), "node.json#/device: peak_power is below idle_power");
+  EXPECT_EQ(with("peak", {{"bf61", "1 TFLOP/s"}}),
+            "node.json#/device/peak/bf61: unknown arithmetic \"bf61\"; did you mean \"bf16\"?");
+  EXPECT_EQ(with("gemm_efficiency", 0), "node.json#/device/gemm_efficiency: 0 is not within 0.001 to 1");
+  EXPECT_EQ(with("sources", nlohmann::json::object()), "node.json#/device/sources: move it to the sources of the node");
+}
+
+TEST(Device, WithoutABaseMustBeWhole) {
+  nlohmann::json json = small_node();
+  json["device"].erase("wgrad_efficiency");
+  EXPECT_EQ(complaint_of(json), "node.json#/device: missing \"wgrad_efficiency\"; add it");
+}
+
+}  // namespace
+}  // namespace trivium::hardware

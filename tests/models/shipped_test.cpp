@@ -1,0 +1,149 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "edge/error.h"
+#include "models/load.h"
+
+namespace trivium::models {
+namespace {
+
+std::int64_t total_of(const std::string& name) { return count_parameters(load_model(name)).total; }
+
+/// The count in billions with so many digits after the point, as papers print it.
+std::string printed(const std::string& name, int digits) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.*fB", digits, static_cast<double>(total_of(name)) / 1e9);
+  return text.data();
+}
+
+TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
+  const std::vector<std::string> names = shipped_models();
+  EXPECT_EQ(names.size(), 40u);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const Model model = load_model(name);
+    EXPECT_EQ(model.name, name);
+    EXPECT_FALSE(model.source.empty());
+    EXPECT_EQ(model_from_json(to_json(model), "again.json"), model);
+    EXPECT_GT(count_parameters(model).total, 0);
+    EXPECT_GT(flops_per_token(model, model.max_sequence).model, 0);
+  }
+}
+
+TEST(ShippedModels, Gpt2HasTheCountsOfTheReleasedWeights) {
+  // 12 layers x (12 x 768^2 + 13 x 768) + (50257 + 1024) x 768 + final norm 2 x 768
+  EXPECT_EQ(total_of("gpt2-124m"), 124439808);
+  EXPECT_EQ(total_of("gpt2-350m"), 354823168);
+  EXPECT_EQ(total_of("gpt2-774m"), 774030080);
+  EXPECT_EQ(total_of("gpt2-1.5b"), 1557611200);
+}
+
+TEST(ShippedModels, Gpt3HasThePrintedSizes) {
+  EXPECT_EQ(printed("gpt3-125m", 3), "0.125B");
+  EXPECT_EQ(printed("gpt3-350m", 3), "0.356B");  // the table prints 350M
+  EXPECT_EQ(printed("gpt3-760m", 2), "0.76B");
+  EXPECT_EQ(printed("gpt3-1.3b", 1), "1.3B");
+  EXPECT_EQ(printed("gpt3-2.7b", 1), "2.7B");
+  EXPECT_EQ(printed("gpt3-6.7b", 1), "6.7B");
+  EXPECT_EQ(printed("gpt3-13b", 0), "13B");
+}
+
+TEST(ShippedModels, Gpt3Of175BillionPrintsTheSameWithBothVocabularies) {
+  EXPECT_EQ(printed("gpt3-175b", 1), "174.6B");
+  Model unpadded = load_model("gpt3-175b");
+  EXPECT_EQ(unpadded.vocab, 51200);
+  // 96 x (12 x 12288^2 + 13 x 12288) + (50257 + 2048) x 12288 + 2 x 12288
+  // = 173,961,510,912 + 642,723,840 + 24,576
+  unpadded.vocab = 50257;
+  EXPECT_EQ(count_parameters(unpadded).total, 174604259328);
+}
+
+TEST(ShippedModels, MegatronHasThePrintedSizesOfItsTable) {
+  for (const char* size : {"1.7", "3.6", "7.5", "18.4", "39.1", "76.1", "145.6", "310.1", "529.6", "1008.0"}) {
+    EXPECT_EQ(printed(std::string("megatron-") + size + "b", 1), std::string(size) + "B");
+  }
+}
+
+TEST(ShippedModels, MegatronFollowsThePapersFormulaUpToTheFinalNorm) {
+  // 12 l h^2 (1 + 13/(12h) + (V + s)/(12 l h)) with l = 40, h = 6144, V = 51200, s = 2048:
+  // 18,119,393,280 + 3,194,880 + 327,155,712 = 18,449,743,872, and the final norm 2 x 6144 which it leaves out.
+  EXPECT_EQ(total_of("megatron-18.4b"), 18449743872 + 12288);
+}
+
+TEST(ShippedModels, LlamaHasTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(total_of("llama-7b"), 6738415616);
+  EXPECT_EQ(total_of("llama-13b"), 13015864320);
+  EXPECT_EQ(total_of("llama-33b"), 32528943616);
+  EXPECT_EQ(total_of("llama-65b"), 65285660672);
+  EXPECT_EQ(total_of("llama2-70b"), 68976648192);
+}
+
+TEST(ShippedModels, FalconHasTheCountsOfTheReleasedWeights) {
+  // 32 x (2 x 4544^2 + 2 x 4544 x 64 + 8 x 4544^2 + norm 2 x 4544) + 65024 x 4544 + 2 x 4544
+  EXPECT_EQ(total_of("falcon-7b"), 6921720704);
+  // 60 x (2 x 8192^2 + 2 x 8192 x 512 + 8 x 8192^2 + two norms 4 x 8192) + 65024 x 8192 + 2 x 8192
+  EXPECT_EQ(total_of("falcon-40b"), 41303293952);
+  // With a stored copy of the tied matrix, 65024 x 14848 more, this prints 179.5B.
+  EXPECT_EQ(total_of("falcon-180b"), 178557088768);
+}
+
+TEST(ShippedModels, PalmHasThePrintedSizes) {
+  EXPECT_EQ(printed("palm-8b", 2), "8.63B");
+  EXPECT_EQ(printed("palm-62b", 2), "62.50B");
+  // 118 x (2 x 18432 x 12288 + 2 x 18432 x 256 + 3 x 18432 x 73728) + 256000 x 18432 = 540,354,281,472, printed
+  // 540.35B. The scales of 119 norms, 2,193,408 more, would print 540.36B: the paper leaves them out or cuts the digit.
+  const ParameterCount largest = count_parameters(load_model("palm-540b"));
+  EXPECT_EQ(largest.norms, 2193408);
+  EXPECT_EQ(largest.total, 540354281472 + 2193408);
+}
+
+TEST(ShippedModels, MixturesCountTotalAndActive) {
+  const ParameterCount mixtral = count_parameters(load_model("mixtral-8x7b"));
+  EXPECT_EQ(mixtral.total, 46702792704);
+  EXPECT_EQ(mixtral.active, 12879925248);
+  // Table 9 of the Switch paper prints 7B and 1571B; cross attention, left out here, is below the last digit.
+  EXPECT_EQ(printed("switch-base-128", 0), "7B");
+  EXPECT_EQ(printed("switch-c", 0), "1571B");
+}
+
+TEST(ShippedModels, OursHaveTheSizesTheyPromise) {
+  // 4 x (12 x 128^2 + 13 x 128) + (256 + 128) x 128 + 2 x 128
+  EXPECT_EQ(total_of("gpt-tiny"), 842496);
+  // 6 x (12 x 384^2 + 13 x 384) + (256 + 256) x 384 + 2 x 384
+  EXPECT_EQ(total_of("gpt-mini"), 10844160);
+  // 12 x (12 x 2560^2 + 13 x 2560) + (50257 + 1024) x 2560 + 2 x 2560
+  EXPECT_EQ(total_of("gpt-1b-12-layers"), 1075402240);
+  EXPECT_EQ(load_model("gpt-1b-12-layers").layers, 12);
+}
+
+std::string message_for(const std::string& name_or_path) {
+  try {
+    (void)load_model(name_or_path);
+  } catch (const edge::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+    return failure.error().message;
+  }
+  return "nothing thrown";
+}
+
+TEST(LoadModel, UnknownNameSuggestsTheNearest) {
+  EXPECT_EQ(message_for("gpt3-175"), "unknown model \"gpt3-175\"; did you mean \"gpt3-175b\"?");
+  EXPECT_EQ(message_for("LLama-7B"), "unknown model \"LLama-7B\"; did you mean \"llama-7b\"?");
+  EXPECT_EQ(message_for("resnet"),
+            "unknown model \"resnet\"; give a shipped name (`trivium models` lists them) or a file");
+  EXPECT_THAT(message_for(""), ::testing::StartsWith("unknown model \"\""));
+  EXPECT_THAT(message_for("../models/gpt2-124m"), ::testing::HasSubstr("there is no such file"));
+}
+
+TEST(LoadModel, MissingFileIsNamed) {
+  EXPECT_EQ(message_for("nowhere/model.json"), "nowhere/model.json: cannot read: there is no such file");
+}
+
+}  // namespace
+}  // namespace trivium::models

@@ -1,0 +1,97 @@
+// Which compiled copy of the kernels runs on this processor.
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "edge/error.h"
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/plain_kernels.h"
+#include "runtime/cpu/variant.h"
+
+namespace trivium::runtime::cpu {
+
+using program::DType;
+using program::OpKind;
+
+namespace v2 {
+Kernel find_kernel(OpKind kind, DType type);
+}
+#if defined(__x86_64__)
+namespace v3 {
+Kernel find_kernel(OpKind kind, DType type);
+}
+namespace v4 {
+Kernel find_kernel(OpKind kind, DType type);
+}
+#endif
+
+namespace {
+
+template <class T>
+Kernel find_plain(OpKind kind) {
+  switch (kind) {
+    case OpKind::kEmbedding: return embedding<T>;
+    case OpKind::kEmbeddingBackward: return embedding_backward<T>;
+    case OpKind::kPosition: return position<T>;
+    case OpKind::kPositionBackward: return position_backward<T>;
+    case OpKind::kAdd: return add<T>;
+    case OpKind::kZeroGradients: return zero_gradients<T>;
+    case OpKind::kGradientNorm: return gradient_norm<T>;
+    case OpKind::kAdamW: return adamw<T>;
+    default: return nullptr;
+  }
+}
+
+Variant choose() {
+  const char* wish = std::getenv("TRIVIUM_CPU");
+  if (wish == nullptr || *wish == '\0') {
+    if (available(Variant::kV4)) return Variant::kV4;
+    return available(Variant::kV3) ? Variant::kV3 : Variant::kV2;
+  }
+  const std::string_view name(wish);
+  if (name != "v2" && name != "v3" && name != "v4") {
+    throw edge::Failure(edge::ErrorKind::kUsage, "TRIVIUM_CPU: no such instruction set; use v2, v3 or v4");
+  }
+  const Variant variant = name == "v2" ? Variant::kV2 : name == "v3" ? Variant::kV3 : Variant::kV4;
+  if (!available(variant)) {
+    throw edge::Failure(edge::ErrorKind::kHardware,
+                        "TRIVIUM_CPU=" + std::string(name) + ": this processor lacks the instructions; unset it");
+  }
+  return variant;
+}
+
+}  // namespace
+
+bool available(Variant variant) {
+#if defined(__x86_64__)
+  // __builtin_cpu_supports also asks whether the operating system saves the wide registers.
+  if (variant == Variant::kV3) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (variant == Variant::kV4) {
+    return available(Variant::kV3) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+  }
+#endif
+  return variant == Variant::kV2;
+}
+
+Variant chosen_variant() {
+  static const Variant variant = choose();
+  return variant;
+}
+
+Kernel find_kernel(Variant variant, OpKind kind, DType type) {
+  if (type != DType::kFp32 && type != DType::kFp64) return nullptr;
+  const Kernel plain = type == DType::kFp32 ? find_plain<float>(kind) : find_plain<double>(kind);
+  if (plain != nullptr) return plain;
+#if defined(__x86_64__)
+  if (variant == Variant::kV3) return v3::find_kernel(kind, type);
+  if (variant == Variant::kV4) return v4::find_kernel(kind, type);
+#endif
+  static_cast<void>(variant);
+  return v2::find_kernel(kind, type);
+}
+
+Kernel find_kernel(OpKind kind, DType type) { return find_kernel(chosen_variant(), kind, type); }
+
+}  // namespace trivium::runtime::cpu

@@ -1,0 +1,25 @@
+// Kernels bound by memory or by bookkeeping: compiled once, for every processor, T = float and double.
+#pragma once
+
+#include "runtime/kernel.h"
+
+namespace trivium::runtime::cpu {
+
+template <class T>
+void embedding(const KernelArguments& a);
+template <class T>
+void embedding_backward(const KernelArguments& a);
+template <class T>
+void position(const KernelArguments& a);
+template <class T>
+void position_backward(const KernelArguments& a);
+template <class T>
+void add(const KernelArguments& a);
+template <class T>
+void zero_gradients(const KernelArguments& a);
+template <class T>
+void gradient_norm(const KernelArguments& a);
+template <class T>
+void adamw(const KernelArguments& a);
+
+}  // namespace trivium::runtime::cpu

@@ -1,0 +1,29 @@
+# The CPU backend. The hot kernels (variants/) are compiled once per instruction set into a namespace of their own; the
+# processor decides at run time which of them is called.
+set(cpu_variants v2)
+set(cpu_flags_v2 "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  list(APPEND cpu_variants v3 v4)
+  set(cpu_flags_v3 -mavx2 -mfma)
+  # GCC 12 warns about the deliberately undefined operands of its own AVX-512 intrinsics (GCC bug 105593).
+  set(cpu_flags_v4 -mavx2 -mfma -mavx512f -mavx512dq -mavx512vl -mavx512bw -Wno-maybe-uninitialized -Wno-uninitialized)
+endif()
+# No -ffast-math, and no contraction into fused multiply-adds that the source does not ask for: a result depends on the
+# code path alone. sqrt and friends set no errno here, so that loops over them vectorise.
+set(cpu_flags -O3 -ffp-contract=off -fno-math-errno)
+
+foreach(variant IN LISTS cpu_variants)
+  set(target trivium_runtime_cpu_${variant})
+  add_library(${target} OBJECT
+    cpu/variants/activation.cpp cpu/variants/attention.cpp cpu/variants/attention_backward.cpp cpu/variants/loss.cpp
+    cpu/variants/matmul.cpp cpu/variants/norm.cpp cpu/variants/residual.cpp cpu/variants/rotary.cpp
+    cpu/variants/table.cpp)
+  trivium_common(${target})
+  target_compile_options(${target} PRIVATE ${cpu_flags} ${cpu_flags_${variant}})
+  target_compile_definitions(${target} PRIVATE TRIVIUM_CPU_VARIANT=${variant})
+  target_link_libraries(${target} PRIVATE Eigen3::Eigen)
+  list(APPEND runtime_sources $<TARGET_OBJECTS:${target}>)
+endforeach()
+
+list(APPEND runtime_sources cpu/dispatch.cpp cpu/embedding.cpp cpu/optimizer.cpp)
+set_source_files_properties(cpu/embedding.cpp cpu/optimizer.cpp PROPERTIES COMPILE_OPTIONS "${cpu_flags}")

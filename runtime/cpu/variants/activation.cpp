@@ -1,0 +1,110 @@
+// Activations of the MLP, with the bias of the layer before: u = x + bias. op.k is the models::Activation:
+//   0 GELU, tanh form as in GPT-2 (Hendrycks, Gimpel 2016, arXiv 1606.08415, section 2):  y = u/2 (1 + tanh z)
+//   1 ReLU:  y = max(u, 0)
+//   2 SwiGLU, 3 GeGLU (Shazeer 2020, arXiv 2002.05202, eq. 6):  u is (T, gate n | up n),  y = silu(gate) up, gelu(gate)
+//   up
+// Since (1 + tanh z)/2 = s(2z) with s the logistic function, GELU and SiLU are both  f(u) = u s(g(u)),  with
+//   GELU: g = 2 z = 2 sqrt(2/pi) (u + 0.044715 u^3);  SiLU: g = u.  Then  f' = s + u s (1 - s) g'.
+
+#include "models/model.h"
+#include "runtime/cpu/variants/eigen.h"
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+using models::Activation;
+
+constexpr double kTwoRootTwoOverPi = 1.5957691216057308;  // 2 sqrt(2/pi)
+constexpr double kCubic = 0.044715;
+
+[[maybe_unused]] static Activation kind_of(const program::Op& op) { return static_cast<Activation>(op.k); }
+[[maybe_unused]] static bool is_gated(Activation kind) {
+  return kind == Activation::kSwiglu || kind == Activation::kGeglu;
+}
+
+/// value = f(u) and, where asked for, slope = f'(u). `value` may be `u`; `slope` lies apart.
+template <class T>
+static void apply(Activation kind, const T* u_data, Index n, T* value_data, T* slope_data) {
+  const ConstRow<T> u(u_data, n);
+  Row<T> value(value_data, n);
+  if (kind == Activation::kRelu) {
+    if (slope_data != nullptr) Row<T>(slope_data, n) = (u > T(0)).template cast<T>();
+    value = u.max(T(0));
+    return;
+  }
+  Row<T> s(scratch<T, 0>(n), n);
+  const bool silu = kind == Activation::kSwiglu;
+  const T scale = static_cast<T>(kTwoRootTwoOverPi), cubic = static_cast<T>(kCubic);
+  if (silu) {
+    s = (T(1) + (-u).exp()).inverse();
+  } else {
+    s = (T(1) + (-scale * (u + cubic * u.cube())).exp()).inverse();
+  }
+  if (slope_data != nullptr) {
+    Row<T> slope(slope_data, n);
+    if (silu) {
+      slope = s + u * s * (T(1) - s);
+    } else {
+      slope = s + u * s * (T(1) - s) * (scale * (T(1) + T(3) * cubic * u.square()));
+    }
+  }
+  value = u * s;
+}
+
+/// x + bias of row r in scratch: (width).
+template <class T>
+static const T* biased_row(const KernelArguments& a, Index r, Index width) {
+  T* u = scratch<T, 1>(width);
+  const ConstRow<T> x(input<T>(a, 0) + r * width, width);
+  if (const T* bias = input<T>(a, 1)) {
+    Row<T>(u, width) = x + ConstRow<T>(bias, width);
+  } else {
+    Row<T>(u, width) = x;
+  }
+  return u;
+}
+
+template <class T>
+void activation(const KernelArguments& a) {
+  const Index m = a.op->m, n = a.op->n;
+  const Activation kind = kind_of(*a.op);
+  const Index width = is_gated(kind) ? 2 * n : n;
+  for (Index r = 0; r < m; ++r) {
+    const T* u = biased_row<T>(a, r, width);
+    T* y = output<T>(a, 0) + r * n;
+    apply<T>(kind, u, n, y, nullptr);
+    if (is_gated(kind)) Row<T>(y, n) *= ConstRow<T>(u + n, n);
+  }
+}
+
+// dx may be x: a row of x is copied before that row of dx is written.
+template <class T>
+void activation_backward(const KernelArguments& a) {
+  const Index m = a.op->m, n = a.op->n;
+  const Activation kind = kind_of(*a.op);
+  const Index width = is_gated(kind) ? 2 * n : n;
+  T* dbias = output<T>(a, 1);
+  Row<T> value(scratch<T, 2>(n), n), slope(scratch<T, 3>(n), n), dbias_sum(scratch<T, 4>(width), width);
+  dbias_sum.setZero();
+  for (Index r = 0; r < m; ++r) {
+    const T* u = biased_row<T>(a, r, width);
+    const ConstRow<T> dy(input<T>(a, 2) + r * n, n);
+    T* dx = output<T>(a, 0) + r * width;
+    apply<T>(kind, u, n, value.data(), slope.data());
+    if (is_gated(kind)) {
+      Row<T>(dx, n) = dy * slope * ConstRow<T>(u + n, n);
+      Row<T>(dx + n, n) = dy * value;
+    } else {
+      Row<T>(dx, n) = dy * slope;
+    }
+    if (dbias != nullptr) dbias_sum += ConstRow<T>(dx, width);
+  }
+  if (dbias != nullptr) Row<T>(dbias, width) += dbias_sum;
+}
+
+template void activation<float>(const KernelArguments&);
+template void activation<double>(const KernelArguments&);
+template void activation_backward<float>(const KernelArguments&);
+template void activation_backward<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

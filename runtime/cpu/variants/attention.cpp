@@ -1,0 +1,54 @@
+// Causal attention forward: y_i = sum over j <= i of p_ij v_j,  p_ij = exp(scale q_i.k_j - L_i),
+// L_i = log of the sum over j <= i of exp(scale q_i.k_j). Saved for backward: all p, or with flash the L alone
+// (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no running maximum is needed).
+
+#include "runtime/cpu/variants/attention.h"
+
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+/// Scores to probabilities over the first `valid` of `length` columns; the rest becomes 0. Returns L.
+template <class T>
+static T softmax(T* row, Index valid, Index length, T scale) {
+  Row<T> p(row, valid);
+  const T highest = p.maxCoeff();
+  p = ((p - highest) * scale).exp();
+  const T sum = p.sum();
+  p *= T(1) / sum;
+  Row<T>(row + valid, length - valid).setZero();
+  return highest * scale + std::log(sum);
+}
+
+template <class T>
+void attention(const KernelArguments& a) {
+  const AttentionShape s = shape_of(*a.op);
+  const bool flash = a.op->flash;
+  const Index out_width = s.heads * s.dim;
+  const T scale = attention_scale<T>(s);
+  const T* qkv = input<T>(a, 0);
+  T* saved = output<T>(a, 1);
+  for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
+    const Index keys = row + rows, token = sample * s.sequence;
+    const T* base = qkv + token * s.width();
+    const ConstStridedMatrix<T> q(base + row * s.width() + s.query(head), rows, s.dim, Eigen::OuterStride<>(s.width()));
+    const ConstStridedMatrix<T> k(base + s.key(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
+    const ConstStridedMatrix<T> v(base + s.value(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
+    T* block = flash ? scratch<T, 0>(kQueryBlock * s.sequence)
+                     : saved + ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    StridedMatrix<T> p(block, rows, keys, Eigen::OuterStride<>(s.sequence));
+    p.noalias() = q * k.transpose();
+    for (Index r = 0; r < rows; ++r) {
+      const T log_sum = softmax(block + r * s.sequence, row + r + 1, flash ? keys : s.sequence, scale);
+      if (flash) saved[(token + row + r) * s.heads + head] = log_sum;
+    }
+    StridedMatrix<T> y(output<T>(a, 0) + (token + row) * out_width + head * s.dim, rows, s.dim,
+                       Eigen::OuterStride<>(out_width));
+    y.noalias() = p * v;
+  });
+}
+
+template void attention<float>(const KernelArguments&);
+template void attention<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

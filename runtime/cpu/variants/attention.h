@@ -1,0 +1,45 @@
+// The walk over samples, heads and blocks of query rows that both passes of causal attention share.
+// Grouped-query attention (Ainslie et al. 2023, arXiv 2305.13245): query head h reads key/value head h * kv_heads /
+// heads.
+#pragma once
+
+#include <cmath>
+
+#include "runtime/cpu/variants/eigen.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+/// Query rows handled together. Causality lets a block read keys [0, end of block) only, so the upper triangle costs no
+/// more than half a block per row; and with flash no more than this many rows of probabilities exist at once.
+constexpr Index kQueryBlock = 64;
+
+struct AttentionShape {
+  Index samples, sequence, heads, kv_heads, dim;
+  Index width() const { return (heads + 2 * kv_heads) * dim; }
+  Index query(Index h) const { return h * dim; }  ///< first column of query head h within (T, q|k|v)
+  Index key(Index h) const { return (heads + h * kv_heads / heads) * dim; }
+  Index value(Index h) const { return key(h) + kv_heads * dim; }
+};
+
+[[maybe_unused]] static AttentionShape shape_of(const program::Op& op) {
+  return {op.m / op.sequence, op.sequence, op.heads, op.kv_heads, op.head_dim};
+}
+
+template <class T>
+static T attention_scale(const AttentionShape& s) {
+  return static_cast<T>(1.0 / std::sqrt(static_cast<double>(s.dim)));
+}
+
+/// Calls visit(sample, head, first row, rows) for every block, first rows ascending within (sample, head).
+template <class Visit>
+static void for_each_query_block(const AttentionShape& s, Visit visit) {
+  for (Index sample = 0; sample < s.samples; ++sample) {
+    for (Index head = 0; head < s.heads; ++head) {
+      for (Index row = 0; row < s.sequence; row += kQueryBlock) {
+        visit(sample, head, row, row + kQueryBlock < s.sequence ? kQueryBlock : s.sequence - row);
+      }
+    }
+  }
+}
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -1,0 +1,62 @@
+// Causal attention backward (Dao 2023, arXiv 2307.08691, algorithm 2). With P the probabilities and D_i = dy_i . y_i:
+//   dV += P^T dY,  dP = dY V^T,  dS = P o (dP - D),  dQ = scale dS K,  dK += scale dS^T Q.
+// Unfused, P was saved; with flash it is computed again from the log-sum-exp. Query heads that share a key head add up.
+
+#include "runtime/cpu/variants/attention.h"
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+template <class T>
+void attention_backward(const KernelArguments& a) {
+  const AttentionShape s = shape_of(*a.op);
+  const bool flash = a.op->flash;
+  const Index out_width = s.heads * s.dim, width = s.width();
+  const T scale = attention_scale<T>(s);
+  const T* qkv = input<T>(a, 0);
+  const T* saved = input<T>(a, 2);
+  T* dqkv = output<T>(a, 0);
+  Row<T>(dqkv, a.op->m * width).setZero();
+  const Eigen::OuterStride<> in_stride(width), out_stride(out_width), row_stride(s.sequence);
+  for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
+    const Index keys = row + rows, token = sample * s.sequence;
+    const Index query_at = (token + row) * width + s.query(head);
+    const Index key_at = token * width + s.key(head), value_at = token * width + s.value(head);
+    const Index out_at = (token + row) * out_width + head * s.dim;
+    const ConstStridedMatrix<T> q(qkv + query_at, rows, s.dim, in_stride), k(qkv + key_at, keys, s.dim, in_stride),
+        v(qkv + value_at, keys, s.dim, in_stride);
+    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, rows, s.dim, out_stride),
+        dy(input<T>(a, 3) + out_at, rows, s.dim, out_stride);
+
+    T* again = scratch<T, 0>(flash ? kQueryBlock * s.sequence : 1);
+    if (flash) {
+      StridedMatrix<T> scores(again, rows, keys, row_stride);
+      scores.noalias() = q * k.transpose();
+      for (Index r = 0; r < rows; ++r) {
+        const Index valid = row + r + 1;
+        Row<T> p(again + r * s.sequence, valid);
+        p = (p * scale - saved[(token + row + r) * s.heads + head]).exp();
+        Row<T>(again + r * s.sequence + valid, keys - valid).setZero();
+      }
+    }
+    const T* probabilities = flash ? again : saved + ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    const ConstStridedMatrix<T> p(probabilities, rows, keys, row_stride);
+    StridedMatrix<T>(dqkv + value_at, keys, s.dim, in_stride).noalias() += p.transpose() * dy;
+
+    T* gradient = scratch<T, 1>(kQueryBlock * s.sequence);
+    StridedMatrix<T> ds(gradient, rows, keys, row_stride);
+    ds.noalias() = dy * v.transpose();
+    for (Index r = 0; r < rows; ++r) {
+      const T d = dy.row(r).dot(y.row(r));
+      Row<T> row_ds(gradient + r * s.sequence, keys);
+      row_ds = (row_ds - d) * ConstRow<T>(probabilities + r * s.sequence, keys) * scale;
+    }
+    StridedMatrix<T>(dqkv + query_at, rows, s.dim, in_stride).noalias() = ds * k;
+    StridedMatrix<T>(dqkv + key_at, keys, s.dim, in_stride).noalias() += ds.transpose() * q;
+  });
+}
+
+template void attention_backward<float>(const KernelArguments&);
+template void attention_backward<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

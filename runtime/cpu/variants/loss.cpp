@@ -1,0 +1,79 @@
+// Cross-entropy over a vocabulary that is split over the tensor group (Shoeybi et al. 2019, arXiv 1909.08053, section
+// 3): every rank reduces its own columns to a maximum and two sums per token; only those (T) numbers are communicated.
+//   loss = sum over tokens of (log sum exp(l - max) - (l_target - max)) * loss_weight,
+//   dl = (exp(l - max) / sum - [target]) * loss_weight.
+// Columns from the true vocabulary on are padding: they take no part, and their gradient is 0.
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/cpu/variants/eigen.h"
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+/// Columns of this rank that are not padding.
+static Index valid_columns(const KernelArguments& a) {
+  const Index left = a.vocabulary - a.tensor_rank * a.op->n;
+  return left < 0 ? 0 : left < a.op->n ? left : a.op->n;
+}
+
+template <class T>
+void loss_max(const KernelArguments& a) {
+  const Index valid = valid_columns(a);
+  for (Index r = 0; r < a.op->m; ++r) {
+    output<T>(a, 0)[r] =
+        valid > 0 ? ConstRow<T>(input<T>(a, 0) + r * a.op->n, valid).maxCoeff() : std::numeric_limits<T>::lowest();
+  }
+}
+
+template <class T>
+void loss_sums(const KernelArguments& a) {
+  const Index valid = valid_columns(a), n = a.op->n;
+  const std::int32_t* labels = input<std::int32_t>(a, 2);
+  T* sums = output<T>(a, 0);
+  for (Index r = 0; r < a.op->m; ++r) {
+    const T highest = input<T>(a, 1)[r];
+    const ConstRow<T> row(input<T>(a, 0) + r * n, valid);
+    const Index target = labels[r] - a.tensor_rank * n;
+    sums[2 * r] = valid > 0 ? (row - highest).exp().sum() : T(0);
+    sums[2 * r + 1] = target >= 0 && target < valid ? row[target] - highest : T(0);
+  }
+}
+
+template <class T>
+void loss(const KernelArguments& a) {
+  const T* sums = input<T>(a, 1);
+  double total = 0;
+  for (Index r = 0; r < a.op->m; ++r) {
+    total += std::log(static_cast<double>(sums[2 * r])) - static_cast<double>(sums[2 * r + 1]);
+  }
+  *output<double>(a, 0) += total * a.values->loss_weight;
+}
+
+template <class T>
+void loss_backward(const KernelArguments& a) {
+  const Index valid = valid_columns(a), n = a.op->n;
+  const std::int32_t* labels = input<std::int32_t>(a, 3);
+  const T weight = static_cast<T>(a.values->loss_weight);
+  for (Index r = 0; r < a.op->m; ++r) {
+    const ConstRow<T> row(input<T>(a, 0) + r * n, valid);
+    T* dlogits = output<T>(a, 0) + r * n;
+    const T highest = input<T>(a, 1)[r], factor = weight / input<T>(a, 2)[2 * r];
+    const Index target = labels[r] - a.tensor_rank * n;
+    Row<T>(dlogits, valid) = (row - highest).exp() * factor;
+    Row<T>(dlogits + valid, n - valid).setZero();
+    if (target >= 0 && target < valid) dlogits[target] -= weight;
+  }
+}
+
+template void loss_max<float>(const KernelArguments&);
+template void loss_max<double>(const KernelArguments&);
+template void loss_sums<float>(const KernelArguments&);
+template void loss_sums<double>(const KernelArguments&);
+template void loss<float>(const KernelArguments&);
+template void loss<double>(const KernelArguments&);
+template void loss_backward<float>(const KernelArguments&);
+template void loss_backward<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -1,0 +1,77 @@
+// Layer normalisation (Ba et al. 2016, arXiv 1607.06450) and RMS normalisation (Zhang, Sennrich 2019, arXiv
+// 1910.07467).
+//   y = xhat w + b,  xhat = (x - mean) / sigma,  sigma^2 = mean of (x - mean)^2 + eps;  RMS: mean taken as 0 and no b.
+// An op has no flag for the kind of norm: it is LayerNorm where there is a bias (in[2] forward, out[2] backward),
+// RMSNorm where there is none.
+
+#include <cmath>
+
+#include "runtime/cpu/variants/eigen.h"
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+constexpr double kEpsilon = 1e-5;  // GPT-2's and llama's
+
+template <class T>
+void norm(const KernelArguments& a) {
+  const Index m = a.op->m, n = a.op->n;
+  const ConstRow<T> weight(input<T>(a, 1), n);
+  const T* bias = input<T>(a, 2);
+  T* stats = output<T>(a, 1);
+  for (Index r = 0; r < m; ++r) {
+    const ConstRow<T> x(input<T>(a, 0) + r * n, n);
+    Row<T> y(output<T>(a, 0) + r * n, n);
+    const T mean = bias != nullptr ? x.sum() / static_cast<T>(n) : T(0);
+    const T variance = (x - mean).square().sum() / static_cast<T>(n);
+    const T inverse = T(1) / std::sqrt(variance + static_cast<T>(kEpsilon));
+    stats[2 * r] = mean;
+    stats[2 * r + 1] = inverse;
+    if (bias != nullptr) {
+      y = (x - mean) * inverse * weight + ConstRow<T>(bias, n);
+    } else {
+      y = x * inverse * weight;
+    }
+  }
+}
+
+// With g = dy w:  dx = dskip + (g - [LayerNorm] mean(g) - xhat mean(g xhat)) / sigma,  dw += dy xhat,  db += dy.
+// A row of x, dy and dskip is read before that row of dx is written, so dx may be any of them.
+template <class T>
+void norm_backward(const KernelArguments& a) {
+  const Index m = a.op->m, n = a.op->n;
+  const ConstRow<T> weight(input<T>(a, 1), n);
+  const T* stats = input<T>(a, 2);
+  const T* dskip = input<T>(a, 4);
+  T* dbias = output<T>(a, 2);
+  Row<T> xhat(scratch<T, 0>(n), n), g(scratch<T, 1>(n), n);
+  Row<T> dweight_sum(scratch<T, 2>(n), n), dbias_sum(scratch<T, 3>(n), n);
+  dweight_sum.setZero();
+  dbias_sum.setZero();
+  for (Index r = 0; r < m; ++r) {
+    const ConstRow<T> x(input<T>(a, 0) + r * n, n);
+    const ConstRow<T> dy(input<T>(a, 3) + r * n, n);
+    Row<T> dx(output<T>(a, 0) + r * n, n);
+    const T mean = stats[2 * r], inverse = stats[2 * r + 1];
+    xhat = (x - mean) * inverse;
+    g = dy * weight;
+    dweight_sum += dy * xhat;
+    if (dbias != nullptr) dbias_sum += dy;
+    const T mean_g = dbias != nullptr ? g.sum() / static_cast<T>(n) : T(0);
+    const T mean_gx = (g * xhat).sum() / static_cast<T>(n);
+    if (dskip != nullptr) {
+      dx = ConstRow<T>(dskip + r * n, n) + (g - mean_g - xhat * mean_gx) * inverse;
+    } else {
+      dx = (g - mean_g - xhat * mean_gx) * inverse;
+    }
+  }
+  Row<T>(output<T>(a, 1), n) += dweight_sum;
+  if (dbias != nullptr) Row<T>(dbias, n) += dbias_sum;
+}
+
+template void norm<float>(const KernelArguments&);
+template void norm<double>(const KernelArguments&);
+template void norm_backward<float>(const KernelArguments&);
+template void norm_backward<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

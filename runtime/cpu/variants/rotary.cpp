@@ -1,0 +1,69 @@
+// Rotary position embedding (Su et al. 2021, arXiv 2104.09864, eq. 34) on the q and k heads of (T, q|k|v), in place.
+// Half-split pairing as in llama: component i turns with component i + dim/2 by the angle position * 10000^(-2i/dim).
+
+#include <cmath>
+
+#include "runtime/cpu/variants/eigen.h"
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+constexpr double kBase = 10000;
+
+/// Cosines, then sines, of every position: (2, sequence, dim/2). Kept by the thread until the shape changes.
+template <class T>
+static const T* angles(Index sequence, Index half) {
+  thread_local Index known_sequence = 0, known_half = 0;
+  T* table = scratch<T, 0>(2 * sequence * half);
+  if (known_sequence == sequence && known_half == half) return table;
+  for (Index p = 0; p < sequence; ++p) {
+    for (Index i = 0; i < half; ++i) {
+      const double frequency = std::pow(kBase, -static_cast<double>(i) / static_cast<double>(half));
+      const double angle = static_cast<double>(p) * frequency;
+      table[p * half + i] = static_cast<T>(std::cos(angle));
+      table[(sequence + p) * half + i] = static_cast<T>(std::sin(angle));
+    }
+  }
+  known_sequence = sequence;
+  known_half = half;
+  return table;
+}
+
+/// Turns every head by +angle (direction 1) or -angle (direction -1, the transpose and so the gradient).
+template <class T>
+static void turn(const KernelArguments& a, T direction) {
+  const program::Op& op = *a.op;
+  const Index half = op.head_dim / 2, turned = op.heads + op.kv_heads;
+  const Index width = static_cast<Index>(op.heads + 2 * op.kv_heads) * op.head_dim;
+  const T* table = angles<T>(op.sequence, half);
+  T* qkv = output<T>(a, 0);
+  if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
+  Row<T> kept(scratch<T, 1>(half), half);
+  for (Index r = 0; r < op.m; ++r) {
+    const Index p = position_of(a, r, op.sequence);
+    const ConstRow<T> cosine(table + p * half, half), sine(table + (op.sequence + p) * half, half);
+    for (Index h = 0; h < turned; ++h) {
+      Row<T> first(qkv + r * width + h * op.head_dim, half), second(first.data() + half, half);
+      kept = first;
+      first = kept * cosine - second * sine * direction;
+      second = second * cosine + kept * sine * direction;
+    }
+  }
+}
+
+template <class T>
+void rotary(const KernelArguments& a) {
+  turn<T>(a, T(1));
+}
+
+template <class T>
+void rotary_backward(const KernelArguments& a) {
+  turn<T>(a, T(-1));
+}
+
+template void rotary<float>(const KernelArguments&);
+template void rotary<double>(const KernelArguments&);
+template void rotary_backward<float>(const KernelArguments&);
+template void rotary_backward<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -47,7 +47,7 @@ enum class OpKind : std::uint8_t {
   kAdd,                     // elements                      x                                    y +=
   kGradientNorm,            // elements of the bucket part   -                                    norm (2) += sum of squares of what this rank counts, as a double-double pair
   kAdamW,                   // elements of the bucket part   norm (2)                             parameters and moments of the bucket part
-  kZeroGradients,           // elements                      -                                    all gradients of the bucket
+  kZeroGradients,           // elements                      -                                    that buffer, or where absent all gradients of the bucket
   // Communication.           elements                       in                                   out
   kAllReduce,               // of the buffer                 x                                    x in place
   kReduceScatter,           // of the whole                  x (whole)                            y (own part), may lie inside x

@@ -1,0 +1,169 @@
+// Whether a job can be lowered: divisibility, ranges, and fields that are not lowered yet, refused by name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <sstream>
+
+#include "program/layout.h"
+#include "program/lower.h"
+
+namespace trivium::program {
+namespace {
+
+using Verdict = std::optional<Infeasible>;
+
+Verdict refuse(std::string rule, std::string reason) { return Infeasible{std::move(rule), std::move(reason)}; }
+
+Verdict check_ranges(const Job& job) {
+  const Plan& plan = job.plan;
+  const std::pair<const char*, std::int64_t> counts[] = {
+      {"tensor", plan.tensor},         {"context", plan.context},
+      {"pipeline", plan.pipeline},     {"virtual_stages", plan.virtual_stages},
+      {"data", plan.data},             {"expert", plan.expert},
+      {"micro_batch", plan.micro_batch}, {"sequence", job.training.sequence},
+      {"global_batch", job.training.global_batch}};
+  constexpr std::int64_t kMost = 1 << 24;
+  for (const auto& [name, value] : counts) {
+    if (value < 1 || value > kMost) {
+      return refuse(fmt::format("{}-in-range", name), fmt::format("{} is {}; it must be 1 to {}", name, value, kMost));
+    }
+  }
+  constexpr double kMostRanks = 1 << 20;
+  const double ranks = 1.0 * plan.tensor * plan.context * plan.pipeline * plan.data;
+  if (ranks > kMostRanks) return refuse("ranks-in-range", fmt::format("{:.0f} ranks are more than {:.0f}", ranks, kMostRanks));
+  if (job.training.dropout < 0 || job.training.dropout >= 1) {
+    return refuse("dropout-in-range", fmt::format("dropout is {}; it must be in [0, 1)", job.training.dropout));
+  }
+  return std::nullopt;
+}
+
+Verdict check_supported(const Job& job) {
+  const Plan& plan = job.plan;
+  const auto missing = [](std::string field, std::string what) {
+    return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
+  };
+  if (job.model.experts) return missing("experts", "mixture-of-experts layers can be counted, not yet split");
+  if (job.model.parallel_block) return missing("parallel_block", "parallel attention and MLP blocks can be counted, not yet split");
+  if (plan.context > 1) return missing("context", "use context 1");
+  if (plan.expert > 1) return missing("expert", "use expert 1");
+  if (plan.zero_stage > 1 || plan.zero_stage < 0) return missing("zero_stage", fmt::format("stage {}; use 0 or 1", plan.zero_stage));
+  if (plan.shard_group != 0 && plan.shard_group != plan.data) return missing("shard_group", "use 0 (all data ranks)");
+  if (plan.schedule == Schedule::kZeroBubble) return missing("schedule", "zero_bubble; use 1f1b or interleaved");
+  const Offload& offload = plan.offload;
+  if (offload.optimizer != Storage::kNone || offload.gradients != Storage::kNone ||
+      offload.parameters != Storage::kNone || offload.activations != Storage::kNone) {
+    return missing("offload", "use none");
+  }
+  if (plan.compression != Compression::kNone) return missing("compression", "use none");
+  if (plan.overlap.parameter_gather) return missing("overlap.parameter_gather", "use false");
+  if (!plan.overlap.pipeline) return missing("overlap.pipeline", "transfers always run beside compute; use true");
+  if (find_habits(plan.stack) == nullptr) return refuse("stack-known", fmt::format("unknown stack \"{}\"", plan.stack));
+  return std::nullopt;
+}
+
+Verdict check_tensor(const Job& job) {
+  const Plan& plan = job.plan;
+  const models::Model& model = job.model;
+  const auto divides = [&](const char* what, std::int64_t value) -> Verdict {
+    if (value % plan.tensor == 0) return std::nullopt;
+    return refuse(fmt::format("tensor-divides-{}", what),
+                  fmt::format("tensor {} does not divide {} {}", plan.tensor, value, what));
+  };
+  if (auto no = divides("heads", model.heads)) return no;
+  if (auto no = divides("kv_heads", model.kv_heads)) return no;
+  if (auto no = divides("ffn_hidden", model.ffn_hidden)) return no;
+  if (plan.sequence_parallel) {
+    if (plan.tensor == 1) return refuse("sequence-parallel-needs-tensor", "sequence_parallel splits tokens over the tensor ranks; tensor is 1");
+    if (job.training.sequence % plan.tensor != 0) {
+      return refuse("tensor-divides-sequence",
+                    fmt::format("tensor {} does not divide the sequence of {} tokens", plan.tensor, job.training.sequence));
+    }
+  }
+  return std::nullopt;
+}
+
+Verdict check_pipeline(const Job& job) {
+  const Plan& plan = job.plan;
+  if (plan.chunks() > job.model.layers) {
+    return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
+                                                    job.model.layers, plan.pipeline, plan.virtual_stages, plan.chunks()));
+  }
+  if ((plan.virtual_stages > 1) != (plan.schedule == Schedule::kInterleaved)) {
+    return refuse("interleaved-needs-virtual-stages",
+                  fmt::format("virtual_stages {} with schedule {}: virtual stages and the interleaved schedule need each other",
+                              plan.virtual_stages, name_of(plan.schedule)));
+  }
+  if (plan.virtual_stages > 1 && plan.pipeline == 1) {
+    return refuse("virtual-stages-need-pipeline", "virtual_stages above 1 need pipeline 2 or more");
+  }
+  if (!plan.stage_layers.empty()) {
+    const auto& layers = plan.stage_layers;
+    if (static_cast<int>(layers.size()) != plan.chunks()) {
+      return refuse("stage-layers-count", fmt::format("stage_layers has {} entries; pipeline x virtual_stages is {}",
+                                                      layers.size(), plan.chunks()));
+    }
+    if (std::any_of(layers.begin(), layers.end(), [](int n) { return n < 1; })) {
+      return refuse("stage-layers-positive", "every entry of stage_layers must be 1 or more");
+    }
+    const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+    if (sum != job.model.layers) {
+      return refuse("stage-layers-sum", fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
+    }
+  }
+  if (!plan.stage_recompute.empty() && static_cast<int>(plan.stage_recompute.size()) != plan.chunks()) {
+    return refuse("stage-recompute-count", fmt::format("stage_recompute has {} entries; pipeline x virtual_stages is {}",
+                                                       plan.stage_recompute.size(), plan.chunks()));
+  }
+  return std::nullopt;
+}
+
+Verdict check_batch(const Job& job) {
+  const Plan& plan = job.plan;
+  const std::int64_t per_pass = static_cast<std::int64_t>(plan.data) * plan.micro_batch;
+  if (job.training.global_batch % per_pass != 0) {
+    return refuse("batch-divides", fmt::format("global_batch {} is not a multiple of data {} x micro_batch {} = {}",
+                                               job.training.global_batch, plan.data, plan.micro_batch, per_pass));
+  }
+  const std::int64_t count = micro_batches(plan, job.training.global_batch);
+  if (plan.schedule == Schedule::kInterleaved && count % plan.pipeline != 0) {
+    return refuse("interleaved-rounds", fmt::format("the interleaved schedule needs micro-batches in multiples of pipeline {}; there are {}",
+                                                    plan.pipeline, count));
+  }
+  if (job.model.positions == models::Positions::kLearned && job.training.sequence > job.model.max_sequence) {
+    return refuse("sequence-has-positions", fmt::format("sequence {} is longer than the {} learned positions of {}",
+                                                        job.training.sequence, job.model.max_sequence, job.model.name));
+  }
+  return std::nullopt;
+}
+
+Verdict check_placement(const Plan& plan) {
+  std::vector<std::string> words;
+  std::istringstream text(plan.placement);
+  for (std::string word; std::getline(text, word, '-');) words.push_back(word);
+  std::sort(words.begin(), words.end());
+  if (words == std::vector<std::string>{"context", "data", "pipeline", "tensor"}) return std::nullopt;
+  return refuse("placement-known",
+                fmt::format("placement \"{}\" is not an order of tensor, context, data and pipeline joined by '-'",
+                            plan.placement));
+}
+
+}  // namespace
+
+std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
+  if (auto no = check_ranges(job)) return *no;
+  if (auto no = check_supported(job)) return *no;
+  if (auto no = check_tensor(job)) return *no;
+  if (auto no = check_pipeline(job)) return *no;
+  if (auto no = check_batch(job)) return *no;
+  if (auto no = check_placement(job.plan)) return *no;
+  if (ranks > 0 && job.plan.ranks() != ranks) {
+    return Infeasible{"ranks-match", fmt::format("tensor {} x context {} x pipeline {} x data {} = {} ranks; there are {} devices",
+                                                 job.plan.tensor, job.plan.context, job.plan.pipeline, job.plan.data,
+                                                 job.plan.ranks(), ranks)};
+  }
+  return std::monostate{};
+}
+
+}  // namespace trivium::program

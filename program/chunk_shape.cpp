@@ -1,0 +1,54 @@
+#include "program/chunk_shape.h"
+
+#include "program/layout.h"
+
+namespace trivium::program {
+
+ChunkShape::ChunkShape(const Job& job) {
+  const models::Model& model = job.model;
+  const Plan& plan = job.plan;
+  tensor = plan.tensor;
+  sequence = job.training.sequence;
+  tokens = sequence * plan.micro_batch;
+  sequence_parallel = plan.sequence_parallel;
+  own_tokens = sequence_parallel ? tokens / tensor : tokens;
+  hidden = model.hidden;
+  heads = static_cast<std::int32_t>(model.heads / tensor);
+  kv_heads = static_cast<std::int32_t>(model.kv_heads / tensor);
+  head_dim = static_cast<std::int32_t>(model.head_dim);
+  query = heads * model.head_dim;
+  qkv = query + 2 * kv_heads * model.head_dim;
+  ffn = model.ffn_hidden / tensor;
+  fc = model.gated() ? 2 * ffn : ffn;
+  vocab = padded_vocabulary(job) / tensor;
+  type = plan.precision;
+  wide = is_half(type) ? DType::kFp32 : type;
+  const Habits* habits = find_habits(plan.stack);
+  gradient = is_half(type) && !(habits != nullptr && habits->half_gradients) ? DType::kFp32 : type;
+  flash = plan.attention == Attention::kFlash;
+  dropout = job.training.dropout > 0;
+  bias = model.linear_bias;
+  qkv_bias = model.qkv_bias;
+  layer_norm = model.norm == models::Norm::kLayerNorm;
+  rotary = model.positions == models::Positions::kRotary;
+  learned_positions = model.positions == models::Positions::kLearned;
+  activation = static_cast<int>(model.activation);
+  collective_lane = plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
+}
+
+void ParameterBuffers::add(const Parameter& parameter, int value, int gradient) {
+  std::string name = parameter.name;
+  if (parameter.layer >= 0) name = name.substr(name.find("}.") + 2);
+  entries_[{parameter.layer, std::move(name)}] = {value, gradient};
+}
+
+ParameterBuffers::Entry ParameterBuffers::find(const std::string& name, int layer) const {
+  const auto found = entries_.find({layer, name});
+  return found != entries_.end() ? found->second : Entry{};
+}
+
+int ParameterBuffers::value(const std::string& name, int layer) const { return find(name, layer).value; }
+
+int ParameterBuffers::gradient(const std::string& name, int layer) const { return find(name, layer).gradient; }
+
+}  // namespace trivium::program

@@ -1,0 +1,56 @@
+// The ops of a transformer, forward and backward, as one rank of a tensor group runs them (Megatron-LM's split:
+// Shoeybi et al. 2019, arXiv 1909.08053; sequence parallel: Korthikanti et al. 2022, arXiv 2205.05198).
+#pragma once
+
+#include "program/chunk_shape.h"
+
+namespace trivium::program {
+
+/// Writes ops of one chunk kind into the body that `builder` is building.
+class LayerWriter {
+ public:
+  LayerWriter(BodyBuilder& builder, const ChunkShape& shape, const ParameterBuffers& parameters)
+      : b_(builder), s_(shape), p_(parameters) {}
+
+  /// Buffers a layer keeps. `in_frame`: kept from forward to backward; else temporaries of the current body.
+  /// `input` stays as it is. With `scores_in_frame` false the attention scores are temporaries all the same.
+  LayerKept keep(int layer, int input, bool in_frame, bool scores_in_frame);
+
+  void embedding_forward(int ids, int output);
+  void embedding_backward(int ids, int d);
+
+  void layer_forward(int layer, const LayerKept& kept, int output, Pass pass);
+  /// Recomputes what selective recomputation dropped: the attention core.
+  void attention_again(int layer, const LayerKept& kept);
+  /// `d`: gradient of the layer's output, changed in place; the gradient of its input is left in `d_input` (may be d,
+  /// may be kept.input).
+  void layer_backward(int layer, const LayerKept& kept, int d, int d_input);
+
+  /// What the head keeps for its backward.
+  struct HeadKept {
+    int input = kNoBuffer, norm = kNoBuffer, stats = kNoBuffer, logits = kNoBuffer, max = kNoBuffer, sums = kNoBuffer;
+  };
+  HeadKept keep_head(int input);
+  void head_forward(const HeadKept& kept, int labels, int loss);
+  /// Leaves the gradient of the head's input in `d_input`.
+  void head_backward(const HeadKept& kept, int labels, int d_input);
+
+ private:
+  int reduce_tokens(int partial, const char* name, int layer, Pass pass);
+  int gather_tokens(int own, const char* name, int layer, Pass pass);
+  void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
+  void matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass, bool biased);
+  void matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in, int layer,
+                       bool biased, bool reduce, int* reduced);
+  void norm(int x, const char* parameter, int y, int stats, int layer, Pass pass);
+  void norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer);
+  void attention(const LayerKept& kept, int layer, Pass pass);
+  int head_weight() const;
+  Op& rows(Op& op, std::int64_t m, std::int64_t n, int layer);  // fills dims of a token-wise op
+
+  BodyBuilder& b_;
+  const ChunkShape& s_;
+  const ParameterBuffers& p_;
+};
+
+}  // namespace trivium::program

@@ -1,0 +1,162 @@
+#include "program/layout.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace trivium::program {
+namespace {
+
+constexpr double kInitStd = 0.02;  // Radford et al. 2019 (GPT-2), §2.3; residual projections divided by sqrt(2 layers)
+
+// Fills `chunks` chunks with `load` units each in turn, remainder to the chunks after the first.
+std::vector<int> spread(std::int64_t load, int chunks) {
+  const auto even = static_cast<int>(load / chunks);
+  auto rest = static_cast<int>(load % chunks);
+  std::vector<int> counts(static_cast<std::size_t>(chunks), even);
+  for (int i = 1; rest > 0; i = (i + 1) % chunks, --rest) ++counts[static_cast<std::size_t>(i % chunks)];
+  return counts;
+}
+
+Parameter vector_parameter(std::string name, int layer, std::int64_t length, double value) {
+  Parameter p;
+  p.name = std::move(name);
+  p.layer = static_cast<std::int16_t>(layer);
+  p.rows = p.local_rows = 1;
+  p.columns = p.local_columns = length;
+  p.init_value = value;
+  return p;
+}
+
+Parameter matrix_parameter(std::string name, int layer, std::int64_t rows, std::int64_t columns, double std) {
+  Parameter p = vector_parameter(std::move(name), layer, columns, 0);
+  p.rows = p.local_rows = rows;
+  p.decayed = true;
+  p.init_std = std;
+  return p;
+}
+
+Parameter split_rows(Parameter p, int tensor) {
+  p.split = Split::kRows;
+  p.local_rows = p.rows / tensor;
+  return p;
+}
+
+Parameter split_columns(Parameter p, int tensor, std::vector<std::int64_t> sections = {}) {
+  p.split = Split::kColumns;
+  p.local_columns = p.columns / tensor;
+  p.sections = std::move(sections);
+  return p;
+}
+
+// Adds weight (and for layer norm bias) of a norm.
+void add_norm(std::vector<Parameter>& list, const models::Model& model, const std::string& name, int layer) {
+  list.push_back(vector_parameter(name + ".weight", layer, model.hidden, 1));
+  if (model.norm == models::Norm::kLayerNorm) list.push_back(vector_parameter(name + ".bias", layer, model.hidden, 0));
+}
+
+Parameter vocabulary_matrix(const Job& job, std::string name) {
+  Parameter p = matrix_parameter(std::move(name), -1, job.model.vocab, job.model.hidden, kInitStd);
+  p.split = Split::kRows;
+  p.local_rows = padded_vocabulary(job) / job.plan.tensor;
+  return p;
+}
+
+}  // namespace
+
+std::vector<int> chunk_layers(const Job& job) {
+  if (!job.plan.stage_layers.empty()) return job.plan.stage_layers;
+  const int chunks = job.plan.chunks();
+  const Habits* habits = find_habits(job.plan.stack);
+  const bool ends_count = habits != nullptr && habits->balances_embedding_as_layer;
+  // With the ends counted as a layer each the even share must leave a real layer in the first and last chunk.
+  if (ends_count && chunks > 1 && (job.model.layers + 2) / chunks >= 2 && job.model.layers % chunks != 0) {
+    std::vector<int> counts = spread(job.model.layers + 2, chunks);
+    --counts.front();
+    --counts.back();
+    return counts;
+  }
+  return spread(job.model.layers, chunks);
+}
+
+std::int64_t padded_vocabulary(const Job& job) {
+  const Habits* habits = find_habits(job.plan.stack);
+  const std::int64_t multiple = job.plan.tensor * (habits != nullptr ? habits->vocab_multiple : 1);
+  return (job.model.vocab + multiple - 1) / multiple * multiple;
+}
+
+std::vector<Parameter> embedding_parameters(const Job& job) {
+  std::vector<Parameter> list;
+  if (job.model.positions == models::Positions::kLearned) {
+    list.push_back(matrix_parameter("wpe.weight", -1, job.model.max_sequence, job.model.hidden, kInitStd));
+  }
+  list.push_back(vocabulary_matrix(job, "wte.weight"));
+  return list;
+}
+
+std::vector<Parameter> layer_parameters(const Job& job, int layer) {
+  const models::Model& model = job.model;
+  const int tensor = job.plan.tensor;
+  const std::int64_t h = model.hidden, query = model.heads * model.head_dim, key = model.kv_heads * model.head_dim;
+  const std::int64_t ffn = model.ffn_hidden;
+  const double residual_std = kInitStd / std::sqrt(2.0 * static_cast<double>(model.layers));
+  std::vector<Parameter> list;
+  add_norm(list, model, "h.{}.ln_1", layer);
+  add_norm(list, model, "h.{}.ln_2", layer);
+  if (model.linear_bias) {
+    list.push_back(vector_parameter("h.{}.attn.c_proj.bias", layer, h, 0));
+    list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
+  }
+  const std::vector<std::int64_t> qkv{query, key, key};
+  const std::vector<std::int64_t> gate_up = model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
+  if (model.qkv_bias) {
+    list.push_back(split_columns(vector_parameter("h.{}.attn.c_attn.bias", layer, query + 2 * key, 0), tensor, qkv));
+  }
+  if (model.linear_bias) {
+    list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
+  }
+  list.push_back(split_columns(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, query + 2 * key, kInitStd), tensor, qkv));
+  list.push_back(split_rows(matrix_parameter("h.{}.attn.c_proj.weight", layer, query, h, residual_std), tensor));
+  list.push_back(split_columns(matrix_parameter("h.{}.mlp.c_fc.weight", layer, h, fc_width, kInitStd), tensor, gate_up));
+  list.push_back(split_rows(matrix_parameter("h.{}.mlp.c_proj.weight", layer, ffn, h, residual_std), tensor));
+  return list;
+}
+
+std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding) {
+  std::vector<Parameter> list;
+  add_norm(list, job.model, "ln_f", -1);
+  if (!job.model.tied_embeddings) {
+    list.push_back(vocabulary_matrix(job, "lm_head.weight"));
+  } else if (!chunk_has_embedding) {
+    list.push_back(vocabulary_matrix(job, "wte.weight"));
+    list.back().tied_copy = true;
+  }
+  return list;
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& p, std::int64_t row,
+                                                                  std::int64_t column, int tensor_rank,
+                                                                  int tensor_ranks) {
+  if (p.split == Split::kRows) {
+    row += tensor_rank * p.local_rows;
+    if (row >= p.rows) return std::nullopt;
+  } else if (p.split == Split::kColumns) {
+    if (p.sections.empty()) return std::pair{row, column + tensor_rank * p.local_columns};
+    std::int64_t before = 0;
+    for (const std::int64_t section : p.sections) {
+      const std::int64_t part = section / tensor_ranks;
+      if (column < part) return std::pair{row, before + tensor_rank * part + column};
+      column -= part;
+      before += section;
+    }
+  }
+  return std::pair{row, column};
+}
+
+std::string global_name(const Parameter& parameter, int chunk_first_layer) {
+  if (parameter.layer < 0) return parameter.name;
+  return fmt::format(fmt::runtime(parameter.name), chunk_first_layer + parameter.layer);
+}
+
+}  // namespace trivium::program

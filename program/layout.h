@@ -1,0 +1,36 @@
+// Which layers a chunk holds, and which parameters, as this rank sees them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "program/program.h"
+
+namespace trivium::program {
+
+/// Layers of every chunk in model order (pipeline * virtual_stages entries). The plan's own where given; else even, the
+/// remainder spread over the middle (the ends hold embedding and head); stacks that balance the embedding and the head as
+/// one layer each fill chunks that way (BLOOM: 70 layers + 2 over 12 stages).
+std::vector<int> chunk_layers(const Job& job);
+
+/// Vocabulary rows with padding: a multiple of tensor times the stack's own multiple.
+std::int64_t padded_vocabulary(const Job& job);
+
+/// Parameters of one part of a chunk, in storage order: those that are replicated over the tensor group first.
+/// `layer`: number within the chunk. Offsets are not set.
+std::vector<Parameter> embedding_parameters(const Job& job);
+std::vector<Parameter> layer_parameters(const Job& job, int layer);
+std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding);
+
+/// Global (row, column) of a local element of the parameter on tensor rank `tensor_rank` of `tensor_ranks`; empty where the
+/// element is padding of the vocabulary.
+std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& parameter, std::int64_t local_row,
+                                                                  std::int64_t local_column, int tensor_rank,
+                                                                  int tensor_ranks);
+
+/// The parameter's global name: its pattern with the number of the layer in the model.
+std::string global_name(const Parameter& parameter, int chunk_first_layer);
+
+}  // namespace trivium::program

@@ -1,0 +1,66 @@
+#include "program/lower.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "program/chunk_kind.h"
+#include "program/layout.h"
+#include "program/role_tasks.h"
+
+namespace trivium::program {
+namespace {
+
+// 16-bit types reduce as the plan says; wider ones in their own type.
+void normalise(Plan& plan) {
+  if (!is_half(plan.precision)) plan.reduce_dtype = plan.precision;
+}
+
+}  // namespace
+
+std::variant<Program, Infeasible> lower(const Job& job) {
+  auto verdict = check(job);
+  if (auto* no = std::get_if<Infeasible>(&verdict)) return *no;
+  Program program;
+  program.job = job;
+  normalise(program.job.plan);
+  const Plan& plan = program.job.plan;
+  program.habits = *find_habits(plan.stack);
+  program.mesh = Mesh(plan);
+  program.micro_batches = micro_batches(plan, job.training.global_batch);
+
+  const std::vector<int> layers = chunk_layers(program.job);
+  std::vector<ChunkKey> keys;
+  std::vector<Chunk> chunks(layers.size());
+  int first_layer = 0;
+  for (std::size_t position = 0; position < layers.size(); ++position) {
+    const Recompute recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[position];
+    const ChunkKey key{layers[position], position == 0, position + 1 == layers.size(), recompute};
+    auto found = std::find(keys.begin(), keys.end(), key);
+    if (found == keys.end()) {
+      const int index = static_cast<int>(keys.size());
+      program.kinds.push_back(make_chunk_kind(program.job, program.habits, key, index, program.bodies));
+      keys.push_back(key);
+      found = keys.end() - 1;
+    }
+    Chunk& chunk = chunks[position];
+    chunk.kind = static_cast<int>(found - keys.begin());
+    chunk.position = static_cast<int>(position);
+    chunk.first_layer = first_layer;
+    first_layer += layers[position];
+  }
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    Role role;
+    role.stage = stage;
+    for (int v = 0; v < plan.virtual_stages; ++v) {
+      role.chunks.push_back(chunks[static_cast<std::size_t>(v * plan.pipeline + stage)]);
+    }
+    add_tasks(program, role);
+    lay_out_memory(program, role);
+    program.roles.push_back(std::move(role));
+  }
+  return program;
+}
+
+std::int64_t Role::total_bytes() const { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
+
+}  // namespace trivium::program

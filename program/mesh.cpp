@@ -1,0 +1,102 @@
+#include "program/mesh.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+namespace trivium::program {
+namespace {
+
+constexpr std::array<std::string_view, 4> kDimensions{"tensor", "context", "data", "pipeline"};
+
+// The placement is checked before a Mesh is made; names that are missing keep their default place.
+std::array<int, 4> order_of(const std::string& placement) {
+  std::array<int, 4> order{};
+  std::istringstream words(placement);
+  std::string word;
+  std::size_t filled = 0;
+  while (std::getline(words, word, '-') && filled < 4) {
+    const auto found = std::find(kDimensions.begin(), kDimensions.end(), word);
+    order[filled++] = static_cast<int>(found - kDimensions.begin());
+  }
+  return order;
+}
+
+}  // namespace
+
+Mesh::Mesh(const Plan& plan)
+    : extents_{plan.tensor, plan.context, plan.data, plan.pipeline}, order_(order_of(plan.placement)) {}
+
+int Mesh::size() const { return extents_[0] * extents_[1] * extents_[2] * extents_[3]; }
+
+int Mesh::rank(const Coordinates& at) const {
+  const std::array<int, 4> place{at.tensor, at.context, at.data, at.pipeline};
+  int rank = 0, stride = 1;
+  for (const int dimension : order_) {
+    const auto d = static_cast<std::size_t>(dimension);
+    rank += place[d] * stride;
+    stride *= extents_[d];
+  }
+  return rank;
+}
+
+Coordinates Mesh::coordinates(int rank) const {
+  std::array<int, 4> place{};
+  for (const int dimension : order_) {
+    const auto d = static_cast<std::size_t>(dimension);
+    place[d] = rank % extents_[d];
+    rank /= extents_[d];
+  }
+  return {place[0], place[1], place[2], place[3]};
+}
+
+std::vector<int> Mesh::members(Group group, int rank) const {
+  const Coordinates here = coordinates(rank);
+  std::vector<int> ranks;
+  const auto along = [&](auto set, int extent) {
+    for (int i = 0; i < extent; ++i) {
+      Coordinates at = here;
+      set(at, i);
+      ranks.push_back(this->rank(at));
+    }
+  };
+  switch (group) {
+    case Group::kNone: return {rank};
+    case Group::kTensor: along([](Coordinates& at, int i) { at.tensor = i; }, tensor()); break;
+    case Group::kData:
+      // Context ranks hold the same parameters too: they reduce together with the replicas.
+      for (int c = 0; c < context(); ++c) {
+        along([c](Coordinates& at, int i) { at.data = i, at.context = c; }, data());
+      }
+      break;
+    case Group::kPipeline: along([](Coordinates& at, int i) { at.pipeline = i; }, pipeline()); break;
+    case Group::kEmbedding:
+      along([this](Coordinates& at, int i) { at.pipeline = i * (pipeline() - 1); }, pipeline() > 1 ? 2 : 1);
+      break;
+    case Group::kModel:
+      for (int p = 0; p < pipeline(); ++p) {
+        along([p](Coordinates& at, int i) { at.tensor = i, at.pipeline = p; }, tensor());
+      }
+      break;
+    case Group::kWorld:
+      for (int r = 0; r < size(); ++r) ranks.push_back(r);
+      break;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+int Mesh::group_size(Group group) const {
+  switch (group) {
+    case Group::kNone: return 1;
+    case Group::kTensor: return tensor();
+    case Group::kData: return data() * context();
+    case Group::kPipeline: return pipeline();
+    case Group::kEmbedding: return pipeline() > 1 ? 2 : 1;
+    case Group::kModel: return tensor() * pipeline();
+    case Group::kWorld: return size();
+  }
+  return 1;
+}
+
+}  // namespace trivium::program

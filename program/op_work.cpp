@@ -1,0 +1,144 @@
+#include "program/op_work.h"
+
+#include <cassert>
+
+#include "models/model.h"
+
+namespace trivium::program {
+namespace {
+
+// Traffic of the memory-bound kernels in bytes per element at 16 bit, from the joint fit over published runs and the
+// V100 operator times of Aceso (EuroSys 2024). Only the sums named are identified; each split is by what the kernels
+// read (r) and write (w).
+
+// Two norms and two bias-dropout-residuals: 22 B forward = 2 (4 + 7), 30 B backward = 2 (12 + 3) per token·hidden.
+constexpr double kNormForward = 4;           // r x, w y
+constexpr double kNormBackward = 12;         // r x dy dskip, w dx; r x dy again for the weight gradient
+constexpr double kBiasResidualForward = 7;   // r x skip, w y, and the dropout mask of 1 B
+constexpr double kBiasResidualBackward = 3;  // r dy and the mask
+
+// GeLU, biases and transposes: 34 B forward = 4·4 + 18, 42 B backward = 4·6 + 18 per token·hidden (ffn = 4 hidden).
+constexpr double kActivationForward = 4;   // r x, w y
+constexpr double kActivationBackward = 6;  // r x dy, w dx
+constexpr double kLayoutQkv = 4;           // r and w of each of q, k and v (12 of the 18)
+constexpr double kLayoutOutput = 6;        // bias and transposes of the output (6 of the 18)
+
+// Scale, mask, softmax and dropout, per score of the full square.
+constexpr double kScoreForward = 9;
+constexpr double kScoreBackward = 11;
+
+// fp32 cross entropy: 38 B per logit.
+constexpr double kLossMaxLogit = 10;       // cast to fp32, r for the maximum
+constexpr double kLossSumsLogit = 12;      // subtract, exponentiate, sum
+constexpr double kLossBackwardLogit = 16;  // softmax - target, scale, cast back
+constexpr double kLossToken = 12;          // max and two sums, fp32
+
+// Token and position embedding with dropout: 12 B forward = 6 + 6, 16 B backward = 10 + 6 per token·hidden.
+constexpr double kEmbeddingForward = 6;
+constexpr double kEmbeddingBackward = 10;
+constexpr double kPosition = 6;
+constexpr double kDenseGradient = 8;  // per element of the table: Aceso, 51,200 x 5,120: 3.2 ms on a V100
+
+// Optimizer step with 16-bit parameters: 23 B per parameter of the shard = norm 4 + AdamW 19; zeroing adds 4 (fp32).
+constexpr double kAdamWHalf = 19;
+constexpr double kAdamWWhole = 7;  // times the size: r gradient, parameter, two moments; w parameter, two moments
+
+// Products of matrices.
+constexpr double kAccumulateHalf = 8;  // r and w of an fp32 gradient beside 16-bit operands
+
+double scale_of(DType type) { return static_cast<double>(size_of(type)) / 2.0; }
+
+void fill_matmul(Op& op) {
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
+  const double size = static_cast<double>(size_of(op.dtype));
+  op.flops = 2 * m * n * k;
+  op.bytes = size * (m * k + k * n + m * n);
+  if (op.kind == OpKind::kMatmulWgrad) {
+    const double accumulate = is_half(op.dtype) ? kAccumulateHalf : 2 * size;
+    op.bytes = size * (m * k + m * n) + accumulate * k * n;
+  }
+}
+
+/// QK^T and PV: 4 T S heads dim forward over the full square, which unfused kernels do compute; twice that backward.
+/// Flash computes the causal half, and in its backward the scores once more: 5 products for the forward's 2.
+void fill_attention(Op& op) {
+  const bool backward = op.kind == OpKind::kAttentionBackward;
+  const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim, span = op.sequence;
+  const double square = 4 * tokens * span * heads * dim;
+  op.flops = op.flash ? square / 2 * (backward ? 2.5 : 1.0) : square * (backward ? 2.0 : 1.0);
+  const double kv_heads = op.kv_heads > 0 ? op.kv_heads : op.heads;
+  const double layout = tokens * dim * (kLayoutQkv * (heads + 2 * kv_heads) + kLayoutOutput * heads);
+  const double scores = op.flash ? 0 : tokens * span * heads * (backward ? kScoreBackward : kScoreForward);
+  op.bytes = (layout + scores) * scale_of(op.dtype);
+}
+
+/// Gated activations (SwiGLU, GeGLU; `k` is the activation's kind) read gate and up, 2 n wide.
+void fill_activation(Op& op) {
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n);
+  const auto activation = static_cast<models::Activation>(op.k);
+  const bool gated = activation == models::Activation::kSwiglu || activation == models::Activation::kGeglu;
+  const double inputs = gated ? 2 : 1;
+  // Forward: `inputs` reads and a write; backward: `inputs` reads and writes, and dy.
+  const double forward = kActivationForward / 2 * (inputs + 1);
+  const double backward = kActivationBackward / 3 * (2 * inputs + 1);
+  op.bytes = m * n * (op.kind == OpKind::kActivation ? forward : backward) * scale_of(op.dtype);
+}
+
+double pointwise_bytes(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kEmbedding: return kEmbeddingForward;
+    case OpKind::kEmbeddingBackward: return kEmbeddingBackward;
+    case OpKind::kPosition:
+    case OpKind::kPositionBackward: return kPosition;
+    case OpKind::kNorm: return kNormForward;
+    case OpKind::kNormBackward: return kNormBackward;
+    case OpKind::kRotary:
+    case OpKind::kRotaryBackward: return 4;  // r and w in place
+    case OpKind::kBiasResidual: return kBiasResidualForward;
+    case OpKind::kBiasResidualBackward: return kBiasResidualBackward;
+    case OpKind::kLossMax: return kLossMaxLogit;
+    case OpKind::kLossSums: return kLossSumsLogit;
+    case OpKind::kLossBackward: return kLossBackwardLogit;
+    default: assert(false); return 0;
+  }
+}
+
+double optimizer_bytes(const Op& op) {
+  const double elements = static_cast<double>(op.elements), size = static_cast<double>(size_of(op.dtype));
+  switch (op.kind) {
+    case OpKind::kAdd: return 3 * size * elements;  // r x y, w y
+    case OpKind::kAdamW: return (is_half(op.dtype) ? kAdamWHalf : kAdamWWhole * size) * elements;
+    default: return size * elements;  // the norm reads the gradients once, zeroing writes them once
+  }
+}
+
+}  // namespace
+
+void fill_work(Op& op) {
+  op.flops = 0;
+  if (is_communication(op.kind)) {
+    op.bytes = static_cast<double>(op.elements * size_of(op.dtype));
+    return;
+  }
+  switch (op.kind) {
+    case OpKind::kMatmul:
+    case OpKind::kMatmulDgrad:
+    case OpKind::kMatmulWgrad: return fill_matmul(op);
+    case OpKind::kAttention:
+    case OpKind::kAttentionBackward: return fill_attention(op);
+    case OpKind::kActivation:
+    case OpKind::kActivationBackward: return fill_activation(op);
+    case OpKind::kAdd:
+    case OpKind::kGradientNorm:
+    case OpKind::kAdamW:
+    case OpKind::kZeroGradients: op.bytes = optimizer_bytes(op); return;
+    case OpKind::kLoss: op.bytes = static_cast<double>(op.m) * kLossToken; return;
+    default: break;
+  }
+  op.bytes = static_cast<double>(op.m) * static_cast<double>(op.n) * pointwise_bytes(op) * scale_of(op.dtype);
+  if (op.kind == OpKind::kEmbeddingBackward) {
+    op.bytes += static_cast<double>(op.k) * static_cast<double>(op.n) * kDenseGradient * scale_of(op.dtype);
+  }
+}
+
+}  // namespace trivium::program

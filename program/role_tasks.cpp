@@ -1,0 +1,194 @@
+#include "program/role_tasks.h"
+
+#include <algorithm>
+
+#include "program/schedule.h"
+
+namespace trivium::program {
+namespace {
+
+class TaskWriter {
+ public:
+  TaskWriter(const Program& program, Role& role) : program_(program), role_(role) {}
+
+  void write() {
+    const Plan& plan = program_.job.plan;
+    const auto slots = schedule_of(plan.schedule, role_.stage, plan.pipeline, plan.virtual_stages, program_.micro_batches);
+    frames_.resize(role_.chunks.size());
+    last_backward_.assign(role_.chunks.size(), -1);
+    for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
+      role_.chunks[c].frames = frames_needed(slots, static_cast<int>(c));
+      frames_[c].resize(static_cast<std::size_t>(role_.chunks[c].frames));
+    }
+    for (const Slot& slot : slots) slot.forward ? forward(slot) : backward(slot);
+    write_optimizer();
+  }
+
+ private:
+  /// What last used a frame, and who still reads its buffers.
+  struct FrameState {
+    std::int64_t micro_batch = -1;  // occupant; -1: free
+    int forward = -1, sent_forward = -1, backward = -1, sent_backward = -1;
+  };
+
+  const ChunkKind& kind_of(int chunk) const {
+    return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(chunk)].kind)];
+  }
+
+  int add(TaskKind kind, int body, int chunk) {
+    Task task;
+    task.kind = kind;
+    task.body = body;
+    task.chunk = static_cast<std::int16_t>(chunk);
+    role_.tasks.push_back(std::move(task));
+    return static_cast<int>(role_.tasks.size()) - 1;
+  }
+
+  void wait(int task, int for_task, std::int16_t segment = kWholeTask, std::int16_t before = 0) {
+    if (for_task >= 0) role_.tasks[static_cast<std::size_t>(task)].after.push_back({for_task, segment, before});
+  }
+
+  int add_transfer(TaskKind kind, int body, const Slot& slot, int frame, int boundary, bool is_backward) {
+    const int pipeline = program_.job.plan.pipeline;
+    const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
+    const int other = boundary == position ? position + 1 : boundary;  // chunk at the other end
+    const int id = add(kind, body, slot.chunk);
+    Task& task = role_.tasks.back();
+    task.frame = static_cast<std::int16_t>(frame);
+    task.micro_batch = static_cast<std::int32_t>(slot.micro_batch);
+    task.peer_stage = other % pipeline;
+    task.transfer = static_cast<std::int32_t>((boundary * 2 + (is_backward ? 1 : 0)) * program_.micro_batches + slot.micro_batch);
+    return id;
+  }
+
+  int add_pass(TaskKind kind, int body, const Slot& slot, int frame) {
+    const int id = add(kind, body, slot.chunk);
+    role_.tasks.back().frame = static_cast<std::int16_t>(frame);
+    role_.tasks.back().micro_batch = static_cast<std::int32_t>(slot.micro_batch);
+    return id;
+  }
+
+  void forward(const Slot& slot) {
+    auto& frames = frames_[static_cast<std::size_t>(slot.chunk)];
+    const auto free = std::find_if(frames.begin(), frames.end(), [](const FrameState& f) { return f.micro_batch < 0; });
+    const int index = static_cast<int>(free - frames.begin());
+    const ChunkKind& kind = kind_of(slot.chunk);
+    const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
+    int received = -1;
+    if (kind.recv_forward >= 0) {
+      received = add_transfer(TaskKind::kRecv, kind.recv_forward, slot, index, position - 1, false);
+      wait(received, free->sent_backward >= 0 ? free->sent_backward : free->backward);
+    }
+    const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
+    wait(task, received);
+    *free = FrameState{slot.micro_batch, task, -1, -1, -1};
+    if (kind.send_forward >= 0) {
+      free->sent_forward = add_transfer(TaskKind::kSend, kind.send_forward, slot, index, position, false);
+      wait(free->sent_forward, task);
+    }
+  }
+
+  void backward(const Slot& slot) {
+    auto& frames = frames_[static_cast<std::size_t>(slot.chunk)];
+    const auto frame = std::find_if(frames.begin(), frames.end(),
+                                    [&](const FrameState& f) { return f.micro_batch == slot.micro_batch; });
+    const int index = static_cast<int>(frame - frames.begin());
+    const ChunkKind& kind = kind_of(slot.chunk);
+    const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
+    int received = -1;
+    if (kind.recv_backward >= 0) {
+      received = add_transfer(TaskKind::kRecv, kind.recv_backward, slot, index, position, true);
+      wait(received, frame->sent_forward);  // the gradient comes into the buffer that the output left
+    }
+    const int task = add_pass(TaskKind::kBackward, kind.backward, slot, index);
+    wait(task, received);
+    frame->backward = task;
+    frame->micro_batch = -1;
+    if (kind.send_backward >= 0) {
+      frame->sent_backward = add_transfer(TaskKind::kSend, kind.send_backward, slot, index, position - 1, true);
+      wait(frame->sent_backward, task);
+    }
+    last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
+    last_task_ = task;
+  }
+
+  // Buckets are reduced from the last to the first, as the backward reaches them; with overlap each as soon as the last
+  // micro-batch left its segments, else all after the stage's last backward.
+  void write_optimizer() {
+    const int chunks = static_cast<int>(role_.chunks.size());
+    std::vector<int> reduced;
+    for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+      const ChunkKind& kind = kind_of(chunk);
+      const auto segments = static_cast<std::int16_t>(program_.bodies[static_cast<std::size_t>(kind.backward)].segments.size());
+      for (int bucket = static_cast<int>(kind.buckets.size()) - 1; bucket >= 0; --bucket) {
+        const int body = kind.reduce[static_cast<std::size_t>(bucket)];
+        if (body < 0) continue;
+        const int task = add(TaskKind::kReduceGradients, body, chunk);
+        if (program_.job.plan.overlap.gradient_reduction) {
+          const auto first = kind.buckets[static_cast<std::size_t>(bucket)].first_segment;
+          wait(task, last_backward_[static_cast<std::size_t>(chunk)], static_cast<std::int16_t>(segments - 1 - first));
+        } else {
+          wait(task, last_task_);
+        }
+        reduced.push_back(task);
+      }
+    }
+    std::vector<int> norms;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const int task = add(TaskKind::kGradientNorm, kind_of(chunk).norm, chunk);
+      for (const int done : reduced) wait(task, done);
+      wait(task, last_task_);
+      norms.push_back(task);
+    }
+    int norm = norms.back();
+    if (kind_of(0).norm_reduce >= 0) {
+      norm = add(TaskKind::kNormReduce, kind_of(0).norm_reduce, 0);
+      for (const int done : norms) wait(norm, done);
+    }
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const ChunkKind& kind = kind_of(chunk);
+      const int step = add(TaskKind::kOptimizer, kind.optimizer, chunk);
+      wait(step, norm);
+      for (std::size_t bucket = 0; bucket < kind.buckets.size(); ++bucket) {
+        if (kind.gather[bucket] < 0) continue;
+        const int gather = add(TaskKind::kGatherParameters, kind.gather[bucket], chunk);
+        wait(gather, step, static_cast<std::int16_t>(bucket));
+      }
+    }
+  }
+
+  const Program& program_;
+  Role& role_;
+  std::vector<std::vector<FrameState>> frames_;
+  std::vector<int> last_backward_;
+  int last_task_ = -1;
+};
+
+}  // namespace
+
+void add_tasks(const Program& program, Role& role) { TaskWriter(program, role).write(); }
+
+void lay_out_memory(const Program& program, Role& role) {
+  role.bytes.fill(0);
+  for (Chunk& chunk : role.chunks) {
+    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    for (std::size_t space = 0; space < kSpaces; ++space) {
+      const auto which = static_cast<Space>(space);
+      if (which == Space::kWorkspace) {  // one at a time: bodies of the compute lane never overlap
+        chunk.base[space] = 0;
+        role.bytes[space] = std::max(role.bytes[space], kind.bytes[space]);
+        continue;
+      }
+      if (which == Space::kScalar) {
+        chunk.base[space] = 0;
+        role.bytes[space] = 3 * size_of(DType::kFp64);  // loss, and the norm as a pair
+        continue;
+      }
+      const bool framed = which == Space::kFrame || which == Space::kTokens;
+      chunk.base[space] = role.bytes[space];
+      role.bytes[space] += kind.bytes[space] * (framed ? chunk.frames : 1);
+    }
+  }
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,101 @@
+#include "program/stack.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trivium::program {
+namespace {
+
+constexpr std::int64_t kMegatronVocabMultiple = 128;  // --make-vocab-size-divisible-by, times the tensor group
+
+/// Our own runtime: its reductions run on a lane of their own, so the engine itself sees what they hide.
+Habits trivium() {
+  Habits h;
+  h.name = "trivium";
+  h.separate_tied_gradients = true;  // DESIGN "Numerics": the two uses accumulate apart and are added once
+  h.data_overlap = 1.0;
+  return h;
+}
+
+/// Megatron-LM of 2020-21 (arXiv 2104.04473): fused mask-softmax and bias kernels, scatter-gather on pipeline transfers.
+Habits megatron() {
+  Habits h;
+  h.name = "megatron";
+  h.half_gradients = true;   // Megatron-LM README: fp16 parameters with fp16 gradients hold 20 B per parameter
+  h.scatter_gather = true;   // 2104.04473, section 4.1
+  h.data_overlap = 0.6;      // overlapped wrapper: about 60 % of the last backward; a prior, the runs do not identify it
+  h.memory_traffic = 0.86;   // joint fit over published runs: fewer bytes than the reference count
+  h.vocab_multiple = kMegatronVocabMultiple;
+  return h;
+}
+
+/// Megatron-LM of 2022 (Korthikanti et al., arXiv 2205.05198).
+Habits megatron_2022() {
+  Habits h = megatron();
+  h.name = "megatron-2022";
+  h.tensor_overlap = 0.7;  // backward all-reduces beside the weight gradient; worth 3 points on the 2205.05198 rows
+  return h;
+}
+
+/// Megatron-DeepSpeed as BigScience ran it (BLOOM, 104B): DeepSpeed's 1F1B, ZeRO-1.
+Habits megatron_deepspeed() {
+  Habits h = megatron();
+  h.name = "megatron-deepspeed";
+  h.half_gradients = false;               // BLOOM: bf16 with fp32 gradients
+  h.data_overlap = 0.04;                  // BigScience rows: 4 % of the reduction hidden, that is nothing
+  h.balances_embedding_as_layer = true;   // BLOOM: 70 layers + 2 over 12 stages (pipe partition "type:transformer|embedding")
+  return h;
+}
+
+/// PyTorch FSDP as LLM Foundry ran it in 2023: unfused pointwise kernels, gathers and reductions prefetched.
+Habits fsdp() {
+  Habits h;
+  h.name = "fsdp";
+  h.fused_kernels = false;
+  h.data_overlap = 0.95;   // runs fit (comp^4 + comm^4)^(1/4): hidden but for the crowding near balance
+  h.memory_traffic = 1.2;  // joint fit over published runs
+  h.overlaps_gradients_by_default = true;
+  return h;
+}
+
+/// DeepSpeed ZeRO-3 (Azure, 2022): stage 3 turns overlap_comm on, which hides little in practice.
+Habits deepspeed_zero3() {
+  Habits h;
+  h.name = "deepspeed-zero3";
+  h.data_overlap = 0.3;    // runs fit (comp^1.24 + comm^1.24)^(1/1.24), which hides .25 (equal) to .41 (comm = .3 comp)
+  h.memory_traffic = 1.4;  // joint fit over published runs
+  h.overlaps_gradients_by_default = true;
+  return h;
+}
+
+/// DeepSpeed ZeRO-3 of the 2021 papers: as above, but its collectives reached a quarter of the later network bandwidth
+/// (simulator/collectives/network.cpp).
+Habits deepspeed_zero3_2021() {
+  Habits h = deepspeed_zero3();
+  h.name = "deepspeed-zero3-2021";
+  return h;
+}
+
+/// Alpa's XLA runtime (arXiv 2201.12023): reported, never fitted to.
+Habits alpa_xla() {
+  Habits h;
+  h.name = "alpa-xla";
+  return h;
+}
+
+const std::array<Habits, 8>& table() {
+  static const std::array<Habits, 8> kTable = {trivium(), megatron(),        megatron_2022(),        megatron_deepspeed(),
+                                               fsdp(),    deepspeed_zero3(), deepspeed_zero3_2021(), alpa_xla()};
+  return kTable;
+}
+
+}  // namespace
+
+std::span<const Habits> all_habits() { return table(); }
+
+const Habits* find_habits(std::string_view name) {
+  const auto found = std::ranges::find(table(), name, &Habits::name);
+  return found == table().end() ? nullptr : &*found;
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,126 @@
+#include "program/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "program/text.h"
+#include "program/verify_order.h"
+
+namespace trivium::program {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+std::string name_task(const Role& role, std::size_t task) {
+  return fmt::format("stage {} task {} ({})", role.stage, task, describe(role.tasks[task]));
+}
+
+void check_counts(const Program& program, Problems& problems) {
+  for (const Role& role : program.roles) {
+    std::map<std::tuple<TaskKind, int, int>, int> seen;
+    for (std::size_t id = 0; id < role.tasks.size(); ++id) {
+      const Task& task = role.tasks[id];
+      if (task.kind != TaskKind::kForward && task.kind != TaskKind::kBackward) continue;
+      ++seen[{task.kind, task.chunk, task.micro_batch}];
+      if (task.kind == TaskKind::kBackward && seen[{TaskKind::kForward, task.chunk, task.micro_batch}] == 0) {
+        problems.push_back(fmt::format("{} comes before its forward", name_task(role, id)));
+      }
+    }
+    for (const TaskKind kind : {TaskKind::kForward, TaskKind::kBackward}) {
+      for (int chunk = 0; chunk < static_cast<int>(role.chunks.size()); ++chunk) {
+        for (int m = 0; m < static_cast<int>(program.micro_batches); ++m) {
+          const int count = seen[{kind, chunk, m}];
+          if (count == 1) continue;
+          problems.push_back(fmt::format("stage {}: {} of chunk {} micro-batch {} occurs {} times", role.stage,
+                                         name_of(kind), chunk, m, count));
+        }
+      }
+    }
+  }
+}
+
+void check_transfers(const Program& program, Problems& problems) {
+  struct End {
+    int stage, peer;
+    std::int64_t elements;
+  };
+  std::map<int, std::vector<End>> sends, receives;
+  for (const Role& role : program.roles) {
+    for (const Task& task : role.tasks) {
+      if (task.transfer < 0) continue;
+      const Op& op = program.body_of(task).ops.front();
+      (task.kind == TaskKind::kSend ? sends : receives)[task.transfer].push_back({role.stage, task.peer_stage, op.elements});
+    }
+  }
+  for (const auto& [id, ends] : sends) {
+    const auto& other = receives[id];
+    if (ends.size() != 1 || other.size() != 1) {
+      problems.push_back(fmt::format("transfer {} has {} sends and {} receives", id, ends.size(), other.size()));
+    } else if (ends[0].stage != other[0].peer || ends[0].peer != other[0].stage || ends[0].elements != other[0].elements) {
+      problems.push_back(fmt::format("transfer {}: stage {} sends {} elements to {}, stage {} receives {} from {}", id,
+                                     ends[0].stage, ends[0].elements, ends[0].peer, other[0].stage, other[0].elements,
+                                     other[0].peer));
+    }
+  }
+  for (const auto& [id, ends] : receives) {
+    if (!sends.contains(id)) problems.push_back(fmt::format("transfer {} is received by stage {} and never sent", id, ends[0].stage));
+  }
+}
+
+// What a body reads must have been written in it, or have come into the frame before.
+void check_buffers(const Program& program, Problems& problems) {
+  for (const ChunkKind& kind : program.kinds) {
+    std::set<int> in_frame;
+    const auto space_of = [&](int b) { return kind.buffers[static_cast<std::size_t>(b)].space; };
+    const auto run = [&](int id) {
+      if (id < 0) return;
+      const Body& body = program.bodies[static_cast<std::size_t>(id)];
+      std::set<int> written;
+      for (std::size_t i = 0; i < body.ops.size(); ++i) {
+        const Op& op = body.ops[i];
+        for (const int b : op.in) {
+          if (b == kNoBuffer) continue;
+          const bool framed = space_of(b) == Space::kFrame, own = space_of(b) == Space::kWorkspace;
+          if ((framed && !in_frame.contains(b)) || (own && !written.contains(b))) {
+            problems.push_back(fmt::format("body \"{}\" op {} ({}) reads \"{}\" before anything wrote it", body.name, i,
+                                           name_of(op.kind), kind.buffers[static_cast<std::size_t>(b)].name));
+          }
+        }
+        for (const int b : op.out) {
+          if (b == kNoBuffer) continue;
+          written.insert(b);
+          if (space_of(b) == Space::kFrame) in_frame.insert(b);
+        }
+      }
+    };
+    for (const int body : {kind.recv_forward, kind.forward, kind.send_forward, kind.recv_backward, kind.backward,
+                           kind.send_backward}) {
+      run(body);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> verify(const Program& program, std::int64_t capacity_bytes) {
+  Problems problems;
+  check_counts(program, problems);
+  check_transfers(program, problems);
+  check_buffers(program, problems);
+  check_temporaries(program, problems);
+  check_joint_collectives(program, problems);
+  if (problems.empty()) check_order(program, problems);
+  if (capacity_bytes > 0) {
+    for (const Role& role : program.roles) {
+      if (role.total_bytes() <= capacity_bytes) continue;
+      problems.push_back(fmt::format("stage {} needs {} bytes of {}", role.stage, role.total_bytes(), capacity_bytes));
+    }
+  }
+  return problems;
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,245 @@
+#include "program/verify_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "program/text.h"
+
+namespace trivium::program {
+namespace {
+
+bool joins_stages(Group group) { return group == Group::kEmbedding || group == Group::kModel || group == Group::kWorld; }
+
+bool is_member(const Program& program, Group group, int stage) {
+  const int last = program.mesh.pipeline() - 1;
+  return group != Group::kEmbedding || stage == 0 || stage == last;
+}
+
+// Nodes are (stage, task, segment), numbered stage by stage; ends of one rendezvous share a representative.
+class Graph {
+ public:
+  explicit Graph(const Program& program) : program_(program) {
+    for (const Role& role : program.roles) {
+      auto& first = first_.emplace_back();
+      for (const Task& task : role.tasks) {
+        first.push_back(count_);
+        count_ += static_cast<int>(program.body_of(task).segments.size());
+      }
+    }
+    same_.resize(static_cast<std::size_t>(count_));
+    std::iota(same_.begin(), same_.end(), 0);
+  }
+
+  int node(int stage, int task, int segment) const {
+    return first_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(task)] + segment;
+  }
+  int find(int n) const { return same_[static_cast<std::size_t>(n)]; }
+  void merge(int a, int b) { same_[static_cast<std::size_t>(b)] = find(a); }
+  int count() const { return count_; }
+  void edge(int from, int to) { edges_.emplace_back(find(from), find(to)); }
+
+  // Nodes that cannot start: those on a cycle, and what follows them.
+  std::vector<int> stuck() const {
+    std::vector<std::vector<int>> next(static_cast<std::size_t>(count_));
+    std::vector<int> pending(static_cast<std::size_t>(count_), 0);
+    for (const auto& [from, to] : edges_) {
+      if (from == to) continue;
+      next[static_cast<std::size_t>(from)].push_back(to);
+      ++pending[static_cast<std::size_t>(to)];
+    }
+    std::vector<int> ready;
+    for (int n = 0; n < count_; ++n) {
+      if (find(n) == n && pending[static_cast<std::size_t>(n)] == 0) ready.push_back(n);
+    }
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      for (const int to : next[static_cast<std::size_t>(ready[i])]) {
+        if (--pending[static_cast<std::size_t>(to)] == 0) ready.push_back(to);
+      }
+    }
+    std::vector<int> left;
+    for (int n = 0; n < count_; ++n) {
+      if (find(n) == n && pending[static_cast<std::size_t>(n)] > 0) left.push_back(n);
+    }
+    return left;
+  }
+
+  std::string name(int n) const {
+    for (std::size_t stage = 0; stage < first_.size(); ++stage) {
+      const auto& first = first_[stage];
+      if (first.empty() || n < first.front()) continue;
+      const bool last = stage + 1 == first_.size() || first_[stage + 1].empty() || n < first_[stage + 1].front();
+      if (!last) continue;
+      const auto task = std::upper_bound(first.begin(), first.end(), n) - first.begin() - 1;
+      return fmt::format("stage {} task {} ({})", stage, task, describe(program_.roles[stage].tasks[static_cast<std::size_t>(task)]));
+    }
+    return "?";
+  }
+
+ private:
+  const Program& program_;
+  std::vector<std::vector<int>> first_;
+  std::vector<int> same_;
+  std::vector<std::pair<int, int>> edges_;
+  int count_ = 0;
+};
+
+void merge_rendezvous(const Program& program, Graph& graph) {
+  std::map<int, int> transfers;
+  std::map<std::pair<Group, int>, int> joint;  // group and how many came before -> node
+  for (const Role& role : program.roles) {
+    std::map<Group, int> counts;
+    for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+      const Task& task = role.tasks[t];
+      const int id = static_cast<int>(t);
+      if (task.transfer >= 0) {
+        const auto [at, fresh] = transfers.try_emplace(task.transfer, graph.node(role.stage, id, 0));
+        if (!fresh) graph.merge(at->second, graph.node(role.stage, id, 0));
+        continue;
+      }
+      for (const Op& op : program.body_of(task).ops) {
+        if (!is_communication(op.kind) || !joins_stages(op.group) || !is_member(program, op.group, role.stage)) continue;
+        const int n = graph.node(role.stage, id, 0);
+        const auto [at, fresh] = joint.try_emplace({op.group, counts[op.group]++}, n);
+        if (!fresh && graph.find(n) == n) graph.merge(at->second, n);
+      }
+    }
+  }
+}
+
+// Host order: what computes or reduces is one chain, transfers are another. Without an order only the compute chain holds.
+void chain(const Program& program, const Role& role, Graph& graph) {
+  int last_work = -1, last_transfer = -1;
+  const auto follow = [&](int& last, int n) {
+    if (last >= 0) graph.edge(last, n);
+    last = n;
+  };
+  if (!role.order.empty()) {
+    for (const Issue& issue : role.order) {
+      const bool transfer = role.tasks[static_cast<std::size_t>(issue.task)].transfer >= 0;
+      follow(transfer ? last_transfer : last_work, graph.node(role.stage, issue.task, issue.segment));
+    }
+    return;
+  }
+  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+    const Task& task = role.tasks[t];
+    if (task.transfer >= 0) continue;
+    const auto segments = program.body_of(task).segments.size();
+    for (std::size_t s = 0; s < segments; ++s) follow(last_work, graph.node(role.stage, static_cast<int>(t), static_cast<int>(s)));
+  }
+}
+
+bool order_is_complete(const Program& program, const Role& role, std::vector<std::string>& problems) {
+  if (role.order.empty()) return true;
+  std::map<std::pair<int, int>, int> place;
+  for (std::size_t i = 0; i < role.order.size(); ++i) {
+    if (!place.try_emplace({role.order[i].task, role.order[i].segment}, static_cast<int>(i)).second) {
+      problems.push_back(fmt::format("stage {}: task {} segment {} is issued twice", role.stage, role.order[i].task, role.order[i].segment));
+      return false;
+    }
+  }
+  std::size_t expected = 0;
+  for (const Task& task : role.tasks) expected += program.body_of(task).segments.size();
+  if (place.size() != expected) {
+    problems.push_back(fmt::format("stage {}: the host order has {} of {} segments", role.stage, place.size(), expected));
+    return false;
+  }
+  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+    for (const Dependency& d : role.tasks[t].after) {
+      const int segments = static_cast<int>(program.body_of(role.tasks[static_cast<std::size_t>(d.task)]).segments.size());
+      const int last = d.segment == kWholeTask ? segments - 1 : d.segment;
+      if (place[{d.task, last}] > place[{static_cast<int>(t), d.before}]) {
+        problems.push_back(fmt::format("stage {}: task {} is issued before task {} that it waits for", role.stage, t, d.task));
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void check_temporaries(const Program& program, std::vector<std::string>& problems) {
+  struct Life {
+    int first, last;
+  };
+  for (const Body& body : program.bodies) {
+    const ChunkKind& kind = program.kind_of(body);
+    std::map<int, Life> lives;
+    for (int i = 0; i < static_cast<int>(body.ops.size()); ++i) {
+      const Op& op = body.ops[static_cast<std::size_t>(i)];
+      const auto touch = [&](int b) {
+        if (b == kNoBuffer || kind.buffers[static_cast<std::size_t>(b)].space != Space::kWorkspace) return;
+        lives.try_emplace(b, Life{i, i}).first->second.last = i;
+      };
+      for (const int b : op.in) touch(b);
+      for (const int b : op.out) touch(b);
+    }
+    // Sweep by first use; only temporaries still alive are compared.
+    std::vector<std::pair<int, int>> by_first;
+    for (const auto& [b, life] : lives) by_first.emplace_back(life.first, b);
+    std::sort(by_first.begin(), by_first.end());
+    std::vector<int> alive;
+    for (const auto& [first, b] : by_first) {
+      std::erase_if(alive, [&](int other) { return lives.at(other).last < first; });
+      const Buffer& mine = kind.buffers[static_cast<std::size_t>(b)];
+      for (const int other : alive) {
+        const Buffer& theirs = kind.buffers[static_cast<std::size_t>(other)];
+        if (mine.offset < theirs.offset + theirs.bytes() && theirs.offset < mine.offset + mine.bytes()) {
+          problems.push_back(fmt::format("body \"{}\": \"{}\" and \"{}\" share memory while both live", body.name, mine.name, theirs.name));
+        }
+      }
+      alive.push_back(b);
+    }
+  }
+}
+
+void check_joint_collectives(const Program& program, std::vector<std::string>& problems) {
+  for (const Group group : {Group::kEmbedding, Group::kModel, Group::kWorld}) {
+    std::vector<std::pair<OpKind, std::int64_t>> expected;
+    int from = -1;
+    for (const Role& role : program.roles) {
+      if (!is_member(program, group, role.stage)) continue;
+      std::vector<std::pair<OpKind, std::int64_t>> found;
+      for (const Task& task : role.tasks) {
+        for (const Op& op : program.body_of(task).ops) {
+          if (is_communication(op.kind) && op.group == group) found.emplace_back(op.kind, op.elements);
+        }
+      }
+      if (from < 0) {
+        expected = found;
+        from = role.stage;
+      } else if (found != expected) {
+        problems.push_back(fmt::format("stages {} and {} disagree on the collectives of group {}: {} and {} of them, or other kinds or sizes",
+                                       from, role.stage, name_of(group), expected.size(), found.size()));
+      }
+    }
+  }
+}
+
+void check_order(const Program& program, std::vector<std::string>& problems) {
+  for (const Role& role : program.roles) {
+    if (!order_is_complete(program, role, problems)) return;
+  }
+  Graph graph(program);
+  merge_rendezvous(program, graph);
+  for (const Role& role : program.roles) {
+    chain(program, role, graph);
+    for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+      for (const Dependency& d : role.tasks[t].after) {
+        const int segments = static_cast<int>(program.body_of(role.tasks[static_cast<std::size_t>(d.task)]).segments.size());
+        const int last = d.segment == kWholeTask ? segments - 1 : d.segment;
+        graph.edge(graph.node(role.stage, d.task, last), graph.node(role.stage, static_cast<int>(t), d.before));
+      }
+    }
+  }
+  const std::vector<int> stuck = graph.stuck();
+  if (stuck.empty()) return;
+  std::string text = fmt::format("{} segments wait for each other:", stuck.size());
+  for (std::size_t i = 0; i < std::min<std::size_t>(stuck.size(), 6); ++i) text += " " + graph.name(stuck[i]) + ";";
+  problems.push_back(text + (stuck.size() > 6 ? " …" : ""));
+}
+
+}  // namespace trivium::program

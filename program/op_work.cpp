@@ -86,29 +86,45 @@ void fill_activation(Op& op) {
 
 double pointwise_bytes(const Op& op) {
   switch (op.kind) {
-    case OpKind::kEmbedding: return kEmbeddingForward;
-    case OpKind::kEmbeddingBackward: return kEmbeddingBackward;
+    case OpKind::kEmbedding:
+      return kEmbeddingForward;
+    case OpKind::kEmbeddingBackward:
+      return kEmbeddingBackward;
     case OpKind::kPosition:
-    case OpKind::kPositionBackward: return kPosition;
-    case OpKind::kNorm: return kNormForward;
-    case OpKind::kNormBackward: return kNormBackward;
+    case OpKind::kPositionBackward:
+      return kPosition;
+    case OpKind::kNorm:
+      return kNormForward;
+    case OpKind::kNormBackward:
+      return kNormBackward;
     case OpKind::kRotary:
-    case OpKind::kRotaryBackward: return 4;  // r and w in place
-    case OpKind::kBiasResidual: return kBiasResidualForward;
-    case OpKind::kBiasResidualBackward: return kBiasResidualBackward;
-    case OpKind::kLossMax: return kLossMaxLogit;
-    case OpKind::kLossSums: return kLossSumsLogit;
-    case OpKind::kLossBackward: return kLossBackwardLogit;
-    default: assert(false); return 0;
+    case OpKind::kRotaryBackward:
+      return 4;  // r and w in place
+    case OpKind::kBiasResidual:
+      return kBiasResidualForward;
+    case OpKind::kBiasResidualBackward:
+      return kBiasResidualBackward;
+    case OpKind::kLossMax:
+      return kLossMaxLogit;
+    case OpKind::kLossSums:
+      return kLossSumsLogit;
+    case OpKind::kLossBackward:
+      return kLossBackwardLogit;
+    default:
+      assert(false);
+      return 0;
   }
 }
 
 double optimizer_bytes(const Op& op) {
   const double elements = static_cast<double>(op.elements), size = static_cast<double>(size_of(op.dtype));
   switch (op.kind) {
-    case OpKind::kAdd: return 3 * size * elements;  // r x y, w y
-    case OpKind::kAdamW: return (is_half(op.dtype) ? kAdamWHalf : kAdamWWhole * size) * elements;
-    default: return size * elements;  // the norm reads the gradients once, zeroing writes them once
+    case OpKind::kAdd:
+      return 3 * size * elements;  // r x y, w y
+    case OpKind::kAdamW:
+      return (is_half(op.dtype) ? kAdamWHalf : kAdamWWhole * size) * elements;
+    default:
+      return size * elements;  // the norm reads the gradients once, zeroing writes them once
   }
 }
 
@@ -123,17 +139,25 @@ void fill_work(Op& op) {
   switch (op.kind) {
     case OpKind::kMatmul:
     case OpKind::kMatmulDgrad:
-    case OpKind::kMatmulWgrad: return fill_matmul(op);
+    case OpKind::kMatmulWgrad:
+      return fill_matmul(op);
     case OpKind::kAttention:
-    case OpKind::kAttentionBackward: return fill_attention(op);
+    case OpKind::kAttentionBackward:
+      return fill_attention(op);
     case OpKind::kActivation:
-    case OpKind::kActivationBackward: return fill_activation(op);
+    case OpKind::kActivationBackward:
+      return fill_activation(op);
     case OpKind::kAdd:
     case OpKind::kGradientNorm:
     case OpKind::kAdamW:
-    case OpKind::kZeroGradients: op.bytes = optimizer_bytes(op); return;
-    case OpKind::kLoss: op.bytes = static_cast<double>(op.m) * kLossToken; return;
-    default: break;
+    case OpKind::kZeroGradients:
+      op.bytes = optimizer_bytes(op);
+      return;
+    case OpKind::kLoss:
+      op.bytes = static_cast<double>(op.m) * kLossToken;
+      return;
+    default:
+      break;
   }
   op.bytes = static_cast<double>(op.m) * static_cast<double>(op.n) * pointwise_bytes(op) * scale_of(op.dtype);
   if (op.kind == OpKind::kEmbeddingBackward) {

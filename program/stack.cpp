@@ -17,14 +17,15 @@ Habits trivium() {
   return h;
 }
 
-/// Megatron-LM of 2020-21 (arXiv 2104.04473): fused mask-softmax and bias kernels, scatter-gather on pipeline transfers.
+/// Megatron-LM of 2020-21 (arXiv 2104.04473): fused mask-softmax and bias kernels, scatter-gather on pipeline
+/// transfers.
 Habits megatron() {
   Habits h;
   h.name = "megatron";
-  h.half_gradients = true;   // Megatron-LM README: fp16 parameters with fp16 gradients hold 20 B per parameter
-  h.scatter_gather = true;   // 2104.04473, section 4.1
-  h.data_overlap = 0.6;      // overlapped wrapper: about 60 % of the last backward; a prior, the runs do not identify it
-  h.memory_traffic = 0.86;   // joint fit over published runs: fewer bytes than the reference count
+  h.half_gradients = true;  // Megatron-LM README: fp16 parameters with fp16 gradients hold 20 B per parameter
+  h.scatter_gather = true;  // 2104.04473, section 4.1
+  h.data_overlap = 0.6;     // overlapped wrapper: about 60 % of the last backward; a prior, the runs do not identify it
+  h.memory_traffic = 0.86;  // joint fit over published runs: fewer bytes than the reference count
   h.vocab_multiple = kMegatronVocabMultiple;
   return h;
 }
@@ -41,9 +42,10 @@ Habits megatron_2022() {
 Habits megatron_deepspeed() {
   Habits h = megatron();
   h.name = "megatron-deepspeed";
-  h.half_gradients = false;               // BLOOM: bf16 with fp32 gradients
-  h.data_overlap = 0.04;                  // BigScience rows: 4 % of the reduction hidden, that is nothing
-  h.balances_embedding_as_layer = true;   // BLOOM: 70 layers + 2 over 12 stages (pipe partition "type:transformer|embedding")
+  h.half_gradients = false;  // BLOOM: bf16 with fp32 gradients
+  h.data_overlap = 0.04;     // BigScience rows: 4 % of the reduction hidden, that is nothing
+  h.balances_embedding_as_layer =
+      true;  // BLOOM: 70 layers + 2 over 12 stages (pipe partition "type:transformer|embedding")
   return h;
 }
 
@@ -84,8 +86,9 @@ Habits alpa_xla() {
 }
 
 const std::array<Habits, 8>& table() {
-  static const std::array<Habits, 8> kTable = {trivium(), megatron(),        megatron_2022(),        megatron_deepspeed(),
-                                               fsdp(),    deepspeed_zero3(), deepspeed_zero3_2021(), alpa_xla()};
+  static const std::array<Habits, 8> kTable = {
+      trivium(), megatron(),        megatron_2022(),        megatron_deepspeed(),
+      fsdp(),    deepspeed_zero3(), deepspeed_zero3_2021(), alpa_xla()};
   return kTable;
 }
 

@@ -11,9 +11,9 @@ namespace trivium::simulator {
 /// Where the ranks of a group sit.
 struct GroupPlacement {
   int ranks = 1;
-  int nodes = 1;             ///< nodes the group touches
-  int ranks_per_node = 1;    ///< of this group, on its fullest node
-  int sharing = 1;           ///< groups of the same kind active on one node at once: they share its network adapters
+  int nodes = 1;           ///< nodes the group touches
+  int ranks_per_node = 1;  ///< of this group, on its fullest node
+  int sharing = 1;         ///< groups of the same kind active on one node at once: they share its network adapters
 };
 
 /// Time of kAllReduce, kReduceScatter or kAllGather over a group, all members present.

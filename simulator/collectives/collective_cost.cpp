@@ -1,0 +1,66 @@
+#include "simulator/collectives/collective_cost.h"
+
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+#include "simulator/collectives/network.h"
+#include "simulator/collectives/node_curve.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::OpKind;
+
+// Inside a training step collectives share memory and multiprocessors with kernels and start on warm channels: what the
+// tensor all-reduces of published runs keep of the nccl-tests curve.
+constexpr double kTrainingBus = 0.92;
+constexpr double kTrainingLatency = 0.67;
+
+/// Hosts of a group do not arrive together; the wait grows with the tree of ranks.
+edge::Seconds late_hosts(const hardware::Node& node, int ranks) {
+  return node.collective_skew * std::log2(static_cast<double>(ranks));
+}
+
+/// Communicators of one machine's cores: every rank reads what it sums or copies through shared memory: n S for an
+/// all-reduce (every rank sums all n buffers), S for its part of n buffers or for the n parts of one.
+edge::Seconds shared_memory_time(OpKind kind, edge::Bytes bytes, int ranks, const hardware::Node& node) {
+  const double reads = kind == OpKind::kAllReduce ? ranks : 1;
+  return node.intra.latency + bytes * reads / (node.intra.bandwidth * node.intra.efficiency);
+}
+
+/// All-reduce: latency + 2 (n-1)/n S / bus; the halves of it move half the bytes at the same bus, each with the
+/// latency.
+edge::Seconds inside_time(OpKind kind, edge::Bytes bytes, int ranks, const hardware::Node& node) {
+  RingCurve curve = node_curve(node, ranks);
+  curve.latency = curve.latency * kTrainingLatency;
+  curve.bus = curve.bus * kTrainingBus;
+  return curve.all_reduce(kind == OpKind::kAllReduce ? bytes : bytes * 0.5, ranks);
+}
+
+}  // namespace
+
+edge::Seconds collective_cost(OpKind kind, edge::Bytes bytes, const GroupPlacement& group, const hardware::Node& node,
+                              const program::Habits& habits) {
+  assert(kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kAllGather);
+  if (group.ranks <= 1) return edge::Seconds(0);
+  const edge::Seconds late = late_hosts(node, group.ranks);
+  if (group.nodes > 1) {
+    const edge::BytesPerSecond inside = group.ranks_per_node > 1
+                                            ? node_curve(node, group.ranks_per_node).bus * kTrainingBus
+                                            : edge::BytesPerSecond(std::numeric_limits<double>::infinity());
+    return late + network_collective(kind, bytes, group, node, inside, habits);
+  }
+  if (node.topology == hardware::Topology::kSharedMemory) {
+    return late + shared_memory_time(kind, bytes, group.ranks, node);
+  }
+  return late + inside_time(kind, bytes, group.ranks, node);
+}
+
+edge::Seconds transfer_cost(edge::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
+                            const program::Habits&) {
+  if (same_node) return node.intra.latency + bytes / (node.intra.bandwidth * node.intra.efficiency);
+  return node.network.latency + bytes / network_share(node, 1, sharing);
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,46 @@
+#include "simulator/cost/attention.h"
+
+#include <algorithm>
+
+#include "simulator/cost/gemm.h"
+
+namespace trivium::simulator {
+namespace {
+
+// Unfused: batched products over (sample, head).
+constexpr double kBatchedEfficiency = 0.56;  // of a dense product's, from published runs
+constexpr int kAlignedElements = 8;          // 16 bytes of a 16-bit type, what tensor cores load at once
+constexpr double kMisalignedHead = 7;        // times, when head_dim is not a multiple of 8 (BigScience: 108, 145, 150)
+
+// Flash attention of 2023 (Triton), on causal FLOPs: LLM Foundry runs up to 65,536 tokens.
+constexpr double kFlashForward = 0.53, kFlashBackward = 0.26;  // of peak
+constexpr double kFlashRamp = 240;                             // tokens: short sequences fill too few blocks
+
+edge::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
+  const double span = std::max(1, op.sequence);
+  const double share = op.kind == program::OpKind::kAttention ? kFlashForward : kFlashBackward;
+  const double rate = peak_of(device, op.dtype).value() * device.compute_scale * share * span / (span + kFlashRamp);
+  return edge::Seconds(op.flops / rate);
+}
+
+/// Forward: QK^T (rows, S, k = dim) and PV (rows, dim, k = S). Backward: dP has the first shape, dV, dQ and dK the
+/// second.
+edge::Seconds unfused_time(const program::Op& op, const hardware::Device& device) {
+  const double span = std::max(1, op.sequence), tokens = static_cast<double>(op.m), dim = op.head_dim;
+  const double samples = std::max(1.0, tokens / span);
+  const double rows = tokens / samples, batch = samples * op.heads;
+  const GemmRates rates = gemm_rates(device, op.dtype, kBatchedEfficiency);
+  const edge::Seconds scores = gemm_time({rows, span, dim, batch}, rates);
+  const edge::Seconds values = gemm_time({rows, dim, span, batch}, rates);
+  const bool misaligned = program::is_half(op.dtype) && op.head_dim % kAlignedElements != 0;
+  const double values_count = op.kind == program::OpKind::kAttention ? 1 : 3;
+  return (scores + values_count * values) * (misaligned ? kMisalignedHead : 1.0);
+}
+
+}  // namespace
+
+edge::Seconds attention_products(const program::Op& op, const hardware::Device& device) {
+  return op.flash ? flash_time(op, device) : unfused_time(op, device);
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,119 @@
+#include "simulator/cost/compute_cost.h"
+
+#include <cassert>
+#include <string>
+
+#include "simulator/cost/attention.h"
+#include "simulator/cost/gemm.h"
+#include "simulator/cost/issue.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::OpKind;
+
+// A 16-bit product whose n or k is not a multiple of 8 leaves the fast kernels: the logits of 50,257 words run at
+// 80-85 TFLOP/s on an A100 (vTrain, tensor 1), that is 82.5 / (.76 · 312) of an aligned product.
+constexpr int kAlignedElements = 8;
+constexpr double kMisalignedProduct = 82.5 / (0.76 * 312);
+constexpr double kAccumulatedResult = 8;  // bytes per element: an fp32 gradient, read and written
+
+bool misaligned(const program::Op& op) {
+  return program::is_half(op.dtype) && (op.n % kAlignedElements != 0 || op.k % kAlignedElements != 0);
+}
+
+/// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy.
+edge::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
+  const double alignment = misaligned(op) ? kMisalignedProduct : 1.0;
+  if (op.kind == OpKind::kMatmul) return gemm_time({m, n, k}, gemm_rates(device, op.dtype, alignment));
+  if (op.kind == OpKind::kMatmulDgrad) return gemm_time({m, k, n}, gemm_rates(device, op.dtype, alignment));
+  GemmRates rates = gemm_rates(device, op.dtype, alignment * device.wgrad_efficiency);
+  rates.result_size = program::is_half(op.dtype) ? kAccumulatedResult : 2 * rates.result_size;
+  return gemm_time({k, n, m}, rates);
+}
+
+bool is_matmul(OpKind kind) {
+  return kind == OpKind::kMatmul || kind == OpKind::kMatmulDgrad || kind == OpKind::kMatmulWgrad;
+}
+
+bool is_attention(OpKind kind) { return kind == OpKind::kAttention || kind == OpKind::kAttentionBackward; }
+
+/// The optimizer's byte counts were fitted as they stand; a stack's habits scale only the model's kernels.
+bool is_optimizer(OpKind kind) {
+  return kind == OpKind::kGradientNorm || kind == OpKind::kAdamW || kind == OpKind::kZeroGradients;
+}
+
+edge::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+  const double traffic = is_optimizer(op.kind) ? 1.0 : habits.memory_traffic;
+  return edge::Bytes(op.bytes * traffic) / (device.memory_bandwidth * device.memory_efficiency);
+}
+
+/// A core without measured rates: arithmetic and traffic do not overlap, and every op is dispatched.
+edge::Seconds core_time(const program::Op& op, const hardware::Device& device) {
+  edge::Seconds time =
+      edge::Bytes(op.bytes) / (device.memory_bandwidth * device.memory_efficiency) + device.kernel_issue;
+  if (op.flops > 0) {
+    const double efficiency = device.gemm_efficiency * device.compute_scale *
+                              (op.kind == OpKind::kMatmulWgrad ? device.wgrad_efficiency : 1.0);
+    time += edge::Flops(op.flops) / (peak_of(device, op.dtype) * efficiency);
+  }
+  return time;
+}
+
+const hardware::OpRate* rate_of(const program::Op& op, const hardware::Device& device) {
+  if (device.op_rates.empty()) return nullptr;
+  const auto found = device.op_rates.find(std::string(program::name_of(op.kind)));
+  return found == device.op_rates.end() ? nullptr : &found->second;
+}
+
+/// Whether the host issues the op apart from the device: not on cores, and not in rates measured end to end.
+bool issued_by_host(const program::Op& op, const hardware::Device& device) {
+  return device.kind == hardware::DeviceKind::kGpu && rate_of(op, device) == nullptr;
+}
+
+}  // namespace
+
+edge::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+  if (const hardware::OpRate* rate = rate_of(op, device)) {
+    return rate->overhead + edge::Seconds(op.flops * rate->seconds_per_flop + op.bytes * rate->seconds_per_byte);
+  }
+  if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
+  if (is_matmul(op.kind)) return matmul_time(op, device);
+  const edge::Seconds traffic = traffic_time(op, device, habits);
+  return is_attention(op.kind) ? attention_products(op, device) + traffic : traffic;
+}
+
+edge::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+  assert(!program::is_communication(op.kind));
+  const edge::Seconds time = device_cost(op, device, habits);
+  if (!issued_by_host(op, device)) return time;
+  const edge::Seconds issue = issue_cost(op, device, habits);
+  return synchronises(op) ? time + issue : combine(time, issue);
+}
+
+std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
+                                         const program::Habits& habits) {
+  std::vector<edge::Seconds> costs(ops.size());
+  edge::Seconds on_device, on_host;  // of the ops whose issue the host can run ahead with
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const program::Op& op = ops[i];
+    const bool communication = program::is_communication(op.kind);
+    if (!communication) costs[i] = device_cost(op, device, habits);
+    if (!issued_by_host(op, device)) continue;
+    if (synchronises(op)) {
+      costs[i] += issue_cost(op, device, habits);
+      continue;
+    }
+    on_device += costs[i];
+    on_host += issue_cost(op, device, habits);
+  }
+  if (on_device.value() <= 0) return costs;
+  const double stretch = combine(on_device, on_host) / on_device;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (issued_by_host(ops[i], device) && !synchronises(ops[i])) costs[i] = costs[i] * stretch;
+  }
+  return costs;
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,33 @@
+// Time of a product of matrices on a GPU by tiles and waves.
+#pragma once
+
+#include "edge/units.h"
+#include "hardware_profiles/hardware.h"
+#include "program/dtype.h"
+
+namespace trivium::simulator {
+
+/// batch x (m,k) · (k,n).
+struct GemmShape {
+  double m = 0, n = 0, k = 0;
+  double batch = 1;
+};
+
+/// What a product reaches on a device.
+struct GemmRates {
+  edge::FlopsPerSecond sustained;  ///< inside a full wave of the largest tiles
+  edge::BytesPerSecond memory;
+  double multiprocessors = 1;
+  double operand_size = 2;  ///< bytes of an element of the inputs
+  double result_size = 2;   ///< bytes moved per element of the result
+};
+
+/// Rates of a device for one dtype; `efficiency` multiplies the device's own of a dense product.
+GemmRates gemm_rates(const hardware::Device& device, program::DType type, double efficiency);
+
+edge::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates);
+
+/// Arithmetic of a dtype; throws std::out_of_range (a programmer error) for a dtype that the device does not support.
+edge::FlopsPerSecond peak_of(const hardware::Device& device, program::DType type);
+
+}  // namespace trivium::simulator

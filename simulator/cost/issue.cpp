@@ -1,0 +1,108 @@
+#include "simulator/cost/issue.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trivium::simulator {
+namespace {
+
+using program::OpKind;
+
+constexpr double kBackwardIssue = 0.75;  // of a forward kernel's issue time
+
+/// Kernels of an op in the fused PyTorch stacks. Identified by published runs are the sums over a layer: forward
+/// 2·2 (norms) + 4·2 (matmuls) + 8 (attention) + 2·2 (residuals) + 2 (activation) = 26, backward
+/// 2·4 + 4·2 (dgrad) + 4·4 (wgrad) + 10 + 2·2 + 2 = 48, 2 per tensor collective (4 per layer and pass).
+/// Embedding and head sum to about 50: the 2 ms per micro-batch of the first and last stage at 41 us per kernel.
+double fused_kernels(const program::Op& op) {
+  switch (op.kind) {
+    case OpKind::kNorm:
+      return 2;
+    case OpKind::kNormBackward:
+      return 4;
+    case OpKind::kMatmul:
+    case OpKind::kMatmulDgrad:
+      return 2;
+    case OpKind::kMatmulWgrad:
+      return 4;  // product, accumulation, bias sum, views
+    case OpKind::kAttention:
+      return op.flash ? 4 : 8;
+    case OpKind::kAttentionBackward:
+      return op.flash ? 6 : 10;
+    case OpKind::kRotary:
+    case OpKind::kRotaryBackward:
+      return 4;
+    case OpKind::kBiasResidual:
+    case OpKind::kBiasResidualBackward:
+    case OpKind::kActivation:
+    case OpKind::kActivationBackward:
+      return 2;
+    case OpKind::kEmbedding:
+      return 6;
+    case OpKind::kEmbeddingBackward:
+      return 6;
+    case OpKind::kPosition:
+    case OpKind::kPositionBackward:
+      return 3;
+    case OpKind::kLossMax:
+      return 4;
+    case OpKind::kLossSums:
+      return 12;
+    case OpKind::kLoss:
+      return 6;
+    case OpKind::kLossBackward:
+      return 8;
+    case OpKind::kAdd:
+    case OpKind::kZeroGradients:
+      return 1;
+    case OpKind::kGradientNorm:
+    case OpKind::kAdamW:
+      return 4;  // multi-tensor launches of a bucket
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllGather:
+      return 2;
+    case OpKind::kSend:
+    case OpKind::kRecv:
+      return 1;
+  }
+  return 1;
+}
+
+/// Further kernels where bias, mask, dropout and residual are kernels of their own.
+double unfused_extra(const program::Op& op) {
+  switch (op.kind) {
+    case OpKind::kAttention:
+    case OpKind::kAttentionBackward:
+      return op.flash ? 0 : 3;
+    case OpKind::kBiasResidual:
+    case OpKind::kActivation:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+double kernels_of(const program::Op& op, const program::Habits& habits) {
+  const double kernels = fused_kernels(op) + (habits.fused_kernels ? 0 : unfused_extra(op));
+  return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
+}
+
+edge::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+  return device.kernel_issue * kernels_of(op, habits);
+}
+
+bool synchronises(const program::Op& op) {
+  return op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLoss;
+}
+
+edge::Seconds combine(edge::Seconds device, edge::Seconds host) {
+  const double larger = std::max(device.value(), host.value());
+  if (larger <= 0) return edge::Seconds(0);
+  const double d = device.value() / larger, h = host.value() / larger;
+  return edge::Seconds(larger * std::cbrt(d * d * d + h * h * h));
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,24 @@
+// The host's side of a kernel: how many kernels an op is, and what the host's time does to the device's.
+#pragma once
+
+#include "edge/units.h"
+#include "hardware_profiles/hardware.h"
+#include "program/op.h"
+#include "program/stack.h"
+
+namespace trivium::simulator {
+
+/// Kernels the host issues for an op, in units of a forward kernel's issue time (backward: .75 each, as the autograd
+/// engine issues them without Python). A Megatron layer sums to 26 forward and 48 x .75 backward.
+double kernels_of(const program::Op& op, const program::Habits& habits);
+
+/// Host time to issue the op.
+edge::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
+
+/// Whether the op makes host and device wait for each other, so that their times add.
+bool synchronises(const program::Op& op);
+
+/// Time of work that takes the device `device` and the host `host`: (device^3 + host^3)^(1/3), never below either.
+edge::Seconds combine(edge::Seconds device, edge::Seconds host);
+
+}  // namespace trivium::simulator

@@ -1,0 +1,117 @@
+#include "program/op_work.h"
+
+#include <gtest/gtest.h>
+
+#include "models/model.h"
+#include "program/stack.h"
+
+namespace trivium::program {
+namespace {
+
+Op op_of(OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k = 0, DType type = DType::kFp16) {
+  Op op;
+  op.kind = kind;
+  op.dtype = type;
+  op.m = m, op.n = n, op.k = k;
+  fill_work(op);
+  return op;
+}
+
+Op attention(OpKind kind, bool flash, int kv_heads = 2) {
+  Op op;
+  op.kind = kind;
+  op.dtype = DType::kFp16;
+  op.m = 20, op.n = 12;  // two samples of 10 tokens
+  op.heads = 2, op.kv_heads = kv_heads, op.head_dim = 6, op.sequence = 10;
+  op.flash = flash;
+  fill_work(op);
+  return op;
+}
+
+// 2 · 3 · 5 · 7 = 210 FLOP in all three; bytes 2 (3·7 + 7·5 + 3·5) = 142; weight gradient 2 (3·7 + 3·5) + 8 · 35 = 352.
+TEST(OpWork, OfAMatmulIsTwiceItsVolume) {
+  for (const OpKind kind : {OpKind::kMatmul, OpKind::kMatmulDgrad, OpKind::kMatmulWgrad}) {
+    EXPECT_EQ(op_of(kind, 3, 5, 7).flops, 210);
+  }
+  EXPECT_EQ(op_of(OpKind::kMatmul, 3, 5, 7).bytes, 142);
+  EXPECT_EQ(op_of(OpKind::kMatmulWgrad, 3, 5, 7).bytes, 352);
+  // fp64: 8 (3·7 + 3·5) + 16 · 35.
+  EXPECT_EQ(op_of(OpKind::kMatmulWgrad, 3, 5, 7, DType::kFp64).bytes, 848);
+}
+
+// Square: 4 · 20 · 10 · 12 = 9,600 FLOP forward, twice that backward. Flash: half, and 2.5 times the half.
+TEST(OpWork, OfAttentionCountsTheSquareUnfusedAndTheCausalHalfWithFlash) {
+  EXPECT_EQ(attention(OpKind::kAttention, false).flops, 9600);
+  EXPECT_EQ(attention(OpKind::kAttentionBackward, false).flops, 19200);
+  EXPECT_EQ(attention(OpKind::kAttention, true).flops, 4800);
+  EXPECT_EQ(attention(OpKind::kAttentionBackward, true).flops, 12000);
+}
+
+// Scores 20 · 10 · 2 = 400: 9 B and 11 B each; layout 18 · 20 · 12 = 4,320 B, with one key-value head
+// 20 · 6 · (4 · (2 + 2) + 6 · 2) = 3,360 B.
+TEST(OpWork, OfAttentionMovesScoresOnlyUnfused) {
+  EXPECT_EQ(attention(OpKind::kAttention, false).bytes, 3600 + 4320);
+  EXPECT_EQ(attention(OpKind::kAttentionBackward, false).bytes, 4400 + 4320);
+  EXPECT_EQ(attention(OpKind::kAttention, true).bytes, 4320);
+  EXPECT_EQ(attention(OpKind::kAttention, true, 1).bytes, 3360);
+}
+
+// What published runs identify, per token and hidden element: 22 B forward and 30 B backward replicated over the tensor
+// group, 34 and 42 B divided by it.
+TEST(OpWork, OfALayersPointwiseKernelsSumsToTheFittedTraffic) {
+  const auto bytes = [](OpKind kind, std::int64_t n) { return op_of(kind, 1, n).bytes; };
+  EXPECT_EQ(2 * bytes(OpKind::kNorm, 1) + 2 * bytes(OpKind::kBiasResidual, 1), 22);
+  EXPECT_EQ(2 * bytes(OpKind::kNormBackward, 1) + 2 * bytes(OpKind::kBiasResidualBackward, 1), 30);
+  const double layout = 18;  // of attention, above
+  EXPECT_EQ(bytes(OpKind::kActivation, 4) + layout, 34);
+  EXPECT_EQ(bytes(OpKind::kActivationBackward, 4) + layout, 42);
+}
+
+// Forward reads gate and up and writes one: 6 B; backward reads both and dy and writes both: 10 B.
+TEST(OpWork, OfAGatedActivationReadsTwoInputs) {
+  const auto gated = static_cast<std::int64_t>(models::Activation::kSwiglu);
+  EXPECT_EQ(op_of(OpKind::kActivation, 1, 1, gated).bytes, 6);
+  EXPECT_EQ(op_of(OpKind::kActivationBackward, 1, 1, gated).bytes, 10);
+}
+
+TEST(OpWork, OfTheLossSumsTo38BytesPerLogit) {
+  EXPECT_EQ(op_of(OpKind::kLossMax, 1, 100).bytes + op_of(OpKind::kLossSums, 1, 100).bytes +
+                op_of(OpKind::kLossBackward, 1, 100).bytes,
+            3800);
+}
+
+// 12 and 16 B per token·hidden, and 8 B for every element of the table.
+TEST(OpWork, OfTheEmbeddingPassesOverTheWholeGradient) {
+  EXPECT_EQ(op_of(OpKind::kEmbedding, 10, 4, 50).bytes + op_of(OpKind::kPosition, 10, 4, 10).bytes, 480);
+  EXPECT_EQ(op_of(OpKind::kEmbeddingBackward, 10, 4, 50).bytes + op_of(OpKind::kPositionBackward, 10, 4, 10).bytes,
+            640 + 8 * 200);
+}
+
+// 16-bit parameters: norm 4 B (fp32 gradients) + AdamW 19 = 23 B of the shard, zeroing 4 B. fp64: 7 · 8 = 56.
+TEST(OpWork, OfTheOptimizerIs23BytesPerParameterAnd4) {
+  const auto bytes = [](OpKind kind, DType type) {
+    Op op;
+    op.kind = kind;
+    op.dtype = type;
+    op.elements = 1;
+    fill_work(op);
+    return op.bytes;
+  };
+  EXPECT_EQ(bytes(OpKind::kGradientNorm, DType::kFp32) + bytes(OpKind::kAdamW, DType::kBf16), 23);
+  EXPECT_EQ(bytes(OpKind::kZeroGradients, DType::kFp32), 4);
+  EXPECT_EQ(bytes(OpKind::kAdamW, DType::kFp64), 56);
+  EXPECT_EQ(bytes(OpKind::kAllReduce, DType::kFp16), 2);
+}
+
+TEST(Habits, AreFoundByName) {
+  for (const char* name : {"trivium", "megatron", "megatron-2022", "megatron-deepspeed", "fsdp", "deepspeed-zero3",
+                           "deepspeed-zero3-2021", "alpa-xla"}) {
+    ASSERT_NE(find_habits(name), nullptr) << name;
+    EXPECT_EQ(find_habits(name)->name, name);
+  }
+  EXPECT_EQ(all_habits().size(), 8u);
+  EXPECT_EQ(find_habits("megatron-2099"), nullptr);
+}
+
+}  // namespace
+}  // namespace trivium::program

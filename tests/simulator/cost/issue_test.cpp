@@ -1,0 +1,79 @@
+#include "simulator/cost/issue.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "program/op_work.h"
+#include "simulator/cost/compute_cost.h"
+#include "tests/simulator/cost/example_devices.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::OpKind;
+
+const program::Habits& megatron() { return *program::find_habits("megatron"); }
+
+program::Op norm(std::int64_t tokens, std::int64_t hidden) {
+  program::Op op;
+  op.kind = OpKind::kNorm;
+  op.dtype = program::DType::kFp16;
+  op.m = tokens, op.n = hidden;
+  program::fill_work(op);
+  return op;
+}
+
+// (1 + 1)^(1/3) = 1.25992; 3, 4 -> (27 + 64)^(1/3) = 4.49794.
+TEST(Combine, IsACubicMeanThatNeverFallsBelowEither) {
+  EXPECT_NEAR(combine(edge::Seconds(1), edge::Seconds(1)).value(), 1.25992, 1e-5);
+  EXPECT_NEAR(combine(edge::Seconds(3), edge::Seconds(4)).value(), 4.49794, 1e-5);
+  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(2)).value(), 2);
+  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(0)).value(), 0);
+}
+
+// A norm is 2 kernels of 41 us; its traffic of 4 · 64 · 64 B takes nanoseconds.
+TEST(Issue, IsTheFloorOfSmallKernels) {
+  hardware::Device device = a100();
+  device.kernel_issue = edge::Seconds(41e-6);
+  EXPECT_NEAR(compute_cost(norm(64, 64), device, megatron()).value(), 82e-6, 1e-9);
+}
+
+TEST(Issue, CostsMoreWithoutFusedKernels) {
+  program::Op op = norm(64, 64);
+  op.kind = OpKind::kActivation;
+  EXPECT_EQ(kernels_of(op, megatron()), 2);
+  EXPECT_EQ(kernels_of(op, *program::find_habits("fsdp")), 3);
+}
+
+// A product of 2048 x 8192 x 8192 (about 1.2 ms) lets the host issue the norm behind it: together
+// (1.2^3 + .164^3)^(1/3) ms, .1 % above the device's time, where kernel by kernel the norm alone would cost 82 us.
+TEST(Segment, LetsTheHostRunAheadOfLongKernels) {
+  hardware::Device device = a100();
+  device.kernel_issue = edge::Seconds(41e-6);
+  program::Op product = norm(2048, 8192);
+  product.kind = OpKind::kMatmul;
+  product.k = 8192;
+  program::fill_work(product);
+  const std::vector<program::Op> ops{product, norm(64, 64)};
+  const auto costs = segment_costs(ops, device, megatron());
+  const double alone = (device_cost(ops[0], device, megatron()) + device_cost(ops[1], device, megatron())).value();
+  const double together = (costs[0] + costs[1]).value();
+  EXPECT_NEAR(together / alone, 1.001, 0.0005);
+  EXPECT_LT(together, (compute_cost(ops[0], device, megatron()) + compute_cost(ops[1], device, megatron())).value());
+}
+
+// The loss waits for its sums: 12 kernels of 10 us add to 12 B · 2048 · 6400 logits · .86 at .77 · 2039 GB/s = 86.2 us.
+TEST(Segment, AddsTheIssueOfOpsThatSynchronise) {
+  hardware::Device device = a100();
+  device.kernel_issue = edge::Seconds(10e-6);
+  program::Op sums = norm(2048, 6400);
+  sums.kind = OpKind::kLossSums;
+  program::fill_work(sums);
+  EXPECT_NEAR(compute_cost(sums, device, megatron()).value(), 206.2e-6, 0.1e-6);
+  const std::vector<program::Op> ops{sums};
+  EXPECT_NEAR(segment_costs(ops, device, megatron())[0].value(), 206.2e-6, 0.1e-6);
+}
+
+}  // namespace
+}  // namespace trivium::simulator

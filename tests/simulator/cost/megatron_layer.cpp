@@ -1,0 +1,102 @@
+#include "tests/simulator/cost/megatron_layer.h"
+
+#include "program/op_work.h"
+#include "program/stack.h"
+#include "simulator/collectives/collective_cost.h"
+#include "simulator/cost/compute_cost.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::Op;
+using program::OpKind;
+using program::Pass;
+
+constexpr std::int64_t kVocab = 51200;
+
+Op op_of(const MegatronShape& shape, OpKind kind, Pass pass, std::int64_t n, std::int64_t k = 0) {
+  Op op;
+  op.kind = kind;
+  op.pass = pass;
+  op.dtype = program::DType::kFp16;
+  op.m = shape.tokens, op.n = n, op.k = k;
+  op.heads = op.kv_heads = shape.heads / shape.tensor;
+  op.head_dim = static_cast<int>(shape.hidden) / shape.heads;
+  op.sequence = static_cast<int>(shape.tokens) / shape.samples;
+  if (kind == OpKind::kAllReduce) op.elements = op.m * n;
+  program::fill_work(op);
+  return op;
+}
+
+}  // namespace
+
+std::vector<Op> layer_forward(const MegatronShape& shape, Pass pass) {
+  const std::int64_t hidden = shape.hidden, local = hidden / shape.tensor;
+  const auto op = [&](OpKind kind, std::int64_t n, std::int64_t k = 0) { return op_of(shape, kind, pass, n, k); };
+  return {op(OpKind::kNorm, hidden),          op(OpKind::kMatmul, 3 * local, hidden),
+          op(OpKind::kAttention, local),      op(OpKind::kMatmul, hidden, local),
+          op(OpKind::kAllReduce, hidden),     op(OpKind::kBiasResidual, hidden),
+          op(OpKind::kNorm, hidden),          op(OpKind::kMatmul, 4 * local, hidden),
+          op(OpKind::kActivation, 4 * local), op(OpKind::kMatmul, hidden, 4 * local),
+          op(OpKind::kAllReduce, hidden),     op(OpKind::kBiasResidual, hidden)};
+}
+
+std::vector<Op> layer_backward(const MegatronShape& shape) {
+  const std::int64_t hidden = shape.hidden, local = hidden / shape.tensor;
+  std::vector<Op> ops;
+  const auto add = [&](OpKind kind, std::int64_t n, std::int64_t k = 0) {
+    ops.push_back(op_of(shape, kind, Pass::kBackward, n, k));
+  };
+  const auto product = [&](std::int64_t n, std::int64_t k) {
+    add(OpKind::kMatmulDgrad, n, k);
+    add(OpKind::kMatmulWgrad, n, k);
+  };
+  add(OpKind::kBiasResidualBackward, hidden);
+  product(hidden, 4 * local);
+  add(OpKind::kActivationBackward, 4 * local);
+  product(4 * local, hidden);
+  add(OpKind::kAllReduce, hidden);
+  add(OpKind::kNormBackward, hidden);
+  add(OpKind::kBiasResidualBackward, hidden);
+  product(hidden, local);
+  add(OpKind::kAttentionBackward, local);
+  product(3 * local, hidden);
+  add(OpKind::kAllReduce, hidden);
+  add(OpKind::kNormBackward, hidden);
+  return ops;
+}
+
+std::vector<Op> head(const MegatronShape& shape) {
+  const std::int64_t words = kVocab / shape.tensor, hidden = shape.hidden;
+  const auto forward = [&](OpKind kind, std::int64_t n, std::int64_t k = 0) {
+    return op_of(shape, kind, Pass::kForward, n, k);
+  };
+  const auto backward = [&](OpKind kind, std::int64_t n, std::int64_t k = 0) {
+    return op_of(shape, kind, Pass::kBackward, n, k);
+  };
+  return {forward(OpKind::kNorm, hidden),
+          forward(OpKind::kMatmul, words, hidden),
+          forward(OpKind::kLossMax, words),
+          forward(OpKind::kLossSums, words),
+          forward(OpKind::kLoss, words),
+          backward(OpKind::kLossBackward, words),
+          backward(OpKind::kMatmulDgrad, words, hidden),
+          backward(OpKind::kMatmulWgrad, words, hidden),
+          backward(OpKind::kAllReduce, hidden),
+          backward(OpKind::kNormBackward, hidden)};
+}
+
+double time_of(const std::vector<Op>& ops, const hardware::Node& node) {
+  const program::Habits& habits = *program::find_habits("megatron");
+  const GroupPlacement tensor{.ranks = 8, .nodes = 1, .ranks_per_node = 8, .sharing = 1};
+  const std::vector<edge::Seconds> costs = segment_costs(ops, node.device, habits);
+  double total = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    total += program::is_communication(ops[i].kind)
+                 ? collective_cost(ops[i].kind, edge::Bytes(ops[i].bytes), tensor, node, habits).value()
+                 : costs[i].value();
+  }
+  return total;
+}
+
+}  // namespace trivium::simulator

@@ -38,7 +38,6 @@ double fused_kernels(const program::Op& op) {
     case OpKind::kActivationBackward:
       return 2;
     case OpKind::kEmbedding:
-      return 6;
     case OpKind::kEmbeddingBackward:
       return 6;
     case OpKind::kPosition:

@@ -1,0 +1,56 @@
+# Looks for what the CUDA backend needs and says what it found.
+#   TRIVIUM_HAS_CUDA   ON where a CUDA compiler, its toolkit (12 or newer) and NCCL are all there
+#   NCCL::nccl         the NCCL library, then
+# The CUDA language itself is enabled only where the tree has a CUDA backend to compile. Include from the root list only.
+set(trivium_cuda_missing "")
+if(NOT TRIVIUM_CUDA)
+  set(trivium_cuda_missing "TRIVIUM_CUDA is OFF")
+else()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(trivium_cuda_missing "no CUDA compiler (set CMAKE_CUDA_COMPILER or put nvcc on the PATH)")
+  else()
+    find_package(CUDAToolkit 12 QUIET)
+    find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_HOME} ENV NCCL_HOME PATH_SUFFIXES include)
+    find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} ${NCCL_HOME} ENV NCCL_HOME
+                 PATH_SUFFIXES lib lib64)
+    mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY)
+    if(NOT CUDAToolkit_FOUND)
+      set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no CUDA toolkit 12 or newer")
+    elseif(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
+      set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no NCCL (set NCCL_HOME)")
+    endif()
+  endif()
+endif()
+
+if(trivium_cuda_missing)
+  if(TRIVIUM_REQUIRE_CUDA)
+    message(FATAL_ERROR "The CUDA backend was required and cannot be built: ${trivium_cuda_missing}")
+  endif()
+  set(TRIVIUM_HAS_CUDA OFF CACHE INTERNAL "The CUDA backend can be built")
+  message(STATUS "CUDA backend: left out, ${trivium_cuda_missing}")
+  return()
+endif()
+
+set(TRIVIUM_HAS_CUDA ON CACHE INTERNAL "The CUDA backend can be built")
+add_library(NCCL::nccl UNKNOWN IMPORTED)
+set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION "${NCCL_LIBRARY}"
+                                            INTERFACE_INCLUDE_DIRECTORIES "${NCCL_INCLUDE_DIR}")
+set(trivium_cuda_found "toolkit ${CUDAToolkit_VERSION} (${CMAKE_CUDA_COMPILER}), NCCL ${NCCL_LIBRARY}")
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/runtime/cuda/CMakeLists.txt)
+  message(STATUS "CUDA backend: ${trivium_cuda_found}; this tree has no CUDA sources, nothing is built for it")
+  return()
+endif()
+
+# Ampere and Hopper as machine code, anything newer through PTX. Must stand before the language is enabled.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+endif()
+enable_language(CUDA)
+# CMake 3.25 knows no C++20 flag for nvcc and would fall back to CMAKE_CXX_STANDARD: a file that needs C++20 asks for
+# it itself (CUDA_STANDARD_REQUIRED OFF and -std=c++20).
+set(CMAKE_CUDA_STANDARD 17)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+message(STATUS "CUDA backend: ${trivium_cuda_found}, architectures ${CMAKE_CUDA_ARCHITECTURES}")

@@ -1,0 +1,123 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "tests/structure/source_tree.h"
+
+namespace trivium::structure {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::size_t kLongestFile = 500;
+
+/// A small tree of files that lives as long as one test.
+class MadeUpTree : public testing::Test {
+ protected:
+  MadeUpTree() {
+    std::string name = (fs::path(testing::TempDir()) / "trivium-tree-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder in " + testing::TempDir());
+    root_ = name;
+  }
+  ~MadeUpTree() override {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+
+  void write(const fs::path& file, const std::string& content) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << content;
+  }
+  const fs::path& root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+TEST_F(MadeUpTree, MayIncludeDownwardsAndWithinAFolder) {
+  write("edge/error.h", "#include <string>\n");
+  write("program/plan.h", "#include \"edge/error.h\"\n#include \"models/model.h\"\n#include \"program/op.h\"\n");
+  write("simulator/engine/clock.cpp", "#include \"clock.h\"\n#include \"program/plan.h\"\n");
+  write("cli/main.cpp", "#include \"runtime/executor.h\"\n#include \"planner/search.h\"\n");
+  write("tests/program/plan_test.cpp", "#include \"cli/main.h\"\n#include \"fixtures.h\"\n");
+  EXPECT_THAT(forbidden_includes(root()), IsEmpty());
+}
+
+TEST_F(MadeUpTree, NamesTheFileLineAndReasonOfAnArrowThatRunsUpwards) {
+  write("edge/error.h", "#pragma once\n");
+  write("models/model.h", "#pragma once\n#include \"edge/error.h\"\n  #  include \"program/plan.h\"\n");
+  EXPECT_THAT(forbidden_includes(root()),
+              ElementsAre("models/model.h:3: includes program/plan.h: models/ stands below program/ or beside it"));
+}
+
+TEST_F(MadeUpTree, RefusesFoldersThatStandBesideEachOther) {
+  write("simulator/a.h", "#include \"runtime/executor.h\"\n");
+  write("runtime/b.h", "#include \"simulator/engine.h\"\n");
+  write("gui/c.h", "#include \"cli/main.h\"\n");
+  write("cli/d.h", "#include \"gui/window.h\"\n");
+  write("planner/e.h", "#include \"calibration/fit.h\"\n");
+  EXPECT_EQ(forbidden_includes(root()).size(), 5U);
+}
+
+TEST_F(MadeUpTree, SeesThroughAngleBracketsRelativePathsAndTests) {
+  write("program/plan.h", "\n");
+  write("models/angle.h", "#include <program/plan.h>\n");
+  write("models/relative.h", "#include \"../program/plan.h\"\n");
+  write("models/tested.h", "#include \"tests/models/fixtures.h\"\n");
+  EXPECT_THAT(
+      forbidden_includes(root()),
+      ElementsAre("models/angle.h:1: includes program/plan.h: models/ stands below program/ or beside it",
+                  "models/relative.h:1: includes ../program/plan.h: models/ stands below program/ or beside it",
+                  "models/tested.h:1: includes tests/models/fixtures.h: models/ stands below tests/ or beside it"));
+}
+
+TEST_F(MadeUpTree, KeepsTheWorldOutsideInItsOneFolder) {
+  write("runtime/cuda/device.cu", "#include <cuda_runtime.h>\n#include <cublas_v2.h>\n#include <nccl.h>\n");
+  write("runtime/mpi/communicator.cpp", "#include <mpi.h>\n");
+  write("tests/runtime/mpi_test.cpp", "#include <mpi.h>\n");
+  write("gui/window.h", "#include <QWidget>\n#include <QtCore/QString>\n");
+  EXPECT_THAT(forbidden_includes(root()), IsEmpty());
+
+  write("simulator/wave.h", "#include <queue>\n#include <cuda_runtime.h>\n#include <nccl.h>\n");
+  write("program/ranks.h", "#include \"mpi.h\"\n");
+  write("cli/table.h", "#include <QString>\n");
+  write("tests/program/ranks_test.cpp", "#include <mpi.h>\n");
+  EXPECT_THAT(forbidden_includes(root()),
+              ElementsAre("cli/table.h:1: includes QString: Qt is known in gui/ alone",
+                          "program/ranks.h:1: includes mpi.h: MPI is known in runtime/ alone",
+                          "simulator/wave.h:2: includes cuda_runtime.h: CUDA is known in runtime/ alone",
+                          "simulator/wave.h:3: includes nccl.h: NCCL is known in runtime/ alone",
+                          "tests/program/ranks_test.cpp:1: includes mpi.h: MPI is known in runtime/ alone"));
+}
+
+TEST_F(MadeUpTree, GivesNoFolderAWayAroundTheOrder) {
+  write("utils/CMakeLists.txt", "\n");
+  write("build/any/CMakeCache.txt", "\n");
+  EXPECT_THAT(forbidden_includes(root()), ElementsAre("utils/: has no place in the order of folders"));
+}
+
+TEST_F(MadeUpTree, CountsLinesUpToTheLimit) {
+  write("edge/short.h", "1\n2\n3\n");
+  write("edge/long.h", "1\n2\n3\n4");  // a last line without its newline counts
+  write("edge/long.txt", "1\n2\n3\n4\n");
+  EXPECT_THAT(files_longer_than(root(), 3), ElementsAre("edge/long.h: 4 lines"));
+}
+
+TEST(SourceTree, IsReadAtAll) { EXPECT_THAT(source_files(TRIVIUM_SOURCE_DIR), Contains(fs::path("edge/error.h"))); }
+
+TEST(SourceTree, HasNoIncludeThatRunsUpwards) { EXPECT_THAT(forbidden_includes(TRIVIUM_SOURCE_DIR), IsEmpty()); }
+
+TEST(SourceTree, HasNoFileTooLongToRead) {
+  EXPECT_THAT(files_longer_than(TRIVIUM_SOURCE_DIR, kLongestFile), IsEmpty());
+}
+
+}  // namespace
+}  // namespace trivium::structure

@@ -1,0 +1,148 @@
+#include "simulator/engine/costed_program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "simulator/collectives/collective_cost.h"
+#include "simulator/cost/compute_cost.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::Op;
+using program::OpKind;
+using program::Program;
+
+constexpr double kPicoseconds = 1e12;
+
+std::int64_t to_ps(edge::Seconds time) { return std::llround(time.value() * kPicoseconds); }
+
+// Everything the cost of an op depends on besides the device: layers repeat, so most ops were costed before.
+auto shape_key(const Op& op, int peer_stage) {
+  return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash, op.heads,
+                    op.kv_heads, op.head_dim, op.sequence, op.m, op.n, op.k, op.elements, op.bytes);
+}
+
+GroupPlacement place(const Program& program, const hardware::Cluster& cluster, program::Group group, int rank) {
+  const std::vector<int> members = program.mesh.members(group, rank);
+  std::map<int, int> per_node;
+  for (const int member : members) ++per_node[cluster.node_index(member)];
+  GroupPlacement placement;
+  placement.ranks = static_cast<int>(members.size());
+  placement.nodes = static_cast<int>(per_node.size());
+  placement.ranks_per_node = 0;
+  for (const auto& [node, count] : per_node) placement.ranks_per_node = std::max(placement.ranks_per_node, count);
+  if (placement.nodes > 1) {
+    const int devices = std::min(cluster.node_of_device(rank).devices, program.mesh.size());
+    placement.sharing = std::max(1, devices / placement.ranks_per_node);
+  }
+  return placement;
+}
+
+// Ranks of this node that hold the same stage send at the same moment.
+edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank, int peer_stage) {
+  program::Coordinates at = program.mesh.coordinates(rank);
+  at.pipeline = peer_stage;
+  const int peer = program.mesh.rank(at);
+  const bool same_node = cluster.node_index(rank) == cluster.node_index(peer);
+  int sharing = 0;
+  for (int other = 0; other < program.mesh.size(); ++other) {
+    if (cluster.node_index(other) != cluster.node_index(rank)) continue;
+    sharing += program.mesh.coordinates(other).pipeline == program.mesh.coordinates(rank).pipeline ? 1 : 0;
+  }
+  return transfer_cost(edge::Bytes(op.bytes), same_node, std::max(1, sharing), cluster.node_of_device(rank), program.habits);
+}
+
+class Coster {
+ public:
+  Coster(const Program& program, const hardware::Cluster& cluster, const hardware::Node& node, int rank)
+      : program_(program), cluster_(cluster), node_(node), rank_(rank) {}
+
+  // Durations of the ops of one segment. Layers repeat, so most segments were costed before.
+  const std::vector<std::int64_t>& segment(std::span<const Op> ops, int peer_stage) {
+    Key key;
+    for (const Op& op : ops) key.push_back(shape_key(op, peer_stage));
+    const auto [at, fresh] = known_.try_emplace(std::move(key));
+    if (fresh) {
+      const std::vector<edge::Seconds> computed = segment_costs(ops, node_.device, program_.habits);
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        const bool communicates = program::is_communication(ops[i].kind);
+        at->second.push_back(to_ps(communicates ? communication(ops[i], peer_stage) : computed[i]));
+      }
+    }
+    return at->second;
+  }
+
+ private:
+  edge::Seconds communication(const Op& op, int peer_stage) {
+    if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
+      return transfer_time(program_, cluster_, op, rank_, peer_stage);
+    }
+    auto placed = placements_.find(op.group);
+    if (placed == placements_.end()) {
+      placed = placements_.emplace(op.group, place(program_, cluster_, op.group, rank_)).first;
+    }
+    return collective_cost(op.kind, edge::Bytes(op.bytes), placed->second, node_, program_.habits);
+  }
+
+  using Key = std::vector<decltype(shape_key(Op{}, 0))>;
+  const Program& program_;
+  const hardware::Cluster& cluster_;
+  const hardware::Node& node_;
+  int rank_;
+  std::map<program::Group, GroupPlacement> placements_;
+  std::map<Key, std::vector<std::int64_t>> known_;
+};
+
+// Node kinds that hold ranks of a stage, each with one of those ranks.
+std::vector<std::pair<const hardware::Node*, int>> nodes_of_stage(const Program& program, const hardware::Cluster& cluster,
+                                                                  int stage) {
+  if (cluster.homogeneous()) return {{&cluster.groups.front().node, representative(program, stage)}};
+  std::vector<std::pair<const hardware::Node*, int>> nodes;
+  for (int rank = 0; rank < program.mesh.size(); ++rank) {
+    if (program.mesh.coordinates(rank).pipeline != stage) continue;
+    const hardware::Node* node = &cluster.node_of_device(rank);
+    if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == node; })) nodes.emplace_back(node, rank);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+int representative(const Program& program, int stage) {
+  program::Coordinates at;
+  at.pipeline = stage;
+  return program.mesh.rank(at);
+}
+
+CostedProgram cost(const Program& program, const hardware::Cluster& cluster) {
+  CostedProgram costed;
+  costed.program = &program;
+  costed.op_ps.resize(program.roles.size());
+  for (const auto& group : cluster.groups) costed.asynchronous_lanes &= group.node.asynchronous_lanes;
+  for (const program::Role& role : program.roles) {
+    auto& bodies = costed.op_ps[static_cast<std::size_t>(role.stage)];
+    bodies.resize(program.bodies.size());
+    std::map<int, int> used;  // body -> peer stage of its transfer
+    for (const program::Task& task : role.tasks) used.emplace(task.body, task.peer_stage);
+    for (const auto& [node, rank] : nodes_of_stage(program, cluster, role.stage)) {
+      Coster coster(program, cluster, *node, rank);
+      for (const auto& [body, peer] : used) {
+        const program::Body& work = program.bodies[static_cast<std::size_t>(body)];
+        auto& times = bodies[static_cast<std::size_t>(body)];
+        times.resize(work.ops.size(), 0);
+        for (const program::Segment& part : work.segments) {
+          const auto begin = static_cast<std::size_t>(part.begin), end = static_cast<std::size_t>(part.end);
+          const auto& part_ps = coster.segment(std::span(work.ops).subspan(begin, end - begin), peer);
+          for (std::size_t i = begin; i < end; ++i) times[i] = std::max(times[i], part_ps[i - begin]);
+        }
+      }
+    }
+  }
+  return costed;
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,46 @@
+// The event engine: plays an ordered (or not yet ordered) Program against a clock in integer picoseconds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "edge/error.h"
+#include "program/timeline.h"
+#include "simulator/engine/costed_program.h"
+
+namespace trivium::simulator {
+
+/// What counts as one step of a lane.
+enum class Granularity {
+  kOp,      ///< every op: overlap inside bodies is seen as it is
+  kSegment  ///< a whole segment at once: equal times where no lane is shared between segments, many times faster
+};
+
+/// One rank's span on a lane, in order of start.
+struct Span {
+  std::int32_t task = 0;
+  std::int32_t segment = 0;
+  std::int32_t op = -1;       ///< -1 at segment granularity
+  program::Lane lane{};       ///< where it ran: with synchronous lanes collectives run on the compute lane
+  std::int64_t start_ps = 0;  ///< arrival, where it waited for a partner
+  std::int64_t begin_ps = 0;  ///< when the work itself began
+  std::int64_t end_ps = 0;
+  std::int64_t sequence = 0;  ///< place in the total order of all starts of all stages
+};
+
+/// What the engine saw: spans of every stage's representative rank.
+struct Play {
+  std::int64_t makespan_ps = 0;
+  std::vector<std::vector<Span>> stages;
+};
+
+/// Plays one step of the program. Lanes with a host order are in-order streams; without one the compute lane follows the
+/// schedule and communication starts as soon as all its members are ready, first ready first, then by id.
+/// Errors: kRuntime when it cannot proceed; the message names stages, tasks and the missing partner.
+edge::Result<Play> play(const CostedProgram& costed, Granularity granularity);
+
+/// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
+/// Errors: as `play`.
+edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster);
+
+}  // namespace trivium::simulator

@@ -1,0 +1,140 @@
+#include "simulator/engine/flow.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trivium::simulator {
+namespace {
+
+using program::Lane;
+using program::Op;
+
+bool is_joint(const Op& op) {
+  if (!program::is_communication(op.kind)) return false;
+  switch (op.group) {
+    case program::Group::kPipeline:
+    case program::Group::kEmbedding:
+    case program::Group::kModel:
+    case program::Group::kWorld: return true;
+    default: return false;
+  }
+}
+
+Lane lane_of(const Op& op, bool merge_lanes) {
+  return merge_lanes && op.lane != Lane::kPipeline ? Lane::kCompute : op.lane;
+}
+
+// How long ops [begin, end) take when every lane is idle at the start.
+std::int64_t alone(const program::Body& body, const std::vector<std::int64_t>& op_ps, int begin, int end, bool merge_lanes) {
+  std::array<std::int64_t, program::kLanes> lane_end{};
+  std::vector<std::int64_t> ends(static_cast<std::size_t>(end - begin), 0);
+  std::int64_t last = 0;
+  for (int i = begin; i < end; ++i) {
+    const Op& op = body.ops[static_cast<std::size_t>(i)];
+    auto& lane = lane_end[static_cast<std::size_t>(lane_of(op, merge_lanes))];
+    std::int64_t start = lane;
+    for (const int before : op.after) {
+      if (before >= begin) start = std::max(start, ends[static_cast<std::size_t>(before - begin)]);
+    }
+    lane = ends[static_cast<std::size_t>(i - begin)] = start + op_ps[static_cast<std::size_t>(i)];
+    last = std::max(last, lane);
+  }
+  return last;
+}
+
+StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps, bool merge_lanes) {
+  StepBody out;
+  out.segment_steps.resize(body.segments.size());
+  for (std::size_t s = 0; s < body.segments.size(); ++s) {
+    const program::Segment& segment = body.segments[s];
+    out.segment_steps[s] = segment.end - segment.begin;
+    for (int i = segment.begin; i < segment.end; ++i) {
+      const Op& op = body.ops[static_cast<std::size_t>(i)];
+      Step step;
+      step.lane = lane_of(op, merge_lanes);
+      step.segment = static_cast<std::int32_t>(s);
+      step.op = i;
+      step.ps = op_ps[static_cast<std::size_t>(i)];
+      step.joint = is_joint(op);
+      step.group = op.group;
+      for (const int before : op.after) {
+        if (before < 0 || lane_of(body.ops[static_cast<std::size_t>(before)], merge_lanes) == step.lane) continue;
+        ++step.waits;
+        out.steps[static_cast<std::size_t>(before)].next.push_back(i);
+      }
+      out.steps.push_back(std::move(step));
+    }
+  }
+  return out;
+}
+
+StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& op_ps, bool merge_lanes) {
+  StepBody out;
+  out.segment_steps.assign(body.segments.size(), 1);
+  for (std::size_t s = 0; s < body.segments.size(); ++s) {
+    const program::Segment& segment = body.segments[s];
+    Step step;
+    step.segment = static_cast<std::int32_t>(s);
+    step.ps = alone(body, op_ps, segment.begin, segment.end, merge_lanes);
+    const auto lane = segment.end > segment.begin ? lane_of(body.ops[static_cast<std::size_t>(segment.begin)], merge_lanes) : Lane::kCompute;
+    const bool one_lane = std::all_of(body.ops.begin() + segment.begin, body.ops.begin() + segment.end,
+                                      [&](const Op& op) { return lane_of(op, merge_lanes) == lane; });
+    step.lane = one_lane ? lane : Lane::kCompute;
+    out.steps.push_back(std::move(step));
+  }
+  return out;
+}
+
+}  // namespace
+
+StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& op_ps, Granularity granularity,
+                    bool merge_lanes) {
+  // Rendezvous between stages are always seen one by one; such bodies are short.
+  const bool joint = std::any_of(body.ops.begin(), body.ops.end(), is_joint);
+  return granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes) : by_segment(body, op_ps, merge_lanes);
+}
+
+Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
+  Flow flow;
+  flow.role = &role;
+  flow.lane_order.resize(program::kLanes);
+  flow.waiters.resize(role.tasks.size());
+  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+    const StepBody& body = bodies[static_cast<std::size_t>(role.tasks[t].body)];
+    flow.bodies.push_back(&body);
+    flow.first.push_back(static_cast<std::int32_t>(flow.task_of.size()));
+    for (const Step& step : body.steps) {
+      flow.task_of.push_back(static_cast<std::int32_t>(t));
+      flow.pending.push_back(step.waits);
+    }
+    flow.left.push_back(body.segment_steps);
+    flow.segments_left.push_back(static_cast<std::int32_t>(body.segment_steps.size()));
+    for (const program::Dependency& d : role.tasks[t].after) {
+      flow.waiters[static_cast<std::size_t>(d.task)].push_back({d.segment, static_cast<std::int32_t>(t), d.before});
+      for (std::size_t i = 0; i < body.steps.size(); ++i) {
+        if (body.steps[i].segment == d.before) ++flow.pending[static_cast<std::size_t>(flow.first.back()) + i];
+      }
+    }
+  }
+  flow.rendezvous.assign(flow.task_of.size(), -1);
+  const auto enter = [&](std::int32_t task, std::int32_t segment, bool compute_only) {
+    const StepBody& body = *flow.bodies[static_cast<std::size_t>(task)];
+    for (std::size_t i = 0; i < body.steps.size(); ++i) {
+      const Step& step = body.steps[i];
+      if (step.segment != segment || (compute_only && step.lane != Lane::kCompute)) continue;
+      flow.lane_order[static_cast<std::size_t>(step.lane)].push_back(flow.first[static_cast<std::size_t>(task)] + static_cast<std::int32_t>(i));
+    }
+  };
+  if (!role.order.empty()) {
+    for (const program::Issue& issue : role.order) enter(issue.task, issue.segment, false);
+  } else {
+    for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+      for (std::size_t s = 0; s < flow.bodies[t]->segment_steps.size(); ++s) {
+        enter(static_cast<std::int32_t>(t), static_cast<std::int32_t>(s), true);
+      }
+    }
+  }
+  return flow;
+}
+
+}  // namespace trivium::simulator

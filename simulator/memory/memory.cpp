@@ -1,0 +1,52 @@
+#include "simulator/memory/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace trivium::simulator {
+namespace {
+
+std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / edge::kGiB); }
+
+}  // namespace
+
+std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
+  std::vector<StageMemory> stages;
+  for (const program::Role& role : program.roles) {
+    const auto bytes = [&](program::Space space) { return role.bytes[static_cast<std::size_t>(space)]; };
+    StageMemory memory;
+    memory.stage = role.stage;
+    memory.parameters = bytes(program::Space::kParameter);
+    memory.gradients = bytes(program::Space::kGradient);
+    memory.optimizer = bytes(program::Space::kOptimizer);
+    memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens);
+    memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar);
+    bool first = true;
+    for (const auto& group : cluster.groups) {
+      const auto capacity = static_cast<std::int64_t>(group.node.device.memory.value());
+      const auto reserved = static_cast<std::int64_t>(group.node.device.reserved.value());
+      memory.capacity = first ? capacity : std::min(memory.capacity, capacity);
+      memory.reserved = first ? reserved : std::max(memory.reserved, reserved);
+      first = false;
+    }
+    stages.push_back(memory);
+  }
+  return stages;
+}
+
+std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages) {
+  for (const StageMemory& m : stages) {
+    if (m.total() <= m.capacity) continue;
+    return program::Infeasible{
+        "memory",
+        fmt::format("stage {} needs {} GiB of {} GiB: parameters {}, gradients {}, optimizer {}, activations {}, workspace "
+                    "{}, reserved {}",
+                    m.stage, gib(m.total()), gib(m.capacity), gib(m.parameters), gib(m.gradients), gib(m.optimizer),
+                    gib(m.activations), gib(m.workspace), gib(m.reserved))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace trivium::simulator

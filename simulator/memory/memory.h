@@ -1,0 +1,30 @@
+// Memory of every stage's ranks, by part, against what the device has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hardware_profiles/hardware.h"
+#include "program/lower.h"
+
+namespace trivium::simulator {
+
+/// Bytes of one rank of a stage.
+struct StageMemory {
+  int stage = 0;
+  std::int64_t parameters = 0, gradients = 0, optimizer = 0;
+  std::int64_t activations = 0;  ///< frames: micro-batches in flight, with their tokens
+  std::int64_t workspace = 0;
+  std::int64_t reserved = 0;     ///< context, communication buffers, fragmentation: the profile's
+  std::int64_t capacity = 0;     ///< of the smallest device the stage runs on
+  std::int64_t total() const { return parameters + gradients + optimizer + activations + workspace + reserved; }
+};
+
+/// One entry per stage. The map is the one the runtime allocates by, so parts but `reserved` are exact for it.
+std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster);
+
+/// The first stage that does not fit, with its parts, or nothing.
+std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages);
+
+}  // namespace trivium::simulator

@@ -1,0 +1,52 @@
+// One job on one cluster, simulated: the figures everything else shows.
+#pragma once
+
+#include <vector>
+
+#include "edge/error.h"
+#include "simulator/breakdown.h"
+#include "simulator/memory/memory.h"
+
+namespace trivium::simulator {
+
+struct StageResult {
+  int stage = 0;
+  Breakdown breakdown{};       ///< ps; sums to the iteration
+  StageMemory memory;
+};
+
+struct Simulation {
+  std::int64_t iteration_ps = 0;
+  double iteration_s = 0;
+  double tokens_per_s = 0;
+  double mfu = 0, hfu = 0;               ///< shares of the devices' dense peak in the plan's precision
+  double model_flops_per_s_per_device = 0, hardware_flops_per_s_per_device = 0;
+  std::array<double, kParts> breakdown_s{};  ///< mean over ranks; sums to iteration_s
+  std::vector<StageResult> stages;
+  std::int64_t peak_memory_bytes = 0;    ///< of the fullest rank
+  program::Timeline timeline;            ///< of every stage's representative rank; empty unless asked for
+};
+
+struct SimulationOptions {
+  Granularity granularity = Granularity::kOp;
+  bool timeline = false;
+};
+
+/// Simulates an ordered program (or, in the order of readiness, one that is not). Errors: kUsage when the cluster has too few
+/// devices or lacks the precision; kRuntime when the program cannot proceed.
+edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
+                                  const SimulationOptions& options);
+
+/// Whether the cluster can run the job at all, memory apart: enough devices, the arithmetic, flash attention.
+std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster);
+
+/// Dense peak of one device in the plan's precision (mean over a mixed cluster), FLOP/s.
+double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster);
+
+/// FLOPs of one iteration over all ranks: what the model asks for, and what the hardware does with recomputation.
+struct IterationFlops {
+  double model = 0, hardware = 0;
+};
+IterationFlops iteration_flops(const program::Job& job);
+
+}  // namespace trivium::simulator

@@ -1,0 +1,57 @@
+// Exhaustive search over the plans of a job on a cluster.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "simulator/simulate.h"
+
+namespace trivium::planner {
+
+/// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened: tensor,
+/// pipeline, virtual_stages, schedule (1f1b, or interleaved with virtual stages), data, micro_batch, recompute (none,
+/// full), zero_stage (0, 1), sequence_parallel. Fields outside the space are as in `job.plan`.
+struct SearchRequest {
+  program::Job job;
+  hardware::Cluster cluster;
+  std::set<std::string> fixed;   ///< names of plan fields that keep the job's value
+  int ranks = 0;                 ///< devices to use; 0: all
+  int best = 10;                 ///< how many answers
+  bool ignore_memory = false;
+};
+
+struct Candidate {
+  program::Plan plan;
+  simulator::Simulation simulation;  ///< without timeline
+};
+
+/// A family of plans (equal tensor, pipeline, data) and why none of it, or how many of it, fell out.
+struct Rejected {
+  std::string family;            ///< "TP8 PP16 DP8"
+  std::string rule;              ///< of program::Infeasible
+  std::string reason;            ///< of one example of it
+  std::int64_t plans = 0;
+};
+
+struct SearchResult {
+  std::vector<Candidate> best;   ///< fastest first; ties broken by summary text
+  std::vector<Rejected> rejected;
+  std::int64_t plans_in_space = 0;
+  std::int64_t plans_infeasible = 0;
+  std::int64_t plans_bounded = 0;    ///< not simulated: a proven lower bound is above the k-th best
+  std::int64_t plans_simulated = 0;
+  bool proved = false;           ///< every plan was either refused, bounded away or simulated
+  double seconds = 0;
+};
+
+/// Called from the calling thread now and then: plans done, plans in all, best iteration so far (s, 0 for none).
+using Progress = std::function<void(std::int64_t, std::int64_t, double)>;
+
+/// Searches on `threads` threads (0: all cores). Interrupted by `stop`, it returns the best so far with `proved` false.
+/// Deterministic: the same request gives the same answers in the same order, whatever the threads.
+SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
+
+}  // namespace trivium::planner

@@ -1,0 +1,50 @@
+#include "program/plan_file.h"
+
+#include "edge/json_reader.h"
+#include "models/load.h"
+#include "program/job_json.h"
+
+namespace trivium::program {
+namespace {
+
+constexpr const char* kPlanSchema = "trivium.plan/1";
+constexpr const char* kResultSchema = "trivium.plan-result/1";
+
+models::Model model_at(const edge::JsonReader& reader, const std::string& where) {
+  if (reader.json().is_string()) return models::load_model(reader.text());
+  return models::model_from_json(reader.json(), where);
+}
+
+}  // namespace
+
+PlanFile plan_file_from_json(const nlohmann::json& json, const std::string& where) {
+  const edge::JsonReader reader(json, where);
+  const std::vector<std::string> schemas{kPlanSchema, kResultSchema};
+  const std::string schema = reader.at("schema").one_of(schemas);
+  // A result repeats the job beside its answers; the plan is the best one's.
+  PlanFile file;
+  file.job.model = model_at(reader.at("model"), where + "#/model");
+  file.cluster = reader.at("cluster").json();
+  if (!file.cluster.is_string() && !file.cluster.is_object()) reader.at("cluster").fail("must be a text or an object");
+  file.job.training = training_from_json(reader.at("training"));
+  if (file.job.training.sequence == 0) file.job.training.sequence = file.job.model.max_sequence;
+  if (schema == kResultSchema) {
+    if (reader.at("best").json().is_null()) reader.at("best").fail("no plan fitted; there is nothing to run");
+    file.job.plan = plan_from_json(reader.at("best").at("plan"));
+  } else {
+    file.job.plan = plan_from_json(reader.at("plan"));
+  }
+  return file;
+}
+
+PlanFile read_plan_file(const std::string& path) { return plan_file_from_json(edge::read_json_file(path), path); }
+
+nlohmann::json to_json(const PlanFile& file) {
+  return {{"schema", kPlanSchema},
+          {"model", models::to_json(file.job.model)},
+          {"cluster", file.cluster},
+          {"training", to_json(file.job.training)},
+          {"plan", to_json(file.job.plan)}};
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,95 @@
+#include "program/run_record.h"
+
+#include <fmt/format.h>
+
+#include "edge/json_reader.h"
+#include "program/plan_file.h"
+#include "program/text.h"
+
+namespace trivium::program {
+namespace {
+
+constexpr const char* kSchema = "trivium.run/1";
+constexpr std::int64_t kMost = std::int64_t{1} << 62;
+
+Event event_at(const edge::JsonReader& reader) {
+  const auto fields = reader.elements();
+  if (fields.size() != 8) reader.fail("must be an array of 8 numbers: step, rank, task, op, lane, start_ps, end_ps, wait_ps");
+  Event e;
+  e.step = static_cast<std::int32_t>(fields[0].integer(0, 1 << 30));
+  e.rank = static_cast<std::int32_t>(fields[1].integer(0, 1 << 24));
+  e.task = static_cast<std::int32_t>(fields[2].integer(0, 1 << 30));
+  e.op = static_cast<std::int32_t>(fields[3].integer(-1, 1 << 30));
+  e.lane = static_cast<Lane>(fields[4].integer(0, kLanes - 1));
+  e.start_ps = fields[5].integer(0, kMost);
+  e.end_ps = fields[6].integer(e.start_ps, kMost);
+  e.wait_ps = fields[7].integer(0, kMost);
+  return e;
+}
+
+StepRecord step_at(const edge::JsonReader& reader) {
+  StepRecord s;
+  s.step = reader.at("step").integer(0, kMost);
+  s.loss = reader.at("loss").number();
+  s.grad_norm = reader.at("grad_norm").number();
+  if (const auto rate = reader.find("learning_rate")) s.learning_rate = rate->number();
+  s.seconds = reader.at("seconds").number();
+  s.tokens_per_s = reader.at("tokens_per_s").number();
+  return s;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const StepRecord& s) {
+  return {{"step", s.step},         {"loss", s.loss},       {"grad_norm", s.grad_norm}, {"learning_rate", s.learning_rate},
+          {"seconds", s.seconds}, {"tokens_per_s", s.tokens_per_s}};
+}
+
+nlohmann::json to_json(const RunRecord& record) {
+  nlohmann::json json{{"schema", kSchema},
+                      {"plan", to_json(PlanFile{record.job, record.cluster})},
+                      {"backend", record.backend},
+                      {"program_hash", record.program_hash},
+                      {"peak_memory_bytes", record.peak_memory_bytes}};
+  auto& steps = json["steps"] = nlohmann::json::array();
+  for (const StepRecord& s : record.steps) steps.push_back(to_json(s));
+  auto events = nlohmann::json::array();
+  for (const Event& e : record.timeline.events) {
+    events.push_back({e.step, e.rank, e.task, e.op, static_cast<int>(e.lane), e.start_ps, e.end_ps, e.wait_ps});
+  }
+  json["timeline"] = {{"fields", {"step", "rank", "task", "op", "lane", "start_ps", "end_ps", "wait_ps"}},
+                      {"events", std::move(events)}};
+  return json;
+}
+
+RunRecord run_record_from_json(const nlohmann::json& json, const std::string& where) {
+  const edge::JsonReader reader(json, where);
+  const std::vector<std::string> schemas{kSchema};
+  (void)reader.at("schema").one_of(schemas);
+  RunRecord record;
+  const PlanFile plan = plan_file_from_json(reader.at("plan").json(), where + "#/plan");
+  record.job = plan.job;
+  record.cluster = plan.cluster;
+  record.backend = reader.at("backend").text();
+  if (const auto hash = reader.find("program_hash")) record.program_hash = hash->text();
+  for (const auto& step : reader.at("steps").elements()) record.steps.push_back(step_at(step));
+  for (const auto& event : reader.at("timeline").at("events").elements()) record.timeline.events.push_back(event_at(event));
+  if (const auto peaks = reader.find("peak_memory_bytes")) {
+    for (const auto& peak : peaks->elements()) record.peak_memory_bytes.push_back(peak.integer(0, kMost));
+  }
+  return record;
+}
+
+std::string hash_of(const Program& program) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const Role& role : program.roles) {
+    Coordinates at;
+    at.pipeline = role.stage;
+    for (const char c : text_of(program, program.mesh.rank(at))) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    }
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace trivium::program

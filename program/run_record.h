@@ -1,0 +1,42 @@
+// What a real run leaves behind: the plan, one line a step, and the measured timeline.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+#include "program/timeline.h"
+
+namespace trivium::program {
+
+struct StepRecord {
+  std::int64_t step = 0;        ///< 0-based
+  double loss = 0;              ///< mean over the tokens of the global batch
+  double grad_norm = 0;         ///< before clipping
+  double learning_rate = 0;
+  double seconds = 0;           ///< wall time of the step, all ranks
+  double tokens_per_s = 0;
+};
+
+struct RunRecord {
+  Job job;
+  nlohmann::json cluster;       ///< as it stood in the plan file, or its name
+  std::string backend;          ///< "cpu-threads", "cpu-mpi", "cuda-nccl"
+  std::string program_hash;     ///< of the ordered program's text: events are keys into it
+  std::vector<StepRecord> steps;
+  Timeline timeline;            ///< of the last steps
+  std::vector<std::int64_t> peak_memory_bytes;  ///< by rank, what the arenas really hold
+};
+
+/// Schema `trivium.run/1`. Events are arrays in the order of `fields`.
+nlohmann::json to_json(const RunRecord& record);
+nlohmann::json to_json(const StepRecord& step);
+/// Errors: Failure(kInput) with file and pointer.
+RunRecord run_record_from_json(const nlohmann::json& json, const std::string& where);
+
+/// FNV-1a of the ordered program's text over all stages, as 16 hexadecimal digits.
+std::string hash_of(const Program& program);
+
+}  // namespace trivium::program

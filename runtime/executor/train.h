@@ -1,0 +1,47 @@
+// Training for real: ranks run the ordered Program on a backend.
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "program/run_record.h"
+#include "runtime/communicator.h"
+#include "runtime/data/corpus.h"
+
+namespace trivium::runtime {
+
+struct TrainOptions {
+  std::int64_t steps = 10;
+  std::int64_t timeline_steps = 3;    ///< how many of the last steps keep their timeline; 0: none
+  std::function<void(const program::StepRecord&)> on_step;  ///< after every step, on rank 0's thread
+  std::stop_token stop;               ///< ends after the current step
+};
+
+/// Values of all parameters (or gradients) of the model, gathered: global name -> row-major values.
+struct GlobalTensor {
+  std::string name;
+  std::int64_t rows = 0, columns = 0;
+  std::vector<double> values;
+};
+
+struct TrainResult {
+  std::vector<program::StepRecord> steps;
+  program::Timeline timeline;          ///< of all ranks, with `timeline_steps`
+  std::vector<std::int64_t> memory_bytes;  ///< by rank: what its arenas hold
+  std::string refused;                 ///< non-empty: why nothing was started
+};
+
+/// Why the CPU backend cannot run the program, or empty: op kinds or types without kernel, dropout, missing order.
+std::string cannot_run_on_cpu(const program::Program& program);
+
+/// Runs every rank as a thread of this process. `program` must be ordered and verified.
+TrainResult train_in_threads(const program::Program& program, const data::Corpus& corpus, const TrainOptions& options);
+
+/// Runs this process's rank; every rank of the communicator calls it with the same program. Steps and timeline are
+/// complete on rank 0.
+TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                       const TrainOptions& options);
+
+}  // namespace trivium::runtime

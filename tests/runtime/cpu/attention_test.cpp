@@ -1,0 +1,149 @@
+// Causal attention against its definition and central differences, with grouped queries, unfused and flash.
+
+#include "tests/runtime/cpu/kernel_call.h"
+
+namespace trivium::runtime::cpu {
+namespace {
+
+struct Shape {
+  int samples, sequence, heads, kv_heads, dim;
+  bool flash;
+  std::int64_t tokens() const { return static_cast<std::int64_t>(samples) * sequence; }
+  std::int64_t width() const { return static_cast<std::int64_t>(heads + 2 * kv_heads) * dim; }
+  std::int64_t out() const { return static_cast<std::int64_t>(heads) * dim; }
+  std::int64_t saved() const { return flash ? tokens() * heads : tokens() * heads * sequence; }
+};
+
+struct Attended {
+  std::vector<double> y, saved;
+};
+
+void describe(Call& call, const Shape& s) {
+  call.op.heads = s.heads;
+  call.op.kv_heads = s.kv_heads;
+  call.op.head_dim = s.dim;
+  call.op.sequence = s.sequence;
+  call.op.flash = s.flash;
+}
+
+Attended forward(const Shape& s, const std::vector<double>& qkv) {
+  Attended result{std::vector<double>(static_cast<std::size_t>(s.tokens() * s.out()), 99),
+                  std::vector<double>(static_cast<std::size_t>(s.saved()), 99)};
+  Call call(OpKind::kAttention, s.tokens(), s.out());
+  describe(call, s);
+  call.in(0, qkv).out(0, result.y).out(1, result.saved).run<double>();
+  return result;
+}
+
+std::vector<double> backward(const Shape& s, const std::vector<double>& qkv, const std::vector<double>& dy) {
+  const Attended forwarded = forward(s, qkv);
+  std::vector<double> dqkv(qkv.size(), 99);
+  Call call(OpKind::kAttentionBackward, s.tokens(), s.out());
+  describe(call, s);
+  call.in(0, qkv).in(1, forwarded.y).in(2, forwarded.saved).in(3, dy).out(0, dqkv).run<double>();
+  return dqkv;
+}
+
+/// The definition, one query at a time.
+Attended definition(const Shape& s, const std::vector<double>& qkv) {
+  Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};
+  const auto component = [&](int sample, int row, int column) {
+    return qkv[static_cast<std::size_t>((sample * s.sequence + row) * s.width() + column)];
+  };
+  for (int b = 0; b < s.samples; ++b) {
+    for (int h = 0; h < s.heads; ++h) {
+      const int kv = h / (s.heads / s.kv_heads);
+      for (int i = 0; i < s.sequence; ++i) {
+        std::vector<double> p;
+        double sum = 0;
+        for (int j = 0; j <= i; ++j) {
+          double score = 0;
+          for (int d = 0; d < s.dim; ++d) {
+            score += component(b, i, h * s.dim + d) * component(b, j, (s.heads + kv) * s.dim + d);
+          }
+          p.push_back(std::exp(score / std::sqrt(s.dim)));
+          sum += p.back();
+        }
+        const auto token = static_cast<std::size_t>(b * s.sequence + i);
+        for (int j = 0; j <= i; ++j) {
+          const double share = p[static_cast<std::size_t>(j)] / sum;
+          for (int d = 0; d < s.dim; ++d) {
+            result.y[token * static_cast<std::size_t>(s.out()) + static_cast<std::size_t>(h * s.dim + d)] +=
+                share * component(b, j, (s.heads + s.kv_heads + kv) * s.dim + d);
+          }
+          if (!s.flash) {
+            result.saved[static_cast<std::size_t>(((b * s.heads + h) * s.sequence + i) * s.sequence + j)] = share;
+          }
+        }
+        if (s.flash)
+          result.saved[token * static_cast<std::size_t>(s.heads) + static_cast<std::size_t>(h)] = std::log(sum);
+      }
+    }
+  }
+  return result;
+}
+
+class Attention : public testing::TestWithParam<Shape> {};
+
+TEST_P(Attention, IsItsDefinition) {
+  const Shape s = GetParam();
+  const std::vector<double> qkv = numbers(s.tokens() * s.width(), 1);
+  const Attended got = forward(s, qkv), want = definition(s, qkv);
+  expect_near(got.y, want.y, kRounding);
+  expect_near(got.saved, want.saved, kRounding);  // with the zeros above the diagonal
+}
+
+class ShortAttention : public Attention {};
+
+TEST_P(ShortAttention, BackwardIsTheDerivative) {
+  const Shape s = GetParam();
+  std::vector<double> qkv = numbers(s.tokens() * s.width(), 1);
+  const std::vector<double> dy = numbers(s.tokens() * s.out(), 2);
+  expect_gradient(qkv, backward(s, qkv, dy), [&] { return dot(dy, forward(s, qkv).y); });
+}
+
+const auto kShort =
+    testing::Values(Shape{2, 7, 3, 3, 4, false}, Shape{2, 7, 3, 3, 4, true}, Shape{2, 5, 4, 2, 3, false},
+                    Shape{2, 5, 4, 2, 3, true}, Shape{1, 5, 4, 1, 3, false}, Shape{1, 5, 4, 1, 3, true});
+INSTANTIATE_TEST_SUITE_P(Short, Attention, kShort);
+INSTANTIATE_TEST_SUITE_P(Short, ShortAttention, kShort);
+INSTANTIATE_TEST_SUITE_P(Long, Attention, testing::Values(Shape{1, 150, 2, 1, 4, false}, Shape{1, 150, 2, 1, 4, true}));
+
+// 150 tokens are two whole blocks of 64 query rows and a part of one. A directional derivative takes two evaluations:
+// (f(x + h d) - f(x - h d)) / 2h = gradient . d, with |f| ~ 10 good to 1e-9 absolute as in expect_gradient; the
+// gradient's own size is about 10 along a random direction.
+TEST(AttentionBlocks, MeetInTheBackwardOfALongSequence) {
+  for (const bool flash : {false, true}) {
+    const Shape s{1, 150, 4, 2, 8, flash};
+    const std::vector<double> qkv = numbers(s.tokens() * s.width(), 1), dy = numbers(s.tokens() * s.out(), 2);
+    const std::vector<double> gradient = backward(s, qkv, dy);
+    for (unsigned seed = 10; seed < 14; ++seed) {
+      const std::vector<double> direction = numbers(s.tokens() * s.width(), seed);
+      const auto moved = [&](double step) {
+        std::vector<double> x = qkv;
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] += step * direction[i];
+        return dot(dy, forward(s, x).y);
+      };
+      constexpr double kStep = 1e-5;
+      EXPECT_NEAR(dot(gradient, direction), (moved(kStep) - moved(-kStep)) / (2 * kStep), 1e-7);
+    }
+  }
+}
+
+TEST(AttentionFlash, AgreesWithUnfused) {
+  const Shape unfused{2, 150, 4, 2, 8, false}, flash{2, 150, 4, 2, 8, true};
+  const std::vector<double> qkv = numbers(unfused.tokens() * unfused.width(), 1);
+  const std::vector<double> dy = numbers(unfused.tokens() * unfused.out(), 2);
+  expect_near(forward(flash, qkv).y, forward(unfused, qkv).y, kRounding);
+  expect_near(backward(flash, qkv, dy), backward(unfused, qkv, dy), kRounding);
+}
+
+// The first token sees itself alone, whatever the scores: its output is its own value, also where exp would overflow.
+TEST(AttentionSoftmax, SurvivesScoresBeyondTheRangeOfExp) {
+  const Shape s{1, 2, 1, 1, 1, true};
+  const Attended got = forward(s, {2000, 1000, 7, 2000, -1000, 9});
+  EXPECT_EQ(got.y, (std::vector<double>{7, 7}));  // key 0 beats key 1 by 4e6
+}
+
+}  // namespace
+}  // namespace trivium::runtime::cpu

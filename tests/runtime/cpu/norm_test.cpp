@@ -1,0 +1,88 @@
+// Layer and RMS normalisation against their definitions and central differences; aliasing of the backward.
+
+#include "tests/runtime/cpu/kernel_call.h"
+
+namespace trivium::runtime::cpu {
+namespace {
+
+constexpr std::int64_t kM = 4, kN = 13;
+
+struct Normed {
+  std::vector<double> y, stats;
+};
+
+class Norm : public testing::TestWithParam<bool> {  // the parameter: with bias, that is LayerNorm
+ protected:
+  Normed forward() const {
+    Normed result{zeros(kM * kN), zeros(kM * 2)};
+    Call call(OpKind::kNorm, kM, kN);
+    call.in(0, x).in(1, weight).out(0, result.y).out(1, result.stats);
+    if (layer_norm) call.in(2, bias);
+    call.run<double>();
+    return result;
+  }
+  /// Backward into `dx`, which may be `x` or `skip` itself; the sums start at 0.25.
+  void backward(const std::vector<double>& input, const std::vector<double>* skip, std::vector<double>& dx) {
+    const std::vector<double> stats = forward().stats;
+    dweight.assign(kN, 0.25);
+    dbias.assign(kN, 0.25);
+    Call call(OpKind::kNormBackward, kM, kN);
+    call.in(0, input).in(1, weight).in(2, stats).in(3, dy).out(0, dx).out(1, dweight);
+    if (skip != nullptr) call.in(4, *skip);
+    if (layer_norm) call.out(2, dbias);
+    call.run<double>();
+  }
+
+  bool layer_norm = GetParam();
+  std::vector<double> x = numbers(kM * kN, 1), weight = numbers(kN, 2), bias = numbers(kN, 3), dy = numbers(kM * kN, 4);
+  std::vector<double> dskip = numbers(kM * kN, 5), dweight, dbias;
+};
+
+TEST_P(Norm, HasTheMeanAndVarianceOfItsDefinition) {
+  const Normed got = forward();
+  Normed want{zeros(kM * kN), zeros(kM * 2)};
+  for (std::size_t r = 0; r < kM; ++r) {
+    double mean = 0, variance = 0;
+    for (std::size_t j = 0; j < kN && layer_norm; ++j) mean += x[r * kN + j] / kN;
+    for (std::size_t j = 0; j < kN; ++j) variance += std::pow(x[r * kN + j] - mean, 2) / kN;
+    const double inverse = 1 / std::sqrt(variance + 1e-5);
+    want.stats[2 * r] = mean;
+    want.stats[2 * r + 1] = inverse;
+    for (std::size_t j = 0; j < kN; ++j) {
+      want.y[r * kN + j] = (x[r * kN + j] - mean) * inverse * weight[j] + (layer_norm ? bias[j] : 0);
+    }
+  }
+  expect_near(got.y, want.y, kRounding);
+  expect_near(got.stats, want.stats, kRounding);
+}
+
+TEST_P(Norm, BackwardIsTheDerivativeAndAddsTheSkip) {
+  std::vector<double> dx = zeros(kM * kN);
+  backward(x, nullptr, dx);
+  const auto objective = [&] { return dot(dy, forward().y); };
+  expect_gradient(x, dx, objective);
+  expect_gradient(weight, dweight, objective, 0.25);
+  if (layer_norm) expect_gradient(bias, dbias, objective, 0.25);
+
+  std::vector<double> with_skip = zeros(kM * kN), sum = dx;
+  backward(x, &dskip, with_skip);
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += dskip[i];
+  expect_near(with_skip, sum, kRounding);
+}
+
+TEST_P(Norm, BackwardMayWriteOverItsInputOrItsSkip) {
+  std::vector<double> apart = zeros(kM * kN), over_x = x, over_skip = dskip;
+  backward(x, &dskip, apart);
+  const std::vector<double> dweight_apart = dweight;
+  backward(over_x, &dskip, over_x);
+  EXPECT_EQ(over_x, apart);
+  EXPECT_EQ(dweight, dweight_apart);
+  backward(x, &over_skip, over_skip);
+  EXPECT_EQ(over_skip, apart);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kind, Norm, testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "Layer" : "Rms"; });
+
+}  // namespace
+}  // namespace trivium::runtime::cpu

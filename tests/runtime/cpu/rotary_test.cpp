@@ -1,0 +1,61 @@
+// Rotary embedding against its definition; its backward is its transpose.
+
+#include <complex>
+
+#include "tests/runtime/cpu/kernel_call.h"
+
+namespace trivium::runtime::cpu {
+namespace {
+
+constexpr int kHeads = 3, kKvHeads = 1, kDim = 6, kSequence = 4;
+constexpr int kWidth = (kHeads + 2 * kKvHeads) * kDim;
+
+std::vector<double> turned(OpKind kind, std::vector<double> qkv, std::int64_t tokens, int tensor_rank = 0,
+                           bool token_sharded = false) {
+  Call call(kind, tokens, (kHeads + kKvHeads) * kDim);
+  call.op.heads = kHeads;
+  call.op.kv_heads = kKvHeads;
+  call.op.head_dim = kDim;
+  call.op.sequence = kSequence;
+  call.op.token_sharded = token_sharded;
+  call.arguments.tensor_rank = tensor_rank;
+  call.in(0, qkv).out(0, qkv).run<double>();
+  return qkv;
+}
+
+// Components i and i + dim/2 are the real and imaginary part of a number that is multiplied by exp(i angle).
+TEST(Rotary, TurnsEveryQueryAndKeyHeadByItsPositionAndLeavesTheValues) {
+  const std::vector<double> qkv = numbers(8 * kWidth, 1);
+  std::vector<double> want = qkv;
+  for (std::size_t t = 0; t < 8; ++t) {
+    for (std::size_t h = 0; h < kHeads + kKvHeads; ++h) {
+      for (std::size_t i = 0; i < kDim / 2; ++i) {
+        const double angle =
+            static_cast<double>(t % kSequence) * std::pow(10000.0, -2.0 * static_cast<double>(i) / kDim);
+        const std::size_t first = t * kWidth + h * kDim + i, second = first + kDim / 2;
+        const auto z = std::complex<double>(qkv[first], qkv[second]) * std::polar(1.0, angle);
+        want[first] = z.real();
+        want[second] = z.imag();
+      }
+    }
+  }
+  expect_near(turned(OpKind::kRotary, qkv, 8), want, kRounding);
+}
+
+TEST(Rotary, BackwardIsTheDerivative) {
+  std::vector<double> qkv = numbers(5 * kWidth, 1);
+  const std::vector<double> dy = numbers(5 * kWidth, 2);
+  expect_gradient(qkv, turned(OpKind::kRotaryBackward, dy, 5),
+                  [&] { return dot(dy, turned(OpKind::kRotary, qkv, 5)); });
+}
+
+// Rank 1 of a split of 6 tokens holds rows 3, 4, 5.
+TEST(Rotary, StartsWhereThisRanksPartOfTheTokensStarts) {
+  const std::vector<double> qkv = numbers(6 * kWidth, 1);
+  const std::vector<double> whole = turned(OpKind::kRotary, qkv, 6);
+  const std::vector<double> part = turned(OpKind::kRotary, {qkv.begin() + 3 * kWidth, qkv.end()}, 3, 1, true);
+  expect_near(part, {whole.begin() + 3 * kWidth, whole.end()}, kRounding);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::cpu

@@ -1,0 +1,51 @@
+// Opening and mapping files.
+#include "runtime/data/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "edge/error.h"
+#include "edge/quote.h"
+
+namespace trivium::runtime::data {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
+  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.string()), what));
+}
+
+std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  // Non-blocking, so that opening a pipe nobody writes to does not hang before it is refused.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) refuse(path, fmt::format("cannot open the corpus: {}", reason_of(errno)));
+  struct stat status {};
+  const int stat_error = ::fstat(file, &status) == 0 ? 0 : errno;
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* memory = MAP_FAILED;
+  int map_error = 0;
+  if (stat_error == 0 && S_ISREG(status.st_mode) && size > 0) {
+    memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) map_error = errno;
+  }
+  ::close(file);
+  if (stat_error != 0) refuse(path, fmt::format("cannot read the corpus: {}", reason_of(stat_error)));
+  if (S_ISDIR(status.st_mode)) refuse(path, "the corpus is a directory; give one text or token file");
+  if (!S_ISREG(status.st_mode)) refuse(path, "the corpus is not a regular file; save it to a file first");
+  if (size == 0) refuse(path, "the corpus is empty");
+  if (map_error != 0) refuse(path, fmt::format("cannot map the corpus: {}", reason_of(map_error)));
+  bytes_ = {static_cast<const std::byte*>(memory), size};
+}
+
+MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+
+}  // namespace trivium::runtime::data

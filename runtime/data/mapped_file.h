@@ -1,0 +1,26 @@
+// A file as memory, read page by page when touched: corpora may be larger than the machine's memory.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace trivium::runtime::data {
+
+/// Content of a regular file, mapped read-only for the life of the object. Immutable; safe to share between threads.
+/// The file must not shrink meanwhile.
+class MappedFile {
+ public:
+  /// Errors: edge::Failure(kInput) when it is missing, not a regular file, unreadable or empty.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace trivium::runtime::data

@@ -1,0 +1,74 @@
+// dlopen of libtrivium_mpi.so.
+#include "runtime/mpi/loader.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "edge/quote.h"
+#include "runtime/mpi/module.h"
+
+namespace trivium::runtime::mpi {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModule = "libtrivium_mpi.so";
+
+/// Where the module may be, best first; the bare name leaves the search to the dynamic linker.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (!ignored) {
+    for (const fs::path& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"}) {
+      if (fs::exists(folder / kModule, ignored)) paths.push_back((folder / kModule).string());
+    }
+  }
+  paths.emplace_back(kModule);
+  return paths;
+}
+
+edge::Error missing(const std::string& why) {
+  return {edge::ErrorKind::kHardware,
+          fmt::format("cannot load MPI: {}; build with TRIVIUM_MPI=ON where MPI is installed, or run without mpirun",
+                      edge::one_line(why))};
+}
+
+}  // namespace
+
+bool launched_by_mpi() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+edge::Result<std::unique_ptr<Communicator>> connect_mpi() {
+  void* module = nullptr;
+  std::string why;
+  for (const std::string& path : candidates()) {
+    // Global: Open MPI's plugins look for the symbols of libmpi among the global ones. Never closed: MPI cannot start
+    // twice.
+    module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (module != nullptr) break;
+    if (why.empty()) why = ::dlerror();
+  }
+  if (module == nullptr) return missing(why);
+  const auto connect = reinterpret_cast<ConnectMpi>(::dlsym(module, kConnectMpiSymbol));
+  if (connect == nullptr) return missing(::dlerror());
+  std::array<char, 512> message{};
+  std::unique_ptr<Communicator> communicator(connect(message.data(), message.size()));
+  if (!communicator) {
+    return edge::Error{edge::ErrorKind::kHardware,
+                       fmt::format("MPI does not start: {}", edge::one_line(message.data()))};
+  }
+  return communicator;
+}
+
+}  // namespace trivium::runtime::mpi

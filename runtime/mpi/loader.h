@@ -1,0 +1,20 @@
+// Finding and opening the MPI communicator, a module that is loaded only when asked for.
+#pragma once
+
+#include <memory>
+
+#include "edge/error.h"
+#include "runtime/communicator.h"
+
+namespace trivium::runtime::mpi {
+
+/// Whether this process was started by mpirun or another MPI launcher (Open MPI, PMI, PMIx).
+bool launched_by_mpi();
+
+/// Starts MPI in this process; its ranks are the ranks. Once per process; MPI ends when the communicator is destroyed.
+/// The communicator's `abort` does not return: it prints the reason and ends every process.
+/// Looks for libtrivium_mpi.so beside the program, in ../lib from there, then where the dynamic linker looks.
+/// Errors: kHardware when the module or MPI is missing or does not start.
+edge::Result<std::unique_ptr<Communicator>> connect_mpi();
+
+}  // namespace trivium::runtime::mpi

@@ -1,0 +1,36 @@
+// A rank's memory: one allocation a space, laid out by the Program's own map.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "program/program.h"
+
+namespace trivium::runtime {
+
+/// Memory of one rank, zeroed. Addresses follow from the Program alone, so what is allocated is what was predicted.
+class Arenas {
+ public:
+  Arenas(const program::Program& program, const program::Role& role);
+
+  /// Start of a chunk's part of a space; for kFrame and kTokens of its frame `frame`.
+  std::byte* base(int chunk, program::Space space, int frame) const;
+  /// Address of a buffer of the chunk's kind; null for kNoBuffer.
+  std::byte* address(int chunk, int buffer, int frame) const;
+  /// Start of the whole space (kScalar: loss, then the norm pair).
+  std::byte* space(program::Space which) const { return memory_[static_cast<std::size_t>(which)].get(); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  const program::Program& program_;
+  const program::Role& role_;
+  std::array<std::unique_ptr<std::byte, Free>, program::kSpaces> memory_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace trivium::runtime

@@ -1,0 +1,163 @@
+#include "runtime/executor/train.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <numbers>
+#include <thread>
+#include <tuple>
+
+#include "runtime/cpu/kernels.h"
+#include "runtime/executor/rank_executor.h"
+#include "runtime/executor/schedule.h"
+#include "runtime/inproc/threads.h"
+
+namespace trivium::runtime {
+namespace {
+
+using program::Event;
+
+// Bytes of rank `root`, known to all afterwards.
+void share(Communicator& communicator, int world, std::vector<Event>& events, int root) {
+  auto count = static_cast<std::int64_t>(events.size());
+  communicator.broadcast(world, &count, sizeof count, root);
+  events.resize(static_cast<std::size_t>(count));
+  if (count > 0) communicator.broadcast(world, events.data(), count * static_cast<std::int64_t>(sizeof(Event)), root);
+}
+
+// A collective cannot begin before its last member came: what the others spent until then is waiting.
+void mark_waits(const program::Program& program, program::Timeline& timeline) {
+  std::map<std::tuple<int, int, int, int>, std::int64_t> last_start;  // step, task, op, first member of the group
+  const auto key_of = [&](const Event& e) -> std::optional<std::tuple<int, int, int, int>> {
+    const program::Role& role = program.role_of(e.rank);
+    const program::Task& task = role.tasks[static_cast<std::size_t>(e.task)];
+    const program::Op& op = program.body_of(task).ops[static_cast<std::size_t>(e.op)];
+    if (!program::is_communication(op.kind)) return std::nullopt;
+    if (task.transfer >= 0) {  // both ends share the transfer's number
+      program::Coordinates at = program.mesh.coordinates(e.rank);
+      at.pipeline = 0;
+      return std::tuple{e.step, -1 - task.transfer, 0, program.mesh.rank(at)};
+    }
+    if (op.group == program::Group::kModel || op.group == program::Group::kWorld || op.group == program::Group::kEmbedding) {
+      return std::tuple{e.step, static_cast<int>(op.group), e.op, program.mesh.members(op.group, e.rank).front()};
+    }
+    return std::tuple{e.step, e.task, e.op + 16, program.mesh.members(op.group, e.rank).front()};
+  };
+  for (const Event& e : timeline.events) {
+    if (const auto key = key_of(e)) {
+      auto& latest = last_start[*key];
+      latest = std::max(latest, e.start_ps);
+    }
+  }
+  for (Event& e : timeline.events) {
+    if (const auto key = key_of(e)) e.wait_ps = std::clamp<std::int64_t>(last_start[*key] - e.start_ps, 0, e.end_ps - e.start_ps);
+  }
+}
+
+}  // namespace
+
+double learning_rate(const program::Optimizer& o, std::int64_t step, std::int64_t steps) {
+  if (step < o.warmup_steps) return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup_steps);
+  const std::int64_t end = o.decay_steps > 0 ? o.decay_steps : steps;
+  if (end <= o.warmup_steps || step >= end) return o.min_learning_rate;
+  const double done = static_cast<double>(step - o.warmup_steps) / static_cast<double>(end - o.warmup_steps);
+  return o.min_learning_rate + 0.5 * (o.learning_rate - o.min_learning_rate) * (1 + std::cos(std::numbers::pi * done));
+}
+
+std::string cannot_run_on_cpu(const program::Program& program) {
+  const program::DType precision = program.job.plan.precision;
+  if (precision != program::DType::kFp32 && precision != program::DType::kFp64) {
+    return fmt::format("the CPU backend runs fp32 and fp64, not {}; use --precision fp32", name_of(precision));
+  }
+  if (program.job.training.dropout > 0) return "dropout is simulated, not yet executed; use --dropout 0";
+  for (const program::Role& role : program.roles) {
+    if (role.order.empty()) return "the program's communication is not ordered";
+  }
+  for (const program::Body& body : program.bodies) {
+    for (const program::Op& op : body.ops) {
+      if (!program::is_communication(op.kind) && cpu::find_kernel(op.kind, op.dtype) == nullptr) {
+        return fmt::format("the CPU backend has no {} kernel in {}", name_of(op.kind), name_of(op.dtype));
+      }
+    }
+  }
+  return "";
+}
+
+TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                       const TrainOptions& options) {
+  TrainResult result;
+  if (result.refused = cannot_run_on_cpu(program); !result.refused.empty()) return result;
+  RankExecutor executor(program, communicator, corpus);
+  std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
+  for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
+  const int world = communicator.make_group(everyone);
+  const program::Training& training = program.job.training;
+  const double tokens = static_cast<double>(training.global_batch * training.sequence);
+  std::vector<std::vector<Event>> kept;  // of the last steps
+  for (std::int64_t step = 0; step < options.steps; ++step) {
+    // Whether to go on is decided once, by rank 0: all ranks do the same number of steps.
+    std::int64_t stop = communicator.rank() == 0 && options.stop.stop_requested() ? 1 : 0;
+    communicator.broadcast(world, &stop, sizeof stop, 0);
+    if (stop != 0) break;
+    StepValues values;
+    values.step = step;
+    values.learning_rate = learning_rate(training.optimizer, step, options.steps);
+    values.loss_weight = 1 / tokens;
+    std::vector<Event>* events = nullptr;
+    if (options.timeline_steps > 0) {
+      if (static_cast<std::int64_t>(kept.size()) == options.timeline_steps) kept.erase(kept.begin());
+      events = &kept.emplace_back();
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const RankExecutor::Outcome outcome = executor.step(values, events);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (communicator.rank() != 0) continue;
+    result.steps.push_back({step, outcome.loss, outcome.grad_norm, values.learning_rate, seconds, tokens / seconds});
+    if (options.on_step) options.on_step(result.steps.back());
+  }
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    for (std::vector<Event>& mine : kept) {
+      std::vector<Event> events = rank == communicator.rank() ? mine : std::vector<Event>{};
+      share(communicator, world, events, rank);
+      if (communicator.rank() == 0) result.timeline.events.insert(result.timeline.events.end(), events.begin(), events.end());
+    }
+    std::int64_t bytes = executor.arenas().bytes();
+    communicator.broadcast(world, &bytes, sizeof bytes, rank);
+    result.memory_bytes.push_back(bytes);
+  }
+  mark_waits(program, result.timeline);
+  return result;
+}
+
+TrainResult train_in_threads(const program::Program& program, const data::Corpus& corpus, const TrainOptions& options) {
+  TrainResult result;
+  if (result.refused = cannot_run_on_cpu(program); !result.refused.empty()) return result;
+  auto communicators = inproc::make_communicators(program.mesh.size());
+  std::mutex mutex;
+  std::exception_ptr failure;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& communicator : communicators) {
+      threads.emplace_back([&, end = communicator.get()] {
+        try {
+          TrainResult mine = train_rank(program, *end, corpus, options);
+          if (end->rank() == 0) result = std::move(mine);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!failure) {
+            failure = std::current_exception();
+            end->abort(fmt::format("rank {} failed", end->rank()));
+          }
+        }
+      });
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  return result;
+}
+
+}  // namespace trivium::runtime

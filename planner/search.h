@@ -17,9 +17,9 @@ namespace trivium::planner {
 struct SearchRequest {
   program::Job job;
   hardware::Cluster cluster;
-  std::set<std::string> fixed;   ///< names of plan fields that keep the job's value
-  int ranks = 0;                 ///< devices to use; 0: all
-  int best = 10;                 ///< how many answers
+  std::set<std::string> fixed;  ///< names of plan fields that keep the job's value
+  int ranks = 0;                ///< devices to use; 0: all
+  int best = 10;                ///< how many answers
   bool ignore_memory = false;
 };
 
@@ -30,20 +30,20 @@ struct Candidate {
 
 /// A family of plans (equal tensor, pipeline, data) and why none of it, or how many of it, fell out.
 struct Rejected {
-  std::string family;            ///< "TP8 PP16 DP8"
-  std::string rule;              ///< of program::Infeasible
-  std::string reason;            ///< of one example of it
+  std::string family;  ///< "TP8 PP16 DP8"
+  std::string rule;    ///< of program::Infeasible
+  std::string reason;  ///< of one example of it
   std::int64_t plans = 0;
 };
 
 struct SearchResult {
-  std::vector<Candidate> best;   ///< fastest first; ties broken by summary text
+  std::vector<Candidate> best;  ///< fastest first; ties broken by summary text
   std::vector<Rejected> rejected;
   std::int64_t plans_in_space = 0;
   std::int64_t plans_infeasible = 0;
-  std::int64_t plans_bounded = 0;    ///< not simulated: a proven lower bound is above the k-th best
+  std::int64_t plans_bounded = 0;  ///< not simulated: a proven lower bound is above the k-th best
   std::int64_t plans_simulated = 0;
-  bool proved = false;           ///< every plan was either refused, bounded away or simulated
+  bool proved = false;  ///< every plan was either refused, bounded away or simulated
   double seconds = 0;
 };
 

@@ -1,0 +1,34 @@
+#include "planner/evaluate.h"
+
+namespace trivium::planner {
+
+using program::Infeasible;
+
+std::optional<Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks) {
+  const auto verdict = program::check(job, ranks);
+  if (const auto* no = std::get_if<Infeasible>(&verdict)) return *no;
+  return simulator::unsupported_by(job, cluster);
+}
+
+std::variant<std::int64_t, Infeasible> quick_iteration(const program::Job& job, const hardware::Cluster& cluster,
+                                                       bool memory) {
+  const auto lowered = program::lower(job);
+  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
+  const auto& program = std::get<program::Program>(lowered);
+  if (memory) {
+    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return *no;
+  }
+  const auto played = simulator::play(simulator::cost(program, cluster), simulator::Granularity::kSegment);
+  if (!played) return Infeasible{"simulation", played.error().message};
+  return played.value().makespan_ps;
+}
+
+edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster) {
+  auto lowered = program::lower(job);
+  if (const auto* no = std::get_if<Infeasible>(&lowered)) return edge::Error{edge::ErrorKind::kNoPlan, no->reason};
+  const auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
+  if (!ordered) return ordered.error();
+  return simulator::simulate(ordered.value(), cluster, {simulator::Granularity::kOp, false});
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,22 @@
+// What a search asks about one plan: may it run, how fast is it, what exactly does it do.
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "planner/search.h"
+
+namespace trivium::planner {
+
+/// Why the plan cannot run on the cluster, memory apart; nothing where it can.
+std::optional<program::Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks);
+
+/// Iteration in picoseconds, played by segments and not ordered: what plans are ranked by. `memory`: whether a plan
+/// that does not fit is refused.
+std::variant<std::int64_t, program::Infeasible> quick_iteration(const program::Job& job,
+                                                                const hardware::Cluster& cluster, bool memory);
+
+/// The figures that simulating the plan by itself gives: ordered, played op by op. Errors: as simulator::simulate.
+edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster);
+
+}  // namespace trivium::planner

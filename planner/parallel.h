@@ -1,0 +1,16 @@
+// Independent pieces of work on several threads, with the caller's thread free to watch.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <stop_token>
+
+namespace trivium::planner {
+
+/// Runs `work(i)` for every i in [0, count), in no order, on `threads` threads of its own; calls `watch(done)` from the
+/// calling thread a few times a second while they run. Once `stop` is requested no further piece is begun.
+/// Returns whether all pieces ran. `work` must not throw; pieces must not touch what another piece writes.
+bool run_parallel(std::size_t count, int threads, const std::stop_token& stop,
+                  const std::function<void(std::size_t)>& work, const std::function<void(std::size_t)>& watch);
+
+}  // namespace trivium::planner

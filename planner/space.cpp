@@ -1,0 +1,132 @@
+#include "planner/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace trivium::planner {
+namespace {
+
+using program::Plan;
+using program::Recompute;
+using program::Schedule;
+
+constexpr std::int64_t kMostTensor = 64;      // eight nodes of eight: beyond, every layer waits for the network
+constexpr std::int64_t kMostMicroBatch = 64;  // samples; products are large enough long before
+
+std::vector<int> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<int> found;
+  for (std::int64_t d = 1; d <= std::min(number, most); ++d) {
+    if (number % d == 0) found.push_back(static_cast<int>(d));
+  }
+  return found;
+}
+
+class Enumerator {
+ public:
+  explicit Enumerator(const SearchRequest& request) : request_(request), given_(request.job.plan) {}
+
+  std::vector<Plan> all() {
+    const int ranks = ranks_of(request_);
+    for (const int tensor : tensors(ranks)) {
+      for (const int pipeline : pipelines(ranks, tensor)) {
+        const std::int64_t split = std::int64_t{tensor} * pipeline * std::max(1, given_.context);
+        const std::int64_t data = fixed("data") ? given_.data : std::max<std::int64_t>(1, ranks / split);
+        if (split * data != ranks) continue;
+        Plan plan = given_;
+        plan.tensor = tensor;
+        plan.pipeline = pipeline;
+        plan.data = static_cast<int>(data);
+        add_family(plan);
+      }
+    }
+    if (plans_.empty()) plans_.push_back(given_);
+    return std::move(plans_);
+  }
+
+ private:
+  bool fixed(const char* field) const { return request_.fixed.contains(field); }
+
+  std::vector<int> tensors(int ranks) const {
+    if (fixed("tensor")) return {given_.tensor};
+    std::vector<int> some = divisors(request_.job.model.heads, kMostTensor);
+    std::erase_if(some, [&](int tensor) { return ranks % tensor != 0; });
+    return some;
+  }
+
+  std::vector<int> pipelines(int ranks, int tensor) const {
+    if (fixed("pipeline")) return {given_.pipeline};
+    return divisors(ranks / std::max(1, tensor), request_.job.model.layers);
+  }
+
+  std::vector<int> micro_batches_of(const Plan& plan) const {
+    if (fixed("micro_batch")) return {given_.micro_batch};
+    const std::int64_t batch = request_.job.training.global_batch;
+    if (batch % plan.data != 0) return {1};  // refused whatever the micro-batch: once is enough to say so
+    return divisors(batch / plan.data, kMostMicroBatch);
+  }
+
+  std::vector<Recompute> recomputes() const {
+    if (fixed("recompute") || !given_.stage_recompute.empty()) return {given_.recompute};
+    return {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+  }
+
+  std::vector<int> virtual_stages_of(const Plan& plan) const {
+    if (fixed("virtual_stages")) return {given_.virtual_stages};
+    const bool may_interleave = !fixed("schedule") || given_.schedule == Schedule::kInterleaved;
+    const bool must_interleave = fixed("schedule") && given_.schedule == Schedule::kInterleaved;
+    std::vector<int> counts;
+    if (!must_interleave) counts.push_back(1);
+    if (may_interleave && plan.pipeline > 1 && request_.job.model.layers % plan.pipeline == 0) {
+      for (const int count : divisors(request_.job.model.layers / plan.pipeline, request_.job.model.layers)) {
+        if (count > 1) counts.push_back(count);
+      }
+    }
+    return counts;
+  }
+
+  void add_family(const Plan& split) {
+    std::vector<int> zero{0}, sequence{0};
+    if (split.data > 1) zero.push_back(1);
+    if (split.tensor > 1) sequence.push_back(1);
+    if (fixed("zero_stage")) zero = {given_.zero_stage};
+    if (fixed("sequence_parallel")) sequence = {given_.sequence_parallel ? 1 : 0};
+    for (const int micro_batch : micro_batches_of(split)) {
+      for (const Recompute recompute : recomputes()) {
+        for (const int stage : zero) {
+          for (const int parallel : sequence) {
+            Plan plan = split;
+            plan.micro_batch = micro_batch;
+            plan.recompute = recompute;
+            plan.zero_stage = stage;
+            plan.sequence_parallel = parallel == 1;
+            add_schedules(plan);
+          }
+        }
+      }
+    }
+  }
+
+  void add_schedules(Plan plan) {
+    for (const int count : virtual_stages_of(plan)) {
+      plan.virtual_stages = count;
+      if (!fixed("schedule")) plan.schedule = count > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
+      plans_.push_back(plan);
+    }
+  }
+
+  const SearchRequest& request_;
+  const Plan& given_;
+  std::vector<Plan> plans_;
+};
+
+}  // namespace
+
+int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.ranks : request.cluster.devices(); }
+
+std::vector<Plan> enumerate(const SearchRequest& request) { return Enumerator(request).all(); }
+
+std::string family_of(const Plan& plan) { return fmt::format("TP{} PP{} DP{}", plan.tensor, plan.pipeline, plan.data); }
+
+}  // namespace trivium::planner

@@ -1,0 +1,26 @@
+// The search space: every plan a request leaves open.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/search.h"
+
+namespace trivium::planner {
+
+/// Devices that plans of the request use: `request.ranks`, or all of the cluster.
+int ranks_of(const SearchRequest& request);
+
+/// Every plan of the request, in an order that depends on the request alone. Plans that differ only in virtual stages
+/// and schedule stand together. Where the fixed fields fit no split of the ranks, the request's own plan stands alone,
+/// so that its refusal has a reason. tensor: divisors of the attention heads up to 64, over nodes too (the cost of that
+/// is the simulator's to say). pipeline: any count up to the layers; tensor x pipeline divides the ranks and data is
+/// the rest. micro_batch: divisors of a replica's share of the global batch, up to 64. virtual_stages: those that cut
+/// the layers evenly. recompute: none, selective, full. zero_stage: 0, and 1 with data ranks. sequence_parallel: both
+/// with tensor ranks.
+std::vector<program::Plan> enumerate(const SearchRequest& request);
+
+/// "TP8 PP16 DP8".
+std::string family_of(const program::Plan& plan);
+
+}  // namespace trivium::planner

@@ -18,15 +18,15 @@ struct ValidationRow {
   std::string case_name, source, hardware;
   std::string tier;  ///< A exact · B good · C digitised or with an unknown setting: reported, in no group
   double measured_iteration_s = 0;
-  double predicted_iteration_s = 0;  ///< 0 where unsupported
-  double error = 0;                  ///< predicted / measured - 1
+  double predicted_iteration_s = 0;                                 ///< 0 where unsupported
+  double error = 0;                                                 ///< predicted / measured - 1
   std::optional<double> measured_peak_bytes, predicted_peak_bytes;  ///< of the fullest rank
   std::optional<std::string> unsupported;  ///< why there is no prediction; such rows count in no error
 };
 
 /// Errors of all cases with one thing in common. Fractions: predicted / measured - 1.
 struct ValidationGroup {
-  std::string by;    ///< "source", "hardware", "op" or "rank"
+  std::string by;  ///< "source", "hardware", "op" or "rank"
   std::string name;
   int cases = 0;
   double mape = 0;      ///< mean of |error|
@@ -49,12 +49,12 @@ struct Validation {
   std::vector<Sweep> sweeps;
 };
 
-/// Simulates the plan on the cluster op by op and compares it with its run: the row is the iteration (median of the steps
-/// but the first) and the fullest rank's memory; groups "op" hold one case per step, groups "rank" the busy time of a
-/// rank's compute lane and collectives. Waits for partners are taken out of communication on both sides.
-/// Where the record was made of another Program than this plan lowers to, the row's source says so and ops are compared by
-/// kind alone. A plan that the cluster cannot run gives an unsupported row.
-/// Errors: Failure(kInput) for a record without steps.
+/// Simulates the plan on the cluster op by op and compares it with its run: the row is the iteration (median of the
+/// steps but the first) and the fullest rank's memory; groups "op" hold one case per step, groups "rank" the busy time
+/// of a rank's compute lane and collectives. Waits for partners are taken out of communication on both sides. Where the
+/// record was made of another Program than this plan lowers to, the row's source says so and ops are compared by kind
+/// alone. A plan that the cluster cannot run gives an unsupported row. Errors: Failure(kInput) for a record without
+/// steps.
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster);
 

@@ -1,0 +1,31 @@
+// Figures over many errors: pure functions of numbers.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/validate.h"
+
+namespace trivium::calibration {
+
+/// One prediction beside its measurement, both above zero.
+struct Pair {
+  double measured = 0;
+  double predicted = 0;
+  double error() const { return predicted / measured - 1; }
+};
+
+/// Middle value, the mean of the two middle ones for an even count; 0 for none.
+double median(std::vector<double> values);
+
+/// The value below which the share `q` (0 … 1) lies, linear between neighbours; 0 for none.
+double quantile(std::vector<double> values, double q);
+
+/// Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean rank. 1 for fewer than two
+/// pairs; 0 where one side is constant and the other is not.
+double spearman(std::span<const Pair> pairs);
+
+ValidationGroup group_of(std::string by, std::string name, std::span<const Pair> pairs);
+
+}  // namespace trivium::calibration

@@ -1,0 +1,84 @@
+// Tables of published runs, replayed.
+#include <map>
+
+#include "calibration/csv.h"
+#include "calibration/published_row.h"
+#include "calibration/replay.h"
+#include "calibration/statistics.h"
+#include "calibration/sweeps.h"
+#include "calibration/validate.h"
+#include "edge/files.h"
+
+namespace trivium::calibration {
+namespace {
+
+/// Times and memory of one configuration, or why there are none.
+struct Outcome {
+  double iteration_s = 0;
+  double peak_bytes = 0;
+  std::optional<std::string> unsupported;
+};
+
+/// Collectives inside bodies that may run beside their kernels are only seen op by op; without them whole segments give
+/// the same times, many times faster.
+Outcome predict(const PublishedRun& run) {
+  const auto granularity = run.job.plan.overlap.tensor ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
+  const auto result = replay(run.job, run.cluster, granularity);
+  if (const auto* no = std::get_if<Unsupported>(&result)) return {0, 0, no->reason};
+  const simulator::Simulation& simulation = std::get<Replayed>(result).simulation;
+  return {simulation.iteration_s, static_cast<double>(simulation.peak_memory_bytes), std::nullopt};
+}
+
+ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
+  ValidationRow row;
+  row.case_name = run.case_name;
+  row.source = run.source;
+  row.hardware = run.hardware;
+  row.tier = run.tier;
+  row.measured_iteration_s = run.iteration_s;
+  row.measured_peak_bytes = run.peak_bytes;
+  row.unsupported = outcome.unsupported;
+  if (row.unsupported) return row;
+  row.predicted_iteration_s = outcome.iteration_s;
+  row.predicted_peak_bytes = outcome.peak_bytes;
+  row.error = outcome.iteration_s / run.iteration_s - 1;
+  return row;
+}
+
+std::vector<ValidationGroup> groups_of(const std::vector<ValidationRow>& rows) {
+  std::map<std::pair<std::string, std::string>, std::vector<Pair>> pairs;
+  for (const ValidationRow& row : rows) {
+    if (row.unsupported || row.tier == "C") continue;
+    const Pair pair{row.measured_iteration_s, row.predicted_iteration_s};
+    pairs[{"source", row.source}].push_back(pair);
+    pairs[{"hardware", row.hardware}].push_back(pair);
+  }
+  std::vector<ValidationGroup> groups;
+  for (const auto& [key, cases] : pairs) groups.push_back(group_of(key.first, key.second, cases));
+  return groups;
+}
+
+}  // namespace
+
+Validation validate_published(const std::filesystem::path& csv) {
+  const CsvTable table(edge::read_file(csv), csv.string());
+  table.require(published_columns());
+  std::vector<PublishedRun> runs;  // all lines are read before the first is simulated: errors come at once
+  for (std::size_t i = 0; i < table.rows(); ++i) runs.push_back(read_published_run(table.row(i)));
+  Validation result;
+  std::vector<SweepCase> cases;
+  std::map<std::string, Outcome> known;  // repeats of a configuration differ in nothing that is simulated
+  for (const PublishedRun& run : runs) {
+    const auto [at, fresh] = known.try_emplace(run.sweep + " | " + run.plan);
+    if (fresh) at->second = predict(run);
+    result.rows.push_back(row_of(run, at->second));
+    const ValidationRow& row = result.rows.back();
+    if (row.unsupported || row.tier == "C") continue;
+    cases.push_back({run.sweep, run.plan, row.measured_iteration_s, row.predicted_iteration_s});
+  }
+  result.groups = groups_of(result.rows);
+  result.sweeps = find_sweeps(cases);
+  return result;
+}
+
+}  // namespace trivium::calibration

@@ -68,6 +68,10 @@ DoubleDouble sum_of_squares(const T* x, std::int64_t count) {
 
 template <class T>
 void zero_gradients(const KernelArguments& a) {
+  if (a.out[0] != nullptr) {  // one buffer that lies outside all buckets: a tied weight's other gradient
+    std::memset(a.out[0], 0, static_cast<std::size_t>(a.op->elements) * sizeof(T));
+    return;
+  }
   const program::Bucket& bucket = bucket_of(a);
   std::memset(space<T>(a, Space::kGradient) + bucket.begin, 0, static_cast<std::size_t>(bucket.elements) * sizeof(T));
 }

@@ -1,0 +1,182 @@
+// Every split computes what the unsplit run computes: losses, gradients, moments and parameters over three steps in fp64.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "tests/runtime/executor/harness.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+constexpr double kTolerance = 1e-11;  // relative; fp64 sums in another order differ by some 1e-15 an operation
+
+// The unsplit run with the same micro-batch, computed once.
+const Trained& unsplit(int micro_batch, int layers) {
+  static std::map<std::pair<int, int>, Trained> known;
+  const auto [at, fresh] = known.try_emplace({micro_batch, layers});
+  if (fresh) {
+    program::Plan plan;
+    plan.micro_batch = micro_batch;
+    program::Job job = toy_job(plan);
+    job.model.layers = layers;
+    at->second = run(job);
+  }
+  return at->second;
+}
+
+program::Plan split(int tensor, int pipeline, int virtual_stages, int data) {
+  program::Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.virtual_stages = virtual_stages;
+  plan.schedule = virtual_stages > 1 ? program::Schedule::kInterleaved : program::Schedule::k1f1b;
+  plan.data = data;
+  return plan;
+}
+
+void expect_equal(const program::Plan& plan, bool bitwise) {
+  SCOPED_TRACE(program::summary(plan));
+  const program::Job job = toy_job(plan);
+  const Trained split_run = run(job);
+  ASSERT_EQ(split_run.refused, "");
+  const Trained& reference = unsplit(plan.micro_batch, 8);
+  std::string where;
+  const double worst = difference(reference, split_run, where);
+  EXPECT_LE(worst, kTolerance) << "worst in " << where;
+  EXPECT_TRUE(split_run.replicas_agree);
+  if (bitwise) {
+    EXPECT_TRUE(bitwise_equal(reference, split_run, where)) << "first difference in " << where;
+  }
+  fmt::print("{:<60} {:.1e}{}\n", fmt::format("{} {}", program::summary(plan), name_of(plan.schedule)), worst,
+             bitwise ? " bitwise" : "");
+}
+
+TEST(Equivalence, EverySplitOfUpToEightRanksEqualsTheUnsplitRun) {
+  int runs = 0;
+  for (const int tensor : {1, 2, 4}) {
+    for (const int pipeline : {1, 2, 4, 8}) {
+      for (const int data : {1, 2, 4, 8}) {
+        const int ranks = tensor * pipeline * data;
+        if (ranks > 8) continue;
+        for (const int virtual_stages : {1, 2, 4}) {
+          if (virtual_stages > 1 && (pipeline == 1 || pipeline * virtual_stages > 8)) continue;
+          program::Plan plan = split(tensor, pipeline, virtual_stages, data);
+          if (virtual_stages > 1 && (8 / data) % pipeline != 0) continue;
+          std::vector<program::Schedule> schedules{plan.schedule};
+          if (pipeline > 1 && virtual_stages == 1) schedules = {program::Schedule::k1f1b, program::Schedule::kGpipe, program::Schedule::kSequential};
+          for (const auto schedule : schedules) {
+            plan.schedule = schedule;
+            // One rank a replica and stage: sums come in the unsplit order, so the result is the same bit by bit.
+            expect_equal(plan, tensor == 1 && data == 1);
+            ++runs;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(runs, 30);
+}
+
+TEST(Equivalence, SplitsOfThreeAndSixRanksWithUnevenStagesEqualTheUnsplitRun) {
+  for (const int data : {1, 2}) {
+    program::Plan plan = split(1, 3, 1, data);
+    plan.stage_layers = {2, 3, 3};
+    expect_equal(plan, data == 1);
+    plan.stage_layers = {4, 3, 1};
+    plan.schedule = program::Schedule::kGpipe;
+    expect_equal(plan, data == 1);
+    plan.schedule = program::Schedule::kSequential;
+    expect_equal(plan, data == 1);
+  }
+  program::Plan plan = split(2, 3, 1, 1);
+  plan.stage_layers = {3, 2, 3};
+  expect_equal(plan, false);
+}
+
+TEST(Equivalence, ShardedOptimizerEqualsTheUnsplitRun) {
+  for (const auto& [tensor, pipeline, virtual_stages, data] :
+       {std::tuple{1, 1, 1, 2}, {1, 1, 1, 4}, {2, 1, 1, 2}, {1, 2, 1, 2}, {1, 2, 2, 2}, {2, 2, 1, 2}, {1, 1, 1, 8}}) {
+    program::Plan plan = split(tensor, pipeline, virtual_stages, data);
+    plan.zero_stage = 1;
+    expect_equal(plan, false);
+  }
+}
+
+TEST(Equivalence, SequenceParallelEqualsTheUnsplitRun) {
+  for (const auto& [tensor, pipeline, virtual_stages, data] :
+       {std::tuple{2, 1, 1, 1}, {4, 1, 1, 1}, {2, 2, 1, 1}, {2, 2, 2, 1}, {2, 1, 1, 2}, {2, 2, 1, 2}, {4, 2, 1, 1}}) {
+    program::Plan plan = split(tensor, pipeline, virtual_stages, data);
+    plan.sequence_parallel = true;
+    for (const int zero : {0, 1}) {
+      plan.zero_stage = data > 1 ? zero : 0;
+      expect_equal(plan, false);
+    }
+  }
+}
+
+TEST(Equivalence, RecomputationChangesNothingAtAll) {
+  for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
+    for (const int pipeline : {1, 2, 4}) {
+      program::Plan plan = split(1, pipeline, 1, 1);
+      plan.recompute = recompute;
+      expect_equal(plan, true);
+    }
+    program::Plan plan = split(2, 2, 1, 2);
+    plan.recompute = recompute;
+    plan.sequence_parallel = true;
+    plan.zero_stage = 1;
+    expect_equal(plan, false);
+  }
+}
+
+// The sharded optimizer against the same replicas unsharded: nothing but who keeps the moments differs.
+TEST(Equivalence, ShardingTheOptimizerAloneChangesNothingAtAll) {
+  for (const int data : {2, 4}) {
+    program::Plan plan = split(1, 2, 1, data);
+    const Trained whole = run(toy_job(plan));
+    plan.zero_stage = 1;
+    const Trained sharded = run(toy_job(plan));
+    std::string where;
+    EXPECT_TRUE(bitwise_equal(whole, sharded, where)) << where;
+  }
+}
+
+// One micro-batch a replica: rank-ordered sums add gradients just as accumulation does.
+TEST(Equivalence, ReplicasWithOneMicroBatchEachEqualAccumulationBitByBit) {
+  program::Plan plan = split(1, 1, 1, 8);
+  expect_equal(plan, true);
+  plan.zero_stage = 1;
+  expect_equal(plan, true);
+}
+
+TEST(Equivalence, OverlappedAndMergedBucketsChangeNothing) {
+  program::Plan plan = split(1, 2, 1, 2);
+  plan.overlap.gradient_reduction = true;
+  expect_equal(plan, false);
+  plan.bucket_bytes = 100'000;
+  plan.zero_stage = 1;
+  expect_equal(plan, false);
+  program::Plan tensor = split(2, 1, 1, 1);
+  tensor.overlap.tensor = true;
+  expect_equal(tensor, false);
+}
+
+TEST(Equivalence, FlashAttentionEqualsUnfusedAttention) {
+  program::Plan plan;
+  plan.attention = program::Attention::kFlash;
+  expect_equal(plan, false);
+}
+
+TEST(Equivalence, LargerMicroBatchesEqualTheirOwnUnsplitRun) {
+  program::Plan plan = split(2, 2, 1, 1);
+  plan.micro_batch = 2;
+  expect_equal(plan, false);
+  program::Plan pipeline_only = split(1, 4, 1, 1);
+  pipeline_only.micro_batch = 4;
+  expect_equal(pipeline_only, true);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

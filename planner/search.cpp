@@ -1,6 +1,7 @@
 #include "planner/search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -9,6 +10,7 @@
 #include "planner/evaluate.h"
 #include "planner/parallel.h"
 #include "planner/space.h"
+#include "simulator/analytic/sketch.h"
 
 namespace trivium::planner {
 namespace {
@@ -55,26 +57,51 @@ class Searcher {
     return job;
   }
 
-  bool parallel(std::size_t count, std::int64_t done_before, const std::function<void(std::size_t)>& work) {
-    return run_parallel(count, threads_, stop_, work, [&](std::size_t done) {
-      if (progress_) progress_(done_before + static_cast<std::int64_t>(done), result_.plans_in_space, best_s());
-    });
+  void report(std::int64_t done) const {
+    if (progress_) progress_(done, result_.plans_in_space, best_s());
   }
 
   double best_s() const {
     return ranking_.empty() ? 0 : static_cast<double>(verdicts_[ranking_.front()].iteration_ps) * kSecondsPerPs;
   }
 
+  // Refuses what cannot run and bounds the rest. Plans that share a sketch are judged together.
   bool judge_all() {
-    const bool all = parallel(plans_.size(), 0, [&](std::size_t i) {
-      verdicts_[i].refused = refusal(job_of(plans_[i]), request_.cluster, ranks_of(request_));
-    });
+    std::vector<std::size_t> begins;
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      if (i == 0 || !share_layers(plans_[i - 1], plans_[i])) begins.push_back(i);
+    }
+    const std::size_t groups = begins.size();
+    begins.push_back(plans_.size());
+    std::atomic<std::int64_t> judged = 0;
+    const bool all = run_parallel(
+        groups, threads_, stop_,
+        [&](std::size_t g) {
+          judge(begins[g], begins[g + 1]);
+          judged += static_cast<std::int64_t>(begins[g + 1] - begins[g]);
+        },
+        [&](std::size_t) { report(judged.load()); });
     for (std::size_t i = 0; i < plans_.size() && all; ++i) {
       if (!verdicts_[i].refused) open_.push_back(i);
     }
     std::stable_sort(open_.begin(), open_.end(),
                      [&](std::size_t a, std::size_t b) { return verdicts_[a].bound_ps < verdicts_[b].bound_ps; });
     return all;
+  }
+
+  void judge(std::size_t begin, std::size_t end) {
+    std::optional<simulator::Sketch> sketch;
+    program::Job job;
+    for (std::size_t i = begin; i < end; ++i) {
+      verdicts_[i].refused = refusal(job_of(plans_[i]), request_.cluster, ranks_of(request_));
+      if (verdicts_[i].refused) continue;
+      if (!sketch) {
+        job = job_of(plans_[i]);
+        sketch.emplace(job, request_.cluster);
+      }
+      if (!request_.ignore_memory) verdicts_[i].refused = simulator::out_of_memory(sketch->memory(plans_[i]));
+      if (!verdicts_[i].refused) verdicts_[i].bound_ps = simulator::lower_bound_ps(sketch->outline(plans_[i]));
+    }
   }
 
   // Plans in order of their bound: as soon as a bound is above the k-th best iteration, so are all that follow.
@@ -87,8 +114,9 @@ class Searcher {
         result_.plans_bounded = static_cast<std::int64_t>(open_.size() - begin);
         return true;
       }
-      const bool all = parallel(end - begin, settled + static_cast<std::int64_t>(begin),
-                                [&](std::size_t i) { play(open_[begin + i]); });
+      const bool all = run_parallel(
+          end - begin, threads_, stop_, [&](std::size_t i) { play(open_[begin + i]); },
+          [&](std::size_t done) { report(settled + static_cast<std::int64_t>(begin + done)); });
       for (std::size_t i = begin; i < end; ++i) {
         if (verdicts_[open_[i]].iteration_ps >= 0) enter(open_[i]);
       }

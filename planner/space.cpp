@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 
 namespace trivium::planner {
 namespace {
@@ -126,6 +127,13 @@ class Enumerator {
 int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.ranks : request.cluster.devices(); }
 
 std::vector<Plan> enumerate(const SearchRequest& request) { return Enumerator(request).all(); }
+
+bool share_layers(const Plan& a, const Plan& b) {
+  const auto opened = [](const Plan& p) {
+    return std::tuple(p.tensor, p.pipeline, p.data, p.micro_batch, p.recompute, p.zero_stage, p.sequence_parallel);
+  };
+  return opened(a) == opened(b);
+}
 
 std::string family_of(const Plan& plan) { return fmt::format("TP{} PP{} DP{}", plan.tensor, plan.pipeline, plan.data); }
 

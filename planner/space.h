@@ -20,6 +20,9 @@ int ranks_of(const SearchRequest& request);
 /// with tensor ranks.
 std::vector<program::Plan> enumerate(const SearchRequest& request);
 
+/// Whether two plans of one enumeration differ in virtual stages and schedule at most.
+bool share_layers(const program::Plan& a, const program::Plan& b);
+
 /// "TP8 PP16 DP8".
 std::string family_of(const program::Plan& plan);
 

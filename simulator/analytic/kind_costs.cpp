@@ -1,0 +1,105 @@
+#include "simulator/analytic/kind_costs.h"
+
+#include <algorithm>
+
+namespace trivium::simulator {
+namespace {
+
+using program::Body;
+using program::Lane;
+
+class KindReader {
+ public:
+  KindReader(const CostedProgram& costed, int stage, std::size_t kind)
+      : costed_(costed),
+        program_(*costed.program),
+        kind_(program_.kinds[kind]),
+        stage_(static_cast<std::size_t>(stage)) {}
+
+  KindCosts read() const {
+    KindCosts costs;
+    const std::size_t first = kind_.embedding ? 1 : 0, first_back = kind_.head ? 1 : 0;
+    costs.forward = by_segment(kind_.forward, first);
+    costs.backward = by_segment(kind_.backward, first_back);
+    costs.optimizer = by_segment(kind_.optimizer, first);
+    costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
+    costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);
+    costs.send_backward = whole(kind_.send_backward, Lane::kPipeline);
+    costs.norm_layer = norm_layer();
+    costs.norm_reduce = whole(kind_.norm_reduce, Lane::kCompute);
+    const Lane data = costed_.asynchronous_lanes ? Lane::kData : Lane::kCompute;
+    for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
+      add(costs.gather, bucket == first, whole(kind_.gather[bucket], data));
+      const int reduce = kind_.reduce[bucket];
+      if (on_one_lane(reduce)) {
+        add(costs.reduce, bucket == first, whole(reduce, data));
+      } else {
+        costs.reduce_apart = std::max(costs.reduce_apart, whole(reduce, data));
+      }
+    }
+    costs.first_reduce = whole(kind_.reduce.front(), data);
+    costs.last_gather = whole(kind_.gather.back(), data);
+    return costs;
+  }
+
+ private:
+  static void add(PartTimes& times, bool layer, std::int64_t ps) { (layer ? times.layer : times.ends) += ps; }
+
+  const Body& body(int index) const { return program_.bodies[static_cast<std::size_t>(index)]; }
+
+  Lane lane_of(const program::Op& op) const {
+    return costed_.asynchronous_lanes || op.lane == Lane::kPipeline ? op.lane : Lane::kCompute;
+  }
+
+  // What mixes lanes is played as a step of the compute lane, beside the reductions of the data lane.
+  bool on_one_lane(int index) const {
+    if (index < 0) return true;
+    const auto& ops = body(index).ops;
+    return std::all_of(ops.begin(), ops.end(), [&](const auto& op) { return lane_of(op) == lane_of(ops.front()); });
+  }
+
+  std::int64_t sum(int index, int begin, int end, Lane lane) const {
+    const auto& times = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
+    std::int64_t total = 0;
+    for (int i = begin; i < end; ++i) {
+      if (lane_of(body(index).ops[static_cast<std::size_t>(i)]) == lane) total += times[static_cast<std::size_t>(i)];
+    }
+    return total;
+  }
+
+  std::int64_t whole(int index, Lane lane) const {
+    return index < 0 ? 0 : sum(index, 0, static_cast<int>(body(index).ops.size()), lane);
+  }
+
+  std::int64_t segment(int index, std::size_t which, Lane lane) const {
+    const program::Segment& s = body(index).segments[which];
+    return sum(index, s.begin, s.end, lane);
+  }
+
+  PartTimes by_segment(int index, std::size_t layer) const {
+    PartTimes times;
+    for (std::size_t s = 0; s < body(index).segments.size(); ++s)
+      add(times, s == layer, segment(index, s, Lane::kCompute));
+    return times;
+  }
+
+  // The norm of a chunk is one run of kernels: its host and device times combine over all of them, so it is at least
+  // what the layers alone would take, less a picosecond of rounding for each.
+  std::int64_t norm_layer() const {
+    if (kind_.embedding || kind_.head) return 0;
+    return std::max<std::int64_t>(0, whole(kind_.norm, Lane::kCompute) - 1);
+  }
+
+  const CostedProgram& costed_;
+  const program::Program& program_;
+  const program::ChunkKind& kind_;
+  std::size_t stage_;
+};
+
+}  // namespace
+
+KindCosts kind_costs(const CostedProgram& costed, int stage, std::size_t kind) {
+  return KindReader(costed, stage, kind).read();
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,32 @@
+// A chunk kind of one layer, costed: the pieces that chunks of any length are added up from.
+#pragma once
+
+#include <cstdint>
+
+#include "simulator/engine/costed_program.h"
+
+namespace trivium::simulator {
+
+/// Time that grows with the layers of a chunk, and time that embedding and head add (ps).
+struct PartTimes {
+  std::int64_t ends = 0, layer = 0;
+  std::int64_t of(int layers) const { return ends + layers * layer; }
+};
+
+/// Of one kind on one stage (ps). Passes and optimizer count the compute lane, `reduce` and `gather` the data lane;
+/// with lanes merged everything but transfers is on the compute lane.
+struct KindCosts {
+  PartTimes forward, backward, optimizer, reduce, gather;
+  std::int64_t reduce_apart = 0;  ///< longest reduction that is not on the data lane alone
+  std::int64_t first_reduce = 0;  ///< of the first bucket, which is ready last
+  std::int64_t first_optimizer = 0;
+  std::int64_t last_gather = 0;
+  std::int64_t norm_layer = 0;  ///< one layer's share; embedding and head left out
+  std::int64_t norm_reduce = 0;
+  std::int64_t send_forward = 0, send_backward = 0;
+};
+
+/// Precondition: the kind has one layer and one bucket per segment, and `stage` was costed with all its bodies.
+KindCosts kind_costs(const CostedProgram& costed, int stage, std::size_t kind);
+
+}  // namespace trivium::simulator

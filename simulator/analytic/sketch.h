@@ -1,0 +1,51 @@
+// Plans costed from one layer, the embedding and the head, without lowering them whole.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "program/chunk_kind.h"
+#include "program/lower.h"
+#include "simulator/analytic/kind_costs.h"
+#include "simulator/analytic/outline.h"
+#include "simulator/memory/memory.h"
+
+namespace trivium::simulator {
+
+/// Serves all plans of a job that differ in virtual stages and schedule only: their layers, and the ranks that run
+/// them, are the same. The job and the cluster must outlive it. Not shared between threads: it keeps what it worked
+/// out.
+class Sketch {
+ public:
+  /// Preconditions: program::check accepts the job with some virtual stages and schedule, unsupported_by the cluster.
+  Sketch(const program::Job& job, const hardware::Cluster& cluster);
+
+  /// Preconditions: `plan` differs from the job's in virtual stages and schedule at most, and passed program::check.
+  Outline outline(const program::Plan& plan);
+  /// Memory of every stage: what lowering the plan counts.
+  std::vector<StageMemory> memory(const program::Plan& plan);
+
+ private:
+  using Bytes = std::array<std::int64_t, program::kSpaces>;
+
+  std::vector<program::ChunkKey> keys_of(const program::Job& job) const;  // of every chunk, in model order
+  void cost_kinds();
+  bool middle_stages_alike() const;
+  std::size_t costed_stage(int stage) const;
+  const KindCosts& costs(const program::ChunkKey& key, int stage) const;
+  Outline::Ending ending(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks, int stage) const;
+  Bytes bytes(const program::ChunkKey& key);
+  Bytes lowered_bytes(const program::ChunkKey& key);
+
+  const program::Job& job_;
+  const hardware::Cluster& cluster_;
+  const program::Habits& habits_;
+  std::vector<program::ChunkKey> kinds_;       // of one layer
+  std::vector<std::vector<KindCosts>> costs_;  // by costed stage and kind
+  bool merged_lanes_ = false;
+  std::vector<std::pair<program::ChunkKey, Bytes>> bytes_;  // of kinds built so far
+};
+
+}  // namespace trivium::simulator

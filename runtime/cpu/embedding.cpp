@@ -1,6 +1,9 @@
 // Look-ups: token embedding (its rows split over the tensor group), learned positions, and plain addition.
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
@@ -25,17 +28,36 @@ void embedding(const KernelArguments& a) {
   }
 }
 
+// Rows of dy that fall on one row of the table are summed first, in token order, and then added: what a micro-batch
+// contributes is one sum, so that accumulating micro-batches and reducing replicas give the same bits.
+template <class T, class RowOf>
+static void add_rows(const T* dy, T* dtable, std::int64_t rows, std::int64_t n, RowOf row_of) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> order;  // row of the table, row of dy
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (const std::int64_t row = row_of(r); row >= 0) order.emplace_back(row, r);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<T> sum(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < order.size();) {
+    const std::int64_t row = order[i].first;
+    const T* first = dy + order[i].second * n;
+    std::copy(first, first + n, sum.begin());
+    for (++i; i < order.size() && order[i].first == row; ++i) {
+      const T* next = dy + order[i].second * n;
+      for (std::int64_t j = 0; j < n; ++j) sum[static_cast<std::size_t>(j)] += next[j];
+    }
+    for (std::int64_t j = 0; j < n; ++j) dtable[row * n + j] += sum[static_cast<std::size_t>(j)];
+  }
+}
+
 template <class T>
 void embedding_backward(const KernelArguments& a) {
-  const std::int64_t n = a.op->n, k = a.op->k;
+  const std::int64_t k = a.op->k;
   const std::int32_t* ids = input<std::int32_t>(a, 0);
-  for (std::int64_t r = 0; r < a.op->m; ++r) {
+  add_rows(input<T>(a, 1), output<T>(a, 0), a.op->m, a.op->n, [&](std::int64_t r) {
     const std::int64_t row = ids[r] - a.tensor_rank * k;
-    if (row < 0 || row >= k) continue;
-    const T* dy = input<T>(a, 1) + r * n;
-    T* dtable = output<T>(a, 0) + row * n;
-    for (std::int64_t j = 0; j < n; ++j) dtable[j] += dy[j];
-  }
+    return row < k ? row : -1;  // negative: another rank's
+  });
 }
 
 template <class T>
@@ -51,12 +73,8 @@ void position(const KernelArguments& a) {
 
 template <class T>
 void position_backward(const KernelArguments& a) {
-  const std::int64_t n = a.op->n;
-  for (std::int64_t r = 0; r < a.op->m; ++r) {
-    const T* dy = input<T>(a, 0) + r * n;
-    T* dtable = output<T>(a, 0) + position_of(a, r, a.op->k) * n;
-    for (std::int64_t j = 0; j < n; ++j) dtable[j] += dy[j];
-  }
+  add_rows(input<T>(a, 0), output<T>(a, 0), a.op->m, a.op->n,
+           [&](std::int64_t r) -> std::int64_t { return position_of(a, r, a.op->k); });
 }
 
 template <class T>

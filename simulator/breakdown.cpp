@@ -81,13 +81,11 @@ Breakdown break_down(const program::Program& program, const program::Role& role,
                      const std::vector<std::vector<std::int64_t>>& op_ps, std::int64_t iteration_ps) {
   Breakdown parts{};
   std::array<std::vector<Interval>, program::kLanes> lanes;
-  std::int64_t last_backward = 0;
   std::vector<Interval> gaps;
   std::int64_t at = 0;
   for (const Span& span : spans) {
     const program::Task& task = role.tasks[static_cast<std::size_t>(span.task)];
     const program::Body& body = program.body_of(task);
-    if (task.kind == program::TaskKind::kBackward) last_backward = std::max(last_backward, span.end_ps);
     lanes[static_cast<std::size_t>(span.lane)].push_back({span.begin_ps, span.end_ps});
     if (span.lane != Lane::kCompute) continue;
     if (span.begin_ps > at) gaps.push_back({at, span.begin_ps});
@@ -108,11 +106,7 @@ Breakdown break_down(const program::Program& program, const program::Role& role,
   take(Lane::kData, Part::kExposedData);
   take(Lane::kPipeline, Part::kExposedPipeline);
   take(Lane::kCopy, Part::kExposedOffload);
-  for (const Interval& gap : gaps) {
-    const std::int64_t before = std::clamp(last_backward - gap.begin, std::int64_t{0}, gap.end - gap.begin);
-    parts[static_cast<std::size_t>(Part::kBubble)] += before;
-    parts[static_cast<std::size_t>(Part::kOther)] += gap.end - gap.begin - before;
-  }
+  for (const Interval& gap : gaps) parts[static_cast<std::size_t>(Part::kBubble)] += gap.end - gap.begin;
   // Overlap that a segment span hides can make its parts add up to more than the span: compute gives way, never the sum.
   const std::int64_t sum = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
   parts[static_cast<std::size_t>(Part::kOther)] += iteration_ps - sum;

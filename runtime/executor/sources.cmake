@@ -2,5 +2,6 @@ list(APPEND runtime_sources
   executor/arenas.cpp
   executor/collect.cpp
   executor/initialise.cpp
+  executor/pin.cpp
   executor/rank_executor.cpp
   executor/train.cpp)

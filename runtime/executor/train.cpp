@@ -8,10 +8,12 @@
 #include <map>
 #include <mutex>
 #include <numbers>
+#include <optional>
 #include <thread>
 #include <tuple>
 
 #include "runtime/cpu/kernels.h"
+#include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/schedule.h"
 #include "runtime/inproc/threads.h"
@@ -144,6 +146,7 @@ TrainResult train_in_threads(const program::Program& program, const data::Corpus
     for (auto& communicator : communicators) {
       threads.emplace_back([&, end = communicator.get()] {
         try {
+          pin_to_core(end->rank(), end->size());
           TrainResult mine = train_rank(program, *end, corpus, options);
           if (end->rank() == 0) result = std::move(mine);
         } catch (...) {

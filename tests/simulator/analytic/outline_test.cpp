@@ -1,0 +1,63 @@
+#include "simulator/analytic/outline.h"
+
+#include <gtest/gtest.h>
+
+namespace trivium::simulator {
+namespace {
+
+// Equal chunks: forward 10, backward 20, transfers as told.
+Outline equal_stages(int pipeline, int virtual_stages, std::int64_t micro_batches, std::int64_t transfer) {
+  Outline outline;
+  outline.schedule = virtual_stages > 1 ? program::Schedule::kInterleaved : program::Schedule::k1f1b;
+  outline.pipeline = pipeline;
+  outline.virtual_stages = virtual_stages;
+  outline.micro_batches = micro_batches;
+  outline.chunks.assign(static_cast<std::size_t>(pipeline * virtual_stages), {10, 20, transfer, transfer});
+  outline.endings.resize(static_cast<std::size_t>(pipeline));
+  return outline;
+}
+
+TEST(Outline, OneStageIsItsMicroBatches) { EXPECT_EQ(lower_bound_ps(equal_stages(1, 1, 8, 0)), 8 * 30); }
+
+// 1F1B with equal stages: (m + p - 1) (f + b) = (8 + 3) 30.
+TEST(Outline, BubbleOfEqualStagesIsPipelineMinusOneOverMicroBatches) {
+  EXPECT_EQ(lower_bound_ps(equal_stages(4, 1, 8, 0)), 330);
+}
+
+// Two chunks a stage: 2 m (f + b) + (p - 1) (f + b) = 480 + 90, half the bubble for the work.
+TEST(Outline, InterleavingHalvesTheBubble) { EXPECT_EQ(lower_bound_ps(equal_stages(4, 2, 8, 0)), 570); }
+
+// Two stages, transfers of 50. Stage 0 has two micro-batches under way; a round trip is 30 + 50 + 30 + 50 = 160 for both, so
+// four micro-batches take two of them, the second backward of the last round behind: 320 + 20.
+TEST(Outline, SlowTransfersLimitAFullPipe) {
+  EXPECT_EQ(lower_bound_ps(equal_stages(2, 1, 4, 50)), 340);
+}
+
+// Sequential: every micro-batch runs up and down alone, 70 each.
+TEST(Outline, SequentialRunsOneMicroBatchAtATime) {
+  Outline outline = equal_stages(2, 1, 4, 5);
+  outline.schedule = program::Schedule::kSequential;
+  EXPECT_EQ(lower_bound_ps(outline), 280);
+}
+
+// One stage: 30, reduction 7, norm 2, its reduction 1, then gathers of 6 in all behind the first bucket's step of 1: 7,
+// against all steps and the last gather, 4 + 2.
+TEST(Outline, StepFollowsTheLastBackward) {
+  Outline outline = equal_stages(1, 1, 1, 0);
+  outline.endings[0] = {7, 2, 4, 1, 6, 2};
+  outline.norm_reduce = 1;
+  EXPECT_EQ(lower_bound_ps(outline), 30 + 7 + 2 + 1 + 7);
+}
+
+// The norm joins the stages: stage 1 ends at 10 + 30 = 40 and reduces for 50; stage 0, at 60, waits for it with its
+// step of 9.
+TEST(Outline, NormWaitsForTheSlowestStage) {
+  Outline outline = equal_stages(2, 1, 1, 0);
+  outline.norm_joins_stages = true;
+  outline.endings[1].reduce = 50;
+  outline.endings[0].optimizer = 9;
+  EXPECT_EQ(lower_bound_ps(outline), 40 + 50 + 9);
+}
+
+}  // namespace
+}  // namespace trivium::simulator

@@ -1,0 +1,84 @@
+#include "tests/simulator/analytic/random_jobs.h"
+
+#include <initializer_list>
+#include <variant>
+
+#include "hardware_profiles/load.h"
+#include "program/lower.h"
+#include "simulator/simulate.h"
+
+namespace trivium::simulator {
+namespace {
+
+template <class T>
+T one_of(std::mt19937& random, std::initializer_list<T> values) {
+  return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
+}
+
+models::Model random_model(std::mt19937& random) {
+  models::Model model;
+  model.name = "random";
+  model.layers = one_of<std::int64_t>(random, {2, 3, 4, 6, 8, 12});
+  model.heads = model.kv_heads = one_of<std::int64_t>(random, {2, 4, 6});
+  model.head_dim = one_of<std::int64_t>(random, {32, 64, 128});
+  model.hidden = model.heads * model.head_dim;
+  model.ffn_hidden = 4 * model.hidden;
+  model.vocab = one_of<std::int64_t>(random, {1000, 50257});
+  model.max_sequence = 1024;
+  model.norm = one_of(random, {models::Norm::kLayerNorm, models::Norm::kRmsNorm});
+  model.positions = one_of(random, {models::Positions::kLearned, models::Positions::kRotary});
+  model.activation = one_of(random, {models::Activation::kGelu, models::Activation::kSwiglu});
+  model.tied_embeddings = one_of(random, {true, false});
+  return model;
+}
+
+program::Plan random_plan(std::mt19937& random) {
+  program::Plan plan;
+  plan.tensor = one_of(random, {1, 2, 3, 4});
+  plan.pipeline = one_of(random, {1, 2, 3, 4, 6});
+  plan.data = one_of(random, {1, 2, 3, 4});
+  plan.micro_batch = one_of(random, {1, 2, 4});
+  plan.sequence_parallel = plan.tensor > 1 && one_of(random, {true, false});
+  plan.zero_stage = plan.data > 1 ? one_of(random, {0, 1}) : 0;
+  plan.recompute =
+      one_of(random, {program::Recompute::kNone, program::Recompute::kSelective, program::Recompute::kFull});
+  plan.schedule = one_of(random, {program::Schedule::kSequential, program::Schedule::kGpipe, program::Schedule::k1f1b,
+                                  program::Schedule::kInterleaved});
+  if (plan.schedule == program::Schedule::kInterleaved) plan.virtual_stages = one_of(random, {2, 3});
+  plan.precision = one_of(random, {program::DType::kBf16, program::DType::kFp32});
+  plan.overlap.gradient_reduction = one_of(random, {true, false});
+  plan.overlap.tensor = one_of(random, {true, false});
+  plan.bucket_bytes = one_of<std::int64_t>(random, {0, 0, 4 << 20});
+  const auto habits = program::all_habits();
+  plan.stack = habits[std::uniform_int_distribution<std::size_t>(0, habits.size() - 1)(random)].name;
+  return plan;
+}
+
+hardware::Cluster random_cluster(std::mt19937& random, int ranks) {
+  hardware::Cluster cluster = hardware::load_cluster(one_of<const char*>(
+      random, {"dgx-a100-80gb:1", "dgx1-v100-32gb:1", "generic-cpu:1", "dgx-a100-80gb:1+dgx-h100-80gb:1"}));
+  for (hardware::NodeGroup& group : cluster.groups) {
+    group.node.devices = one_of(random, {2, 4, 8});
+    group.count = (ranks + group.node.devices - 1) / group.node.devices;
+  }
+  if (!cluster.homogeneous()) cluster.groups.front().count = 1;  // some stages fall on the second kind
+  return cluster;
+}
+
+}  // namespace
+
+RandomJob random_job(std::mt19937& random) {
+  for (;;) {
+    RandomJob made;
+    made.job.model = random_model(random);
+    made.job.training.sequence = one_of<std::int64_t>(random, {128, 512});
+    made.job.training.global_batch = one_of<std::int64_t>(random, {12, 24, 48, 96});
+    made.job.training.dropout = one_of(random, {0.0, 0.1});
+    made.job.plan = random_plan(random);
+    if (!std::holds_alternative<std::monostate>(program::check(made.job))) continue;
+    made.cluster = random_cluster(random, made.job.plan.ranks());
+    if (!unsupported_by(made.job, made.cluster)) return made;
+  }
+}
+
+}  // namespace trivium::simulator

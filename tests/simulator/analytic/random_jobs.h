@@ -1,0 +1,20 @@
+// Small jobs of every shape, for properties that must hold for all of them.
+#pragma once
+
+#include <random>
+
+#include "hardware_profiles/hardware.h"
+#include "program/program.h"
+
+namespace trivium::simulator {
+
+struct RandomJob {
+  program::Job job;
+  hardware::Cluster cluster;
+};
+
+/// A job that program::check accepts, on a cluster that can run it: all schedules, stacks, overlaps, bucket sizes,
+/// groups that straddle nodes, mixed clusters and clusters without lanes of their own for communication.
+RandomJob random_job(std::mt19937& random);
+
+}  // namespace trivium::simulator

@@ -115,7 +115,10 @@ hardware::Cluster cluster_of(const CsvTable::Row& row, std::int64_t gpus) {
 
 std::string join(const CsvTable::Row& row, std::initializer_list<const char*> columns) {
   std::string text;
-  for (const char* column : columns) text += (text.empty() ? "" : " | ") + row.text(column);
+  for (const char* column : columns) {
+    if (!text.empty()) text += " | ";
+    text += row.text(column);
+  }
   return text;
 }
 

@@ -1,0 +1,31 @@
+// Fitting the cost of work to measured times: time = overhead + flops · a + bytes · b, every term at least zero.
+#pragma once
+
+#include <array>
+#include <span>
+
+namespace trivium::calibration {
+
+/// Overhead in seconds, then seconds per unit of the two sizes.
+using Terms = std::array<double, 3>;
+
+/// What one shape took.
+struct Sample {
+  Terms sizes{};       ///< (1, flops, bytes)
+  double seconds = 0;  ///< above zero
+  double weight = 1;   ///< importance: its share of the time that is to be predicted
+};
+
+struct TermFit {
+  Terms terms{};
+  double before = 0, after = 0;  ///< weighted mean |predicted / measured - 1| with the prior's terms and with these
+};
+
+double time_of(const Terms& terms, const Terms& sizes);
+
+/// Relative errors, robust (Huber at 5 %), with a log-scale-free prior: the proportions of `prior`, scaled by the
+/// weighted median of measured over predicted. Terms that the samples do not tell apart keep those proportions.
+/// Precondition: samples is not empty; some term of `prior` predicts above zero.
+TermFit fit_terms(std::span<const Sample> samples, const Terms& prior);
+
+}  // namespace trivium::calibration

@@ -1,0 +1,95 @@
+#include "calibration/run_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "calibration/statistics.h"
+#include "edge/error.h"
+#include "program/lower.h"
+
+namespace trivium::calibration {
+namespace {
+
+constexpr double kSecondsPerPs = 1e-12;
+
+[[noreturn]] void refuse(const program::Event& event, const std::string& what) {
+  throw edge::Failure(
+      edge::ErrorKind::kInput,
+      fmt::format("run record: event of step {}, rank {}, task {}, op {}: {}; the record was not made of "
+                  "this plan, or by another version",
+                  event.step, event.rank, event.task, event.op, what));
+}
+
+/// Warm-up: the first step of the run, unless nothing else was kept.
+bool is_warm_up(const program::Event& event, bool others) { return event.step == 0 && others; }
+
+bool has_later_steps(const program::RunRecord& record) {
+  return std::any_of(record.timeline.events.begin(), record.timeline.events.end(),
+                     [](const program::Event& e) { return e.step > 0; });
+}
+
+const program::Task& task_of(const program::Program& program, const program::Event& event) {
+  if (event.rank < 0 || event.rank >= program.mesh.size()) refuse(event, "there is no such rank");
+  const program::Role& role = program.role_of(event.rank);
+  if (event.task < 0 || event.task >= static_cast<std::int32_t>(role.tasks.size()))
+    refuse(event, "there is no such task");
+  return role.tasks[static_cast<std::size_t>(event.task)];
+}
+
+const program::Op& op_of(const program::Program& program, const program::Task& task, const program::Event& event) {
+  const program::Body& body = program.body_of(task);
+  if (event.op < 0 || event.op >= static_cast<std::int32_t>(body.ops.size())) refuse(event, "there is no such op");
+  return body.ops[static_cast<std::size_t>(event.op)];
+}
+
+}  // namespace
+
+bool is_transfer(const program::Op& op) {
+  return op.kind == program::OpKind::kSend || op.kind == program::OpKind::kRecv;
+}
+
+std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record) {
+  const bool later = has_later_steps(record);
+  std::vector<OpEvent> result;
+  for (const program::Event& event : record.timeline.events) {
+    if (is_warm_up(event, later)) continue;
+    const program::Task& task = task_of(program, event);
+    const auto span = static_cast<double>(event.end_ps - event.start_ps), wait = static_cast<double>(event.wait_ps);
+    result.push_back({event.step, event.rank, &op_of(program, task, event), std::max(0.0, span - wait) * kSecondsPerPs,
+                      wait * kSecondsPerPs, task.transfer});
+  }
+  return result;
+}
+
+double host_gap(const program::Program& program, const program::RunRecord& record) {
+  std::map<int, const program::Event*> last;  // by rank
+  std::vector<double> gaps;
+  for (const program::Event& event : record.timeline.events) {
+    const program::Task& task = task_of(program, event);
+    const program::Event*& before = last[event.rank];
+    const bool follows = before != nullptr && before->step == event.step && before->task == event.task &&
+                         before->op + 1 == event.op && task.transfer < 0;
+    if (follows && event.start_ps >= before->end_ps) {
+      gaps.push_back(static_cast<double>(event.start_ps - before->end_ps) * kSecondsPerPs);
+    }
+    before = &event;
+  }
+  return median(std::move(gaps));
+}
+
+program::Program program_of(const program::RunRecord& record) {
+  auto lowered = program::lower(record.job);
+  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
+    throw edge::Failure(edge::ErrorKind::kInput, "run record: its plan cannot be lowered: " + no->reason);
+  }
+  return std::get<program::Program>(std::move(lowered));
+}
+
+std::vector<double> values_of(const std::map<int, double>& by_step) {
+  std::vector<double> values;
+  for (const auto& [step, value] : by_step) values.push_back(value);
+  return values;
+}
+
+}  // namespace trivium::calibration

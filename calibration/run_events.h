@@ -1,0 +1,38 @@
+// The events of a real run beside the ops they were.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "program/run_record.h"
+
+namespace trivium::calibration {
+
+/// One measured op. Time spent waiting for partners stands apart.
+struct OpEvent {
+  int step = 0, rank = 0;
+  const program::Op* op = nullptr;
+  double seconds = 0;  ///< without waiting
+  double wait = 0;
+  std::int32_t transfer = -1;  ///< of a send or receive: the number both ends share
+};
+
+/// Ends of transfers overlap the work that runs beside them: their span says when they were posted, not what they cost.
+bool is_transfer(const program::Op& op);
+
+/// Events of a record, with the ops of `program`, which must outlive them. The first step of a run warms caches and is
+/// left out where there are others. Errors: Failure(kInput) where an event names no op of the program.
+std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record);
+
+/// Seconds between the end of an op and the start of the next on its rank, where no transfer ran in between: the median
+/// over all, what the executor itself takes per op.
+double host_gap(const program::Program& program, const program::RunRecord& record);
+
+/// The Program of a record's job, unordered: indices of tasks and ops do not depend on the order. Errors:
+/// Failure(kInput) where the job cannot be lowered.
+program::Program program_of(const program::RunRecord& record);
+
+/// Seconds by step, in order of steps.
+std::vector<double> values_of(const std::map<int, double>& by_step);
+
+}  // namespace trivium::calibration

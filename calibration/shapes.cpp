@@ -1,0 +1,123 @@
+#include "calibration/shapes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "calibration/run_events.h"
+#include "calibration/statistics.h"
+#include "edge/error.h"
+
+namespace trivium::calibration {
+namespace {
+
+using program::Op;
+using program::OpKind;
+using program::Program;
+
+constexpr double kCut = 4;               // times the step's median: beyond that an event was interrupted, not slow
+constexpr double kPromptTransfer = 0.2;  // quantile: receives that were awaited at once, so that their end is theirs
+
+/// Everything the time of an op depends on.
+auto shape_of(const Op& op, int ranks) {
+  return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.head_dim, op.sequence, op.flash,
+                    op.weight_transposed, ranks);
+}
+using Shape = decltype(shape_of(Op{}, 0));
+
+struct Gathered {
+  const Op* op = nullptr;
+  int ranks = 1;
+  std::map<std::pair<int, int>, std::vector<double>> by_step;  // (step, rank) -> seconds
+};
+
+double typical(const Gathered& shape) {
+  if (shape.op->kind == OpKind::kRecv) {
+    std::vector<double> all;
+    for (const auto& [step, seconds] : shape.by_step) all.insert(all.end(), seconds.begin(), seconds.end());
+    return quantile(std::move(all), kPromptTransfer);
+  }
+  std::vector<double> means;
+  for (const auto& [step, seconds] : shape.by_step) {
+    const double most = kCut * median(seconds);
+    double sum = 0;
+    for (const double each : seconds) sum += std::min(each, most);
+    means.push_back(sum / static_cast<double>(seconds.size()));
+  }
+  return median(std::move(means));
+}
+
+Terms sizes_of(const Op& op, int ranks) {
+  if (!program::is_communication(op.kind)) return {1, op.flops, op.bytes};
+  return {1, op.kind == OpKind::kAllReduce ? op.bytes * ranks : op.bytes, 0};
+}
+
+void add_shape(const Gathered& shape, std::size_t record, KindSamples& to) {
+  const double seconds = typical(shape);
+  if (seconds <= 0) return;
+  std::size_t events = 0;
+  for (const auto& [step, each] : shape.by_step) {
+    events += each.size();
+    for (const double one : each) to.spread.push_back(one / seconds);
+  }
+  to.samples.push_back({sizes_of(*shape.op, shape.ranks), seconds, seconds * static_cast<double>(events)});
+  to.events += events;
+  if (std::find(to.records.begin(), to.records.end(), record) == to.records.end()) to.records.push_back(record);
+}
+
+/// Whether the group lies within one stage: its ranks do equal work, and what they wait is not the pipeline's.
+bool within_stage(const Program& program, program::Group group) {
+  return group == program::Group::kTensor || group == program::Group::kData || program.mesh.pipeline() == 1;
+}
+
+/// Mean wait at a collective within a stage over log2 of its ranks, the median over steps; negative: there was none.
+double late_hosts(const Program& program, const std::vector<OpEvent>& events) {
+  std::map<int, std::pair<double, double>> by_step;  // waits, collectives
+  for (const OpEvent& event : events) {
+    if (!program::is_communication(event.op->kind) || is_transfer(*event.op)) continue;
+    const int ranks = program.mesh.group_size(event.op->group);
+    if (ranks < 2 || !within_stage(program, event.op->group)) continue;
+    by_step[event.step].first += event.wait / std::log2(static_cast<double>(ranks));
+    by_step[event.step].second += 1;
+  }
+  std::vector<double> means;
+  for (const auto& [step, sum] : by_step) means.push_back(sum.first / sum.second);
+  return means.empty() ? -1 : median(std::move(means));
+}
+
+}  // namespace
+
+Measurements measure(std::span<const program::RunRecord> records) {
+  Measurements result;
+  std::vector<double> gaps;
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    const Program program = program_of(records[r]);
+    const std::vector<OpEvent> events = op_events(program, records[r]);
+    if (events.empty()) {
+      throw edge::Failure(edge::ErrorKind::kInput,
+                          fmt::format("run record {} has no timeline; run again and keep that of some steps", r + 1));
+    }
+    std::map<Shape, Gathered> shapes;
+    for (const OpEvent& event : events) {
+      const bool communicates = program::is_communication(event.op->kind);
+      const int ranks = communicates ? program.mesh.group_size(event.op->group) : 1;
+      if (event.op->kind == OpKind::kSend || (communicates && ranks < 2 && !is_transfer(*event.op))) continue;
+      Gathered& shape = shapes[shape_of(*event.op, ranks)];
+      shape.op = event.op;
+      shape.ranks = ranks;
+      shape.by_step[{event.step, event.rank}].push_back(event.seconds);
+    }
+    for (const auto& [key, shape] : shapes) {
+      const bool communicates = program::is_communication(shape.op->kind);
+      add_shape(shape, r + 1, communicates ? result.communication : result.compute[shape.op->kind]);
+    }
+    if (const double late = late_hosts(program, events); late >= 0) result.late.push_back(late);
+    gaps.push_back(host_gap(program, records[r]));
+  }
+  result.host_gap = median(std::move(gaps));
+  return result;
+}
+
+}  // namespace trivium::calibration

@@ -108,6 +108,7 @@ class Searcher {
   bool play_by_bound() {
     const auto settled = result_.plans_in_space - static_cast<std::int64_t>(open_.size());
     for (std::size_t begin = 0; begin < open_.size();) {
+      if (stop_.stop_requested()) return false;
       std::size_t end = std::min(begin + kRound, open_.size());
       while (end > begin && verdicts_[open_[end - 1]].bound_ps > kth_best()) --end;
       if (end == begin) {
@@ -120,6 +121,7 @@ class Searcher {
       for (std::size_t i = begin; i < end; ++i) {
         if (verdicts_[open_[i]].iteration_ps >= 0) enter(open_[i]);
       }
+      report(settled + static_cast<std::int64_t>(end));
       if (!all) return false;
       begin = end;
     }

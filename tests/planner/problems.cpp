@@ -1,0 +1,64 @@
+#include "tests/planner/problems.h"
+
+#include <initializer_list>
+
+#include "hardware_profiles/load.h"
+
+namespace trivium::planner {
+namespace {
+
+template <class T>
+T one_of(std::mt19937& random, std::initializer_list<T> values) {
+  return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
+}
+
+void resize(models::Model& model, std::int64_t layers, std::int64_t heads) {
+  model.layers = layers;
+  model.heads = model.kv_heads = heads;
+  model.head_dim = 64;
+  model.hidden = heads * model.head_dim;
+  model.ffn_hidden = 4 * model.hidden;
+}
+
+}  // namespace
+
+SearchRequest small_problem() {
+  SearchRequest request;
+  request.job.model.name = "small";
+  resize(request.job.model, 4, 4);
+  request.job.model.vocab = 1000;
+  request.job.model.max_sequence = 512;
+  request.job.training.sequence = 256;
+  request.job.training.global_batch = 8;
+  request.cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  return request;
+}
+
+SearchRequest random_problem(std::mt19937& random) {
+  SearchRequest request = small_problem();
+  resize(request.job.model, one_of<std::int64_t>(random, {2, 4, 6}), one_of<std::int64_t>(random, {2, 4, 6}));
+  request.job.training.global_batch = one_of<std::int64_t>(random, {6, 8, 12, 16});
+  request.job.plan.overlap.gradient_reduction = one_of(random, {true, false});
+  request.cluster = hardware::load_cluster(one_of<const char*>(
+      random, {"dgx-a100-80gb:1", "dgx1-v100-32gb:1", "generic-cpu:1", "dgx-a100-80gb:1+dgx-h100-80gb:1"}));
+  const bool mixed = !request.cluster.homogeneous();
+  for (auto& group : request.cluster.groups) {
+    group.node.devices = one_of(random, {2, 3, 4});
+    if (!mixed) group.count = one_of(random, {1, 2});
+    // Weights and frames of these models take 20 to 400 MiB: some of the plans do not fit in what is left here.
+    if (one_of(random, {true, false}))
+      group.node.device.memory = group.node.device.reserved + edge::Bytes(80 * edge::kMiB);
+  }
+  request.job.plan.precision = one_of(random, {program::DType::kFp32, program::DType::kBf16});  // refused on V100
+  request.best = one_of(random, {1, 3, 10});
+  request.ignore_memory = one_of(random, {false, false, true});
+  if (one_of(random, {true, false, false})) {
+    request.fixed.insert("tensor");
+    request.job.plan.tensor = one_of(random, {1, 2});
+  }
+  if (one_of(random, {true, false, false})) request.fixed.insert("recompute");
+  if (one_of(random, {true, false, false})) request.fixed.insert("zero_stage");
+  return request;
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,16 @@
+// Search problems small enough to solve by playing every plan.
+#pragma once
+
+#include <random>
+
+#include "planner/search.h"
+
+namespace trivium::planner {
+
+/// gpt-tiny's shape on one node of eight A100s, 8 samples a step.
+SearchRequest small_problem();
+
+/// A small model, cluster and batch, sometimes with fixed fields, tight memory or room for few answers.
+SearchRequest random_problem(std::mt19937& random);
+
+}  // namespace trivium::planner

@@ -1,0 +1,221 @@
+#include "planner/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/evaluate.h"
+#include "planner/space.h"
+#include "tests/planner/problems.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::HasSubstr;
+
+SearchResult run(const SearchRequest& request, int threads = 2) { return search(request, threads, {}, {}); }
+
+std::vector<std::string> summaries(const SearchResult& result) {
+  std::vector<std::string> lines;
+  for (const Candidate& c : result.best)
+    lines.push_back(program::summary(c.plan) + " " + std::to_string(c.simulation.iteration_ps));
+  return lines;
+}
+
+std::int64_t rejected_plans(const SearchResult& result) {
+  return std::accumulate(result.rejected.begin(), result.rejected.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Rejected& r) { return sum + r.plans; });
+}
+
+struct Played {
+  std::int64_t ps;
+  std::string summary;
+  program::Plan plan;
+  auto operator<=>(const Played& other) const { return std::tie(ps, summary) <=> std::tie(other.ps, other.summary); }
+  bool operator==(const Played& other) const { return std::tie(ps, summary) == std::tie(other.ps, other.summary); }
+};
+
+// Every plan lowered and played; the best by quick time, then by the time of their full simulation.
+std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64_t& infeasible) {
+  std::vector<Played> played;
+  infeasible = 0;
+  for (const program::Plan& plan : enumerate(request)) {
+    program::Job job = request.job;
+    job.plan = plan;
+    if (refusal(job, request.cluster, ranks_of(request))) {
+      ++infeasible;
+      continue;
+    }
+    const auto quick = quick_iteration(job, request.cluster, !request.ignore_memory);
+    if (std::holds_alternative<std::int64_t>(quick)) {
+      played.push_back({std::get<std::int64_t>(quick), program::summary(plan), plan});
+    } else {
+      ++infeasible;
+    }
+  }
+  std::sort(played.begin(), played.end());
+  played.resize(std::min(played.size(), static_cast<std::size_t>(request.best)));
+  for (Played& p : played) {
+    program::Job job = request.job;
+    job.plan = p.plan;
+    p.ps = full_simulation(job, request.cluster).value().iteration_ps;
+  }
+  std::sort(played.begin(), played.end());
+  std::vector<std::string> lines;
+  for (const Played& p : played) lines.push_back(p.summary + " " + std::to_string(p.ps));
+  return lines;
+}
+
+TEST(Search, FindsWhatPlayingEveryPlanFinds) {
+  std::mt19937 random(3);
+  std::int64_t bounded = 0, refused = 0;
+  for (int i = 0; i < 40; ++i) {
+    const SearchRequest request = random_problem(random);
+    SCOPED_TRACE("problem " + std::to_string(i) + " on " + request.cluster.name);
+    std::int64_t infeasible = 0;
+    const auto expected = by_brute_force(request, infeasible);
+    const SearchResult result = run(request);
+    EXPECT_EQ(summaries(result), expected);
+    EXPECT_EQ(result.plans_infeasible, infeasible);
+    EXPECT_TRUE(result.proved);
+    bounded += result.plans_bounded;
+    refused += result.plans_infeasible;
+  }
+  EXPECT_GT(bounded, 0);  // else the bound was not put to the test
+  EXPECT_GT(refused, 0);
+}
+
+TEST(Search, AnswersTheSameOnAnyNumberOfThreads) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 8; ++i) {
+    const SearchRequest request = random_problem(random);
+    const SearchResult one = run(request, 1);
+    for (const int threads : {2, 5, 0}) {
+      const SearchResult many = run(request, threads);
+      EXPECT_EQ(summaries(many), summaries(one));
+      EXPECT_EQ(many.plans_bounded, one.plans_bounded);
+      EXPECT_EQ(many.plans_simulated, one.plans_simulated);
+    }
+  }
+}
+
+TEST(Search, AccountsForEveryPlanOfTheSpace) {
+  std::mt19937 random(9);
+  for (int i = 0; i < 20; ++i) {
+    const SearchRequest request = random_problem(random);
+    const SearchResult result = run(request);
+    EXPECT_EQ(result.plans_in_space, static_cast<std::int64_t>(enumerate(request).size()));
+    EXPECT_EQ(result.plans_infeasible + result.plans_bounded + result.plans_simulated, result.plans_in_space);
+    EXPECT_EQ(rejected_plans(result), result.plans_infeasible);
+  }
+}
+
+TEST(Search, FiguresAreThoseOfSimulatingThePlanAlone) {
+  const SearchRequest request = small_problem();
+  const SearchResult result = run(request);
+  ASSERT_EQ(result.best.size(), 10U);
+  for (const Candidate& c : result.best) {
+    program::Job job = request.job;
+    job.plan = c.plan;
+    const auto alone = full_simulation(job, request.cluster);
+    EXPECT_EQ(c.simulation.iteration_ps, alone.value().iteration_ps);
+    EXPECT_EQ(c.simulation.peak_memory_bytes, alone.value().peak_memory_bytes);
+  }
+}
+
+TEST(Search, KeepsFixedFields) {
+  SearchRequest request = small_problem();
+  request.job.plan.pipeline = 2;
+  request.job.plan.virtual_stages = 2;
+  request.job.plan.recompute = program::Recompute::kFull;
+  request.fixed = {"pipeline", "virtual_stages", "recompute"};
+  const SearchResult result = run(request);
+  ASSERT_FALSE(result.best.empty());
+  for (const Candidate& c : result.best) {
+    EXPECT_EQ(c.plan.pipeline, 2);
+    EXPECT_EQ(c.plan.virtual_stages, 2);
+    EXPECT_EQ(c.plan.schedule, program::Schedule::kInterleaved);
+    EXPECT_EQ(c.plan.recompute, program::Recompute::kFull);
+  }
+}
+
+TEST(Search, RefusesByNameWhatFixedFieldsMakeImpossible) {
+  SearchRequest request = small_problem();
+  request.job.plan.tensor = 3;
+  request.fixed = {"tensor"};
+  const SearchResult result = run(request);
+  EXPECT_TRUE(result.best.empty());
+  EXPECT_TRUE(result.proved);
+  ASSERT_EQ(result.rejected.size(), 1U);
+  EXPECT_EQ(result.rejected[0].rule, "tensor-divides-heads");
+}
+
+TEST(Search, SaysWhatFillsTheMemory) {
+  SearchRequest request = small_problem();
+  auto& device = request.cluster.groups[0].node.device;
+  device.memory = device.reserved + edge::Bytes(edge::kMiB);
+  const SearchResult result = run(request);
+  EXPECT_TRUE(result.best.empty());
+  const auto full =
+      std::find_if(result.rejected.begin(), result.rejected.end(), [](const auto& r) { return r.rule == "memory"; });
+  ASSERT_NE(full, result.rejected.end());
+  EXPECT_THAT(full->reason, HasSubstr("GiB of"));
+  for (const char* part : {"parameters ", "gradients ", "optimizer ", "activations ", "workspace ", "reserved "}) {
+    EXPECT_THAT(full->reason, HasSubstr(part));
+  }
+  request.ignore_memory = true;
+  EXPECT_FALSE(run(request).best.empty());
+}
+
+TEST(Search, StoppedBeforeItBeganHasNothingAndSaysSo) {
+  std::stop_source source;
+  source.request_stop();
+  const SearchResult result = search(small_problem(), 2, source.get_token(), {});
+  EXPECT_FALSE(result.proved);
+  EXPECT_TRUE(result.best.empty());
+}
+
+// The first round of plans is played, its best is reported, and the search is stopped there.
+TEST(Search, StoppedOnTheWayReturnsTheBestSoFar) {
+  SearchRequest request = small_problem();
+  request.best = 40;  // more than one round holds
+  std::stop_source source;
+  double reported = 0;
+  const SearchResult result = search(request, 2, source.get_token(), [&](std::int64_t, std::int64_t, double best_s) {
+    reported = best_s;
+    if (best_s > 0) source.request_stop();
+  });
+  EXPECT_FALSE(result.proved);
+  EXPECT_FALSE(result.best.empty());
+  EXPECT_LT(result.plans_simulated, 40);
+  EXPECT_GT(reported, 0);
+}
+
+// Narayanan et al. 2021 trained GPT-3 175B on 1,024 A100s by hand with tensor 8, pipeline 16, data 8, full
+// recomputation.
+TEST(Search, BeatsThePublishedHandPlanOfGpt3) {
+  SearchRequest request;
+  request.job.model = models::load_model("gpt3-175b");
+  request.job.training.sequence = 2048;
+  request.job.training.global_batch = 1536;
+  request.cluster = hardware::load_cluster("dgx-a100-80gb:128");
+  request.best = 1;
+  program::Job hand = request.job;
+  hand.plan.tensor = 8;
+  hand.plan.pipeline = 16;
+  hand.plan.data = 8;
+  hand.plan.recompute = program::Recompute::kFull;
+  const auto by_hand = full_simulation(hand, request.cluster);
+  const SearchResult result = run(request, 0);
+  ASSERT_EQ(result.best.size(), 1U);
+  EXPECT_TRUE(result.proved);
+  EXPECT_LE(result.best[0].simulation.iteration_ps, by_hand.value().iteration_ps);
+}
+
+}  // namespace
+}  // namespace trivium::planner

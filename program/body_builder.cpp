@@ -14,6 +14,10 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAl
 
 std::size_t index(Space space) { return static_cast<std::size_t>(space); }
 
+bool share_memory(const Buffer& a, const Buffer& b) {
+  return a.space == b.space && a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
+}
+
 }  // namespace
 
 int BodyBuilder::place(const std::string& name, Space space, DType dtype, std::int64_t elements) {
@@ -65,10 +69,12 @@ Body BodyBuilder::finish() {
   for (Op& op : body_.ops) fill_work(op);
   link_lanes();
   place_temporaries();
+  link_reused_memory();
   return std::move(body_);
 }
 
-// An op waits for the last op of every other lane that wrote what it touches, or read what it writes.
+// An op waits for the last op of every other lane that wrote what it touches, or read what it writes. Gradients go by
+// several names, one by one and as buckets: there the memory counts, not the name.
 void BodyBuilder::link_lanes() {
   struct Touch {
     std::array<int, kLanes> writer, reader;
@@ -83,11 +89,18 @@ void BodyBuilder::link_lanes() {
     const auto wait_for = [&](const std::array<int, kLanes>& last) {
       for (std::size_t l = 0; l < kLanes; ++l) latest[l] = std::max(latest[l], last[l]);
     };
+    const auto wait_for_users = [&](int b, bool readers_too) {
+      for (const auto& [other, touch] : touches) {
+        if (other != b && !(buffer(b).space == Space::kGradient && share_memory(buffer(other), buffer(b)))) continue;
+        wait_for(touch.writer);
+        if (readers_too) wait_for(touch.reader);
+      }
+    };
     for (const int b : op.in) {
-      if (b != kNoBuffer) wait_for(touches[b].writer);
+      if (b != kNoBuffer) wait_for_users(b, false);
     }
     for (const int b : op.out) {
-      if (b != kNoBuffer) wait_for(touches[b].writer), wait_for(touches[b].reader);
+      if (b != kNoBuffer) wait_for_users(b, true);
     }
     std::size_t used = 0;
     for (std::size_t l = 0; l < kLanes; ++l) {
@@ -163,6 +176,36 @@ void BodyBuilder::place_temporaries() {
   }
   auto& workspace = kind_.bytes[index(Space::kWorkspace)];
   workspace = std::max(workspace, peak);
+}
+
+// A collective on a lane of its own may start long before the compute lane gets there: where it writes a temporary
+// whose memory served another before, it waits for the last op of the compute lane that used that memory.
+void BodyBuilder::link_reused_memory() {
+  std::map<int, int> last_use;  // on the compute lane
+  for (std::size_t i = 0; i < body_.ops.size(); ++i) {
+    Op& op = body_.ops[i];
+    const bool computes = op.lane == Lane::kCompute;
+    int wait = -1;
+    for (const int b : op.out) {
+      if (computes || b == kNoBuffer || buffer(b).space != Space::kWorkspace) continue;
+      for (const auto& [other, use] : last_use) {
+        if (share_memory(buffer(other), buffer(b))) wait = std::max(wait, use);
+      }
+    }
+    const auto of_compute = [&](std::int32_t a) {
+      return a >= 0 && body_.ops[static_cast<std::size_t>(a)].lane == Lane::kCompute;
+    };
+    auto slot = std::find_if(op.after.begin(), op.after.end(), of_compute);
+    if (slot == op.after.end()) slot = std::find(op.after.begin(), op.after.end(), -1);
+    if (wait >= 0) *slot = std::max(*slot, wait);
+    if (!computes) continue;
+    for (const int b : op.in) {
+      if (b != kNoBuffer && buffer(b).space == Space::kWorkspace) last_use[b] = static_cast<int>(i);
+    }
+    for (const int b : op.out) {
+      if (b != kNoBuffer && buffer(b).space == Space::kWorkspace) last_use[b] = static_cast<int>(i);
+    }
+  }
 }
 
 }  // namespace trivium::program

@@ -35,6 +35,7 @@ class BodyBuilder {
   void close_segment();
   void link_lanes();
   void place_temporaries();
+  void link_reused_memory();
 
   ChunkKind& kind_;
   int kind_index_;

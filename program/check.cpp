@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -86,9 +87,10 @@ Verdict check_tensor(const Job& job) {
 
 Verdict check_pipeline(const Job& job) {
   const Plan& plan = job.plan;
-  if (plan.chunks() > job.model.layers) {
+  const std::int64_t chunks = std::int64_t{plan.pipeline} * plan.virtual_stages;  // int only once it fits the layers
+  if (chunks > job.model.layers) {
     return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
-                                                    job.model.layers, plan.pipeline, plan.virtual_stages, plan.chunks()));
+                                                    job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
   }
   if ((plan.virtual_stages > 1) != (plan.schedule == Schedule::kInterleaved)) {
     return refuse("interleaved-needs-virtual-stages",
@@ -127,6 +129,11 @@ Verdict check_batch(const Job& job) {
                                                job.training.global_batch, plan.data, plan.micro_batch, per_pass));
   }
   const std::int64_t count = micro_batches(plan, job.training.global_batch);
+  constexpr std::int64_t kMostMicroBatches = std::numeric_limits<decltype(Task::frame)>::max();
+  if (count > kMostMicroBatches) {
+    return refuse("micro-batches-in-range",
+                  fmt::format("{} micro-batches a step and replica are more than {}", count, kMostMicroBatches));
+  }
   if (plan.schedule == Schedule::kInterleaved && count % plan.pipeline != 0) {
     return refuse("interleaved-rounds", fmt::format("the interleaved schedule needs micro-batches in multiples of pipeline {}; there are {}",
                                                     plan.pipeline, count));

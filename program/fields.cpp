@@ -19,7 +19,8 @@ nlohmann::json value_of(const std::string& field, const std::string& text) {
     return array;
   }
   nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
-  return parsed.is_discarded() || parsed.is_object() || parsed.is_array() ? nlohmann::json(text) : parsed;
+  return parsed.is_discarded() || parsed.is_null() || parsed.is_object() || parsed.is_array() ? nlohmann::json(text)
+                                                                                              : parsed;
 }
 
 nlohmann::json nested(const std::string& field, nlohmann::json value) {

@@ -108,7 +108,8 @@ void read_execution(const edge::JsonReader& r, Plan& plan) {
 
 double positive(const edge::JsonReader& reader, bool zero_allowed = true) {
   const double value = reader.number();
-  if (!(value >= 0) || (!zero_allowed && value == 0)) reader.fail("must not be negative; give a positive number");
+  if (!(value >= 0)) reader.fail("must not be negative");
+  if (!zero_allowed && value == 0) reader.fail("must be above zero");
   return value;
 }
 
@@ -185,7 +186,7 @@ Training training_from_json(const edge::JsonReader& r) {
   Training t;
   constexpr std::int64_t kMostTokens = std::int64_t{1} << 53;
   optional(r, "sequence", [&](const auto& m) { t.sequence = m.integer(0, kMostCount); });
-  optional(r, "global_batch", [&](const auto& m) { t.global_batch = m.integer(1, kMostCount); });
+  optional(r, "global_batch", [&](const auto& m) { t.global_batch = m.integer(0, kMostCount); });
   optional(r, "total_tokens", [&](const auto& m) { t.total_tokens = m.integer(0, kMostTokens); });
   optional(r, "dropout", [&](const auto& m) {
     t.dropout = positive(m);

@@ -67,6 +67,20 @@ class Graph {
     return left;
   }
 
+  // One cycle among the stuck: each waits for the one before it, the first for the last.
+  std::vector<int> cycle(const std::vector<int>& stuck) const {
+    std::map<int, int> waits_for;
+    for (const auto& [from, to] : edges_) {
+      if (from != to && std::binary_search(stuck.begin(), stuck.end(), from)) waits_for[to] = from;
+    }
+    std::vector<int> path;
+    int n = stuck.front();
+    for (; std::find(path.begin(), path.end(), n) == path.end(); n = waits_for.at(n)) path.push_back(n);
+    path.erase(path.begin(), std::find(path.begin(), path.end(), n));
+    std::reverse(path.begin(), path.end());
+    return path;
+  }
+
   std::string name(int n) const {
     for (std::size_t stage = 0; stage < first_.size(); ++stage) {
       const auto& first = first_[stage];
@@ -237,9 +251,12 @@ void check_order(const Program& program, std::vector<std::string>& problems) {
   }
   const std::vector<int> stuck = graph.stuck();
   if (stuck.empty()) return;
-  std::string text = fmt::format("{} segments wait for each other:", stuck.size());
-  for (std::size_t i = 0; i < std::min<std::size_t>(stuck.size(), 6); ++i) text += " " + graph.name(stuck[i]) + ";";
-  problems.push_back(text + (stuck.size() > 6 ? " …" : ""));
+  constexpr std::size_t kNamed = 8;
+  const std::vector<int> cycle = graph.cycle(stuck);
+  std::string text =
+      fmt::format("{} segments can never start, {} of them wait for each other:", stuck.size(), cycle.size());
+  for (std::size_t i = 0; i < std::min(cycle.size(), kNamed); ++i) text += " " + graph.name(cycle[i]) + ";";
+  problems.push_back(text + (cycle.size() > kNamed ? " …" : ""));
 }
 
 }  // namespace trivium::program

@@ -1,0 +1,120 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/program/jobs.h"
+
+namespace trivium::program {
+namespace {
+
+/// A change to the tiny job and the rule that must refuse it, with what its reason must say.
+struct Refusal {
+  const char* rule;
+  const char* reason;
+  std::function<void(Job&)> change;
+};
+
+void expect_refused(const std::vector<Refusal>& refusals) {
+  for (const Refusal& refusal : refusals) {
+    Job job = tiny_job();
+    refusal.change(job);
+    const auto verdict = check(job);
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(verdict)) << refusal.rule;
+    EXPECT_EQ(std::get<Infeasible>(verdict).rule, refusal.rule);
+    EXPECT_EQ(std::get<Infeasible>(verdict).reason, refusal.reason);
+  }
+}
+
+TEST(Check, AcceptsTheJobThatAllRefusalsStartFrom) {
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(tiny_job())));
+}
+
+TEST(Check, RefusesCountsOutOfRange) {
+  expect_refused({
+      {"tensor-in-range", "tensor is 0; it must be 1 to 16777216", [](Job& j) { j.plan.tensor = 0; }},
+      {"context-in-range", "context is -1; it must be 1 to 16777216", [](Job& j) { j.plan.context = -1; }},
+      {"pipeline-in-range", "pipeline is 0; it must be 1 to 16777216", [](Job& j) { j.plan.pipeline = 0; }},
+      {"virtual_stages-in-range", "virtual_stages is 0; it must be 1 to 16777216",
+       [](Job& j) { j.plan.virtual_stages = 0; }},
+      {"data-in-range", "data is 16777217; it must be 1 to 16777216", [](Job& j) { j.plan.data = 16'777'217; }},
+      {"expert-in-range", "expert is 0; it must be 1 to 16777216", [](Job& j) { j.plan.expert = 0; }},
+      {"micro_batch-in-range", "micro_batch is 0; it must be 1 to 16777216", [](Job& j) { j.plan.micro_batch = 0; }},
+      {"sequence-in-range", "sequence is 0; it must be 1 to 16777216", [](Job& j) { j.training.sequence = 0; }},
+      {"global_batch-in-range", "global_batch is 0; it must be 1 to 16777216",
+       [](Job& j) { j.training.global_batch = 0; }},
+      {"ranks-in-range", "4194304 ranks are more than 1048576", [](Job& j) { j.plan.data = 1 << 22; }},
+      {"dropout-in-range", "dropout is 1; it must be in [0, 1)", [](Job& j) { j.training.dropout = 1; }},
+      {"dropout-in-range", "dropout is -0.5; it must be in [0, 1)", [](Job& j) { j.training.dropout = -0.5; }},
+  });
+}
+
+TEST(Check, RefusesWhatIsNotLoweredYetByName) {
+  const char* offload = "offload is not lowered yet: use none";
+  expect_refused({
+      {"experts-supported", "experts is not lowered yet: mixture-of-experts layers can be counted, not yet split",
+       [](Job& j) { j.model.experts = models::Experts{.count = 4}; }},
+      {"parallel_block-supported",
+       "parallel_block is not lowered yet: parallel attention and MLP blocks can be counted, not yet split",
+       [](Job& j) { j.model.parallel_block = true; }},
+      {"context-supported", "context is not lowered yet: use context 1", [](Job& j) { j.plan.context = 2; }},
+      {"expert-supported", "expert is not lowered yet: use expert 1", [](Job& j) { j.plan.expert = 2; }},
+      {"zero_stage-supported", "zero_stage is not lowered yet: stage 2; use 0 or 1",
+       [](Job& j) { j.plan.zero_stage = 2; }},
+      {"zero_stage-supported", "zero_stage is not lowered yet: stage 3; use 0 or 1",
+       [](Job& j) { j.plan.zero_stage = 3; }},
+      {"shard_group-supported", "shard_group is not lowered yet: use 0 (all data ranks)",
+       [](Job& j) { j.plan.data = 4, j.plan.shard_group = 2; }},
+      {"schedule-supported", "schedule is not lowered yet: zero_bubble; use 1f1b or interleaved",
+       [](Job& j) { j.plan.schedule = Schedule::kZeroBubble; }},
+      {"offload-supported", offload, [](Job& j) { j.plan.offload.optimizer = Storage::kHost; }},
+      {"offload-supported", offload, [](Job& j) { j.plan.offload.gradients = Storage::kHost; }},
+      {"offload-supported", offload, [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},
+      {"offload-supported", offload, [](Job& j) { j.plan.offload.activations = Storage::kHost; }},
+      {"compression-supported", "compression is not lowered yet: use none",
+       [](Job& j) { j.plan.compression = Compression::kTopK; }},
+      {"overlap.parameter_gather-supported", "overlap.parameter_gather is not lowered yet: use false",
+       [](Job& j) { j.plan.overlap.parameter_gather = true; }},
+      {"overlap.pipeline-supported",
+       "overlap.pipeline is not lowered yet: transfers always run beside compute; use true",
+       [](Job& j) { j.plan.overlap.pipeline = false; }},
+      {"stack-known", "unknown stack \"megatron-2077\"", [](Job& j) { j.plan.stack = "megatron-2077"; }},
+  });
+}
+
+TEST(Check, AcceptsAShardGroupOfAllReplicas) {
+  Job job = tiny_job();
+  job.plan.data = job.plan.shard_group = 4;
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(job)));
+}
+
+TEST(Check, RefusesTensorSplitsThatDoNotDivide) {
+  expect_refused({
+      {"tensor-divides-heads", "tensor 3 does not divide 4 heads", [](Job& j) { j.plan.tensor = 3; }},
+      {"tensor-divides-kv_heads", "tensor 4 does not divide 2 kv_heads",
+       [](Job& j) { j.model = tiny_llama(), j.plan.tensor = 4; }},
+      {"tensor-divides-ffn_hidden", "tensor 4 does not divide 130 ffn_hidden",
+       [](Job& j) { j.model.ffn_hidden = 130, j.plan.tensor = 4; }},
+      {"sequence-parallel-needs-tensor", "sequence_parallel splits tokens over the tensor ranks; tensor is 1",
+       [](Job& j) { j.plan.sequence_parallel = true; }},
+      {"tensor-divides-sequence", "tensor 4 does not divide the sequence of 14 tokens",
+       [](Job& j) { j.plan.sequence_parallel = true, j.plan.tensor = 4, j.training.sequence = 14; }},
+  });
+}
+
+TEST(Check, RefusesPlacementsThatAreNoOrderOfTheDimensions) {
+  const auto placement = [](const char* text) { return [text](Job& j) { j.plan.placement = text; }; };
+  expect_refused({
+      {"placement-known",
+       "placement \"tensor-data-pipeline\" is not an order of tensor, context, data and pipeline joined by '-'",
+       placement("tensor-data-pipeline")},
+      {"placement-known",
+       "placement \"tensor-tensor-data-pipeline\" is not an order of tensor, context, data and pipeline joined by '-'",
+       placement("tensor-tensor-data-pipeline")},
+      {"placement-known", "placement \"\" is not an order of tensor, context, data and pipeline joined by '-'",
+       placement("")},
+  });
+}
+
+}  // namespace
+}  // namespace trivium::program

@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include "models/load.h"
+#include "tests/program/jobs.h"
+
+namespace trivium::program {
+namespace {
+
+/// FLOPs of one step over all ranks.
+double step_flops(const Job& job) {
+  const Program program = lowered(job);
+  double sum = 0;
+  for_each_op(program, [&](const Role&, const Task&, const Op& op) { sum += op.flops; });
+  return sum * program.mesh.tensor() * program.mesh.data();
+}
+
+// The tiny model at s = 16, l = 4, h = 32, V = 64, per token: 72 l h^2 = 294,912, 12 l s h = 24,576, 6 h V = 12,288:
+// 331,776. A step is 8 x 16 = 128 tokens: 42,467,328.
+constexpr double kStep = 42467328;
+
+TEST(LoweredFlops, OfAnUnsplitStepAreTheModelsOwn) {
+  EXPECT_EQ(step_flops(tiny_job()), kStep);
+  EXPECT_EQ(models::flops_per_token(tiny_model(), 16).model * 128, kStep);
+}
+
+TEST(LoweredFlops, DoNotChangeWhenTheStepIsSplit) {
+  for (const int tensor : {1, 2, 4}) {
+    for (const int pipeline : {1, 2, 4}) {
+      for (const int data : {1, 2}) {
+        for (const int micro_batch : {1, 2}) {
+          Job job = tiny_job();
+          job.plan.tensor = tensor, job.plan.pipeline = pipeline, job.plan.data = data,
+          job.plan.micro_batch = micro_batch;
+          job.plan.sequence_parallel = tensor > 1;
+          EXPECT_EQ(step_flops(job), kStep) << tensor << " " << pipeline << " " << data << " " << micro_batch;
+        }
+      }
+    }
+  }
+}
+
+TEST(LoweredFlops, OfGroupedQueriesAndGatedMlpsAreTheModelsOwn) {
+  Job job = tiny_job();
+  job.model = tiny_llama();
+  job.plan.tensor = 2, job.plan.pipeline = 2;
+  EXPECT_EQ(step_flops(job), models::flops_per_token(job.model, 16).model * 128);
+}
+
+TEST(LoweredFlops, WithFullRecomputationAddOneForwardOfTheLayers) {
+  // 24 l h^2 = 98,304 and 4 l s h = 8,192 more per token: (331,776 + 106,496) x 128
+  Job job = tiny_job();
+  job.plan.recompute = Recompute::kFull;
+  EXPECT_EQ(step_flops(job), 56098816);
+  EXPECT_EQ(models::flops_per_token(job.model, 16).hardware_full * 128, 56098816);
+  job.plan.tensor = 2, job.plan.pipeline = 4;
+  EXPECT_EQ(step_flops(job), 56098816);
+}
+
+TEST(LoweredFlops, WithSelectiveRecomputationAddOneForwardOfTheCore) {
+  // 4 l s h = 8,192 more per token. The published form counts three times that: models/model.h says why.
+  Job job = tiny_job();
+  job.plan.recompute = Recompute::kSelective;
+  EXPECT_EQ(step_flops(job), 43515904);                                                  // (331,776 + 8,192) x 128
+  EXPECT_EQ(models::flops_per_token(job.model, 16).hardware_selective * 128, 45613056);  // (331,776 + 24,576) x 128
+}
+
+TEST(LoweredFlops, OfFlashAttentionCountTheCausalHalfAndItsScoresAgain) {
+  // Core forward 4 l s h / 2 = 4,096, backward 2.5 times that: 14,336 for 24,576 per token: 321,536 x 128
+  Job job = tiny_job();
+  job.plan.attention = Attention::kFlash;
+  EXPECT_EQ(step_flops(job), 41156608);
+}
+
+TEST(LoweredFlops, CountTheRowsThatPadTheVocabulary) {
+  // V = 61 over 4 ranks is 64: the padding is computed, and MFU must not count it. 6 x 32 x 3 x 128 = 73,728 less
+  // there.
+  Job job = tiny_job();
+  job.model.vocab = 61;
+  job.plan.tensor = 4;
+  EXPECT_EQ(step_flops(job), kStep);
+  EXPECT_EQ(models::flops_per_token(job.model, 16).model * 128, kStep - 73728);
+}
+
+TEST(LoweredFlops, OfARandomPlanWithoutRecomputationOrFlashAreTheModelsOwn) {
+  RandomJobs jobs(17);
+  for (int i = 0; i < 100; ++i) {
+    Job job = jobs.next();
+    job.plan.recompute = Recompute::kNone, job.plan.attention = Attention::kUnfused, job.plan.stack = "trivium";
+    const double tokens = static_cast<double>(job.training.global_batch * job.training.sequence);
+    EXPECT_EQ(step_flops(job), models::flops_per_token(job.model, job.training.sequence).model * tokens);
+  }
+}
+
+}  // namespace
+}  // namespace trivium::program

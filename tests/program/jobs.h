@@ -1,0 +1,119 @@
+// Small jobs, and questions that many tests ask of a Program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/model.h"
+#include "program/lower.h"
+
+namespace trivium::program {
+
+/// A GPT small enough for arithmetic by hand: hidden 32, 4 heads of 8, ffn 128, vocabulary 64, 16 positions.
+inline models::Model tiny_model(int layers = 4) {
+  models::Model model;
+  model.name = "tiny";
+  model.layers = layers;
+  model.hidden = 32;
+  model.heads = model.kv_heads = 4;
+  model.head_dim = 8;
+  model.ffn_hidden = 128;
+  model.vocab = 64;
+  model.max_sequence = 16;
+  return model;
+}
+
+/// The same width the LLaMA way: RMS norm, rotary, SwiGLU, two key-value heads, no biases, untied.
+inline models::Model tiny_llama(int layers = 4) {
+  models::Model model = tiny_model(layers);
+  model.name = "tiny-llama";
+  model.kv_heads = 2;
+  model.ffn_hidden = 96;
+  model.norm = models::Norm::kRmsNorm;
+  model.positions = models::Positions::kRotary;
+  model.activation = models::Activation::kSwiglu;
+  model.linear_bias = model.qkv_bias = model.tied_embeddings = false;
+  return model;
+}
+
+/// Sequence 16, global batch 8, everything else as a Plan begins; fp32.
+inline Job tiny_job(int layers = 4) {
+  Job job;
+  job.model = tiny_model(layers);
+  job.training.sequence = 16;
+  job.training.global_batch = 8;
+  job.plan.precision = DType::kFp32;
+  return job;
+}
+
+/// The Program of a job that can be lowered.
+inline Program lowered(const Job& job) {
+  auto result = lower(job);
+  if (const auto* no = std::get_if<Infeasible>(&result)) throw std::runtime_error(no->rule + ": " + no->reason);
+  return std::get<Program>(std::move(result));
+}
+
+/// Calls `visit(role, task, op)` for every op that one rank of every stage runs in a step.
+template <class Visit>
+void for_each_op(const Program& program, Visit visit) {
+  for (const Role& role : program.roles) {
+    for (const Task& task : role.tasks) {
+      for (const Op& op : program.body_of(task).ops) visit(role, task, op);
+    }
+  }
+}
+
+/// Random jobs that pass `check`: every schedule, split, recomputation and ZeRO stage, both kinds of model. Seeded.
+class RandomJobs {
+ public:
+  explicit RandomJobs(unsigned seed) : random_(seed) {}
+
+  Job next() {
+    for (;;) {
+      const Job job = candidate();
+      if (std::holds_alternative<std::monostate>(check(job))) return job;
+    }
+  }
+  template <class T>
+  T pick(const std::vector<T>& values) {
+    return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random_)];
+  }
+  bool coin() { return pick<int>({0, 1}) == 1; }
+
+ private:
+  Job candidate() {
+    Job job;
+    const int layers = pick<int>({3, 4, 6, 8, 12});
+    job.model = coin() ? tiny_model(layers) : tiny_llama(layers);
+    if (coin()) job.model.tied_embeddings = !job.model.tied_embeddings;
+    job.training.sequence = pick<int>({8, 16});
+    Plan& plan = job.plan;
+    plan.tensor = pick<int>({1, 2, 4});
+    plan.sequence_parallel = coin();
+    plan.pipeline = pick<int>({1, 2, 3, 4});
+    plan.schedule = pick<Schedule>({Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved});
+    plan.virtual_stages = plan.schedule == Schedule::kInterleaved ? pick<int>({2, 3}) : 1;
+    plan.data = pick<int>({1, 2, 4});
+    plan.zero_stage = pick<int>({0, 1});
+    plan.micro_batch = pick<int>({1, 2});
+    job.training.global_batch = plan.data * plan.micro_batch * pick<int>({1, 2, 4, 6, 8, 9});
+    plan.recompute = pick<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull});
+    plan.attention = pick<Attention>({Attention::kUnfused, Attention::kFlash});
+    plan.precision = pick<DType>({DType::kFp64, DType::kFp32, DType::kBf16, DType::kFp16});
+    plan.overlap.gradient_reduction = coin();
+    plan.overlap.tensor = coin();
+    plan.bucket_bytes = pick<int>({0, 20'000, 1'000'000});
+    plan.stack = pick<std::string>({"trivium", "megatron", "megatron-deepspeed"});
+    if (coin()) job.training.dropout = 0.1;
+    return job;
+  }
+
+  std::mt19937 random_;
+};
+
+}  // namespace trivium::program

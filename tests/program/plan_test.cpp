@@ -1,0 +1,50 @@
+#include "program/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "program/stack.h"
+
+namespace trivium::program {
+namespace {
+
+TEST(PlanSummary, NamesTheSplit) {
+  Plan plan;
+  EXPECT_EQ(summary(plan), "TP1 PP1 DP1 mb1 recompute=none");
+  plan.tensor = 8, plan.sequence_parallel = true, plan.context = 2, plan.pipeline = 16, plan.virtual_stages = 2;
+  plan.data = 4, plan.zero_stage = 1, plan.micro_batch = 3;
+  plan.schedule = Schedule::kInterleaved, plan.recompute = Recompute::kFull;
+  EXPECT_EQ(summary(plan), "TP8 SP CP2 PP16x2 DP4 ZeRO-1 mb3 interleaved recompute=full");
+}
+
+TEST(Plan, CountsRanksChunksAndMicroBatches) {
+  Plan plan;
+  plan.tensor = 8, plan.pipeline = 16, plan.virtual_stages = 2, plan.data = 4, plan.micro_batch = 3;
+  EXPECT_EQ(plan.ranks(), 512);
+  EXPECT_EQ(plan.chunks(), 32);
+  EXPECT_EQ(micro_batches(plan, 1536), 128);  // 1536 / (4 x 3)
+}
+
+TEST(Stack, IsFoundByEveryNameItIsKnownBy) {
+  std::set<std::string> names;
+  for (const Habits& habits : all_habits()) {
+    EXPECT_EQ(find_habits(habits.name), &habits);
+    names.insert(habits.name);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"trivium", "megatron", "megatron-2022", "megatron-deepspeed", "fsdp",
+                                          "deepspeed-zero3", "deepspeed-zero3-2021", "alpa-xla"}));
+  EXPECT_EQ(find_habits("megatron-2077"), nullptr);
+}
+
+TEST(Stack, ShareOfHiddenTimeIsAShare) {
+  for (const Habits& habits : all_habits()) {
+    EXPECT_TRUE(habits.tensor_overlap >= 0 && habits.tensor_overlap <= 1) << habits.name;
+    EXPECT_TRUE(habits.data_overlap >= 0 && habits.data_overlap <= 1) << habits.name;
+    EXPECT_GT(habits.memory_traffic, 0) << habits.name;
+    EXPECT_GE(habits.vocab_multiple, 1) << habits.name;
+  }
+}
+
+}  // namespace
+}  // namespace trivium::program

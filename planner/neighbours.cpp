@@ -1,0 +1,158 @@
+#include "planner/neighbours.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "planner/evaluate.h"
+#include "planner/parallel.h"
+
+namespace trivium::planner {
+namespace {
+
+using program::Plan;
+using program::Recompute;
+using program::Schedule;
+using simulator::Part;
+
+class Neighbourhood {
+ public:
+  explicit Neighbourhood(const program::Job& job) : job_(job), here_(job.plan) {}
+
+  std::vector<Neighbour> all() {
+    splits();
+    micro_batches();
+    interleaving();
+    recomputation();
+    switches();
+    return std::move(found_);
+  }
+
+ private:
+  void add(std::string change, Part against, const Plan& plan) {
+    program::Job job = job_;
+    job.plan = plan;
+    if (std::holds_alternative<std::monostate>(program::check(job)))
+      found_.push_back({std::move(change), against, plan});
+  }
+
+  // More virtual stages than layers cannot be, and one chunk a stage is 1F1B again.
+  static void settle_schedule(Plan& plan) {
+    if (plan.pipeline == 1) plan.virtual_stages = 1;
+    if (plan.virtual_stages == 1 && plan.schedule == Schedule::kInterleaved) plan.schedule = Schedule::k1f1b;
+    if (plan.virtual_stages > 1) plan.schedule = Schedule::kInterleaved;
+  }
+
+  // `field` halves or doubles and data takes the other half.
+  void split(const char* name, int Plan::*field, Part less, Part more) {
+    const auto change = [&](int value, int data, Part against) {
+      Plan plan = here_;
+      plan.*field = value;
+      plan.data = data;
+      settle_schedule(plan);
+      if (plan.tensor == 1) plan.sequence_parallel = false;
+      if (plan.data == 1) plan.zero_stage = 0;
+      add(fmt::format("{} {} to {}, data {} to {}", name, here_.*field, value, here_.data, data), against, plan);
+    };
+    if (here_.*field % 2 == 0) change(here_.*field / 2, here_.data * 2, less);
+    if (here_.data % 2 == 0) change(here_.*field * 2, here_.data / 2, more);
+  }
+
+  void splits() {
+    if (!here_.stage_layers.empty() || !here_.stage_recompute.empty()) return;  // written for this pipeline alone
+    split("tensor", &Plan::tensor, Part::kExposedTensor, Part::kBubble);
+    split("pipeline", &Plan::pipeline, Part::kBubble, Part::kExposedData);
+  }
+
+  void micro_batches() {
+    const auto change = [&](int value, Part against) {
+      Plan plan = here_;
+      plan.micro_batch = value;
+      add(fmt::format("micro_batch {} to {}", here_.micro_batch, value), against, plan);
+    };
+    change(here_.micro_batch * 2, Part::kCompute);
+    if (here_.micro_batch % 2 == 0) change(here_.micro_batch / 2, Part::kBubble);
+  }
+
+  // The next counts that cut the layers evenly.
+  void interleaving() {
+    if (here_.pipeline == 1 || !here_.stage_layers.empty() || !here_.stage_recompute.empty()) return;
+    const auto change = [&](int value, Part against) {
+      Plan plan = here_;
+      plan.virtual_stages = value;
+      settle_schedule(plan);
+      add(fmt::format("virtual_stages {} to {}", here_.virtual_stages, value), against, plan);
+    };
+    const std::int64_t most = job_.model.layers / here_.pipeline;
+    const auto even = [&](std::int64_t count) {
+      return job_.model.layers % (count * here_.pipeline) == 0 || count == 1;
+    };
+    for (int count = here_.virtual_stages + 1; count <= most; ++count) {
+      if (!even(count)) continue;
+      change(count, Part::kBubble);
+      break;
+    }
+    for (int count = here_.virtual_stages - 1; count >= 1; --count) {
+      if (!even(count)) continue;
+      change(count, Part::kExposedPipeline);
+      break;
+    }
+  }
+
+  void recomputation() {
+    if (!here_.stage_recompute.empty()) return;
+    for (const Recompute how : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      if (how == here_.recompute) continue;
+      Plan plan = here_;
+      plan.recompute = how;
+      add(fmt::format("recompute {} to {}", name_of(here_.recompute), name_of(how)), Part::kRecompute, plan);
+    }
+  }
+
+  void switches() {
+    const auto change = [&](const char* text, Part against, auto edit) {
+      Plan plan = here_;
+      edit(plan);
+      add(text, against, plan);
+    };
+    if (here_.tensor > 1) {
+      change(here_.sequence_parallel ? "sequence_parallel off" : "sequence_parallel on", Part::kExposedTensor,
+             [](Plan& plan) { plan.sequence_parallel = !plan.sequence_parallel; });
+    }
+    if (here_.data == 1) return;
+    change(here_.zero_stage == 0 ? "zero_stage 0 to 1" : "zero_stage 1 to 0", Part::kExposedData,
+           [](Plan& plan) { plan.zero_stage = 1 - plan.zero_stage; });
+    change(here_.overlap.gradient_reduction ? "overlap.gradient_reduction off" : "overlap.gradient_reduction on",
+           Part::kExposedData, [](Plan& plan) { plan.overlap.gradient_reduction = !plan.overlap.gradient_reduction; });
+  }
+
+  const program::Job& job_;
+  const Plan& here_;
+  std::vector<Neighbour> found_;
+};
+
+}  // namespace
+
+std::vector<Neighbour> neighbours(const program::Job& job) { return Neighbourhood(job).all(); }
+
+std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Cluster& cluster) {
+  std::vector<Tried> tried;
+  for (Neighbour& neighbour : neighbours(job)) tried.push_back({std::move(neighbour), std::int64_t{0}});
+  const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  run_parallel(
+      tried.size(), threads, {},
+      [&](std::size_t i) {
+        program::Job other = job;
+        other.plan = tried[i].neighbour.plan;
+        if (auto no = refusal(other, cluster, 0)) {
+          tried[i].outcome = std::move(*no);
+        } else {
+          tried[i].outcome = quick_iteration(other, cluster, true);
+        }
+      },
+      [](std::size_t) {});
+  return tried;
+}
+
+}  // namespace trivium::planner

@@ -57,6 +57,7 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
       end = p.offset + p.local_rows * p.local_columns;
     }
     if (begin < 0) continue;
+    b_.segment(fmt::format("replicas {}", segment));
     const int range = b_.view(fmt::format("gradients of replicas, segment {}", segment), Space::kGradient, type, end - begin,
                               begin * size_of(type));
     Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {range}, {range});
@@ -78,12 +79,14 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
     if (kind.embedding && kind.head) {
       const int as_head = find_buffer(kind, "gradient of wte.weight as head");
       if (as_head == kNoBuffer) continue;
+      b_.segment("tied");
       Op& op = b_.add(OpKind::kAdd, Pass::kBackward, {as_head}, {gradient});
       op.dtype = b_.buffer(gradient).dtype;
       op.elements = b_.buffer(gradient).elements;
       op.m = op.elements;
       op.n = 1;
     } else {
+      b_.segment("tied");
       Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {gradient}, {gradient});
       op.lane = Lane::kData;
       op.group = Group::kEmbedding;
@@ -97,11 +100,12 @@ int OptimizerBodies::reduce(int index) {
   ChunkKind& kind = b_.kind();
   const Bucket bucket = kind.buckets[static_cast<std::size_t>(index)];
   const DType type = gradient_type(kind);
+  // Segments of their own, so that the collective that joins stages has a place of its own in the total order.
   b_.begin(fmt::format("reduce bucket {}", index));
-  b_.segment("bucket");
   reduce_partial_replicas(bucket);
   reduce_tied(bucket);
   if (job_.plan.data * job_.plan.context > 1) {
+    b_.segment("bucket");
     const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, type, bucket.elements,
                               bucket.begin * size_of(type));
     const bool sharded = job_.plan.zero_stage > 0;

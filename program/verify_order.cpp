@@ -114,11 +114,15 @@ void merge_rendezvous(const Program& program, Graph& graph) {
         if (!fresh) graph.merge(at->second, graph.node(role.stage, id, 0));
         continue;
       }
-      for (const Op& op : program.body_of(task).ops) {
-        if (!is_communication(op.kind) || !joins_stages(op.group) || !is_member(program, op.group, role.stage)) continue;
-        const int n = graph.node(role.stage, id, 0);
-        const auto [at, fresh] = joint.try_emplace({op.group, counts[op.group]++}, n);
-        if (!fresh && graph.find(n) == n) graph.merge(at->second, n);
+      const Body& body = program.body_of(task);
+      for (std::size_t segment = 0; segment < body.segments.size(); ++segment) {
+        for (int i = body.segments[segment].begin; i < body.segments[segment].end; ++i) {
+          const Op& op = body.ops[static_cast<std::size_t>(i)];
+          if (!is_communication(op.kind) || !joins_stages(op.group)) continue;
+          const int n = graph.node(role.stage, id, static_cast<int>(segment));
+          const auto [at, fresh] = joint.try_emplace({op.group, counts[op.group]++}, n);
+          if (!fresh && graph.find(n) == n) graph.merge(at->second, n);
+        }
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 namespace trivium::simulator {
 namespace {
@@ -42,6 +43,21 @@ std::int64_t alone(const program::Body& body, const std::vector<std::int64_t>& o
   return last;
 }
 
+// Steps of a body keep their order on a lane even where the lane takes what is ready first; the compute lane always does.
+void chain_lanes(StepBody& body) {
+  std::array<std::int32_t, program::kLanes> last;
+  last.fill(-1);
+  for (std::size_t i = 0; i < body.steps.size(); ++i) {
+    Step& step = body.steps[i];
+    auto& before = last[static_cast<std::size_t>(step.lane)];
+    if (before >= 0 && step.lane != Lane::kCompute) {
+      ++step.waits;
+      body.steps[static_cast<std::size_t>(before)].next.push_back(static_cast<std::int32_t>(i));
+    }
+    before = static_cast<std::int32_t>(i);
+  }
+}
+
 StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps, bool merge_lanes) {
   StepBody out;
   out.segment_steps.resize(body.segments.size());
@@ -65,6 +81,7 @@ StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps
       out.steps.push_back(std::move(step));
     }
   }
+  chain_lanes(out);
   return out;
 }
 
@@ -80,8 +97,24 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
     const bool one_lane = std::all_of(body.ops.begin() + segment.begin, body.ops.begin() + segment.end,
                                       [&](const Op& op) { return lane_of(op, merge_lanes) == lane; });
     step.lane = one_lane ? lane : Lane::kCompute;
+    // What an op of this segment waits for in an earlier one, on another lane, the segment waits for.
+    std::set<std::int32_t> earlier;
+    for (int i = segment.begin; i < segment.end; ++i) {
+      for (const int before : body.ops[static_cast<std::size_t>(i)].after) {
+        if (before < 0 || before >= segment.begin) continue;
+        for (std::size_t e = 0; e < s; ++e) {
+          if (before >= body.segments[e].begin && before < body.segments[e].end) earlier.insert(static_cast<std::int32_t>(e));
+        }
+      }
+    }
+    for (const std::int32_t e : earlier) {
+      if (out.steps[static_cast<std::size_t>(e)].lane == step.lane) continue;
+      ++step.waits;
+      out.steps[static_cast<std::size_t>(e)].next.push_back(static_cast<std::int32_t>(s));
+    }
     out.steps.push_back(std::move(step));
   }
+  chain_lanes(out);
   return out;
 }
 

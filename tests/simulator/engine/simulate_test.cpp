@@ -1,0 +1,89 @@
+// Whole simulations against what was published, and what every figure must satisfy.
+#include "simulator/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "program/lower.h"
+#include "simulator/engine/engine.h"
+
+namespace trivium::simulator {
+namespace {
+
+program::Job gpt3_175b() {
+  program::Job job;
+  job.model = models::load_model("gpt3-175b");
+  job.training.sequence = 2048;
+  job.training.global_batch = 1536;
+  job.plan.tensor = 8;
+  job.plan.pipeline = 16;
+  job.plan.data = 8;
+  job.plan.recompute = program::Recompute::kFull;
+  return job;
+}
+
+Simulation simulated(const program::Job& job, const hardware::Cluster& cluster, Granularity granularity) {
+  const program::Program program = order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
+  return simulate(program, cluster, {granularity, false}).value_or_throw();
+}
+
+// Narayanan et al. 2021, arXiv 2104.04473, Table 1 and §5.1: 175B (145.6B class), 1,024 A100, 138 TFLOP/s per GPU: 32 s.
+TEST(Simulation, Gpt3OnAThousandA100sTakesWhatMegatronMeasured) {
+  const Simulation s = simulated(gpt3_175b(), hardware::load_cluster("dgx-a100-80gb:128"), Granularity::kOp);
+  EXPECT_NEAR(s.iteration_s, 32.0, 3.2);
+  EXPECT_NEAR(s.hardware_flops_per_s_per_device / 1e12, 138, 13.8);
+}
+
+TEST(Simulation, TheBreakdownOfEveryStageSumsToTheIteration) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:128");
+  for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
+    const Simulation s = simulated(gpt3_175b(), cluster, granularity);
+    for (const StageResult& stage : s.stages) {
+      EXPECT_EQ(std::accumulate(stage.breakdown.begin(), stage.breakdown.end(), std::int64_t{0}), s.iteration_ps);
+      for (const std::int64_t part : stage.breakdown) EXPECT_GE(part, 0);
+      EXPECT_EQ(stage.breakdown[static_cast<std::size_t>(Part::kOther)], 0);
+    }
+    EXPECT_NEAR(std::accumulate(s.breakdown_s.begin(), s.breakdown_s.end(), 0.0), s.iteration_s, 1e-12 * s.iteration_s);
+  }
+}
+
+// MFU counts 72 l h^2 (1 + s/(6h) + V/(12 l h)) a token, HFU with full recomputation 96 l h^2 (1 + s/(6h) + V/(16 l h)).
+// l=96 h=12288 s=2048 V=51200: 72 * 96 * 12288^2 = 1.043660e12; 1 + .0277778 + .0036169 = 1.0313946 -> 1.0764254e12.
+// 96 * 96 * 12288^2 = 1.3915466e12 * (1 + .0277778 + .0027127) = 1.4339757e12. Ratio 1.33217.
+TEST(Simulation, HardwareAndModelFlopsDifferByTheRecomputedForward) {
+  const Simulation s = simulated(gpt3_175b(), hardware::load_cluster("dgx-a100-80gb:128"), Granularity::kSegment);
+  EXPECT_NEAR(s.hfu / s.mfu, 1.33217, 1e-4);
+  const IterationFlops flops = iteration_flops(gpt3_175b());
+  EXPECT_NEAR(flops.model / (1536.0 * 2048.0) / 1e12, 1.0764254, 1e-4);
+}
+
+TEST(Simulation, PlansTheClusterCannotRunAreRefusedWithTheReason) {
+  program::Job job = gpt3_175b();
+  const auto few = unsupported_by(job, hardware::load_cluster("dgx-a100-80gb:127"));
+  ASSERT_TRUE(few.has_value());
+  EXPECT_EQ(few->reason, "the plan has 1024 ranks, the cluster 1016 devices");
+  const auto old = unsupported_by(job, hardware::load_cluster("dgx1-v100-32gb:128"));
+  ASSERT_TRUE(old.has_value());
+  EXPECT_EQ(old->rule, "precision");
+}
+
+// Without recomputation a layer keeps s b h (10 + 24/t + 5 a s/(h t)) bytes (Korthikanti et al. 2022, eq. 2, dropout
+// included) for as many micro-batches as are in flight: far beyond 80 GB here.
+TEST(Simulation, WhatDoesNotFitSaysWhichStageAndWhichPart) {
+  program::Job job = gpt3_175b();
+  job.plan.recompute = program::Recompute::kNone;
+  job.plan.micro_batch = 2;
+  job.training.dropout = 0.1;
+  const auto program = std::get<program::Program>(program::lower(job));
+  const auto no = out_of_memory(memory_of(program, hardware::load_cluster("dgx-a100-80gb:128")));
+  ASSERT_TRUE(no.has_value());
+  EXPECT_EQ(no->rule, "memory");
+  EXPECT_NE(no->reason.find("stage 0 needs"), std::string::npos) << no->reason;
+  EXPECT_NE(no->reason.find("activations"), std::string::npos) << no->reason;
+}
+
+}  // namespace
+}  // namespace trivium::simulator

@@ -95,7 +95,7 @@ program::Job toy_job(const program::Plan& plan, std::int64_t global_batch) {
   return job;
 }
 
-Trained run(const program::Job& job, int steps) {
+Trained run(const program::Job& job, int steps, const std::function<void(program::Program&)>& spoil) {
   Trained result;
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
@@ -106,8 +106,9 @@ Trained run(const program::Job& job, int steps) {
   cluster.groups.front().node.devices = job.plan.ranks();
   auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
   if (!ordered) throw edge::Failure(ordered.error());
-  const program::Program program = std::move(ordered).value();
+  program::Program program = std::move(ordered).value();
   if (const auto problems = program::verify(program); !problems.empty()) throw std::runtime_error(problems.front());
+  if (spoil) spoil(program);
   const auto corpus = toy_corpus(4000, static_cast<std::int32_t>(job.model.vocab));
   std::vector<Collection> gradients(static_cast<std::size_t>(steps));
   Collection parameters, first, second;
@@ -125,7 +126,7 @@ Trained run(const program::Job& job, int steps) {
               gradients[static_cast<std::size_t>(step)].add(program, executor.rank(), executor.arenas(), Quantity::kGradient);
             });
             StepValues values{step, learning_rate(job.training.optimizer, step, steps),
-                              1.0 / static_cast<double>(job.training.global_batch * job.training.sequence)};
+                              1.0 / static_cast<double>(program.job.training.global_batch * job.training.sequence)};
             const auto outcome = executor.step(values, nullptr);
             if (executor.rank() != 0) continue;
             result.losses.push_back(outcome.loss);

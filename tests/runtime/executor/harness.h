@@ -1,7 +1,9 @@
 // Runs a toy GPT under a plan and brings back everything it computed, whole.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,8 +26,9 @@ struct Trained {
 /// GPT-2 style: 8 layers, hidden 32, 4 heads, vocabulary 61 (so that it needs padding), 16 positions.
 program::Job toy_job(const program::Plan& plan, std::int64_t global_batch = 8);
 
-/// `steps` steps on threads as ranks over `corpus`. The program is lowered, ordered by simulation and verified.
-Trained run(const program::Job& job, int steps = 3);
+/// `steps` steps on threads as ranks over the toy corpus. The program is lowered, ordered by simulation and verified; then
+/// `spoil`, where given, may break it.
+Trained run(const program::Job& job, int steps = 3, const std::function<void(program::Program&)>& spoil = {});
 
 /// A corpus of `tokens` pseudo-random tokens below `vocabulary`, the same every time.
 std::unique_ptr<data::Corpus> toy_corpus(std::int64_t tokens, std::int32_t vocabulary);

@@ -1,0 +1,151 @@
+#include "cli/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/render.h"
+#include "program/job_json.h"
+
+namespace trivium::cli {
+namespace {
+
+using simulator::Simulation;
+
+constexpr double kSecondsPerPs = 1e-12;
+constexpr double kSecondsPerHour = 3600;
+constexpr double kJoulesPerMegawattHour = 3.6e9;
+
+nlohmann::json memory_json(const simulator::StageMemory& m) {
+  return {{"parameters", m.parameters}, {"gradients", m.gradients}, {"optimizer", m.optimizer},
+          {"activations", m.activations}, {"workspace", m.workspace}, {"reserved", m.reserved}};
+}
+
+template <class Value>
+nlohmann::json breakdown_json(const std::array<Value, simulator::kParts>& parts, double unit) {
+  auto json = nlohmann::json::object();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    json[std::string(name_of(static_cast<simulator::Part>(i)))] = static_cast<double>(parts[i]) * unit;
+  }
+  return json;
+}
+
+nlohmann::json ranks_json(const program::Program& program, const Simulation& simulation) {
+  auto ranks = nlohmann::json::array();
+  for (int rank = 0; rank < program.mesh.size(); ++rank) {
+    const int stage = program.mesh.coordinates(rank).pipeline;
+    const simulator::StageResult& result = simulation.stages[static_cast<std::size_t>(stage)];
+    ranks.push_back({{"rank", rank},
+                     {"stage", stage},
+                     {"peak_memory_bytes", result.memory.total()},
+                     {"memory_bytes", memory_json(result.memory)},
+                     {"breakdown_s", breakdown_json(result.breakdown, kSecondsPerPs)}});
+  }
+  return ranks;
+}
+
+std::string breakdown_table(const Simulation& simulation) {
+  Table table({"<time of an iteration", "time", "share"});
+  for (std::size_t i = 0; i < simulation.breakdown_s.size(); ++i) {
+    const double part = simulation.breakdown_s[i];
+    if (part <= 0) continue;
+    std::string name(name_of(static_cast<simulator::Part>(i)));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    table.add({std::move(name), seconds(part), percent(part / simulation.iteration_s)});
+  }
+  table.add({"sum", seconds(simulation.iteration_s), percent(1)});
+  return table.text();
+}
+
+std::string memory_table(const Simulation& simulation) {
+  const auto fullest = std::max_element(simulation.stages.begin(), simulation.stages.end(),
+                                        [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
+  const simulator::StageMemory& m = fullest->memory;
+  Table table({fmt::format("<memory of stage {}, the fullest", fullest->stage), "GiB"});
+  table.add({"parameters", gib(m.parameters)});
+  table.add({"gradients", gib(m.gradients)});
+  table.add({"optimizer", gib(m.optimizer)});
+  table.add({"activations", gib(m.activations)});
+  table.add({"workspace", gib(m.workspace)});
+  table.add({"reserved", gib(m.reserved)});
+  table.add({fmt::format("sum, of {} GiB", gib(m.capacity)), gib(m.total())});
+  return table.text();
+}
+
+std::string training_lines(const program::Job& job, const WholeTraining& whole) {
+  return fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n", integer(static_cast<double>(job.training.total_tokens)),
+                     duration(whole.seconds), integer(whole.energy_joules / kJoulesPerMegawattHour),
+                     whole.cost_usd ? "$" + integer(*whole.cost_usd) : "price not known");
+}
+
+}  // namespace
+
+nlohmann::json headline_json(const Simulation& simulation) {
+  return {{"iteration_s", simulation.iteration_s},
+          {"tokens_per_s", simulation.tokens_per_s},
+          {"mfu", simulation.mfu},
+          {"hfu", simulation.hfu},
+          {"peak_memory_bytes", simulation.peak_memory_bytes}};
+}
+
+std::optional<WholeTraining> whole_training(const program::Job& job, const hardware::Cluster& cluster,
+                                            const Simulation& simulation) {
+  if (job.training.total_tokens == 0) return std::nullopt;
+  double watts = 0, dollars_per_hour = 0;
+  bool priced = true;
+  int left = job.plan.ranks();
+  for (const hardware::NodeGroup& group : cluster.groups) {
+    const int devices = std::min(left, group.count * group.node.devices);
+    const int nodes = (devices + group.node.devices - 1) / group.node.devices;
+    watts += devices * group.node.device.peak_power.value() + nodes * group.node.overhead_power.value();
+    dollars_per_hour += nodes * group.node.price.value();
+    priced = priced && (nodes == 0 || group.node.price.value() > 0);
+    left -= devices;
+  }
+  WholeTraining whole;
+  whole.seconds = static_cast<double>(job.training.total_tokens) / simulation.tokens_per_s;
+  whole.energy_joules = watts * whole.seconds;
+  if (priced) whole.cost_usd = dollars_per_hour * whole.seconds / kSecondsPerHour;
+  return whole;
+}
+
+nlohmann::json simulation_json(const JobRequest& request, const program::Program& program, const Simulation& simulation,
+                               bool hypothetical) {
+  nlohmann::json json = headline_json(simulation);
+  json["schema"] = "trivium.simulation/1";
+  json["model"] = request.file.job.model.name;
+  json["cluster"] = request.cluster.name;
+  json["training"] = program::to_json(request.file.job.training);
+  json["plan"] = program::to_json(request.file.job.plan);
+  json["hypothetical"] = hypothetical;
+  json["model_flops_per_s_per_device"] = simulation.model_flops_per_s_per_device;
+  json["hardware_flops_per_s_per_device"] = simulation.hardware_flops_per_s_per_device;
+  json["breakdown_s"] = breakdown_json(simulation.breakdown_s, 1);
+  json["ranks"] = ranks_json(program, simulation);
+  if (const auto whole = whole_training(request.file.job, request.cluster, simulation)) {
+    json["whole_training"] = {{"seconds", whole->seconds}, {"energy_joules", whole->energy_joules}};
+    json["whole_training"]["cost_usd"] = whole->cost_usd ? nlohmann::json(*whole->cost_usd) : nlohmann::json();
+  }
+  return json;
+}
+
+std::string simulation_report(const JobRequest& request, const Simulation& simulation,
+                              const std::optional<program::Infeasible>& too_big) {
+  const program::Job& job = request.file.job;
+  std::string text = fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name,
+                                 program::summary(job.plan));
+  if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
+  text += fmt::format("\n  iteration   {}\n", seconds(simulation.iteration_s));
+  text += fmt::format("  throughput  {} tokens/s\n", integer(simulation.tokens_per_s));
+  text += fmt::format("  per device  {} of the model (MFU {}), {} of the hardware (HFU {})\n\n",
+                      edge::to_text(edge::FlopsPerSecond(simulation.model_flops_per_s_per_device)),
+                      percent(simulation.mfu),
+                      edge::to_text(edge::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)),
+                      percent(simulation.hfu));
+  text += breakdown_table(simulation) + "\n" + memory_table(simulation);
+  if (const auto whole = whole_training(job, request.cluster, simulation)) text += training_lines(job, *whole);
+  return text;
+}
+
+}  // namespace trivium::cli

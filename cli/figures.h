@@ -1,0 +1,37 @@
+// What a simulation says, as JSON and as a report.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "program/lower.h"
+#include "simulator/simulate.h"
+
+namespace trivium::cli {
+
+/// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
+nlohmann::json headline_json(const simulator::Simulation& simulation);
+
+/// Calendar time, energy and price of training on all the tokens.
+struct WholeTraining {
+  double seconds = 0;
+  double energy_joules = 0;
+  std::optional<double> cost_usd;  ///< empty where a node has no price
+};
+
+/// Power: the peak of every device used and the overhead of every node used. Price: of every node used, whole.
+/// Empty when the job does not say `total_tokens`.
+std::optional<WholeTraining> whole_training(const program::Job& job, const hardware::Cluster& cluster,
+                                            const simulator::Simulation& simulation);
+
+/// Schema `trivium.simulation/1`. `hypothetical`: the plan does not fit.
+nlohmann::json simulation_json(const JobRequest& request, const program::Program& program,
+                               const simulator::Simulation& simulation, bool hypothetical);
+
+/// The same for people. `too_big`: why the plan does not fit, where it was simulated all the same.
+std::string simulation_report(const JobRequest& request, const simulator::Simulation& simulation,
+                              const std::optional<program::Infeasible>& too_big);
+
+}  // namespace trivium::cli

@@ -1,0 +1,133 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/field_help.h"
+#include "edge/error.h"
+#include "hardware_profiles/cluster_text.h"
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "program/job_json.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+
+[[noreturn]] void fail_usage(const std::string& message) { throw edge::Failure(edge::ErrorKind::kUsage, message); }
+
+bool is_flag(const std::string& field) {
+  return field == "sequence_parallel" || field.starts_with("overlap.");
+}
+
+void add_field(CLI::App& command, JobOptions& options, const std::string& field, const std::string& group) {
+  const std::string help(help_of(field));
+  CLI::Option* option = nullptr;
+  if (is_flag(field)) {
+    option = command.add_flag(option_of(field) + "{true}", options.fields[field], help);
+  } else {
+    option = command.add_option(option_of(field), options.fields[field], help)->type_name(std::string(values_of(field)));
+  }
+  option->group(group);
+  options.given[field] = option;
+}
+
+bool all_devices_have(const hardware::Cluster& cluster, hardware::Arithmetic arithmetic) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const hardware::NodeGroup& group) {
+    return group.node.device.peak.contains(arithmetic);
+  });
+}
+
+program::DType best_precision(const hardware::Cluster& cluster) {
+  const bool has_cpus = std::any_of(cluster.groups.begin(), cluster.groups.end(), [](const hardware::NodeGroup& group) {
+    return group.node.device.kind == hardware::DeviceKind::kCpu;
+  });
+  if (has_cpus) return program::DType::kFp32;
+  if (all_devices_have(cluster, hardware::Arithmetic::kBf16)) return program::DType::kBf16;
+  return all_devices_have(cluster, hardware::Arithmetic::kFp16) ? program::DType::kFp16 : program::DType::kFp32;
+}
+
+/// The cluster as it stands in a plan file: names stay names, files are taken in, so that the plan file stands alone.
+nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cluster) {
+  return text.find(".json") == std::string::npos ? nlohmann::json(text) : hardware::to_json(cluster);
+}
+
+void read_sources(const JobOptions& options, JobRequest& request) {
+  program::PlanFile& file = request.file;
+  if (!options.plan_path.empty()) file = program::read_plan_file(options.plan_path);
+  if (!options.model.empty()) {
+    const bool default_sequence = file.job.training.sequence == file.job.model.max_sequence;
+    file.job.model = models::load_model(options.model);
+    if (default_sequence) file.job.training.sequence = file.job.model.max_sequence;
+  }
+  if (!options.cluster.empty()) {
+    request.cluster = hardware::load_cluster(options.cluster);
+    file.cluster = cluster_json(options.cluster, request.cluster);
+  } else if (!options.plan_path.empty()) {
+    request.cluster = hardware::cluster_from_json(file.cluster, options.plan_path + "#/cluster");
+  }
+}
+
+}  // namespace
+
+std::string option_of(const std::string& field) {
+  std::string option = "--" + field;
+  std::replace(option.begin(), option.end(), '_', '-');
+  std::replace(option.begin(), option.end(), '.', '-');
+  return option;
+}
+
+bool is_flag_option(const std::string& word) {
+  const auto& fields = program::plan_fields();
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const std::string& field) { return is_flag(field) && option_of(field) == word; });
+}
+
+void add_job_options(CLI::App& command, JobOptions& options) {
+  command.add_option("PLAN", options.plan_path, "Plan file, or the JSON result of `trivium plan`")->type_name("FILE");
+  command.add_option("--model", options.model, "Shipped name, file, or a Hugging Face config.json")->group("Job");
+  command.add_option("--cluster", options.cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json")->group("Job");
+  command.add_option("--ranks", options.ranks, "Devices to use")->group("Job")->check(CLI::Range(1, kMostRanks));
+  for (const std::string& field : program::training_fields()) add_field(command, options, field, "Training");
+  for (const std::string& field : program::plan_fields()) add_field(command, options, field, "Plan");
+}
+
+JobRequest resolve(const JobOptions& options) {
+  if (options.plan_path.empty() && options.model.empty()) fail_usage("no model; give --model NAME or a plan file");
+  if (options.plan_path.empty() && options.cluster.empty()) fail_usage("no cluster; give --cluster NAME:N or a plan file");
+  JobRequest request;
+  request.ranks = options.ranks;
+  read_sources(options, request);
+  program::Job& job = request.file.job;
+  if (options.plan_path.empty()) job.plan.precision = best_precision(request.cluster);
+  const auto& plan_fields = program::plan_fields();
+  for (const auto& [field, text] : options.fields) {
+    if (options.given.at(field)->empty()) continue;
+    program::set_field(job.plan, job.training, field, text);
+    if (std::find(plan_fields.begin(), plan_fields.end(), field) != plan_fields.end()) request.fixed.insert(field);
+  }
+  if (job.training.sequence == 0) job.training.sequence = job.model.max_sequence;
+  if (job.training.global_batch == 0) fail_usage("no batch; give --global-batch SAMPLES");
+  if (request.ranks > request.cluster.devices()) {
+    fail_usage(fmt::format("--ranks {}: the cluster has {} devices", request.ranks, request.cluster.devices()));
+  }
+  return request;
+}
+
+JobRequest resolve_plan(const JobOptions& options) {
+  JobRequest request = resolve(options);
+  if (request.ranks == 0) return request;
+  program::Plan& plan = request.file.job.plan;
+  const bool says_data = !options.plan_path.empty() || request.fixed.contains("data");
+  const std::int64_t replica = std::int64_t{plan.tensor} * plan.context * plan.pipeline;
+  if (!says_data && request.ranks % replica == 0) plan.data = static_cast<int>(request.ranks / replica);
+  if (replica * plan.data != request.ranks) {
+    fail_usage(fmt::format("--ranks {}: the plan has {} ranks (tensor {} x context {} x pipeline {} x data {})",
+                           request.ranks, replica * plan.data, plan.tensor, plan.context, plan.pipeline, plan.data));
+  }
+  return request;
+}
+
+}  // namespace trivium::cli

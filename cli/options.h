@@ -1,0 +1,51 @@
+// Job options: every command that needs a model, a cluster and a plan takes them in the same way.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <set>
+#include <string>
+
+#include "hardware_profiles/hardware.h"
+#include "program/plan_file.h"
+
+namespace trivium::cli {
+
+/// What the user gave: a PLAN, a model and cluster, and fields of the plan and training as text.
+struct JobOptions {
+  std::string plan_path;
+  std::string model;
+  std::string cluster;
+  int ranks = 0;                                     ///< 0: not given
+  std::map<std::string, std::string> fields;         ///< by name of program::set_field: their texts
+  std::map<std::string, const CLI::Option*> given;   ///< by field: the option, which knows whether it was given
+};
+
+/// Adds PLAN, --model, --cluster, --ranks and one option for every plan and training field. `options` must outlive the
+/// parse.
+void add_job_options(CLI::App& command, JobOptions& options);
+
+/// "--zero-stage" for the field "zero_stage", "--overlap-tensor" for "overlap.tensor".
+std::string option_of(const std::string& field);
+
+/// Whether `word` is an option that stands for `true` when it has no value.
+bool is_flag_option(const std::string& word);
+
+/// The job that the options mean.
+struct JobRequest {
+  program::PlanFile file;
+  hardware::Cluster cluster;
+  std::set<std::string> fixed;  ///< plan fields given as options
+  int ranks = 0;
+};
+
+/// Reads PLAN where given, lets the options override it, and fills in what neither says: the sequence is the model's
+/// longest, the precision what the devices do best (bf16, else fp16, on CPUs fp32). Errors: Failure(kUsage) for missing
+/// or wrong options, Failure(kInput) for files and names.
+JobRequest resolve(const JobOptions& options);
+
+/// As resolve, for commands that take one plan: with --ranks and without --data, `data` fills the ranks.
+/// Errors: also Failure(kUsage) when the plan's ranks are not those of --ranks.
+JobRequest resolve_plan(const JobOptions& options);
+
+}  // namespace trivium::cli

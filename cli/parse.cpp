@@ -1,0 +1,129 @@
+#include "cli/parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "edge/error.h"
+#include "edge/json_reader.h"
+#include "edge/quote.h"
+
+namespace trivium::cli {
+namespace {
+
+int code_of(edge::ErrorKind kind) { return static_cast<int>(kind); }
+
+int report(edge::ErrorKind kind, const std::string& message) {
+  std::fflush(stdout);
+  fmt::print(stderr, "error: {}\n", edge::one_line(message));
+  return code_of(kind);
+}
+
+void add_commands(CLI::App& app, int& exit_code) {
+  add_plan(app, exit_code);
+  add_simulate(app, exit_code);
+#ifdef TRIVIUM_WITH_EXPLAIN
+  add_explain(app, exit_code);
+#endif
+  add_program(app, exit_code);
+  add_run(app, exit_code);
+#ifdef TRIVIUM_WITH_CALIBRATION
+  add_validate(app, exit_code);
+  add_calibrate(app, exit_code);
+#endif
+#ifdef TRIVIUM_WITH_PROFILE
+  add_profile(app, exit_code);
+#endif
+  add_models(app, exit_code);
+  add_profiles(app, exit_code);
+  add_doctor(app, exit_code);
+  add_completion(app, exit_code);
+}
+
+const CLI::App& innermost(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return *chosen;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string unknown(const std::string& what, const std::string& word, const std::vector<std::string>& known,
+                    const std::string& help) {
+  const std::string suggestion = edge::nearest(word, known);
+  return fmt::format("unknown {} {}; {}", what, edge::quote(word),
+                     suggestion.empty() ? fmt::format("`{}` lists them", help)
+                                        : fmt::format("did you mean \"{}\"?", suggestion));
+}
+
+}  // namespace
+
+std::vector<std::string> join_flag_values(std::vector<std::string> words) {
+  std::vector<std::string> joined;
+  for (std::string& word : words) {
+    const bool follows_flag = !joined.empty() && is_flag_option(joined.back());
+    if (follows_flag && (word == "true" || word == "false")) {
+      joined.back() += "=" + word;
+    } else {
+      joined.push_back(std::move(word));
+    }
+  }
+  return joined;
+}
+
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = innermost(app);
+  const bool is_root = &command == &app;
+  const std::string help = is_root ? "trivium --help" : fmt::format("trivium {} --help", command.get_name());
+  if (const std::vector<std::string> extras = app.remaining(true); !extras.empty()) {
+    const std::string word = extras.front().substr(0, extras.front().find('='));
+    if (word.starts_with("-")) return unknown("option", word, option_names(command), help);
+    if (is_root) return unknown("command", word, subcommand_names(app), help);
+    return fmt::format("unexpected argument {}; `{}` tells what the command takes", edge::quote(word), help);
+  }
+  if (is_root && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    return fmt::format("no command; `{}` lists them", help);
+  }
+  return fmt::format("{}; see `{}`", error.what(), help);
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app("Plans, simulates and runs distributed GPT training.", "trivium");
+  app.set_version_flag("--version", "trivium " TRIVIUM_VERSION);
+  app.require_subcommand(1);
+  int exit_code = 0;
+  add_commands(app, exit_code);
+  std::vector<std::string> words = join_flag_values({argv + 1, argv + argc});
+  std::reverse(words.begin(), words.end());  // the parser takes them from the back
+  try {
+    app.parse(std::move(words));
+    return exit_code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // help or version
+    return report(edge::ErrorKind::kUsage, complaint(app, error));
+  } catch (const edge::Failure& failure) {
+    return report(failure.error().kind, failure.error().message);
+  } catch (const std::bad_alloc&) {
+    return report(edge::ErrorKind::kRuntime, "out of memory on this machine; try a smaller job");
+  } catch (const std::exception& error) {
+    return report(edge::ErrorKind::kRuntime, error.what());
+  }
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,94 @@
+// trivium profiles: the shipped hardware, or one node with the source of every constant.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/render.h"
+#include "hardware_profiles/load.h"
+
+namespace trivium::cli {
+namespace {
+
+struct Options {
+  std::string name;
+  bool json = false;
+};
+
+nlohmann::json summary_json(const std::string& name, const hardware::Node& node) {
+  return {{"name", name},
+          {"device", node.device.name},
+          {"devices", node.devices},
+          {"memory_bytes", static_cast<std::int64_t>(node.device.memory.value())},
+          {"adapters", node.adapters},
+          {"network_bandwidth_bytes_per_s", node.network.bandwidth.value()}};
+}
+
+void list(bool json) {
+  Table table({"<profile", "<device", "devices", "memory", "adapters", "adapter bandwidth"});
+  auto entries = nlohmann::json::array();
+  for (const std::string& name : hardware::shipped_profiles()) {
+    const hardware::Node node = hardware::load_node(name);
+    entries.push_back(summary_json(name, node));
+    table.add({name, node.device.name, std::to_string(node.devices), edge::to_text(node.device.memory),
+               std::to_string(node.adapters), node.adapters > 0 ? edge::to_text(node.network.bandwidth) : "-"});
+  }
+  if (json) {
+    print_json({{"schema", "trivium.profiles/1"}, {"profiles", std::move(entries)}});
+  } else {
+    print(table.text());
+  }
+}
+
+/// The constant a source belongs to, as text; empty where the pointer leads nowhere.
+std::string constant_at(const nlohmann::json& node, const std::string& pointer) {
+  const nlohmann::json::json_pointer place(pointer);
+  if (!node.contains(place)) return "";
+  const nlohmann::json& value = node.at(place);
+  return value.is_string() ? value.get<std::string>() : value.is_structured() ? "..." : value.dump();
+}
+
+void print_sources(const nlohmann::json& node) {
+  if (!node.contains("sources")) return;
+  Table table({"<constant", "<value", "<source"});
+  for (const auto& [pointer, source] : node.at("sources").items()) {
+    table.add({pointer, constant_at(node, pointer), source.get<std::string>()});
+  }
+  print("\n" + table.text());
+}
+
+void show(const std::string& name, bool json) {
+  const hardware::Node node = hardware::load_node(name);
+  const nlohmann::json full = hardware::to_json(node);
+  if (json) {
+    print_json(full);
+    return;
+  }
+  print(fmt::format("{}: {} x {}, {} each\n", heading(node.name), node.devices, node.device.name,
+                    edge::to_text(node.device.memory)));
+  print_sources(full);
+  if (full.contains("device") && full.at("device").is_object()) {
+    print(fmt::format("\n{}\n", heading("device " + node.device.name)));
+    print_sources(full.at("device"));
+  }
+}
+
+}  // namespace
+
+void add_profiles(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("profiles", "List the shipped hardware, or show one with its sources");
+  command->add_option("NAME", options->name, "Shipped name, this-machine, or a file");
+  command->add_flag("--json", options->json, "JSON on stdout");
+  command->callback([options, &exit_code] {
+    if (options->name.empty()) {
+      list(options->json);
+    } else {
+      show(options->name, options->json);
+    }
+    exit_code = 0;
+  });
+}
+
+}  // namespace trivium::cli

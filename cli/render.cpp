@@ -1,0 +1,102 @@
+#include "cli/render.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "edge/error.h"
+#include "edge/units.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kDay = 24 * kHour;
+
+bool is_dumb() {
+  const char* term = std::getenv("TERM");
+  return term != nullptr && std::string(term) == "dumb";
+}
+
+bool has_colour() { return isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr && !is_dumb(); }
+
+std::string padded(const std::string& cell, std::size_t width, bool left) {
+  return left ? fmt::format("{:<{}}", cell, width) : fmt::format("{:>{}}", cell, width);
+}
+
+}  // namespace
+
+Table::Table(std::vector<std::string> titles) : titles_(std::move(titles)) {
+  for (std::string& title : titles_) {
+    left_.push_back(title.starts_with("<"));
+    if (left_.back()) title.erase(0, 1);
+  }
+}
+
+void Table::add(std::vector<std::string> cells) {
+  cells.resize(titles_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (const std::string& title : titles_) widths.push_back(title.size());
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (std::size_t i = 0; i < cells.size(); ++i) text += "  " + padded(cells[i], widths[i], left_[i]);
+    return text.substr(0, text.find_last_not_of(' ') + 1);
+  };
+  std::string text = heading(line(titles_)) + "\n";
+  for (const auto& row : rows_) text += line(row) + "\n";
+  return text;
+}
+
+std::string heading(const std::string& text) { return has_colour() ? "\x1b[1m" + text + "\x1b[0m" : text; }
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / edge::kGiB); }
+
+std::string integer(double value) {
+  std::string digits = fmt::format("{:.0f}", value);
+  const std::size_t first = digits.starts_with("-") ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string seconds(double value) { return edge::to_text(edge::Seconds(value)); }
+
+std::string duration(double value) {
+  if (value >= 2 * kDay) return fmt::format("{:.1f} days", value / kDay);
+  if (value >= 2 * kHour) return fmt::format("{:.1f} hours", value / kHour);
+  return seconds(value);
+}
+
+void print_json(const nlohmann::json& json) { print(json.dump(2) + "\n"); }
+
+void print(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written) throw edge::Failure(edge::ErrorKind::kRuntime, "cannot write to standard output");
+}
+
+ProgressLine::ProgressLine() : shown_on_terminal_(isatty(STDERR_FILENO) == 1 && !is_dumb()) {}
+
+ProgressLine::~ProgressLine() {
+  if (shown_on_terminal_) std::fputs("\r\x1b[K", stderr);
+}
+
+void ProgressLine::show(const std::string& text) {
+  if (!shown_on_terminal_) return;
+  fmt::print(stderr, "\r\x1b[K{}", text);
+  std::fflush(stderr);
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,194 @@
+// trivium run: the plan carried out on this machine's cores, as threads or as processes under mpirun.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/interrupts.h"
+#include "cli/options.h"
+#include "cli/prepare.h"
+#include "cli/render.h"
+#include "edge/error.h"
+#include "edge/files.h"
+#include "hardware_profiles/cluster_text.h"
+#include "program/chrome_trace.h"
+#include "program/run_record.h"
+#include "runtime/data/corpus.h"
+#include "runtime/executor/train.h"
+#include "runtime/mpi/loader.h"
+
+namespace trivium::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr double kMsPerSecond = 1000;
+
+struct Options {
+  JobOptions job;
+  std::string corpus, record, trace;
+  std::string backend = "cpu";
+  std::int64_t steps = 10;
+  std::int64_t timeline_steps = 3;
+  bool json = false;
+};
+
+/// Refuses a file that could not be written after hours of training.
+void check_writable(const std::string& file) {
+  if (file.empty()) return;
+  std::error_code ignored;
+  fs::path folder = fs::absolute(file).parent_path();
+  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  const bool can = !fs::is_directory(file, ignored) && fs::is_directory(folder, ignored) &&
+                   ::access(folder.c_str(), W_OK) == 0;
+  if (!can) throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("{}: cannot be written", file));
+}
+
+/// More ranks than cores run all the same, only slower: the cores are shared, and so the machine counts as larger.
+void share_cores(JobRequest& request, bool speaks) {
+  hardware::Cluster& cluster = request.cluster;
+  const int ranks = request.file.job.plan.ranks();
+  const bool is_one_cpu_node = cluster.homogeneous() && cluster.nodes() == 1 &&
+                               cluster.groups.front().node.device.kind == hardware::DeviceKind::kCpu;
+  if (!is_one_cpu_node || ranks <= cluster.devices() || ranks > hardware::kMostClusterDevices) return;
+  if (speaks) fmt::print(stderr, "note: {} ranks share {} cores\n", ranks, cluster.devices());
+  cluster.groups.front().node.devices = ranks;
+}
+
+void print_step(const program::StepRecord& step, bool json) {
+  if (json) {
+    nlohmann::json line = program::to_json(step);
+    line["schema"] = "trivium.step/1";
+    print(line.dump() + "\n");
+    return;
+  }
+  print(fmt::format("step {:>4}  loss {:.6f}  grad norm {:.4f}  {:.1f} ms  {} tokens/s\n", step.step, step.loss,
+                    step.grad_norm, step.seconds * kMsPerSecond, integer(step.tokens_per_s)));
+}
+
+/// Ranks that planned something else would wait for each other for ever.
+void check_same_program(runtime::Communicator& communicator, const program::Program& program) {
+  std::array<int, 1> alone{communicator.rank()};
+  std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
+  for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
+  const int world = communicator.make_group(everyone.size() == 1 ? std::span<const int>(alone) : everyone);
+  std::string mine = program::hash_of(program);
+  std::string first = mine;
+  communicator.broadcast(world, first.data(), static_cast<std::int64_t>(first.size()), 0);
+  if (first != mine) communicator.abort(fmt::format("rank {} lowered another program than rank 0", alone[0]));
+}
+
+runtime::TrainResult train_as_rank(runtime::Communicator& communicator, const program::Program& program,
+                                   const runtime::data::Corpus& corpus, const runtime::TrainOptions& how) {
+  check_same_program(communicator, program);
+  try {
+    return runtime::train_rank(program, communicator, corpus, how);
+  } catch (const std::exception& error) {
+    communicator.abort(fmt::format("rank {}: {}", communicator.rank(), error.what()));
+    throw;
+  }
+}
+
+void save(const Options& options, const JobRequest& request, const program::Program& program,
+          runtime::TrainResult result, bool over_mpi) {
+  if (!options.trace.empty()) {
+    edge::write_file_atomically(options.trace, program::chrome_trace(program, result.timeline));
+  }
+  if (options.record.empty()) return;
+  program::RunRecord record;
+  record.job = request.file.job;
+  record.cluster = request.file.cluster;
+  record.backend = over_mpi ? "cpu-mpi" : "cpu-threads";
+  record.program_hash = program::hash_of(program);
+  record.steps = std::move(result.steps);
+  record.timeline = std::move(result.timeline);
+  record.peak_memory_bytes = std::move(result.memory_bytes);
+  edge::write_file_atomically(options.record, program::to_json(record).dump() + "\n");
+}
+
+JobRequest request_of(const Options& options, bool speaks) {
+  JobOptions job = options.job;
+  if (job.plan_path.empty() && job.cluster.empty()) job.cluster = hardware::kThisMachine;
+  JobRequest request = resolve_plan(job);
+  share_cores(request, speaks);
+  return request;
+}
+
+/// The work of one process: all ranks as threads, or one rank of `communicator`.
+int train(const Options& options, runtime::Communicator* communicator, const Interrupts& interrupts) {
+  const bool speaks = communicator == nullptr || communicator->rank() == 0;
+  const JobRequest request = request_of(options, speaks);
+  const program::Training& training = request.file.job.training;
+  check_writable(options.record);
+  check_writable(options.trace);
+  const Prepared prepared = prepare(request, false);
+  const program::Program& program = prepared.program;
+  if (const std::string why = runtime::cannot_run_on_cpu(program); !why.empty()) {
+    throw edge::Failure(edge::ErrorKind::kUsage, why);
+  }
+  if (communicator != nullptr && communicator->size() != program.mesh.size()) {
+    throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("the plan has {} ranks, mpirun started {}",
+                                                             program.mesh.size(), communicator->size()));
+  }
+  const auto corpus = runtime::data::open_corpus(options.corpus, training.sequence, request.file.job.model.vocab);
+  runtime::TrainOptions how;
+  how.steps = options.steps;
+  how.timeline_steps = options.timeline_steps;
+  how.stop = interrupts.token();
+  how.on_step = [&](const program::StepRecord& step) { print_step(step, options.json); };
+  runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, program, *corpus, how)
+                                                        : runtime::train_in_threads(program, *corpus, how);
+  if (!result.refused.empty()) throw edge::Failure(edge::ErrorKind::kUsage, result.refused);
+  const std::size_t done = result.steps.size();
+  if (speaks) save(options, request, program, std::move(result), communicator != nullptr);
+  if (speaks && interrupts.happened()) {
+    throw edge::Failure(edge::ErrorKind::kInterrupted,
+                        fmt::format("interrupted after {} steps{}", done,
+                                    options.record.empty() ? "" : "; " + options.record + " holds them"));
+  }
+  return 0;
+}
+
+int run(const Options& options) {
+  const Interrupts interrupts;
+  if (!runtime::mpi::launched_by_mpi()) return train(options, nullptr, interrupts);
+  const std::unique_ptr<runtime::Communicator> communicator = runtime::mpi::connect_mpi().value_or_throw();
+  try {
+    return train(options, communicator.get(), interrupts);
+  } catch (const edge::Failure& failure) {
+    // What stops one rank before the start stops all; one line of it is enough.
+    if (communicator->rank() == 0) throw;
+    return static_cast<int>(failure.error().kind);
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Train for real on this machine's cores (under mpirun: a rank a process)");
+  add_job_options(*command, options->job);
+  command->add_option("--corpus", options->corpus, "Text, or a token file (.bin)")->required()->type_name("FILE");
+  command->add_option("--steps", options->steps, "Optimizer steps")
+      ->check(CLI::Range(std::int64_t{1}, kMostSteps))
+      ->capture_default_str();
+  command->add_option("--record", options->record, "Write steps and measured timeline")->type_name("FILE");
+  command->add_option("--timeline-steps", options->timeline_steps, "How many of the last steps keep their timeline")
+      ->check(CLI::Range(std::int64_t{0}, kMostSteps))
+      ->capture_default_str();
+  command->add_option("--trace", options->trace, "Write the measured timeline for chrome://tracing and Perfetto")
+      ->type_name("FILE");
+  command->add_option("--backend", options->backend, "What runs the kernels")
+      ->check(CLI::IsMember({"cpu"}))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "One JSON object a step on stdout");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,64 @@
+// trivium simulate: one plan on one cluster, event by event.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/figures.h"
+#include "cli/options.h"
+#include "cli/prepare.h"
+#include "cli/render.h"
+#include "edge/files.h"
+#include "program/chrome_trace.h"
+#include "simulator/simulate.h"
+
+namespace trivium::cli {
+namespace {
+
+struct Options {
+  JobOptions job;
+  std::string granularity = "op";
+  std::string trace;
+  bool ignore_memory = false;
+  bool json = false;
+};
+
+void run(const Options& options) {
+  const JobRequest request = resolve_plan(options.job);
+  const Prepared prepared = prepare(request, options.ignore_memory);
+  simulator::SimulationOptions how;
+  how.timeline = !options.trace.empty();
+  // Names of a trace are those of ops.
+  const bool by_segment = options.granularity == "segment" && !how.timeline;
+  how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
+  const simulator::Simulation simulation =
+      simulator::simulate(prepared.program, request.cluster, how).value_or_throw();
+  if (how.timeline) {
+    edge::write_file_atomically(options.trace, program::chrome_trace(prepared.program, simulation.timeline));
+  }
+  if (options.json) {
+    print_json(simulation_json(request, prepared.program, simulation, prepared.too_big.has_value()));
+  } else {
+    print(simulation_report(request, simulation, prepared.too_big));
+  }
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("simulate", "Predict one plan's iteration, breakdown and memory");
+  add_job_options(*command, options->job);
+  command->add_option("--granularity", options->granularity, "What the simulator plays: every op, or whole segments")
+      ->check(CLI::IsMember({"op", "segment"}))
+      ->capture_default_str();
+  command->add_option("--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto")
+      ->type_name("FILE");
+  command->add_flag("--ignore-memory", options->ignore_memory, "Simulate a plan that does not fit");
+  command->add_flag("--json", options->json, "JSON on stdout");
+  command->callback([options, &exit_code] {
+    run(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace trivium::cli

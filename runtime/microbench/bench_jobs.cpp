@@ -1,0 +1,111 @@
+#include "runtime/microbench/bench_jobs.h"
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+
+#include "program/lower.h"
+
+namespace trivium::runtime::microbench {
+namespace {
+
+constexpr std::int64_t kLayers =
+    2;  // the first reads what the embedding left in the caches, the second what a layer did
+constexpr std::int64_t kMicroBatches = 2;
+
+struct Variant {
+  std::int64_t hidden, sequence;
+  int micro_batch, tensor;
+  bool llama = false;  ///< rotary positions, gated MLP, root-mean-square norms
+  std::int64_t vocab = 256;
+};
+
+// Tokens of a micro-batch 64 to 2,048. The vocabularies are the byte's and one large enough to fill a core's cache.
+constexpr Variant kFull[] = {
+    {64, 64, 1, 1},   {64, 128, 4, 1},   {128, 128, 1, 1},       {128, 128, 4, 1},       {128, 128, 1, 2},
+    {128, 128, 4, 2}, {128, 128, 16, 1}, {256, 256, 1, 1},       {256, 128, 4, 2},       {384, 256, 1, 1},
+    {384, 256, 2, 2}, {384, 256, 4, 1},  {128, 128, 2, 1, true}, {256, 256, 1, 2, true}, {128, 128, 2, 1, false, 4096}};
+constexpr Variant kQuick[] = {{64, 64, 1, 1},   {128, 128, 1, 1}, {128, 128, 4, 1},      {128, 128, 2, 2},
+                              {256, 256, 1, 1}, {384, 256, 1, 1}, {128, 128, 2, 1, true}};
+
+program::Job job_of(const Variant& v) {
+  constexpr std::int64_t kHeadDim = 32;
+  program::Job job;
+  models::Model& model = job.model;
+  model.name = "microbenchmark";
+  model.layers = kLayers;
+  model.hidden = v.hidden;
+  model.head_dim = kHeadDim;
+  model.heads = model.kv_heads = v.hidden / kHeadDim;
+  model.ffn_hidden = 4 * v.hidden;
+  model.vocab = v.vocab;
+  model.max_sequence = v.sequence;
+  if (v.llama) {
+    model.norm = models::Norm::kRmsNorm;
+    model.positions = models::Positions::kRotary;
+    model.activation = models::Activation::kSwiglu;
+  }
+  job.training.sequence = v.sequence;
+  job.training.global_batch = v.micro_batch * kMicroBatches;
+  job.plan.tensor = v.tensor;
+  job.plan.micro_batch = v.micro_batch;
+  job.plan.precision = program::DType::kFp32;
+  return job;
+}
+
+program::Program program_of(const Variant& variant) {
+  auto lowered = program::lower(job_of(variant));
+  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) throw std::logic_error(no->reason);
+  auto program = std::get<program::Program>(std::move(lowered));
+  order_by_dependencies(program);
+  return program;
+}
+
+/// Whether everything that a segment waits for stands in the order.
+bool is_ready(const program::Role& role, const program::Program& program, const program::Issue& issue) {
+  const auto issued = [&](std::int32_t task, std::int16_t segment) {
+    return std::find(role.order.begin(), role.order.end(), program::Issue{task, segment}) != role.order.end();
+  };
+  for (const program::Dependency& d : role.tasks[static_cast<std::size_t>(issue.task)].after) {
+    if (d.before != issue.segment) continue;
+    const auto& body = program.body_of(role.tasks[static_cast<std::size_t>(d.task)]);
+    const auto last = static_cast<std::int16_t>(body.segments.size() - 1);
+    if (!issued(d.task, d.segment == program::kWholeTask ? last : d.segment)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void order_by_dependencies(program::Program& program) {
+  program::Role& role = program.roles.front();
+  std::vector<std::int16_t> next(role.tasks.size(), 0);  // segment by task
+  role.order.clear();
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+      const auto segments = static_cast<std::int16_t>(program.body_of(role.tasks[t]).segments.size());
+      while (next[t] < segments && is_ready(role, program, {static_cast<std::int32_t>(t), next[t]})) {
+        role.order.push_back({static_cast<std::int32_t>(t), next[t]++});
+        moved = true;
+      }
+    }
+  }
+}
+
+std::vector<program::Program> bench_programs(bool quick) {
+  std::vector<program::Program> programs;
+  for (const Variant& variant : quick ? std::span<const Variant>(kQuick) : std::span<const Variant>(kFull)) {
+    programs.push_back(program_of(variant));
+  }
+  return programs;
+}
+
+program::Program tensor_program(int ranks) {
+  constexpr Variant kSplit{256, 128, 4, 1};
+  Variant variant = kSplit;
+  variant.tensor = ranks;
+  return program_of(variant);
+}
+
+}  // namespace trivium::runtime::microbench

@@ -1,0 +1,20 @@
+// The small trainings whose kernels are timed.
+#pragma once
+
+#include <vector>
+
+#include "program/program.h"
+
+namespace trivium::runtime::microbench {
+
+/// Programs of one rank's work: hidden 64 to 384, several micro-batches, whole and as one of two tensor ranks, with the
+/// ops of both GPT and Llama layers, in host order. `quick`: a spread of few.
+std::vector<program::Program> bench_programs(bool quick);
+
+/// As above for one rank of `ranks` that split a layer: what is run for real to see how late ranks come to collectives.
+program::Program tensor_program(int ranks);
+
+/// Order of the tasks as they stand in the role, each as soon as what it waits for is done. Precondition: one stage.
+void order_by_dependencies(program::Program& program);
+
+}  // namespace trivium::runtime::microbench

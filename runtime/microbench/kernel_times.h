@@ -1,0 +1,34 @@
+// Kernels as the executor runs them, one rank on every core, timed shape by shape.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+#include "runtime/data/corpus.h"
+
+namespace trivium::runtime::microbench {
+
+/// One shape of an op kind.
+struct ShapeTime {
+  double flops = 0, bytes = 0;
+  double seconds = 0;  ///< from its start to the start of the next op: the mean of a step, median over steps and ranks
+};
+
+struct KernelTimes {
+  std::map<program::OpKind, std::vector<ShapeTime>> shapes;
+  std::map<program::OpKind, std::vector<double>> spread;  ///< single times over their shape's own
+  double host_gap = 0;                                    ///< median seconds between two ops, contained in the times
+};
+
+/// Runs every program on `ranks` threads at once, each for itself: collectives do nothing. The first step warms up.
+KernelTimes time_kernels(const std::vector<program::Program>& programs, int ranks, int steps,
+                         const std::function<void(const std::string&)>& progress);
+
+/// Tokens that are a fixed pseudo-random function of their position.
+std::unique_ptr<data::Corpus> random_corpus(std::int64_t tokens, std::int32_t vocabulary);
+
+}  // namespace trivium::runtime::microbench

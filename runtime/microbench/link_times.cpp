@@ -1,0 +1,130 @@
+#include "runtime/microbench/link_times.h"
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "runtime/executor/pin.h"
+#include "runtime/executor/train.h"
+#include "runtime/inproc/threads.h"
+#include "runtime/microbench/bench_jobs.h"
+#include "runtime/microbench/kernel_times.h"
+#include "runtime/microbench/rate_fit.h"
+#include "runtime/microbench/statistics.h"
+
+namespace trivium::runtime::microbench {
+namespace {
+
+using program::DType;
+using program::OpKind;
+
+constexpr std::int64_t kElements[] = {256, 4096, 16384, 65536, 262144, 1048576};  // fp32: 1 KiB to 4 MiB
+constexpr OpKind kKinds[] = {OpKind::kAllReduce, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kSend};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// One call on this rank; of a send, rank 0 sends and rank 1 receives.
+void call(Communicator& communicator, int group, int members, OpKind kind, std::int64_t count,
+          std::vector<float>& whole, std::vector<float>& part, std::int64_t number) {
+  const std::int64_t even = count / members * members;
+  switch (kind) {
+    case OpKind::kAllReduce:
+      return communicator.all_reduce(group, whole.data(), count, DType::kFp32, program::Reduction::kSum);
+    case OpKind::kReduceScatter:
+      return communicator.reduce_scatter(group, whole.data(), part.data(), even, DType::kFp32);
+    case OpKind::kAllGather:
+      return communicator.all_gather(group, part.data(), whole.data(), even, DType::kFp32);
+    default:
+      break;
+  }
+  const auto bytes = static_cast<std::int64_t>(sizeof(float)) * count;
+  if (communicator.rank() == 0) {
+    communicator.post_send(1, number, whole.data(), bytes);
+    communicator.wait_send(1, number);
+  } else if (communicator.rank() == 1) {
+    communicator.post_recv(0, number, whole.data(), bytes);
+    communicator.wait_recv(0, number);
+  }
+}
+
+/// Median seconds of a call on rank 0, all members having come: each call begins at a barrier.
+double time_call(int members, OpKind kind, std::int64_t count, int repeats) {
+  auto communicators = inproc::make_communicators(members);
+  std::vector<int> everyone(static_cast<std::size_t>(members));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::vector<double> seconds;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& end : communicators) {
+      threads.emplace_back([&, communicator = end.get()] {
+        pin_to_core(communicator->rank(), members);
+        const int group = communicator->make_group(everyone);
+        std::vector<float> whole(static_cast<std::size_t>(count), 1.0F), part(whole);
+        for (int i = 0; i < repeats; ++i) {
+          communicator->barrier(group);
+          const double start = now();
+          call(*communicator, group, members, kind, count, whole, part, i);
+          if (communicator->rank() == 0 && i > 0) seconds.push_back(now() - start);
+          whole.assign(whole.size(), 1.0F);  // sums of sums would overflow, and denormals or infinities are slow
+        }
+      });
+    }
+  }
+  return quantile(std::move(seconds), 0.5);
+}
+
+/// Reads of shared memory as the cost rule counts them: all-reduce sums the buffers of all members.
+double bytes_read(OpKind kind, int members, std::int64_t count) {
+  return static_cast<double>(sizeof(float)) * static_cast<double>(count) * (kind == OpKind::kAllReduce ? members : 1);
+}
+
+edge::Seconds skew_of(int ranks, bool quick) {
+  const int split = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(ranks, 8))));  // divides the heads
+  const program::Program program = tensor_program(split);
+  const auto corpus = random_corpus(1 << 20, static_cast<std::int32_t>(program.job.model.vocab));
+  TrainOptions options;
+  options.steps = quick ? 6 : 12;
+  options.timeline_steps = options.steps - 1;
+  const TrainResult result = train_in_threads(program, *corpus, options);
+  std::map<int, std::pair<double, double>> by_step;  // waits, collectives
+  for (const program::Event& event : result.timeline.events) {
+    const program::Task& task = program.role_of(event.rank).tasks[static_cast<std::size_t>(event.task)];
+    if (!program::is_communication(program.body_of(task).ops[static_cast<std::size_t>(event.op)].kind)) continue;
+    by_step[event.step].first += static_cast<double>(event.wait_ps) * 1e-12;
+    by_step[event.step].second += 1;
+  }
+  std::vector<double> means;
+  for (const auto& [step, sum] : by_step) means.push_back(sum.first / sum.second);
+  return edge::Seconds(quantile(std::move(means), 0.5) / std::log2(static_cast<double>(split)));
+}
+
+}  // namespace
+
+LinkTimes time_links(int ranks, bool quick) {
+  std::vector<ShapeTime> shapes;
+  for (int members = 2; members <= ranks; members *= 2) {
+    for (const OpKind kind : kKinds) {
+      if (kind == OpKind::kSend && members > 2) continue;
+      for (const std::int64_t count : kElements) {
+        const int repeats = (quick ? 20 : 100) + (count < kElements[2] ? 200 : 0);
+        shapes.push_back({0, bytes_read(kind, members, count), time_call(members, kind, count, repeats)});
+      }
+    }
+  }
+  const hardware::OpRate rate = fit_rate(shapes);
+  LinkTimes times;
+  times.link.latency = rate.overhead;
+  times.link.bandwidth = edge::BytesPerSecond(1 / rate.seconds_per_byte);
+  times.link.efficiency = 1;
+  for (const ShapeTime& s : shapes) {
+    const double predicted = rate.overhead.value() + s.bytes * rate.seconds_per_byte;
+    times.fit_error += std::abs(predicted / s.seconds - 1) / static_cast<double>(shapes.size());
+  }
+  times.skew = skew_of(ranks, quick);
+  return times;
+}
+
+}  // namespace trivium::runtime::microbench

@@ -1,0 +1,150 @@
+#include "runtime/microbench/profile.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+
+#include "hardware_profiles/load.h"
+#include "hardware_profiles/this_machine.h"
+#include "runtime/microbench/bench_jobs.h"
+#include "runtime/microbench/kernel_times.h"
+#include "runtime/microbench/link_times.h"
+#include "runtime/microbench/rate_fit.h"
+#include "runtime/microbench/statistics.h"
+
+namespace trivium::runtime {
+namespace {
+
+using program::OpKind;
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return fmt::format("clang {}", __clang_version__);
+#elif defined(__GNUC__)
+  return fmt::format("gcc {}", __VERSION__);
+#else
+  return "unknown compiler";
+#endif
+}
+
+/// What every measured number is told to come from.
+std::string origin(int ranks, bool quick) {
+  return fmt::format("trivium profile{} on {:%Y-%m-%d}: {}, {} ranks at once, {}", quick ? " --quick" : "",
+                     fmt::gmtime(std::time(nullptr)), processor(), ranks, compiler());
+}
+
+/// Best over shapes of work per second.
+template <class Work>
+double best(const microbench::KernelTimes& times, OpKind kind, Work work) {
+  double rate = 0;
+  const auto found = times.shapes.find(kind);
+  if (found == times.shapes.end()) return 0;
+  for (const auto& shape : found->second) rate = std::max(rate, work(shape) / shape.seconds);
+  return rate;
+}
+
+void set_rates(hardware::Node& node, const microbench::KernelTimes& times, const std::string& from) {
+  for (const auto& [kind, shapes] : times.shapes) {
+    const std::string name(program::name_of(kind));
+    hardware::OpRate rate = microbench::fit_rate(shapes);
+    const std::vector<double>& spread = times.spread.at(kind);
+    rate.spread = microbench::quantile(spread, 0.9) - microbench::quantile(spread, 0.1);
+    double error = 0;
+    for (const auto& s : shapes) {
+      const double fitted = rate.overhead.value() + s.flops * rate.seconds_per_flop + s.bytes * rate.seconds_per_byte;
+      error += std::abs(fitted / s.seconds - 1) / static_cast<double>(shapes.size());
+    }
+    node.device.op_rates[name] = rate;
+    node.sources["/device/op_rates/" + name] =
+        fmt::format("{}; {} shapes, mean error of the fit {:.0f} %", from, shapes.size(), 100 * error);
+  }
+}
+
+/// Physics for kinds that were not timed; they have no efficiency apart from what was reached.
+void set_physics(hardware::Node& node, const microbench::KernelTimes& times, const std::string& from) {
+  hardware::Device& device = node.device;
+  const double flops = best(times, OpKind::kMatmul, [](const auto& s) { return s.flops; });
+  const double bytes = best(times, OpKind::kAdamW, [](const auto& s) { return s.bytes; });
+  if (flops > 0) {
+    // fp64 has half the lanes of fp32 in every vector unit.
+    device.peak = {{hardware::Arithmetic::kFp32, edge::FlopsPerSecond(flops)},
+                   {hardware::Arithmetic::kFp64, edge::FlopsPerSecond(flops / 2)}};
+    device.gemm_efficiency = 1;
+    node.sources["/device/peak"] = from + "; the fastest product of matrices, fp64 at half of it";
+    node.sources["/device/gemm_efficiency"] = "definition: the peak is what was reached";
+  }
+  if (bytes > 0) {
+    device.memory_bandwidth = edge::BytesPerSecond(bytes);
+    device.memory_efficiency = 1;
+    node.sources["/device/memory_bandwidth"] = from + "; the fastest optimizer step";
+    node.sources["/device/memory_efficiency"] = "definition: the bandwidth is what was reached";
+  }
+  device.kernel_issue = edge::Seconds(times.host_gap);
+  node.sources["/device/kernel_issue"] = from + "; median time between two ops, contained in the rates";
+}
+
+int checked_ranks(int asked) {
+  const int cores = hardware::machine_cores();
+  if (asked < 0 || asked > cores) {
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        fmt::format("ranks {}: this machine has {} cores; give 1 to {}, or 0 for "
+                                    "all",
+                                    asked, cores, cores));
+  }
+  return asked == 0 ? cores : asked;
+}
+
+}  // namespace
+
+hardware::Node profile_this_machine(const ProfileOptions& options) {
+  const int ranks = checked_ranks(options.ranks);
+  const auto say = [&](const std::string& line) {
+    if (options.progress) options.progress(line);
+  };
+  const std::string from = origin(ranks, options.quick);
+  hardware::Node node = hardware::load_node("generic-cpu");
+  node.name = "this-machine";
+  node.device.name = processor() + " core";
+  node.devices = ranks;
+  node.sources["/devices"] = "trivium profile: ranks that were measured at once";
+  node.host_memory = hardware::machine_memory();
+  node.device.memory = node.host_memory / static_cast<double>(ranks);
+  node.sources["/device/memory"] = "read from the system: physical memory over ranks";
+
+  const int steps = options.quick ? 5 : 11;
+  const auto times =
+      microbench::time_kernels(microbench::bench_programs(options.quick), ranks, steps, options.progress);
+  set_rates(node, times, from);
+  set_physics(node, times, from);
+  if (ranks > 1) {
+    say(fmt::format("collectives and transfers between 2 to {} threads", ranks));
+    const microbench::LinkTimes links = microbench::time_links(ranks, options.quick);
+    node.intra = links.link;
+    node.collective_skew = links.skew;
+    const std::string fit = fmt::format("{}; mean error of the affine law {:.0f} %", from, 100 * links.fit_error);
+    node.sources["/intra/bandwidth"] = node.sources["/intra/latency"] = fit;
+    node.sources["/intra/efficiency"] = "definition: the bandwidth is what was reached";
+    node.sources["/collective_skew"] = from + "; mean wait at the collectives of a training split over tensor ranks";
+    node.host_link = links.link.bandwidth;
+    node.sources["/host_link"] = from + "; as between ranks: the same memory";
+  }
+  say(fmt::format("done: {} op kinds, {}, links {} and {}", node.device.op_rates.size(),
+                  edge::to_text(node.device.peak.at(hardware::Arithmetic::kFp32)), edge::to_text(node.intra.latency),
+                  edge::to_text(node.intra.bandwidth)));
+  return node;
+}
+
+}  // namespace trivium::runtime

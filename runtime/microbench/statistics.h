@@ -1,0 +1,16 @@
+// The few statistics that timings need.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace trivium::runtime::microbench {
+
+/// The value below which the share `q` (0 … 1) lies, the nearest below; 0 for none.
+double quantile(std::vector<double> values, double q);
+
+/// Mean of repetitions of one thing within a step; beyond four times their median one was interrupted, not slow, and
+/// counts as four medians.
+double mean_without_interruptions(std::span<const double> seconds);
+
+}  // namespace trivium::runtime::microbench

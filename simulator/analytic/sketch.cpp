@@ -31,9 +31,7 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
 }  // namespace
 
 Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster)
-    : job_(job), cluster_(cluster), habits_(*program::find_habits(job.plan.stack)) {
-  cost_kinds();
-}
+    : job_(job), cluster_(cluster), habits_(*program::find_habits(job.plan.stack)) {}
 
 std::vector<ChunkKey> Sketch::keys_of(const program::Job& job) const {
   const std::vector<int> layers = program::chunk_layers(job);
@@ -109,6 +107,7 @@ const KindCosts& Sketch::costs(const ChunkKey& key, int stage) const {
 }
 
 Outline Sketch::outline(const Plan& plan) {
+  if (costs_.empty()) cost_kinds();
   program::Job job = job_;
   job.plan = plan;
   const std::vector<ChunkKey> chunks = keys_of(job);

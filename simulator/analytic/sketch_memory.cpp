@@ -10,16 +10,18 @@ namespace {
 
 using program::ChunkKey;
 
-constexpr int kLayersBuilt = 3;  // by then a layer between two others has shown what it adds
+constexpr int kLayersBuilt = 2;  // the second shows what a layer adds
 
-// In the schedules' steady state frames come back as fast as they are taken: a few rounds show the most there are.
-int frames(const program::Plan& plan, int stage, int chunk, std::int64_t micro_batches) {
+// Frames of every chunk of a stage. In the steady state of a schedule frames come back as fast as they are taken: the
+// first rounds show the most there are.
+std::vector<int> frames(const program::Plan& plan, int stage, std::int64_t micro_batches) {
   constexpr std::int64_t kRounds = 4;
-  const bool unbounded = plan.schedule == program::Schedule::kGpipe;
-  if (unbounded) return static_cast<int>(micro_batches);
+  if (plan.schedule == program::Schedule::kGpipe) return {static_cast<int>(micro_batches)};
   const auto slots = program::schedule_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages,
                                           std::min(micro_batches, kRounds * plan.pipeline));
-  return program::frames_needed(slots, chunk);
+  std::vector<int> frames;
+  for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) frames.push_back(program::frames_needed(slots, chunk));
+  return frames;
 }
 
 }  // namespace
@@ -34,10 +36,11 @@ std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     program::Role role;
     role.stage = stage;
+    const std::vector<int> in_flight = frames(plan, stage, micro_batches);
     for (int v = 0; v < plan.virtual_stages; ++v) {
       program::Chunk chunk;
       chunk.kind = v * plan.pipeline + stage;
-      chunk.frames = frames(plan, stage, v, micro_batches);
+      chunk.frames = in_flight[static_cast<std::size_t>(v)];
       role.chunks.push_back(chunk);
     }
     program::lay_out_memory(program, role);

@@ -61,7 +61,7 @@ TEST(Explain, SaysSoWhenNoNeighbourIsFaster) {
   request.best = 1;
   request.job.plan.overlap.gradient_reduction = true;
   request.job.plan = search(request, 2, {}, {}).best.at(0).plan;
-  // The best of the whole space is faster than its neighbours there; the one without overlap lies outside and is slower.
+  // The best of the space is faster than its neighbours there; the one without overlap lies outside and is slower.
   EXPECT_THAT(explained(request).back(), AllOf(HasSubstr("none is faster"), Not(HasSubstr("(-"))));
 }
 

@@ -27,11 +27,9 @@ TEST(Outline, BubbleOfEqualStagesIsPipelineMinusOneOverMicroBatches) {
 // Two chunks a stage: 2 m (f + b) + (p - 1) (f + b) = 480 + 90, half the bubble for the work.
 TEST(Outline, InterleavingHalvesTheBubble) { EXPECT_EQ(lower_bound_ps(equal_stages(4, 2, 8, 0)), 570); }
 
-// Two stages, transfers of 50. Stage 0 has two micro-batches under way; a round trip is 30 + 50 + 30 + 50 = 160 for both, so
-// four micro-batches take two of them, the second backward of the last round behind: 320 + 20.
-TEST(Outline, SlowTransfersLimitAFullPipe) {
-  EXPECT_EQ(lower_bound_ps(equal_stages(2, 1, 4, 50)), 340);
-}
+// Two stages, transfers of 50. Stage 0 has two micro-batches under way; a round trip is 30 + 50 + 30 + 50 = 160 for
+// both, so four micro-batches take two of them, the second backward of the last round behind: 320 + 20.
+TEST(Outline, SlowTransfersLimitAFullPipe) { EXPECT_EQ(lower_bound_ps(equal_stages(2, 1, 4, 50)), 340); }
 
 // Sequential: every micro-batch runs up and down alone, 70 each.
 TEST(Outline, SequentialRunsOneMicroBatchAtATime) {

@@ -13,7 +13,8 @@ namespace trivium::planner {
 
 /// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened: tensor,
 /// pipeline, virtual_stages, schedule (1f1b, or interleaved with virtual stages), data, micro_batch, recompute (none,
-/// full), zero_stage (0, 1), sequence_parallel. Fields outside the space are as in `job.plan`.
+/// selective, full), zero_stage (0, 1), sequence_parallel (planner/space.h has the ranges). Fields outside the space
+/// are as in `job.plan`.
 struct SearchRequest {
   program::Job job;
   hardware::Cluster cluster;
@@ -50,8 +51,10 @@ struct SearchResult {
 /// Called from the calling thread now and then: plans done, plans in all, best iteration so far (s, 0 for none).
 using Progress = std::function<void(std::int64_t, std::int64_t, double)>;
 
-/// Searches on `threads` threads (0: all cores). Interrupted by `stop`, it returns the best so far with `proved` false.
-/// Deterministic: the same request gives the same answers in the same order, whatever the threads.
+/// Searches on `threads` threads (0: all cores). Plans are ranked by their play at segment granularity; the best are
+/// then ordered, simulated op by op and sorted by that, so their figures are those of simulating each alone.
+/// Interrupted by `stop`, it returns the best so far, simulated likewise, with `proved` false. Deterministic: the same
+/// request gives the same answers and counts in the same order, whatever the threads.
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 }  // namespace trivium::planner

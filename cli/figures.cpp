@@ -62,21 +62,21 @@ std::string memory_table(const Simulation& simulation) {
   const auto fullest = std::max_element(simulation.stages.begin(), simulation.stages.end(),
                                         [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
   const simulator::StageMemory& m = fullest->memory;
-  Table table({fmt::format("<memory of stage {}, the fullest", fullest->stage), "GiB"});
-  table.add({"parameters", gib(m.parameters)});
-  table.add({"gradients", gib(m.gradients)});
-  table.add({"optimizer", gib(m.optimizer)});
-  table.add({"activations", gib(m.activations)});
-  table.add({"workspace", gib(m.workspace)});
-  table.add({"reserved", gib(m.reserved)});
-  table.add({fmt::format("sum, of {} GiB", gib(m.capacity)), gib(m.total())});
+  Table table({fmt::format("<memory of stage {}, the fullest", fullest->stage), "bytes"});
+  table.add({"parameters", size(m.parameters)});
+  table.add({"gradients", size(m.gradients)});
+  table.add({"optimizer", size(m.optimizer)});
+  table.add({"activations", size(m.activations)});
+  table.add({"workspace", size(m.workspace)});
+  table.add({"reserved", size(m.reserved)});
+  table.add({fmt::format("sum, of {}", size(m.capacity)), size(m.total())});
   return table.text();
 }
 
 std::string training_lines(const program::Job& job, const WholeTraining& whole) {
   return fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n", integer(static_cast<double>(job.training.total_tokens)),
                      duration(whole.seconds), integer(whole.energy_joules / kJoulesPerMegawattHour),
-                     whole.cost_usd ? "$" + integer(*whole.cost_usd) : "price not known");
+                     whole.cost_usd ? fmt::format("${}", integer(*whole.cost_usd)) : "price not known");
 }
 
 }  // namespace

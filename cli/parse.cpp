@@ -26,18 +26,12 @@ int report(edge::ErrorKind kind, const std::string& message) {
 void add_commands(CLI::App& app, int& exit_code) {
   add_plan(app, exit_code);
   add_simulate(app, exit_code);
-#ifdef TRIVIUM_WITH_EXPLAIN
   add_explain(app, exit_code);
-#endif
   add_program(app, exit_code);
   add_run(app, exit_code);
-#ifdef TRIVIUM_WITH_CALIBRATION
   add_validate(app, exit_code);
   add_calibrate(app, exit_code);
-#endif
-#ifdef TRIVIUM_WITH_PROFILE
   add_profile(app, exit_code);
-#endif
   add_models(app, exit_code);
   add_profiles(app, exit_code);
   add_doctor(app, exit_code);

@@ -61,12 +61,12 @@ std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected)
 }
 
 std::string best_table(const planner::SearchResult& result) {
-  Table table({"#", "<plan", "iteration", "tokens/s", "MFU", "HFU", "peak GiB"});
+  Table table({"#", "<plan", "iteration", "tokens/s", "MFU", "HFU", "peak memory"});
   int place = 0;
   for (const planner::Candidate& candidate : result.best) {
     const simulator::Simulation& s = candidate.simulation;
     table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
-               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), gib(s.peak_memory_bytes)});
+               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes)});
   }
   return table.text();
 }

@@ -51,7 +51,7 @@ std::string Table::text() const {
   }
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string text;
-    for (std::size_t i = 0; i < cells.size(); ++i) text += "  " + padded(cells[i], widths[i], left_[i]);
+    for (std::size_t i = 0; i < cells.size(); ++i) text += fmt::format("  {}", padded(cells[i], widths[i], left_[i]));
     return text.substr(0, text.find_last_not_of(' ') + 1);
   };
   std::string text = heading(line(titles_)) + "\n";
@@ -59,11 +59,11 @@ std::string Table::text() const {
   return text;
 }
 
-std::string heading(const std::string& text) { return has_colour() ? "\x1b[1m" + text + "\x1b[0m" : text; }
+std::string heading(const std::string& text) { return has_colour() ? fmt::format("\x1b[1m{}\x1b[0m", text) : text; }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / edge::kGiB); }
+std::string size(std::int64_t bytes) { return edge::to_text(edge::Bytes(static_cast<double>(bytes))); }
 
 std::string integer(double value) {
   std::string digits = fmt::format("{:.0f}", value);

@@ -23,6 +23,13 @@ const Op* op_of(const Program& program, const Event& event) {
   return &program.body_of(task_of(program, event)).ops[static_cast<std::size_t>(event.op)];
 }
 
+/// "matmul_wgrad" as people read it.
+std::string words(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 /// Microseconds without rounding: "1234.000567".
 std::string microseconds(std::int64_t ps) { return fmt::format("{}.{:06}", ps / kPsPerUs, ps % kPsPerUs); }
 
@@ -78,14 +85,14 @@ std::string name_of(const Program& program, const Event& event) {
   const Task& task = task_of(program, event);
   const Op* op = op_of(program, event);
   const bool again = op != nullptr && op->pass == Pass::kRecompute;
-  std::string name(again ? name_of(Pass::kRecompute) : name_of(task.kind));
+  std::string name = words(again ? name_of(Pass::kRecompute) : name_of(task.kind));
   if (task.micro_batch >= 0) name += fmt::format(" mb{}", task.micro_batch);
   if (op == nullptr) return name;
   if (op->layer >= 0) {
     const Chunk& chunk = program.role_of(event.rank).chunks[static_cast<std::size_t>(task.chunk)];
     name += fmt::format(" layer {}", chunk.first_layer + op->layer);
   }
-  return name += fmt::format(" {}", name_of(op->kind));
+  return name += fmt::format(" {}", words(name_of(op->kind)));
 }
 
 std::string chrome_trace(const Program& program, const Timeline& timeline) {

@@ -1,0 +1,94 @@
+// trivium validate: predicted against measured, for one run of ours or a table of published ones.
+#include "calibration/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/render.h"
+#include "edge/error.h"
+#include "edge/json_reader.h"
+#include "hardware_profiles/load.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr const char* kNotJudged = "C";  // the tier of cases that count in no error
+
+struct Options {
+  std::string plan, record, cluster, runs;
+  double max_error = -1;  ///< below 0: not judged
+  bool json = false;
+};
+
+calibration::Validation validate_one(const Options& options) {
+  const program::PlanFile plan = program::read_plan_file(options.plan);
+  const program::RunRecord record =
+      program::run_record_from_json(edge::read_json_file(options.record), options.record);
+  const hardware::Cluster cluster = options.cluster.empty()
+                                        ? hardware::cluster_from_json(plan.cluster, options.plan + "#/cluster")
+                                        : hardware::load_cluster(options.cluster);
+  return calibration::validate_run(plan, record, cluster);
+}
+
+calibration::Validation validate(const Options& options) {
+  const bool is_one = !options.plan.empty() && !options.record.empty() && options.runs.empty();
+  const bool is_table = options.plan.empty() && options.cluster.empty() && !options.runs.empty();
+  if (!is_one && !is_table) {
+    throw edge::Failure(edge::ErrorKind::kUsage, "give a plan and its run record, or --runs FILE.csv alone");
+  }
+  return is_one ? validate_one(options) : calibration::validate_published(options.runs);
+}
+
+/// The judged case with the largest error; null where there is none.
+const calibration::ValidationRow* worst(const calibration::Validation& validation) {
+  const calibration::ValidationRow* found = nullptr;
+  for (const calibration::ValidationRow& row : validation.rows) {
+    if (row.unsupported || row.tier == kNotJudged) continue;
+    if (found == nullptr || std::abs(row.error) > std::abs(found->error)) found = &row;
+  }
+  return found;
+}
+
+void judge(const calibration::Validation& validation, double max_error) {
+  const calibration::ValidationRow* row = worst(validation);
+  if (row == nullptr) throw edge::Failure(edge::ErrorKind::kRuntime, "--max-error: there is no case to judge");
+  if (std::abs(row->error) <= max_error) return;
+  throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: the error is {}, more than {}", row->case_name,
+                                                             percent(row->error), percent(max_error)));
+}
+
+void run(const Options& options) {
+  const calibration::Validation validation = validate(options);
+  if (options.json) {
+    print_json(calibration::to_json(validation));
+  } else {
+    print(calibration::to_table(validation));
+  }
+  if (options.max_error >= 0) judge(validation, options.max_error);
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("validate", "Compare a plan with its run, or replay published runs");
+  command->add_option("PLAN", options->plan, "Plan file")->type_name("FILE");
+  command->add_option("RUN", options->record, "What `trivium run --record` wrote")->type_name("FILE");
+  command->add_option("--cluster", options->cluster, "Instead of the plan's");
+  command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
+  command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1")
+      ->check(CLI::Range(0.0, std::numeric_limits<double>::max()));
+  command->add_flag("--json", options->json, "JSON on stdout");
+  command->callback([options, &exit_code] {
+    run(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace trivium::cli

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/files.h"
@@ -31,8 +32,8 @@ void check_output(const Options& options) {
   for (const std::string& input : inputs) {
     std::error_code missing;
     if (fs::equivalent(input, options.output, missing)) {
-      throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("-o {} is one of the inputs; give another file",
-                                                               options.output));
+      throw edge::Failure(edge::ErrorKind::kUsage,
+                          fmt::format("-o {} is one of the inputs; give another file", options.output));
     }
   }
 }
@@ -40,8 +41,7 @@ void check_output(const Options& options) {
 /// The node the first run was made on, unless the user names another.
 hardware::Node base_node(const Options& options, const program::RunRecord& first) {
   if (!options.base.empty()) return hardware::load_node(options.base);
-  const hardware::Cluster cluster =
-      hardware::cluster_from_json(first.cluster, options.records.front() + "#/plan/cluster");
+  const hardware::Cluster cluster = cluster_at(first.cluster, options.records.front() + "#/plan/cluster");
   if (!cluster.homogeneous()) {
     throw edge::Failure(edge::ErrorKind::kUsage, "the run's cluster is mixed; say which node to fit with --base");
   }

@@ -21,7 +21,8 @@ std::string options_of(const CLI::App& command) {
 
 std::string commands_of(const CLI::App& app) {
   std::string words;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) words += (words.empty() ? "" : " ") + command->get_name();
+  for (const CLI::App* command : app.get_subcommands(nullptr))
+    words += (words.empty() ? "" : " ") + command->get_name();
   return words;
 }
 

@@ -75,7 +75,8 @@ Finding cuda_driver() {
   if (init == nullptr || version_of == nullptr || count_devices == nullptr) {
     return {"CUDA driver", false, "libcuda.so.1 lacks the functions of a driver"};
   }
-  if (const int code = init(0); code != 0) return {"CUDA driver", false, fmt::format("does not start (error {})", code)};
+  if (const int code = init(0); code != 0)
+    return {"CUDA driver", false, fmt::format("does not start (error {})", code)};
   int version = 0, devices = 0;
   version_of(&version);
   count_devices(&devices);

@@ -1,4 +1,6 @@
 // trivium explain: why a plan takes the time it takes.
+#include "planner/explain.h"
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -7,7 +9,6 @@
 #include "cli/options.h"
 #include "cli/prepare.h"
 #include "cli/render.h"
-#include "planner/explain.h"
 #include "simulator/simulate.h"
 
 namespace trivium::cli {
@@ -21,8 +22,7 @@ struct Options {
 void run(const Options& options) {
   const JobRequest request = resolve_plan(options.job);
   const Prepared prepared = prepare(request, false);
-  const simulator::Simulation simulation =
-      simulator::simulate(prepared.program, request.cluster, {}).value_or_throw();
+  const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, {}).value_or_throw();
   const std::vector<std::string> sentences = planner::explain(prepared.program, simulation, request.cluster);
   if (options.json) {
     nlohmann::json json = headline_json(simulation);

@@ -18,7 +18,7 @@ constexpr double kSecondsPerHour = 3600;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 
 nlohmann::json memory_json(const simulator::StageMemory& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients}, {"optimizer", m.optimizer},
+  return {{"parameters", m.parameters},   {"gradients", m.gradients}, {"optimizer", m.optimizer},
           {"activations", m.activations}, {"workspace", m.workspace}, {"reserved", m.reserved}};
 }
 
@@ -59,8 +59,9 @@ std::string breakdown_table(const Simulation& simulation) {
 }
 
 std::string memory_table(const Simulation& simulation) {
-  const auto fullest = std::max_element(simulation.stages.begin(), simulation.stages.end(),
-                                        [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
+  const auto fullest =
+      std::max_element(simulation.stages.begin(), simulation.stages.end(),
+                       [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
   const simulator::StageMemory& m = fullest->memory;
   Table table({fmt::format("<memory of stage {}, the fullest", fullest->stage), "bytes"});
   table.add({"parameters", size(m.parameters)});
@@ -74,8 +75,9 @@ std::string memory_table(const Simulation& simulation) {
 }
 
 std::string training_lines(const program::Job& job, const WholeTraining& whole) {
-  return fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n", integer(static_cast<double>(job.training.total_tokens)),
-                     duration(whole.seconds), integer(whole.energy_joules / kJoulesPerMegawattHour),
+  return fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n",
+                     integer(static_cast<double>(job.training.total_tokens)), duration(whole.seconds),
+                     integer(whole.energy_joules / kJoulesPerMegawattHour),
                      whole.cost_usd ? fmt::format("${}", integer(*whole.cost_usd)) : "price not known");
 }
 
@@ -133,16 +135,15 @@ nlohmann::json simulation_json(const JobRequest& request, const program::Program
 std::string simulation_report(const JobRequest& request, const Simulation& simulation,
                               const std::optional<program::Infeasible>& too_big) {
   const program::Job& job = request.file.job;
-  std::string text = fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name,
-                                 program::summary(job.plan));
+  std::string text =
+      fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
   text += fmt::format("\n  iteration   {}\n", seconds(simulation.iteration_s));
   text += fmt::format("  throughput  {} tokens/s\n", integer(simulation.tokens_per_s));
-  text += fmt::format("  per device  {} of the model (MFU {}), {} of the hardware (HFU {})\n\n",
-                      edge::to_text(edge::FlopsPerSecond(simulation.model_flops_per_s_per_device)),
-                      percent(simulation.mfu),
-                      edge::to_text(edge::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)),
-                      percent(simulation.hfu));
+  text += fmt::format(
+      "  per device  {} of the model (MFU {}), {} of the hardware (HFU {})\n\n",
+      edge::to_text(edge::FlopsPerSecond(simulation.model_flops_per_s_per_device)), percent(simulation.mfu),
+      edge::to_text(edge::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)), percent(simulation.hfu));
   text += breakdown_table(simulation) + "\n" + memory_table(simulation);
   if (const auto whole = whole_training(job, request.cluster, simulation)) text += training_lines(job, *whole);
   return text;

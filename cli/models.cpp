@@ -85,8 +85,8 @@ void show(const std::string& name, bool json) {
   print(fmt::format("source: {}\n\n", model.source));
   Table parameters({"<part", "parameters"});
   const nlohmann::json parts = parts_json(count);
-  for (const char* part : {"token_embedding", "position_embedding", "attention", "mlp", "norms", "head", "total",
-                           "active"}) {
+  for (const char* part :
+       {"token_embedding", "position_embedding", "attention", "mlp", "norms", "head", "total", "active"}) {
     parameters.add({part, integer(parts.at(part).get<double>())});
   }
   print(parameters.text());

@@ -18,9 +18,7 @@ constexpr int kMostRanks = 1 << 20;
 
 [[noreturn]] void fail_usage(const std::string& message) { throw edge::Failure(edge::ErrorKind::kUsage, message); }
 
-bool is_flag(const std::string& field) {
-  return field == "sequence_parallel" || field.starts_with("overlap.");
-}
+bool is_flag(const std::string& field) { return field == "sequence_parallel" || field.starts_with("overlap."); }
 
 void add_field(CLI::App& command, JobOptions& options, const std::string& field, const std::string& group) {
   const std::string help(help_of(field));
@@ -28,16 +26,16 @@ void add_field(CLI::App& command, JobOptions& options, const std::string& field,
   if (is_flag(field)) {
     option = command.add_flag(option_of(field) + "{true}", options.fields[field], help);
   } else {
-    option = command.add_option(option_of(field), options.fields[field], help)->type_name(std::string(values_of(field)));
+    option =
+        command.add_option(option_of(field), options.fields[field], help)->type_name(std::string(values_of(field)));
   }
   option->group(group);
   options.given[field] = option;
 }
 
 bool all_devices_have(const hardware::Cluster& cluster, hardware::Arithmetic arithmetic) {
-  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const hardware::NodeGroup& group) {
-    return group.node.device.peak.contains(arithmetic);
-  });
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                     [&](const hardware::NodeGroup& group) { return group.node.device.peak.contains(arithmetic); });
 }
 
 program::DType best_precision(const hardware::Cluster& cluster) {
@@ -66,11 +64,20 @@ void read_sources(const JobOptions& options, JobRequest& request) {
     request.cluster = hardware::load_cluster(options.cluster);
     file.cluster = cluster_json(options.cluster, request.cluster);
   } else if (!options.plan_path.empty()) {
-    request.cluster = hardware::cluster_from_json(file.cluster, options.plan_path + "#/cluster");
+    request.cluster = cluster_at(file.cluster, options.plan_path + "#/cluster");
   }
 }
 
 }  // namespace
+
+hardware::Cluster cluster_at(const nlohmann::json& json, const std::string& where) {
+  if (!json.is_string()) return hardware::cluster_from_json(json, where);
+  try {
+    return hardware::load_cluster(json.get<std::string>());
+  } catch (const edge::Failure& failure) {
+    throw edge::Failure(failure.error().kind, fmt::format("{}: {}", where, failure.error().message));
+  }
+}
 
 std::string option_of(const std::string& field) {
   std::string option = "--" + field;
@@ -96,7 +103,8 @@ void add_job_options(CLI::App& command, JobOptions& options) {
 
 JobRequest resolve(const JobOptions& options) {
   if (options.plan_path.empty() && options.model.empty()) fail_usage("no model; give --model NAME or a plan file");
-  if (options.plan_path.empty() && options.cluster.empty()) fail_usage("no cluster; give --cluster NAME:N or a plan file");
+  if (options.plan_path.empty() && options.cluster.empty())
+    fail_usage("no cluster; give --cluster NAME:N or a plan file");
   JobRequest request;
   request.ranks = options.ranks;
   read_sources(options, request);

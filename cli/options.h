@@ -16,9 +16,9 @@ struct JobOptions {
   std::string plan_path;
   std::string model;
   std::string cluster;
-  int ranks = 0;                                     ///< 0: not given
-  std::map<std::string, std::string> fields;         ///< by name of program::set_field: their texts
-  std::map<std::string, const CLI::Option*> given;   ///< by field: the option, which knows whether it was given
+  int ranks = 0;                                    ///< 0: not given
+  std::map<std::string, std::string> fields;        ///< by name of program::set_field: their texts
+  std::map<std::string, const CLI::Option*> given;  ///< by field: the option, which knows whether it was given
 };
 
 /// Adds PLAN, --model, --cluster, --ranks and one option for every plan and training field. `options` must outlive the
@@ -43,6 +43,9 @@ struct JobRequest {
 /// longest, the precision what the devices do best (bf16, else fp16, on CPUs fp32). Errors: Failure(kUsage) for missing
 /// or wrong options, Failure(kInput) for files and names.
 JobRequest resolve(const JobOptions& options);
+
+/// The cluster of a plan file or record, with errors that name its place: `where` is file and pointer.
+hardware::Cluster cluster_at(const nlohmann::json& json, const std::string& where);
 
 /// As resolve, for commands that take one plan: with --ranks and without --data, `data` fills the ranks.
 /// Errors: also Failure(kUsage) when the plan's ranks are not those of --ranks.

@@ -61,9 +61,9 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::string unknown(const std::string& what, const std::string& word, const std::vector<std::string>& known,
                     const std::string& help) {
   const std::string suggestion = edge::nearest(word, known);
-  return fmt::format("unknown {} {}; {}", what, edge::quote(word),
-                     suggestion.empty() ? fmt::format("`{}` lists them", help)
-                                        : fmt::format("did you mean \"{}\"?", suggestion));
+  return fmt::format(
+      "unknown {} {}; {}", what, edge::quote(word),
+      suggestion.empty() ? fmt::format("`{}` lists them", help) : fmt::format("did you mean \"{}\"?", suggestion));
 }
 
 }  // namespace

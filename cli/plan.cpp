@@ -45,9 +45,12 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
   json["best"] = result.best.empty() ? nlohmann::json() : candidate_json(result.best.front());
   auto& top = json["top"] = nlohmann::json::array();
   for (const planner::Candidate& candidate : result.best) top.push_back(candidate_json(candidate));
-  json["search"] = {{"plans_in_space", result.plans_in_space}, {"plans_infeasible", result.plans_infeasible},
-                    {"plans_bounded", result.plans_bounded},   {"plans_simulated", result.plans_simulated},
-                    {"proved", result.proved},                 {"seconds", result.seconds}};
+  json["search"] = {{"plans_in_space", result.plans_in_space},
+                    {"plans_infeasible", result.plans_infeasible},
+                    {"plans_bounded", result.plans_bounded},
+                    {"plans_simulated", result.plans_simulated},
+                    {"proved", result.proved},
+                    {"seconds", result.seconds}};
   auto& rejected = json["rejected"] = nlohmann::json::array();
   for (const planner::Rejected& r : result.rejected) {
     rejected.push_back({{"family", r.family}, {"rule", r.rule}, {"reason", r.reason}, {"plans", r.plans}});
@@ -100,14 +103,13 @@ std::string report(const JobRequest& request, const planner::SearchResult& resul
 }
 
 planner::SearchResult search(const JobRequest& request, const Options& options, const Interrupts& interrupts) {
-  planner::SearchRequest wanted{request.file.job, request.cluster, request.fixed, request.ranks, options.best,
-                                options.ignore_memory};
+  planner::SearchRequest wanted{request.file.job, request.cluster, request.fixed,
+                                request.ranks,    options.best,    options.ignore_memory};
   ProgressLine line;
-  return planner::search(wanted, options.threads, interrupts.token(),
-                         [&](std::int64_t done, std::int64_t in_all, double best_s) {
-                           line.show(fmt::format("{} of {} plans{}", done, in_all,
-                                                 best_s > 0 ? ", best " + seconds(best_s) : ""));
-                         });
+  return planner::search(
+      wanted, options.threads, interrupts.token(), [&](std::int64_t done, std::int64_t in_all, double best_s) {
+        line.show(fmt::format("{} of {} plans{}", done, in_all, best_s > 0 ? ", best " + seconds(best_s) : ""));
+      });
 }
 
 /// What to say when nothing fits: the commonest reason stands for all.

@@ -68,7 +68,7 @@ std::string size(std::int64_t bytes) { return edge::to_text(edge::Bytes(static_c
 std::string integer(double value) {
   std::string digits = fmt::format("{:.0f}", value);
   const std::size_t first = digits.starts_with("-") ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
   return digits;
 }
 

@@ -14,7 +14,7 @@ class Table {
   explicit Table(std::vector<std::string> titles);
   void add(std::vector<std::string> cells);  ///< as many as there are titles
   bool empty() const { return rows_.empty(); }
-  std::string text() const;                  ///< every line ends in a newline, none in a blank
+  std::string text() const;  ///< every line ends in a newline, none in a blank
 
  private:
   std::vector<std::string> titles_;
@@ -25,15 +25,15 @@ class Table {
 /// Bold where stdout is a terminal and NO_COLOR is unset; else the text itself.
 std::string heading(const std::string& text);
 
-std::string percent(double share);             ///< "51.4 %"
-std::string size(std::int64_t bytes);          ///< "61.0 GiB"
-std::string integer(double value);             ///< "1,234,567"
-std::string seconds(double value);             ///< "32.4 s"
-std::string duration(double seconds);          ///< of a training, for people: "33.9 days", "2.5 hours"
+std::string percent(double share);     ///< "51.4 %"
+std::string size(std::int64_t bytes);  ///< "61.0 GiB"
+std::string integer(double value);     ///< "1,234,567"
+std::string seconds(double value);     ///< "32.4 s"
+std::string duration(double seconds);  ///< of a training, for people: "33.9 days", "2.5 hours"
 
 /// Indented JSON and a newline on stdout.
 void print_json(const nlohmann::json& json);
-void print(const std::string& text);           ///< on stdout, flushed
+void print(const std::string& text);  ///< on stdout, flushed
 
 /// A line on stderr that replaces itself, drawn only on a terminal.
 class ProgressLine {

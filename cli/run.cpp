@@ -45,8 +45,8 @@ void check_writable(const std::string& file) {
   std::error_code ignored;
   fs::path folder = fs::absolute(file).parent_path();
   while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  const bool can = !fs::is_directory(file, ignored) && fs::is_directory(folder, ignored) &&
-                   ::access(folder.c_str(), W_OK) == 0;
+  const bool can =
+      !fs::is_directory(file, ignored) && fs::is_directory(folder, ignored) && ::access(folder.c_str(), W_OK) == 0;
   if (!can) throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("{}: cannot be written", file));
 }
 
@@ -172,7 +172,8 @@ int run(const Options& options) {
 
 void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("run", "Train for real on this machine's cores (under mpirun: a rank a process)");
+  CLI::App* command =
+      app.add_subcommand("run", "Train for real on this machine's cores (under mpirun: a rank a process)");
   add_job_options(*command, options->job);
   command->add_option("--corpus", options->corpus, "Text, or a token file (.bin)")->required()->type_name("FILE");
   command->add_option("--steps", options->steps, "Optimizer steps")

@@ -1,4 +1,6 @@
 // trivium simulate: one plan on one cluster, event by event.
+#include "simulator/simulate.h"
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +11,6 @@
 #include "cli/render.h"
 #include "edge/files.h"
 #include "program/chrome_trace.h"
-#include "simulator/simulate.h"
 
 namespace trivium::cli {
 namespace {
@@ -30,8 +31,7 @@ void run(const Options& options) {
   // Names of a trace are those of ops.
   const bool by_segment = options.granularity == "segment" && !how.timeline;
   how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
-  const simulator::Simulation simulation =
-      simulator::simulate(prepared.program, request.cluster, how).value_or_throw();
+  const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, how).value_or_throw();
   if (how.timeline) {
     edge::write_file_atomically(options.trace, program::chrome_trace(prepared.program, simulation.timeline));
   }

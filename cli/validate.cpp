@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/json_reader.h"
@@ -22,17 +23,15 @@ constexpr const char* kNotJudged = "C";  // the tier of cases that count in no e
 
 struct Options {
   std::string plan, record, cluster, runs;
-  double max_error = -1;  ///< below 0: not judged
+  std::optional<double> max_error;  ///< none: not judged
   bool json = false;
 };
 
 calibration::Validation validate_one(const Options& options) {
   const program::PlanFile plan = program::read_plan_file(options.plan);
-  const program::RunRecord record =
-      program::run_record_from_json(edge::read_json_file(options.record), options.record);
-  const hardware::Cluster cluster = options.cluster.empty()
-                                        ? hardware::cluster_from_json(plan.cluster, options.plan + "#/cluster")
-                                        : hardware::load_cluster(options.cluster);
+  const program::RunRecord record = program::run_record_from_json(edge::read_json_file(options.record), options.record);
+  const hardware::Cluster cluster = options.cluster.empty() ? cluster_at(plan.cluster, options.plan + "#/cluster")
+                                                            : hardware::load_cluster(options.cluster);
   return calibration::validate_run(plan, record, cluster);
 }
 
@@ -64,13 +63,16 @@ void judge(const calibration::Validation& validation, double max_error) {
 }
 
 void run(const Options& options) {
+  if (options.max_error && !(*options.max_error >= 0)) {
+    throw edge::Failure(edge::ErrorKind::kUsage, "--max-error: must be a share, 0 or more; 0.1 is 10 %");
+  }
   const calibration::Validation validation = validate(options);
   if (options.json) {
     print_json(calibration::to_json(validation));
   } else {
     print(calibration::to_table(validation));
   }
-  if (options.max_error >= 0) judge(validation, options.max_error);
+  if (options.max_error) judge(validation, *options.max_error);
 }
 
 }  // namespace
@@ -82,8 +84,7 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("RUN", options->record, "What `trivium run --record` wrote")->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Instead of the plan's");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
-  command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1")
-      ->check(CLI::Range(0.0, std::numeric_limits<double>::max()));
+  command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     run(*options);

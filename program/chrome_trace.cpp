@@ -54,10 +54,11 @@ void append_metadata(const Program& program, const Timeline& timeline, std::stri
   }
   for (const std::int32_t rank : ranks) {
     const Coordinates at = program.mesh.coordinates(rank);
-    fmt::format_to(std::back_inserter(out),
-                   R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}: stage {1}, tensor {2}, data {3}"}}}},)"
-                   "\n",
-                   rank, at.pipeline, at.tensor, at.data);
+    fmt::format_to(
+        std::back_inserter(out),
+        R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}: stage {1}, tensor {2}, data {3}"}}}},)"
+        "\n",
+        rank, at.pipeline, at.tensor, at.data);
   }
   for (const auto& [rank, lane] : lanes) {
     fmt::format_to(std::back_inserter(out),

@@ -9,8 +9,8 @@
 namespace trivium::program {
 
 /// The Trace Event Format (JSON object form): a process per rank, a thread per lane, an event per op named like
-/// "forward mb3 layer 2 matmul" (layer: number in the model). Times in microseconds, to the picosecond; steps follow each
-/// other. Precondition: the timeline's tasks and ops are those of `program`.
+/// "forward mb3 layer 2 matmul" (layer: number in the model). Times in microseconds, to the picosecond; steps follow
+/// each other. Precondition: the timeline's tasks and ops are those of `program`.
 std::string chrome_trace(const Program& program, const Timeline& timeline);
 
 /// The name of one event, as in the trace.

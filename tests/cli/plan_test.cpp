@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/cli/process.h"
+
+namespace trivium::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kSmall = "trivium plan --model gpt2-124m --cluster dgx-a100-80gb:1 --global-batch 16 --json";
+
+std::set<std::string> keys(const json& object) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : object.items()) names.insert(name);
+  return names;
+}
+
+TEST(Plan, JsonHasTheAgreedKeys) {
+  const Workplace workplace;
+  const Outcome outcome = workplace.run(kSmall);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result.at("schema"), "trivium.plan-result/1");
+  EXPECT_THAT(keys(result),
+              testing::ElementsAre("best", "cluster", "model", "rejected", "schema", "search", "top", "training"));
+  EXPECT_THAT(keys(result.at("best")),
+              testing::ElementsAre("hfu", "iteration_s", "mfu", "peak_memory_bytes", "plan", "tokens_per_s"));
+  EXPECT_EQ(result.at("best"), result.at("top").at(0));
+  EXPECT_EQ(result.at("search").at("proved"), true);
+  double last = 0;
+  for (const json& candidate : result.at("top")) {
+    EXPECT_EQ(keys(candidate), keys(result.at("best")));
+    EXPECT_GE(candidate.at("iteration_s").get<double>(), last);
+    last = candidate.at("iteration_s");
+  }
+}
+
+TEST(Plan, GivesTheSameAnswerWithAnyNumberOfThreads) {
+  const Workplace workplace;
+  const auto without_clock = [&](const std::string& command) {
+    json result = json::parse(workplace.run(command).out);
+    result.at("search").erase("seconds");
+    return result.dump();
+  };
+  const std::string one = without_clock(std::string(kSmall) + " --threads 1");
+  EXPECT_EQ(one, without_clock(std::string(kSmall) + " --threads 1"));
+  EXPECT_EQ(one, without_clock(std::string(kSmall) + " --threads 3"));
+}
+
+TEST(Plan, KeepsEveryFieldThatWasGiven) {
+  const Workplace workplace;
+  const json result = json::parse(workplace.run(std::string(kSmall) + " --tensor 2 --zero-stage 0 --best 50").out);
+  for (const json& candidate : result.at("top")) {
+    EXPECT_EQ(candidate.at("plan").at("tensor"), 2);
+    EXPECT_EQ(candidate.at("plan").at("zero_stage"), 0);
+  }
+}
+
+TEST(Plan, SaysWhyWhenNothingFits) {
+  const Workplace workplace;
+  const Outcome outcome =
+      workplace.run("trivium plan --model gpt3-175b --cluster dgx-a100-80gb:1 --global-batch 8 --json");
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_THAT(outcome.err, testing::HasSubstr("no plan fits"));
+  const json result = json::parse(outcome.out);
+  EXPECT_TRUE(result.at("best").is_null());
+  EXPECT_FALSE(result.at("rejected").empty());
+}
+
+TEST(Plan, ChoosesThePrecisionTheDevicesHave) {
+  const Workplace workplace;
+  const auto precision_on = [&](const std::string& cluster) {
+    const std::string job = "trivium plan --model gpt2-124m --global-batch 8 --best 1 --json --cluster ";
+    return json::parse(workplace.run(job + cluster).out).at("best").at("plan").at("precision").get<std::string>();
+  };
+  EXPECT_EQ(precision_on("dgx-a100-80gb:1"), "bf16");
+  EXPECT_EQ(precision_on("dgx1-v100-32gb:1"), "fp16");
+  EXPECT_EQ(precision_on("generic-cpu"), "fp32");
+}
+
+}  // namespace
+}  // namespace trivium::cli

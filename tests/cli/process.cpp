@@ -1,0 +1,54 @@
+#include "tests/cli/process.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace trivium::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+std::string content_of(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+Workplace::Workplace() {
+  std::string name = (fs::temp_directory_path() / "trivium-cli-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+  folder_ = name;
+  fs::create_directory(folder_ / "work");
+}
+
+Workplace::~Workplace() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+Outcome Workplace::run(const std::string& command) const {
+  write(".command", command + "\n");
+  const std::string home = folder_.string();
+  const std::string line = "cd '" + home + "/work' && env PATH='" + fs::path(TRIVIUM_PROGRAM).parent_path().string() +
+                           "':\"$PATH\" NO_COLOR=1 LC_ALL=C XDG_DATA_HOME='" + home + "/data' sh ./.command >'" + home +
+                           "/out' 2>'" + home + "/err' </dev/null";
+  const int status = std::system(line.c_str());
+  Outcome outcome;
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.out = content_of(folder_ / "out");
+  outcome.err = content_of(folder_ / "err");
+  return outcome;
+}
+
+std::string Workplace::read(const std::string& name) const { return content_of(folder_ / "work" / name); }
+
+void Workplace::write(const std::string& name, const std::string& content) const {
+  std::ofstream(folder_ / "work" / name, std::ios::binary) << content;
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/process.h"
+
+namespace trivium::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Text that a byte model learns quickly.
+std::string verse(int lines) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) text += "In the beginning was the Word, and line " + std::to_string(i) + ".\n";
+  return text;
+}
+
+std::string run_command(const std::string& more) {
+  return "trivium run --model gpt-tiny --cluster this-machine --global-batch 4 --micro-batch 1 --warmup-steps 1 "
+         "--corpus text.txt " +
+         more;
+}
+
+TEST(Run, LearnsAndWritesARecord) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  const Outcome outcome = workplace.run(run_command("--data 2 --steps 3 --record run.json --trace trace.json --json"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::vector<double> losses;
+  for (std::string line; std::getline(lines, line);) {
+    const json step = json::parse(line);
+    EXPECT_EQ(step.at("schema"), "trivium.step/1");
+    EXPECT_EQ(step.at("step"), losses.size());
+    losses.push_back(step.at("loss"));
+  }
+  ASSERT_EQ(losses.size(), 3U);
+  EXPECT_LT(losses.back(), losses.front());
+  const json record = json::parse(workplace.read("run.json"));
+  EXPECT_EQ(record.at("schema"), "trivium.run/1");
+  EXPECT_EQ(record.at("steps").size(), 3U);
+  EXPECT_EQ(record.at("peak_memory_bytes").size(), 2U);
+  EXPECT_FALSE(json::parse(workplace.read("trace.json")).at("traceEvents").empty());
+}
+
+// The split changes who computes, not what: the summation order does, in fp64 far beyond the sixth digit.
+TEST(Run, PrintsTheSameLossesForAnySplit) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  const auto losses = [&](const std::string& split) {
+    const Outcome outcome = workplace.run(run_command("--steps 2 --precision fp64 --json " + split));
+    std::istringstream lines(outcome.out);
+    std::vector<double> values;
+    for (std::string line; std::getline(lines, line);) values.push_back(json::parse(line).at("loss"));
+    EXPECT_EQ(values.size(), 2U) << outcome.err;
+    return values;
+  };
+  const std::vector<double> whole = losses("");
+  for (const char* split : {"--tensor 2", "--pipeline 2", "--tensor 2 --pipeline 2"}) {
+    EXPECT_THAT(losses(split), testing::Pointwise(testing::DoubleNear(1e-9), whole)) << split;
+  }
+}
+
+TEST(Run, KeepsWhatItReachedWhenInterrupted) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  // `exec` inside a background shell: the signal reaches the program itself.
+  const Outcome outcome =
+      workplace.run("(trap - INT; exec " + run_command("--steps 100000 --record run.json") +
+                    ") > steps & pid=$!; while ! [ -s steps ]; do sleep 0.1; done; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::HasSubstr("run.json holds them"));
+  EXPECT_GE(json::parse(workplace.read("run.json")).at("steps").size(), 1U);
+}
+
+TEST(Run, LeadsToValidationAndCalibration) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  const Outcome planned =
+      workplace.run("trivium plan --model gpt-tiny --cluster this-machine --ranks 1 --global-batch 4 -o plan.json");
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  ASSERT_EQ(workplace.run("trivium run plan.json --corpus text.txt --steps 3 --record run.json").exit_code, 0);
+  const Outcome validated = workplace.run("trivium validate plan.json run.json --json");
+  ASSERT_EQ(validated.exit_code, 0) << validated.err;
+  EXPECT_EQ(json::parse(validated.out).at("schema"), "trivium.validation/1");
+  EXPECT_EQ(workplace.run("trivium validate plan.json run.json --max-error 0").exit_code, 1);
+  const Outcome fitted = workplace.run("trivium calibrate run.json -o fitted.json");
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
+  EXPECT_EQ(workplace.run("trivium profiles fitted.json").exit_code, 0);
+  EXPECT_EQ(workplace.run("trivium calibrate run.json -o run.json").exit_code, 2);
+}
+
+}  // namespace
+}  // namespace trivium::cli

@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+
+namespace trivium::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kTwoByTwo =
+    "trivium simulate --model gpt2-124m --cluster dgx-a100-80gb:1 --tensor 2 --pipeline 2 --data 2 --micro-batch 1 "
+    "--global-batch 8 --json";
+
+double sum(const json& parts) {
+  double total = 0;
+  for (const auto& part : parts) total += part.get<double>();
+  return total;
+}
+
+TEST(Simulate, JsonHasTheAgreedKeysAndPartsThatSum) {
+  const Workplace workplace;
+  const Outcome outcome = workplace.run(kTwoByTwo);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result.at("schema"), "trivium.simulation/1");
+  const double iteration = result.at("iteration_s");
+  EXPECT_GT(iteration, 0);
+  // Picoseconds as doubles: the parts of a 0.1 s iteration are exact to far better than 1e-9 of it.
+  EXPECT_NEAR(sum(result.at("breakdown_s")), iteration, 1e-9 * iteration);
+  // 8 samples of 1,024 tokens in one iteration.
+  EXPECT_NEAR(result.at("tokens_per_s").get<double>() * iteration, 8 * 1024, 1e-6);
+  EXPECT_LE(result.at("mfu"), result.at("hfu"));
+  ASSERT_EQ(result.at("ranks").size(), 8U);
+  std::int64_t peak = 0;
+  for (int rank = 0; rank < 8; ++rank) {
+    const json& entry = result.at("ranks").at(static_cast<std::size_t>(rank));
+    EXPECT_EQ(entry.at("rank"), rank);
+    EXPECT_EQ(entry.at("stage"), rank / 4);  // placement: tensor and data inside, pipeline outside
+    EXPECT_NEAR(sum(entry.at("breakdown_s")), iteration, 1e-9 * iteration);
+    EXPECT_EQ(sum(entry.at("memory_bytes")), entry.at("peak_memory_bytes").get<double>());
+    peak = std::max(peak, entry.at("peak_memory_bytes").get<std::int64_t>());
+  }
+  EXPECT_EQ(result.at("peak_memory_bytes"), peak);
+}
+
+TEST(Simulate, GivesTheSameBytesEveryTime) {
+  const Workplace workplace;
+  EXPECT_EQ(workplace.run(kTwoByTwo).out, workplace.run(kTwoByTwo).out);
+}
+
+TEST(Simulate, MarksAPlanThatDoesNotFitAsHypothetical) {
+  const Workplace workplace;
+  const std::string command =
+      "trivium simulate --model gpt3-175b --cluster dgx-a100-80gb:1 --tensor 8 --global-batch 8 --recompute full";
+  const Outcome refused = workplace.run(command);
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_NE(refused.err.find("GiB of 80.0 GiB"), std::string::npos) << refused.err;
+  const Outcome ignored = workplace.run(command + " --ignore-memory --json");
+  ASSERT_EQ(ignored.exit_code, 0) << ignored.err;
+  EXPECT_EQ(json::parse(ignored.out).at("hypothetical"), true);
+}
+
+// 1e12 tokens on two nodes: energy is power times time, and the DGX has a price.
+TEST(Simulate, CountsTimeEnergyAndPriceOfAWholeTraining) {
+  const Workplace workplace;
+  const Outcome outcome = workplace.run(
+      "trivium simulate --model gpt2-124m --cluster dgx-a100-80gb:2 --data 16 --global-batch 64 "
+      "--total-tokens 1000000000000 --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  const json& whole = result.at("whole_training");
+  const double seconds = whole.at("seconds");
+  EXPECT_NEAR(seconds * result.at("tokens_per_s").get<double>(), 1e12, 1);
+  // 2 nodes x (8 x 400 W + 3,300 W) = 13 kW; 2 x $40.97 an hour.
+  EXPECT_NEAR(whole.at("energy_joules").get<double>(), 13'000 * seconds, 1);
+  EXPECT_NEAR(whole.at("cost_usd").get<double>(), 2 * 40.97 * seconds / 3600, 0.01);
+}
+
+TEST(Simulate, TakesThePlanFileAndTheResultOfThePlanner) {
+  const Workplace workplace;
+  const Outcome planned = workplace.run(
+      "trivium plan --model gpt-tiny --cluster generic-cpu --ranks 2 --global-batch 8 -o plan.json --json > "
+      "result.json");
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const Outcome from_plan = workplace.run("trivium simulate plan.json --json");
+  ASSERT_EQ(from_plan.exit_code, 0) << from_plan.err;
+  EXPECT_EQ(from_plan.out, workplace.run("trivium simulate result.json --json").out);
+  // What the planner promised is what the simulator finds.
+  EXPECT_EQ(json::parse(workplace.read("result.json")).at("best").at("iteration_s"),
+            json::parse(from_plan.out).at("iteration_s"));
+}
+
+}  // namespace
+}  // namespace trivium::cli

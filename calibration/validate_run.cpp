@@ -107,7 +107,7 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   row.case_name = fmt::format("{}, {}", plan.job.model.name, program::summary(plan.job.plan));
   row.source = record.backend + " run";
   row.hardware = cluster.name;
-  row.tier = "A";
+  row.tier = std::string("A");
   row.measured_iteration_s = measured_iteration(record);
   if (!record.peak_memory_bytes.empty()) {
     row.measured_peak_bytes = static_cast<double>(*std::ranges::max_element(record.peak_memory_bytes));

@@ -71,6 +71,16 @@ TEST(Plan, SaysWhyWhenNothingFits) {
   EXPECT_FALSE(result.at("rejected").empty());
 }
 
+// Thousands of plans on one thread take seconds; the signal comes long before.
+TEST(Plan, KeepsTheBestSoFarWhenInterrupted) {
+  const Workplace workplace;
+  const Outcome outcome = workplace.run(
+      "trivium plan --model megatron-1008.0b --cluster dgx-a100-80gb:384 --global-batch 3072 --threads 1 --json "
+      "> result.json & pid=$!; sleep 0.5; kill -INT $pid; wait $pid");
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_EQ(json::parse(workplace.read("result.json")).at("search").at("proved"), false);
+}
+
 TEST(Plan, ChoosesThePrecisionTheDevicesHave) {
   const Workplace workplace;
   const auto precision_on = [&](const std::string& cluster) {

@@ -1,0 +1,55 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr const char* kRun =
+    "trivium run --model gpt-tiny --cluster this-machine --tensor 2 --pipeline 2 --global-batch 4 --steps 2 "
+    "--corpus text.txt --record run.json --json";
+
+std::string under_mpirun(int processes, const std::string& command) {
+  return std::string(TRIVIUM_MPIRUN) + " -n " + std::to_string(processes) + " " + command;
+}
+
+Workplace& with_text(Workplace& workplace) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "In the beginning was the Word, and line " + std::to_string(i) + ".\n";
+  workplace.write("text.txt", text);
+  return workplace;
+}
+
+/// What training computed, without how long it took.
+std::vector<double> losses(const Workplace& workplace) {
+  std::vector<double> values;
+  const auto record = nlohmann::json::parse(workplace.read("run.json"));
+  for (const auto& step : record.at("steps")) values.push_back(step.at("loss"));
+  return values;
+}
+
+TEST(RunOverMpi, ComputesBitForBitWhatThreadsCompute) {
+  Workplace workplace;
+  ASSERT_EQ(with_text(workplace).run(kRun).exit_code, 0);
+  const std::vector<double> threads = losses(workplace);
+  const Outcome outcome = workplace.run(under_mpirun(4, kRun));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(losses(workplace), threads);
+  EXPECT_EQ(nlohmann::json::parse(workplace.read("run.json")).at("backend"), "cpu-mpi");
+}
+
+TEST(RunOverMpi, SaysOnceThatTheNumberOfProcessesIsWrong) {
+  Workplace workplace;
+  const Outcome outcome = with_text(workplace).run(under_mpirun(2, kRun));
+  EXPECT_EQ(outcome.exit_code, 2);
+  const std::string error = "error: the plan has 4 ranks, mpirun started 2";
+  const std::size_t first = outcome.err.find(error);
+  ASSERT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(error, first + 1), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace trivium::cli

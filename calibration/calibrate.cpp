@@ -54,6 +54,10 @@ class Calibrator {
   Fit run() {
     fit_.report.push_back(
         fmt::format("host: {:.2f} us between ops, added to every op's overhead", kMicroseconds * measured_.host_gap));
+    for (std::size_t r = 0; r < records_.size(); ++r) {
+      fit_.report.push_back(fmt::format("run {}: {}; other work on the machine: x{:.2f} on every op", r + 1,
+                                        describe(records_[r]), measured_.disturbance[r]));
+    }
     for (auto& [kind, samples] : measured_.compute) fit_kind(kind, samples);
     report_missing();
     fit_links();

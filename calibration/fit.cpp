@@ -9,8 +9,9 @@
 namespace trivium::calibration {
 namespace {
 
-constexpr double kNoise = 0.05;       // relative: what two measurements of a shape differ by, and Huber's corner
-constexpr double kPriorSpread = 0.5;  // relative: how far proportions of terms differ between machines
+constexpr double kNoise = 0.02;       // relative: what two measurements of a shape differ by
+constexpr double kOutlier = 0.10;     // relative: beyond it, errors count linearly (Huber)
+constexpr double kPriorSpread = 1.0;  // relative: how far proportions of terms differ between machines
 constexpr double kSmallShare = 0.05;  // of a sample's time: the least that the prior lets a term explain
 constexpr int kReweightings = 8;
 
@@ -119,7 +120,7 @@ TermFit fit_terms(std::span<const Sample> samples, const Terms& prior) {
       double predicted = 0;
       for (Eigen::Index j = 0; j < 3; ++j) predicted += s.sizes[static_cast<std::size_t>(j)] * scaled.unit[j] * x[j];
       const double error = std::abs(predicted / s.seconds - 1);
-      robust[static_cast<std::size_t>(i)] = error > kNoise ? kNoise / error : 1.0;
+      robust[static_cast<std::size_t>(i)] = error > kOutlier ? kOutlier / error : 1.0;
     }
   }
   TermFit fit;

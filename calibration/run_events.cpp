@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "calibration/statistics.h"
 #include "edge/error.h"
@@ -43,6 +44,19 @@ const program::Op& op_of(const program::Program& program, const program::Task& t
   return body.ops[static_cast<std::size_t>(event.op)];
 }
 
+/// Ends of everything but transfers, by (step, rank).
+using Ends = std::map<std::pair<int, int>, std::vector<std::int64_t>>;
+
+/// Whether the receive found its rank early, and idle from the partner's arrival to the end. Else the span ends when
+/// the rank next looked, or holds no wake-up.
+bool is_awaited(const program::Event& event, const Ends& ends) {
+  if (event.wait_ps == 0) return false;
+  const auto found = ends.find({event.step, event.rank});
+  if (found == ends.end()) return true;
+  const auto next = std::upper_bound(found->second.begin(), found->second.end(), event.start_ps + event.wait_ps);
+  return next == found->second.end() || *next > event.end_ps;
+}
+
 }  // namespace
 
 bool is_transfer(const program::Op& op) {
@@ -51,13 +65,18 @@ bool is_transfer(const program::Op& op) {
 
 std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record) {
   const bool later = has_later_steps(record);
+  Ends ends;
+  for (const program::Event& event : record.timeline.events) {
+    if (task_of(program, event).transfer < 0) ends[{event.step, event.rank}].push_back(event.end_ps);
+  }
+  for (auto& [key, times] : ends) std::sort(times.begin(), times.end());
   std::vector<OpEvent> result;
   for (const program::Event& event : record.timeline.events) {
     if (is_warm_up(event, later)) continue;
     const program::Task& task = task_of(program, event);
     const auto span = static_cast<double>(event.end_ps - event.start_ps), wait = static_cast<double>(event.wait_ps);
     result.push_back({event.step, event.rank, &op_of(program, task, event), std::max(0.0, span - wait) * kSecondsPerPs,
-                      wait * kSecondsPerPs, task.transfer});
+                      wait * kSecondsPerPs, task.transfer < 0 || is_awaited(event, ends)});
   }
   return result;
 }
@@ -84,12 +103,6 @@ program::Program program_of(const program::RunRecord& record) {
     throw edge::Failure(edge::ErrorKind::kInput, "run record: its plan cannot be lowered: " + no->reason);
   }
   return std::get<program::Program>(std::move(lowered));
-}
-
-std::vector<double> values_of(const std::map<int, double>& by_step) {
-  std::vector<double> values;
-  for (const auto& [step, value] : by_step) values.push_back(value);
-  return values;
 }
 
 }  // namespace trivium::calibration

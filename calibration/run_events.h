@@ -1,7 +1,6 @@
 // The events of a real run beside the ops they were.
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "program/run_record.h"
@@ -14,7 +13,7 @@ struct OpEvent {
   const program::Op* op = nullptr;
   double seconds = 0;  ///< without waiting
   double wait = 0;
-  std::int32_t transfer = -1;  ///< of a send or receive: the number both ends share
+  bool awaited = true;  ///< of a receive: the rank stood still for it, so that its end is the transfer's
 };
 
 /// Ends of transfers overlap the work that runs beside them: their span says when they were posted, not what they cost.
@@ -31,8 +30,5 @@ double host_gap(const program::Program& program, const program::RunRecord& recor
 /// The Program of a record's job, unordered: indices of tasks and ops do not depend on the order. Errors:
 /// Failure(kInput) where the job cannot be lowered.
 program::Program program_of(const program::RunRecord& record);
-
-/// Seconds by step, in order of steps.
-std::vector<double> values_of(const std::map<int, double>& by_step);
 
 }  // namespace trivium::calibration

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 #include "calibration/run_events.h"
@@ -17,8 +18,7 @@ using program::Op;
 using program::OpKind;
 using program::Program;
 
-constexpr double kCut = 4;               // times the step's median: beyond that an event was interrupted, not slow
-constexpr double kPromptTransfer = 0.2;  // quantile: receives that were awaited at once, so that their end is theirs
+constexpr double kCut = 4;  // times the step's median: beyond that an event was interrupted, not slow
 
 /// Everything the time of an op depends on.
 auto shape_of(const Op& op, int ranks) {
@@ -34,11 +34,6 @@ struct Gathered {
 };
 
 double typical(const Gathered& shape) {
-  if (shape.op->kind == OpKind::kRecv) {
-    std::vector<double> all;
-    for (const auto& [step, seconds] : shape.by_step) all.insert(all.end(), seconds.begin(), seconds.end());
-    return quantile(std::move(all), kPromptTransfer);
-  }
   std::vector<double> means;
   for (const auto& [step, seconds] : shape.by_step) {
     const double most = kCut * median(seconds);
@@ -54,8 +49,8 @@ Terms sizes_of(const Op& op, int ranks) {
   return {1, op.kind == OpKind::kAllReduce ? op.bytes * ranks : op.bytes, 0};
 }
 
-void add_shape(const Gathered& shape, std::size_t record, KindSamples& to) {
-  const double seconds = typical(shape);
+void add_shape(const Gathered& shape, std::size_t record, double disturbance, KindSamples& to) {
+  const double seconds = typical(shape) * disturbance;
   if (seconds <= 0) return;
   std::size_t events = 0;
   for (const auto& [step, each] : shape.by_step) {
@@ -65,6 +60,24 @@ void add_shape(const Gathered& shape, std::size_t record, KindSamples& to) {
   to.samples.push_back({sizes_of(*shape.op, shape.ranks), seconds, seconds * static_cast<double>(events)});
   to.events += events;
   if (std::find(to.records.begin(), to.records.end(), record) == to.records.end()) to.records.push_back(record);
+}
+
+/// Compute time of a step over the sum of its ops' typical times, the median over steps and ranks.
+double disturbance_of(const std::map<Shape, Gathered>& shapes) {
+  std::map<std::pair<int, int>, std::pair<double, double>> by_step;  // measured, typical
+  for (const auto& [key, shape] : shapes) {
+    if (program::is_communication(shape.op->kind)) continue;
+    const double usual = typical(shape);
+    for (const auto& [step, seconds] : shape.by_step) {
+      by_step[step].first += std::accumulate(seconds.begin(), seconds.end(), 0.0);
+      by_step[step].second += usual * static_cast<double>(seconds.size());
+    }
+  }
+  std::vector<double> ratios;
+  for (const auto& [step, sums] : by_step) {
+    if (sums.second > 0) ratios.push_back(sums.first / sums.second);
+  }
+  return std::max(1.0, median(std::move(ratios)));
 }
 
 /// Whether the group lies within one stage: its ranks do equal work, and what they wait is not the pipeline's.
@@ -103,15 +116,18 @@ Measurements measure(std::span<const program::RunRecord> records) {
     for (const OpEvent& event : events) {
       const bool communicates = program::is_communication(event.op->kind);
       const int ranks = communicates ? program.mesh.group_size(event.op->group) : 1;
-      if (event.op->kind == OpKind::kSend || (communicates && ranks < 2 && !is_transfer(*event.op))) continue;
+      if (event.op->kind == OpKind::kSend || !event.awaited || (communicates && ranks < 2 && !is_transfer(*event.op)))
+        continue;
       Gathered& shape = shapes[shape_of(*event.op, ranks)];
       shape.op = event.op;
       shape.ranks = ranks;
       shape.by_step[{event.step, event.rank}].push_back(event.seconds);
     }
+    result.disturbance.push_back(disturbance_of(shapes));
     for (const auto& [key, shape] : shapes) {
       const bool communicates = program::is_communication(shape.op->kind);
-      add_shape(shape, r + 1, communicates ? result.communication : result.compute[shape.op->kind]);
+      add_shape(shape, r + 1, communicates ? 1.0 : result.disturbance.back(),
+                communicates ? result.communication : result.compute[shape.op->kind]);
     }
     if (const double late = late_hosts(program, events); late >= 0) result.late.push_back(late);
     gaps.push_back(host_gap(program, records[r]));

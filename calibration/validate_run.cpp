@@ -105,7 +105,7 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   Validation result;
   ValidationRow row;
   row.case_name = fmt::format("{}, {}", plan.job.model.name, program::summary(plan.job.plan));
-  row.source = record.backend + " run";
+  row.source = fmt::format("{} run", record.backend);
   row.hardware = cluster.name;
   row.tier = std::string("A");
   row.measured_iteration_s = measured_iteration(record);

@@ -1,10 +1,12 @@
 #include "runtime/microbench/link_times.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <mutex>
+#include <map>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include "runtime/executor/pin.h"
@@ -50,28 +52,44 @@ void call(Communicator& communicator, int group, int members, OpKind kind, std::
   }
 }
 
-/// Median seconds of a call on rank 0, all members having come: each call begins at a barrier.
+/// Median over repetitions of what a call takes from the arrival of its last rank, the mean over ranks. As in a
+/// training, ranks do not arrive together: some sleep meanwhile and have to be woken.
 double time_call(int members, OpKind kind, std::int64_t count, int repeats) {
+  constexpr double kLatest = 60e-6;  // s
   auto communicators = inproc::make_communicators(members);
   std::vector<int> everyone(static_cast<std::size_t>(members));
   std::iota(everyone.begin(), everyone.end(), 0);
-  std::vector<double> seconds;
+  std::vector<std::vector<double>> starts(static_cast<std::size_t>(repeats)), ends;
+  for (auto& each : starts) each.resize(static_cast<std::size_t>(members));
+  ends = starts;
   {
     std::vector<std::jthread> threads;
     for (auto& end : communicators) {
       threads.emplace_back([&, communicator = end.get()] {
+        const auto rank = static_cast<std::size_t>(communicator->rank());
         pin_to_core(communicator->rank(), members);
         const int group = communicator->make_group(everyone);
+        std::minstd_rand random(static_cast<unsigned>(rank + 1));
+        std::uniform_real_distribution<double> late(0, kLatest);
         std::vector<float> whole(static_cast<std::size_t>(count), 1.0F), part(whole);
-        for (int i = 0; i < repeats; ++i) {
+        for (std::size_t i = 0; i < starts.size(); ++i) {
           communicator->barrier(group);
-          const double start = now();
-          call(*communicator, group, members, kind, count, whole, part, i);
-          if (communicator->rank() == 0 && i > 0) seconds.push_back(now() - start);
-          whole.assign(whole.size(), 1.0F);  // sums of sums would overflow, and denormals or infinities are slow
+          const double ready = now() + late(random);
+          while (now() < ready) continue;
+          starts[i][rank] = now();
+          call(*communicator, group, members, kind, count, whole, part, static_cast<std::int64_t>(i));
+          ends[i][rank] = now();
+          whole.assign(whole.size(), 1.0F);  // sums of sums would overflow
         }
       });
     }
+  }
+  const int taking_part = kind == OpKind::kSend ? 2 : members;
+  std::vector<double> seconds;
+  for (std::size_t i = 1; i < starts.size(); ++i) {
+    const double last = *std::max_element(starts[i].begin(), starts[i].begin() + taking_part);
+    const double end = std::accumulate(ends[i].begin(), ends[i].begin() + taking_part, 0.0) / taking_part;
+    seconds.push_back(end - last);
   }
   return quantile(std::move(seconds), 0.5);
 }

@@ -1,0 +1,38 @@
+#include "runtime/microbench/rate_fit.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/microbench/statistics.h"
+
+namespace trivium::runtime::microbench {
+namespace {
+
+// Times made of 2 us, 1e-11 s per FLOP and 1e-10 s per byte.
+TEST(RateFit, FindsTheLawOfExactTimes) {
+  std::vector<ShapeTime> shapes;
+  for (const double flops : {0.0, 1e6, 1e7}) {
+    for (const double bytes : {1e3, 1e5, 1e6}) shapes.push_back({flops, bytes, 2e-6 + flops * 1e-11 + bytes * 1e-10});
+  }
+  const hardware::OpRate rate = fit_rate(shapes);
+  EXPECT_NEAR(rate.overhead.value(), 2e-6, 1e-9);
+  EXPECT_NEAR(rate.seconds_per_flop, 1e-11, 1e-14);
+  EXPECT_NEAR(rate.seconds_per_byte, 1e-10, 1e-13);
+}
+
+// Faster than proportional: the best non-negative law has no overhead.
+TEST(RateFit, KeepsTermsAboveZero) {
+  const ShapeTime shapes[] = {{0, 1e3, 1e-7}, {0, 1e4, 2e-6}, {0, 1e5, 3e-5}};
+  const hardware::OpRate rate = fit_rate(shapes);
+  EXPECT_DOUBLE_EQ(rate.overhead.value(), 0);
+  EXPECT_GT(rate.seconds_per_byte, 0);
+  EXPECT_DOUBLE_EQ(rate.seconds_per_flop, 0);
+}
+
+// Median 2, cut at 8: (1 + 2 + 8) / 3.
+TEST(MicrobenchStatistics, InterruptionsCountAsFourMedians) {
+  const double seconds[] = {1, 2, 1000};
+  EXPECT_DOUBLE_EQ(mean_without_interruptions(seconds), 11.0 / 3);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::microbench

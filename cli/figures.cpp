@@ -63,7 +63,7 @@ std::string memory_table(const Simulation& simulation) {
       std::max_element(simulation.stages.begin(), simulation.stages.end(),
                        [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
   const simulator::StageMemory& m = fullest->memory;
-  Table table({fmt::format("<memory of stage {}, the fullest", fullest->stage), "bytes"});
+  Table table({fmt::format("<memory of stage {}, the fullest", fullest->stage), "size"});
   table.add({"parameters", size(m.parameters)});
   table.add({"gradients", size(m.gradients)});
   table.add({"optimizer", size(m.optimizer)});

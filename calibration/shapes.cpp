@@ -62,11 +62,11 @@ void add_shape(const Gathered& shape, std::size_t record, double disturbance, Ki
   if (std::find(to.records.begin(), to.records.end(), record) == to.records.end()) to.records.push_back(record);
 }
 
-/// Compute time of a step over the sum of its ops' typical times, the median over steps and ranks.
-double disturbance_of(const std::map<Shape, Gathered>& shapes) {
+/// Time of a step's compute (or communication) over the sum of its ops' typical times, the median over steps and ranks.
+double disturbance_of(const std::map<Shape, Gathered>& shapes, bool communication) {
   std::map<std::pair<int, int>, std::pair<double, double>> by_step;  // measured, typical
   for (const auto& [key, shape] : shapes) {
-    if (program::is_communication(shape.op->kind)) continue;
+    if (program::is_communication(shape.op->kind) != communication) continue;
     const double usual = typical(shape);
     for (const auto& [step, seconds] : shape.by_step) {
       by_step[step].first += std::accumulate(seconds.begin(), seconds.end(), 0.0);
@@ -123,10 +123,11 @@ Measurements measure(std::span<const program::RunRecord> records) {
       shape.ranks = ranks;
       shape.by_step[{event.step, event.rank}].push_back(event.seconds);
     }
-    result.disturbance.push_back(disturbance_of(shapes));
+    result.disturbance.push_back(disturbance_of(shapes, false));
+    const double late_ends = disturbance_of(shapes, true);
     for (const auto& [key, shape] : shapes) {
       const bool communicates = program::is_communication(shape.op->kind);
-      add_shape(shape, r + 1, communicates ? 1.0 : result.disturbance.back(),
+      add_shape(shape, r + 1, communicates ? late_ends : result.disturbance.back(),
                 communicates ? result.communication : result.compute[shape.op->kind]);
     }
     if (const double late = late_hosts(program, events); late >= 0) result.late.push_back(late);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "edge/error.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"

@@ -283,7 +283,14 @@ edge::Result<program::Program> order(program::Program program, const hardware::C
   if (!played) return played.error();
   for (std::size_t s = 0; s < program.roles.size(); ++s) {
     std::set<std::pair<std::int32_t, std::int32_t>> issued;
-    for (const Span& span : played.value().stages[s]) {
+    // A host that computes while it issues (the CPU runtime) posts a transfer only between segments: what begins together
+    // with a segment comes before it, or the partner would wait for that segment.
+    std::vector<Span> spans = played.value().stages[s];
+    const auto computes = [](const Span& span) { return span.lane == Lane::kCompute && span.end_ps > span.begin_ps; };
+    std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {
+      return std::pair(a.begin_ps, computes(a)) < std::pair(b.begin_ps, computes(b));
+    });
+    for (const Span& span : spans) {
       if (!issued.insert({span.task, span.segment}).second) continue;
       program.roles[s].order.push_back({span.task, static_cast<std::int16_t>(span.segment)});
     }

@@ -53,7 +53,17 @@ edge::Seconds transfer_time(const Program& program, const hardware::Cluster& clu
     if (cluster.node_index(other) != cluster.node_index(rank)) continue;
     sharing += program.mesh.coordinates(other).pipeline == program.mesh.coordinates(rank).pipeline ? 1 : 0;
   }
-  return transfer_cost(edge::Bytes(op.bytes), same_node, std::max(1, sharing), cluster.node_of_device(rank), program.habits);
+  const hardware::Node& node = cluster.node_of_device(rank);
+  const edge::Bytes bytes(op.bytes);
+  if (same_node || !program.habits.scatter_gather || program.mesh.tensor() == 1 || program.job.plan.sequence_parallel) {
+    return transfer_cost(bytes, same_node, std::max(1, sharing), node, program.habits);
+  }
+  // Scatter-gather (2104.04473, section 4.1): tensor ranks hold the same tensor; each sends its part and the receivers
+  // gather inside their node. With sequence parallelism they hold parts to begin with.
+  const int tensor = program.mesh.tensor();
+  const GroupPlacement group = place(program, cluster, program::Group::kTensor, rank);
+  return transfer_cost(bytes / tensor, same_node, std::max(1, sharing), node, program.habits) +
+         collective_cost(OpKind::kAllGather, bytes, group, node, program.habits);
 }
 
 class Coster {

@@ -18,8 +18,8 @@ namespace trivium::edge {
 /// The nearest of `candidates` to `word` by edit distance, for "did you mean"; empty when none is close.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// One value inside a JSON document together with where it stands. Every accessor throws Failure(kInput) with the message
-/// `FILE#/POINTER: what is wrong; what to do`. Cheap to copy; the document must outlive it.
+/// One value inside a JSON document together with where it stands. Every accessor throws Failure(kInput) with the
+/// message `FILE#/POINTER: what is wrong; what to do`. Cheap to copy; the document must outlive it.
 class JsonReader {
  public:
   JsonReader(const nlohmann::json& value, std::string file, std::string pointer = "")
@@ -28,9 +28,9 @@ class JsonReader {
   const nlohmann::json& json() const { return *value_; }
   const std::string& file() const { return file_; }
   bool has(std::string_view key) const;
-  JsonReader at(std::string_view key) const;        ///< member; missing is an error
+  JsonReader at(std::string_view key) const;  ///< member; missing is an error
   std::optional<JsonReader> find(std::string_view key) const;
-  std::vector<JsonReader> elements() const;         ///< array elements
+  std::vector<JsonReader> elements() const;                         ///< array elements
   std::vector<std::pair<std::string, JsonReader>> members() const;  ///< object members, in key order
 
   std::string text() const;

@@ -30,14 +30,14 @@ class Quantity {
   double base_ = 0;
 };
 
-using Seconds = Quantity<struct TimeDimension>;                     ///< s
-using Bytes = Quantity<struct DataDimension>;                       ///< B
-using Flops = Quantity<struct WorkDimension>;                       ///< floating-point operations
-using BytesPerSecond = Quantity<struct BandwidthDimension>;         ///< B/s
-using FlopsPerSecond = Quantity<struct WorkRateDimension>;          ///< FLOP/s
-using Watts = Quantity<struct PowerDimension>;                      ///< W
-using Joules = Quantity<struct EnergyDimension>;                    ///< J
-using DollarsPerHour = Quantity<struct PriceDimension>;             ///< US dollars per hour
+using Seconds = Quantity<struct TimeDimension>;              ///< s
+using Bytes = Quantity<struct DataDimension>;                ///< B
+using Flops = Quantity<struct WorkDimension>;                ///< floating-point operations
+using BytesPerSecond = Quantity<struct BandwidthDimension>;  ///< B/s
+using FlopsPerSecond = Quantity<struct WorkRateDimension>;   ///< FLOP/s
+using Watts = Quantity<struct PowerDimension>;               ///< W
+using Joules = Quantity<struct EnergyDimension>;             ///< J
+using DollarsPerHour = Quantity<struct PriceDimension>;      ///< US dollars per hour
 
 constexpr Seconds operator/(Bytes b, BytesPerSecond r) { return Seconds(b.value() / r.value()); }
 constexpr Seconds operator/(Flops w, FlopsPerSecond r) { return Seconds(w.value() / r.value()); }

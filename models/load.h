@@ -13,15 +13,16 @@ namespace trivium::models {
 /// `model_type`). Errors: Failure(kInput), unknown names with a suggestion.
 Model load_model(const std::string& name_or_path);
 
-/// A model in our own JSON form (schema `trivium.model/1`); `where` names it in errors: a file, or a file and a place in
-/// it (`plan.json#/model`). Errors: Failure(kInput) for missing, unknown, mistyped or contradictory members.
+/// A model in our own JSON form (schema `trivium.model/1`); `where` names it in errors: a file, or a file and a place
+/// in it (`plan.json#/model`). Errors: Failure(kInput) for missing, unknown, mistyped or contradictory members.
 Model model_from_json(const nlohmann::json& json, const std::string& where);
 /// The same form, every member written out. `model_from_json` reads it back to an equal model.
 nlohmann::json to_json(const Model& model);
 
 /// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2 alike), mixtral, falcon.
-/// Where attention looks back less far than `max_position_embeddings` (sliding_window), the window is the longest sequence:
-/// up to there attention is full. Errors: Failure(kInput) naming the unsupported `model_type` or the missing member.
+/// Where attention looks back less far than `max_position_embeddings` (sliding_window), the window is the longest
+/// sequence: up to there attention is full. Errors: Failure(kInput) naming the unsupported `model_type` or the missing
+/// member.
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where);
 
 /// Names of the shipped models (`models/NAME.json`), sorted.

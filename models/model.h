@@ -8,7 +8,7 @@
 namespace trivium::models {
 
 enum class Norm { kLayerNorm, kRmsNorm };
-enum class Positions { kLearned, kRotary, kNone };  // kNone: no parameters and no rotation (ALiBi, relative bias)
+enum class Positions { kLearned, kRotary, kNone };        // kNone: no parameters and no rotation (ALiBi, relative bias)
 enum class Activation { kGelu, kRelu, kSwiglu, kGeglu };  // the last two are gated: three matrices in the MLP
 
 /// Mixture of experts in the MLP (Switch, Mixtral).
@@ -28,19 +28,19 @@ struct Model {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;   ///< = heads: multi-head · 1: multi-query · between: grouped-query
-  std::int64_t head_dim = 0;   ///< hidden / heads unless told
-  std::int64_t ffn_hidden = 0; ///< 4 hidden unless told
+  std::int64_t kv_heads = 0;    ///< = heads: multi-head · 1: multi-query · between: grouped-query
+  std::int64_t head_dim = 0;    ///< hidden / heads unless told
+  std::int64_t ffn_hidden = 0;  ///< 4 hidden unless told
   std::int64_t vocab = 0;
   std::int64_t max_sequence = 0;
   Norm norm = Norm::kLayerNorm;
   Positions positions = Positions::kLearned;
   Activation activation = Activation::kGelu;
-  bool linear_bias = true;       ///< biases in attention output and MLP
+  bool linear_bias = true;  ///< biases in attention output and MLP
   bool qkv_bias = true;
-  bool tied_embeddings = true;   ///< the logits use the token embedding
-  bool parallel_block = false;   ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
-  bool shared_norm = true;       ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
+  bool tied_embeddings = true;  ///< the logits use the token embedding
+  bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
+  bool shared_norm = true;      ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Experts> experts;
 
   bool operator==(const Model&) const = default;
@@ -60,23 +60,23 @@ struct ParameterCount {
   std::int64_t norms = 0;               ///< all layers and the final one
   std::int64_t head = 0;                ///< untied output matrix
   std::int64_t total = 0;
-  std::int64_t active = 0;              ///< used by one token: top_k experts instead of all
+  std::int64_t active = 0;  ///< used by one token: top_k experts instead of all
 };
 /// Exact while `model` keeps its invariant; `load_model` refuses models whose counts leave 64 bits.
 ParameterCount count_parameters(const Model& model);
 
 /// Floating-point operations to train on one token (forward + backward, multiply and add counted apart).
 /// `model_flops`: what the mathematics asks for (MFU). The hardware figures add what is computed again (HFU).
-/// For a GPT-2 block these are exactly the forms of Narayanan et al. 2021 (arXiv 2104.04473, eq. 3) and Korthikanti et al.
-/// 2022 (arXiv 2205.05198, appendix A): 72 l h^2 (1 + s/(6h) + V/(12 l h)) per token, full causal square counted.
+/// For a GPT-2 block these are exactly the forms of Narayanan et al. 2021 (arXiv 2104.04473, eq. 3) and Korthikanti et
+/// al. 2022 (arXiv 2205.05198, appendix A): 72 l h^2 (1 + s/(6h) + V/(12 l h)) per token, full causal square counted.
 /// With a = heads x head_dim, one token and one layer ask for 12 s a in the attention core (scores and weighted values,
-/// forward and backward). Logits count whether tied or not, an embedding lookup is free, a mixture counts its router and
-/// top_k experts. Not counted: norms, softmax, activations, biases, tokens beyond an expert's capacity.
+/// forward and backward). Logits count whether tied or not, an embedding lookup is free, a mixture counts its router
+/// and top_k experts. Not counted: norms, softmax, activations, biases, tokens beyond an expert's capacity.
 struct FlopsPerToken {
-  double model = 0;               ///< no recomputation
-  double hardware_full = 0;       ///< full recomputation of every layer: one more forward of the layers
-  /// The attention core recomputed. As published the core counts twice (s/(3h) for s/(6h)), though one more forward of it
-  /// asks for a third of that; kept so that published HFU is reproduced.
+  double model = 0;          ///< no recomputation
+  double hardware_full = 0;  ///< full recomputation of every layer: one more forward of the layers
+  /// The attention core recomputed. As published the core counts twice (s/(3h) for s/(6h)), though one more forward of
+  /// it asks for a third of that; kept so that published HFU is reproduced.
   double hardware_selective = 0;
 };
 /// `sequence`: tokens in one sample, s above.

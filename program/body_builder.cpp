@@ -115,8 +115,8 @@ void BodyBuilder::link_lanes() {
   }
 }
 
-// First fit over lifetimes in op order. What another lane touches lives on until an op of the compute lane has waited for
-// it, so memory is not handed on while a collective still runs.
+// First fit over lifetimes in op order. What another lane touches lives on until an op of the compute lane has waited
+// for it, so memory is not handed on while a collective still runs.
 void BodyBuilder::place_temporaries() {
   struct Life {
     int id, first, last;
@@ -156,9 +156,8 @@ void BodyBuilder::place_temporaries() {
     life.bytes = aligned(buffer(id).bytes());
     order.push_back(life);
   }
-  std::sort(order.begin(), order.end(), [](const Life& a, const Life& b) {
-    return a.first != b.first ? a.first < b.first : a.id < b.id;
-  });
+  std::sort(order.begin(), order.end(),
+            [](const Life& a, const Life& b) { return a.first != b.first ? a.first < b.first : a.id < b.id; });
   std::vector<Life> placed;  // alive at the current op, by offset
   std::int64_t peak = 0;
   for (Life& life : order) {
@@ -169,7 +168,8 @@ void BodyBuilder::place_temporaries() {
       offset = std::max(offset, other.offset + other.bytes);
     }
     life.offset = offset;
-    const auto at = std::find_if(placed.begin(), placed.end(), [&](const Life& other) { return other.offset > offset; });
+    const auto at =
+        std::find_if(placed.begin(), placed.end(), [&](const Life& other) { return other.offset > offset; });
     placed.insert(at, life);
     kind_.buffers[static_cast<std::size_t>(life.id)].offset = offset;
     peak = std::max(peak, offset + life.bytes);

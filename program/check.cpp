@@ -19,12 +19,15 @@ Verdict refuse(std::string rule, std::string reason) { return Infeasible{std::mo
 
 Verdict check_ranges(const Job& job) {
   const Plan& plan = job.plan;
-  const std::pair<const char*, std::int64_t> counts[] = {
-      {"tensor", plan.tensor},         {"context", plan.context},
-      {"pipeline", plan.pipeline},     {"virtual_stages", plan.virtual_stages},
-      {"data", plan.data},             {"expert", plan.expert},
-      {"micro_batch", plan.micro_batch}, {"sequence", job.training.sequence},
-      {"global_batch", job.training.global_batch}};
+  const std::pair<const char*, std::int64_t> counts[] = {{"tensor", plan.tensor},
+                                                         {"context", plan.context},
+                                                         {"pipeline", plan.pipeline},
+                                                         {"virtual_stages", plan.virtual_stages},
+                                                         {"data", plan.data},
+                                                         {"expert", plan.expert},
+                                                         {"micro_batch", plan.micro_batch},
+                                                         {"sequence", job.training.sequence},
+                                                         {"global_batch", job.training.global_batch}};
   constexpr std::int64_t kMost = 1 << 24;
   for (const auto& [name, value] : counts) {
     if (value < 1 || value > kMost) {
@@ -33,7 +36,8 @@ Verdict check_ranges(const Job& job) {
   }
   constexpr double kMostRanks = 1 << 20;
   const double ranks = 1.0 * plan.tensor * plan.context * plan.pipeline * plan.data;
-  if (ranks > kMostRanks) return refuse("ranks-in-range", fmt::format("{:.0f} ranks are more than {:.0f}", ranks, kMostRanks));
+  if (ranks > kMostRanks)
+    return refuse("ranks-in-range", fmt::format("{:.0f} ranks are more than {:.0f}", ranks, kMostRanks));
   if (job.training.dropout < 0 || job.training.dropout >= 1) {
     return refuse("dropout-in-range", fmt::format("dropout is {}; it must be in [0, 1)", job.training.dropout));
   }
@@ -46,10 +50,12 @@ Verdict check_supported(const Job& job) {
     return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
   };
   if (job.model.experts) return missing("experts", "mixture-of-experts layers can be counted, not yet split");
-  if (job.model.parallel_block) return missing("parallel_block", "parallel attention and MLP blocks can be counted, not yet split");
+  if (job.model.parallel_block)
+    return missing("parallel_block", "parallel attention and MLP blocks can be counted, not yet split");
   if (plan.context > 1) return missing("context", "use context 1");
   if (plan.expert > 1) return missing("expert", "use expert 1");
-  if (plan.zero_stage > 1 || plan.zero_stage < 0) return missing("zero_stage", fmt::format("stage {}; use 0 or 1", plan.zero_stage));
+  if (plan.zero_stage > 1 || plan.zero_stage < 0)
+    return missing("zero_stage", fmt::format("stage {}; use 0 or 1", plan.zero_stage));
   if (plan.shard_group != 0 && plan.shard_group != plan.data) return missing("shard_group", "use 0 (all data ranks)");
   if (plan.schedule == Schedule::kZeroBubble) return missing("schedule", "zero_bubble; use 1f1b or interleaved");
   const Offload& offload = plan.offload;
@@ -76,10 +82,12 @@ Verdict check_tensor(const Job& job) {
   if (auto no = divides("kv_heads", model.kv_heads)) return no;
   if (auto no = divides("ffn_hidden", model.ffn_hidden)) return no;
   if (plan.sequence_parallel) {
-    if (plan.tensor == 1) return refuse("sequence-parallel-needs-tensor", "sequence_parallel splits tokens over the tensor ranks; tensor is 1");
+    if (plan.tensor == 1)
+      return refuse("sequence-parallel-needs-tensor",
+                    "sequence_parallel splits tokens over the tensor ranks; tensor is 1");
     if (job.training.sequence % plan.tensor != 0) {
-      return refuse("tensor-divides-sequence",
-                    fmt::format("tensor {} does not divide the sequence of {} tokens", plan.tensor, job.training.sequence));
+      return refuse("tensor-divides-sequence", fmt::format("tensor {} does not divide the sequence of {} tokens",
+                                                           plan.tensor, job.training.sequence));
     }
   }
   return std::nullopt;
@@ -93,9 +101,10 @@ Verdict check_pipeline(const Job& job) {
                                                     job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
   }
   if ((plan.virtual_stages > 1) != (plan.schedule == Schedule::kInterleaved)) {
-    return refuse("interleaved-needs-virtual-stages",
-                  fmt::format("virtual_stages {} with schedule {}: virtual stages and the interleaved schedule need each other",
-                              plan.virtual_stages, name_of(plan.schedule)));
+    return refuse(
+        "interleaved-needs-virtual-stages",
+        fmt::format("virtual_stages {} with schedule {}: virtual stages and the interleaved schedule need each other",
+                    plan.virtual_stages, name_of(plan.schedule)));
   }
   if (plan.virtual_stages > 1 && plan.pipeline == 1) {
     return refuse("virtual-stages-need-pipeline", "virtual_stages above 1 need pipeline 2 or more");
@@ -111,12 +120,14 @@ Verdict check_pipeline(const Job& job) {
     }
     const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
     if (sum != job.model.layers) {
-      return refuse("stage-layers-sum", fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
+      return refuse("stage-layers-sum",
+                    fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
     }
   }
   if (!plan.stage_recompute.empty() && static_cast<int>(plan.stage_recompute.size()) != plan.chunks()) {
-    return refuse("stage-recompute-count", fmt::format("stage_recompute has {} entries; pipeline x virtual_stages is {}",
-                                                       plan.stage_recompute.size(), plan.chunks()));
+    return refuse("stage-recompute-count",
+                  fmt::format("stage_recompute has {} entries; pipeline x virtual_stages is {}",
+                              plan.stage_recompute.size(), plan.chunks()));
   }
   return std::nullopt;
 }
@@ -135,8 +146,9 @@ Verdict check_batch(const Job& job) {
                   fmt::format("{} micro-batches a step and replica are more than {}", count, kMostMicroBatches));
   }
   if (plan.schedule == Schedule::kInterleaved && count % plan.pipeline != 0) {
-    return refuse("interleaved-rounds", fmt::format("the interleaved schedule needs micro-batches in multiples of pipeline {}; there are {}",
-                                                    plan.pipeline, count));
+    return refuse("interleaved-rounds",
+                  fmt::format("the interleaved schedule needs micro-batches in multiples of pipeline {}; there are {}",
+                              plan.pipeline, count));
   }
   if (job.model.positions == models::Positions::kLearned && job.training.sequence > job.model.max_sequence) {
     return refuse("sequence-has-positions", fmt::format("sequence {} is longer than the {} learned positions of {}",
@@ -166,9 +178,10 @@ std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_batch(job)) return *no;
   if (auto no = check_placement(job.plan)) return *no;
   if (ranks > 0 && job.plan.ranks() != ranks) {
-    return Infeasible{"ranks-match", fmt::format("tensor {} x context {} x pipeline {} x data {} = {} ranks; there are {} devices",
-                                                 job.plan.tensor, job.plan.context, job.plan.pipeline, job.plan.data,
-                                                 job.plan.ranks(), ranks)};
+    return Infeasible{
+        "ranks-match",
+        fmt::format("tensor {} x context {} x pipeline {} x data {} = {} ranks; there are {} devices", job.plan.tensor,
+                    job.plan.context, job.plan.pipeline, job.plan.data, job.plan.ranks(), ranks)};
   }
   return std::monostate{};
 }

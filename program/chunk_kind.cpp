@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::int64_t kParameterAlignment = 16;  // elements: 64 bytes in fp32, 32 in 16 bits
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 class KindMaker {
  public:
@@ -50,8 +52,8 @@ class KindMaker {
     if (key_.head) place(head_parameters(job_, key_.embedding), segment++);
   }
 
-  // Buckets are runs of segments, filled from the end as the backward reaches them; each is padded so that every rank of
-  // the shard group owns an equal part. Parameters move up behind the padding of the buckets before them.
+  // Buckets are runs of segments, filled from the end as the backward reaches them; each is padded so that every rank
+  // of the shard group owns an equal part. Parameters move up behind the padding of the buckets before them.
   void place_buckets() {
     const int shards = job_.plan.zero_stage > 0 ? job_.plan.data * job_.plan.context : 1;
     const std::int64_t width = size_of(shape_.gradient);
@@ -89,7 +91,8 @@ class KindMaker {
     for (const Parameter& p : kind_.parameters) {
       const std::int64_t count = p.local_rows * p.local_columns;
       const int value = builder_.view(p.name, Space::kParameter, shape_.type, count, p.offset * size_of(shape_.type));
-      const int gradient = builder_.view("gradient of " + p.name, Space::kGradient, shape_.gradient, count, p.offset * width);
+      const int gradient =
+          builder_.view("gradient of " + p.name, Space::kGradient, shape_.gradient, count, p.offset * width);
       parameters_.add(p, value, gradient);
     }
     if (key_.embedding && key_.head && job_.model.tied_embeddings && habits_.separate_tied_gradients) {

@@ -13,34 +13,34 @@ namespace trivium::program {
 struct ChunkShape {
   explicit ChunkShape(const Job& job);
 
-  std::int64_t tokens = 0;        ///< of a micro-batch
-  std::int64_t own_tokens = 0;    ///< tokens / tensor with sequence parallel, else tokens
+  std::int64_t tokens = 0;      ///< of a micro-batch
+  std::int64_t own_tokens = 0;  ///< tokens / tensor with sequence parallel, else tokens
   std::int64_t hidden = 0;
-  std::int64_t query = 0;         ///< local heads * dim
-  std::int64_t qkv = 0;           ///< local (heads + 2 kv_heads) * dim
-  std::int64_t ffn = 0;           ///< local
-  std::int64_t fc = 0;            ///< local width of the first MLP matrix: ffn, or 2 ffn when gated
-  std::int64_t vocab = 0;         ///< local rows, padded
+  std::int64_t query = 0;  ///< local heads * dim
+  std::int64_t qkv = 0;    ///< local (heads + 2 kv_heads) * dim
+  std::int64_t ffn = 0;    ///< local
+  std::int64_t fc = 0;     ///< local width of the first MLP matrix: ffn, or 2 ffn when gated
+  std::int64_t vocab = 0;  ///< local rows, padded
   std::int64_t sequence = 0;
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0;  ///< local counts
-  DType type = DType::kFp32;      ///< activations and parameters
-  DType wide = DType::kFp32;      ///< statistics, logits: fp32 at least
+  DType type = DType::kFp32;                           ///< activations and parameters
+  DType wide = DType::kFp32;                           ///< statistics, logits: fp32 at least
   DType gradient = DType::kFp32;
   bool sequence_parallel = false;
   int tensor = 1;
   bool flash = false;
   bool dropout = false;
   bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;
-  int activation = 0;             ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
+  int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
 };
 
 /// What one layer keeps from its forward for its backward (buffer ids; kNoBuffer where absent).
 struct LayerKept {
-  int input = kNoBuffer;          ///< (own_tokens, hidden): always in the frame
+  int input = kNoBuffer;  ///< (own_tokens, hidden): always in the frame
   int norm1 = kNoBuffer, stats1 = kNoBuffer;
   int qkv = kNoBuffer, saved = kNoBuffer, attended = kNoBuffer;
-  int middle = kNoBuffer;         ///< residual stream after attention
+  int middle = kNoBuffer;  ///< residual stream after attention
   int norm2 = kNoBuffer, stats2 = kNoBuffer;
   int fc = kNoBuffer, act = kNoBuffer;
   int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask and dropped scores (Korthikanti et al. 2022, §4.1)
@@ -51,7 +51,7 @@ struct LayerKept {
 class ParameterBuffers {
  public:
   void add(const Parameter& parameter, int value, int gradient);
-  int value(const std::string& name, int layer = -1) const;     ///< kNoBuffer where the model has no such parameter
+  int value(const std::string& name, int layer = -1) const;  ///< kNoBuffer where the model has no such parameter
   int gradient(const std::string& name, int layer = -1) const;
 
  private:

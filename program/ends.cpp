@@ -4,7 +4,8 @@
 namespace trivium::program {
 
 void LayerWriter::embedding_forward(int ids, int output) {
-  const int looked_up = s_.sequence_parallel ? b_.temporary("looked-up tokens", s_.type, s_.tokens * s_.hidden) : output;
+  const int looked_up =
+      s_.sequence_parallel ? b_.temporary("looked-up tokens", s_.type, s_.tokens * s_.hidden) : output;
   Op& look = rows(b_.add(OpKind::kEmbedding, Pass::kForward, {ids, p_.value("wte.weight")}, {looked_up}), s_.tokens,
                   s_.hidden, -1);
   look.k = s_.vocab;
@@ -54,7 +55,8 @@ LayerWriter::HeadKept LayerWriter::keep_head(int input) {
 void LayerWriter::head_forward(const HeadKept& kept, int labels, int loss) {
   norm(kept.input, "ln_f", kept.norm, kept.stats, -1, Pass::kForward);
   const int read = gather_tokens(kept.norm, "final norm", -1, Pass::kForward);
-  Op& logits = rows(b_.add(OpKind::kMatmul, Pass::kForward, {read, head_weight()}, {kept.logits}), s_.tokens, s_.vocab, -1);
+  Op& logits =
+      rows(b_.add(OpKind::kMatmul, Pass::kForward, {read, head_weight()}, {kept.logits}), s_.tokens, s_.vocab, -1);
   logits.k = s_.hidden;
   logits.weight_transposed = true;
   rows(b_.add(OpKind::kLossMax, Pass::kForward, {kept.logits}, {kept.max}), s_.tokens, s_.vocab, -1).dtype = s_.wide;
@@ -80,7 +82,8 @@ void LayerWriter::head_backward(const HeadKept& kept, int labels, int d_input) {
   int dweight = p_.gradient("lm_head.weight");
   if (dweight == kNoBuffer) dweight = p_.gradient("wte.weight as head");
   if (dweight == kNoBuffer) dweight = p_.gradient("wte.weight");
-  Op& wgrad = rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {read, kept.logits}, {dweight}), s_.tokens, s_.vocab, -1);
+  Op& wgrad =
+      rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {read, kept.logits}, {dweight}), s_.tokens, s_.vocab, -1);
   wgrad.k = s_.hidden;
   wgrad.weight_transposed = true;
   norm_backward(kept.input, "ln_f", kept.stats, reduced, kNoBuffer, d_input, -1);

@@ -32,19 +32,43 @@ nlohmann::json nested(const std::string& field, nlohmann::json value) {
 }  // namespace
 
 const std::vector<std::string>& plan_fields() {
-  static const std::vector<std::string> kFields{
-      "tensor", "sequence_parallel", "context", "context_method", "pipeline", "virtual_stages", "schedule",
-      "stage_layers", "data", "zero_stage", "shard_group", "expert", "micro_batch", "recompute", "stage_recompute",
-      "precision", "reduce_dtype", "attention", "overlap.gradient_reduction", "overlap.parameter_gather",
-      "overlap.pipeline", "overlap.tensor", "bucket_bytes", "offload.optimizer", "offload.gradients",
-      "offload.parameters", "offload.activations", "compression", "placement", "stack"};
+  static const std::vector<std::string> kFields{"tensor",
+                                                "sequence_parallel",
+                                                "context",
+                                                "context_method",
+                                                "pipeline",
+                                                "virtual_stages",
+                                                "schedule",
+                                                "stage_layers",
+                                                "data",
+                                                "zero_stage",
+                                                "shard_group",
+                                                "expert",
+                                                "micro_batch",
+                                                "recompute",
+                                                "stage_recompute",
+                                                "precision",
+                                                "reduce_dtype",
+                                                "attention",
+                                                "overlap.gradient_reduction",
+                                                "overlap.parameter_gather",
+                                                "overlap.pipeline",
+                                                "overlap.tensor",
+                                                "bucket_bytes",
+                                                "offload.optimizer",
+                                                "offload.gradients",
+                                                "offload.parameters",
+                                                "offload.activations",
+                                                "compression",
+                                                "placement",
+                                                "stack"};
   return kFields;
 }
 
 const std::vector<std::string>& training_fields() {
   static const std::vector<std::string> kFields{
-      "sequence", "global_batch", "total_tokens", "dropout", "seed", "learning_rate", "min_learning_rate",
-      "warmup_steps", "decay_steps", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm"};
+      "sequence",     "global_batch", "total_tokens", "dropout", "seed",    "learning_rate", "min_learning_rate",
+      "warmup_steps", "decay_steps",  "beta1",        "beta2",   "epsilon", "weight_decay",  "clip_norm"};
   return kFields;
 }
 
@@ -67,8 +91,9 @@ void set_field(Plan& plan, Training& training, const std::string& field, const s
     // The place inside the JSON means nothing here: the option is the place.
     const std::string& message = failure.error().message;
     const auto colon = message.find(": ");
-    throw edge::Failure(edge::ErrorKind::kUsage,
-                        fmt::format("{}: {}", option, colon == std::string::npos ? message : message.substr(colon + 2)));
+    throw edge::Failure(
+        edge::ErrorKind::kUsage,
+        fmt::format("{}: {}", option, colon == std::string::npos ? message : message.substr(colon + 2)));
   }
 }
 

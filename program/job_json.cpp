@@ -54,8 +54,8 @@ void read_split(const edge::JsonReader& r, Plan& plan) {
   read_count(r, "pipeline", plan.pipeline);
   read_count(r, "virtual_stages", plan.virtual_stages);
   optional(r, "schedule", [&](const auto& m) {
-    plan.schedule = named(m, {Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved,
-                              Schedule::kZeroBubble});
+    plan.schedule = named(
+        m, {Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved, Schedule::kZeroBubble});
   });
   optional(r, "stage_layers", [&](const auto& m) {
     plan.stage_layers.clear();
@@ -170,10 +170,12 @@ nlohmann::json to_json(const Training& t) {
 }
 
 Plan plan_from_json(const edge::JsonReader& reader) {
-  reader.allow_only({"tensor", "sequence_parallel", "context", "context_method", "pipeline", "virtual_stages", "schedule",
-                     "stage_layers", "data", "zero_stage", "shard_group", "expert", "micro_batch", "recompute",
-                     "stage_recompute", "precision", "reduce_dtype", "attention", "overlap", "bucket_bytes", "offload",
-                     "compression", "placement", "stack"});
+  reader.allow_only({"tensor",       "sequence_parallel", "context",         "context_method",
+                     "pipeline",     "virtual_stages",    "schedule",        "stage_layers",
+                     "data",         "zero_stage",        "shard_group",     "expert",
+                     "micro_batch",  "recompute",         "stage_recompute", "precision",
+                     "reduce_dtype", "attention",         "overlap",         "bucket_bytes",
+                     "offload",      "compression",       "placement",       "stack"});
   Plan plan;
   read_split(reader, plan);
   read_execution(reader, plan);

@@ -71,8 +71,9 @@ void LayerWriter::matmul_backward(int x, const char* parameter, int dy, int dx, 
   dgrad.k = in;
   if (reduce) *reduced = reduce_tokens(dx, parameter, layer, Pass::kBackward);
   const int dbias = biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
-  Op& wgrad = rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {x, dy}, {p_.gradient(name + ".weight", layer), dbias}),
-                   s_.tokens, out, layer);
+  Op& wgrad =
+      rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {x, dy}, {p_.gradient(name + ".weight", layer), dbias}),
+           s_.tokens, out, layer);
   wgrad.k = in;
 }
 
@@ -176,9 +177,10 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   const int d_act = scratch("mlp activated", s_.tokens * s_.ffn);
   matmul_backward(kept.act, "mlp.c_proj", d_branch2, d_act, s_.hidden, s_.ffn, layer, false, false, nullptr);
   const int d_fc = scratch("mlp inner", s_.tokens * s_.fc);
-  Op& act = rows(b_.add(OpKind::kActivationBackward, Pass::kBackward,
-                        {kept.fc, p_.value("mlp.c_fc.bias", layer), d_act}, {d_fc, p_.gradient("mlp.c_fc.bias", layer)}),
-                 s_.tokens, s_.ffn, layer);
+  Op& act =
+      rows(b_.add(OpKind::kActivationBackward, Pass::kBackward, {kept.fc, p_.value("mlp.c_fc.bias", layer), d_act},
+                  {d_fc, p_.gradient("mlp.c_fc.bias", layer)}),
+           s_.tokens, s_.ffn, layer);
   act.k = s_.activation;
   const int read2 = gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward);
   const int d_norm2 = scratch("norm2", s_.tokens * s_.hidden);
@@ -188,7 +190,8 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   bias_backward("attn.c_proj.bias", kept.mask1);
   const int d_branch1 = gather_tokens(d, "gradient of attention projection", layer, Pass::kBackward);
   const int d_attended = scratch("attention output", s_.tokens * s_.query);
-  matmul_backward(kept.attended, "attn.c_proj", d_branch1, d_attended, s_.hidden, s_.query, layer, false, false, nullptr);
+  matmul_backward(kept.attended, "attn.c_proj", d_branch1, d_attended, s_.hidden, s_.query, layer, false, false,
+                  nullptr);
   const int d_qkv = scratch("qkv", s_.tokens * s_.qkv);
   Op& attend = rows(b_.add(OpKind::kAttentionBackward, Pass::kBackward,
                            {kept.qkv, kept.attended, kept.saved, d_attended, kept.scores_dropped}, {d_qkv}),

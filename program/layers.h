@@ -39,7 +39,8 @@ class LayerWriter {
   int reduce_tokens(int partial, const char* name, int layer, Pass pass);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
-  void matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass, bool biased);
+  void matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass,
+              bool biased);
   void matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in, int layer,
                        bool biased, bool reduce, int* reduced);
   void norm(int x, const char* parameter, int y, int stats, int layer, Pass pass);

@@ -108,7 +108,8 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer) {
     list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
   }
   const std::vector<std::int64_t> qkv{query, key, key};
-  const std::vector<std::int64_t> gate_up = model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  const std::vector<std::int64_t> gate_up =
+      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
   const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
   if (model.qkv_bias) {
     list.push_back(split_columns(vector_parameter("h.{}.attn.c_attn.bias", layer, query + 2 * key, 0), tensor, qkv));
@@ -116,9 +117,11 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer) {
   if (model.linear_bias) {
     list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
   }
-  list.push_back(split_columns(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, query + 2 * key, kInitStd), tensor, qkv));
+  list.push_back(
+      split_columns(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, query + 2 * key, kInitStd), tensor, qkv));
   list.push_back(split_rows(matrix_parameter("h.{}.attn.c_proj.weight", layer, query, h, residual_std), tensor));
-  list.push_back(split_columns(matrix_parameter("h.{}.mlp.c_fc.weight", layer, h, fc_width, kInitStd), tensor, gate_up));
+  list.push_back(
+      split_columns(matrix_parameter("h.{}.mlp.c_fc.weight", layer, h, fc_width, kInitStd), tensor, gate_up));
   list.push_back(split_rows(matrix_parameter("h.{}.mlp.c_proj.weight", layer, ffn, h, residual_std), tensor));
   return list;
 }

@@ -11,8 +11,8 @@
 namespace trivium::program {
 
 /// Layers of every chunk in model order (pipeline * virtual_stages entries). The plan's own where given; else even, the
-/// remainder spread over the middle (the ends hold embedding and head); stacks that balance the embedding and the head as
-/// one layer each fill chunks that way (BLOOM: 70 layers + 2 over 12 stages).
+/// remainder spread over the middle (the ends hold embedding and head); stacks that balance the embedding and the head
+/// as one layer each fill chunks that way (BLOOM: 70 layers + 2 over 12 stages).
 std::vector<int> chunk_layers(const Job& job);
 
 /// Vocabulary rows with padding: a multiple of tensor times the stack's own multiple.
@@ -24,8 +24,8 @@ std::vector<Parameter> embedding_parameters(const Job& job);
 std::vector<Parameter> layer_parameters(const Job& job, int layer);
 std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding);
 
-/// Global (row, column) of a local element of the parameter on tensor rank `tensor_rank` of `tensor_ranks`; empty where the
-/// element is padding of the vocabulary.
+/// Global (row, column) of a local element of the parameter on tensor rank `tensor_rank` of `tensor_ranks`; empty where
+/// the element is padding of the vocabulary.
 std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& parameter, std::int64_t local_row,
                                                                   std::int64_t local_column, int tensor_rank,
                                                                   int tensor_ranks);

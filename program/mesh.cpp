@@ -61,15 +61,20 @@ std::vector<int> Mesh::members(Group group, int rank) const {
     }
   };
   switch (group) {
-    case Group::kNone: return {rank};
-    case Group::kTensor: along([](Coordinates& at, int i) { at.tensor = i; }, tensor()); break;
+    case Group::kNone:
+      return {rank};
+    case Group::kTensor:
+      along([](Coordinates& at, int i) { at.tensor = i; }, tensor());
+      break;
     case Group::kData:
       // Context ranks hold the same parameters too: they reduce together with the replicas.
       for (int c = 0; c < context(); ++c) {
         along([c](Coordinates& at, int i) { at.data = i, at.context = c; }, data());
       }
       break;
-    case Group::kPipeline: along([](Coordinates& at, int i) { at.pipeline = i; }, pipeline()); break;
+    case Group::kPipeline:
+      along([](Coordinates& at, int i) { at.pipeline = i; }, pipeline());
+      break;
     case Group::kEmbedding:
       along([this](Coordinates& at, int i) { at.pipeline = i * (pipeline() - 1); }, pipeline() > 1 ? 2 : 1);
       break;
@@ -88,13 +93,20 @@ std::vector<int> Mesh::members(Group group, int rank) const {
 
 int Mesh::group_size(Group group) const {
   switch (group) {
-    case Group::kNone: return 1;
-    case Group::kTensor: return tensor();
-    case Group::kData: return data() * context();
-    case Group::kPipeline: return pipeline();
-    case Group::kEmbedding: return pipeline() > 1 ? 2 : 1;
-    case Group::kModel: return tensor() * pipeline();
-    case Group::kWorld: return size();
+    case Group::kNone:
+      return 1;
+    case Group::kTensor:
+      return tensor();
+    case Group::kData:
+      return data() * context();
+    case Group::kPipeline:
+      return pipeline();
+    case Group::kEmbedding:
+      return pipeline() > 1 ? 2 : 1;
+    case Group::kModel:
+      return tensor() * pipeline();
+    case Group::kWorld:
+      return size();
   }
   return 1;
 }

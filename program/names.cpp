@@ -71,29 +71,43 @@ std::string_view name_of(Space space) {
 }
 
 std::string_view name_of(TaskKind kind) {
-  static constexpr std::array<std::string_view, 9> kNames{
-      "forward",       "backward",    "send",      "recv",             "reduce_gradients",
-      "gradient_norm", "norm_reduce", "optimizer", "gather_parameters"};
+  static constexpr std::array<std::string_view, 9> kNames{"forward",     "backward",         "send",
+                                                          "recv",        "reduce_gradients", "gradient_norm",
+                                                          "norm_reduce", "optimizer",        "gather_parameters"};
   return pick(kNames, kind);
 }
 
 std::string_view name_of(OpKind kind) {
-  static constexpr std::array<std::string_view, kOpKinds> kNames{
-      "embedding",      "embedding_backward",
-      "position",       "position_backward",
-      "norm",           "norm_backward",
-      "matmul",         "matmul_dgrad",
-      "matmul_wgrad",   "rotary",
-      "rotary_backward", "attention",
-      "attention_backward", "bias_residual",
-      "bias_residual_backward", "activation",
-      "activation_backward", "loss_max",
-      "loss_sums",      "loss",
-      "loss_backward",  "add",
-      "gradient_norm",  "adamw",
-      "zero_gradients", "all_reduce",
-      "reduce_scatter", "all_gather",
-      "send",           "recv"};
+  static constexpr std::array<std::string_view, kOpKinds> kNames{"embedding",
+                                                                 "embedding_backward",
+                                                                 "position",
+                                                                 "position_backward",
+                                                                 "norm",
+                                                                 "norm_backward",
+                                                                 "matmul",
+                                                                 "matmul_dgrad",
+                                                                 "matmul_wgrad",
+                                                                 "rotary",
+                                                                 "rotary_backward",
+                                                                 "attention",
+                                                                 "attention_backward",
+                                                                 "bias_residual",
+                                                                 "bias_residual_backward",
+                                                                 "activation",
+                                                                 "activation_backward",
+                                                                 "loss_max",
+                                                                 "loss_sums",
+                                                                 "loss",
+                                                                 "loss_backward",
+                                                                 "add",
+                                                                 "gradient_norm",
+                                                                 "adamw",
+                                                                 "zero_gradients",
+                                                                 "all_reduce",
+                                                                 "reduce_scatter",
+                                                                 "all_gather",
+                                                                 "send",
+                                                                 "recv"};
   return pick(kNames, kind);
 }
 

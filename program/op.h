@@ -20,40 +20,51 @@ enum class Pass : std::uint8_t { kForward, kRecompute, kBackward, kOptimizer };
 std::string_view name_of(Pass pass);
 
 /// Every op kind has three faces: a cost rule (simulator/cost), a CPU kernel and a CUDA kernel (runtime).
-/// Shapes: T tokens of a micro-batch on this rank (sample-major), row-major. `in` and `out` are listed in order; "+=" accumulates.
+/// Shapes: T tokens of a micro-batch on this rank (sample-major), row-major. `in` and `out` are listed in order; "+="
+/// accumulates.
 enum class OpKind : std::uint8_t {
   // Compute.                 m, n, k                        in                                   out
-  kEmbedding,               // T, hidden, local vocab rows   ids (T), table (k,n)                 y (T,n); rows of other ranks give 0
-  kEmbeddingBackward,       //  "                            ids, dy (T,n)                        dtable (k,n) +=
-  kPosition,                // T, hidden, sequence           x (T,n), table (k,n)                 y (T,n), may be x
-  kPositionBackward,        //  "                            dy (T,n)                             dtable (k,n) +=
-  kNorm,                    // T, hidden                     x, weight (n), bias (n or -1)        y, stats (T,2) mean and 1/sigma
-  kNormBackward,            //  "                            x, weight, stats, dy, dskip or -1    dx = dskip + …, dweight +=, dbias += (or -1)
-  kMatmul,                  // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
-  kMatmulDgrad,             // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
-  kMatmulWgrad,             // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
-  kRotary,                  // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
-  kRotaryBackward,          //  "                            dqkv                                 dqkv in place
-  kAttention,               // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities (heads,S,S) per sample, or log-sum-exp (T,heads) with flash
-  kAttentionBackward,       //  "                            qkv, y, saved, dy                    dqkv
-  kBiasResidual,            // T, hidden                     x, bias or -1, skip                  y = skip + x + bias
-  kBiasResidualBackward,    //  "                            dy                                   dbias +=   (dx and dskip are dy itself)
-  kActivation,              // T, ffn                        x (T,n or 2n gate|up), bias or -1    y (T,n)
-  kActivationBackward,      //  "                            x, bias or -1, dy                    dx, dbias += or -1
-  kLossMax,                 // T, local vocab                logits (m,n)                         max (T): over this rank's valid columns
-  kLossSums,                //  "                            logits, max, labels (T)              sums (T,2): sum of exp(logit - max), own target logit - max or 0
-  kLoss,                    // T                             max, sums                            loss (1) += sum of (log sum - target) / tokens of the step
-  kLossBackward,            // T, local vocab                logits, max, sums, labels            dlogits, may be logits: (softmax - target) / tokens of the step
-  kAdd,                     // elements                      x                                    y +=
-  kGradientNorm,            // elements of the bucket part   -                                    norm (2) += sum of squares of what this rank counts, as a double-double pair
-  kAdamW,                   // elements of the bucket part   norm (2)                             parameters and moments of the bucket part
-  kZeroGradients,           // elements                      -                                    that buffer, or where absent all gradients of the bucket
+  kEmbedding,  // T, hidden, local vocab rows   ids (T), table (k,n)                 y (T,n); rows of other ranks give 0
+  kEmbeddingBackward,  //  "                            ids, dy (T,n)                        dtable (k,n) +=
+  kPosition,           // T, hidden, sequence           x (T,n), table (k,n)                 y (T,n), may be x
+  kPositionBackward,   //  "                            dy (T,n)                             dtable (k,n) +=
+  kNorm,          // T, hidden                     x, weight (n), bias (n or -1)        y, stats (T,2) mean and 1/sigma
+  kNormBackward,  //  "                            x, weight, stats, dy, dskip or -1    dx = dskip + …, dweight +=,
+                  //  dbias += (or -1)
+  kMatmul,        // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
+  kMatmulDgrad,   // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
+  kMatmulWgrad,   // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
+  kRotary,        // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
+  kRotaryBackward,  //  "                            dqkv                                 dqkv in place
+  kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
+                    // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash
+  kAttentionBackward,     //  "                            qkv, y, saved, dy                    dqkv
+  kBiasResidual,          // T, hidden                     x, bias or -1, skip                  y = skip + x + bias
+  kBiasResidualBackward,  //  "                            dy                                   dbias +=   (dx and dskip
+                          //  are dy itself)
+  kActivation,            // T, ffn                        x (T,n or 2n gate|up), bias or -1    y (T,n)
+  kActivationBackward,    //  "                            x, bias or -1, dy                    dx, dbias += or -1
+  kLossMax,   // T, local vocab                logits (m,n)                         max (T): over this rank's valid
+              // columns
+  kLossSums,  //  "                            logits, max, labels (T)              sums (T,2): sum of exp(logit - max),
+              //  own target logit - max or 0
+  kLoss,  // T                             max, sums                            loss (1) += sum of (log sum - target) /
+          // tokens of the step
+  kLossBackward,  // T, local vocab                logits, max, sums, labels            dlogits, may be logits: (softmax
+                  // - target) / tokens of the step
+  kAdd,           // elements                      x                                    y +=
+  kGradientNorm,  // elements of the bucket part   -                                    norm (2) += sum of squares of
+                  // what this rank counts, as a double-double pair
+  kAdamW,  // elements of the bucket part   norm (2)                             parameters and moments of the bucket
+           // part
+  kZeroGradients,  // elements                      -                                    that buffer, or where absent
+                   // all gradients of the bucket
   // Communication.           elements                       in                                   out
-  kAllReduce,               // of the buffer                 x                                    x in place
-  kReduceScatter,           // of the whole                  x (whole)                            y (own part), may lie inside x
-  kAllGather,               // of the whole                  x (own part), may lie inside y       y (whole)
-  kSend,                    // of the buffer                 x                                    -
-  kRecv,                    //  "                            -                                    y
+  kAllReduce,      // of the buffer                 x                                    x in place
+  kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
+  kAllGather,      // of the whole                  x (own part), may lie inside y       y (whole)
+  kSend,           // of the buffer                 x                                    -
+  kRecv,           //  "                            -                                    y
 };
 constexpr int kOpKinds = static_cast<int>(OpKind::kRecv) + 1;
 std::string_view name_of(OpKind kind);  ///< snake_case, as in profiles and records: "matmul_wgrad"
@@ -68,8 +79,8 @@ struct Op {
   OpKind kind{};
   Lane lane = Lane::kCompute;
   Pass pass = Pass::kForward;
-  DType dtype = DType::kFp32;      ///< of the main operand
-  Group group = Group::kNone;      ///< communication: among whom
+  DType dtype = DType::kFp32;  ///< of the main operand
+  Group group = Group::kNone;  ///< communication: among whom
   Reduction reduction = Reduction::kSum;
   bool weight_transposed = false;  ///< matmul kinds: w is stored (n,k)
   bool token_sharded = false;      ///< T covers this tensor rank's part of the tokens only (sequence parallel)
@@ -78,10 +89,10 @@ struct Op {
   std::int16_t bucket = -1;        ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention and rotary kinds, local counts
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t elements = 0;       ///< communication and optimizer kinds
-  double flops = 0;                ///< multiply and add counted apart
-  double bytes = 0;                ///< compute: memory traffic of the kernel · communication: payload (elements * size)
-  std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};   ///< chunk buffers
+  std::int64_t elements = 0;  ///< communication and optimizer kinds
+  double flops = 0;           ///< multiply and add counted apart
+  double bytes = 0;           ///< compute: memory traffic of the kernel · communication: payload (elements * size)
+  std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
   std::array<std::int32_t, 3> out{kNoBuffer, kNoBuffer, kNoBuffer};
   std::array<std::int32_t, 4> after{-1, -1, -1, -1};  ///< earlier ops of the body on other lanes that must have ended
 };

@@ -42,8 +42,8 @@ int OptimizerBodies::append() {
   return static_cast<int>(bodies_.size()) - 1;
 }
 
-// With sequence parallel every tensor rank saw its own tokens only: gradients of replicated parameters are partial sums.
-// They come first in each segment, so one contiguous range a segment is reduced.
+// With sequence parallel every tensor rank saw its own tokens only: gradients of replicated parameters are partial
+// sums. They come first in each segment, so one contiguous range a segment is reduced.
 void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   if (!job_.plan.sequence_parallel) return;
   ChunkKind& kind = b_.kind();
@@ -58,8 +58,8 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
     }
     if (begin < 0) continue;
     b_.segment(fmt::format("replicas {}", segment));
-    const int range = b_.view(fmt::format("gradients of replicas, segment {}", segment), Space::kGradient, type, end - begin,
-                              begin * size_of(type));
+    const int range = b_.view(fmt::format("gradients of replicas, segment {}", segment), Space::kGradient, type,
+                              end - begin, begin * size_of(type));
     Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {range}, {range});
     op.lane = Lane::kData;
     op.group = Group::kTensor;
@@ -68,8 +68,8 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   }
 }
 
-// The two uses of a tied embedding accumulate apart and are added once: here where one chunk holds both, else between the
-// first and the last stage.
+// The two uses of a tied embedding accumulate apart and are added once: here where one chunk holds both, else between
+// the first and the last stage.
 void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   ChunkKind& kind = b_.kind();
   if (!job_.model.tied_embeddings) return;
@@ -106,8 +106,8 @@ int OptimizerBodies::reduce(int index) {
   reduce_tied(bucket);
   if (job_.plan.data * job_.plan.context > 1) {
     b_.segment("bucket");
-    const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, type, bucket.elements,
-                              bucket.begin * size_of(type));
+    const int whole =
+        b_.view(fmt::format("bucket {}", index), Space::kGradient, type, bucket.elements, bucket.begin * size_of(type));
     const bool sharded = job_.plan.zero_stage > 0;
     Op& op = b_.add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, Pass::kBackward, {whole}, {whole});
     op.lane = Lane::kData;

@@ -19,10 +19,10 @@ enum class ContextMethod : std::uint8_t { kRing, kAllToAll };
 
 /// What may run beside what.
 struct Overlap {
-  bool gradient_reduction = false;   ///< bucket reductions beside the last backward
-  bool parameter_gather = false;     ///< gathers beside the next forward
-  bool pipeline = true;              ///< transfers beside compute
-  bool tensor = false;               ///< tensor collectives beside weight-gradient GEMMs
+  bool gradient_reduction = false;  ///< bucket reductions beside the last backward
+  bool parameter_gather = false;    ///< gathers beside the next forward
+  bool pipeline = true;             ///< transfers beside compute
+  bool tensor = false;              ///< tensor collectives beside weight-gradient GEMMs
 };
 
 struct Offload {
@@ -38,36 +38,36 @@ struct Plan {
   int context = 1;
   ContextMethod context_method = ContextMethod::kRing;
   int pipeline = 1;
-  int virtual_stages = 1;               ///< model chunks per pipeline stage
+  int virtual_stages = 1;  ///< model chunks per pipeline stage
   Schedule schedule = Schedule::k1f1b;
-  std::vector<int> stage_layers;        ///< layers of every chunk in model order (pipeline * virtual_stages); empty: even
+  std::vector<int> stage_layers;  ///< layers of every chunk in model order (pipeline * virtual_stages); empty: even
   int data = 1;
   int zero_stage = 0;
-  int shard_group = 0;                  ///< ranks the ZeRO state is split over; 0: all of `data`
+  int shard_group = 0;  ///< ranks the ZeRO state is split over; 0: all of `data`
   int expert = 1;
-  int micro_batch = 1;                  ///< samples
+  int micro_batch = 1;  ///< samples
   Recompute recompute = Recompute::kNone;
   std::vector<Recompute> stage_recompute;  ///< per chunk; empty: `recompute` everywhere
   DType precision = DType::kBf16;
-  DType reduce_dtype = DType::kFp32;    ///< gradients on the wire
+  DType reduce_dtype = DType::kFp32;  ///< gradients on the wire
   Attention attention = Attention::kUnfused;
   Overlap overlap;
-  std::int64_t bucket_bytes = 0;        ///< gradients reduced together; 0: one bucket per layer
+  std::int64_t bucket_bytes = 0;  ///< gradients reduced together; 0: one bucket per layer
   Offload offload;
   Compression compression = Compression::kNone;
   std::string placement = "tensor-context-data-pipeline";  ///< dimensions, innermost (neighbouring devices) first
-  std::string stack = "trivium";        ///< whose habits: program/stack.h
+  std::string stack = "trivium";                           ///< whose habits: program/stack.h
 
   int ranks() const { return tensor * context * pipeline * data; }
   int chunks() const { return pipeline * virtual_stages; }
 };
 
-std::string_view name_of(Schedule value);      ///< "sequential" "gpipe" "1f1b" "interleaved" "zero_bubble"
-std::string_view name_of(Recompute value);     ///< "none" "selective" "full"
-std::string_view name_of(Attention value);     ///< "unfused" "flash"
-std::string_view name_of(Storage value);       ///< "none" "host" "disk"
-std::string_view name_of(Compression value);   ///< "none" "fp16" "top_k"
-std::string_view name_of(ContextMethod value); ///< "ring" "all_to_all"
+std::string_view name_of(Schedule value);       ///< "sequential" "gpipe" "1f1b" "interleaved" "zero_bubble"
+std::string_view name_of(Recompute value);      ///< "none" "selective" "full"
+std::string_view name_of(Attention value);      ///< "unfused" "flash"
+std::string_view name_of(Storage value);        ///< "none" "host" "disk"
+std::string_view name_of(Compression value);    ///< "none" "fp16" "top_k"
+std::string_view name_of(ContextMethod value);  ///< "ring" "all_to_all"
 
 /// One line that names the split: "TP8 PP16x2 DP8 SP ZeRO-1 mb1 1f1b recompute=full".
 std::string summary(const Plan& plan);

@@ -8,8 +8,8 @@
 
 namespace trivium::program {
 
-/// Schema `trivium.plan/1`. The cluster stays JSON here (a text like "dgx-a100-80gb:128", or an object): hardware is read by
-/// those who know it.
+/// Schema `trivium.plan/1`. The cluster stays JSON here (a text like "dgx-a100-80gb:128", or an object): hardware is
+/// read by those who know it.
 struct PlanFile {
   Job job;
   nlohmann::json cluster;

@@ -49,16 +49,16 @@ enum class Split : std::uint8_t { kReplicated, kRows, kColumns };
 /// A parameter of a chunk, as this rank holds it. Global names and shapes are free of the layout:
 /// "h.3.attn.c_attn.weight", matrices as (in, out), the embedding as (vocab, hidden).
 struct Parameter {
-  std::string name;                     ///< with "{}" for the layer's number in the model
-  std::int16_t layer = -1;              ///< layer within the chunk
-  std::int64_t rows = 0, columns = 0;   ///< global shape; vectors are (1, n). The vocabulary is not padded here
+  std::string name;                    ///< with "{}" for the layer's number in the model
+  std::int16_t layer = -1;             ///< layer within the chunk
+  std::int64_t rows = 0, columns = 0;  ///< global shape; vectors are (1, n). The vocabulary is not padded here
   Split split = Split::kReplicated;
-  std::vector<std::int64_t> sections;   ///< kColumns: column blocks that are cut one by one (q|k|v); empty: one block
+  std::vector<std::int64_t> sections;  ///< kColumns: column blocks that are cut one by one (q|k|v); empty: one block
   std::int64_t local_rows = 0, local_columns = 0;  ///< with padding rows of the vocabulary, if any
-  std::int64_t offset = 0;              ///< elements from the start of the chunk's parameters
-  bool decayed = false;                 ///< weight decay applies (matrices)
-  bool tied_copy = false;               ///< the last stage's copy of the embedding: not counted, not saved
-  double init_std = 0;                  ///< normal(0, std) where positive, else the constant `init_value`
+  std::int64_t offset = 0;                         ///< elements from the start of the chunk's parameters
+  bool decayed = false;                            ///< weight decay applies (matrices)
+  bool tied_copy = false;                          ///< the last stage's copy of the embedding: not counted, not saved
+  double init_std = 0;                             ///< normal(0, std) where positive, else the constant `init_value`
   double init_value = 0;
 };
 
@@ -66,10 +66,11 @@ struct Parameter {
 /// that share its optimizer state.
 struct Bucket {
   std::int16_t first_segment = 0, last_segment = 0;  ///< of the forward body, inclusive
-  std::int64_t begin = 0;       ///< element offset within the chunk's parameters and gradients
-  std::int64_t elements = 0;    ///< padded
-  std::int64_t shard = 0;       ///< elements whose optimizer state this rank holds: all, or elements / shard ranks
-  std::int64_t optimizer_offset = 0;  ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
+  std::int64_t begin = 0;                            ///< element offset within the chunk's parameters and gradients
+  std::int64_t elements = 0;                         ///< padded
+  std::int64_t shard = 0;  ///< elements whose optimizer state this rank holds: all, or elements / shard ranks
+  std::int64_t optimizer_offset =
+      0;  ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
 };
 
 /// Ops [begin, end) of a body that belong to one part of the model.
@@ -81,7 +82,7 @@ struct Segment {
 /// Work that tasks share: ops in issue order. Ops of one lane run in this order; across lanes `Op::after` holds.
 struct Body {
   std::string name;
-  std::int16_t chunk_kind = 0;   ///< whose buffers the ops name
+  std::int16_t chunk_kind = 0;  ///< whose buffers the ops name
   std::vector<Segment> segments;
   std::vector<Op> ops;
 };
@@ -97,22 +98,30 @@ struct ChunkKind {
   std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens: of one frame)
   int forward = -1, backward = -1;            ///< bodies
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
-  std::vector<int> reduce;                    ///< per bucket; -1: nothing to reduce
+  std::vector<int> reduce;  ///< per bucket; -1: nothing to reduce
   int norm = -1, norm_reduce = -1, optimizer = -1;
-  std::vector<int> gather;                    ///< per bucket; -1: nothing to gather
+  std::vector<int> gather;  ///< per bucket; -1: nothing to gather
 };
 
 /// A chunk of a stage.
 struct Chunk {
   int kind = 0;
-  int position = 0;     ///< in model order, 0 … pipeline * virtual_stages - 1
-  int first_layer = 0;  ///< number in the model
-  int frames = 1;       ///< micro-batches in flight
+  int position = 0;                          ///< in model order, 0 … pipeline * virtual_stages - 1
+  int first_layer = 0;                       ///< number in the model
+  int frames = 1;                            ///< micro-batches in flight
   std::array<std::int64_t, kSpaces> base{};  ///< byte offset of the chunk's part in each space of the rank
 };
 
 enum class TaskKind : std::uint8_t {
-  kForward, kBackward, kSend, kRecv, kReduceGradients, kGradientNorm, kNormReduce, kOptimizer, kGatherParameters
+  kForward,
+  kBackward,
+  kSend,
+  kRecv,
+  kReduceGradients,
+  kGradientNorm,
+  kNormReduce,
+  kOptimizer,
+  kGatherParameters
 };
 std::string_view name_of(TaskKind kind);
 
@@ -147,8 +156,8 @@ struct Issue {
 struct Role {
   int stage = 0;
   std::vector<Chunk> chunks;
-  std::vector<Task> tasks;     ///< tasks of one lane run in this order
-  std::vector<Issue> order;    ///< total order of the host; empty until simulator::order filled it
+  std::vector<Task> tasks;                    ///< tasks of one lane run in this order
+  std::vector<Issue> order;                   ///< total order of the host; empty until simulator::order filled it
   std::array<std::int64_t, kSpaces> bytes{};  ///< of every space of the rank, frames multiplied out
   std::int64_t total_bytes() const;
 };
@@ -161,7 +170,7 @@ struct Program {
   std::int64_t micro_batches = 0;
   std::vector<ChunkKind> kinds;
   std::vector<Body> bodies;
-  std::vector<Role> roles;     ///< one per stage
+  std::vector<Role> roles;  ///< one per stage
 
   const Role& role_of(int rank) const { return roles[static_cast<std::size_t>(mesh.coordinates(rank).pipeline)]; }
   const Body& body_of(const Task& task) const { return bodies[static_cast<std::size_t>(task.body)]; }

@@ -13,7 +13,8 @@ class TaskWriter {
 
   void write() {
     const Plan& plan = program_.job.plan;
-    const auto slots = schedule_of(plan.schedule, role_.stage, plan.pipeline, plan.virtual_stages, program_.micro_batches);
+    const auto slots =
+        schedule_of(plan.schedule, role_.stage, plan.pipeline, plan.virtual_stages, program_.micro_batches);
     frames_.resize(role_.chunks.size());
     last_backward_.assign(role_.chunks.size(), -1);
     for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
@@ -57,7 +58,8 @@ class TaskWriter {
     task.frame = static_cast<std::int16_t>(frame);
     task.micro_batch = static_cast<std::int32_t>(slot.micro_batch);
     task.peer_stage = other % pipeline;
-    task.transfer = static_cast<std::int32_t>((boundary * 2 + (is_backward ? 1 : 0)) * program_.micro_batches + slot.micro_batch);
+    task.transfer =
+        static_cast<std::int32_t>((boundary * 2 + (is_backward ? 1 : 0)) * program_.micro_batches + slot.micro_batch);
     return id;
   }
 
@@ -119,7 +121,8 @@ class TaskWriter {
     std::vector<int> reduced;
     for (int chunk = chunks - 1; chunk >= 0; --chunk) {
       const ChunkKind& kind = kind_of(chunk);
-      const auto segments = static_cast<std::int16_t>(program_.bodies[static_cast<std::size_t>(kind.backward)].segments.size());
+      const auto segments =
+          static_cast<std::int16_t>(program_.bodies[static_cast<std::size_t>(kind.backward)].segments.size());
       for (int bucket = static_cast<int>(kind.buckets.size()) - 1; bucket >= 0; --bucket) {
         const int body = kind.reduce[static_cast<std::size_t>(bucket)];
         if (body < 0) continue;

@@ -1,4 +1,5 @@
-// The tasks of a stage: its schedule with transfers, gradient reduction, optimizer and gathers, and what waits for what.
+// The tasks of a stage: its schedule with transfers, gradient reduction, optimizer and gathers, and what waits for
+// what.
 #pragma once
 
 #include "program/program.h"

@@ -14,7 +14,8 @@ constexpr std::int64_t kMost = std::int64_t{1} << 62;
 
 Event event_at(const edge::JsonReader& reader) {
   const auto fields = reader.elements();
-  if (fields.size() != 8) reader.fail("must be an array of 8 numbers: step, rank, task, op, lane, start_ps, end_ps, wait_ps");
+  if (fields.size() != 8)
+    reader.fail("must be an array of 8 numbers: step, rank, task, op, lane, start_ps, end_ps, wait_ps");
   Event e;
   e.step = static_cast<std::int32_t>(fields[0].integer(0, 1 << 30));
   e.rank = static_cast<std::int32_t>(fields[1].integer(0, 1 << 24));
@@ -41,8 +42,9 @@ StepRecord step_at(const edge::JsonReader& reader) {
 }  // namespace
 
 nlohmann::json to_json(const StepRecord& s) {
-  return {{"step", s.step},         {"loss", s.loss},       {"grad_norm", s.grad_norm}, {"learning_rate", s.learning_rate},
-          {"seconds", s.seconds}, {"tokens_per_s", s.tokens_per_s}};
+  return {{"step", s.step},           {"loss", s.loss},
+          {"grad_norm", s.grad_norm}, {"learning_rate", s.learning_rate},
+          {"seconds", s.seconds},     {"tokens_per_s", s.tokens_per_s}};
 }
 
 nlohmann::json to_json(const RunRecord& record) {
@@ -73,7 +75,8 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
   record.backend = reader.at("backend").text();
   if (const auto hash = reader.find("program_hash")) record.program_hash = hash->text();
   for (const auto& step : reader.at("steps").elements()) record.steps.push_back(step_at(step));
-  for (const auto& event : reader.at("timeline").at("events").elements()) record.timeline.events.push_back(event_at(event));
+  for (const auto& event : reader.at("timeline").at("events").elements())
+    record.timeline.events.push_back(event_at(event));
   if (const auto peaks = reader.find("peak_memory_bytes")) {
     for (const auto& peak : peaks->elements()) record.peak_memory_bytes.push_back(peak.integer(0, kMost));
   }

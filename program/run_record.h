@@ -12,21 +12,21 @@
 namespace trivium::program {
 
 struct StepRecord {
-  std::int64_t step = 0;        ///< 0-based
-  double loss = 0;              ///< mean over the tokens of the global batch
-  double grad_norm = 0;         ///< before clipping
+  std::int64_t step = 0;  ///< 0-based
+  double loss = 0;        ///< mean over the tokens of the global batch
+  double grad_norm = 0;   ///< before clipping
   double learning_rate = 0;
-  double seconds = 0;           ///< wall time of the step, all ranks
+  double seconds = 0;  ///< wall time of the step, all ranks
   double tokens_per_s = 0;
 };
 
 struct RunRecord {
   Job job;
-  nlohmann::json cluster;       ///< as it stood in the plan file, or its name
-  std::string backend;          ///< "cpu-threads", "cpu-mpi", "cuda-nccl"
-  std::string program_hash;     ///< of the ordered program's text: events are keys into it
+  nlohmann::json cluster;    ///< as it stood in the plan file, or its name
+  std::string backend;       ///< "cpu-threads", "cpu-mpi", "cuda-nccl"
+  std::string program_hash;  ///< of the ordered program's text: events are keys into it
   std::vector<StepRecord> steps;
-  Timeline timeline;            ///< of the last steps
+  Timeline timeline;                            ///< of the last steps
   std::vector<std::int64_t> peak_memory_bytes;  ///< by rank, what the arenas really hold
 };
 

@@ -23,7 +23,8 @@ std::vector<Slot> gpipe(std::int64_t count) {
 
 // Warm-up forwards, then forward and backward in turn, then the backwards that are left.
 template <class Forward, class Backward>
-std::vector<Slot> one_forward_one_backward(std::int64_t total, std::int64_t warmup, Forward forward, Backward backward) {
+std::vector<Slot> one_forward_one_backward(std::int64_t total, std::int64_t warmup, Forward forward,
+                                           Backward backward) {
   std::vector<Slot> slots;
   for (std::int64_t k = 0; k < warmup; ++k) slots.push_back(forward(k));
   for (std::int64_t k = warmup; k < total; ++k) {
@@ -39,14 +40,21 @@ std::vector<Slot> one_forward_one_backward(std::int64_t total, std::int64_t warm
 std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int virtual_stages,
                               std::int64_t micro_batches) {
   switch (schedule) {
-    case Schedule::kSequential: return sequential(micro_batches);
-    case Schedule::kGpipe: return gpipe(micro_batches);
+    case Schedule::kSequential:
+      return sequential(micro_batches);
+    case Schedule::kGpipe:
+      return gpipe(micro_batches);
     case Schedule::k1f1b:
     case Schedule::kZeroBubble: {
       const std::int64_t warmup = std::min<std::int64_t>(micro_batches, pipeline - 1 - stage);
       return one_forward_one_backward(
-          micro_batches, warmup, [](std::int64_t k) { return Slot{true, 0, k}; },
-          [](std::int64_t k) { return Slot{false, 0, k}; });
+          micro_batches, warmup,
+          [](std::int64_t k) {
+            return Slot{true, 0, k};
+          },
+          [](std::int64_t k) {
+            return Slot{false, 0, k};
+          });
     }
     case Schedule::kInterleaved: {
       const std::int64_t total = micro_batches * virtual_stages;
@@ -56,8 +64,13 @@ std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int vi
       const auto micro_batch = [=](std::int64_t k) { return k / round * pipeline + k % pipeline; };
       const auto chunk = [=](std::int64_t k) { return static_cast<int>(k % round / pipeline); };
       return one_forward_one_backward(
-          total, warmup, [=](std::int64_t k) { return Slot{true, chunk(k), micro_batch(k)}; },
-          [=](std::int64_t k) { return Slot{false, virtual_stages - 1 - chunk(k), micro_batch(k)}; });
+          total, warmup,
+          [=](std::int64_t k) {
+            return Slot{true, chunk(k), micro_batch(k)};
+          },
+          [=](std::int64_t k) {
+            return Slot{false, virtual_stages - 1 - chunk(k), micro_batch(k)};
+          });
     }
   }
   return {};

@@ -49,7 +49,8 @@ std::string text_of(const Program& program, const Body& body, const Op& op) {
   } else {
     text += fmt::format(" m={} n={} k={} {}", op.m, op.n, op.k, name_of(op.dtype));
   }
-  text += fmt::format("  {} -> {}", operands(kind, op.in.data(), op.in.size()), operands(kind, op.out.data(), op.out.size()));
+  text += fmt::format("  {} -> {}", operands(kind, op.in.data(), op.in.size()),
+                      operands(kind, op.out.data(), op.out.size()));
   for (const int before : op.after) {
     if (before >= 0) text += fmt::format(" after {}", before);
   }

@@ -7,8 +7,8 @@
 
 namespace trivium::program {
 
-/// The whole program of one rank: memory by space, chunks, tasks in host order (or as lowered where not ordered yet) and the
-/// bodies they run. Precondition: rank within the mesh.
+/// The whole program of one rank: memory by space, chunks, tasks in host order (or as lowered where not ordered yet)
+/// and the bodies they run. Precondition: rank within the mesh.
 std::string text_of(const Program& program, int rank);
 
 /// One op: "matmul  m=512 n=384 k=128 fp32  x, w -> y".

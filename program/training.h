@@ -10,19 +10,19 @@ struct Optimizer {
   double learning_rate = 3e-4;
   double min_learning_rate = 3e-5;  ///< reached at the end of the decay
   std::int64_t warmup_steps = 10;
-  std::int64_t decay_steps = 0;     ///< 0: the number of steps of the run
+  std::int64_t decay_steps = 0;  ///< 0: the number of steps of the run
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.1;
-  double clip_norm = 1.0;           ///< 0: no clipping
+  double clip_norm = 1.0;  ///< 0: no clipping
 };
 
 struct Training {
-  std::int64_t sequence = 0;        ///< tokens per sample; 0 in a file: the model's maximum
-  std::int64_t global_batch = 0;    ///< samples per optimizer step
-  std::int64_t total_tokens = 0;    ///< of the whole training; 0: not said
-  double dropout = 0;               ///< probability, at embedding, attention and residual
+  std::int64_t sequence = 0;      ///< tokens per sample; 0 in a file: the model's maximum
+  std::int64_t global_batch = 0;  ///< samples per optimizer step
+  std::int64_t total_tokens = 0;  ///< of the whole training; 0: not said
+  double dropout = 0;             ///< probability, at embedding, attention and residual
   std::uint64_t seed = 1234;
   Optimizer optimizer;
 };

@@ -67,7 +67,8 @@ void check_transfers(const Program& program, Problems& problems) {
     const auto& other = receives[id];
     if (ends.size() != 1 || other.size() != 1) {
       problems.push_back(fmt::format("transfer {} has {} sends and {} receives", id, ends.size(), other.size()));
-    } else if (ends[0].stage != other[0].peer || ends[0].peer != other[0].stage || ends[0].elements != other[0].elements) {
+    } else if (ends[0].stage != other[0].peer || ends[0].peer != other[0].stage ||
+               ends[0].elements != other[0].elements) {
       problems.push_back(fmt::format("transfer {}: stage {} sends {} elements to {}, stage {} receives {} from {}", id,
                                      ends[0].stage, ends[0].elements, ends[0].peer, other[0].stage, other[0].elements,
                                      other[0].peer));
@@ -82,7 +83,8 @@ void check_transfers(const Program& program, Problems& problems) {
     }
   }
   for (const auto& [id, ends] : receives) {
-    if (!sends.contains(id)) problems.push_back(fmt::format("transfer {} is received by stage {} and never sent", id, ends[0].stage));
+    if (!sends.contains(id))
+      problems.push_back(fmt::format("transfer {} is received by stage {} and never sent", id, ends[0].stage));
   }
 }
 
@@ -138,8 +140,8 @@ void check_buffers(const Program& program, Problems& problems) {
         }
       }
     };
-    for (const int body : {kind.recv_forward, kind.forward, kind.send_forward, kind.recv_backward, kind.backward,
-                           kind.send_backward}) {
+    for (const int body :
+         {kind.recv_forward, kind.forward, kind.send_forward, kind.recv_backward, kind.backward, kind.send_backward}) {
       run(body);
     }
   }

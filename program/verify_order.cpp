@@ -12,7 +12,9 @@
 namespace trivium::program {
 namespace {
 
-bool joins_stages(Group group) { return group == Group::kEmbedding || group == Group::kModel || group == Group::kWorld; }
+bool joins_stages(Group group) {
+  return group == Group::kEmbedding || group == Group::kModel || group == Group::kWorld;
+}
 
 bool is_member(const Program& program, Group group, int stage) {
   const int last = program.mesh.pipeline() - 1;
@@ -88,7 +90,8 @@ class Graph {
       const bool last = stage + 1 == first_.size() || first_[stage + 1].empty() || n < first_[stage + 1].front();
       if (!last) continue;
       const auto task = std::upper_bound(first.begin(), first.end(), n) - first.begin() - 1;
-      return fmt::format("stage {} task {} ({})", stage, task, describe(program_.roles[stage].tasks[static_cast<std::size_t>(task)]));
+      return fmt::format("stage {} task {} ({})", stage, task,
+                         describe(program_.roles[stage].tasks[static_cast<std::size_t>(task)]));
     }
     return "?";
   }
@@ -128,7 +131,8 @@ void merge_rendezvous(const Program& program, Graph& graph) {
   }
 }
 
-// Host order: what computes or reduces is one chain, transfers are another. Without an order only the compute chain holds.
+// Host order: what computes or reduces is one chain, transfers are another. Without an order only the compute chain
+// holds.
 void chain(const Program& program, const Role& role, Graph& graph) {
   int last_work = -1, last_transfer = -1;
   const auto follow = [&](int& last, int n) {
@@ -146,7 +150,8 @@ void chain(const Program& program, const Role& role, Graph& graph) {
     const Task& task = role.tasks[t];
     if (task.transfer >= 0) continue;
     const auto segments = program.body_of(task).segments.size();
-    for (std::size_t s = 0; s < segments; ++s) follow(last_work, graph.node(role.stage, static_cast<int>(t), static_cast<int>(s)));
+    for (std::size_t s = 0; s < segments; ++s)
+      follow(last_work, graph.node(role.stage, static_cast<int>(t), static_cast<int>(s)));
   }
 }
 
@@ -155,22 +160,26 @@ bool order_is_complete(const Program& program, const Role& role, std::vector<std
   std::map<std::pair<int, int>, int> place;
   for (std::size_t i = 0; i < role.order.size(); ++i) {
     if (!place.try_emplace({role.order[i].task, role.order[i].segment}, static_cast<int>(i)).second) {
-      problems.push_back(fmt::format("stage {}: task {} segment {} is issued twice", role.stage, role.order[i].task, role.order[i].segment));
+      problems.push_back(fmt::format("stage {}: task {} segment {} is issued twice", role.stage, role.order[i].task,
+                                     role.order[i].segment));
       return false;
     }
   }
   std::size_t expected = 0;
   for (const Task& task : role.tasks) expected += program.body_of(task).segments.size();
   if (place.size() != expected) {
-    problems.push_back(fmt::format("stage {}: the host order has {} of {} segments", role.stage, place.size(), expected));
+    problems.push_back(
+        fmt::format("stage {}: the host order has {} of {} segments", role.stage, place.size(), expected));
     return false;
   }
   for (std::size_t t = 0; t < role.tasks.size(); ++t) {
     for (const Dependency& d : role.tasks[t].after) {
-      const int segments = static_cast<int>(program.body_of(role.tasks[static_cast<std::size_t>(d.task)]).segments.size());
+      const int segments =
+          static_cast<int>(program.body_of(role.tasks[static_cast<std::size_t>(d.task)]).segments.size());
       const int last = d.segment == kWholeTask ? segments - 1 : d.segment;
       if (place[{d.task, last}] > place[{static_cast<int>(t), d.before}]) {
-        problems.push_back(fmt::format("stage {}: task {} is issued before task {} that it waits for", role.stage, t, d.task));
+        problems.push_back(
+            fmt::format("stage {}: task {} is issued before task {} that it waits for", role.stage, t, d.task));
       }
     }
   }
@@ -206,7 +215,8 @@ void check_temporaries(const Program& program, std::vector<std::string>& problem
       for (const int other : alive) {
         const Buffer& theirs = kind.buffers[static_cast<std::size_t>(other)];
         if (mine.offset < theirs.offset + theirs.bytes() && theirs.offset < mine.offset + mine.bytes()) {
-          problems.push_back(fmt::format("body \"{}\": \"{}\" and \"{}\" share memory while both live", body.name, mine.name, theirs.name));
+          problems.push_back(fmt::format("body \"{}\": \"{}\" and \"{}\" share memory while both live", body.name,
+                                         mine.name, theirs.name));
         }
       }
       alive.push_back(b);
@@ -230,8 +240,9 @@ void check_joint_collectives(const Program& program, std::vector<std::string>& p
         expected = found;
         from = role.stage;
       } else if (found != expected) {
-        problems.push_back(fmt::format("stages {} and {} disagree on the collectives of group {}: {} and {} of them, or other kinds or sizes",
-                                       from, role.stage, name_of(group), expected.size(), found.size()));
+        problems.push_back(fmt::format(
+            "stages {} and {} disagree on the collectives of group {}: {} and {} of them, or other kinds or sizes",
+            from, role.stage, name_of(group), expected.size(), found.size()));
       }
     }
   }
@@ -247,7 +258,8 @@ void check_order(const Program& program, std::vector<std::string>& problems) {
     chain(program, role, graph);
     for (std::size_t t = 0; t < role.tasks.size(); ++t) {
       for (const Dependency& d : role.tasks[t].after) {
-        const int segments = static_cast<int>(program.body_of(role.tasks[static_cast<std::size_t>(d.task)]).segments.size());
+        const int segments =
+            static_cast<int>(program.body_of(role.tasks[static_cast<std::size_t>(d.task)]).segments.size());
         const int last = d.segment == kWholeTask ? segments - 1 : d.segment;
         graph.edge(graph.node(role.stage, d.task, last), graph.node(role.stage, static_cast<int>(t), d.before));
       }

@@ -38,7 +38,8 @@ class Communicator {
   /// `count` elements in `whole`, a multiple of the group size; part i of it, summed, goes to member i's `part`.
   /// `part` may be member i's own part of `whole`; the rest of `whole` is then left as it was.
   virtual void reduce_scatter(int group, const void* whole, void* part, std::int64_t count, program::DType type) = 0;
-  /// Inverse layout: member i's `part` (count / size elements) becomes part i of everyone's `whole`. May alias likewise.
+  /// Inverse layout: member i's `part` (count / size elements) becomes part i of everyone's `whole`. May alias
+  /// likewise.
   virtual void all_gather(int group, const void* part, void* whole, std::int64_t count, program::DType type) = 0;
   /// Root is a rank of the group.
   virtual void broadcast(int group, void* data, std::int64_t bytes, int root) = 0;

@@ -11,9 +11,9 @@ namespace trivium::runtime {
 
 /// Values that change from step to step and are read when an op runs.
 struct StepValues {
-  std::int64_t step = 0;         ///< 0-based
+  std::int64_t step = 0;  ///< 0-based
   double learning_rate = 0;
-  double loss_weight = 0;        ///< 1 / tokens of the global batch: every token's share of the loss
+  double loss_weight = 0;  ///< 1 / tokens of the global batch: every token's share of the loss
 };
 
 /// Everything a kernel may look at. Pointers are aligned to 64 bytes; absent operands are null.
@@ -23,11 +23,11 @@ struct KernelArguments {
   std::array<std::byte*, 3> out{};
   int tensor_rank = 0, tensor_ranks = 1;
   int data_rank = 0;
-  const program::ChunkKind* kind = nullptr;       ///< optimizer kinds: parameters and buckets of the chunk
+  const program::ChunkKind* kind = nullptr;               ///< optimizer kinds: parameters and buckets of the chunk
   std::array<std::byte*, program::kSpaces> chunk_base{};  ///< optimizer kinds: start of the chunk's part of every space
   const program::Optimizer* optimizer = nullptr;
   const StepValues* values = nullptr;
-  std::int64_t vocabulary = 0;                    ///< true vocabulary: columns from here on are padding
+  std::int64_t vocabulary = 0;  ///< true vocabulary: columns from here on are padding
 };
 
 using Kernel = void (*)(const KernelArguments&);

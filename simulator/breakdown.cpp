@@ -10,25 +10,31 @@ namespace {
 using program::Lane;
 using program::Op;
 
-constexpr std::array<std::string_view, kParts> kNames{"compute",          "recompute",       "exposed_tensor",
-                                                      "exposed_context",  "exposed_expert",  "exposed_data",
-                                                      "exposed_pipeline", "exposed_offload", "bubble",
-                                                      "optimizer",        "other"};
+constexpr std::array<std::string_view, kParts> kNames{
+    "compute",          "recompute",       "exposed_tensor", "exposed_context", "exposed_expert", "exposed_data",
+    "exposed_pipeline", "exposed_offload", "bubble",         "optimizer",       "other"};
 
 Part part_of(const Op& op) {
   if (program::is_communication(op.kind)) {
     switch (op.group) {
-      case program::Group::kTensor: return Part::kExposedTensor;
-      case program::Group::kPipeline: return Part::kExposedPipeline;
+      case program::Group::kTensor:
+        return Part::kExposedTensor;
+      case program::Group::kPipeline:
+        return Part::kExposedPipeline;
       case program::Group::kData:
-      case program::Group::kEmbedding: return Part::kExposedData;
-      default: return Part::kOptimizer;  // the gradient norm belongs to the step
+      case program::Group::kEmbedding:
+        return Part::kExposedData;
+      default:
+        return Part::kOptimizer;  // the gradient norm belongs to the step
     }
   }
   switch (op.pass) {
-    case program::Pass::kRecompute: return Part::kRecompute;
-    case program::Pass::kOptimizer: return Part::kOptimizer;
-    default: return Part::kCompute;
+    case program::Pass::kRecompute:
+      return Part::kRecompute;
+    case program::Pass::kOptimizer:
+      return Part::kOptimizer;
+    default:
+      return Part::kCompute;
   }
 }
 
@@ -57,7 +63,8 @@ std::int64_t cut(const std::vector<Interval>& busy, std::vector<Interval>& gaps)
 }
 
 // A segment span stands for several ops: their own times, and what overlap inside it left, go to their parts.
-void split_segment(const program::Body& body, const Span& span, const std::vector<std::int64_t>& ops, Breakdown& parts) {
+void split_segment(const program::Body& body, const Span& span, const std::vector<std::int64_t>& ops,
+                   Breakdown& parts) {
   const program::Segment& segment = body.segments[static_cast<std::size_t>(span.segment)];
   std::int64_t compute = 0;
   Breakdown mine{};
@@ -91,7 +98,8 @@ Breakdown break_down(const program::Program& program, const program::Role& role,
     if (span.begin_ps > at) gaps.push_back({at, span.begin_ps});
     at = span.end_ps;
     if (span.op >= 0) {
-      parts[static_cast<std::size_t>(part_of(body.ops[static_cast<std::size_t>(span.op)]))] += span.end_ps - span.begin_ps;
+      parts[static_cast<std::size_t>(part_of(body.ops[static_cast<std::size_t>(span.op)]))] +=
+          span.end_ps - span.begin_ps;
     } else {
       split_segment(body, span, op_ps[static_cast<std::size_t>(task.body)], parts);
     }
@@ -107,7 +115,8 @@ Breakdown break_down(const program::Program& program, const program::Role& role,
   take(Lane::kPipeline, Part::kExposedPipeline);
   take(Lane::kCopy, Part::kExposedOffload);
   for (const Interval& gap : gaps) parts[static_cast<std::size_t>(Part::kBubble)] += gap.end - gap.begin;
-  // Overlap that a segment span hides can make its parts add up to more than the span: compute gives way, never the sum.
+  // Overlap that a segment span hides can make its parts add up to more than the span: compute gives way, never the
+  // sum.
   const std::int64_t sum = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
   parts[static_cast<std::size_t>(Part::kOther)] += iteration_ps - sum;
   return parts;

@@ -10,8 +10,17 @@
 namespace trivium::simulator {
 
 enum class Part : std::uint8_t {
-  kCompute, kRecompute, kExposedTensor, kExposedContext, kExposedExpert, kExposedData, kExposedPipeline,
-  kExposedOffload, kBubble, kOptimizer, kOther
+  kCompute,
+  kRecompute,
+  kExposedTensor,
+  kExposedContext,
+  kExposedExpert,
+  kExposedData,
+  kExposedPipeline,
+  kExposedOffload,
+  kBubble,
+  kOptimizer,
+  kOther
 };
 constexpr int kParts = 11;
 std::string_view name_of(Part part);  ///< "compute", "exposed_tensor", …

@@ -13,10 +13,14 @@ constexpr double kSecondsPerPs = 1e-12;
 
 hardware::Arithmetic arithmetic_of(program::DType type) {
   switch (type) {
-    case program::DType::kFp64: return hardware::Arithmetic::kFp64;
-    case program::DType::kBf16: return hardware::Arithmetic::kBf16;
-    case program::DType::kFp16: return hardware::Arithmetic::kFp16;
-    default: return hardware::Arithmetic::kFp32;
+    case program::DType::kFp64:
+      return hardware::Arithmetic::kFp64;
+    case program::DType::kBf16:
+      return hardware::Arithmetic::kBf16;
+    case program::DType::kFp16:
+      return hardware::Arithmetic::kFp16;
+    default:
+      return hardware::Arithmetic::kFp32;
   }
 }
 
@@ -25,7 +29,8 @@ program::Timeline timeline_of(const program::Program& program, const Play& play)
   for (std::size_t stage = 0; stage < play.stages.size(); ++stage) {
     const int rank = representative(program, static_cast<int>(stage));
     for (const Span& span : play.stages[stage]) {
-      timeline.events.push_back({0, rank, span.task, span.op, span.lane, span.start_ps, span.end_ps, span.begin_ps - span.start_ps});
+      timeline.events.push_back(
+          {0, rank, span.task, span.op, span.lane, span.start_ps, span.end_ps, span.begin_ps - span.start_ps});
     }
   }
   return timeline;
@@ -35,12 +40,14 @@ program::Timeline timeline_of(const program::Program& program, const Play& play)
 
 std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster) {
   if (job.plan.ranks() > cluster.devices()) {
-    return program::Infeasible{"devices", fmt::format("the plan has {} ranks, the cluster {} devices", job.plan.ranks(), cluster.devices())};
+    return program::Infeasible{
+        "devices", fmt::format("the plan has {} ranks, the cluster {} devices", job.plan.ranks(), cluster.devices())};
   }
   for (const auto& group : cluster.groups) {
     const hardware::Device& device = group.node.device;
     if (!device.peak.contains(arithmetic_of(job.plan.precision))) {
-      return program::Infeasible{"precision", fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
+      return program::Infeasible{"precision",
+                                 fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
     }
     if (job.plan.attention == program::Attention::kFlash && !device.flash_attention) {
       return program::Infeasible{"flash-attention", fmt::format("{} has no flash attention kernels", device.name)};
@@ -94,7 +101,8 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
     part.memory = memory[stage];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
     for (std::size_t p = 0; p < kParts; ++p) {
-      result.breakdown_s[p] += static_cast<double>(part.breakdown[p]) * kSecondsPerPs / static_cast<double>(program.roles.size());
+      result.breakdown_s[p] +=
+          static_cast<double>(part.breakdown[p]) * kSecondsPerPs / static_cast<double>(program.roles.size());
     }
     result.stages.push_back(part);
   }
@@ -105,7 +113,8 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   result.hardware_flops_per_s_per_device = flops.hardware / device_seconds;
   result.mfu = result.model_flops_per_s_per_device / peak;
   result.hfu = result.hardware_flops_per_s_per_device / peak;
-  result.tokens_per_s = static_cast<double>(program.job.training.global_batch * program.job.training.sequence) / result.iteration_s;
+  result.tokens_per_s =
+      static_cast<double>(program.job.training.global_batch * program.job.training.sequence) / result.iteration_s;
   if (options.timeline) result.timeline = timeline_of(program, played.value());
   return result;
 }

@@ -11,7 +11,7 @@ namespace trivium::simulator {
 
 struct StageResult {
   int stage = 0;
-  Breakdown breakdown{};       ///< ps; sums to the iteration
+  Breakdown breakdown{};  ///< ps; sums to the iteration
   StageMemory memory;
 };
 
@@ -19,12 +19,12 @@ struct Simulation {
   std::int64_t iteration_ps = 0;
   double iteration_s = 0;
   double tokens_per_s = 0;
-  double mfu = 0, hfu = 0;               ///< shares of the devices' dense peak in the plan's precision
+  double mfu = 0, hfu = 0;  ///< shares of the devices' dense peak in the plan's precision
   double model_flops_per_s_per_device = 0, hardware_flops_per_s_per_device = 0;
   std::array<double, kParts> breakdown_s{};  ///< mean over ranks; sums to iteration_s
   std::vector<StageResult> stages;
-  std::int64_t peak_memory_bytes = 0;    ///< of the fullest rank
-  program::Timeline timeline;            ///< of every stage's representative rank; empty unless asked for
+  std::int64_t peak_memory_bytes = 0;  ///< of the fullest rank
+  program::Timeline timeline;          ///< of every stage's representative rank; empty unless asked for
 };
 
 struct SimulationOptions {
@@ -32,8 +32,8 @@ struct SimulationOptions {
   bool timeline = false;
 };
 
-/// Simulates an ordered program (or, in the order of readiness, one that is not). Errors: kUsage when the cluster has too few
-/// devices or lacks the precision; kRuntime when the program cannot proceed.
+/// Simulates an ordered program (or, in the order of readiness, one that is not). Errors: kUsage when the cluster has
+/// too few devices or lacks the precision; kRuntime when the program cannot proceed.
 edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options);
 

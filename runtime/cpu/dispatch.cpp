@@ -31,15 +31,24 @@ namespace {
 template <class T>
 Kernel find_plain(OpKind kind) {
   switch (kind) {
-    case OpKind::kEmbedding: return embedding<T>;
-    case OpKind::kEmbeddingBackward: return embedding_backward<T>;
-    case OpKind::kPosition: return position<T>;
-    case OpKind::kPositionBackward: return position_backward<T>;
-    case OpKind::kAdd: return add<T>;
-    case OpKind::kZeroGradients: return zero_gradients<T>;
-    case OpKind::kGradientNorm: return gradient_norm<T>;
-    case OpKind::kAdamW: return adamw<T>;
-    default: return nullptr;
+    case OpKind::kEmbedding:
+      return embedding<T>;
+    case OpKind::kEmbeddingBackward:
+      return embedding_backward<T>;
+    case OpKind::kPosition:
+      return position<T>;
+    case OpKind::kPositionBackward:
+      return position_backward<T>;
+    case OpKind::kAdd:
+      return add<T>;
+    case OpKind::kZeroGradients:
+      return zero_gradients<T>;
+    case OpKind::kGradientNorm:
+      return gradient_norm<T>;
+    case OpKind::kAdamW:
+      return adamw<T>;
+    default:
+      return nullptr;
   }
 }
 

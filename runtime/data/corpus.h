@@ -10,8 +10,8 @@
 namespace trivium::runtime::data {
 
 /// Tokens of a file. Told apart by content: llm.c `.bin` (256 int32 header, magic 20240520, uint16; magic 20240801
-/// version 7, uint32), nanoGPT raw uint16 (`.bin` without header), anything else is text read as bytes (vocabulary 256).
-/// Immutable; safe to share between threads.
+/// version 7, uint32), nanoGPT raw uint16 (`.bin` without header), anything else is text read as bytes (vocabulary
+/// 256). Immutable; safe to share between threads.
 class Corpus {
  public:
   virtual ~Corpus() = default;
@@ -21,8 +21,8 @@ class Corpus {
   virtual std::string description() const = 0;  ///< "bytes of bible.txt (4,404,445 tokens)"
 };
 
-/// Errors: edge::Failure(kInput) for a missing or corrupt file (bad magic version, length that disagrees with the header,
-/// odd size of raw uint16, fewer than `sequence + 1` tokens, a token outside `model_vocabulary`).
+/// Errors: edge::Failure(kInput) for a missing or corrupt file (bad magic version, length that disagrees with the
+/// header, odd size of raw uint16, fewer than `sequence + 1` tokens, a token outside `model_vocabulary`).
 std::unique_ptr<Corpus> open_corpus(const std::filesystem::path& path, std::int64_t sequence,
                                     std::int64_t model_vocabulary);
 

@@ -38,7 +38,8 @@ std::byte* Arenas::base(int chunk, program::Space space, int frame) const {
 std::byte* Arenas::address(int chunk, int buffer, int frame) const {
   if (buffer == program::kNoBuffer) return nullptr;
   const program::Chunk& part = role_.chunks[static_cast<std::size_t>(chunk)];
-  const program::Buffer& b = program_.kinds[static_cast<std::size_t>(part.kind)].buffers[static_cast<std::size_t>(buffer)];
+  const program::Buffer& b =
+      program_.kinds[static_cast<std::size_t>(part.kind)].buffers[static_cast<std::size_t>(buffer)];
   return base(chunk, b.space, frame) + b.offset;
 }
 

@@ -34,9 +34,11 @@ Owner owner_of(const program::ChunkKind& kind, std::int64_t offset, int data_ran
 
 }  // namespace
 
-void Collection::put(const program::Parameter& p, const std::string& name, std::int64_t row, std::int64_t column, double value) {
+void Collection::put(const program::Parameter& p, const std::string& name, std::int64_t row, std::int64_t column,
+                     double value) {
   auto& values = tensors_[name];
-  if (values.empty()) values.assign(static_cast<std::size_t>(p.rows * p.columns), std::numeric_limits<double>::quiet_NaN());
+  if (values.empty())
+    values.assign(static_cast<std::size_t>(p.rows * p.columns), std::numeric_limits<double>::quiet_NaN());
   double& at = values[static_cast<std::size_t>(row * p.columns + column)];
   if (!std::isnan(at) && at != value) replicas_agree_ = false;
   at = value;
@@ -56,7 +58,8 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
     for (const program::Parameter& p : kind.parameters) {
       const std::string name = program::global_name(p, chunk.first_layer);
       for (std::int64_t i = 0; i < p.local_rows * p.local_columns; ++i) {
-        const auto place = program::global_place(p, i / p.local_columns, i % p.local_columns, at.tensor, program.mesh.tensor());
+        const auto place =
+            program::global_place(p, i / p.local_columns, i % p.local_columns, at.tensor, program.mesh.tensor());
         if (!place) continue;
         const std::int64_t offset = p.offset + i;
         double value = 0;
@@ -65,7 +68,8 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
         } else {
           const Owner owner = owner_of(kind, offset, at.data);
           if (!owner.has(offset)) continue;
-          const std::int64_t moment = offset - owner.begin + (quantity == Quantity::kSecondMoment ? owner.bucket.shard : 0);
+          const std::int64_t moment =
+              offset - owner.begin + (quantity == Quantity::kSecondMoment ? owner.bucket.shard : 0);
           value = quantity == Quantity::kGradient ? read(gradients, offset, type)
                                                   : read(moments + owner.bucket.optimizer_offset, moment, type);
         }

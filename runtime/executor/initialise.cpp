@@ -49,7 +49,8 @@ void fill(const program::Parameter& p, std::uint64_t key, int tensor_rank, int t
 
 }  // namespace
 
-void initialise_parameters(const program::Program& program, const program::Role& role, int tensor_rank, Arenas& arenas) {
+void initialise_parameters(const program::Program& program, const program::Role& role, int tensor_rank,
+                           Arenas& arenas) {
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     std::byte* base = arenas.base(static_cast<int>(c), program::Space::kParameter, 0);

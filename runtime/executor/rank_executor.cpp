@@ -22,7 +22,8 @@ constexpr int kGroups = static_cast<int>(Group::kWorld) + 1;
 constexpr std::int64_t kPsPerNs = 1000;
 
 std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -78,7 +79,8 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   return {loss, std::sqrt(scalars[1] + scalars[2])};
 }
 
-// What the segment waits for: work of this host is done already, as it comes earlier in the order; transfers may be under way.
+// What the segment waits for: work of this host is done already, as it comes earlier in the order; transfers may be
+// under way.
 void RankExecutor::await(const Task& task, int segment) {
   for (const program::Dependency& d : task.after) {
     if (d.before == segment) finish_transfer(d.task);
@@ -138,7 +140,8 @@ void RankExecutor::run_collective(const Task& task, const Op& op) {
     case OpKind::kAllGather:
       communicator_.all_gather(group, in == out ? own_part : in, out, op.elements, op.dtype);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -190,10 +193,11 @@ void RankExecutor::read_samples(const Task& task) {
   std::vector<std::int32_t> unused(static_cast<std::size_t>(sequence));
   const auto part = [&](std::byte* base, std::int64_t sample) {
     if (base == nullptr) return std::span<std::int32_t>(unused);
-    return std::span<std::int32_t>(reinterpret_cast<std::int32_t*>(base) + sample * sequence, static_cast<std::size_t>(sequence));
+    return std::span<std::int32_t>(reinterpret_cast<std::int32_t*>(base) + sample * sequence,
+                                   static_cast<std::size_t>(sequence));
   };
-  const std::int64_t first = values_.step * program_.job.training.global_batch +
-                             (task.micro_batch * program_.mesh.data() + at_.data) * batch;
+  const std::int64_t first =
+      values_.step * program_.job.training.global_batch + (task.micro_batch * program_.mesh.data() + at_.data) * batch;
   for (std::int64_t i = 0; i < batch; ++i) {
     data::read_sample(corpus_, sampler_.start_of(first + i), part(ids, i), part(labels, i));
   }

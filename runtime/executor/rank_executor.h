@@ -21,12 +21,12 @@ class RankExecutor {
 
   /// What one step came to, equal on all ranks.
   struct Outcome {
-    double loss = 0;       ///< mean over the global batch's tokens
+    double loss = 0;  ///< mean over the global batch's tokens
     double grad_norm = 0;
   };
 
-  /// Runs one optimizer step. `events`, where given, receives this rank's ops with times relative to a start that all ranks
-  /// share. Blocks on partners; throws Aborted when one of them failed.
+  /// Runs one optimizer step. `events`, where given, receives this rank's ops with times relative to a start that all
+  /// ranks share. Blocks on partners; throws Aborted when one of them failed.
   Outcome step(const StepValues& values, std::vector<program::Event>* events);
 
   /// Called once a step when gradients are reduced and not yet applied.
@@ -52,11 +52,11 @@ class RankExecutor {
   const program::Role& role_;
   Arenas arenas_;
   data::Sampler sampler_;
-  std::vector<int> groups_;                  // handle by program::Group; -1 where this rank is in none
-  std::vector<std::vector<Kernel>> kernels_; // by body, by op; null for communication
+  std::vector<int> groups_;                   // handle by program::Group; -1 where this rank is in none
+  std::vector<std::vector<Kernel>> kernels_;  // by body, by op; null for communication
   enum class Transfer : std::uint8_t { kIdle, kPosted, kDone };
-  std::vector<Transfer> transfers_;          // by task
-  std::vector<std::int64_t> posted_ns_;      // by task
+  std::vector<Transfer> transfers_;      // by task
+  std::vector<std::int64_t> posted_ns_;  // by task
   StepValues values_;
   std::vector<program::Event>* events_ = nullptr;
   std::int64_t step_start_ns_ = 0;

@@ -44,7 +44,8 @@ void mark_waits(const program::Program& program, program::Timeline& timeline) {
       at.pipeline = 0;
       return std::tuple{e.step, -1 - task.transfer, 0, program.mesh.rank(at)};
     }
-    if (op.group == program::Group::kModel || op.group == program::Group::kWorld || op.group == program::Group::kEmbedding) {
+    if (op.group == program::Group::kModel || op.group == program::Group::kWorld ||
+        op.group == program::Group::kEmbedding) {
       return std::tuple{e.step, static_cast<int>(op.group), e.op, program.mesh.members(op.group, e.rank).front()};
     }
     return std::tuple{e.step, e.task, e.op + 16, program.mesh.members(op.group, e.rank).front()};
@@ -56,14 +57,16 @@ void mark_waits(const program::Program& program, program::Timeline& timeline) {
     }
   }
   for (Event& e : timeline.events) {
-    if (const auto key = key_of(e)) e.wait_ps = std::clamp<std::int64_t>(last_start[*key] - e.start_ps, 0, e.end_ps - e.start_ps);
+    if (const auto key = key_of(e))
+      e.wait_ps = std::clamp<std::int64_t>(last_start[*key] - e.start_ps, 0, e.end_ps - e.start_ps);
   }
 }
 
 }  // namespace
 
 double learning_rate(const program::Optimizer& o, std::int64_t step, std::int64_t steps) {
-  if (step < o.warmup_steps) return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup_steps);
+  if (step < o.warmup_steps)
+    return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup_steps);
   const std::int64_t end = o.decay_steps > 0 ? o.decay_steps : steps;
   if (end <= o.warmup_steps || step >= end) return o.min_learning_rate;
   const double done = static_cast<double>(step - o.warmup_steps) / static_cast<double>(end - o.warmup_steps);
@@ -125,7 +128,8 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
     for (std::vector<Event>& mine : kept) {
       std::vector<Event> events = rank == communicator.rank() ? mine : std::vector<Event>{};
       share(communicator, world, events, rank);
-      if (communicator.rank() == 0) result.timeline.events.insert(result.timeline.events.end(), events.begin(), events.end());
+      if (communicator.rank() == 0)
+        result.timeline.events.insert(result.timeline.events.end(), events.begin(), events.end());
     }
     std::int64_t bytes = executor.arenas().bytes();
     communicator.broadcast(world, &bytes, sizeof bytes, rank);

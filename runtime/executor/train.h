@@ -14,9 +14,9 @@ namespace trivium::runtime {
 
 struct TrainOptions {
   std::int64_t steps = 10;
-  std::int64_t timeline_steps = 3;    ///< how many of the last steps keep their timeline; 0: none
+  std::int64_t timeline_steps = 3;                          ///< how many of the last steps keep their timeline; 0: none
   std::function<void(const program::StepRecord&)> on_step;  ///< after every step, on rank 0's thread
-  std::stop_token stop;               ///< ends after the current step
+  std::stop_token stop;                                     ///< ends after the current step
 };
 
 /// Values of all parameters (or gradients) of the model, gathered: global name -> row-major values.
@@ -28,9 +28,9 @@ struct GlobalTensor {
 
 struct TrainResult {
   std::vector<program::StepRecord> steps;
-  program::Timeline timeline;          ///< of all ranks, with `timeline_steps`
+  program::Timeline timeline;              ///< of all ranks, with `timeline_steps`
   std::vector<std::int64_t> memory_bytes;  ///< by rank: what its arenas hold
-  std::string refused;                 ///< non-empty: why nothing was started
+  std::string refused;                     ///< non-empty: why nothing was started
 };
 
 /// Why the CPU backend cannot run the program, or empty: op kinds or types without kernel, dropout, missing order.

@@ -22,8 +22,8 @@ std::int64_t to_ps(edge::Seconds time) { return std::llround(time.value() * kPic
 
 // Everything the cost of an op depends on besides the device: layers repeat, so most ops were costed before.
 auto shape_key(const Op& op, int peer_stage) {
-  return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash, op.heads,
-                    op.kv_heads, op.head_dim, op.sequence, op.m, op.n, op.k, op.elements, op.bytes);
+  return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
+                    op.heads, op.kv_heads, op.head_dim, op.sequence, op.m, op.n, op.k, op.elements, op.bytes);
 }
 
 GroupPlacement place(const Program& program, const hardware::Cluster& cluster, program::Group group, int rank) {
@@ -43,7 +43,8 @@ GroupPlacement place(const Program& program, const hardware::Cluster& cluster, p
 }
 
 // Ranks of this node that hold the same stage send at the same moment.
-edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank, int peer_stage) {
+edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
+                            int peer_stage) {
   program::Coordinates at = program.mesh.coordinates(rank);
   at.pipeline = peer_stage;
   const int peer = program.mesh.rank(at);
@@ -108,14 +109,15 @@ class Coster {
 };
 
 // Node kinds that hold ranks of a stage, each with one of those ranks.
-std::vector<std::pair<const hardware::Node*, int>> nodes_of_stage(const Program& program, const hardware::Cluster& cluster,
-                                                                  int stage) {
+std::vector<std::pair<const hardware::Node*, int>> nodes_of_stage(const Program& program,
+                                                                  const hardware::Cluster& cluster, int stage) {
   if (cluster.homogeneous()) return {{&cluster.groups.front().node, representative(program, stage)}};
   std::vector<std::pair<const hardware::Node*, int>> nodes;
   for (int rank = 0; rank < program.mesh.size(); ++rank) {
     if (program.mesh.coordinates(rank).pipeline != stage) continue;
     const hardware::Node* node = &cluster.node_of_device(rank);
-    if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == node; })) nodes.emplace_back(node, rank);
+    if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == node; }))
+      nodes.emplace_back(node, rank);
   }
   return nodes;
 }

@@ -9,15 +9,17 @@
 
 namespace trivium::simulator {
 
-/// Durations in picoseconds, by stage, body and op. Ranks of a stage do the same work at the same pace; on a mixed cluster
-/// the slowest node kind that the stage touches sets it.
+/// Durations in picoseconds, by stage, body and op. Ranks of a stage do the same work at the same pace; on a mixed
+/// cluster the slowest node kind that the stage touches sets it.
 struct CostedProgram {
   const program::Program* program = nullptr;
-  std::vector<std::vector<std::vector<std::int64_t>>> op_ps;  ///< [stage][body][op]; empty for bodies the stage never runs
+  std::vector<std::vector<std::vector<std::int64_t>>>
+      op_ps;                       ///< [stage][body][op]; empty for bodies the stage never runs
   bool asynchronous_lanes = true;  ///< false: tensor, data and copy work runs on the compute lane, in host order
 };
 
-/// Precondition: the cluster has at least as many devices as the program has ranks. The program must outlive the result.
+/// Precondition: the cluster has at least as many devices as the program has ranks. The program must outlive the
+/// result.
 CostedProgram cost(const program::Program& program, const hardware::Cluster& cluster);
 
 /// The rank that stands for all ranks of a stage: tensor, context and data coordinate 0.

@@ -25,8 +25,8 @@ struct NodeRef {
 
 /// The members of one collective across stages, or the two ends of a transfer.
 struct Rendezvous {
-  std::vector<NodeRef> members;   // in order of stage
-  std::int32_t ready = 0;         // members that could start
+  std::vector<NodeRef> members;  // in order of stage
+  std::int32_t ready = 0;        // members that could start
   std::string name;
 };
 
@@ -34,12 +34,12 @@ struct Rendezvous {
 struct LaneState {
   bool busy = false;
   bool ordered = true;
-  std::size_t next = 0;                                  // ordered: place in Flow::lane_order
-  std::set<std::pair<std::int64_t, std::int32_t>> ready; // unordered: (ready time, node)
+  std::size_t next = 0;                                   // ordered: place in Flow::lane_order
+  std::set<std::pair<std::int64_t, std::int32_t>> ready;  // unordered: (ready time, node)
 };
 
-/// An end of work. Only ends are events: starts follow from them at once. Ties are broken by the order of starts, so that
-/// the same input plays the same way.
+/// An end of work. Only ends are events: starts follow from them at once. Ties are broken by the order of starts, so
+/// that the same input plays the same way.
 struct End {
   std::int64_t time;
   std::int64_t sequence;
@@ -111,7 +111,8 @@ class Player {
       for (std::int32_t n = 0; n < static_cast<std::int32_t>(flow.task_of.size()); ++n) {
         const Step& step = flow.step(n);
         if (!step.joint) continue;
-        const program::Task& task = flow.role->tasks[static_cast<std::size_t>(flow.task_of[static_cast<std::size_t>(n)])];
+        const program::Task& task =
+            flow.role->tasks[static_cast<std::size_t>(flow.task_of[static_cast<std::size_t>(n)])];
         const std::int64_t number = task.transfer >= 0 ? task.transfer : counts[step.group]++;
         const auto [at, fresh] = known.try_emplace({step.group, number}, static_cast<std::int32_t>(meetings_.size()));
         if (fresh) meetings_.push_back({{}, 0, fmt::format("{} {}", name_of(step.group), number)});
@@ -240,7 +241,8 @@ class Player {
     std::int64_t total = 0;
     for (const Flow& flow : flows_) total += static_cast<std::int64_t>(flow.task_of.size());
     if (finished_ == total) return "";
-    std::string text = fmt::format("the simulation cannot proceed: {} of {} steps never ran;", total - finished_, total);
+    std::string text =
+        fmt::format("the simulation cannot proceed: {} of {} steps never ran;", total - finished_, total);
     int named = 0;
     for (std::int32_t s = 0; s < stages() && named < 4; ++s) {
       const auto& sequence = flow_of(s).lane_order[static_cast<std::size_t>(Lane::kCompute)];
@@ -283,8 +285,8 @@ edge::Result<program::Program> order(program::Program program, const hardware::C
   if (!played) return played.error();
   for (std::size_t s = 0; s < program.roles.size(); ++s) {
     std::set<std::pair<std::int32_t, std::int32_t>> issued;
-    // A host that computes while it issues (the CPU runtime) posts a transfer only between segments: what begins together
-    // with a segment comes before it, or the partner would wait for that segment.
+    // A host that computes while it issues (the CPU runtime) posts a transfer only between segments: what begins
+    // together with a segment comes before it, or the partner would wait for that segment.
     std::vector<Span> spans = played.value().stages[s];
     const auto computes = [](const Span& span) { return span.lane == Lane::kCompute && span.end_ps > span.begin_ps; };
     std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {

@@ -34,9 +34,9 @@ struct Play {
   std::vector<std::vector<Span>> stages;
 };
 
-/// Plays one step of the program. Lanes with a host order are in-order streams; without one the compute lane follows the
-/// schedule and communication starts as soon as all its members are ready, first ready first, then by id.
-/// Errors: kRuntime when it cannot proceed; the message names stages, tasks and the missing partner.
+/// Plays one step of the program. Lanes with a host order are in-order streams; without one the compute lane follows
+/// the schedule and communication starts as soon as all its members are ready, first ready first, then by id. Errors:
+/// kRuntime when it cannot proceed; the message names stages, tasks and the missing partner.
 edge::Result<Play> play(const CostedProgram& costed, Granularity granularity);
 
 /// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.

@@ -16,8 +16,10 @@ bool is_joint(const Op& op) {
     case program::Group::kPipeline:
     case program::Group::kEmbedding:
     case program::Group::kModel:
-    case program::Group::kWorld: return true;
-    default: return false;
+    case program::Group::kWorld:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -26,7 +28,8 @@ Lane lane_of(const Op& op, bool merge_lanes) {
 }
 
 // How long ops [begin, end) take when every lane is idle at the start.
-std::int64_t alone(const program::Body& body, const std::vector<std::int64_t>& op_ps, int begin, int end, bool merge_lanes) {
+std::int64_t alone(const program::Body& body, const std::vector<std::int64_t>& op_ps, int begin, int end,
+                   bool merge_lanes) {
   std::array<std::int64_t, program::kLanes> lane_end{};
   std::vector<std::int64_t> ends(static_cast<std::size_t>(end - begin), 0);
   std::int64_t last = 0;
@@ -43,7 +46,8 @@ std::int64_t alone(const program::Body& body, const std::vector<std::int64_t>& o
   return last;
 }
 
-// Steps of a body keep their order on a lane even where the lane takes what is ready first; the compute lane always does.
+// Steps of a body keep their order on a lane even where the lane takes what is ready first; the compute lane always
+// does.
 void chain_lanes(StepBody& body) {
   std::array<std::int32_t, program::kLanes> last;
   last.fill(-1);
@@ -93,7 +97,9 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
     Step step;
     step.segment = static_cast<std::int32_t>(s);
     step.ps = alone(body, op_ps, segment.begin, segment.end, merge_lanes);
-    const auto lane = segment.end > segment.begin ? lane_of(body.ops[static_cast<std::size_t>(segment.begin)], merge_lanes) : Lane::kCompute;
+    const auto lane = segment.end > segment.begin
+                          ? lane_of(body.ops[static_cast<std::size_t>(segment.begin)], merge_lanes)
+                          : Lane::kCompute;
     const bool one_lane = std::all_of(body.ops.begin() + segment.begin, body.ops.begin() + segment.end,
                                       [&](const Op& op) { return lane_of(op, merge_lanes) == lane; });
     step.lane = one_lane ? lane : Lane::kCompute;
@@ -103,7 +109,8 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
       for (const int before : body.ops[static_cast<std::size_t>(i)].after) {
         if (before < 0 || before >= segment.begin) continue;
         for (std::size_t e = 0; e < s; ++e) {
-          if (before >= body.segments[e].begin && before < body.segments[e].end) earlier.insert(static_cast<std::int32_t>(e));
+          if (before >= body.segments[e].begin && before < body.segments[e].end)
+            earlier.insert(static_cast<std::int32_t>(e));
         }
       }
     }
@@ -124,7 +131,8 @@ StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& 
                     bool merge_lanes) {
   // Rendezvous between stages are always seen one by one; such bodies are short.
   const bool joint = std::any_of(body.ops.begin(), body.ops.end(), is_joint);
-  return granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes) : by_segment(body, op_ps, merge_lanes);
+  return granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes)
+                                                  : by_segment(body, op_ps, merge_lanes);
 }
 
 Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
@@ -155,7 +163,8 @@ Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
       const Step& step = body.steps[i];
       if (step.segment != segment || (compute_only && step.lane != Lane::kCompute)) continue;
-      flow.lane_order[static_cast<std::size_t>(step.lane)].push_back(flow.first[static_cast<std::size_t>(task)] + static_cast<std::int32_t>(i));
+      flow.lane_order[static_cast<std::size_t>(step.lane)].push_back(flow.first[static_cast<std::size_t>(task)] +
+                                                                     static_cast<std::int32_t>(i));
     }
   };
   if (!role.order.empty()) {

@@ -15,10 +15,10 @@ struct Step {
   std::int32_t segment = 0;
   std::int32_t op = -1;
   std::int64_t ps = 0;
-  bool joint = false;                 ///< a collective that joins stages, or an end of a transfer
-  program::Group group{};             ///< of a joint step
-  std::vector<std::int32_t> next;     ///< steps of the body that wait for this one (other lanes)
-  std::int32_t waits = 0;             ///< how many steps of the body it waits for
+  bool joint = false;              ///< a collective that joins stages, or an end of a transfer
+  program::Group group{};          ///< of a joint step
+  std::vector<std::int32_t> next;  ///< steps of the body that wait for this one (other lanes)
+  std::int32_t waits = 0;          ///< how many steps of the body it waits for
 };
 
 /// A body as steps. `segment_steps[s]`: how many steps segment s has.
@@ -39,15 +39,16 @@ struct Flow {
     std::int32_t before;
   };
   const program::Role* role = nullptr;
-  std::vector<const StepBody*> bodies;           // by task
-  std::vector<std::int32_t> first;               // by task: its first node
-  std::vector<std::int32_t> task_of;             // by node
-  std::vector<std::int32_t> pending;             // by node: what it still waits for
-  std::vector<std::vector<Waiter>> waiters;      // by task
-  std::vector<std::vector<std::int32_t>> left;   // by task: steps left in every segment
-  std::vector<std::int32_t> segments_left;       // by task
-  std::vector<std::int32_t> rendezvous;          // by node; -1: none
-  std::vector<std::vector<std::int32_t>> lane_order;  // by lane: nodes in order; empty lanes of unordered programs: by readiness
+  std::vector<const StepBody*> bodies;          // by task
+  std::vector<std::int32_t> first;              // by task: its first node
+  std::vector<std::int32_t> task_of;            // by node
+  std::vector<std::int32_t> pending;            // by node: what it still waits for
+  std::vector<std::vector<Waiter>> waiters;     // by task
+  std::vector<std::vector<std::int32_t>> left;  // by task: steps left in every segment
+  std::vector<std::int32_t> segments_left;      // by task
+  std::vector<std::int32_t> rendezvous;         // by node; -1: none
+  std::vector<std::vector<std::int32_t>>
+      lane_order;  // by lane: nodes in order; empty lanes of unordered programs: by readiness
 
   const Step& step(std::int32_t node) const {
     const auto task = static_cast<std::size_t>(task_of[static_cast<std::size_t>(node)]);

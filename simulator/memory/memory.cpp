@@ -41,10 +41,11 @@ std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>&
     if (m.total() <= m.capacity) continue;
     return program::Infeasible{
         "memory",
-        fmt::format("stage {} needs {} GiB of {} GiB: parameters {}, gradients {}, optimizer {}, activations {}, workspace "
-                    "{}, reserved {}",
-                    m.stage, gib(m.total()), gib(m.capacity), gib(m.parameters), gib(m.gradients), gib(m.optimizer),
-                    gib(m.activations), gib(m.workspace), gib(m.reserved))};
+        fmt::format(
+            "stage {} needs {} GiB of {} GiB: parameters {}, gradients {}, optimizer {}, activations {}, workspace "
+            "{}, reserved {}",
+            m.stage, gib(m.total()), gib(m.capacity), gib(m.parameters), gib(m.gradients), gib(m.optimizer),
+            gib(m.activations), gib(m.workspace), gib(m.reserved))};
   }
   return std::nullopt;
 }

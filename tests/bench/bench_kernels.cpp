@@ -33,9 +33,14 @@ void matmul(benchmark::State& state) {
   a.out = {bytes(y)};
   const runtime::Kernel kernel = runtime::cpu::find_kernel(op.kind, program::DType::kFp32);
   for (auto _ : state) kernel(a);
-  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * static_cast<double>(op.m * op.n * op.k), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2e-9 * static_cast<double>(op.m * op.n * op.k), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-BENCHMARK(matmul)->Args({256, 3072, 768})->Args({1024, 1024, 1024})->Args({128, 512, 128})->Unit(benchmark::kMicrosecond);
+BENCHMARK(matmul)
+    ->Args({256, 3072, 768})
+    ->Args({1024, 1024, 1024})
+    ->Args({128, 512, 128})
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -54,7 +54,8 @@ void simulate(benchmark::State& state, program::Job (*make)(), const char* where
 
 BENCHMARK_CAPTURE(lower, gpt3_175b, gpt3_175b)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(lower, gpt_1t, gpt_1t)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(simulate, gpt3_175b_ops, gpt3_175b, "dgx-a100-80gb:128", simulator::Granularity::kOp)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, gpt3_175b_ops, gpt3_175b, "dgx-a100-80gb:128", simulator::Granularity::kOp)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(simulate, gpt3_175b_segments, gpt3_175b, "dgx-a100-80gb:128", simulator::Granularity::kSegment)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(simulate, gpt_1t_segments, gpt_1t, "dgx-a100-80gb:384", simulator::Granularity::kSegment)

@@ -21,8 +21,8 @@ namespace {
 
 using namespace trivium;
 
-constexpr int kRounds = 5;           // every split is measured this many times, in turn with the others
-constexpr double kMaxError = 0.15;   // what a prediction of another split on two ranks may be off by
+constexpr int kRounds = 5;          // every split is measured this many times, in turn with the others
+constexpr double kMaxError = 0.15;  // what a prediction of another split on two ranks may be off by
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
@@ -46,7 +46,8 @@ hardware::Cluster cluster_of(const hardware::Node& node) { return {node.name, {{
 
 program::Program prepared(const program::Job& job, const hardware::Cluster& cluster) {
   auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) throw edge::Failure(edge::ErrorKind::kNoPlan, no->reason);
+  if (const auto* no = std::get_if<program::Infeasible>(&lowered))
+    throw edge::Failure(edge::ErrorKind::kNoPlan, no->reason);
   return simulator::order(std::get<program::Program>(std::move(lowered)), cluster).value_or_throw();
 }
 
@@ -55,8 +56,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-program::RunRecord measured(const program::Job& job, const hardware::Cluster& cluster, const runtime::data::Corpus& corpus,
-                            std::int64_t steps) {
+program::RunRecord measured(const program::Job& job, const hardware::Cluster& cluster,
+                            const runtime::data::Corpus& corpus, std::int64_t steps) {
   const program::Program program = prepared(job, cluster);
   runtime::TrainOptions options;
   options.steps = steps;
@@ -75,7 +76,8 @@ program::RunRecord measured(const program::Job& job, const hardware::Cluster& cl
 
 double seconds_of(const program::RunRecord& record) {
   std::vector<double> seconds;
-  for (std::size_t i = 2; i < record.steps.size(); ++i) seconds.push_back(record.steps[i].seconds);  // behind the warm-up
+  for (std::size_t i = 2; i < record.steps.size(); ++i)
+    seconds.push_back(record.steps[i].seconds);  // behind the warm-up
   return median(seconds);
 }
 
@@ -95,14 +97,16 @@ std::vector<Split> splits() {
 }
 
 int compare(const std::string& text, const std::string& model, std::int64_t steps) {
-  const auto corpus = runtime::data::open_corpus(text, job_of(model, {}).training.sequence, models::load_model(model).vocab);
+  const auto corpus =
+      runtime::data::open_corpus(text, job_of(model, {}).training.sequence, models::load_model(model).vocab);
   runtime::ProfileOptions options;
   options.quick = true;
   options.ranks = 2;
   options.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   const hardware::Node profile = runtime::profile_this_machine(options);
   // The split that teaches is none of those predicted.
-  const program::RunRecord lesson = measured(job_of(model, {{"tensor", "2"}, {"recompute", "selective"}}), cluster_of(profile), *corpus, steps);
+  const program::RunRecord lesson =
+      measured(job_of(model, {{"tensor", "2"}, {"recompute", "selective"}}), cluster_of(profile), *corpus, steps);
   const calibration::Fit fit = calibration::calibrate(profile, std::span(&lesson, 1));
   for (const std::string& line : fit.report) fmt::print(stderr, "{}\n", line);
   const hardware::Cluster before = cluster_of(profile), after = cluster_of(fit.node);
@@ -114,21 +118,25 @@ int compare(const std::string& text, const std::string& model, std::int64_t step
     }
   }
   fmt::print("{} on two ranks of this machine; calibrated on tensor 2 with selective recomputation alone\n\n", model);
-  fmt::print("{:<28} {:>9} {:>8} {:>10} {:>7} {:>10} {:>7}\n", "split", "measured", "repeats", "profiled", "error", "calibrated", "error");
+  fmt::print("{:<28} {:>9} {:>8} {:>10} {:>7} {:>10} {:>7}\n", "split", "measured", "repeats", "profiled", "error",
+             "calibrated", "error");
   double sum = 0, worst = 0;
   for (const Split& split : all) {
     const auto predict = [&](const hardware::Cluster& cluster) {
-      return simulator::simulate(prepared(job_of(model, split.fields), cluster), cluster, {}).value_or_throw().iteration_s;
+      return simulator::simulate(prepared(job_of(model, split.fields), cluster), cluster, {})
+          .value_or_throw()
+          .iteration_s;
     };
     const double truth = median(split.medians), first = predict(before), second = predict(after);
     const auto [low, high] = std::minmax_element(split.medians.begin(), split.medians.end());
-    fmt::print("{:<28} {:>6.2f} ms {:>6.1f} % {:>7.2f} ms {:>+5.1f} % {:>7.2f} ms {:>+5.1f} %\n", split.name, 1e3 * truth,
-               100 * (*high - *low) / truth, 1e3 * first, 100 * (first / truth - 1), 1e3 * second, 100 * (second / truth - 1));
+    fmt::print("{:<28} {:>6.2f} ms {:>6.1f} % {:>7.2f} ms {:>+5.1f} % {:>7.2f} ms {:>+5.1f} %\n", split.name,
+               1e3 * truth, 100 * (*high - *low) / truth, 1e3 * first, 100 * (first / truth - 1), 1e3 * second,
+               100 * (second / truth - 1));
     sum += std::abs(second / truth - 1);
     worst = std::max(worst, std::abs(second / truth - 1));
   }
-  fmt::print("\nmean error {:.1f} %, worst {:.1f} % (repeats: spread of {} medians of {} steps each)\n", 100 * sum / static_cast<double>(all.size()),
-             100 * worst, kRounds, steps - 2);
+  fmt::print("\nmean error {:.1f} %, worst {:.1f} % (repeats: spread of {} medians of {} steps each)\n",
+             100 * sum / static_cast<double>(all.size()), 100 * worst, kRounds, steps - 2);
   return worst <= kMaxError ? 0 : 1;
 }
 

@@ -68,8 +68,10 @@ int main(int argc, char** argv) {
       ++failed;
       fmt::print("differs by {:.1e} in {}: {} {}\n", difference, where, program::summary(plan), name_of(plan.schedule));
     }
-    if (ran % 20 == 0) fmt::print(stderr, "{} plans run, {} refused, {} failed, worst {:.1e}\n", ran, refused, failed, worst);
+    if (ran % 20 == 0)
+      fmt::print(stderr, "{} plans run, {} refused, {} failed, worst {:.1e}\n", ran, refused, failed, worst);
   }
-  fmt::print("{} plans run, {} refused, {} failed, worst difference {:.1e} (seed {})\n", ran, refused, failed, worst, seed);
+  fmt::print("{} plans run, {} refused, {} failed, worst difference {:.1e} (seed {})\n", ran, refused, failed, worst,
+             seed);
   return failed == 0 ? 0 : 1;
 }

@@ -38,9 +38,15 @@ TEST_P(Activation, IsItsDefinitionAfterTheBias) {
       const double up = gated ? x[r * static_cast<std::size_t>(width) + kN + j] + bias[kN + j] : 1;
       switch (kind) {
         case models::Activation::kGelu:
-        case models::Activation::kGeglu: want.push_back(gelu(u) * up); break;
-        case models::Activation::kSwiglu: want.push_back(silu(u) * up); break;
-        case models::Activation::kRelu: want.push_back(std::fmax(u, 0)); break;
+        case models::Activation::kGeglu:
+          want.push_back(gelu(u) * up);
+          break;
+        case models::Activation::kSwiglu:
+          want.push_back(silu(u) * up);
+          break;
+        case models::Activation::kRelu:
+          want.push_back(std::fmax(u, 0));
+          break;
       }
     }
   }

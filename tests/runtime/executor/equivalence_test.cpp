@@ -1,4 +1,5 @@
-// Every split computes what the unsplit run computes: losses, gradients, moments and parameters over three steps in fp64.
+// Every split computes what the unsplit run computes: losses, gradients, moments and parameters over three steps in
+// fp64.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +66,8 @@ TEST(Equivalence, EverySplitOfUpToEightRanksEqualsTheUnsplitRun) {
           program::Plan plan = split(tensor, pipeline, virtual_stages, data);
           if (virtual_stages > 1 && (8 / data) % pipeline != 0) continue;
           std::vector<program::Schedule> schedules{plan.schedule};
-          if (pipeline > 1 && virtual_stages == 1) schedules = {program::Schedule::k1f1b, program::Schedule::kGpipe, program::Schedule::kSequential};
+          if (pipeline > 1 && virtual_stages == 1)
+            schedules = {program::Schedule::k1f1b, program::Schedule::kGpipe, program::Schedule::kSequential};
           for (const auto schedule : schedules) {
             plan.schedule = schedule;
             // One rank a replica and stage: sums come in the unsplit order, so the result is the same bit by bit.
@@ -143,8 +145,8 @@ TEST(Equivalence, ShardingTheOptimizerAloneChangesNothingAtAll) {
   }
 }
 
-// One micro-batch a replica: rank-ordered sums add gradients just as accumulation does. Untied, because a tied weight's two
-// uses are added before replicas are reduced (one reduction instead of two), which is another order of sums.
+// One micro-batch a replica: rank-ordered sums add gradients just as accumulation does. Untied, because a tied weight's
+// two uses are added before replicas are reduced (one reduction instead of two), which is another order of sums.
 TEST(Equivalence, ReplicasWithOneMicroBatchEachEqualAccumulationBitByBit) {
   program::Plan plan;
   program::Job job = toy_job(plan);

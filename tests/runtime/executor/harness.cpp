@@ -123,7 +123,8 @@ Trained run(const program::Job& job, int steps, const std::function<void(program
           RankExecutor executor(program, *end, *corpus);
           for (int step = 0; step < steps; ++step) {
             executor.before_optimizer([&, step] {
-              gradients[static_cast<std::size_t>(step)].add(program, executor.rank(), executor.arenas(), Quantity::kGradient);
+              gradients[static_cast<std::size_t>(step)].add(program, executor.rank(), executor.arenas(),
+                                                            Quantity::kGradient);
             });
             StepValues values{step, learning_rate(job.training.optimizer, step, steps),
                               1.0 / static_cast<double>(program.job.training.global_batch * job.training.sequence)};

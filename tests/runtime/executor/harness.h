@@ -17,17 +17,17 @@ using Tensors = std::map<std::string, std::vector<double>>;
 
 struct Trained {
   std::vector<double> losses, norms;
-  std::vector<Tensors> gradients;  ///< of every step, reduced and unclipped
+  std::vector<Tensors> gradients;                     ///< of every step, reduced and unclipped
   Tensors parameters, first_moments, second_moments;  ///< after the last step
   bool replicas_agree = true;
-  std::string refused;             ///< why the plan was not run
+  std::string refused;  ///< why the plan was not run
 };
 
 /// GPT-2 style: 8 layers, hidden 32, 4 heads, vocabulary 61 (so that it needs padding), 16 positions.
 program::Job toy_job(const program::Plan& plan, std::int64_t global_batch = 8);
 
-/// `steps` steps on threads as ranks over the toy corpus. The program is lowered, ordered by simulation and verified; then
-/// `spoil`, where given, may break it.
+/// `steps` steps on threads as ranks over the toy corpus. The program is lowered, ordered by simulation and verified;
+/// then `spoil`, where given, may break it.
 Trained run(const program::Job& job, int steps = 3, const std::function<void(program::Program&)>& spoil = {});
 
 /// A corpus of `tokens` pseudo-random tokens below `vocabulary`, the same every time.

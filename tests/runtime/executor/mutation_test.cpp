@@ -1,4 +1,5 @@
-// The classic mistakes of distributed training, made on purpose: the comparison with the unsplit run must see each of them.
+// The classic mistakes of distributed training, made on purpose: the comparison with the unsplit run must see each of
+// them.
 #include <gtest/gtest.h>
 
 #include "tests/runtime/executor/harness.h"
@@ -51,13 +52,15 @@ TEST(Mutation, ReplicasThatAreNotAveragedAreSeen) {
 
 TEST(Mutation, ASkippedReductionOfTheTiedEmbeddingIsSeen) {
   std::string where;
-  const auto skip = silence([](const Op& op) { return op.kind == OpKind::kAllReduce && op.group == program::Group::kEmbedding; });
+  const auto skip =
+      silence([](const Op& op) { return op.kind == OpKind::kAllReduce && op.group == program::Group::kEmbedding; });
   EXPECT_GT(distance(plan_of(1, 2, 1), skip, where), kTolerance) << where;
 }
 
 TEST(Mutation, ASkippedReductionOverReplicasIsSeen) {
   std::string where;
-  const auto skip = silence([](const Op& op) { return op.kind == OpKind::kAllReduce && op.group == program::Group::kData; });
+  const auto skip =
+      silence([](const Op& op) { return op.kind == OpKind::kAllReduce && op.group == program::Group::kData; });
   EXPECT_GT(distance(plan_of(1, 1, 2), skip, where), kTolerance) << where;
 }
 

@@ -17,8 +17,10 @@ namespace {
 class Reference {
  public:
   explicit Reference(const program::Job& job)
-      : corpus_(toy_corpus(4000, static_cast<std::int32_t>(job.model.vocab))), communicators_(inproc::make_communicators(1)) {
-    program_ = simulator::order(std::get<program::Program>(program::lower(job)), hardware::load_cluster("generic-cpu")).value_or_throw();
+      : corpus_(toy_corpus(4000, static_cast<std::int32_t>(job.model.vocab))),
+        communicators_(inproc::make_communicators(1)) {
+    program_ = simulator::order(std::get<program::Program>(program::lower(job)), hardware::load_cluster("generic-cpu"))
+                   .value_or_throw();
   }
 
   // Loss of step 0 after adding `delta` to element `index` of the chunk's parameters; `gradients` of that loss.
@@ -29,10 +31,12 @@ class Reference {
     if (gradients != nullptr) {
       executor.before_optimizer([&] {
         const auto* from = reinterpret_cast<const double*>(executor.arenas().base(0, program::Space::kGradient, 0));
-        gradients->assign(from, from + program_.kinds[0].buckets.back().begin + program_.kinds[0].buckets.back().elements);
+        gradients->assign(from,
+                          from + program_.kinds[0].buckets.back().begin + program_.kinds[0].buckets.back().elements);
       });
     }
-    const StepValues values{0, 1e-3, 1.0 / static_cast<double>(program_.job.training.global_batch * program_.job.training.sequence)};
+    const StepValues values{
+        0, 1e-3, 1.0 / static_cast<double>(program_.job.training.global_batch * program_.job.training.sequence)};
     return executor.step(values, nullptr).loss;
   }
 
@@ -64,8 +68,10 @@ TEST(Reference, GradientOfEveryTensorIsTheFiniteDifferenceOfTheLoss) {
     const std::int64_t count = p.local_rows * p.local_columns;
     for (std::int64_t k = 0; k < 5; ++k) {
       const std::int64_t index = p.offset + (k * 7919 + 3) % count;
-      const double numeric = (reference.loss(index, kStep, nullptr) - reference.loss(index, -kStep, nullptr)) / (2 * kStep);
-      EXPECT_NEAR(gradients[static_cast<std::size_t>(index)], numeric, 1e-6 * largest) << p.name << " element " << index - p.offset;
+      const double numeric =
+          (reference.loss(index, kStep, nullptr) - reference.loss(index, -kStep, nullptr)) / (2 * kStep);
+      EXPECT_NEAR(gradients[static_cast<std::size_t>(index)], numeric, 1e-6 * largest)
+          << p.name << " element " << index - p.offset;
     }
   }
 }

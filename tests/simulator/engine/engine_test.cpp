@@ -39,7 +39,8 @@ Plan pipeline(int stages, int virtual_stages, Schedule schedule) {
 }
 
 // Every forward takes `forward`, every backward `backward`, every transfer `transfer`, all else nothing.
-CostedProgram with_durations(const Program& program, std::int64_t forward, std::int64_t backward, std::int64_t transfer) {
+CostedProgram with_durations(const Program& program, std::int64_t forward, std::int64_t backward,
+                             std::int64_t transfer) {
   CostedProgram costed;
   costed.program = &program;
   for (std::size_t stage = 0; stage < program.roles.size(); ++stage) {
@@ -48,11 +49,18 @@ CostedProgram with_durations(const Program& program, std::int64_t forward, std::
       auto& times = bodies[static_cast<std::size_t>(task.body)];
       times.assign(program.body_of(task).ops.size(), 0);
       switch (task.kind) {
-        case program::TaskKind::kForward: times.front() = forward; break;
-        case program::TaskKind::kBackward: times.front() = backward; break;
+        case program::TaskKind::kForward:
+          times.front() = forward;
+          break;
+        case program::TaskKind::kBackward:
+          times.front() = backward;
+          break;
         case program::TaskKind::kSend:
-        case program::TaskKind::kRecv: times.front() = transfer; break;
-        default: break;
+        case program::TaskKind::kRecv:
+          times.front() = transfer;
+          break;
+        default:
+          break;
       }
     }
   }
@@ -66,8 +74,8 @@ std::int64_t makespan(const Plan& plan, std::int64_t micro_batches, std::int64_t
   return std::move(played).value_or_throw().makespan_ps;
 }
 
-// Each stage is busy m(F+B); the first stage idles while the pipeline fills and drains, (p-1)(F+B). p=4, m=8, F=10, B=20:
-// (8+3)*30 = 330, whatever of the two flushing schedules.
+// Each stage is busy m(F+B); the first stage idles while the pipeline fills and drains, (p-1)(F+B). p=4, m=8, F=10,
+// B=20: (8+3)*30 = 330, whatever of the two flushing schedules.
 TEST(Engine, FlushingSchedulesHaveTheBubbleOfOneLessThanTheStages) {
   EXPECT_EQ(makespan(pipeline(4, 1, Schedule::k1f1b), 8, 10, 20, 0), 330);
   EXPECT_EQ(makespan(pipeline(4, 1, Schedule::kGpipe), 8, 10, 20, 0), 330);
@@ -107,17 +115,21 @@ Plan random_plan(std::mt19937& random) {
   plan.tensor = pick({1, 2, 4});
   plan.pipeline = pick({1, 2, 4, 8});
   plan.virtual_stages = plan.pipeline > 1 ? pick({1, 1, 2}) : 1;
-  plan.schedule = plan.virtual_stages > 1 ? Schedule::kInterleaved
-                                          : std::array{Schedule::k1f1b, Schedule::kGpipe, Schedule::kSequential}[static_cast<std::size_t>(pick({0, 1, 2}))];
+  plan.schedule = plan.virtual_stages > 1
+                      ? Schedule::kInterleaved
+                      : std::array{Schedule::k1f1b, Schedule::kGpipe,
+                                   Schedule::kSequential}[static_cast<std::size_t>(pick({0, 1, 2}))];
   plan.data = pick({1, 2, 4});
   plan.zero_stage = plan.data > 1 ? pick({0, 1}) : 0;
   plan.sequence_parallel = plan.tensor > 1 && pick({0, 1}) == 1;
-  plan.recompute = std::array{program::Recompute::kNone, program::Recompute::kSelective, program::Recompute::kFull}[static_cast<std::size_t>(pick({0, 1, 2}))];
+  plan.recompute = std::array{program::Recompute::kNone, program::Recompute::kSelective,
+                              program::Recompute::kFull}[static_cast<std::size_t>(pick({0, 1, 2}))];
   plan.overlap.gradient_reduction = pick({0, 1}) == 1;
   return plan;
 }
 
-// No rank is busy longer than the iteration, and no iteration is longer than all work of all stages one after the other.
+// No rank is busy longer than the iteration, and no iteration is longer than all work of all stages one after the
+// other.
 TEST(Engine, TheIterationLiesBetweenTheBusiestLaneAndTheSerialSum) {
   std::mt19937 random(7);
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:32");

@@ -30,7 +30,8 @@ Simulation simulated(const program::Job& job, const hardware::Cluster& cluster, 
   return simulate(program, cluster, {granularity, false}).value_or_throw();
 }
 
-// Narayanan et al. 2021, arXiv 2104.04473, Table 1 and §5.1: 175B (145.6B class), 1,024 A100, 138 TFLOP/s per GPU: 32 s.
+// Narayanan et al. 2021, arXiv 2104.04473, Table 1 and §5.1: 175B (145.6B class), 1,024 A100, 138 TFLOP/s per GPU: 32
+// s.
 TEST(Simulation, Gpt3OnAThousandA100sTakesWhatMegatronMeasured) {
   const Simulation s = simulated(gpt3_175b(), hardware::load_cluster("dgx-a100-80gb:128"), Granularity::kOp);
   EXPECT_NEAR(s.iteration_s, 32.0, 3.2);
@@ -50,9 +51,9 @@ TEST(Simulation, TheBreakdownOfEveryStageSumsToTheIteration) {
   }
 }
 
-// MFU counts 72 l h^2 (1 + s/(6h) + V/(12 l h)) a token, HFU with full recomputation 96 l h^2 (1 + s/(6h) + V/(16 l h)).
-// l=96 h=12288 s=2048 V=51200: 72 * 96 * 12288^2 = 1.043660e12; 1 + .0277778 + .0036169 = 1.0313946 -> 1.0764254e12.
-// 96 * 96 * 12288^2 = 1.3915466e12 * (1 + .0277778 + .0027127) = 1.4339757e12. Ratio 1.33217.
+// MFU counts 72 l h^2 (1 + s/(6h) + V/(12 l h)) a token, HFU with full recomputation 96 l h^2 (1 + s/(6h) + V/(16 l
+// h)). l=96 h=12288 s=2048 V=51200: 72 * 96 * 12288^2 = 1.043660e12; 1 + .0277778 + .0036169 = 1.0313946
+// -> 1.0764254e12. 96 * 96 * 12288^2 = 1.3915466e12 * (1 + .0277778 + .0027127) = 1.4339757e12. Ratio 1.33217.
 TEST(Simulation, HardwareAndModelFlopsDifferByTheRecomputedForward) {
   const Simulation s = simulated(gpt3_175b(), hardware::load_cluster("dgx-a100-80gb:128"), Granularity::kSegment);
   EXPECT_NEAR(s.hfu / s.mfu, 1.33217, 1e-4);

@@ -19,8 +19,8 @@ nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
-std::string gib(const std::optional<double>& bytes) {
-  return bytes ? fmt::format("{:.1f}", *bytes / edge::kGiB) : std::string("-");
+std::string size(const std::optional<double>& bytes) {
+  return bytes ? edge::to_text(edge::Bytes(*bytes)) : std::string("-");
 }
 
 void add_groups(std::string& text, const std::vector<ValidationGroup>& groups) {
@@ -46,11 +46,11 @@ void add_rows(std::string& text, std::vector<const ValidationRow*> rows) {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto* a, const auto* b) { return std::abs(a->error) > std::abs(b->error); });
   text += fmt::format("\n{:>8} {:>12} {:>12} {:>9} {:>9} {:>4}  case, hardware\n", "error %", "measured s",
-                      "predicted s", "GiB", "predicted", "tier");
+                      "predicted s", "memory", "predicted", "tier");
   for (const ValidationRow* row : rows) {
     text += fmt::format("{:>+8.1f} {:>12.4g} {:>12.4g} {:>9} {:>9} {:>4}  {}, {}\n", kPercent * row->error,
-                        row->measured_iteration_s, row->predicted_iteration_s, gib(row->measured_peak_bytes),
-                        gib(row->predicted_peak_bytes), row->tier, row->case_name, row->hardware);
+                        row->measured_iteration_s, row->predicted_iteration_s, size(row->measured_peak_bytes),
+                        size(row->predicted_peak_bytes), row->tier, row->case_name, row->hardware);
   }
 }
 

@@ -15,7 +15,7 @@ enum class Group : std::uint8_t {
   kNone,
   kTensor,     ///< ranks that share a stage and a replica
   kData,       ///< ranks that hold the same parameters
-  kPipeline,   ///< a pair of neighbouring stages
+  kPipeline,   ///< ranks that differ in their stage alone; transfers join two of them
   kEmbedding,  ///< first and last stage, which both hold a tied embedding
   kModel,      ///< tensor x pipeline: one replica
   kWorld

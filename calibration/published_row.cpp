@@ -95,7 +95,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
   plan.stack = habits.name;
   plan.overlap.gradient_reduction =
       row.text("dp_overlap").empty() ? habits.overlaps_gradients_by_default : yes(row, "dp_overlap");
-  plan.overlap.tensor = habits.tensor_overlap > 0 && plan.tensor > 1;
+  plan.overlap.tensor = habits.overlaps_tensor_collectives && plan.tensor > 1;
   return plan;
 }
 

@@ -54,7 +54,15 @@ void run(const Options& options) {
   for (const std::string& path : options.records) {
     records.push_back(program::run_record_from_json(edge::read_json_file(path), path));
   }
-  const calibration::Fit fit = calibration::calibrate(base_node(options, records.front()), records);
+  const hardware::Node base = base_node(options, records.front());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const bool on_cores = records[i].backend.starts_with("cpu");
+    if (on_cores == (base.device.kind == hardware::DeviceKind::kCpu)) continue;
+    throw edge::Failure(edge::ErrorKind::kInput,
+                        fmt::format("{}#/backend: a {} run says nothing about {}; give --base a profile of its machine",
+                                    options.records[i], records[i].backend, base.device.name));
+  }
+  const calibration::Fit fit = calibration::calibrate(base, records);
   edge::write_file_atomically(options.output, hardware::to_json(fit.node).dump(2) + "\n");
   if (options.json) {
     print_json({{"schema", "trivium.calibration/1"}, {"output", options.output}, {"report", fit.report}});

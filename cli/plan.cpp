@@ -135,7 +135,9 @@ int run(const Options& options) {
     edge::write_file_atomically(options.output, program::to_json(file).dump(2) + "\n");
   }
   if (interrupts.happened()) {
-    throw edge::Failure(edge::ErrorKind::kInterrupted, "interrupted; the best plans so far were kept");
+    throw edge::Failure(edge::ErrorKind::kInterrupted, result.best.empty()
+                                                           ? "interrupted before any plan was simulated"
+                                                           : "interrupted; the best plans so far were kept");
   }
   if (result.best.empty()) throw edge::Failure(edge::ErrorKind::kNoPlan, nothing_fits(result));
   return 0;

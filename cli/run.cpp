@@ -61,6 +61,17 @@ void share_cores(JobRequest& request, bool speaks) {
   cluster.groups.front().node.devices = ranks;
 }
 
+/// The plan's devices must be what the backend runs on: times of cores say nothing about GPUs.
+void require_cpu_cluster(const JobRequest& request) {
+  for (const hardware::NodeGroup& group : request.cluster.groups) {
+    if (group.node.device.kind == hardware::DeviceKind::kCpu) continue;
+    throw edge::Failure(edge::ErrorKind::kHardware,
+                        fmt::format("the plan is for {} devices {}, the CPU backend runs on cores; plan again with "
+                                    "--cluster this-machine",
+                                    request.file.job.plan.ranks(), group.node.device.name));
+  }
+}
+
 void print_step(const program::StepRecord& step, bool json) {
   if (json) {
     nlohmann::json line = program::to_json(step);
@@ -124,6 +135,7 @@ JobRequest request_of(const Options& options, bool speaks) {
 int train(const Options& options, runtime::Communicator* communicator, const Interrupts& interrupts) {
   const bool speaks = communicator == nullptr || communicator->rank() == 0;
   const JobRequest request = request_of(options, speaks);
+  require_cpu_cluster(request);
   const program::Training& training = request.file.job.training;
   check_writable(options.record);
   check_writable(options.trace);
@@ -146,7 +158,9 @@ int train(const Options& options, runtime::Communicator* communicator, const Int
                                                         : runtime::train_in_threads(program, *corpus, how);
   if (!result.refused.empty()) throw edge::Failure(edge::ErrorKind::kUsage, result.refused);
   const std::size_t done = result.steps.size();
+  const std::string diverged = result.diverged;
   if (speaks) save(options, request, program, std::move(result), communicator != nullptr);
+  if (!diverged.empty()) throw edge::Failure(edge::ErrorKind::kRuntime, diverged);
   if (speaks && interrupts.happened()) {
     throw edge::Failure(edge::ErrorKind::kInterrupted,
                         fmt::format("interrupted after {} steps{}", done,

@@ -15,6 +15,7 @@
 #include "edge/error.h"
 #include "edge/json_reader.h"
 #include "hardware_profiles/load.h"
+#include "program/job_json.h"
 
 namespace trivium::cli {
 namespace {
@@ -27,9 +28,25 @@ struct Options {
   bool json = false;
 };
 
+/// A run says nothing about another plan.
+void require_same_job(const program::PlanFile& plan, const program::RunRecord& record, const Options& options) {
+  const auto text = [](const program::Job& job) {
+    return fmt::format("{} {}, batch {} x {}", job.model.name, program::summary(job.plan), job.training.global_batch,
+                       job.training.sequence);
+  };
+  const bool same = program::to_json(plan.job.plan) == program::to_json(record.job.plan) &&
+                    plan.job.training.global_batch == record.job.training.global_batch &&
+                    plan.job.training.sequence == record.job.training.sequence && plan.job.model == record.job.model;
+  if (same) return;
+  throw edge::Failure(edge::ErrorKind::kInput,
+                      fmt::format("{}#/plan: the run is of {}; {} is of {}", options.record, text(record.job),
+                                  options.plan, text(plan.job)));
+}
+
 calibration::Validation validate_one(const Options& options) {
   const program::PlanFile plan = program::read_plan_file(options.plan);
   const program::RunRecord record = program::run_record_from_json(edge::read_json_file(options.record), options.record);
+  require_same_job(plan, record, options);
   const hardware::Cluster cluster = options.cluster.empty() ? cluster_at(plan.cluster, options.plan + "#/cluster")
                                                             : hardware::load_cluster(options.cluster);
   return calibration::validate_run(plan, record, cluster);

@@ -64,6 +64,10 @@ Verdict check_supported(const Job& job) {
     return missing("offload", "use none");
   }
   if (plan.compression != Compression::kNone) return missing("compression", "use none");
+  if (!is_half(plan.precision) && is_half(plan.reduce_dtype)) {
+    return missing("reduce_dtype", fmt::format("{} for gradients kept in {}; use {}", name_of(plan.reduce_dtype),
+                                               name_of(plan.precision), name_of(plan.precision)));
+  }
   if (plan.overlap.parameter_gather) return missing("overlap.parameter_gather", "use false");
   if (!plan.overlap.pipeline) return missing("overlap.pipeline", "transfers always run beside compute; use true");
   if (find_habits(plan.stack) == nullptr) return refuse("stack-known", fmt::format("unknown stack \"{}\"", plan.stack));

@@ -10,9 +10,10 @@
 namespace trivium::program {
 namespace {
 
-// 16-bit types reduce as the plan says; wider ones in their own type.
+// 16-bit types reduce as the plan says, but no wider than the stack keeps them; wider ones in their own type.
 void normalise(Plan& plan) {
-  if (!is_half(plan.precision)) plan.reduce_dtype = plan.precision;
+  const bool as_kept = find_habits(plan.stack)->half_gradients && is_half(plan.precision);
+  if (!is_half(plan.precision) || as_kept) plan.reduce_dtype = plan.precision;
 }
 
 }  // namespace

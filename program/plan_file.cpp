@@ -22,6 +22,11 @@ PlanFile plan_file_from_json(const nlohmann::json& json, const std::string& wher
   const std::vector<std::string> schemas{kPlanSchema, kResultSchema};
   const std::string schema = reader.at("schema").one_of(schemas);
   // A result repeats the job beside its answers; the plan is the best one's.
+  if (schema == kPlanSchema) {
+    reader.allow_only({"schema", "model", "cluster", "training", "plan"});
+  } else {
+    reader.allow_only({"schema", "model", "cluster", "training", "best", "top", "search", "rejected", "hypothetical"});
+  }
   PlanFile file;
   file.job.model = model_at(reader.at("model"), where + "#/model");
   file.cluster = reader.at("cluster").json();

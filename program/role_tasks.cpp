@@ -1,6 +1,7 @@
 #include "program/role_tasks.h"
 
 #include <algorithm>
+#include <map>
 
 #include "program/schedule.h"
 
@@ -15,11 +16,14 @@ class TaskWriter {
     const Plan& plan = program_.job.plan;
     const auto slots =
         schedule_of(plan.schedule, role_.stage, plan.pipeline, plan.virtual_stages, program_.micro_batches);
-    frames_.resize(role_.chunks.size());
     last_backward_.assign(role_.chunks.size(), -1);
-    for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
-      role_.chunks[c].frames = frames_needed(slots, static_cast<int>(c));
-      frames_[c].resize(static_cast<std::size_t>(role_.chunks[c].frames));
+    for (Chunk& chunk : role_.chunks) {
+      std::vector<int> alike;
+      for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
+        if (role_.chunks[c].kind == chunk.kind) alike.push_back(static_cast<int>(c));
+      }
+      chunk.frames = frames_needed(slots, alike);
+      frames_[chunk.kind].resize(static_cast<std::size_t>(chunk.frames));
     }
     for (const Slot& slot : slots) slot.forward ? forward(slot) : backward(slot);
     write_optimizer();
@@ -29,6 +33,7 @@ class TaskWriter {
   /// What last used a frame, and who still reads its buffers.
   struct FrameState {
     std::int64_t micro_batch = -1;  // occupant; -1: free
+    int chunk = -1;
     int forward = -1, sent_forward = -1, backward = -1, sent_backward = -1;
   };
 
@@ -65,13 +70,16 @@ class TaskWriter {
 
   int add_pass(TaskKind kind, int body, const Slot& slot, int frame) {
     const int id = add(kind, body, slot.chunk);
+    // The workspace is one for all bodies: a collective that could run ahead of the compute lane waits like the rest.
+    if (program_.job.plan.overlap.tensor) wait(id, last_pass_);
+    last_pass_ = id;
     role_.tasks.back().frame = static_cast<std::int16_t>(frame);
     role_.tasks.back().micro_batch = static_cast<std::int32_t>(slot.micro_batch);
     return id;
   }
 
   void forward(const Slot& slot) {
-    auto& frames = frames_[static_cast<std::size_t>(slot.chunk)];
+    auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
     const auto free = std::find_if(frames.begin(), frames.end(), [](const FrameState& f) { return f.micro_batch < 0; });
     const int index = static_cast<int>(free - frames.begin());
     const ChunkKind& kind = kind_of(slot.chunk);
@@ -83,7 +91,7 @@ class TaskWriter {
     }
     const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
     wait(task, received);
-    *free = FrameState{slot.micro_batch, task, -1, -1, -1};
+    *free = FrameState{slot.micro_batch, slot.chunk, task, -1, -1, -1};
     if (kind.send_forward >= 0) {
       free->sent_forward = add_transfer(TaskKind::kSend, kind.send_forward, slot, index, position, false);
       wait(free->sent_forward, task);
@@ -91,9 +99,9 @@ class TaskWriter {
   }
 
   void backward(const Slot& slot) {
-    auto& frames = frames_[static_cast<std::size_t>(slot.chunk)];
+    auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
     const auto frame = std::find_if(frames.begin(), frames.end(),
-                                    [&](const FrameState& f) { return f.micro_batch == slot.micro_batch; });
+                                    [&](const FrameState& f) { return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk; });
     const int index = static_cast<int>(frame - frames.begin());
     const ChunkKind& kind = kind_of(slot.chunk);
     const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
@@ -162,9 +170,10 @@ class TaskWriter {
 
   const Program& program_;
   Role& role_;
-  std::vector<std::vector<FrameState>> frames_;
+  std::map<int, std::vector<FrameState>> frames_;  // by chunk kind
   std::vector<int> last_backward_;
   int last_task_ = -1;
+  int last_pass_ = -1;
 };
 
 }  // namespace
@@ -188,6 +197,12 @@ void lay_out_memory(const Program& program, Role& role) {
         continue;
       }
       const bool framed = which == Space::kFrame || which == Space::kTokens;
+      const auto alike = std::find_if(role.chunks.begin(), role.chunks.end(),
+                                      [&](const Chunk& other) { return other.kind == chunk.kind; });
+      if (framed && &*alike != &chunk) {  // frames are shared with the first chunk of the kind
+        chunk.base[space] = alike->base[space];
+        continue;
+      }
       chunk.base[space] = role.bytes[space];
       role.bytes[space] += kind.bytes[space] * (framed ? chunk.frames : 1);
     }

@@ -68,6 +68,7 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
   const edge::JsonReader reader(json, where);
   const std::vector<std::string> schemas{kSchema};
   (void)reader.at("schema").one_of(schemas);
+  reader.allow_only({"schema", "plan", "backend", "program_hash", "peak_memory_bytes", "steps", "timeline"});
   RunRecord record;
   const PlanFile plan = plan_file_from_json(reader.at("plan").json(), where + "#/plan");
   record.job = plan.job;

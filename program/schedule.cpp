@@ -76,10 +76,12 @@ std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int vi
   return {};
 }
 
-int frames_needed(const std::vector<Slot>& slots, int chunk) {
+int frames_needed(const std::vector<Slot>& slots, int chunk) { return frames_needed(slots, std::span(&chunk, 1)); }
+
+int frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks) {
   int alive = 0, most = 0;
   for (const Slot& slot : slots) {
-    if (slot.chunk != chunk) continue;
+    if (std::find(chunks.begin(), chunks.end(), slot.chunk) == chunks.end()) continue;
     alive += slot.forward ? 1 : -1;
     most = std::max(most, alive);
   }

@@ -13,7 +13,6 @@ Habits trivium() {
   Habits h;
   h.name = "trivium";
   h.separate_tied_gradients = true;  // DESIGN "Numerics": the two uses accumulate apart and are added once
-  h.data_overlap = 1.0;
   return h;
 }
 
@@ -24,7 +23,6 @@ Habits megatron() {
   h.name = "megatron";
   h.half_gradients = true;  // Megatron-LM README: fp16 parameters with fp16 gradients hold 20 B per parameter
   h.scatter_gather = true;  // 2104.04473, section 4.1
-  h.data_overlap = 0.6;     // overlapped wrapper: about 60 % of the last backward; a prior, the runs do not identify it
   h.memory_traffic = 0.86;  // joint fit over published runs: fewer bytes than the reference count
   h.vocab_multiple = kMegatronVocabMultiple;
   return h;
@@ -34,7 +32,7 @@ Habits megatron() {
 Habits megatron_2022() {
   Habits h = megatron();
   h.name = "megatron-2022";
-  h.tensor_overlap = 0.7;  // backward all-reduces beside the weight gradient; worth 3 points on the 2205.05198 rows
+  h.overlaps_tensor_collectives = true;  // beside the weight gradient; worth 3 points on the 2205.05198 rows
   return h;
 }
 
@@ -43,7 +41,6 @@ Habits megatron_deepspeed() {
   Habits h = megatron();
   h.name = "megatron-deepspeed";
   h.half_gradients = false;  // BLOOM: bf16 with fp32 gradients
-  h.data_overlap = 0.04;     // BigScience rows: 4 % of the reduction hidden, that is nothing
   h.balances_embedding_as_layer =
       true;  // BLOOM: 70 layers + 2 over 12 stages (pipe partition "type:transformer|embedding")
   return h;
@@ -54,7 +51,6 @@ Habits fsdp() {
   Habits h;
   h.name = "fsdp";
   h.fused_kernels = false;
-  h.data_overlap = 0.95;   // runs fit (comp^4 + comm^4)^(1/4): hidden but for the crowding near balance
   h.memory_traffic = 1.2;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
   return h;
@@ -64,7 +60,6 @@ Habits fsdp() {
 Habits deepspeed_zero3() {
   Habits h;
   h.name = "deepspeed-zero3";
-  h.data_overlap = 0.3;    // runs fit (comp^1.24 + comm^1.24)^(1/1.24), which hides .25 (equal) to .41 (comm = .3 comp)
   h.memory_traffic = 1.4;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
   return h;

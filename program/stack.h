@@ -15,8 +15,7 @@ struct Habits {
   bool separate_tied_gradients = false;  ///< the two uses of a tied weight accumulate apart (our own runtime)
   bool half_gradients = false;      ///< gradients in the parameters' 16-bit type, with an fp32 copy in the optimizer
   bool scatter_gather = false;      ///< pipeline transfers split over the tensor group
-  double tensor_overlap = 0;        ///< share of backward tensor collectives hidden under weight-gradient GEMMs
-  double data_overlap = 0;          ///< share of gradient reduction hidden where the plan overlaps it
+  bool overlaps_tensor_collectives = false;  ///< backward tensor collectives beside weight gradients, unasked
   double memory_traffic = 1.0;      ///< of memory-bound kernels, over the reference count
   std::int64_t vocab_multiple = 1;  ///< the vocabulary is padded to a multiple of this times `tensor`
   bool overlaps_gradients_by_default = false;

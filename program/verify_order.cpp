@@ -142,7 +142,9 @@ void chain(const Program& program, const Role& role, Graph& graph) {
   if (!role.order.empty()) {
     for (const Issue& issue : role.order) {
       const bool transfer = role.tasks[static_cast<std::size_t>(issue.task)].transfer >= 0;
-      follow(transfer ? last_transfer : last_work, graph.node(role.stage, issue.task, issue.segment));
+      const int here = graph.node(role.stage, issue.task, issue.segment);
+      if (transfer && last_work >= 0) graph.edge(last_work, here);  // a host posts it when its work until then is done
+      follow(transfer ? last_transfer : last_work, here);
     }
     return;
   }

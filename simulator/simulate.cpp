@@ -58,10 +58,11 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
 
 double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster) {
   double sum = 0;
-  int devices = 0;
+  int devices = 0, left = plan.ranks();
   for (const auto& group : cluster.groups) {
     const auto peak = group.node.device.peak.find(arithmetic_of(plan.precision));
-    const int count = group.count * group.node.devices;
+    const int count = std::min(left, group.count * group.node.devices);  // ranks fill the nodes in order
+    left -= count;
     if (peak != group.node.device.peak.end()) sum += peak->second.value() * count;
     devices += count;
   }

@@ -40,7 +40,7 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
 /// Whether the cluster can run the job at all, memory apart: enough devices, the arithmetic, flash attention.
 std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster);
 
-/// Dense peak of one device in the plan's precision (mean over a mixed cluster), FLOP/s.
+/// Dense peak of one device in the plan's precision (mean over the devices it uses), FLOP/s.
 double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster);
 
 /// FLOPs of one iteration over all ranks: what the model asks for, and what the hardware does with recomputation.

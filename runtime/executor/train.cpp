@@ -62,6 +62,17 @@ void mark_waits(const program::Program& program, program::Timeline& timeline) {
   }
 }
 
+// A rank that fails tells the others while its buffers still stand: a partner may be reading them.
+RankExecutor::Outcome step_or_abort(RankExecutor& executor, Communicator& communicator, const StepValues& values,
+                                    std::vector<Event>* events) {
+  try {
+    return executor.step(values, events);
+  } catch (const std::exception& error) {
+    communicator.abort(fmt::format("rank {}: {}", communicator.rank(), error.what()));
+    throw;
+  }
+}
+
 }  // namespace
 
 double learning_rate(const program::Optimizer& o, std::int64_t step, std::int64_t steps) {
@@ -118,8 +129,13 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
       events = &kept.emplace_back();
     }
     const auto start = std::chrono::steady_clock::now();
-    const RankExecutor::Outcome outcome = executor.step(values, events);
+    const RankExecutor::Outcome outcome = step_or_abort(executor, communicator, values, events);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    // The figures are the same on all ranks, so all stop here.
+    if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.grad_norm)) {
+      result.diverged = fmt::format("step {}: the loss or its gradient is not finite; lower the learning rate", step);
+      break;
+    }
     if (communicator.rank() != 0) continue;
     result.steps.push_back({step, outcome.loss, outcome.grad_norm, values.learning_rate, seconds, tokens / seconds});
     if (options.on_step) options.on_step(result.steps.back());

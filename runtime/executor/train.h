@@ -31,6 +31,7 @@ struct TrainResult {
   program::Timeline timeline;              ///< of all ranks, with `timeline_steps`
   std::vector<std::int64_t> memory_bytes;  ///< by rank: what its arenas hold
   std::string refused;                     ///< non-empty: why nothing was started
+  std::string diverged;  ///< non-empty: at which step training left the finite numbers; it stopped there
 };
 
 /// Why the CPU backend cannot run the program, or empty: op kinds or types without kernel, dropout, missing order.

@@ -12,15 +12,22 @@ using program::ChunkKey;
 
 constexpr int kLayersBuilt = 2;  // the second shows what a layer adds
 
-// Frames of every chunk of a stage. In the steady state of a schedule frames come back as fast as they are taken: the
-// first rounds show the most there are.
-std::vector<int> frames(const program::Plan& plan, int stage, std::int64_t micro_batches) {
+// Frames of a stage's chunks, those of one kind together. In the steady state of a schedule frames come back as fast as
+// they are taken: the first rounds show the most there are.
+std::vector<int> frames(const program::Plan& plan, const std::vector<int>& kinds, int stage,
+                        std::int64_t micro_batches) {
   constexpr std::int64_t kRounds = 4;
   if (plan.schedule == program::Schedule::kGpipe) return {static_cast<int>(micro_batches)};
   const auto slots = program::schedule_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages,
                                           std::min(micro_batches, kRounds * plan.pipeline));
   std::vector<int> frames;
-  for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) frames.push_back(program::frames_needed(slots, chunk));
+  for (const int kind : kinds) {
+    std::vector<int> alike;
+    for (std::size_t c = 0; c < kinds.size(); ++c) {
+      if (kinds[c] == kind) alike.push_back(static_cast<int>(c));
+    }
+    frames.push_back(program::frames_needed(slots, alike));
+  }
   return frames;
 }
 
@@ -32,14 +39,22 @@ std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
   program.job.plan = plan;
   const std::int64_t micro_batches = program::micro_batches(plan, job_.training.global_batch);
   const std::vector<ChunkKey> chunks = keys_of(program.job);
-  for (const ChunkKey& key : chunks) program.kinds.emplace_back().bytes = bytes(key);
+  std::vector<int> kind_of;  // by position: the first chunk with an equal key
+  for (const ChunkKey& key : chunks) {
+    program.kinds.emplace_back().bytes = bytes(key);
+    kind_of.push_back(static_cast<int>(std::find(chunks.begin(), chunks.end(), key) - chunks.begin()));
+  }
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     program::Role role;
     role.stage = stage;
-    const std::vector<int> in_flight = frames(plan, stage, micro_batches);
+    std::vector<int> kinds;
+    for (int v = 0; v < plan.virtual_stages; ++v) {
+      kinds.push_back(kind_of[static_cast<std::size_t>(v * plan.pipeline + stage)]);
+    }
+    const std::vector<int> in_flight = frames(plan, kinds, stage, micro_batches);
     for (int v = 0; v < plan.virtual_stages; ++v) {
       program::Chunk chunk;
-      chunk.kind = v * plan.pipeline + stage;
+      chunk.kind = kinds[static_cast<std::size_t>(v)];
       chunk.frames = in_flight[static_cast<std::size_t>(v)];
       role.chunks.push_back(chunk);
     }

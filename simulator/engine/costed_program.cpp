@@ -45,10 +45,14 @@ GroupPlacement place(const Program& program, const hardware::Cluster& cluster, p
 // Ranks of this node that hold the same stage send at the same moment.
 edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
                             int peer_stage) {
-  program::Coordinates at = program.mesh.coordinates(rank);
-  at.pipeline = peer_stage;
-  const int peer = program.mesh.rank(at);
-  const bool same_node = cluster.node_index(rank) == cluster.node_index(peer);
+  // One pair of the stage that crosses nodes holds up all: the slowest sets the pace.
+  bool same_node = true;
+  for (int other = 0; other < program.mesh.size(); ++other) {
+    program::Coordinates at = program.mesh.coordinates(other);
+    if (at.pipeline != program.mesh.coordinates(rank).pipeline) continue;
+    at.pipeline = peer_stage;
+    same_node &= cluster.node_index(other) == cluster.node_index(program.mesh.rank(at));
+  }
   int sharing = 0;
   for (int other = 0; other < program.mesh.size(); ++other) {
     if (cluster.node_index(other) != cluster.node_index(rank)) continue;
@@ -93,10 +97,31 @@ class Coster {
       return transfer_time(program_, cluster_, op, rank_, peer_stage);
     }
     auto placed = placements_.find(op.group);
-    if (placed == placements_.end()) {
-      placed = placements_.emplace(op.group, place(program_, cluster_, op.group, rank_)).first;
+    if (placed == placements_.end()) placed = placements_.emplace(op.group, all_placements(op.group)).first;
+    edge::Seconds slowest(0);
+    for (const GroupPlacement& group : placed->second) {
+      slowest = std::max(slowest, collective_cost(op.kind, edge::Bytes(op.bytes), group, node_, program_.habits));
     }
-    return collective_cost(op.kind, edge::Bytes(op.bytes), placed->second, node_, program_.habits);
+    return slowest;
+  }
+
+  // Groups of one stage can lie differently (one inside a node, the next across two): each kind of place once. For groups
+  // that hold a whole replica one look is enough: they exchange a few bytes once a step.
+  std::vector<GroupPlacement> all_placements(program::Group group) const {
+    std::vector<GroupPlacement> different;
+    const bool one_look = group == program::Group::kWorld || group == program::Group::kModel;
+    const int stage = program_.mesh.coordinates(rank_).pipeline;
+    for (int rank = 0; rank < program_.mesh.size(); ++rank) {
+      if (program_.mesh.coordinates(rank).pipeline != stage) continue;
+      const GroupPlacement p = place(program_, cluster_, group, rank);
+      const auto same = [&](const GroupPlacement& q) {
+        return std::tie(p.ranks, p.nodes, p.ranks_per_node, p.sharing) ==
+               std::tie(q.ranks, q.nodes, q.ranks_per_node, q.sharing);
+      };
+      if (std::none_of(different.begin(), different.end(), same)) different.push_back(p);
+      if (one_look) break;
+    }
+    return different;
   }
 
   using Key = std::vector<decltype(shape_key(Op{}, 0))>;
@@ -104,7 +129,7 @@ class Coster {
   const hardware::Cluster& cluster_;
   const hardware::Node& node_;
   int rank_;
-  std::map<program::Group, GroupPlacement> placements_;
+  std::map<program::Group, std::vector<GroupPlacement>> placements_;
   std::map<Key, std::vector<std::int64_t>> known_;
 };
 

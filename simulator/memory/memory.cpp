@@ -10,6 +10,21 @@ namespace {
 
 std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / edge::kGiB); }
 
+// Node kinds that hold ranks of the stage.
+std::vector<const hardware::Node*> nodes_of_stage(const program::Program& program, const hardware::Cluster& cluster,
+                                                  int stage) {
+  if (cluster.homogeneous()) return {&cluster.groups.front().node};
+  const program::Mesh mesh(program.job.plan);
+  std::vector<const hardware::Node*> nodes;
+  const int ranks = std::min(mesh.size(), cluster.devices());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const hardware::Node* node = &cluster.node_of_device(rank);
+    if (mesh.coordinates(rank).pipeline != stage) continue;
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
@@ -24,9 +39,9 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
     memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens);
     memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar);
     bool first = true;
-    for (const auto& group : cluster.groups) {
-      const auto capacity = static_cast<std::int64_t>(group.node.device.memory.value());
-      const auto reserved = static_cast<std::int64_t>(group.node.device.reserved.value());
+    for (const hardware::Node* node : nodes_of_stage(program, cluster, role.stage)) {
+      const auto capacity = static_cast<std::int64_t>(node->device.memory.value());
+      const auto reserved = static_cast<std::int64_t>(node->device.reserved.value());
       memory.capacity = first ? capacity : std::min(memory.capacity, capacity);
       memory.reserved = first ? reserved : std::max(memory.reserved, reserved);
       first = false;

@@ -39,8 +39,6 @@ TEST(Stack, IsFoundByEveryNameItIsKnownBy) {
 
 TEST(Stack, ShareOfHiddenTimeIsAShare) {
   for (const Habits& habits : all_habits()) {
-    EXPECT_TRUE(habits.tensor_overlap >= 0 && habits.tensor_overlap <= 1) << habits.name;
-    EXPECT_TRUE(habits.data_overlap >= 0 && habits.data_overlap <= 1) << habits.name;
     EXPECT_GT(habits.memory_traffic, 0) << habits.name;
     EXPECT_GE(habits.vocab_multiple, 1) << habits.name;
   }

@@ -38,9 +38,8 @@ void require_same_job(const program::PlanFile& plan, const program::RunRecord& r
                     plan.job.training.global_batch == record.job.training.global_batch &&
                     plan.job.training.sequence == record.job.training.sequence && plan.job.model == record.job.model;
   if (same) return;
-  throw edge::Failure(edge::ErrorKind::kInput,
-                      fmt::format("{}#/plan: the run is of {}; {} is of {}", options.record, text(record.job),
-                                  options.plan, text(plan.job)));
+  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}#/plan: the run is of {}; {} is of {}", options.record,
+                                                           text(record.job), options.plan, text(plan.job)));
 }
 
 calibration::Validation validate_one(const Options& options) {

@@ -8,22 +8,19 @@
 #include "program/role_tasks.h"
 
 namespace trivium::program {
-namespace {
 
-// 16-bit types reduce as the plan says, but no wider than the stack keeps them; wider ones in their own type.
-void normalise(Plan& plan) {
+Plan normalised(Plan plan) {
   const bool as_kept = find_habits(plan.stack)->half_gradients && is_half(plan.precision);
   if (!is_half(plan.precision) || as_kept) plan.reduce_dtype = plan.precision;
+  return plan;
 }
-
-}  // namespace
 
 std::variant<Program, Infeasible> lower(const Job& job) {
   auto verdict = check(job);
   if (auto* no = std::get_if<Infeasible>(&verdict)) return *no;
   Program program;
   program.job = job;
-  normalise(program.job.plan);
+  program.job.plan = normalised(program.job.plan);
   const Plan& plan = program.job.plan;
   program.habits = *find_habits(plan.stack);
   program.mesh = Mesh(plan);

@@ -18,6 +18,10 @@ struct Infeasible {
 /// `ranks`: devices there are, or 0 where unknown.
 std::variant<std::monostate, Infeasible> check(const Job& job, int ranks = 0);
 
+/// The plan as it is lowered: gradients are reduced in 16 bits only where they are kept so or the plan says so, and
+/// never wider than the stack keeps them. Precondition: a known stack.
+Plan normalised(Plan plan);
+
 /// The Program of a job, its communication not yet ordered (`Role::order` empty).
 std::variant<Program, Infeasible> lower(const Job& job);
 

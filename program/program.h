@@ -106,8 +106,8 @@ struct ChunkKind {
 /// A chunk of a stage.
 struct Chunk {
   int kind = 0;
-  int position = 0;                          ///< in model order, 0 … pipeline * virtual_stages - 1
-  int first_layer = 0;                       ///< number in the model
+  int position = 0;     ///< in model order, 0 … pipeline * virtual_stages - 1
+  int first_layer = 0;  ///< number in the model
   int frames = 1;       ///< micro-batches in flight, over all chunks of this kind on the stage: they share them
   std::array<std::int64_t, kSpaces> base{};  ///< byte offset of the chunk's part in each space of the rank
 };

@@ -100,8 +100,9 @@ class TaskWriter {
 
   void backward(const Slot& slot) {
     auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
-    const auto frame = std::find_if(frames.begin(), frames.end(),
-                                    [&](const FrameState& f) { return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk; });
+    const auto frame = std::find_if(frames.begin(), frames.end(), [&](const FrameState& f) {
+      return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk;
+    });
     const int index = static_cast<int>(frame - frames.begin());
     const ChunkKind& kind = kind_of(slot.chunk);
     const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;

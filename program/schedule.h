@@ -25,8 +25,8 @@ struct Slot {
 std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int virtual_stages,
                               std::int64_t micro_batches);
 
-/// Micro-batches that are between their forward and their backward at once, at most, in any of `chunks` together: chunks of
-/// one kind share their frames.
+/// Micro-batches that are between their forward and their backward at once, at most, in any of `chunks` together:
+/// chunks of one kind share their frames.
 int frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks);
 int frames_needed(const std::vector<Slot>& slots, int chunk);
 

@@ -13,11 +13,11 @@ struct Habits {
   std::string name;
   bool fused_kernels = true;             ///< mask-softmax, bias-GeLU, bias-dropout-residual in one kernel each
   bool separate_tied_gradients = false;  ///< the two uses of a tied weight accumulate apart (our own runtime)
-  bool half_gradients = false;      ///< gradients in the parameters' 16-bit type, with an fp32 copy in the optimizer
-  bool scatter_gather = false;      ///< pipeline transfers split over the tensor group
+  bool half_gradients = false;  ///< gradients in the parameters' 16-bit type, with an fp32 copy in the optimizer
+  bool scatter_gather = false;  ///< pipeline transfers split over the tensor group
   bool overlaps_tensor_collectives = false;  ///< backward tensor collectives beside weight gradients, unasked
-  double memory_traffic = 1.0;      ///< of memory-bound kernels, over the reference count
-  std::int64_t vocab_multiple = 1;  ///< the vocabulary is padded to a multiple of this times `tensor`
+  double memory_traffic = 1.0;               ///< of memory-bound kernels, over the reference count
+  std::int64_t vocab_multiple = 1;           ///< the vocabulary is padded to a multiple of this times `tensor`
   bool overlaps_gradients_by_default = false;
   bool balances_embedding_as_layer = false;  ///< embedding and head count as a layer each when stages are filled
 };

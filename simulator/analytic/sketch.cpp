@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "program/layout.h"
+#include "program/lower.h"
 
 namespace trivium::simulator {
 namespace {
@@ -31,7 +32,9 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
 }  // namespace
 
 Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster)
-    : job_(job), cluster_(cluster), habits_(*program::find_habits(job.plan.stack)) {}
+    : job_(job), cluster_(cluster), habits_(*program::find_habits(job.plan.stack)) {
+  job_.plan = program::normalised(job_.plan);
+}
 
 std::vector<ChunkKey> Sketch::keys_of(const program::Job& job) const {
   const std::vector<int> layers = program::chunk_layers(job);

@@ -39,7 +39,7 @@ class Sketch {
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
 
-  const program::Job& job_;
+  program::Job job_;
   const hardware::Cluster& cluster_;
   const program::Habits& habits_;
   std::vector<program::ChunkKey> kinds_;       // of one layer

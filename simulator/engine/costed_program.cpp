@@ -105,8 +105,8 @@ class Coster {
     return slowest;
   }
 
-  // Groups of one stage can lie differently (one inside a node, the next across two): each kind of place once. For groups
-  // that hold a whole replica one look is enough: they exchange a few bytes once a step.
+  // Groups of one stage can lie differently (one inside a node, the next across two): each kind of place once. For
+  // groups that hold a whole replica one look is enough: they exchange a few bytes once a step.
   std::vector<GroupPlacement> all_placements(program::Group group) const {
     std::vector<GroupPlacement> different;
     const bool one_look = group == program::Group::kWorld || group == program::Group::kModel;

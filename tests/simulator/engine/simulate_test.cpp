@@ -86,5 +86,33 @@ TEST(Simulation, WhatDoesNotFitSaysWhichStageAndWhichPart) {
   EXPECT_NE(no->reason.find("activations"), std::string::npos) << no->reason;
 }
 
+// Tensor groups of 6 on nodes of 8: ranks 0-5 share a node, 6-11 lie on two, 12-17 on two, 18-23 on one. Each stage has
+// a replica that crosses nodes, and the slowest replica sets the pace: a layer's all-reduce costs the same on both.
+TEST(Simulation, TheReplicaThatCrossesNodesSetsThePaceOfItsStage) {
+  program::Job job;
+  job.model = models::load_model("gpt3-125m");
+  job.training.sequence = 2048;
+  job.training.global_batch = 192;
+  job.plan.tensor = 6;
+  job.plan.pipeline = 2;
+  job.plan.data = 2;
+  const auto program = std::get<program::Program>(program::lower(job));
+  const CostedProgram costed = cost(program, hardware::load_cluster("dgx-a100-80gb:3"));
+  const auto all_reduce_of_layer_1 = [&](std::size_t stage) {
+    for (const program::Task& task : program.roles[stage].tasks) {
+      if (task.kind != program::TaskKind::kForward) continue;
+      const program::Body& body = program.body_of(task);
+      for (std::size_t i = 0; i < body.ops.size(); ++i) {
+        if (body.ops[i].kind == program::OpKind::kAllReduce && body.ops[i].layer == 1) {
+          return costed.op_ps[stage][static_cast<std::size_t>(task.body)][i];
+        }
+      }
+    }
+    return std::int64_t{0};
+  };
+  EXPECT_GT(all_reduce_of_layer_1(0), 0);
+  EXPECT_EQ(all_reduce_of_layer_1(0), all_reduce_of_layer_1(1));
+}
+
 }  // namespace
 }  // namespace trivium::simulator

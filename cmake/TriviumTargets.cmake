@@ -40,6 +40,7 @@ function(trivium_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   trivium_common(${name})
+  target_compile_options(${name} PRIVATE -O0)  # the time goes into compiling tests, not into running their own code
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
   target_compile_definitions(${name} PRIVATE TRIVIUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)

@@ -11,6 +11,10 @@ endif()
 # No -ffast-math, and no contraction into fused multiply-adds that the source does not ask for: a result depends on the
 # code path alone. sqrt and friends set no errno here, so that loops over them vectorise.
 set(cpu_flags -O3 -ffp-contract=off -fno-math-errno)
+if(TRIVIUM_SANITIZE)
+  # Every access is checked; optimising the checks of Eigen's templates takes longer than running them.
+  list(REMOVE_ITEM cpu_flags -O3)
+endif()
 
 foreach(variant IN LISTS cpu_variants)
   set(target trivium_runtime_cpu_${variant})

@@ -8,8 +8,9 @@
 namespace trivium::runtime::inproc {
 namespace {
 
-// About 3 us of pauses: more than a hand-over between two running cores takes, less than a sleep and its wake-up cost.
-constexpr int kSpins = 200;
+// About a millisecond of pauses, as OpenMP runtimes spin where every thread has a core: a sleep and its wake-up cost
+// tens of microseconds, most in virtual machines, and differ from one to the next.
+constexpr int kSpins = 50000;
 
 }  // namespace
 

@@ -12,9 +12,9 @@ namespace trivium::cli {
 namespace {
 
 using simulator::Simulation;
+using simulator::WholeTraining;
 
 constexpr double kSecondsPerPs = 1e-12;
-constexpr double kSecondsPerHour = 3600;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 
 nlohmann::json memory_json(const simulator::StageMemory& m) {
@@ -89,27 +89,6 @@ nlohmann::json headline_json(const Simulation& simulation) {
           {"mfu", simulation.mfu},
           {"hfu", simulation.hfu},
           {"peak_memory_bytes", simulation.peak_memory_bytes}};
-}
-
-std::optional<WholeTraining> whole_training(const program::Job& job, const hardware::Cluster& cluster,
-                                            const Simulation& simulation) {
-  if (job.training.total_tokens == 0) return std::nullopt;
-  double watts = 0, dollars_per_hour = 0;
-  bool priced = true;
-  int left = job.plan.ranks();
-  for (const hardware::NodeGroup& group : cluster.groups) {
-    const int devices = std::min(left, group.count * group.node.devices);
-    const int nodes = (devices + group.node.devices - 1) / group.node.devices;
-    watts += devices * group.node.device.peak_power.value() + nodes * group.node.overhead_power.value();
-    dollars_per_hour += nodes * group.node.price.value();
-    priced = priced && (nodes == 0 || group.node.price.value() > 0);
-    left -= devices;
-  }
-  WholeTraining whole;
-  whole.seconds = static_cast<double>(job.training.total_tokens) / simulation.tokens_per_s;
-  whole.energy_joules = watts * whole.seconds;
-  if (priced) whole.cost_usd = dollars_per_hour * whole.seconds / kSecondsPerHour;
-  return whole;
 }
 
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program, const Simulation& simulation,

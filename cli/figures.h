@@ -8,23 +8,12 @@
 #include "cli/options.h"
 #include "program/lower.h"
 #include "simulator/simulate.h"
+#include "simulator/whole_training.h"
 
 namespace trivium::cli {
 
 /// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
 nlohmann::json headline_json(const simulator::Simulation& simulation);
-
-/// Calendar time, energy and price of training on all the tokens.
-struct WholeTraining {
-  double seconds = 0;
-  double energy_joules = 0;
-  std::optional<double> cost_usd;  ///< empty where a node has no price
-};
-
-/// Power: the peak of every device used and the overhead of every node used. Price: of every node used, whole.
-/// Empty when the job does not say `total_tokens`.
-std::optional<WholeTraining> whole_training(const program::Job& job, const hardware::Cluster& cluster,
-                                            const simulator::Simulation& simulation);
 
 /// Schema `trivium.simulation/1`. `hypothetical`: the plan does not fit.
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program,

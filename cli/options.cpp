@@ -10,6 +10,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/job_json.h"
+#include "simulator/defaults.h"
 
 namespace trivium::cli {
 namespace {
@@ -31,20 +32,6 @@ void add_field(CLI::App& command, JobOptions& options, const std::string& field,
   }
   option->group(group);
   options.given[field] = option;
-}
-
-bool all_devices_have(const hardware::Cluster& cluster, hardware::Arithmetic arithmetic) {
-  return std::all_of(cluster.groups.begin(), cluster.groups.end(),
-                     [&](const hardware::NodeGroup& group) { return group.node.device.peak.contains(arithmetic); });
-}
-
-program::DType best_precision(const hardware::Cluster& cluster) {
-  const bool has_cpus = std::any_of(cluster.groups.begin(), cluster.groups.end(), [](const hardware::NodeGroup& group) {
-    return group.node.device.kind == hardware::DeviceKind::kCpu;
-  });
-  if (has_cpus) return program::DType::kFp32;
-  if (all_devices_have(cluster, hardware::Arithmetic::kBf16)) return program::DType::kBf16;
-  return all_devices_have(cluster, hardware::Arithmetic::kFp16) ? program::DType::kFp16 : program::DType::kFp32;
 }
 
 /// The cluster as it stands in a plan file: names stay names, files are taken in, so that the plan file stands alone.
@@ -109,7 +96,7 @@ JobRequest resolve(const JobOptions& options) {
   request.ranks = options.ranks;
   read_sources(options, request);
   program::Job& job = request.file.job;
-  if (options.plan_path.empty()) job.plan.precision = best_precision(request.cluster);
+  if (options.plan_path.empty()) job.plan.precision = simulator::best_precision(request.cluster);
   const auto& plan_fields = program::plan_fields();
   for (const auto& [field, text] : options.fields) {
     if (options.given.at(field)->empty()) continue;

@@ -4,19 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "edge/error.h"
-#include "edge/units.h"
 
 namespace trivium::cli {
 namespace {
-
-constexpr double kHour = 3600;
-constexpr double kDay = 24 * kHour;
 
 bool is_dumb() {
   const char* term = std::getenv("TERM");
@@ -60,25 +55,6 @@ std::string Table::text() const {
 }
 
 std::string heading(const std::string& text) { return has_colour() ? fmt::format("\x1b[1m{}\x1b[0m", text) : text; }
-
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-std::string size(std::int64_t bytes) { return edge::to_text(edge::Bytes(static_cast<double>(bytes))); }
-
-std::string integer(double value) {
-  std::string digits = fmt::format("{:.0f}", value);
-  const std::size_t first = digits.starts_with("-") ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
-  return digits;
-}
-
-std::string seconds(double value) { return edge::to_text(edge::Seconds(value)); }
-
-std::string duration(double value) {
-  if (value >= 2 * kDay) return fmt::format("{:.1f} days", value / kDay);
-  if (value >= 2 * kHour) return fmt::format("{:.1f} hours", value / kHour);
-  return seconds(value);
-}
 
 void print_json(const nlohmann::json& json) { print(json.dump(2) + "\n"); }
 

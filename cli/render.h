@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "edge/readable.h"
+
 namespace trivium::cli {
 
 /// Text in columns under headings. Columns whose title starts with '<' are aligned left, all others right.
@@ -25,11 +27,11 @@ class Table {
 /// Bold where stdout is a terminal and NO_COLOR is unset; else the text itself.
 std::string heading(const std::string& text);
 
-std::string percent(double share);     ///< "51.4 %"
-std::string size(std::int64_t bytes);  ///< "61.0 GiB"
-std::string integer(double value);     ///< "1,234,567"
-std::string seconds(double value);     ///< "32.4 s"
-std::string duration(double seconds);  ///< of a training, for people: "33.9 days", "2.5 hours"
+using edge::duration;
+using edge::integer;
+using edge::percent;
+using edge::seconds;
+using edge::size;
 
 /// Indented JSON and a newline on stdout.
 void print_json(const nlohmann::json& json);

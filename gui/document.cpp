@@ -1,0 +1,81 @@
+#include "gui/document.h"
+
+#include <QUndoCommand>
+
+namespace trivium::gui {
+
+/// From one scenario to the next, and back.
+class ScenarioStep : public QUndoCommand {
+ public:
+  ScenarioStep(Document& document, Scenario after, const QString& words, QString field)
+      : QUndoCommand(words),
+        document_(document),
+        before_(document.scenario()),
+        after_(std::move(after)),
+        field_(std::move(field)) {}
+
+  void undo() override { document_.set(before_); }
+  void redo() override { document_.set(after_); }
+  int id() const override { return field_.isEmpty() ? -1 : 1; }
+  bool mergeWith(const QUndoCommand* next) override {
+    const auto* step = static_cast<const ScenarioStep*>(next);
+    if (step->field_ != field_) return false;
+    after_ = step->after_;
+    setText(step->text());
+    return true;
+  }
+
+ private:
+  Document& document_;
+  Scenario before_, after_;
+  QString field_;
+};
+
+Document::Document(QObject* parent)
+    : QObject(parent),
+      quick_(
+          [](const Request& request, const std::stop_token&) {
+            return Answer{evaluate(request.scenario, Depth::kQuick), request.version};
+          },
+          [this](Answer answer) {
+            if (answer.version > evaluated_version_ || !evaluation_) {
+              evaluated_version_ = answer.version;
+              take(std::move(answer.evaluation));
+            }
+          }),
+      full_(
+          [](const Request& request, const std::stop_token&) {
+            return Answer{evaluate(request.scenario, Depth::kFull), request.version};
+          },
+          [this](Answer answer) {
+            evaluated_version_ = answer.version;
+            take(std::move(answer.evaluation));
+          }) {}
+
+bool Document::settled() const {
+  return evaluation_ && evaluation_->depth == Depth::kFull && evaluated_version_ == version_;
+}
+
+void Document::edit(Scenario scenario, const QString& words, const QString& field) {
+  history_.push(new ScenarioStep(*this, std::move(scenario), words, field));
+}
+
+void Document::reset(Scenario scenario) {
+  history_.clear();
+  set(scenario);
+}
+
+void Document::set(const Scenario& scenario) {
+  scenario_ = scenario;
+  ++version_;
+  quick_.post({scenario_, version_});
+  full_.post({scenario_, version_});
+  emit scenario_changed();
+}
+
+void Document::take(Evaluation evaluation) {
+  evaluation_ = std::make_shared<const Evaluation>(std::move(evaluation));
+  emit evaluated();
+}
+
+}  // namespace trivium::gui

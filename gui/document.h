@@ -1,0 +1,59 @@
+// What is being worked on: the scenario with its history, and what the simulator says of it.
+#pragma once
+
+#include <QObject>
+#include <QUndoStack>
+#include <functional>
+#include <memory>
+
+#include "gui/background.h"
+#include "gui/model/evaluation.h"
+
+namespace trivium::gui {
+
+/// The one source of truth of a window. Every edit goes through `edit` and can be undone. After each the plan is played
+/// twice on threads of its own: quickly, then in full; `evaluated` comes for both. Lives on the GUI thread.
+class Document : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit Document(QObject* parent = nullptr);
+
+  const Scenario& scenario() const { return scenario_; }
+  /// The newest; null before the first.
+  const std::shared_ptr<const Evaluation>& evaluation() const { return evaluation_; }
+  /// Whether the newest evaluation is in full and of this very scenario.
+  bool settled() const;
+  QUndoStack& history() { return history_; }
+
+  /// One undoable step. `field`: what it edits; steps in a row that edit the same field are one ("" : never joined).
+  void edit(Scenario scenario, const QString& words, const QString& field = {});
+  /// Begins anew: no history.
+  void reset(Scenario scenario);
+
+ signals:
+  void scenario_changed();
+  void evaluated();
+
+ private:
+  friend class ScenarioStep;
+  void set(const Scenario& scenario);
+  void take(Evaluation evaluation);
+
+  Scenario scenario_;
+  std::uint64_t version_ = 0;
+  std::uint64_t evaluated_version_ = 0;
+  std::shared_ptr<const Evaluation> evaluation_;
+  QUndoStack history_;
+  struct Request {
+    Scenario scenario;
+    std::uint64_t version = 0;
+  };
+  struct Answer {
+    Evaluation evaluation;
+    std::uint64_t version = 0;
+  };
+  Background<Request, Answer> quick_, full_;
+};
+
+}  // namespace trivium::gui

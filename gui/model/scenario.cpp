@@ -1,0 +1,70 @@
+#include "gui/model/scenario.h"
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "program/job_json.h"
+#include "simulator/defaults.h"
+
+namespace trivium::gui {
+
+Scenario example_scenario() {
+  Scenario scenario;
+  program::Job& job = scenario.file.job;
+  job.model = models::load_model("gpt3-175b");
+  job.training.sequence = job.model.max_sequence;
+  job.training.global_batch = 1536;
+  job.plan.tensor = 8;
+  job.plan.pipeline = 16;
+  job.plan.data = 8;
+  job.plan.recompute = program::Recompute::kFull;
+  return with_cluster(std::move(scenario), "dgx-a100-80gb:128");
+}
+
+Scenario read_scenario(const std::string& path) {
+  Scenario scenario;
+  scenario.file = program::read_plan_file(path);
+  scenario.cluster = hardware::cluster_from_json(scenario.file.cluster, path + "#/cluster");
+  return scenario;
+}
+
+Scenario with_cluster(Scenario scenario, const std::string& text) {
+  hardware::Cluster cluster = hardware::load_cluster(text);
+  if (text.find(".json") != std::string::npos) return with_cluster(std::move(scenario), std::move(cluster));
+  scenario.cluster = std::move(cluster);
+  scenario.file.cluster = text;
+  program::Plan& plan = scenario.file.job.plan;
+  if (simulator::peak_flops(plan, scenario.cluster) == 0) plan.precision = simulator::best_precision(scenario.cluster);
+  return scenario;
+}
+
+Scenario with_cluster(Scenario scenario, hardware::Cluster cluster) {
+  scenario.file.cluster = hardware::to_json(cluster);
+  scenario.cluster = std::move(cluster);
+  return scenario;
+}
+
+Scenario with_model(Scenario scenario, const std::string& name_or_path) {
+  program::Job& job = scenario.file.job;
+  const bool longest = job.training.sequence == job.model.max_sequence;
+  job.model = models::load_model(name_or_path);
+  if (longest) job.training.sequence = job.model.max_sequence;
+  return scenario;
+}
+
+Scenario with_field(Scenario scenario, const std::string& field, const std::string& text) {
+  program::set_field(scenario.file.job.plan, scenario.file.job.training, field, text);
+  return scenario;
+}
+
+planner::SearchRequest search_request(const Scenario& scenario, int best) {
+  planner::SearchRequest request;
+  request.job = scenario.file.job;
+  request.cluster = scenario.cluster;
+  request.fixed = scenario.fixed;
+  request.ranks = scenario.ranks;
+  request.best = best;
+  request.ignore_memory = scenario.ignore_memory;
+  return request;
+}
+
+}  // namespace trivium::gui

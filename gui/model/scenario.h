@@ -1,0 +1,44 @@
+// What the desktop program is about: one job on one cluster, with what the user holds fixed.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "hardware_profiles/hardware.h"
+#include "planner/search.h"
+#include "program/plan_file.h"
+
+namespace trivium::gui {
+
+/// A value: an edit makes another one, so that undoing is going back to the old one.
+struct Scenario {
+  program::PlanFile file;       ///< `cluster` as it stands in files
+  hardware::Cluster cluster;    ///< the same, read
+  std::set<std::string> fixed;  ///< names of plan fields that a search leaves alone
+  int ranks = 0;                ///< devices a search may use; 0: all
+  bool ignore_memory = false;
+};
+
+/// GPT-3 175B on 1,024 A100s in the split of Narayanan et al. 2021 (arXiv 2104.04473), section 5.1.
+Scenario example_scenario();
+
+/// A plan file, or a search result (its best). Errors: Failure(kInput).
+Scenario read_scenario(const std::string& path);
+
+/// The same job on a cluster given as text ("dgx-a100-80gb:128") or file; the precision becomes what its devices do
+/// best where they cannot do the plan's. Errors: Failure(kInput).
+Scenario with_cluster(Scenario scenario, const std::string& text);
+
+/// The same job on a cluster that was edited: it stands in the files whole.
+Scenario with_cluster(Scenario scenario, hardware::Cluster cluster);
+
+/// Another model; the sequence follows where it was the longest of the old one. Errors: Failure(kInput).
+Scenario with_model(Scenario scenario, const std::string& name_or_path);
+
+/// Sets a field of plan or training from text. Errors: Failure(kUsage) in words.
+Scenario with_field(Scenario scenario, const std::string& field, const std::string& text);
+
+/// What a search is asked for.
+planner::SearchRequest search_request(const Scenario& scenario, int best);
+
+}  // namespace trivium::gui

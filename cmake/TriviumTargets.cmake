@@ -35,13 +35,16 @@ function(trivium_library name)
   target_link_libraries(trivium_${name} PUBLIC ${arg_DEPENDS})
 endfunction()
 
-# trivium_test(NAME SOURCES… DEPENDS… LABELS…): one GoogleTest executable, its cases known to ctest.
+# trivium_test(NAME SOURCES… READ_THE_TREE… DEPENDS… LABELS…): one GoogleTest executable, its cases known to ctest.
+# READ_THE_TREE: those of its sources that open files of the checkout, under TRIVIUM_SOURCE_DIR.
 function(trivium_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;READ_THE_TREE;DEPENDS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   trivium_common(${name})
   target_compile_options(${name} PRIVATE -O0)  # the time goes into compiling tests, not into running their own code
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
-  target_compile_definitions(${name} PRIVATE TRIVIUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # Only these know where the tree lies: every other object is the same in any checkout, and compiled once for all of them.
+  set_source_files_properties(${arg_READ_THE_TREE} PROPERTIES
+    COMPILE_DEFINITIONS TRIVIUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
 endfunction()

@@ -1,0 +1,67 @@
+// Which rows of the hierarchy are open, and where on the page they lie.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gui/timeline/spans/span_store.h"
+
+namespace trivium::gui {
+
+/// A row of one of several timelines that stand one below the other.
+struct RowId {
+  int timeline = 0;
+  std::int32_t row = 0;
+  auto operator<=>(const RowId&) const = default;
+};
+
+/// A row as it lies on the page; pixels from the top of the page.
+struct PlacedRow {
+  RowId id;
+  int y = 0, height = 0;
+  int depth = 0;
+  bool foldable = false, folded = false;
+  bool lane = false;  ///< shows its own spans; else the mean of what lies below it
+};
+
+/// Heights in pixels.
+struct RowHeights {
+  int group = 20, track = 16, gap = 2;
+};
+
+class RowLayout {
+ public:
+  /// Forgets what was folded unless the rows are those it knew. At first devices are folded where all their lanes would
+  /// need more than `kManyRows` rows.
+  void set_stores(std::vector<std::shared_ptr<const SpanStore>> stores);
+  void set_heights(const RowHeights& heights);
+
+  bool is_folded(RowId id) const { return folded_.contains(id); }
+  void set_folded(RowId id, bool folded);
+  /// Folds every row of that kind, or opens it.
+  void set_all_folded(RowKind kind, bool folded);
+  /// Opens whatever hides a row.
+  void reveal(RowId id);
+
+  const std::vector<PlacedRow>& rows() const { return placed_; }  ///< from top to bottom
+  int height() const { return height_; }
+  const PlacedRow* row_at(int y) const;             ///< null between rows and outside
+  const PlacedRow* visible_row_of(RowId id) const;  ///< itself, or the folded row that hides it
+  std::pair<std::size_t, std::size_t> rows_between(int top, int bottom) const;  ///< range of rows()
+
+  static constexpr std::size_t kManyRows = 96;
+
+ private:
+  void place();
+  std::vector<std::shared_ptr<const SpanStore>> stores_;
+  std::set<RowId> folded_;
+  std::vector<PlacedRow> placed_;
+  std::vector<std::vector<std::int32_t>> place_of_;  // by timeline and row: index into placed_, of what shows it
+  RowHeights heights_;
+  int height_ = 0;
+};
+
+}  // namespace trivium::gui

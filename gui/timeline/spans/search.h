@@ -1,0 +1,16 @@
+// Finding spans by words of their names.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gui/timeline/spans/span_store.h"
+
+namespace trivium::gui {
+
+/// Spans, ascending, whose title, detail or category hold every word of the query, in any order, whatever the case;
+/// waiting is found only by its category. None for a query without words. Further than 64 words are not looked at.
+std::vector<std::uint32_t> find_spans(const SpanStore& store, std::string_view query);
+
+}  // namespace trivium::gui

@@ -1,0 +1,22 @@
+// Times in words, and where the ticks of a time axis stand.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trivium::gui {
+
+/// Three or four significant digits with a unit that fits: "1.234 ms", "56.7 µs".
+std::string time_text(std::int64_t ps);
+
+/// A tick of an axis: round numbers, all in one unit.
+struct Tick {
+  std::int64_t ps = 0;
+  std::string text;
+};
+
+/// At least `least` apart (ps), within [begin, end].
+std::vector<Tick> ticks(std::int64_t begin_ps, std::int64_t end_ps, std::int64_t least_ps);
+
+}  // namespace trivium::gui

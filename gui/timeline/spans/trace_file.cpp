@@ -1,0 +1,315 @@
+#include "gui/timeline/spans/trace_file.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "edge/error.h"
+#include "gui/timeline/spans/store_builder.h"
+
+namespace trivium::gui {
+namespace {
+
+namespace json = simdjson::ondemand;
+
+constexpr double kPsPerUs = 1e6;
+constexpr double kLatestUs = 4e12;  // a month and a half; in picoseconds still well inside 63 bits
+constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 32) - 64;
+constexpr std::uint64_t kEventsBetweenLooks = 8192;
+constexpr std::string_view kLayer = " layer ";
+
+/// What an event may say.
+struct RawEvent {
+  std::string_view phase, name, kind;
+  std::string_view named;  ///< args.name, of metadata
+  std::int64_t process = 0, thread = 0, id = 0;
+  double ts = 0, duration = 0, wait = 0, sort_index = 0;
+  bool has_ts = false, has_duration = false;
+};
+
+class Reader {
+ public:
+  Reader(std::string file, const std::stop_token& stop) : file_(std::move(file)), stop_(stop) {
+    root_ = builder_.add_row(kNoRow, RowKind::kCluster, std::filesystem::path(file_).filename().string(), 0);
+  }
+
+  Trace read(const simdjson::padded_string& text) {
+    try {
+      json::parser parser;
+      json::document document = parser.iterate(text);
+      if (document.type() == json::json_type::array) {
+        pointer_ = "";
+        read_events(document.get_array());
+      } else if (document.type() == json::json_type::object) {
+        pointer_ = "/traceEvents";
+        auto events = document.get_object().find_field("traceEvents");
+        if (events.error() == simdjson::NO_SUCH_FIELD) {
+          fail("",
+               "has no \"traceEvents\"; a trace as Chrome, Perfetto or `trivium simulate --trace` write it is wanted");
+        }
+        read_events(events.get_array());
+      } else {
+        fail("", "is no trace: an array of events, or an object with \"traceEvents\", is wanted");
+      }
+    } catch (const simdjson::simdjson_error& error) {
+      refuse(error);
+    }
+    if (stopped_) return {};
+    return finish();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& pointer, const std::string& what) const {
+    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}#{}: {}", file_, pointer, what));
+  }
+  [[noreturn]] void fail_here(const std::string& what) const { fail(fmt::format("{}/{}", pointer_, index_), what); }
+
+  [[noreturn]] void refuse(const simdjson::simdjson_error& error) const {
+    switch (error.error()) {
+      case simdjson::EMPTY:
+        fail("", "is empty");
+      case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
+      case simdjson::UNCLOSED_STRING:
+        fail("", "is not JSON: it ends in the middle; was it cut off while it was written?");
+      case simdjson::UTF8_ERROR:
+        fail("", "is not JSON: it holds bytes that are not UTF-8; a compressed trace must be unpacked first");
+      case simdjson::CAPACITY:
+      case simdjson::MEMALLOC:
+        fail("", "is too large to be read at once; record fewer steps");
+      default:
+        fail_here(fmt::format("is not what a trace holds there: {}", error.what()));
+    }
+  }
+
+  void read_events(json::array events) {
+    for (auto value : events) {
+      if (index_ % kEventsBetweenLooks == 0 && stop_.stop_requested()) {
+        stopped_ = true;
+        return;
+      }
+      json::value event = value.value();
+      if (event.type() != json::json_type::object) fail_here("is no event; every event is an object");
+      take(parse(event.get_object()));
+      ++index_;
+    }
+  }
+
+  RawEvent parse(json::object object) {
+    RawEvent event;
+    for (auto field : object) {
+      const std::string_view key = field.unescaped_key();
+      json::value value = field.value();
+      if (key == "ph") {
+        event.phase = value.get_string();
+      } else if (key == "name") {
+        event.name = value.get_string();
+      } else if (key == "cat") {
+        event.kind = value.get_string();
+      } else if (key == "pid") {
+        event.process = identity(value);
+      } else if (key == "tid") {
+        event.thread = identity(value);
+      } else if (key == "id") {
+        event.id = identity(value);
+      } else if (key == "ts") {
+        event.ts = value.get_double();
+        event.has_ts = true;
+      } else if (key == "dur") {
+        event.duration = value.get_double();
+        event.has_duration = true;
+      } else if (key == "args" && value.type() == json::json_type::object) {
+        parse_arguments(value.get_object(), event);
+      }
+    }
+    return event;
+  }
+
+  static void parse_arguments(json::object arguments, RawEvent& event) {
+    for (auto field : arguments) {
+      const std::string_view key = field.unescaped_key();
+      json::value value = field.value();
+      if (key == "name" && value.type() == json::json_type::string) {
+        event.named = value.get_string();
+      } else if (key == "wait_us" && value.type() == json::json_type::number) {
+        event.wait = value.get_double();
+      } else if (key == "sort_index" && value.type() == json::json_type::number) {
+        event.sort_index = value.get_double();
+      }
+    }
+  }
+
+  /// Processes, threads and flows are told apart by number or by name.
+  std::int64_t identity(json::value value) {
+    if (value.type() == json::json_type::string) {
+      const std::string_view text = value.get_string();
+      return -1 - static_cast<std::int64_t>(identities_.number(text));
+    }
+    if (value.type() == json::json_type::number) return static_cast<std::int64_t>(value.get_double());
+    return 0;
+  }
+
+  std::int64_t picoseconds(double us) const {
+    if (!(std::abs(us) < kLatestUs)) fail_here("lies too far from the first event in time; times are microseconds");
+    return std::llround(us * kPsPerUs);
+  }
+
+  std::int64_t time_of(const RawEvent& event) {
+    if (!event.has_ts) fail_here("has no time: a number \"ts\" is wanted");
+    if (!placed_) {  // clocks that count from 1970 count from the first event here
+      origin_ = std::abs(event.ts) < kLatestUs / 4 ? 0 : event.ts;
+      placed_ = true;
+    }
+    return picoseconds(event.ts - origin_);
+  }
+
+  void take(const RawEvent& event) {
+    const char phase = event.phase.size() == 1 ? event.phase[0] : ' ';
+    switch (phase) {
+      case 'X':
+        return take_complete(event);
+      case 'B':
+        open_[lane_row(event.process, event.thread)].push_back(add(event, time_of(event), 0));
+        return;
+      case 'E':
+        return take_end(event);
+      case 'M':
+        return take_metadata(event);
+      case 's':
+      case 'f':
+        return take_flow(event, phase == 's');
+      default:
+        ++ignored_;
+    }
+  }
+
+  void take_complete(const RawEvent& event) {
+    const std::int64_t start = time_of(event);
+    if (event.duration < 0) fail_here("lasts less than nothing: \"dur\" is negative");
+    const std::int64_t length = picoseconds(event.duration);
+    const std::int64_t wait = std::min(picoseconds(std::max(0.0, event.wait)), length);
+    if (wait > 0) builder_.at(add(event, start, wait)).category = builder_.category(Category::kWaiting);
+    if (wait < length || wait == 0) add(event, start + wait, length - wait);
+  }
+
+  void take_end(const RawEvent& event) {
+    auto& open = open_[lane_row(event.process, event.thread)];
+    if (open.empty()) {
+      ++unfinished_;
+      return;
+    }
+    NewSpan& span = builder_.at(open.back());
+    span.end_ps = std::max(span.start_ps, time_of(event));
+    open.pop_back();
+  }
+
+  void take_metadata(const RawEvent& event) {
+    if (event.name == "process_name") builder_.rename(device_row(event.process), std::string(event.named));
+    if (event.name == "process_sort_index") {
+      builder_.set_order(device_row(event.process), static_cast<std::int64_t>(event.sort_index));
+    }
+    if (event.name != "thread_name" && event.name != "thread_sort_index") return;
+    const std::int32_t row = lane_row(event.process, event.thread);
+    if (event.name == "thread_sort_index") builder_.set_order(row, static_cast<std::int64_t>(event.sort_index));
+    if (event.name == "thread_name") builder_.rename(row, std::string(event.named));
+  }
+
+  void take_flow(const RawEvent& event, bool begins) {
+    const FlowEnd end{lane_row(event.process, event.thread), time_of(event)};
+    if (begins) {
+      flows_[event.id] = end;
+    } else if (const auto from = flows_.find(event.id); from != flows_.end()) {
+      builder_.add_flow_at(from->second.row, from->second.ps, end.row, end.ps);
+      flows_.erase(from);
+    }
+  }
+
+  std::uint32_t add(const RawEvent& event, std::int64_t start, std::int64_t length) {
+    NewSpan span;
+    span.row = lane_row(event.process, event.thread);
+    span.start_ps = start;
+    span.end_ps = start + length;
+    const std::size_t cut = event.name.find(kLayer);
+    span.title = builder_.title(event.name.substr(0, cut));
+    if (cut != std::string_view::npos) span.detail = builder_.detail(event.name.substr(cut + 1));
+    const Category known = gui::category_of(event.name, event.kind, builder_.name_of_row(span.row));
+    span.category =
+        known != Category::kOther || event.kind.empty() ? builder_.category(known) : builder_.category(event.kind);
+    return builder_.add(span);
+  }
+
+  std::int32_t device_row(std::int64_t process) {
+    const auto [known, fresh] = devices_.try_emplace(process, kNoRow);
+    if (fresh) known->second = builder_.add_row(root_, RowKind::kDevice, fmt::format("process {}", process), process);
+    return known->second;
+  }
+
+  std::int32_t lane_row(std::int64_t process, std::int64_t thread) {
+    if (process == last_process_ && thread == last_thread_ && last_row_ != kNoRow) return last_row_;
+    const auto [known, fresh] = lanes_.try_emplace({process, thread}, kNoRow);
+    if (fresh) {
+      known->second = builder_.add_row(device_row(process), RowKind::kLane, fmt::format("thread {}", thread), thread);
+    }
+    last_process_ = process, last_thread_ = thread;
+    return last_row_ = known->second;
+  }
+
+  Trace finish() {
+    std::map<std::int64_t, bool> computes;
+    for (const auto& [key, row] : lanes_) computes[key.first] |= builder_.name_of_row(row) == "compute";
+    for (const auto& [key, row] : lanes_) {
+      builder_.set_primary(row, !computes[key.first] || builder_.name_of_row(row) == "compute");
+    }
+    Trace trace;
+    trace.ignored = ignored_;
+    trace.unfinished = unfinished_;
+    for (const auto& [row, open] : open_) trace.unfinished += open.size();
+    trace.spans = builder_.build();
+    return trace;
+  }
+
+  struct FlowEnd {
+    std::int32_t row;
+    std::int64_t ps;
+  };
+  std::string file_;
+  std::stop_token stop_;
+  std::string pointer_;
+  std::uint64_t index_ = 0, ignored_ = 0, unfinished_ = 0;
+  bool stopped_ = false, placed_ = false;
+  double origin_ = 0;
+  StoreBuilder builder_;
+  std::int32_t root_ = kNoRow;
+  std::int64_t last_process_ = 0, last_thread_ = 0;
+  std::int32_t last_row_ = kNoRow;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> lanes_;
+  std::map<std::int64_t, std::int32_t> devices_;
+  std::unordered_map<std::int32_t, std::vector<std::uint32_t>> open_;
+  std::unordered_map<std::int64_t, FlowEnd> flows_;
+  Names identities_;
+};
+
+}  // namespace
+
+Trace read_trace(const std::filesystem::path& path, const std::stop_token& stop) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw edge::Failure(edge::ErrorKind::kInput, path.string() + ": there is no such file");
+  }
+  if (std::filesystem::file_size(path, error) > kLargestFile) {
+    throw edge::Failure(edge::ErrorKind::kInput, path.string() + ": is larger than 4 GiB; record fewer steps");
+  }
+  simdjson::padded_string text;
+  if (simdjson::padded_string::load(path.string()).get(text) != simdjson::SUCCESS) {
+    throw edge::Failure(edge::ErrorKind::kInput, path.string() + ": cannot be read");
+  }
+  return Reader(path.string(), stop).read(text);
+}
+
+Trace parse_trace(const std::string& text, const std::string& file_name, const std::stop_token& stop) {
+  return Reader(file_name, stop).read(simdjson::padded_string(text));
+}
+
+}  // namespace trivium::gui

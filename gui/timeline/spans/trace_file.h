@@ -1,0 +1,29 @@
+// Timelines written by this program or any other: Chrome's and Perfetto's JSON trace files.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "gui/timeline/spans/span_store.h"
+
+namespace trivium::gui {
+
+struct Trace {
+  std::shared_ptr<const SpanStore> spans;  ///< null where reading was stopped
+  std::uint64_t ignored = 0;               ///< events that are no spans: counters, instants, asynchronous ones
+  std::uint64_t unfinished = 0;            ///< spans that begin ("B") and never end, or end and never began
+};
+
+/// The Trace Event Format: an array of events, or an object that holds it as `traceEvents`. Complete ("X") and
+/// begin/end
+/// ("B", "E") events become spans, flow events ("s", "f") arrows between the spans around them; processes become
+/// devices, threads lanes. A million events take under a second. Errors: Failure(kInput) as `FILE#/traceEvents/N: …`,
+/// for files that are missing, truncated, not JSON, larger than 4 GiB or no trace.
+Trace read_trace(const std::filesystem::path& path, const std::stop_token& stop = {});
+
+/// The same from text, as if it stood in a file of that name.
+Trace parse_trace(const std::string& text, const std::string& file_name, const std::stop_token& stop = {});
+
+}  // namespace trivium::gui

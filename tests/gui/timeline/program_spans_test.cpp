@@ -1,0 +1,116 @@
+#include "gui/timeline/spans/program_spans.h"
+
+#include <gtest/gtest.h>
+
+#include "gui/timeline/spans/critical_path.h"
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "program/chrome_trace.h"
+#include "program/lower.h"
+#include "simulator/simulate.h"
+
+namespace trivium::gui {
+namespace {
+
+struct Played {
+  program::Program program;
+  hardware::Cluster cluster;
+  simulator::Simulation simulation;
+};
+
+Played play(int tensor, int pipeline, int data) {
+  program::Job job;
+  job.model = models::load_model("gpt-tiny");
+  job.training.sequence = 64;
+  job.training.global_batch = 8 * data;
+  job.plan.tensor = tensor;
+  job.plan.pipeline = pipeline;
+  job.plan.data = data;
+  job.plan.recompute = program::Recompute::kFull;
+  Played played;
+  played.cluster = hardware::load_cluster("dgx-a100-80gb:2");
+  played.program = simulator::order(std::get<program::Program>(program::lower(job)), played.cluster).value_or_throw();
+  played.simulation =
+      simulator::simulate(played.program, played.cluster, {simulator::Granularity::kOp, true}).value_or_throw();
+  return played;
+}
+
+TEST(ProgramSpans, HoldsEveryEventUnderItsName) {
+  const Played played = play(2, 2, 1);
+  const auto& events = played.simulation.timeline.events;
+  const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
+  std::vector<std::int64_t> length(events.size());
+  for (std::uint32_t s = 0; s < store->size(); ++s) {
+    const program::Event& event = events[store->event_of(s)];
+    length[store->event_of(s)] += store->end_of(s) - store->start_of(s);
+    ASSERT_EQ(store->name_of(s), program::name_of(played.program, event));
+    if (store->is_waiting(s)) {
+      ASSERT_EQ(store->end_of(s) - store->start_of(s), event.wait_ps);
+    }
+  }
+  for (std::size_t e = 0; e < events.size(); ++e) ASSERT_EQ(length[e], events[e].end_ps - events[e].start_ps);
+  EXPECT_EQ(store->end(), played.simulation.iteration_ps);
+}
+
+TEST(ProgramSpans, StandInTheHierarchyOfTheCluster) {
+  const Played played = play(2, 2, 4);  // a stage on each of the two nodes
+  const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
+  std::vector<std::string> groups;
+  for (const Row& row : store->rows()) {
+    if (row.kind != RowKind::kLane) groups.push_back(row.name);
+  }
+  EXPECT_EQ(groups, (std::vector<std::string>{played.cluster.name, "node 0", "rank 0 · stage 0 · tensor 0 · data 0",
+                                              "node 1", "rank 8 · stage 1 · tensor 0 · data 0"}));
+  EXPECT_EQ(store->left_out(), 0U);
+}
+
+TEST(ProgramSpans, JoinBothEndsOfEveryTransfer) {
+  const Played played = play(1, 2, 1);
+  const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
+  std::size_t sends = 0, arrows = 0;
+  for (const program::Task& task : played.program.roles[0].tasks) sends += task.transfer >= 0;
+  for (const Flow& flow : store->flows()) {
+    arrows += flow.transfer;
+    EXPECT_EQ(store->start_of(flow.from), store->start_of(flow.to));  // work begins together
+  }
+  EXPECT_EQ(arrows, sends);
+  EXPECT_GT(arrows, 0U);
+}
+
+TEST(ProgramSpans, TheCriticalPathOfASimulationHasNoGap) {
+  const Played played = play(2, 2, 2);
+  const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
+  const CriticalPath path = critical_path(*store);
+  EXPECT_EQ(path.idle_ps, 0);
+  EXPECT_GT(path.spans.size(), 100U);
+}
+
+TEST(ProgramSpans, PutStepsOneAfterTheOther) {
+  Played played = play(1, 1, 1);
+  program::Timeline timeline = played.simulation.timeline;
+  const std::size_t count = timeline.events.size();
+  for (std::size_t e = 0; e < count; ++e) {
+    program::Event event = timeline.events[e];
+    event.step = 5;
+    timeline.events.push_back(event);
+  }
+  const auto store = spans_of(played.program, timeline, nullptr);
+  EXPECT_EQ(store->step_starts(), (std::vector<std::int64_t>{0, played.simulation.iteration_ps}));
+  EXPECT_EQ(store->end(), 2 * played.simulation.iteration_ps);
+}
+
+TEST(ProgramSpans, CountsEventsOfAnotherPlanAndShowsThemAllTheSame) {
+  const Played played = play(1, 1, 1);
+  program::Timeline timeline;
+  timeline.events.push_back({0, 0, 0, 0, program::Lane::kCompute, 0, 10, 0});
+  timeline.events.push_back({0, 99, 0, 0, program::Lane::kCompute, 0, 10, 0});
+  timeline.events.push_back({0, 0, 1'000'000, 0, program::Lane::kCompute, 10, 20, 0});
+  timeline.events.push_back({0, 0, 0, 1'000'000, program::Lane::kCompute, 20, 5, 90});  // ends before it starts
+  EXPECT_EQ(foreign_events(played.program, timeline), 3U);
+  const auto store = spans_of(played.program, timeline, &played.cluster);
+  EXPECT_EQ(store->size(), 4U);
+  EXPECT_EQ(store->end(), 20);
+}
+
+}  // namespace
+}  // namespace trivium::gui

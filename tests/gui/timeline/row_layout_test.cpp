@@ -1,0 +1,93 @@
+#include "gui/timeline/spans/row_layout.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/gui/timeline/made_spans.h"
+
+namespace trivium::gui {
+namespace {
+
+std::vector<std::string> names(const RowLayout& layout, const SpanStore& store) {
+  std::vector<std::string> out;
+  for (const PlacedRow& row : layout.rows()) out.push_back(store.rows()[static_cast<std::size_t>(row.id.row)].name);
+  return out;
+}
+
+class RowLayoutTest : public testing::Test {
+ protected:
+  // 0 cluster, 1 node 0, 2 rank 0, 3 compute, 4 data, 5 rank 1, 6 compute, 7 data
+  RowLayoutTest() { layout.set_stores({store}); }
+  std::shared_ptr<const SpanStore> store = make_spans({.nodes = 1, .devices_per_node = 2, .spans_per_lane = 3});
+  RowLayout layout;
+};
+
+TEST_F(RowLayoutTest, ShowsEveryRowAtFirst) {
+  EXPECT_EQ(names(layout, *store),
+            (std::vector<std::string>{"cluster", "node 0", "rank 0", "compute", "data", "rank 1", "compute", "data"}));
+  const PlacedRow& last = layout.rows().back();
+  EXPECT_EQ(layout.height(), last.y + last.height + RowHeights{}.gap);
+}
+
+TEST_F(RowLayoutTest, HidesWhatIsBelowAFoldedRow) {
+  layout.set_folded({0, 2}, true);
+  EXPECT_EQ(names(layout, *store),
+            (std::vector<std::string>{"cluster", "node 0", "rank 0", "rank 1", "compute", "data"}));
+  EXPECT_EQ(layout.visible_row_of({0, 4})->id.row, 2);
+  EXPECT_EQ(layout.visible_row_of({0, 6})->id.row, 6);
+}
+
+TEST_F(RowLayoutTest, KeepsInnerFoldsWhenAnOuterRowOpensAgain) {
+  layout.set_folded({0, 5}, true);
+  layout.set_folded({0, 1}, true);
+  EXPECT_EQ(names(layout, *store), (std::vector<std::string>{"cluster", "node 0"}));
+  layout.set_folded({0, 1}, false);
+  EXPECT_EQ(layout.rows().size(), 6U);
+  EXPECT_TRUE(layout.is_folded({0, 5}));
+}
+
+TEST_F(RowLayoutTest, FoldsAllRowsOfAKind) {
+  layout.set_all_folded(RowKind::kDevice, true);
+  EXPECT_EQ(names(layout, *store), (std::vector<std::string>{"cluster", "node 0", "rank 0", "rank 1"}));
+  layout.set_all_folded(RowKind::kDevice, false);
+  EXPECT_EQ(layout.rows().size(), 8U);
+}
+
+TEST_F(RowLayoutTest, OpensWhatHidesARow) {
+  layout.set_all_folded(RowKind::kDevice, true);
+  layout.set_all_folded(RowKind::kCluster, true);
+  layout.reveal({0, 7});
+  EXPECT_EQ(layout.visible_row_of({0, 7})->id.row, 7);
+  EXPECT_TRUE(layout.is_folded({0, 2}));
+}
+
+TEST_F(RowLayoutTest, FindsRowsByPlace) {
+  for (const PlacedRow& row : layout.rows()) {
+    EXPECT_EQ(layout.row_at(row.y), &row);
+    EXPECT_EQ(layout.row_at(row.y + row.height - 1), &row);
+    EXPECT_EQ(layout.row_at(row.y + row.height), nullptr);  // the gap
+  }
+  EXPECT_EQ(layout.row_at(-1), nullptr);
+  EXPECT_EQ(layout.row_at(layout.height() + 100), nullptr);
+  const auto [first, last] = layout.rows_between(layout.rows()[2].y, layout.rows()[4].y);
+  EXPECT_EQ(first, 2U);
+  EXPECT_EQ(last, 4U);
+}
+
+TEST_F(RowLayoutTest, RemembersFoldsForANewTimelineOfTheSameRows) {
+  layout.set_folded({0, 2}, true);
+  layout.set_stores({make_spans({.nodes = 1, .devices_per_node = 2, .spans_per_lane = 9})});
+  EXPECT_TRUE(layout.is_folded({0, 2}));
+  layout.set_stores({make_spans({.nodes = 2, .devices_per_node = 2, .spans_per_lane = 9})});
+  EXPECT_FALSE(layout.is_folded({0, 2}));
+}
+
+TEST(RowLayout, FoldsDevicesAndNodesOfALargeClusterAtFirst) {
+  RowLayout layout;
+  layout.set_stores({make_spans({.nodes = 4, .devices_per_node = 16, .spans_per_lane = 1})});
+  EXPECT_EQ(layout.rows().size(), 1U + 4 + 64);
+  layout.set_stores({make_spans({.nodes = 20, .devices_per_node = 8, .spans_per_lane = 1})});
+  EXPECT_EQ(layout.rows().size(), 1U + 20);
+}
+
+}  // namespace
+}  // namespace trivium::gui

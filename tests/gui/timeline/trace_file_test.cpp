@@ -1,0 +1,160 @@
+#include "gui/timeline/spans/trace_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "edge/error.h"
+
+namespace trivium::gui {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_trace(text, "t.json");
+  } catch (const edge::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+    return failure.error().message;
+  }
+  return "no error";
+}
+
+TEST(TraceFile, ReadsCompleteEventsToThePicosecond) {
+  const Trace trace = parse_trace(R"({"displayTimeUnit":"ns","traceEvents":[
+    {"ph":"M","name":"process_name","pid":3,"args":{"name":"rank 3"}},
+    {"ph":"M","name":"thread_name","pid":3,"tid":1,"args":{"name":"tensor"}},
+    {"ph":"M","name":"thread_name","pid":3,"tid":0,"args":{"name":"compute"}},
+    {"ph":"X","name":"forward mb0 layer 2 matmul","cat":"matmul","pid":3,"tid":0,"ts":1.000001,"dur":2.5,"args":{"wait_us":0.000000}},
+    {"ph":"X","name":"forward mb0 layer 2 all reduce","cat":"all_reduce","pid":3,"tid":1,"ts":4,"dur":3,"args":{"wait_us":1}}
+    ]})",
+                                  "t.json");
+  const SpanStore& store = *trace.spans;
+  ASSERT_EQ(store.size(), 3U);
+  EXPECT_EQ(store.start_of(0), 1'000'001);
+  EXPECT_EQ(store.end_of(0), 3'500'001);
+  EXPECT_EQ(store.name_of(0), "forward mb0 layer 2 matmul");
+  EXPECT_EQ(store.categories()[static_cast<std::size_t>(store.category_of(0))].name, "forward");
+  EXPECT_TRUE(store.is_waiting(1));
+  EXPECT_EQ(store.end_of(1), 5'000'000);
+  EXPECT_EQ(store.categories()[static_cast<std::size_t>(store.category_of(2))].name, "tensor parallel");
+  ASSERT_EQ(store.rows().size(), 4U);
+  EXPECT_EQ(store.rows()[0].name, "t.json");
+  EXPECT_EQ(store.rows()[1].name, "rank 3");
+  EXPECT_EQ(store.rows()[2].name, "compute");
+  EXPECT_TRUE(store.rows()[2].primary);
+  EXPECT_FALSE(store.rows()[3].primary);  // beside compute
+}
+
+TEST(TraceFile, ReadsWhatOtherProgramsWrite) {
+  const Trace trace = parse_trace(R"([
+    {"ph":"B","name":"outer","cat":"cpu","pid":"trainer","tid":"main","ts":1e3},
+    {"ph":"B","name":"inner \"quoted\" \u00e9","pid":"trainer","tid":"main","ts":1100},
+    {"ph":"E","pid":"trainer","tid":"main","ts":1200},
+    {"ph":"E","pid":"trainer","tid":"main","ts":1300},
+    {"ph":"E","pid":"trainer","tid":"main","ts":1400},
+    {"ph":"B","name":"never ends","pid":"trainer","tid":"main","ts":1500},
+    {"ph":"C","name":"memory","pid":"trainer","ts":1,"args":{"bytes":7}},
+    {"name":"no phase"}
+    ])",
+                                  "t.json");
+  const SpanStore& store = *trace.spans;
+  ASSERT_EQ(store.size(), 3U);
+  EXPECT_EQ(store.rows().back().tracks, 2U);  // the inner span lies inside the outer one
+  EXPECT_EQ(store.end_of(0), 1'300'000'000);
+  EXPECT_EQ(store.name_of(2), "inner \"quoted\" \u00e9");
+  EXPECT_EQ(store.categories()[static_cast<std::size_t>(store.category_of(0))].name, "cpu");
+  EXPECT_EQ(trace.ignored, 2U);
+  EXPECT_EQ(trace.unfinished, 2U);
+}
+
+TEST(TraceFile, JoinsFlowEventsToTheSpansAroundThem) {
+  const Trace trace = parse_trace(R"([
+    {"ph":"X","name":"send","pid":0,"tid":0,"ts":0,"dur":10},
+    {"ph":"X","name":"recv","pid":1,"tid":0,"ts":5,"dur":10},
+    {"ph":"s","id":7,"pid":0,"tid":0,"ts":3},
+    {"ph":"f","id":7,"pid":1,"tid":0,"ts":12},
+    {"ph":"f","id":8,"pid":1,"tid":0,"ts":12}
+    ])",
+                                  "t.json");
+  ASSERT_EQ(trace.spans->flows().size(), 1U);
+  EXPECT_EQ(trace.spans->name_of(trace.spans->flows()[0].from), "send");
+  EXPECT_EQ(trace.spans->name_of(trace.spans->flows()[0].to), "recv");
+}
+
+TEST(TraceFile, CountsFromTheFirstEventWhereTheClockCountsFrom1970) {
+  const Trace trace = parse_trace(R"([{"ph":"X","name":"a","pid":0,"tid":0,"ts":1700000000000000,"dur":10},
+    {"ph":"X","name":"b","pid":0,"tid":0,"ts":1700000000000020,"dur":10}])",
+                                  "t.json");
+  EXPECT_EQ(trace.spans->begin(), 0);
+  EXPECT_EQ(trace.spans->end(), 30'000'000);
+}
+
+TEST(TraceFile, ReadsAnEmptyTrace) {
+  EXPECT_EQ(parse_trace("[]", "t.json").spans->size(), 0U);
+  EXPECT_EQ(parse_trace(R"({"traceEvents":[]})", "t.json").spans->size(), 0U);
+}
+
+TEST(TraceFile, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(error_of(""), HasSubstr("t.json#: is empty"));
+  EXPECT_THAT(error_of("7"), HasSubstr("is no trace"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("no \"traceEvents\""));
+  EXPECT_THAT(error_of(R"({"schema":"trivium.plan/1"})"), HasSubstr("no \"traceEvents\""));
+  EXPECT_THAT(error_of(R"({"traceEvents":7})"), HasSubstr("t.json#"));
+  EXPECT_THAT(error_of(R"([{"ph":"X"},7])"), HasSubstr("t.json#/0: has no time"));
+  EXPECT_THAT(error_of(R"([{"ph":"i"},7])"), HasSubstr("t.json#/1: is no event"));
+  EXPECT_THAT(error_of(R"({"traceEvents":[{"ph":"X","ts":"soon"}]})"), HasSubstr("t.json#/traceEvents/0: is not what"));
+  EXPECT_THAT(error_of(R"([{"ph":"X","ts":1,"dur":-4}])"), HasSubstr("t.json#/0: lasts less than nothing"));
+  EXPECT_THAT(error_of(R"([{"ph":"X","ts":1,"dur":4e15}])"), HasSubstr("t.json#/0: lies too far"));
+  EXPECT_THAT(error_of("\x1f\x8b\x08\xff\xfe"), HasSubstr("UTF-8"));
+}
+
+// Wherever a trace is cut off, reading says so; it never crashes and never shows half a trace as a whole one.
+TEST(TraceFile, RefusesATraceCutOffAnywhere) {
+  const std::string whole =
+      R"({"traceEvents":[{"ph":"X","name":"a","cat":"c","pid":0,"tid":0,"ts":1.5,"dur":2,"args":{"step":1}},
+    {"ph":"X","name":"b","pid":0,"tid":0,"ts":4,"dur":2}]})";
+  ASSERT_EQ(parse_trace(whole, "t.json").spans->size(), 2U);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_NE(error_of(whole.substr(0, length)), "no error") << "cut off at " << length;
+  }
+}
+
+TEST(TraceFile, SurvivesAnyByteChanged) {
+  const std::string whole = R"([{"ph":"X","name":"a","cat":"c","pid":0,"tid":0,"ts":1.5,"dur":2,"args":{"name":"n"}}])";
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (const char c : {'"', '{', '}', ']', ',', '9', '\\', '\0', '\xff'}) {
+      std::string broken = whole;
+      broken[i] = c;
+      error_of(broken);  // an error or a trace, never a crash
+    }
+  }
+}
+
+TEST(TraceFile, MissingFilesAndFoldersAreErrors) {
+  EXPECT_THROW(read_trace("/nowhere/t.json"), edge::Failure);
+  EXPECT_THROW(read_trace(testing::TempDir()), edge::Failure);
+}
+
+TEST(TraceFile, ReadsALargeFileAndStopsWhenAsked) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "large-trace.json";
+  {
+    std::ofstream file(path);
+    file << "[";
+    for (int i = 0; i < 200'000; ++i) {
+      file << (i > 0 ? ",\n" : "") << R"({"ph":"X","name":"forward mb)" << i % 64 << R"( layer 3 matmul","pid":)"
+           << i % 8 << R"(,"tid":0,"ts":)" << i << R"(,"dur":6.5})";
+    }
+    file << "]";
+  }
+  EXPECT_EQ(read_trace(path).spans->size(), 200'000U);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(read_trace(path, stop.get_token()).spans, nullptr);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace trivium::gui

@@ -10,7 +10,7 @@ struct FieldHelp {
   std::string_view field, values, text;
 };
 
-constexpr std::array<FieldHelp, 45> kHelp{{
+constexpr std::array<FieldHelp, 46> kHelp{{
     {"tensor", "N", "Tensor parallel ranks"},
     {"sequence_parallel", "", "Split norms and dropout along the sequence inside the tensor group"},
     {"context", "N", "Context parallel ranks: the sequence itself split"},
@@ -40,6 +40,8 @@ constexpr std::array<FieldHelp, 45> kHelp{{
     {"offload.activations", "none|host|disk", "Where activations are kept"},
     {"compression", "none|fp16|top_k", "Compression of gradients between replicas"},
     {"placement", "ORDER", "Dimensions, innermost first: tensor-context-data-pipeline"},
+    {"stage_nodes", "N,N,...",
+     "Group of the cluster that holds each stage, counted from 0; default: ranks fill nodes in order"},
     {"stack", "NAME", "Whose habits: trivium, megatron, fsdp, ..."},
     {"sequence", "TOKENS", "Tokens of a sample; default: the model's longest"},
     {"global_batch", "SAMPLES", "Samples of an optimizer step"},

@@ -51,6 +51,12 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
                     {"plans_simulated", result.plans_simulated},
                     {"proved", result.proved},
                     {"seconds", result.seconds}};
+  for (const planner::Alternative& a : result.alternatives) {
+    json["alternatives"].push_back({{"name", a.name},
+                                    {"nodes", a.nodes},
+                                    {"best", a.best ? candidate_json(*a.best) : nlohmann::json()},
+                                    {"why_not", a.why_not}});
+  }
   auto& rejected = json["rejected"] = nlohmann::json::array();
   for (const planner::Rejected& r : result.rejected) {
     rejected.push_back({{"family", r.family}, {"rule", r.rule}, {"reason", r.reason}, {"plans", r.plans}});
@@ -74,6 +80,19 @@ std::string best_table(const planner::SearchResult& result) {
   return table.text();
 }
 
+std::string alternatives_table(const planner::SearchResult& result) {
+  Table table({"<nodes", "<", "iteration", "tokens/s", "<best plan"});
+  for (const planner::Alternative& a : result.alternatives) {
+    if (a.best) {
+      table.add({a.name, a.nodes, seconds(a.best->simulation.iteration_s), integer(a.best->simulation.tokens_per_s),
+                 program::summary(a.best->plan)});
+    } else {
+      table.add({a.name, a.nodes, "-", "-", a.why_not});
+    }
+  }
+  return table.text();
+}
+
 std::string rejected_table(const planner::SearchResult& result, bool all) {
   const std::vector<planner::Rejected> rejected = by_count(result.rejected);
   const std::size_t shown = all ? rejected.size() : std::min(kRejectedShown, rejected.size());
@@ -92,6 +111,7 @@ std::string report(const JobRequest& request, const planner::SearchResult& resul
                                  job.training.global_batch, job.training.sequence);
   if (options.ignore_memory) text += "hypothetical: memory is ignored\n\n";
   if (!result.best.empty()) text += best_table(result) + "\n";
+  if (!result.alternatives.empty()) text += alternatives_table(result) + "\n";
   if (!result.rejected.empty()) text += rejected_table(result, options.all) + "\n";
   text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}{}\n",
                       integer(static_cast<double>(result.plans_in_space)),

@@ -9,6 +9,7 @@
 
 #include "planner/evaluate.h"
 #include "planner/neighbours.h"
+#include "simulator/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {
@@ -109,8 +110,9 @@ class Explainer {
 
   std::string where(program::Group group, const char* what) const {
     std::set<int> nodes;
+    const simulator::PlacedCluster placed(plan_, cluster_);
     const std::vector<int> members = program_.mesh.members(group, 0);
-    for (const int member : members) nodes.insert(cluster_.node_index(member));
+    for (const int member : members) nodes.insert(placed.get().node_index(member));
     return fmt::format("; {} lie on {} node{}", fmt::format(fmt::runtime(what), members.size()), nodes.size(),
                        nodes.size() == 1 ? "" : "s");
   }

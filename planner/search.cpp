@@ -7,7 +7,9 @@
 #include <map>
 #include <thread>
 
+#include "planner/balance.h"
 #include "planner/evaluate.h"
+#include "planner/mixed.h"
 #include "planner/parallel.h"
 #include "planner/space.h"
 #include "simulator/analytic/sketch.h"
@@ -98,6 +100,10 @@ class Searcher {
       if (!sketch) {
         job = job_of(plans_[i]);
         sketch.emplace(job, request_.cluster);
+      }
+      if (leaves_layers_open(plans_[i])) {
+        const auto layers = static_cast<int>(job.model.layers);
+        plans_[i] = balanced(*sketch, std::move(plans_[i]), layers, !request_.ignore_memory);
       }
       if (!request_.ignore_memory) verdicts_[i].refused = simulator::out_of_memory(sketch->memory(plans_[i]));
       if (!verdicts_[i].refused) verdicts_[i].bound_ps = simulator::lower_bound_ps(sketch->outline(plans_[i]));
@@ -202,8 +208,15 @@ class Searcher {
 
 }  // namespace
 
-SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress) {
+SearchResult search_as_given(const SearchRequest& request, int threads, std::stop_token stop,
+                             const Progress& progress) {
   return Searcher(request, threads, std::move(stop), progress).run();
+}
+
+SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress) {
+  const bool choose_nodes = !request.cluster.homogeneous() && request.ranks == 0;
+  return choose_nodes ? search_mixed(request, threads, std::move(stop), progress)
+                      : search_as_given(request, threads, std::move(stop), progress);
 }
 
 }  // namespace trivium::planner

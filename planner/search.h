@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -13,8 +14,8 @@ namespace trivium::planner {
 
 /// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened: tensor,
 /// pipeline, virtual_stages, schedule (1f1b, or interleaved with virtual stages), data, micro_batch, recompute (none,
-/// selective, full), zero_stage (0, 1), sequence_parallel (planner/space.h has the ranges). Fields outside the space
-/// are as in `job.plan`.
+/// selective, full), zero_stage (0, 1), sequence_parallel, and on unlike nodes stage_nodes with stage_layers balanced
+/// over them (planner/space.h has the ranges). Fields outside the space are as in `job.plan`.
 struct SearchRequest {
   program::Job job;
   hardware::Cluster cluster;
@@ -37,6 +38,14 @@ struct Rejected {
   std::int64_t plans = 0;
 };
 
+/// One way to use a cluster of unlike nodes, and the best plan it allows.
+struct Alternative {
+  std::string name;               ///< "mixed", "fast nodes only", "all treated as slow"
+  std::string nodes;              ///< which nodes: "dgx-a100-80gb:16"
+  std::optional<Candidate> best;  ///< on the whole cluster, as it would run there
+  std::string why_not;            ///< where there is none: the commonest reason
+};
+
 struct SearchResult {
   std::vector<Candidate> best;  ///< fastest first; ties broken by summary text
   std::vector<Rejected> rejected;
@@ -46,6 +55,7 @@ struct SearchResult {
   std::int64_t plans_simulated = 0;
   bool proved = false;  ///< every plan was either refused, bounded away or simulated
   double seconds = 0;
+  std::vector<Alternative> alternatives;  ///< on a cluster of unlike nodes; `best` holds the best of all of them
 };
 
 /// Called from the calling thread now and then: plans done, plans in all, best iteration so far (s, 0 for none).
@@ -55,6 +65,10 @@ using Progress = std::function<void(std::int64_t, std::int64_t, double)>;
 /// then ordered, simulated op by op and sorted by that, so their figures are those of simulating each alone.
 /// Interrupted by `stop`, it returns the best so far, simulated likewise, with `proved` false. Deterministic: the same
 /// request gives the same answers and counts in the same order, whatever the threads.
+/// On a cluster of unlike nodes all of whose devices may be used, three spaces are searched (planner/mixed.h).
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
+
+/// The same over one space: all ranks of the request, on the nodes as they are.
+SearchResult search_as_given(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 }  // namespace trivium::planner

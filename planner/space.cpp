@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <tuple>
 
+#include "simulator/placed_cluster.h"
+
 namespace trivium::planner {
 namespace {
 
@@ -115,6 +117,38 @@ class Enumerator {
       if (!fixed("schedule")) plan.schedule = count > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
       plans_.push_back(plan);
     }
+    if (plan.pipeline == 1 || fixed("virtual_stages") || fixed("stage_nodes")) return;
+    plan.virtual_stages = 1;
+    if (!fixed("schedule")) plan.schedule = Schedule::k1f1b;
+    if (plan.schedule == Schedule::kInterleaved) return;
+    for (std::vector<int>& nodes : stages_on_groups(plan)) {
+      plan.stage_nodes = std::move(nodes);
+      plans_.push_back(plan);
+    }
+  }
+
+  // Whole stages on nodes of one kind: the groups in their order and in the opposite one, each taking as many stages as
+  // it has devices for.
+  std::vector<std::vector<int>> stages_on_groups(const Plan& plan) const {
+    const auto& groups = request_.cluster.groups;
+    const int count = static_cast<int>(groups.size());
+    if (count == 1 || !plan.placement.ends_with("pipeline")) return {};
+    std::vector<std::vector<int>> found;
+    for (const bool backwards : {false, true}) {
+      std::vector<int> nodes;
+      for (int i = 0; i < count; ++i) {
+        const int group = backwards ? count - 1 - i : i;
+        const hardware::NodeGroup& held = groups[static_cast<std::size_t>(group)];
+        const int room = held.count * held.node.devices / (plan.tensor * plan.context * plan.data);
+        const int left = plan.pipeline - static_cast<int>(nodes.size());
+        nodes.insert(nodes.end(), static_cast<std::size_t>(std::min(room, left)), group);
+      }
+      if (static_cast<int>(nodes.size()) < plan.pipeline) continue;
+      Plan placed = plan;
+      placed.stage_nodes = nodes;
+      if (!simulator::misplaced(placed, request_.cluster)) found.push_back(std::move(nodes));
+    }
+    return found;
   }
 
   const SearchRequest& request_;
@@ -128,9 +162,14 @@ int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.
 
 std::vector<Plan> enumerate(const SearchRequest& request) { return Enumerator(request).all(); }
 
+bool leaves_layers_open(const Plan& plan) {
+  return !plan.stage_nodes.empty() && plan.stage_layers.empty() && plan.virtual_stages == 1;
+}
+
 bool share_layers(const Plan& a, const Plan& b) {
   const auto opened = [](const Plan& p) {
-    return std::tuple(p.tensor, p.pipeline, p.data, p.micro_batch, p.recompute, p.zero_stage, p.sequence_parallel);
+    return std::tuple(p.tensor, p.pipeline, p.data, p.micro_batch, p.recompute, p.zero_stage, p.sequence_parallel,
+                      p.stage_nodes);
   };
   return opened(a) == opened(b);
 }

@@ -172,6 +172,20 @@ Verdict check_placement(const Plan& plan) {
                             plan.placement));
 }
 
+Verdict check_stage_nodes(const Plan& plan) {
+  if (plan.stage_nodes.empty()) return std::nullopt;
+  if (static_cast<int>(plan.stage_nodes.size()) != plan.pipeline) {
+    return refuse("stage-nodes-count",
+                  fmt::format("stage_nodes has {} entries; pipeline is {}", plan.stage_nodes.size(), plan.pipeline));
+  }
+  if (!plan.placement.ends_with("pipeline")) {
+    return refuse(
+        "stage-nodes-need-whole-stages",
+        fmt::format("stage_nodes puts whole stages on nodes; placement \"{}\" must end with pipeline", plan.placement));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
@@ -181,6 +195,7 @@ std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_pipeline(job)) return *no;
   if (auto no = check_batch(job)) return *no;
   if (auto no = check_placement(job.plan)) return *no;
+  if (auto no = check_stage_nodes(job.plan)) return *no;
   if (ranks > 0 && job.plan.ranks() != ranks) {
     return Infeasible{
         "ranks-match",

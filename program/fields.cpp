@@ -12,7 +12,7 @@ namespace {
 
 // "8" and "true" are JSON already; "full" becomes a string; "4,4,4" an array.
 nlohmann::json value_of(const std::string& field, const std::string& text) {
-  if (field == "stage_layers" || field == "stage_recompute") {
+  if (field == "stage_layers" || field == "stage_recompute" || field == "stage_nodes") {
     auto array = nlohmann::json::array();
     std::istringstream words(text);
     for (std::string word; std::getline(words, word, ',');) array.push_back(value_of("", word));
@@ -61,6 +61,7 @@ const std::vector<std::string>& plan_fields() {
                                                 "offload.activations",
                                                 "compression",
                                                 "placement",
+                                                "stage_nodes",
                                                 "stack"};
   return kFields;
 }

@@ -99,6 +99,10 @@ void read_execution(const edge::JsonReader& r, Plan& plan) {
     plan.compression = named(m, {Compression::kNone, Compression::kFp16, Compression::kTopK});
   });
   optional(r, "placement", [&](const auto& m) { plan.placement = m.text(); });
+  optional(r, "stage_nodes", [&](const auto& m) {
+    plan.stage_nodes.clear();
+    for (const auto& e : m.elements()) plan.stage_nodes.push_back(static_cast<int>(e.integer(0, kMostCount)));
+  });
   optional(r, "stack", [&](const auto& m) {
     std::vector<std::string> names;
     for (const Habits& habits : all_habits()) names.push_back(habits.name);
@@ -145,6 +149,7 @@ nlohmann::json to_json(const Plan& plan) {
                         {"activations", name_of(plan.offload.activations)}}},
                       {"compression", name_of(plan.compression)},
                       {"placement", plan.placement},
+                      {"stage_nodes", plan.stage_nodes},
                       {"stack", plan.stack}};
   json["stage_layers"] = plan.stage_layers;
   auto& recompute = json["stage_recompute"] = nlohmann::json::array();
@@ -175,7 +180,8 @@ Plan plan_from_json(const edge::JsonReader& reader) {
                      "data",         "zero_stage",        "shard_group",     "expert",
                      "micro_batch",  "recompute",         "stage_recompute", "precision",
                      "reduce_dtype", "attention",         "overlap",         "bucket_bytes",
-                     "offload",      "compression",       "placement",       "stack"});
+                     "offload",      "compression",       "placement",       "stage_nodes",
+                     "stack"});
   Plan plan;
   read_split(reader, plan);
   read_execution(reader, plan);

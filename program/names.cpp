@@ -66,14 +66,14 @@ std::string_view name_of(Pass pass) {
 
 std::string_view name_of(Space space) {
   static constexpr std::array<std::string_view, kSpaces> kNames{"parameters", "gradients", "optimizer", "activations",
-                                                                "workspace",  "tokens",    "scalars"};
+                                                                "workspace",  "tokens",    "delayed",   "scalars"};
   return pick(kNames, space);
 }
 
 std::string_view name_of(TaskKind kind) {
-  static constexpr std::array<std::string_view, 9> kNames{"forward",     "backward",         "send",
-                                                          "recv",        "reduce_gradients", "gradient_norm",
-                                                          "norm_reduce", "optimizer",        "gather_parameters"};
+  static constexpr std::array<std::string_view, 10> kNames{
+      "forward",          "backward",      "backward_weights", "send",      "recv",
+      "reduce_gradients", "gradient_norm", "norm_reduce",      "optimizer", "gather_parameters"};
   return pick(kNames, kind);
 }
 

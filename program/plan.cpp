@@ -4,6 +4,22 @@
 
 namespace trivium::program {
 
+namespace {
+
+// "8x3,4x1": eight three times, then four.
+std::string run_lengths(const std::vector<int>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size();) {
+    std::size_t end = i;
+    while (end < values.size() && values[end] == values[i]) ++end;
+    text += fmt::format("{}{}x{}", text.empty() ? "" : ",", values[i], end - i);
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string summary(const Plan& plan) {
   std::string text = fmt::format("TP{}", plan.tensor);
   if (plan.sequence_parallel) text += " SP";
@@ -14,7 +30,10 @@ std::string summary(const Plan& plan) {
   if (plan.zero_stage > 0) text += fmt::format(" ZeRO-{}", plan.zero_stage);
   text += fmt::format(" mb{}", plan.micro_batch);
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
-  return text + fmt::format(" recompute={}", name_of(plan.recompute));
+  text += fmt::format(" recompute={}", name_of(plan.recompute));
+  if (!plan.stage_layers.empty()) text += " layers=" + run_lengths(plan.stage_layers);
+  if (!plan.stage_nodes.empty()) text += " nodes=" + run_lengths(plan.stage_nodes);
+  return text;
 }
 
 std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch) {

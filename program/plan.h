@@ -56,7 +56,8 @@ struct Plan {
   Offload offload;
   Compression compression = Compression::kNone;
   std::string placement = "tensor-context-data-pipeline";  ///< dimensions, innermost (neighbouring devices) first
-  std::string stack = "trivium";                           ///< whose habits: program/stack.h
+  std::vector<int> stage_nodes;   ///< group of the cluster whose nodes hold the stage, one per stage; empty: in order
+  std::string stack = "trivium";  ///< whose habits: program/stack.h
 
   int ranks() const { return tensor * context * pipeline * data; }
   int chunks() const { return pipeline * virtual_stages; }
@@ -69,7 +70,8 @@ std::string_view name_of(Storage value);        ///< "none" "host" "disk"
 std::string_view name_of(Compression value);    ///< "none" "fp16" "top_k"
 std::string_view name_of(ContextMethod value);  ///< "ring" "all_to_all"
 
-/// One line that names the split: "TP8 PP16x2 DP8 SP ZeRO-1 mb1 1f1b recompute=full".
+/// One line that names the split: "TP8 PP16x2 DP8 SP ZeRO-1 mb1 1f1b recompute=full"; stages that are told their layers
+/// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three).
 std::string summary(const Plan& plan);
 
 /// Micro-batches per replica and step: global_batch / (data * micro_batch). Exact for a plan that passed `check`.

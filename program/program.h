@@ -29,9 +29,10 @@ enum class Space : std::uint8_t {
   kFrame,      ///< what a micro-batch keeps between its forward and its backward; one frame per micro-batch in flight
   kWorkspace,  ///< alive within one body; shared by all bodies of the rank
   kTokens,     ///< ids and labels of a micro-batch, in frames like kFrame
+  kDelayed,    ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
   kScalar      ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
 };
-constexpr int kSpaces = 7;
+constexpr int kSpaces = 8;
 std::string_view name_of(Space space);
 
 struct Buffer {
@@ -97,6 +98,7 @@ struct ChunkKind {
   std::vector<Bucket> buckets;
   std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens: of one frame)
   int forward = -1, backward = -1;            ///< bodies
+  int backward_weights = -1;                  ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
   std::vector<int> reduce;  ///< per bucket; -1: nothing to reduce
   int norm = -1, norm_reduce = -1, optimizer = -1;
@@ -106,15 +108,17 @@ struct ChunkKind {
 /// A chunk of a stage.
 struct Chunk {
   int kind = 0;
-  int position = 0;     ///< in model order, 0 … pipeline * virtual_stages - 1
-  int first_layer = 0;  ///< number in the model
-  int frames = 1;       ///< micro-batches in flight, over all chunks of this kind on the stage: they share them
+  int position = 0;        ///< in model order, 0 … pipeline * virtual_stages - 1
+  int first_layer = 0;     ///< number in the model
+  int frames = 1;          ///< micro-batches in flight, over all chunks of this kind on the stage: they share them
+  int delayed_frames = 0;  ///< micro-batches between the halves of their backwards at once
   std::array<std::int64_t, kSpaces> base{};  ///< byte offset of the chunk's part in each space of the rank
 };
 
 enum class TaskKind : std::uint8_t {
   kForward,
-  kBackward,
+  kBackward,         ///< where it is split: gradients of activations, norms and biases
+  kBackwardWeights,  ///< the other half: gradients of matrices
   kSend,
   kRecv,
   kReduceGradients,
@@ -139,6 +143,7 @@ struct Task {
   std::int32_t body = 0;
   std::int16_t chunk = 0;
   std::int16_t frame = 0;
+  std::int16_t delayed_frame = 0;  ///< of Space::kDelayed
   std::int32_t micro_batch = -1;
   std::int32_t peer_stage = -1;  ///< kSend, kRecv
   std::int32_t transfer = -1;    ///< kSend, kRecv: the same number at both ends, unique in the Program

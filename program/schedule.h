@@ -14,6 +14,7 @@ struct Slot {
   bool forward = true;
   int chunk = 0;  ///< of the stage, 0 … virtual_stages-1
   std::int64_t micro_batch = 0;
+  bool weights = false;  ///< the second half of a backward: its weight gradients (zero_bubble)
   bool operator==(const Slot&) const = default;
 };
 

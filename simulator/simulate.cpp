@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "program/layout.h"
+#include "simulator/placed_cluster.h"
 
 namespace trivium::simulator {
 namespace {
@@ -43,7 +44,12 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
     return program::Infeasible{
         "devices", fmt::format("the plan has {} ranks, the cluster {} devices", job.plan.ranks(), cluster.devices())};
   }
-  for (const auto& group : cluster.groups) {
+  if (auto no = misplaced(job.plan, cluster)) return no;
+  const PlacedCluster placed(job.plan, cluster);
+  int left = job.plan.ranks();  // ranks fill the nodes in order: those behind the last are free to be anything
+  for (const auto& group : placed.get().groups) {
+    if (left <= 0) break;
+    left -= group.count * group.node.devices;
     const hardware::Device& device = group.node.device;
     if (!device.peak.contains(arithmetic_of(job.plan.precision))) {
       return program::Infeasible{"precision",
@@ -59,7 +65,8 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
 double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster) {
   double sum = 0;
   int devices = 0, left = plan.ranks();
-  for (const auto& group : cluster.groups) {
+  const PlacedCluster placed(plan, cluster);
+  for (const auto& group : placed.get().groups) {
     const auto peak = group.node.device.peak.find(arithmetic_of(plan.precision));
     const int count = std::min(left, group.count * group.node.devices);  // ranks fill the nodes in order
     left -= count;

@@ -37,7 +37,8 @@ struct SimulationOptions {
 edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options);
 
-/// Whether the cluster can run the job at all, memory apart: enough devices, the arithmetic, flash attention.
+/// Whether the cluster can run the job at all, memory apart: enough devices, stages on nodes that are there, and on
+/// every kind of device that takes part the arithmetic and flash attention.
 std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster);
 
 /// Dense peak of one device in the plan's precision (mean over the devices it uses), FLOP/s.

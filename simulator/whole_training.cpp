@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/placed_cluster.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -15,7 +17,8 @@ std::optional<WholeTraining> whole_training(const program::Job& job, const hardw
   double watts = 0, dollars_per_hour = 0;
   bool priced = true;
   int left = job.plan.ranks();
-  for (const hardware::NodeGroup& group : cluster.groups) {
+  const PlacedCluster placed(job.plan, cluster);
+  for (const hardware::NodeGroup& group : placed.get().groups) {
     const int devices = std::min(left, group.count * group.node.devices);
     const int nodes = (devices + group.node.devices - 1) / group.node.devices;
     watts += devices * group.node.device.peak_power.value() + nodes * group.node.overhead_power.value();

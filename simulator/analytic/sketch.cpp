@@ -1,6 +1,7 @@
 #include "simulator/analytic/sketch.h"
 
 #include <algorithm>
+#include <map>
 
 #include "program/layout.h"
 #include "program/lower.h"
@@ -32,7 +33,7 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
 }  // namespace
 
 Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster)
-    : job_(job), cluster_(cluster), habits_(*program::find_habits(job.plan.stack)) {
+    : job_(job), cluster_(cluster), placed_(job.plan, cluster), habits_(*program::find_habits(job.plan.stack)) {
   job_.plan = program::normalised(job_.plan);
 }
 
@@ -47,6 +48,7 @@ std::vector<ChunkKey> Sketch::keys_of(const program::Job& job) const {
 }
 
 void Sketch::cost_kinds() {
+  find_alike();
   Program program;
   program.job = job_;
   program.habits = habits_;
@@ -70,7 +72,7 @@ void Sketch::cost_kinds() {
   for (int stage = 0; stage < pipeline; ++stage) {
     program::Role role;
     role.stage = stage;
-    const bool needed = static_cast<int>(costed_stage(stage)) == stage;
+    const bool needed = costed_stage_[static_cast<std::size_t>(stage)] == static_cast<std::size_t>(stage);
     for (std::size_t k = 0; k < kinds_.size() && needed; ++k) {
       const bool lives_here = (!kinds_[k].embedding || stage == 0) && (!kinds_[k].head || stage + 1 == pipeline);
       if (lives_here) add_bodies(role, program.kinds[k], pipeline);
@@ -91,22 +93,53 @@ void Sketch::cost_kinds() {
   }
 }
 
-// Whether all stages but the first and the last lie on their nodes in the same way.
-bool Sketch::middle_stages_alike() const {
-  if (!cluster_.homogeneous() || !job_.plan.placement.ends_with("pipeline")) return false;
-  const int ranks_of_stage = job_.plan.ranks() / job_.plan.pipeline;
-  return ranks_of_stage % cluster_.groups.front().node.devices == 0;
+// The groups of nodes that hold the first and the last rank of a stage, or -1 where a stage does not fill its nodes.
+std::pair<int, int> Sketch::groups_of(int stage) const {
+  const hardware::Cluster& cluster = placed_.get();
+  const int ranks = job_.plan.ranks() / job_.plan.pipeline;
+  const auto group_of = [&](int device) {
+    int group = 0;
+    for (; device >= cluster.groups[static_cast<std::size_t>(group)].count *
+                         cluster.groups[static_cast<std::size_t>(group)].node.devices;
+         ++group) {
+      device -= cluster.groups[static_cast<std::size_t>(group)].count *
+                cluster.groups[static_cast<std::size_t>(group)].node.devices;
+    }
+    const bool begins_node = device % cluster.groups[static_cast<std::size_t>(group)].node.devices == 0;
+    return std::pair(group, begins_node);
+  };
+  const auto [first, begins_node] = group_of(stage * ranks);
+  const int last = group_of((stage + 1) * ranks - 1).first;
+  const bool fills = begins_node && ranks % cluster.groups[static_cast<std::size_t>(first)].node.devices == 0;
+  return fills ? std::pair(first, last) : std::pair(-1, -1);
 }
 
-std::size_t Sketch::costed_stage(int stage) const {
-  const bool middle = stage > 0 && stage + 1 < job_.plan.pipeline;
-  return static_cast<std::size_t>(middle && middle_stages_alike() ? 1 : stage);
+// Middle stages that fill nodes of one group lie there in the same way: the first of them is costed.
+void Sketch::find_alike() {
+  const bool whole_stages = job_.plan.placement.ends_with("pipeline");
+  std::map<int, std::size_t> first_on;  // group -> stage
+  for (int stage = 0; stage < job_.plan.pipeline; ++stage) {
+    const auto own = static_cast<std::size_t>(stage);
+    const auto [begin, end] = groups_of(stage);
+    const bool middle = stage > 0 && stage + 1 < job_.plan.pipeline;
+    const bool like_others = middle && whole_stages && begin >= 0 && begin == end;
+    costed_stage_.push_back(like_others ? first_on.try_emplace(begin, own).first->second : own);
+  }
 }
 
 const KindCosts& Sketch::costs(const ChunkKey& key, int stage) const {
   const ChunkKey one{1, key.embedding, key.head, key.recompute};
   const auto kind = static_cast<std::size_t>(std::find(kinds_.begin(), kinds_.end(), one) - kinds_.begin());
-  return costs_[costed_stage(stage)][kind];
+  return costs_[costed_stage_[static_cast<std::size_t>(stage)]][kind];
+}
+
+PartTimes Sketch::pass(const Plan& plan, int stage) {
+  if (costs_.empty()) cost_kinds();
+  program::Job job = job_;
+  job.plan = plan;
+  const ChunkKey key = keys_of(job)[static_cast<std::size_t>(stage)];
+  const KindCosts& c = costs(key, stage);
+  return {c.forward.ends + c.backward.ends, c.forward.layer + c.backward.layer};
 }
 
 Outline Sketch::outline(const Plan& plan) {

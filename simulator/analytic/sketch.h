@@ -11,29 +11,34 @@
 #include "simulator/analytic/kind_costs.h"
 #include "simulator/analytic/outline.h"
 #include "simulator/memory/memory.h"
+#include "simulator/placed_cluster.h"
 
 namespace trivium::simulator {
 
-/// Serves all plans of a job that differ in virtual stages and schedule only: their layers, and the ranks that run
-/// them, are the same. The job and the cluster must outlive it. Not shared between threads: it keeps what it worked
-/// out.
+/// Serves all plans of a job that differ in virtual stages, schedule and the number of layers of a stage only: a layer,
+/// and the ranks that run it, are the same. The job and the cluster must outlive it. Not shared between threads: it
+/// keeps what it worked out.
 class Sketch {
  public:
   /// Preconditions: program::check accepts the job with some virtual stages and schedule, unsupported_by the cluster.
   Sketch(const program::Job& job, const hardware::Cluster& cluster);
 
-  /// Preconditions: `plan` differs from the job's in virtual stages and schedule at most, and passed program::check.
+  /// Preconditions: `plan` differs from the job's in virtual stages, schedule and stage layers at most, and passed
+  /// program::check.
   Outline outline(const program::Plan& plan);
   /// Memory of every stage: what lowering the plan counts.
   std::vector<StageMemory> memory(const program::Plan& plan);
+  /// Compute time of one micro-batch, forward and backward, of a stage that holds one chunk: what grows with its
+  /// layers, and what the embedding and the head add. Precondition: `plan` has no virtual stages.
+  PartTimes pass(const program::Plan& plan, int stage);
 
  private:
   using Bytes = std::array<std::int64_t, program::kSpaces>;
 
   std::vector<program::ChunkKey> keys_of(const program::Job& job) const;  // of every chunk, in model order
   void cost_kinds();
-  bool middle_stages_alike() const;
-  std::size_t costed_stage(int stage) const;
+  std::pair<int, int> groups_of(int stage) const;
+  void find_alike();
   const KindCosts& costs(const program::ChunkKey& key, int stage) const;
   Outline::Ending ending(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks, int stage) const;
   Bytes bytes(const program::ChunkKey& key);
@@ -41,9 +46,11 @@ class Sketch {
 
   program::Job job_;
   const hardware::Cluster& cluster_;
+  PlacedCluster placed_;
   const program::Habits& habits_;
   std::vector<program::ChunkKey> kinds_;       // of one layer
   std::vector<std::vector<KindCosts>> costs_;  // by costed stage and kind
+  std::vector<std::size_t> costed_stage_;      // by stage: the stage whose costs hold for it
   bool merged_lanes_ = false;
   std::vector<std::pair<program::ChunkKey, Bytes>> bytes_;  // of kinds built so far
 };

@@ -8,6 +8,7 @@
 
 #include "simulator/collectives/collective_cost.h"
 #include "simulator/cost/compute_cost.h"
+#include "simulator/placed_cluster.h"
 
 namespace trivium::simulator {
 namespace {
@@ -155,7 +156,9 @@ int representative(const Program& program, int stage) {
   return program.mesh.rank(at);
 }
 
-CostedProgram cost(const Program& program, const hardware::Cluster& cluster) {
+CostedProgram cost(const Program& program, const hardware::Cluster& given) {
+  const PlacedCluster placed(program.job.plan, given);
+  const hardware::Cluster& cluster = placed.get();
   CostedProgram costed;
   costed.program = &program;
   costed.op_ps.resize(program.roles.size());

@@ -18,9 +18,10 @@ struct CostedProgram {
   bool asynchronous_lanes = true;  ///< false: tensor, data and copy work runs on the compute lane, in host order
 };
 
-/// Precondition: the cluster has at least as many devices as the program has ranks. The program must outlive the
-/// result.
-CostedProgram cost(const program::Program& program, const hardware::Cluster& cluster);
+/// Precondition: unsupported_by (simulator/simulate.h) accepts the program's job on the cluster `given`. A transfer
+/// between stages is costed at both ends, each with its own node; the engine holds both to the slower. The program must
+/// outlive the result.
+CostedProgram cost(const program::Program& program, const hardware::Cluster& given);
 
 /// The rank that stands for all ranks of a stage: tensor, context and data coordinate 0.
 int representative(const program::Program& program, int stage);

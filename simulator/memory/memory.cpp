@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulator/placed_cluster.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -28,6 +30,7 @@ std::vector<const hardware::Node*> nodes_of_stage(const program::Program& progra
 }  // namespace
 
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
+  const PlacedCluster placed(program.job.plan, cluster);
   std::vector<StageMemory> stages;
   for (const program::Role& role : program.roles) {
     const auto bytes = [&](program::Space space) { return role.bytes[static_cast<std::size_t>(space)]; };
@@ -36,10 +39,10 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
     memory.parameters = bytes(program::Space::kParameter);
     memory.gradients = bytes(program::Space::kGradient);
     memory.optimizer = bytes(program::Space::kOptimizer);
-    memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens);
+    memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) + bytes(program::Space::kDelayed);
     memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar);
     bool first = true;
-    for (const hardware::Node* node : nodes_of_stage(program, cluster, role.stage)) {
+    for (const hardware::Node* node : nodes_of_stage(program, placed.get(), role.stage)) {
       const auto capacity = static_cast<std::int64_t>(node->device.memory.value());
       const auto reserved = static_cast<std::int64_t>(node->device.reserved.value());
       memory.capacity = first ? capacity : std::min(memory.capacity, capacity);

@@ -9,6 +9,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "planner/balance.h"
 #include "planner/evaluate.h"
 #include "planner/space.h"
 #include "tests/planner/problems.h"
@@ -18,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-SearchResult run(const SearchRequest& request, int threads = 2) { return search(request, threads, {}, {}); }
+SearchResult run(const SearchRequest& request, int threads = 2) { return search_as_given(request, threads, {}, {}); }
 
 std::vector<std::string> summaries(const SearchResult& result) {
   std::vector<std::string> lines;
@@ -44,12 +45,17 @@ struct Played {
 std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64_t& infeasible) {
   std::vector<Played> played;
   infeasible = 0;
-  for (const program::Plan& plan : enumerate(request)) {
+  for (program::Plan plan : enumerate(request)) {
     program::Job job = request.job;
     job.plan = plan;
     if (refusal(job, request.cluster, ranks_of(request))) {
       ++infeasible;
       continue;
+    }
+    if (leaves_layers_open(plan)) {
+      simulator::Sketch sketch(job, request.cluster);
+      plan = balanced(sketch, plan, static_cast<int>(job.model.layers), !request.ignore_memory);
+      job.plan = plan;
     }
     const auto quick = quick_iteration(job, request.cluster, !request.ignore_memory);
     if (std::holds_alternative<std::int64_t>(quick)) {

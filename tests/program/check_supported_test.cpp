@@ -116,5 +116,17 @@ TEST(Check, RefusesPlacementsThatAreNoOrderOfTheDimensions) {
   });
 }
 
+TEST(Check, RefusesStagesOnNodesThatAreNotWhole) {
+  expect_refused({
+      {"stage-nodes-count", "stage_nodes has 1 entries; pipeline is 2",
+       [](Job& j) { j.plan.pipeline = 2, j.plan.stage_nodes = {0}; }},
+      {"stage-nodes-need-whole-stages",
+       "stage_nodes puts whole stages on nodes; placement \"tensor-context-pipeline-data\" must end with pipeline",
+       [](Job& j) {
+         j.plan.pipeline = 2, j.plan.stage_nodes = {0, 1}, j.plan.placement = "tensor-context-pipeline-data";
+       }},
+  });
+}
+
 }  // namespace
 }  // namespace trivium::program

@@ -49,6 +49,7 @@ const std::vector<Case>& plan_cases() {
                                         {"offload.activations", "host", "host"},
                                         {"compression", "fp16", "fp16"},
                                         {"placement", "data-tensor-context-pipeline", "data-tensor-context-pipeline"},
+                                        {"stage_nodes", "0,0,1", {0, 0, 1}},
                                         {"stack", "fsdp", "fsdp"}};
   return kCases;
 }

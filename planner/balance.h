@@ -1,0 +1,31 @@
+// How many layers every stage gets where stages are not equally fast.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "simulator/analytic/sketch.h"
+
+namespace trivium::planner {
+
+/// What a stage takes for one micro-batch (ps): `ends` for embedding and head, `layer` for each layer; and how many
+/// layers fit in its memory.
+struct StageLoad {
+  std::int64_t ends = 0, layer = 0;
+  int most = 0;
+  std::int64_t of(int layers) const { return ends + layers * layer; }
+};
+
+/// Layers of every stage, one at least: the slowest stage is as fast as any distribution makes it, and of those
+/// distributions the stages together take the least time. Empty where the layers do not fit. By dynamic programming
+/// over stages and layers given out: slowest(s, n) = min over k of max(slowest(s-1, n-k), load_s(k)), then the same
+/// over sums among the loads that are no slower.
+std::vector<int> balance(std::span<const StageLoad> loads, int layers);
+
+/// The plan with its layers balanced over its stages, each as fast as the nodes that hold it, with as many layers as
+/// fit there (`memory`: whether that counts); unchanged where they fit in no way. Preconditions: `sketch` serves the
+/// plan, and the plan has no virtual stages.
+program::Plan balanced(simulator::Sketch& sketch, program::Plan plan, int layers, bool memory);
+
+}  // namespace trivium::planner

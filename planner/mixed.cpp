@@ -1,0 +1,181 @@
+#include "planner/mixed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "planner/evaluate.h"
+
+namespace trivium::planner {
+namespace {
+
+using hardware::Cluster;
+using hardware::NodeGroup;
+
+/// Peak of one device of a group in the precision of the plan; 0 where it has none.
+double peak_of(const NodeGroup& group, const program::Plan& plan) {
+  Cluster alone;
+  alone.groups.push_back(group);
+  program::Plan one = plan;
+  one.tensor = one.context = one.pipeline = one.data = 1;
+  one.stage_nodes.clear();
+  return simulator::peak_flops(one, alone);
+}
+
+std::string text_of(const Cluster& cluster) {
+  std::string text;
+  for (const NodeGroup& group : cluster.groups) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : "+", group.node.name, group.count);
+  }
+  return text;
+}
+
+std::string commonest_reason(const SearchResult& result) {
+  const auto most = std::max_element(result.rejected.begin(), result.rejected.end(),
+                                     [](const Rejected& a, const Rejected& b) { return a.plans < b.plans; });
+  return most == result.rejected.end() ? "stopped before any plan was simulated" : most->reason;
+}
+
+bool faster(const Candidate& a, const Candidate& b) {
+  if (a.simulation.iteration_ps != b.simulation.iteration_ps) {
+    return a.simulation.iteration_ps < b.simulation.iteration_ps;
+  }
+  return program::summary(a.plan) < program::summary(b.plan);
+}
+
+class MixedSearch {
+ public:
+  MixedSearch(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress)
+      : request_(request), threads_(threads), stop_(std::move(stop)), progress_(progress) {
+    const auto& groups = request.cluster.groups;
+    const auto slower = [&](const NodeGroup& a, const NodeGroup& b) {
+      return peak_of(a, request.job.plan) < peak_of(b, request.job.plan);
+    };
+    fast_ = static_cast<int>(std::max_element(groups.begin(), groups.end(), slower) - groups.begin());
+    slow_ = static_cast<int>(std::min_element(groups.begin(), groups.end(), slower) - groups.begin());
+  }
+
+  SearchResult run() {
+    total_.proved = true;
+    search_mixed_nodes();
+    search_fast_nodes();
+    search_as_slow();
+    std::sort(total_.best.begin(), total_.best.end(), faster);
+    const auto same = [](const Candidate& a, const Candidate& b) {
+      return program::summary(a.plan) == program::summary(b.plan);
+    };
+    total_.best.erase(std::unique(total_.best.begin(), total_.best.end(), same), total_.best.end());
+    const auto wanted = static_cast<std::size_t>(std::max(1, request_.best));
+    if (total_.best.size() > wanted) total_.best.resize(wanted);
+    return std::move(total_);
+  }
+
+ private:
+  void search_mixed_nodes() { enter("mixed", request_.cluster, search_in(request_.cluster)); }
+
+  void search_fast_nodes() {
+    Cluster fast;
+    fast.groups.push_back(request_.cluster.groups[static_cast<std::size_t>(fast_)]);
+    fast.name = text_of(fast);
+    SearchResult result = search_in(fast);
+    // On the whole cluster the ranks must be told where those nodes are.
+    for (Candidate& candidate : result.best) {
+      candidate.plan.stage_nodes.assign(static_cast<std::size_t>(candidate.plan.pipeline), fast_);
+    }
+    enter("fast nodes only", fast, std::move(result));
+  }
+
+  void search_as_slow() {
+    Cluster slow;
+    for (const NodeGroup& group : request_.cluster.groups) {
+      NodeGroup like = request_.cluster.groups[static_cast<std::size_t>(slow_)];
+      like.count = group.count;
+      like.node.devices = group.node.devices;
+      slow.groups.push_back(std::move(like));
+    }
+    slow.name = text_of(slow);
+    SearchRequest request = request_;
+    request.cluster = one_kind(slow);
+    SearchResult result = search_as_given(request, threads_, stop_, progress_);
+    // What such a plan does on the nodes that are there: at least as fast, but it may need what only the slow have.
+    std::vector<Candidate> real;
+    for (Candidate& candidate : result.best) {
+      program::Job job = request_.job;
+      job.plan = candidate.plan;
+      if (refusal(job, request_.cluster, 0)) continue;
+      const auto lowered = program::lower(job);
+      const auto memory = simulator::memory_of(std::get<program::Program>(lowered), request_.cluster);
+      if (!request_.ignore_memory && simulator::out_of_memory(memory)) continue;
+      auto simulated = full_simulation(job, request_.cluster);
+      if (simulated) real.push_back({candidate.plan, std::move(simulated).value()});
+    }
+    std::sort(real.begin(), real.end(), faster);
+    result.best = std::move(real);
+    enter("all treated as slow", slow, std::move(result));
+  }
+
+  // Groups whose nodes are equal are one group, so that they count as one kind.
+  static Cluster one_kind(const Cluster& cluster) {
+    Cluster joined;
+    joined.name = cluster.name;
+    for (const NodeGroup& group : cluster.groups) {
+      if (!joined.groups.empty() && joined.groups.back().node.devices == group.node.devices) {
+        joined.groups.back().count += group.count;
+      } else {
+        joined.groups.push_back(group);
+      }
+    }
+    return joined;
+  }
+
+  SearchResult search_in(const Cluster& cluster) const {
+    SearchRequest request = request_;
+    request.cluster = cluster;
+    return search_as_given(request, threads_, stop_, progress_);
+  }
+
+  void enter(const char* name, const Cluster& nodes, SearchResult result) {
+    Alternative alternative{name, text_of(nodes), std::nullopt, ""};
+    if (result.best.empty()) {
+      alternative.why_not = commonest_reason(result);
+    } else {
+      alternative.best = result.best.front();
+    }
+    total_.alternatives.push_back(std::move(alternative));
+    total_.best.insert(total_.best.end(), result.best.begin(), result.best.end());
+    for (const Rejected& rejected : result.rejected) add(rejected);
+    total_.plans_in_space += result.plans_in_space;
+    total_.plans_infeasible += result.plans_infeasible;
+    total_.plans_bounded += result.plans_bounded;
+    total_.plans_simulated += result.plans_simulated;
+    total_.proved = total_.proved && result.proved;
+    total_.seconds += result.seconds;
+  }
+
+  void add(const Rejected& rejected) {
+    const auto [at, fresh] = known_.try_emplace({rejected.family, rejected.rule}, total_.rejected.size());
+    if (fresh) {
+      total_.rejected.push_back(rejected);
+    } else {
+      total_.rejected[at->second].plans += rejected.plans;
+    }
+  }
+
+  const SearchRequest& request_;
+  int threads_;
+  std::stop_token stop_;
+  const Progress& progress_;
+  int fast_ = 0, slow_ = 0;  // groups
+  std::map<std::pair<std::string, std::string>, std::size_t> known_;
+  SearchResult total_;
+};
+
+}  // namespace
+
+SearchResult search_mixed(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress) {
+  return MixedSearch(request, threads, std::move(stop), progress).run();
+}
+
+}  // namespace trivium::planner

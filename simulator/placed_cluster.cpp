@@ -1,0 +1,65 @@
+#include "simulator/placed_cluster.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace trivium::simulator {
+namespace {
+
+/// Neighbouring stages on nodes of one group.
+struct Run {
+  int group = 0;
+  int stages = 0;
+};
+
+std::vector<Run> runs_of(const program::Plan& plan) {
+  std::vector<Run> runs;
+  for (const int group : plan.stage_nodes) {
+    if (runs.empty() || runs.back().group != group) runs.push_back({group, 0});
+    ++runs.back().stages;
+  }
+  return runs;
+}
+
+int ranks_of_stage(const program::Plan& plan) { return plan.tensor * plan.context * plan.data; }
+
+}  // namespace
+
+PlacedCluster::PlacedCluster(const program::Plan& plan, const hardware::Cluster& cluster) : given_(cluster) {
+  if (plan.stage_nodes.empty()) return;
+  own_.emplace();
+  own_->name = cluster.name;
+  for (const Run& run : runs_of(plan)) {
+    const hardware::Node& node = cluster.groups[static_cast<std::size_t>(run.group)].node;
+    own_->groups.push_back({node, (run.stages * ranks_of_stage(plan) + node.devices - 1) / node.devices});
+  }
+}
+
+std::optional<program::Infeasible> misplaced(const program::Plan& plan, const hardware::Cluster& cluster) {
+  const std::vector<Run> runs = runs_of(plan);
+  std::vector<int> taken(cluster.groups.size(), 0);  // nodes, by group
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto group = static_cast<std::size_t>(runs[i].group);
+    if (group >= cluster.groups.size()) {
+      return program::Infeasible{"stage-nodes-known", fmt::format("stage_nodes names group {}; {} has groups 0 to {}",
+                                                                  group, cluster.name, cluster.groups.size() - 1)};
+    }
+    const hardware::Node& node = cluster.groups[group].node;
+    const int ranks = runs[i].stages * ranks_of_stage(plan);
+    if (ranks % node.devices != 0 && i + 1 < runs.size()) {
+      return program::Infeasible{"stage-nodes-fill-nodes",
+                                 fmt::format("{} stages of {} ranks end inside a node of {} devices ({})",
+                                             runs[i].stages, ranks_of_stage(plan), node.devices, node.name)};
+    }
+    taken[group] += (ranks + node.devices - 1) / node.devices;
+    if (taken[group] > cluster.groups[group].count) {
+      return program::Infeasible{"stage-nodes-enough",
+                                 fmt::format("stage_nodes takes {} nodes of {}; there are {}", taken[group], node.name,
+                                             cluster.groups[group].count)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace trivium::simulator

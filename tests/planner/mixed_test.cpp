@@ -1,0 +1,114 @@
+// Clusters of unlike nodes: when the slow ones help, and when they are better left alone.
+#include "planner/mixed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/evaluate.h"
+#include "planner/space.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::HasSubstr;
+
+SearchRequest request_for(const char* model, const char* cluster, std::int64_t batch) {
+  SearchRequest request;
+  request.job.model = models::load_model(model);
+  request.job.training.sequence = 1024;
+  request.job.training.global_batch = batch;
+  request.job.plan.precision = program::DType::kFp16;  // all that a V100 has
+  request.cluster = hardware::load_cluster(cluster);
+  request.best = 3;
+  return request;
+}
+
+const Alternative& named(const SearchResult& result, const std::string& name) {
+  return *std::find_if(result.alternatives.begin(), result.alternatives.end(),
+                       [&](const Alternative& a) { return a.name == name; });
+}
+
+std::int64_t iteration(const Alternative& a) { return a.best ? a.best->simulation.iteration_ps : -1; }
+
+// A V100 does .4 of an A100's work: together the nodes do 1.4 of what the A100s do alone, and .8 x 2 of it where both
+// are held to the V100's pace. With many micro-batches the pipeline that joins them has little to lose.
+TEST(MixedSearch, SlowNodesHelpWhereLayersAreDividedByTheirSpeed) {
+  const SearchResult result = search(request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx1-v100-32gb:1", 512), 2, {}, {});
+  ASSERT_EQ(result.alternatives.size(), 3U);
+  const Alternative& mixed = named(result, "mixed");
+  ASSERT_TRUE(mixed.best.has_value());
+  EXPECT_LT(iteration(mixed), iteration(named(result, "fast nodes only")));
+  EXPECT_LT(iteration(mixed), iteration(named(result, "all treated as slow")));
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_EQ(program::summary(result.best.front().plan), program::summary(mixed.best->plan));
+  EXPECT_TRUE(result.proved);
+  // The layers of the A100 stages and of the V100 stages stand as their speeds do: 312 to 125 TFLOP/s, and the V100 has the slower
+  // host and memory.
+  const program::Plan& plan = mixed.best->plan;
+  ASSERT_EQ(plan.stage_nodes.size(), static_cast<std::size_t>(plan.pipeline));
+  ASSERT_EQ(plan.stage_layers.size(), static_cast<std::size_t>(plan.pipeline));
+  int fast = 0, slow = 0;
+  for (std::size_t s = 0; s < plan.stage_layers.size(); ++s) {
+    (plan.stage_nodes[s] == 0 ? fast : slow) += plan.stage_layers[s];
+  }
+  EXPECT_EQ(fast + slow, 32);
+  EXPECT_GE(fast, 2 * slow);
+  EXPECT_GT(slow, 0);
+}
+
+// One sample a step cannot be pipelined: whatever a slow node takes over, the fast ones wait for it.
+TEST(MixedSearch, SlowNodesAreLeftAloneWhereNothingCanBePipelined) {
+  const SearchResult result = search(request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx1-v100-32gb:1", 1), 2, {}, {});
+  const Alternative& fast = named(result, "fast nodes only");
+  ASSERT_TRUE(fast.best.has_value());
+  ASSERT_TRUE(named(result, "mixed").best.has_value());
+  EXPECT_LT(iteration(fast), iteration(named(result, "mixed")));
+  EXPECT_LT(iteration(fast), iteration(named(result, "all treated as slow")));
+  EXPECT_EQ(program::summary(result.best.front().plan), program::summary(fast.best->plan));
+  EXPECT_EQ(fast.nodes, "dgx-a100-80gb:1");
+}
+
+// The fast nodes need not come first: their plans say where they are.
+TEST(MixedSearch, FastNodesAreFoundWhereverTheyStand) {
+  const SearchRequest request = request_for("gpt3-2.7b", "dgx1-v100-32gb:1+dgx-a100-80gb:1", 1);
+  const SearchResult result = search(request, 2, {}, {});
+  const Alternative& fast = named(result, "fast nodes only");
+  ASSERT_TRUE(fast.best.has_value());
+  program::Job job = request.job;
+  job.plan = fast.best->plan;
+  EXPECT_EQ(job.plan.stage_nodes, std::vector<int>(static_cast<std::size_t>(job.plan.pipeline), 1));
+  const auto there = full_simulation(job, request.cluster);
+  ASSERT_TRUE(there.ok());
+  EXPECT_EQ(there.value().iteration_ps, iteration(fast));
+}
+
+TEST(MixedSearch, WhatAV100LacksIsRefusedWhereOneTakesPart) {
+  SearchRequest request = request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx1-v100-32gb:1", 64);
+  request.job.plan.precision = program::DType::kBf16;
+  const SearchResult result = search(request, 2, {}, {});
+  EXPECT_THAT(named(result, "mixed").why_not, HasSubstr("no bf16 arithmetic"));
+  EXPECT_THAT(named(result, "all treated as slow").why_not, HasSubstr("no bf16 arithmetic"));
+  EXPECT_TRUE(named(result, "fast nodes only").best.has_value());
+  request.job.plan.precision = program::DType::kFp16;
+  request.job.plan.attention = program::Attention::kFlash;
+  EXPECT_THAT(named(search(request, 2, {}, {}), "mixed").why_not, HasSubstr("no flash attention"));
+}
+
+TEST(MixedSearch, BothOrdersOfTheGroupsAreInTheSpace) {
+  SearchRequest request = request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx1-v100-32gb:1", 64);
+  request.job.plan.tensor = 4;
+  request.job.plan.pipeline = 4;
+  request.fixed = {"tensor", "pipeline", "micro_batch", "recompute", "sequence_parallel", "schedule"};
+  std::vector<std::vector<int>> orders;
+  for (const program::Plan& plan : enumerate(request)) orders.push_back(plan.stage_nodes);
+  EXPECT_THAT(orders, testing::UnorderedElementsAre(std::vector<int>{}, std::vector<int>{0, 0, 1, 1},
+                                                    std::vector<int>{1, 1, 0, 0}));
+}
+
+}  // namespace
+}  // namespace trivium::planner

@@ -1,0 +1,137 @@
+#include "simulator/placed_cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "simulator/engine/costed_program.h"
+#include "simulator/simulate.h"
+
+namespace trivium::simulator {
+namespace {
+
+using testing::HasSubstr;
+
+/// Four stages of one node each on two A100 and two V100 nodes.
+program::Job job_of_four_stages() {
+  program::Job job;
+  job.model = models::load_model("gpt3-2.7b");
+  job.training.sequence = 1024;
+  job.training.global_batch = 8;
+  job.plan.tensor = 8;
+  job.plan.pipeline = 4;
+  job.plan.precision = program::DType::kFp16;
+  return job;
+}
+
+hardware::Cluster two_kinds() { return hardware::load_cluster("dgx-a100-80gb:2+dgx1-v100-32gb:2"); }
+
+std::string refused(const program::Plan& plan) {
+  const auto no = misplaced(plan, two_kinds());
+  return no ? no->rule + ": " + no->reason : "";
+}
+
+TEST(PlacedCluster, RanksFillTheNodesInOrderUnlessToldOtherwise) {
+  const program::Job job = job_of_four_stages();
+  const hardware::Cluster cluster = two_kinds();
+  EXPECT_EQ(&PlacedCluster(job.plan, cluster).get(), &cluster);
+}
+
+TEST(PlacedCluster, StagesLieOnTheGroupsThePlanNames) {
+  program::Job job = job_of_four_stages();
+  job.plan.stage_nodes = {1, 0, 0, 1};
+  const hardware::Cluster cluster = two_kinds();
+  const PlacedCluster placed(job.plan, cluster);
+  for (const auto& [rank, name] : {std::pair{0, "dgx1-v100-32gb"},
+                                   {7, "dgx1-v100-32gb"},
+                                   {8, "dgx-a100-80gb"},
+                                   {23, "dgx-a100-80gb"},
+                                   {24, "dgx1-v100-32gb"},
+                                   {31, "dgx1-v100-32gb"}}) {
+    EXPECT_EQ(placed.get().node_of_device(rank).name, name) << rank;
+  }
+  EXPECT_EQ(refused(job.plan), "");
+}
+
+TEST(PlacedCluster, RefusesStagesThatCannotLieThere) {
+  program::Plan plan = job_of_four_stages().plan;
+  plan.stage_nodes = {0, 0, 2, 1};
+  EXPECT_THAT(refused(plan), HasSubstr("stage-nodes-known: stage_nodes names group 2"));
+  plan.stage_nodes = {0, 0, 0, 1};
+  EXPECT_THAT(refused(plan), HasSubstr("stage-nodes-enough: stage_nodes takes 3 nodes of dgx-a100-80gb; there are 2"));
+  plan.tensor = 4;
+  plan.stage_nodes = {0, 1, 1, 1};
+  EXPECT_THAT(refused(plan), HasSubstr("stage-nodes-fill-nodes: 1 stages of 4 ranks end inside a node of 8 devices"));
+  plan.stage_nodes = {0, 0, 1, 1};
+  EXPECT_EQ(refused(plan), "");
+}
+
+// Every stage is priced on its own devices: the V100 stages are slower by what the profiles say, and the engine holds
+// both ends of the transfer between them to the slower network.
+TEST(PlacedCluster, EveryStageIsPricedOnItsOwnNodes) {
+  program::Job job = job_of_four_stages();
+  job.plan.stage_nodes = {1, 0, 0, 1};
+  const hardware::Cluster cluster = two_kinds();
+  const auto program = std::get<program::Program>(program::lower(job));
+  const CostedProgram mixed = cost(program, cluster);
+  const CostedProgram fast =
+      cost(std::get<program::Program>(program::lower(job_of_four_stages())), hardware::load_cluster("dgx-a100-80gb:4"));
+  const CostedProgram slow = cost(std::get<program::Program>(program::lower(job_of_four_stages())),
+                                  hardware::load_cluster("dgx1-v100-32gb:4"));
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    const CostedProgram& alone = stage == 1 || stage == 2 ? fast : slow;
+    const int body = program.kinds[static_cast<std::size_t>(program.roles[stage].chunks[0].kind)].forward;
+    EXPECT_EQ(mixed.op_ps[stage][static_cast<std::size_t>(body)], alone.op_ps[stage][static_cast<std::size_t>(body)]);
+  }
+  const auto send_of = [&](const CostedProgram& costed, std::size_t stage) {
+    const int body = program.kinds[static_cast<std::size_t>(program.roles[stage].chunks[0].kind)].send_forward;
+    return costed.op_ps[stage][static_cast<std::size_t>(body)][0];
+  };
+  EXPECT_EQ(send_of(mixed, 1), send_of(fast, 1));  // its own end
+  const auto played = play(mixed, Granularity::kOp);
+  ASSERT_TRUE(played.ok());
+  std::int64_t longest = 0;
+  for (const Span& span : played.value().stages[2]) {
+    const program::Task& task = program.roles[2].tasks[static_cast<std::size_t>(span.task)];
+    if (task.kind == program::TaskKind::kSend && task.peer_stage == 3) {
+      longest = std::max(longest, span.end_ps - span.begin_ps);
+    }
+  }
+  EXPECT_EQ(longest, send_of(slow, 1));
+}
+
+TEST(PlacedCluster, MemoryIsThatOfTheNodesAStageLiesOn) {
+  program::Job job = job_of_four_stages();
+  job.plan.stage_nodes = {1, 0, 0, 1};
+  const auto memory = memory_of(std::get<program::Program>(program::lower(job)), two_kinds());
+  const auto gib = [](const StageMemory& m) { return static_cast<double>(m.capacity) / edge::kGiB; };
+  EXPECT_DOUBLE_EQ(gib(memory[0]), 32);
+  EXPECT_DOUBLE_EQ(gib(memory[1]), 80);
+  EXPECT_DOUBLE_EQ(gib(memory[2]), 80);
+  EXPECT_DOUBLE_EQ(gib(memory[3]), 32);
+}
+
+// What stands behind the last rank takes no part: bf16 is refused only where a V100 is used.
+TEST(PlacedCluster, DevicesThatAreNotUsedDoNotCount) {
+  program::Job job = job_of_four_stages();
+  job.plan.precision = program::DType::kBf16;
+  EXPECT_EQ(unsupported_by(job, two_kinds())->rule, "precision");
+  job.plan.pipeline = 2;
+  EXPECT_FALSE(unsupported_by(job, two_kinds()).has_value());
+  job.plan.stage_nodes = {1, 1};
+  EXPECT_EQ(unsupported_by(job, two_kinds())->rule, "precision");
+  job.plan.stage_nodes = {0, 2};
+  EXPECT_EQ(unsupported_by(job, two_kinds())->rule, "stage-nodes-known");
+}
+
+TEST(PlacedCluster, PeakIsThatOfTheDevicesUsed) {
+  program::Job job = job_of_four_stages();
+  EXPECT_DOUBLE_EQ(peak_flops(job.plan, two_kinds()), (312e12 + 125e12) / 2);
+  job.plan.pipeline = 2;
+  job.plan.stage_nodes = {1, 1};
+  EXPECT_DOUBLE_EQ(peak_flops(job.plan, two_kinds()), 125e12);
+}
+
+}  // namespace
+}  // namespace trivium::simulator

@@ -64,6 +64,7 @@ std::string text_of(const Program& program, int rank) {
                                  summary(program.job.plan));
   text += "memory\n";
   for (std::size_t s = 0; s < kSpaces; ++s) {
+    if (role.bytes[s] == 0) continue;
     text += fmt::format("  {:<12} {:>16} bytes\n", name_of(static_cast<Space>(s)), role.bytes[s]);
   }
   text += fmt::format("  {:<12} {:>16} bytes\nchunks\n", "total", role.total_bytes());

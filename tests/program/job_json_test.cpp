@@ -57,6 +57,7 @@ const json& full_plan() {
       {"offload", {{"optimizer", "host"}, {"gradients", "disk"}, {"parameters", "host"}, {"activations", "disk"}}},
       {"compression", "top_k"},
       {"placement", "data-tensor-context-pipeline"},
+      {"stage_nodes", {0, 1, 1, 0}},
       {"stack", "megatron"}};
   return kPlan;
 }

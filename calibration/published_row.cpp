@@ -90,11 +90,13 @@ program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
   plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
   plan.attention = static_cast<program::Attention>(row.one_of("attention", kAttention));
   plan.precision = static_cast<DType>(row.one_of("precision", kPrecisions));
-  plan.reduce_dtype =
-      row.text("reduce_dtype").empty() ? plan.precision : static_cast<DType>(row.one_of("reduce_dtype", kPrecisions));
+  plan.reduce_dtype = habits.reduces_in_fp32_by_default ? DType::kFp32 : plan.precision;
+  if (!row.text("reduce_dtype").empty())
+    plan.reduce_dtype = static_cast<DType>(row.one_of("reduce_dtype", kPrecisions));
   plan.stack = habits.name;
   plan.overlap.gradient_reduction =
       row.text("dp_overlap").empty() ? habits.overlaps_gradients_by_default : yes(row, "dp_overlap");
+  plan.overlap.parameter_gather = plan.zero_stage == 3 && habits.gathers_ahead_by_default;
   plan.overlap.tensor = habits.overlaps_tensor_collectives && plan.tensor > 1;
   return plan;
 }

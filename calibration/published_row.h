@@ -25,9 +25,9 @@ struct PublishedRun {
 std::span<const std::string> published_columns();
 
 /// What the columns leave open follows the software's habits: overlap of gradient reduction and of tensor collectives,
-/// gradients reduced in the training precision. Stacks of the Megatron family ran with dropout .1 at attention and
-/// residual (their default, and that of the papers); the others without.
-/// Errors: Failure(kInput) as `FILE:LINE: column: …`.
+/// gathers ahead under ZeRO-3, gradients reduced in the training precision or in fp32. Stacks of the Megatron family
+/// ran with dropout .1 at attention and residual (their default, and that of the papers); the others without. Errors:
+/// Failure(kInput) as `FILE:LINE: column: …`.
 PublishedRun read_published_run(const CsvTable::Row& row);
 
 }  // namespace trivium::calibration

@@ -54,9 +54,6 @@ Verdict check_supported(const Job& job) {
     return missing("parallel_block", "parallel attention and MLP blocks can be counted, not yet split");
   if (plan.context > 1) return missing("context", "use context 1");
   if (plan.expert > 1) return missing("expert", "use expert 1");
-  if (plan.zero_stage > 1 || plan.zero_stage < 0)
-    return missing("zero_stage", fmt::format("stage {}; use 0 or 1", plan.zero_stage));
-  if (plan.shard_group != 0 && plan.shard_group != plan.data) return missing("shard_group", "use 0 (all data ranks)");
   if (plan.schedule == Schedule::kZeroBubble) return missing("schedule", "zero_bubble; use 1f1b or interleaved");
   const Offload& offload = plan.offload;
   if (offload.optimizer != Storage::kNone || offload.gradients != Storage::kNone ||
@@ -68,9 +65,24 @@ Verdict check_supported(const Job& job) {
     return missing("reduce_dtype", fmt::format("{} for gradients kept in {}; use {}", name_of(plan.reduce_dtype),
                                                name_of(plan.precision), name_of(plan.precision)));
   }
-  if (plan.overlap.parameter_gather) return missing("overlap.parameter_gather", "use false");
   if (!plan.overlap.pipeline) return missing("overlap.pipeline", "transfers always run beside compute; use true");
   if (find_habits(plan.stack) == nullptr) return refuse("stack-known", fmt::format("unknown stack \"{}\"", plan.stack));
+  return std::nullopt;
+}
+
+Verdict check_sharding(const Plan& plan) {
+  if (plan.zero_stage < 0 || plan.zero_stage > 3) {
+    return refuse("zero_stage-in-range", fmt::format("zero_stage is {}; it must be 0 to 3", plan.zero_stage));
+  }
+  if (plan.shard_group == 0 || plan.shard_group == plan.data) return std::nullopt;
+  if (plan.zero_stage == 0) {
+    return refuse("shard-group-needs-zero",
+                  fmt::format("shard_group {} with zero_stage 0: nothing is sharded", plan.shard_group));
+  }
+  if (plan.shard_group < 2 || plan.shard_group > plan.data || plan.data % plan.shard_group != 0) {
+    return refuse("shard-group-divides-data",
+                  fmt::format("shard_group {} is not a divisor of data {} from 2 on", plan.shard_group, plan.data));
+  }
   return std::nullopt;
 }
 
@@ -191,6 +203,7 @@ Verdict check_stage_nodes(const Plan& plan) {
 std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_ranges(job)) return *no;
   if (auto no = check_supported(job)) return *no;
+  if (auto no = check_sharding(job.plan)) return *no;
   if (auto no = check_tensor(job)) return *no;
   if (auto no = check_pipeline(job)) return *no;
   if (auto no = check_batch(job)) return *no;

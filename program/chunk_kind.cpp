@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "program/layers.h"
 #include "program/layout.h"
 #include "program/optimizer_bodies.h"
+#include "program/sharding.h"
 
 namespace trivium::program {
 namespace {
@@ -55,7 +58,8 @@ class KindMaker {
   // Buckets are runs of segments, filled from the end as the backward reaches them; each is padded so that every rank
   // of the shard group owns an equal part. Parameters move up behind the padding of the buckets before them.
   void place_buckets() {
-    const int shards = job_.plan.zero_stage > 0 ? job_.plan.data * job_.plan.context : 1;
+    const Sharding sharding(job_, habits_);
+    const int shards = sharding.shards;
     const std::int64_t width = size_of(shape_.gradient);
     std::vector<std::pair<int, int>> runs;  // first and last segment, last run first
     for (int last = segments() - 1; last >= 0;) {
@@ -74,7 +78,7 @@ class KindMaker {
       bucket.begin = end;
       shift = end - begin_of(run->first);
       bucket.elements = round_up(segment_end_[static_cast<std::size_t>(run->second)] - begin_of(run->first),
-                                 shards * kParameterAlignment);
+                                 shards * sharding.parts * kParameterAlignment);
       bucket.shard = bucket.elements / shards;
       bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
       kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
@@ -86,22 +90,33 @@ class KindMaker {
       end = bucket.begin + bucket.elements;
       kind_.buckets.push_back(bucket);
     }
-    kind_.bytes[static_cast<std::size_t>(Space::kParameter)] = end * size_of(shape_.type);
-    kind_.bytes[static_cast<std::size_t>(Space::kGradient)] = end * width;
-    for (const Parameter& p : kind_.parameters) {
-      const std::int64_t count = p.local_rows * p.local_columns;
-      const int value = builder_.view(p.name, Space::kParameter, shape_.type, count, p.offset * size_of(shape_.type));
-      const int gradient =
-          builder_.view("gradient of " + p.name, Space::kGradient, shape_.gradient, count, p.offset * width);
-      parameters_.add(p, value, gradient);
-    }
+    place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
+    for (Parameter& p : kind_.parameters) name_parameter(p);
     if (key_.embedding && key_.head && job_.model.tied_embeddings && habits_.separate_tied_gradients) {
       Parameter twin = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
       twin.name = "wte.weight as head";
       const int gradient = builder_.place("gradient of wte.weight as head", Space::kGradient, shape_.gradient,
                                           twin.local_rows * twin.local_columns);
       parameters_.add(twin, kNoBuffer, gradient);
+      kind_.tied_head_gradient = gradient;
     }
+  }
+
+  // Makes the buffers of a parameter and of its gradient: in the bucket where it is kept whole, else in the bucket's
+  // slot.
+  void name_parameter(Parameter& p) {
+    const auto holder = std::find_if(kind_.buckets.begin(), kind_.buckets.end(), [&](const Bucket& bucket) {
+      return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
+    });
+    const std::int64_t count = p.local_rows * p.local_columns, inside = p.offset - holder->begin;
+    const auto name = [&](const std::string& text, Space space, std::int64_t slot, DType type, std::int64_t whole) {
+      if (slot < 0) return builder_.view(text, space, type, count, whole * size_of(type));
+      return builder_.view(text, Space::kGathered, type, count, slot + inside * size_of(type));
+    };
+    p.value = name(p.name, Space::kParameter, holder->parameter_slot, shape_.type, p.offset);
+    p.gradient = name("gradient of " + p.name, Space::kGradient, holder->gradient_slot, shape_.gradient,
+                      p.offset + holder->gradient_shift);
+    parameters_.add(p, p.value, p.gradient);
   }
 
   std::int64_t begin_of(int segment) const {

@@ -25,7 +25,14 @@ std::array<int, 4> order_of(const std::string& placement) {
 }  // namespace
 
 Mesh::Mesh(const Plan& plan)
-    : extents_{plan.tensor, plan.context, plan.data, plan.pipeline}, order_(order_of(plan.placement)) {}
+    : extents_{plan.tensor, plan.context, plan.data, plan.pipeline},
+      shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),
+      order_(order_of(plan.placement)) {}
+
+int Mesh::shard_rank(int rank) const {
+  const std::vector<int> ranks = members(Group::kShard, rank);
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
 
 int Mesh::size() const { return extents_[0] * extents_[1] * extents_[2] * extents_[3]; }
 
@@ -72,6 +79,15 @@ std::vector<int> Mesh::members(Group group, int rank) const {
         along([c](Coordinates& at, int i) { at.data = i, at.context = c; }, data());
       }
       break;
+    case Group::kShard:
+      for (int c = 0; c < context(); ++c) {
+        const int first = here.data / shard_ * shard_;
+        along([c, first](Coordinates& at, int i) { at.data = first + i, at.context = c; }, shard_);
+      }
+      break;
+    case Group::kReplica:
+      along([&](Coordinates& at, int i) { at.data = i * shard_ + here.data % shard_; }, data() / shard_);
+      break;
     case Group::kPipeline:
       along([](Coordinates& at, int i) { at.pipeline = i; }, pipeline());
       break;
@@ -99,6 +115,10 @@ int Mesh::group_size(Group group) const {
       return tensor();
     case Group::kData:
       return data() * context();
+    case Group::kShard:
+      return shard_ * context();
+    case Group::kReplica:
+      return data() / shard_;
     case Group::kPipeline:
       return pipeline();
     case Group::kEmbedding:

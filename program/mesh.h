@@ -15,6 +15,8 @@ enum class Group : std::uint8_t {
   kNone,
   kTensor,     ///< ranks that share a stage and a replica
   kData,       ///< ranks that hold the same parameters
+  kShard,      ///< part of kData that the ZeRO state is split over: `shard_group` neighbouring replicas
+  kReplica,    ///< ranks of kData that hold the same shards: one of every shard group
   kPipeline,   ///< ranks that differ in their stage alone; transfers join two of them
   kEmbedding,  ///< first and last stage, which both hold a tied embedding
   kModel,      ///< tensor x pipeline: one replica
@@ -38,6 +40,10 @@ class Mesh {
   int context() const { return extents_[1]; }
   int data() const { return extents_[2]; }
   int pipeline() const { return extents_[3]; }
+  /// Which part of a sharded bucket the rank holds: its place among the ranks of its kShard group.
+  int shard_rank(int rank) const;
+  /// Number of the rank's shard group among those of its kData group; 0 unless sharding is hybrid.
+  int shard_replica(int rank) const { return coordinates(rank).data / shard_; }
   int rank(const Coordinates& at) const;
   Coordinates coordinates(int rank) const;
   /// Ranks of the group that `rank` belongs to, ascending along the group's own dimension; {rank} for kNone.
@@ -46,6 +52,7 @@ class Mesh {
 
  private:
   std::array<int, 4> extents_{1, 1, 1, 1};  // tensor, context, data, pipeline
+  int shard_ = 1;                           // data coordinates of a shard group
   std::array<int, 4> order_{0, 1, 2, 3};    // dimensions, fastest first
 };
 

@@ -49,8 +49,8 @@ std::string_view name_of(ContextMethod value) {
 }
 
 std::string_view name_of(Group group) {
-  static constexpr std::array<std::string_view, 7> kNames{"none",      "tensor", "data", "pipeline",
-                                                          "embedding", "model",  "world"};
+  static constexpr std::array<std::string_view, 9> kNames{"none",     "tensor",    "data",  "shard", "replica",
+                                                          "pipeline", "embedding", "model", "world"};
   return pick(kNames, group);
 }
 
@@ -66,7 +66,8 @@ std::string_view name_of(Pass pass) {
 
 std::string_view name_of(Space space) {
   static constexpr std::array<std::string_view, kSpaces> kNames{"parameters", "gradients", "optimizer", "activations",
-                                                                "workspace",  "tokens",    "delayed",   "scalars"};
+                                                                "workspace",  "tokens",    "delayed",   "scalars",
+                                                                "gathered"};
   return pick(kNames, space);
 }
 

@@ -2,18 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "program/chunk_shape.h"
+#include <algorithm>
 
 namespace trivium::program {
 namespace {
-
-// Element type of the gradient space of a kind: that of its first gradient buffer.
-DType gradient_type(const ChunkKind& kind) {
-  for (const Buffer& buffer : kind.buffers) {
-    if (buffer.space == Space::kGradient) return buffer.dtype;
-  }
-  return DType::kFp32;
-}
 
 int find_buffer(const ChunkKind& kind, const std::string& name) {
   for (std::size_t i = 0; i < kind.buffers.size(); ++i) {
@@ -26,8 +18,14 @@ int find_buffer(const ChunkKind& kind, const std::string& name) {
 
 void OptimizerBodies::add() {
   ChunkKind& kind = b_.kind();
+  if (sharding_.gradients && sharding_.accumulates) {  // reductions follow each other on one lane: one place for all
+    std::int64_t widest = 0;
+    for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.shard);
+    summed_ = b_.buffer(b_.place("summed part", Space::kGathered, gradient_, widest)).offset;
+  }
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
     kind.reduce.push_back(reduce(static_cast<int>(i)));
+    kind.reduce_replicas.push_back(reduce_replicas(static_cast<int>(i)));
     kind.gather.push_back(gather(static_cast<int>(i)));
   }
   kind.norm = norm();
@@ -47,7 +45,7 @@ int OptimizerBodies::append() {
 void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   if (!job_.plan.sequence_parallel) return;
   ChunkKind& kind = b_.kind();
-  const DType type = gradient_type(kind);
+  const DType type = gradient_;
   for (int segment = bucket.first_segment; segment <= bucket.last_segment; ++segment) {
     std::int64_t begin = -1, end = -1;
     for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
@@ -58,8 +56,11 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
     }
     if (begin < 0) continue;
     b_.segment(fmt::format("replicas {}", segment));
-    const int range = b_.view(fmt::format("gradients of replicas, segment {}", segment), Space::kGradient, type,
-                              end - begin, begin * size_of(type));
+    const bool sharded = bucket.gradient_slot >= 0;
+    const std::int64_t offset = sharded ? bucket.gradient_slot + (begin - bucket.begin) * size_of(type)
+                                        : (begin + bucket.gradient_shift) * size_of(type);
+    const int range = b_.view(fmt::format("gradients of replicas, segment {}", segment),
+                              sharded ? Space::kGathered : Space::kGradient, type, end - begin, offset);
     Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {range}, {range});
     op.lane = Lane::kData;
     op.group = Group::kTensor;
@@ -80,11 +81,9 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
       const int as_head = find_buffer(kind, "gradient of wte.weight as head");
       if (as_head == kNoBuffer) continue;
       b_.segment("tied");
-      Op& op = b_.add(OpKind::kAdd, Pass::kBackward, {as_head}, {gradient});
-      op.dtype = b_.buffer(gradient).dtype;
-      op.elements = b_.buffer(gradient).elements;
-      op.m = op.elements;
-      op.n = 1;
+      pointwise(OpKind::kAdd, {as_head}, gradient, b_.buffer(gradient).elements).lane = sharded_lane(bucket);
+      if (bucket.gradient_slot < 0) continue;
+      pointwise(OpKind::kZeroGradients, {}, as_head, b_.buffer(as_head).elements).lane = sharded_lane(bucket);
     } else {
       b_.segment("tied");
       Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {gradient}, {gradient});
@@ -96,26 +95,103 @@ void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   }
 }
 
+// What a bucket's reduction computes runs beside the passes where the reduction does.
+Lane OptimizerBodies::sharded_lane(const Bucket& bucket) const {
+  return bucket.gradient_slot >= 0 ? Lane::kData : Lane::kCompute;
+}
+
+Op& OptimizerBodies::pointwise(OpKind kind, std::initializer_list<int> in, int out, std::int64_t elements) {
+  Op& op = b_.add(kind, Pass::kBackward, in, {out});
+  op.dtype = gradient_;
+  op.elements = op.m = elements;
+  op.n = 1;
+  return op;
+}
+
 int OptimizerBodies::reduce(int index) {
-  ChunkKind& kind = b_.kind();
-  const Bucket bucket = kind.buckets[static_cast<std::size_t>(index)];
-  const DType type = gradient_type(kind);
+  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   // Segments of their own, so that the collective that joins stages has a place of its own in the total order.
   b_.begin(fmt::format("reduce bucket {}", index));
   reduce_partial_replicas(bucket);
   reduce_tied(bucket);
-  if (job_.plan.data * job_.plan.context > 1) {
-    b_.segment("bucket");
-    const int whole =
-        b_.view(fmt::format("bucket {}", index), Space::kGradient, type, bucket.elements, bucket.begin * size_of(type));
-    const bool sharded = job_.plan.zero_stage > 0;
-    Op& op = b_.add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, Pass::kBackward, {whole}, {whole});
+  if (bucket.gradient_slot >= 0) {
+    reduce_to_shard(index);
+  } else if (job_.plan.data * job_.plan.context > 1) {
+    reduce_whole(index);
+  }
+  return append();
+}
+
+// Replicas end with the whole sum, or with a sharded optimizer with their own part of it.
+void OptimizerBodies::reduce_whole(int index) {
+  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
+  b_.segment("bucket");
+  const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, gradient_, bucket.elements,
+                            (bucket.begin + bucket.gradient_shift) * size_of(gradient_));
+  const bool sharded = sharding_.shards > 1;
+  const auto add = [&](OpKind kind, Group group, std::int64_t elements) {
+    Op& op = b_.add(kind, Pass::kBackward, {whole}, {whole});
     op.lane = Lane::kData;
-    op.group = Group::kData;
-    op.dtype = is_half(job_.plan.precision) ? job_.plan.reduce_dtype : type;
-    op.elements = bucket.elements;
+    op.group = group;
+    op.dtype = is_half(job_.plan.precision) ? job_.plan.reduce_dtype : gradient_;
+    op.elements = elements;
+    op.bucket = static_cast<std::int16_t>(index);
+  };
+  add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, sharding_.group, bucket.elements);
+  if (sharding_.hybrid) add(OpKind::kAllReduce, Group::kReplica, bucket.shard);
+}
+
+// A micro-batch's gradients: summed over the shard group, added to the shard, and cleared for the next.
+void OptimizerBodies::reduce_to_shard(int index) {
+  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
+  b_.segment("bucket");
+  const int whole =
+      b_.view(fmt::format("bucket {}", index), Space::kGathered, gradient_, bucket.elements, bucket.gradient_slot);
+  const int shard = b_.view(fmt::format("gradient shard of bucket {}", index), Space::kGradient, gradient_,
+                            bucket.shard, bucket.gradient_shard * size_of(gradient_));
+  int part = shard;
+  if (sharding_.accumulates) {
+    part = b_.view(fmt::format("summed part of bucket {}", index), Space::kGathered, gradient_, bucket.shard, summed_);
+  }
+  in_parts(OpKind::kReduceScatter, Pass::kBackward, index, whole, part,
+           is_half(job_.plan.precision) ? job_.plan.reduce_dtype : gradient_);
+  if (part != shard) pointwise(OpKind::kAdd, {part}, shard, bucket.shard).lane = Lane::kData;
+  pointwise(OpKind::kZeroGradients, {}, whole, bucket.elements).lane = Lane::kData;
+}
+
+// One collective over a bucket, or one for each part that the stack moves by itself.
+void OptimizerBodies::in_parts(OpKind kind, Pass pass, int index, int from, int to, DType on_wire) {
+  const auto part_of = [&](int buffer, int part) {
+    const Buffer whole = b_.buffer(buffer);
+    const std::int64_t elements = whole.elements / sharding_.parts;
+    if (sharding_.parts == 1) return buffer;
+    return b_.view(fmt::format("{}, part {}", whole.name, part), whole.space, whole.dtype, elements,
+                   whole.offset + part * elements * size_of(whole.dtype));
+  };
+  for (int part = 0; part < sharding_.parts; ++part) {
+    const int in = part_of(from, part), out = part_of(to, part);
+    Op& op = b_.add(kind, pass, {in}, {out});
+    op.lane = Lane::kData;
+    op.group = sharding_.group;
+    op.dtype = on_wire;
+    op.elements = std::max(b_.buffer(in).elements, b_.buffer(out).elements);
     op.bucket = static_cast<std::int16_t>(index);
   }
+}
+
+// Hybrid sharding: shard groups add their sums once, behind the last micro-batch.
+int OptimizerBodies::reduce_replicas(int index) {
+  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
+  if (!sharding_.hybrid || bucket.gradient_slot < 0) return -1;
+  b_.begin(fmt::format("reduce replicas of bucket {}", index));
+  b_.segment("bucket");
+  const int shard = find_buffer(b_.kind(), fmt::format("gradient shard of bucket {}", index));
+  Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {shard}, {shard});
+  op.lane = Lane::kData;
+  op.group = Group::kReplica;
+  op.dtype = is_half(job_.plan.precision) ? job_.plan.reduce_dtype : gradient_;
+  op.elements = bucket.shard;
+  op.bucket = static_cast<std::int16_t>(index);
   return append();
 }
 
@@ -126,7 +202,7 @@ int OptimizerBodies::norm() {
   b_.segment("norm");
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
     Op& op = b_.add(OpKind::kGradientNorm, Pass::kOptimizer, {}, {pair});
-    op.dtype = gradient_type(kind);
+    op.dtype = gradient_;
     op.bucket = static_cast<std::int16_t>(i);
     op.elements = op.m = kind.buckets[i].shard;
     op.n = 1;
@@ -135,7 +211,7 @@ int OptimizerBodies::norm() {
 }
 
 int OptimizerBodies::norm_reduce() {
-  const bool sharded = job_.plan.zero_stage > 0;
+  const bool sharded = sharding_.shards > 1;
   const Group group = sharded ? Group::kWorld : Group::kModel;
   b_.begin("norm reduce");
   b_.segment("norm");
@@ -163,15 +239,15 @@ int OptimizerBodies::optimizer() {
     step.elements = step.m = kind.buckets[i].shard;
     step.n = 1;
     Op& zero = b_.add(OpKind::kZeroGradients, Pass::kOptimizer, {}, {});
-    zero.dtype = gradient_type(kind);
+    zero.dtype = gradient_;
     zero.bucket = static_cast<std::int16_t>(i);
-    zero.elements = zero.m = kind.buckets[i].elements;
+    zero.elements = zero.m = kind.buckets[i].gradient_shard >= 0 ? kind.buckets[i].shard : kind.buckets[i].elements;
     zero.n = 1;
   }
   const int as_head = find_buffer(kind, "gradient of wte.weight as head");
-  if (as_head != kNoBuffer) {
+  if (as_head != kNoBuffer && kind.buckets.front().gradient_slot < 0) {
     Op& zero = b_.add(OpKind::kZeroGradients, Pass::kOptimizer, {}, {as_head});
-    zero.dtype = gradient_type(kind);
+    zero.dtype = gradient_;
     zero.elements = zero.m = b_.buffer(as_head).elements;
     zero.n = 1;
   }
@@ -179,21 +255,19 @@ int OptimizerBodies::optimizer() {
 }
 
 int OptimizerBodies::gather(int index) {
-  const bool sharded = job_.plan.zero_stage > 0 && job_.plan.data * job_.plan.context > 1;
-  ChunkKind& kind = b_.kind();
-  const Bucket bucket = kind.buckets[static_cast<std::size_t>(index)];
+  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   const DType type = job_.plan.precision;
   b_.begin(fmt::format("gather bucket {}", index));
   b_.segment("bucket");
-  if (sharded) {
-    const int whole = b_.view(fmt::format("parameters of bucket {}", index), Space::kParameter, type, bucket.elements,
-                              bucket.begin * size_of(type));
-    Op& op = b_.add(OpKind::kAllGather, Pass::kOptimizer, {whole}, {whole});
-    op.lane = Lane::kData;
-    op.group = Group::kData;
-    op.dtype = type;
-    op.elements = bucket.elements;
-    op.bucket = static_cast<std::int16_t>(index);
+  const std::string name = fmt::format("parameters of bucket {}", index);
+  if (sharding_.parameters) {
+    const int shard = b_.view(fmt::format("parameter shard of bucket {}", index), Space::kParameter, type, bucket.shard,
+                              bucket.parameter_shard * size_of(type));
+    const int whole = b_.view(name, Space::kGathered, type, bucket.elements, bucket.parameter_slot);
+    in_parts(OpKind::kAllGather, Pass::kForward, index, shard, whole, type);
+  } else if (sharding_.shards > 1) {
+    const int whole = b_.view(name, Space::kParameter, type, bucket.elements, bucket.begin * size_of(type));
+    in_parts(OpKind::kAllGather, Pass::kOptimizer, index, whole, whole, type);
   }
   return append();
 }

@@ -1,9 +1,11 @@
-// The bodies that follow the last backward: reduce gradients, their norm, AdamW, gather parameters.
+// The bodies around the passes: gather parameters, reduce gradients, their norm, AdamW.
 #pragma once
 
 #include <vector>
 
 #include "program/body_builder.h"
+#include "program/chunk_shape.h"
+#include "program/sharding.h"
 
 namespace trivium::program {
 
@@ -12,7 +14,12 @@ class OptimizerBodies {
   /// `segment_of_parameter`: forward segment of every parameter of the kind.
   OptimizerBodies(const Job& job, const Habits& habits, BodyBuilder& builder, std::vector<Body>& bodies,
                   const std::vector<int>& segment_of_parameter)
-      : job_(job), habits_(habits), b_(builder), bodies_(bodies), segment_of_parameter_(segment_of_parameter) {}
+      : job_(job),
+        sharding_(job, habits),
+        gradient_(ChunkShape(job).gradient),
+        b_(builder),
+        bodies_(bodies),
+        segment_of_parameter_(segment_of_parameter) {}
 
   /// Appends the bodies and enters them in the builder's kind.
   void add();
@@ -21,17 +28,25 @@ class OptimizerBodies {
   int reduce(int bucket);
   void reduce_partial_replicas(const Bucket& bucket);
   void reduce_tied(const Bucket& bucket);
+  void reduce_whole(int bucket);
+  void reduce_to_shard(int bucket);
+  void in_parts(OpKind kind, Pass pass, int bucket, int from, int to, DType on_wire);
+  int reduce_replicas(int bucket);
   int norm();
   int norm_reduce();
   int optimizer();
   int gather(int bucket);
   int append();
+  Lane sharded_lane(const Bucket& bucket) const;
+  Op& pointwise(OpKind kind, std::initializer_list<int> in, int out, std::int64_t elements);
   bool spans(const Bucket& bucket, int segment) const {
     return segment >= bucket.first_segment && segment <= bucket.last_segment;
   }
 
   const Job& job_;
-  const Habits& habits_;
+  Sharding sharding_;
+  DType gradient_;
+  std::int64_t summed_ = 0;  // bytes within kGathered: a micro-batch's part before it is added to the shard
   BodyBuilder& b_;
   std::vector<Body>& bodies_;
   const std::vector<int>& segment_of_parameter_;

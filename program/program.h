@@ -30,9 +30,10 @@ enum class Space : std::uint8_t {
   kWorkspace,  ///< alive within one body; shared by all bodies of the rank
   kTokens,     ///< ids and labels of a micro-batch, in frames like kFrame
   kDelayed,    ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
-  kScalar      ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
+  kScalar,     ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
+  kGathered    ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
 };
-constexpr int kSpaces = 8;
+constexpr int kSpaces = 9;
 std::string_view name_of(Space space);
 
 struct Buffer {
@@ -61,6 +62,7 @@ struct Parameter {
   bool tied_copy = false;                          ///< the last stage's copy of the embedding: not counted, not saved
   double init_std = 0;                             ///< normal(0, std) where positive, else the constant `init_value`
   double init_value = 0;
+  int value = kNoBuffer, gradient = kNoBuffer;  ///< where it lies, among the kind's buffers
 };
 
 /// Gradients that are reduced together: a contiguous range of the chunk's parameters, padded to a multiple of the ranks
@@ -72,6 +74,22 @@ struct Bucket {
   std::int64_t shard = 0;  ///< elements whose optimizer state this rank holds: all, or elements / shard ranks
   std::int64_t optimizer_offset =
       0;  ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
+  // ZeRO 3 keeps parameters, ZeRO 2 and 3 gradients as shards; -1 where the bucket is kept whole.
+  std::int64_t parameter_shard = -1;  ///< element offset within the chunk's parameters
+  std::int64_t gradient_shard = -1;   ///< element offset within the chunk's gradients
+  std::int64_t parameter_slot = -1;   ///< bytes within kGathered: where the whole bucket lies while it is used
+  std::int64_t gradient_slot = -1;    ///< likewise its gradients
+  std::int64_t gradient_shift = 0;    ///< whole gradients: elements from `begin` to where they lie
+
+  /// First element of the part that rank `shard_rank` of the shard group holds, numbered as `begin` is.
+  std::int64_t own_begin(int shard_rank) const { return begin + (shard < elements ? shard_rank * shard : 0); }
+  /// Where that element lies: offsets within the chunk's parameters and gradients.
+  std::int64_t own_parameters(int shard_rank) const {
+    return parameter_shard >= 0 ? parameter_shard : own_begin(shard_rank);
+  }
+  std::int64_t own_gradients(int shard_rank) const {
+    return gradient_shard >= 0 ? gradient_shard : own_begin(shard_rank) + gradient_shift;
+  }
 };
 
 /// Ops [begin, end) of a body that belong to one part of the model.
@@ -100,9 +118,11 @@ struct ChunkKind {
   int forward = -1, backward = -1;            ///< bodies
   int backward_weights = -1;                  ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
-  std::vector<int> reduce;  ///< per bucket; -1: nothing to reduce
+  std::vector<int> reduce;  ///< per bucket, behind the last micro-batch, or with a gradient slot every one; -1: none
+  std::vector<int> reduce_replicas;  ///< per bucket: shards over shard groups, behind the last micro-batch; -1: none
   int norm = -1, norm_reduce = -1, optimizer = -1;
-  std::vector<int> gather;  ///< per bucket; -1: nothing to gather
+  std::vector<int> gather;             ///< per bucket; -1: nothing to gather
+  int tied_head_gradient = kNoBuffer;  ///< where a tied weight's use in the head accumulates apart
 };
 
 /// A chunk of a stage.

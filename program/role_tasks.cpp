@@ -4,13 +4,14 @@
 #include <map>
 
 #include "program/schedule.h"
+#include "program/sharding_tasks.h"
 
 namespace trivium::program {
 namespace {
 
 class TaskWriter {
  public:
-  TaskWriter(const Program& program, Role& role) : program_(program), role_(role) {}
+  TaskWriter(const Program& program, Role& role) : program_(program), role_(role), sharded_(program, role) {}
 
   void write() {
     const Plan& plan = program_.job.plan;
@@ -25,6 +26,7 @@ class TaskWriter {
       chunk.frames = frames_needed(slots, alike);
       frames_[chunk.kind].resize(static_cast<std::size_t>(chunk.frames));
     }
+    sharded_.gather_first();
     for (const Slot& slot : slots) slot.forward ? forward(slot) : backward(slot);
     write_optimizer();
   }
@@ -91,6 +93,7 @@ class TaskWriter {
     }
     const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
     wait(task, received);
+    sharded_.around_pass(task);
     *free = FrameState{slot.micro_batch, slot.chunk, task, -1, -1, -1};
     if (kind.send_forward >= 0) {
       free->sent_forward = add_transfer(TaskKind::kSend, kind.send_forward, slot, index, position, false);
@@ -113,6 +116,7 @@ class TaskWriter {
     }
     const int task = add_pass(TaskKind::kBackward, kind.backward, slot, index);
     wait(task, received);
+    sharded_.around_pass(task);
     frame->backward = task;
     frame->micro_batch = -1;
     if (kind.send_backward >= 0) {
@@ -134,6 +138,10 @@ class TaskWriter {
           static_cast<std::int16_t>(program_.bodies[static_cast<std::size_t>(kind.backward)].segments.size());
       for (int bucket = static_cast<int>(kind.buckets.size()) - 1; bucket >= 0; --bucket) {
         const int body = kind.reduce[static_cast<std::size_t>(bucket)];
+        if (kind.buckets[static_cast<std::size_t>(bucket)].gradient_slot >= 0) {
+          reduced.push_back(sharded_.finish_reduction(chunk, bucket));
+          continue;
+        }
         if (body < 0) continue;
         const int task = add(TaskKind::kReduceGradients, body, chunk);
         if (program_.job.plan.overlap.gradient_reduction) {
@@ -162,7 +170,7 @@ class TaskWriter {
       const int step = add(TaskKind::kOptimizer, kind.optimizer, chunk);
       wait(step, norm);
       for (std::size_t bucket = 0; bucket < kind.buckets.size(); ++bucket) {
-        if (kind.gather[bucket] < 0) continue;
+        if (kind.gather[bucket] < 0 || sharded_.gathers_in_passes()) continue;
         const int gather = add(TaskKind::kGatherParameters, kind.gather[bucket], chunk);
         wait(gather, step, static_cast<std::int16_t>(bucket));
       }
@@ -173,6 +181,7 @@ class TaskWriter {
   Role& role_;
   std::map<int, std::vector<FrameState>> frames_;  // by chunk kind
   std::vector<int> last_backward_;
+  ShardedTasks sharded_;
   int last_task_ = -1;
   int last_pass_ = -1;
 };
@@ -198,9 +207,10 @@ void lay_out_memory(const Program& program, Role& role) {
         continue;
       }
       const bool framed = which == Space::kFrame || which == Space::kTokens;
+      const bool shared = framed || which == Space::kGathered;
       const auto alike = std::find_if(role.chunks.begin(), role.chunks.end(),
                                       [&](const Chunk& other) { return other.kind == chunk.kind; });
-      if (framed && &*alike != &chunk) {  // frames are shared with the first chunk of the kind
+      if (shared && &*alike != &chunk) {  // with the first chunk of the kind
         chunk.base[space] = alike->base[space];
         continue;
       }

@@ -53,15 +53,20 @@ Habits fsdp() {
   h.fused_kernels = false;
   h.memory_traffic = 1.2;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
+  h.gathers_ahead_by_default = true;    // BACKWARD_PRE and forward prefetch, two units in flight (limit_all_gathers)
+  h.reduces_in_fp32_by_default = true;  // Composer's mixed_precision DEFAULT: 2 + 2 + 4 B per parameter and pass pair
   return h;
 }
 
-/// DeepSpeed ZeRO-3 (Azure, 2022): stage 3 turns overlap_comm on, which hides little in practice.
+/// DeepSpeed ZeRO-3 (Azure, 2022): stage 3 turns overlap_comm on, which hides little in practice: modules are fetched
+/// when they are reached, each of a layer's four products by itself.
 Habits deepspeed_zero3() {
   Habits h;
   h.name = "deepspeed-zero3";
   h.memory_traffic = 1.4;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
+  h.keeps_end_units = false;
+  h.collectives_per_unit = 4;
   return h;
 }
 

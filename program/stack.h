@@ -19,6 +19,11 @@ struct Habits {
   double memory_traffic = 1.0;               ///< of memory-bound kernels, over the reference count
   std::int64_t vocab_multiple = 1;           ///< the vocabulary is padded to a multiple of this times `tensor`
   bool overlaps_gradients_by_default = false;
+  bool gathers_ahead_by_default = false;     ///< ZeRO-3: the next unit's parameters beside the current one's kernels
+  int units_ahead = 1;                       ///< how many units, where gathers run ahead
+  bool keeps_end_units = true;               ///< ZeRO-3: embedding and head stay gathered from forward to backward
+  int collectives_per_unit = 1;              ///< ZeRO-3: a layer's tensors gathered and reduced together, or in parts
+  bool reduces_in_fp32_by_default = false;   ///< gradients on the wire, where a run does not say
   bool balances_embedding_as_layer = false;  ///< embedding and head count as a layer each when stages are filled
 };
 

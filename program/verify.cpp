@@ -9,6 +9,7 @@
 
 #include "program/text.h"
 #include "program/verify_order.h"
+#include "program/verify_sharding.h"
 
 namespace trivium::program {
 namespace {
@@ -157,6 +158,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_buffers(program, problems);
   check_temporaries(program, problems);
   check_joint_collectives(program, problems);
+  check_sharding(program, problems);
   if (problems.empty()) check_order(program, problems);
   if (capacity_bytes > 0) {
     for (const Role& role : program.roles) {

@@ -131,8 +131,8 @@ void merge_rendezvous(const Program& program, Graph& graph) {
   }
 }
 
-// Host order: what computes or reduces is one chain, transfers are another. Without an order only the compute chain
-// holds.
+// Host order: what computes or reduces is one chain, transfers are another. Without an order only the compute lane is a
+// chain: reductions and gathers run when they are ready.
 void chain(const Program& program, const Role& role, Graph& graph) {
   int last_work = -1, last_transfer = -1;
   const auto follow = [&](int& last, int n) {
@@ -150,7 +150,9 @@ void chain(const Program& program, const Role& role, Graph& graph) {
   }
   for (std::size_t t = 0; t < role.tasks.size(); ++t) {
     const Task& task = role.tasks[t];
-    if (task.transfer >= 0) continue;
+    const auto& ops = program.body_of(task).ops;
+    const bool computes = std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.lane == Lane::kCompute; });
+    if (task.transfer >= 0 || !computes) continue;
     const auto segments = program.body_of(task).segments.size();
     for (std::size_t s = 0; s < segments; ++s)
       follow(last_work, graph.node(role.stage, static_cast<int>(t), static_cast<int>(s)));

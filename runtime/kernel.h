@@ -22,7 +22,8 @@ struct KernelArguments {
   std::array<std::byte*, program::kMaxOperands> in{};
   std::array<std::byte*, 3> out{};
   int tensor_rank = 0, tensor_ranks = 1;
-  int data_rank = 0;
+  int shard_rank = 0;     ///< which part of a sharded bucket this rank holds
+  int shard_replica = 0;  ///< which of the shard groups it belongs to: all hold the same shards
   const program::ChunkKind* kind = nullptr;               ///< optimizer kinds: parameters and buckets of the chunk
   std::array<std::byte*, program::kSpaces> chunk_base{};  ///< optimizer kinds: start of the chunk's part of every space
   const program::Optimizer* optimizer = nullptr;

@@ -22,6 +22,8 @@ Part part_of(const Op& op) {
       case program::Group::kPipeline:
         return Part::kExposedPipeline;
       case program::Group::kData:
+      case program::Group::kShard:
+      case program::Group::kReplica:
       case program::Group::kEmbedding:
         return Part::kExposedData;
       default:

@@ -1,5 +1,6 @@
 // The optimizer's kernels over one bucket: clear gradients, norm of the gradients, AdamW.
-// A rank works on its part of the bucket: all of it, or with a sharded optimizer [begin + data_rank * shard, +shard).
+// A rank works on its part of the bucket: all of it, or with a sharded optimizer [begin + shard_rank * shard, +shard),
+// wherever the chunk keeps it.
 
 #include <algorithm>
 #include <array>
@@ -26,10 +27,8 @@ struct Range {
 };
 
 Range own_part(const KernelArguments& a) {
-  const program::Bucket& bucket = bucket_of(a);
-  const std::int64_t part = bucket.shard < bucket.elements ? a.data_rank : 0;
-  const std::int64_t begin = bucket.begin + part * bucket.shard;
-  return {begin, begin + bucket.shard};
+  const std::int64_t begin = bucket_of(a).own_begin(a.shard_rank);
+  return {begin, begin + bucket_of(a).shard};
 }
 
 template <class T>
@@ -73,17 +72,21 @@ void zero_gradients(const KernelArguments& a) {
     return;
   }
   const program::Bucket& bucket = bucket_of(a);
-  std::memset(space<T>(a, Space::kGradient) + bucket.begin, 0, static_cast<std::size_t>(bucket.elements) * sizeof(T));
+  const bool shard = bucket.gradient_shard >= 0;
+  T* gradients = space<T>(a, Space::kGradient) + (shard ? bucket.gradient_shard : bucket.begin + bucket.gradient_shift);
+  std::memset(gradients, 0, static_cast<std::size_t>(shard ? bucket.shard : bucket.elements) * sizeof(T));
 }
 
 // Every element of the model counts once: a tied copy counts where the original is, a replicated parameter on the first
 // rank of the tensor group.
 template <class T>
 void gradient_norm(const KernelArguments& a) {
-  const T* gradient = space<T>(a, Space::kGradient);
+  if (bucket_of(a).shard < bucket_of(a).elements && a.shard_replica != 0) return;  // counted in the first shard group
+  const Range own = own_part(a);
+  const T* gradient = space<T>(a, Space::kGradient) + bucket_of(a).own_gradients(a.shard_rank) - own.begin;
   double* norm = output<double>(a, 0);
   DoubleDouble total{norm[0], norm[1]};
-  for_each_parameter(a, own_part(a), [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
+  for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
     if (parameter.tied_copy) return;
     if (parameter.split == program::Split::kReplicated && a.tensor_rank != 0) return;
     total = total + sum_of_squares(gradient + begin, end - begin);
@@ -110,8 +113,8 @@ void adamw(const KernelArguments& a) {
   const T rest1 = static_cast<T>(1 - o.beta1), rest2 = static_cast<T>(1 - o.beta2);
   const T correct1 = static_cast<T>(1 / (1 - std::pow(o.beta1, steps)));
   const T correct2 = static_cast<T>(1 / (1 - std::pow(o.beta2, steps)));
-  T* parameters = space<T>(a, Space::kParameter);
-  const T* gradients = space<T>(a, Space::kGradient);
+  T* parameters = space<T>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank) - own.begin;
+  const T* gradients = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
   T* moments =
       reinterpret_cast<T*>(a.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket.optimizer_offset);
   for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {

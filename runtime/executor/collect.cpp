@@ -1,9 +1,11 @@
 #include "runtime/executor/collect.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "program/layout.h"
+#include "program/sharding.h"
 
 namespace trivium::runtime {
 namespace {
@@ -17,19 +19,11 @@ double read(const std::byte* base, std::int64_t index, DType type) {
                               : static_cast<double>(reinterpret_cast<const float*>(base)[index]);
 }
 
-// Where element `offset` of the chunk is kept, or null where another rank owns it.
-struct Owner {
-  const Bucket& bucket;
-  std::int64_t begin;  // first element of this rank's part
-  bool has(std::int64_t offset) const { return offset >= begin && offset < begin + bucket.shard; }
-};
-
-Owner owner_of(const program::ChunkKind& kind, std::int64_t offset, int data_rank) {
-  for (const Bucket& bucket : kind.buckets) {
-    if (offset < bucket.begin || offset >= bucket.begin + bucket.elements) continue;
-    return {bucket, bucket.begin + (bucket.shard < bucket.elements ? data_rank * bucket.shard : 0)};
-  }
-  return {kind.buckets.front(), 0};
+// The bucket that holds element `offset` of the chunk.
+const Bucket& bucket_of(const program::ChunkKind& kind, std::int64_t offset) {
+  return *std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const Bucket& bucket) {
+    return offset >= bucket.begin && offset < bucket.begin + bucket.elements;
+  });
 }
 
 }  // namespace
@@ -49,6 +43,8 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const program::Coordinates at = program.mesh.coordinates(rank);
   const program::Role& role = program.role_of(rank);
   const DType type = program.job.plan.precision;
+  const int shard_rank = program.mesh.shard_rank(rank);
+  const bool gathers_first = program::Sharding(program.job, program.habits).gathers_first;
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
@@ -62,18 +58,21 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
             program::global_place(p, i / p.local_columns, i % p.local_columns, at.tensor, program.mesh.tensor());
         if (!place) continue;
         const std::int64_t offset = p.offset + i;
-        double value = 0;
-        if (quantity == Quantity::kValue) {
-          value = read(values, offset, type);
-        } else {
-          const Owner owner = owner_of(kind, offset, at.data);
-          if (!owner.has(offset)) continue;
-          const std::int64_t moment =
-              offset - owner.begin + (quantity == Quantity::kSecondMoment ? owner.bucket.shard : 0);
-          value = quantity == Quantity::kGradient ? read(gradients, offset, type)
-                                                  : read(moments + owner.bucket.optimizer_offset, moment, type);
+        const Bucket& bucket = bucket_of(kind, offset);
+        // Parameters that are gathered at the start of a step are stale behind it, but for each rank's own part.
+        const bool whole = quantity == Quantity::kValue && bucket.parameter_shard < 0 && !gathers_first;
+        if (whole) {
+          put(p, name, place->first, place->second, read(values, offset, type));
+          continue;
         }
-        put(p, name, place->first, place->second, value);
+        const std::int64_t inside = offset - bucket.own_begin(shard_rank);  // of the part this rank owns
+        if (inside < 0 || inside >= bucket.shard) continue;
+        const std::byte* state = moments + bucket.optimizer_offset;
+        put(p, name, place->first, place->second,
+            quantity == Quantity::kValue         ? read(values, bucket.own_parameters(shard_rank) + inside, type)
+            : quantity == Quantity::kGradient    ? read(gradients, bucket.own_gradients(shard_rank) + inside, type)
+            : quantity == Quantity::kFirstMoment ? read(state, inside, type)
+                                                 : read(state, bucket.shard + inside, type));
       }
     }
   }

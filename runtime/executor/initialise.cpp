@@ -1,5 +1,6 @@
 #include "runtime/executor/initialise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -31,35 +32,52 @@ double normal(std::uint64_t key, std::uint64_t index) {
   return std::sqrt(-2 * std::log(a)) * std::cos(2 * std::numbers::pi * b);
 }
 
+/// Elements [begin, end) of the chunk that this rank keeps of a bucket; the first of them lies at `at`.
+struct Kept {
+  std::int64_t begin, end, at;
+};
+
+Kept kept_of(const program::ChunkKind& kind, const program::Parameter& p, int shard_rank) {
+  const auto bucket = std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const program::Bucket& b) {
+    return p.offset >= b.begin && p.offset < b.begin + b.elements;
+  });
+  if (bucket->parameter_shard < 0) return {p.offset, p.offset + p.local_rows * p.local_columns, p.offset};
+  const std::int64_t own = bucket->own_begin(shard_rank);
+  const std::int64_t begin = std::max(own, p.offset);
+  const std::int64_t end = std::min(own + bucket->shard, p.offset + p.local_rows * p.local_columns);
+  return {begin, end, bucket->parameter_shard + begin - own};
+}
+
 template <class T>
-void fill(const program::Parameter& p, std::uint64_t key, int tensor_rank, int tensor_ranks, T* out) {
-  for (std::int64_t r = 0; r < p.local_rows; ++r) {
-    for (std::int64_t c = 0; c < p.local_columns; ++c) {
-      const auto place = program::global_place(p, r, c, tensor_rank, tensor_ranks);
-      double value = 0;
-      if (place && p.init_std > 0) {
-        value = p.init_std * normal(key, static_cast<std::uint64_t>(place->first * p.columns + place->second));
-      } else if (place) {
-        value = p.init_value;
-      }
-      out[r * p.local_columns + c] = static_cast<T>(value);
+void fill(const program::Parameter& p, const Kept& kept, std::uint64_t key, int tensor_rank, int tensor_ranks, T* out) {
+  for (std::int64_t e = kept.begin; e < kept.end; ++e) {
+    const std::int64_t i = e - p.offset;
+    const auto place = program::global_place(p, i / p.local_columns, i % p.local_columns, tensor_rank, tensor_ranks);
+    double value = 0;
+    if (place && p.init_std > 0) {
+      value = p.init_std * normal(key, static_cast<std::uint64_t>(place->first * p.columns + place->second));
+    } else if (place) {
+      value = p.init_value;
     }
+    out[kept.at + e - kept.begin] = static_cast<T>(value);
   }
 }
 
 }  // namespace
 
-void initialise_parameters(const program::Program& program, const program::Role& role, int tensor_rank,
+void initialise_parameters(const program::Program& program, const program::Role& role, int tensor_rank, int shard_rank,
                            Arenas& arenas) {
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
+    const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     std::byte* base = arenas.base(static_cast<int>(c), program::Space::kParameter, 0);
-    for (const program::Parameter& p : program.kinds[static_cast<std::size_t>(chunk.kind)].parameters) {
+    for (const program::Parameter& p : kind.parameters) {
       const std::uint64_t key = mix(program.job.training.seed) ^ hash_name(program::global_name(p, chunk.first_layer));
+      const Kept kept = kept_of(kind, p, shard_rank);
       if (program.job.plan.precision == program::DType::kFp64) {
-        fill(p, key, tensor_rank, program.mesh.tensor(), reinterpret_cast<double*>(base) + p.offset);
+        fill(p, kept, key, tensor_rank, program.mesh.tensor(), reinterpret_cast<double*>(base));
       } else {
-        fill(p, key, tensor_rank, program.mesh.tensor(), reinterpret_cast<float*>(base) + p.offset);
+        fill(p, kept, key, tensor_rank, program.mesh.tensor(), reinterpret_cast<float*>(base));
       }
     }
   }

@@ -33,13 +33,15 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       communicator_(communicator),
       corpus_(corpus),
       at_(program.mesh.coordinates(communicator.rank())),
+      shard_rank_(program.mesh.shard_rank(communicator.rank())),
       role_(program.role_of(communicator.rank())),
       arenas_(program, role_),
       sampler_(corpus.tokens(), program.job.training.sequence, program.job.training.seed),
       groups_(kGroups, -1),
       transfers_(role_.tasks.size(), Transfer::kIdle),
       posted_ns_(role_.tasks.size(), 0) {
-  for (const Group group : {Group::kTensor, Group::kData, Group::kEmbedding, Group::kModel, Group::kWorld}) {
+  for (const Group group : {Group::kTensor, Group::kData, Group::kShard, Group::kReplica, Group::kEmbedding,
+                            Group::kModel, Group::kWorld}) {
     const std::vector<int> members = program.mesh.members(group, rank());
     const bool inside = std::find(members.begin(), members.end(), rank()) != members.end();
     if (inside) groups_[static_cast<std::size_t>(group)] = communicator.make_group(members);
@@ -50,7 +52,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       kernels.push_back(program::is_communication(op.kind) ? nullptr : cpu::find_kernel(op.kind, op.dtype));
     }
   }
-  initialise_parameters(program, role_, at_.tensor, arenas_);
+  initialise_parameters(program, role_, at_.tensor, shard_rank_, arenas_);
 }
 
 RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<program::Event>* events) {
@@ -108,7 +110,8 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
       for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame);
       a.tensor_rank = at_.tensor;
       a.tensor_ranks = program_.mesh.tensor();
-      a.data_rank = at_.data;
+      a.shard_rank = shard_rank_;
+      a.shard_replica = program_.mesh.shard_replica(rank());
       a.kind = &program_.kind_of(body);
       for (std::size_t s = 0; s < program::kSpaces; ++s) {
         a.chunk_base[s] = arenas_.base(task.chunk, static_cast<Space>(s), task.frame);
@@ -127,11 +130,16 @@ void RankExecutor::run_collective(const Task& task, const Op& op) {
   std::byte* in = arenas_.address(task.chunk, op.in[0], task.frame);
   std::byte* out = arenas_.address(task.chunk, op.out[0], task.frame);
   const std::int64_t part_bytes = op.elements / program_.mesh.group_size(op.group) * size_of(op.dtype);
-  std::byte* own_part = in + at_.data * part_bytes;  // of a bucket that is reduced or gathered where it lies
+  std::byte* own_part = in + shard_rank_ * part_bytes;  // of a bucket that is reduced or gathered where it lies
   switch (op.kind) {
     case OpKind::kAllReduce: {
       const std::int64_t count = op.reduction == program::Reduction::kPairSum ? op.elements / 2 : op.elements;
-      communicator_.all_reduce(group, out, count, op.dtype, op.reduction);
+      // Shard groups add the parts that each left inside its whole bucket; shards lie apart and are named themselves.
+      const program::Buffer& named =
+          program_.kind_of(program_.body_of(task)).buffers[static_cast<std::size_t>(op.out[0])];
+      const bool inside = op.group == Group::kReplica && op.elements < named.elements;
+      communicator_.all_reduce(group, inside ? out + shard_rank_ * op.elements * size_of(op.dtype) : out, count,
+                               op.dtype, op.reduction);
       break;
     }
     case OpKind::kReduceScatter:

@@ -49,6 +49,7 @@ class RankExecutor {
   Communicator& communicator_;
   const data::Corpus& corpus_;
   program::Coordinates at_;
+  int shard_rank_;
   const program::Role& role_;
   Arenas arenas_;
   data::Sampler sampler_;

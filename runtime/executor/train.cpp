@@ -12,6 +12,7 @@
 #include <thread>
 #include <tuple>
 
+#include "program/sharding.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
@@ -88,6 +89,10 @@ std::string cannot_run_on_cpu(const program::Program& program) {
   const program::DType precision = program.job.plan.precision;
   if (precision != program::DType::kFp32 && precision != program::DType::kFp64) {
     return fmt::format("the CPU backend runs fp32 and fp64, not {}; use --precision fp32", name_of(precision));
+  }
+  if (program::Sharding(program.job, program.habits).parts > 1) {
+    return fmt::format("the {} stack gathers a layer in parts, which is simulated, not executed; use --stack trivium",
+                       program.habits.name);
   }
   if (program.job.training.dropout > 0) return "dropout is simulated, not yet executed; use --dropout 0";
   for (const program::Role& role : program.roles) {

@@ -30,6 +30,7 @@ class KindReader {
     const Lane data = costed_.asynchronous_lanes ? Lane::kData : Lane::kCompute;
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       add(costs.gather, bucket == first, whole(kind_.gather[bucket], data));
+      add(costs.replicas, bucket == first, whole(kind_.reduce_replicas[bucket], data));
       const int reduce = kind_.reduce[bucket];
       if (on_one_lane(reduce)) {
         add(costs.reduce, bucket == first, whole(reduce, data));

@@ -17,6 +17,7 @@ struct PartTimes {
 /// with lanes merged everything but transfers is on the compute lane.
 struct KindCosts {
   PartTimes forward, backward, optimizer, reduce, gather;
+  PartTimes replicas;             ///< sums over shard groups
   std::int64_t reduce_apart = 0;  ///< longest reduction that is not on the data lane alone
   std::int64_t first_reduce = 0;  ///< of the first bucket, which is ready last
   std::int64_t first_optimizer = 0;

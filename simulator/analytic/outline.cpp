@@ -29,8 +29,9 @@ class Bounder {
     std::int64_t normed = 0, whole = 0, step = 0;
     for (std::size_t s = 0; s < stages(); ++s) {
       const Outline::Ending& ending = o_.endings[s];
-      normed = std::max(normed, end[s] + ending.reduce + ending.norm);
-      whole = std::max(whole, end[s] + ending.reduce + ending.norm + o_.norm_reduce + ending.step());
+      const std::int64_t reduced = std::max(end[s] + ending.reduce, ending.data);
+      normed = std::max(normed, reduced + ending.norm);
+      whole = std::max(whole, reduced + ending.norm + o_.norm_reduce + ending.step());
       step = std::max(step, ending.step());
     }
     return o_.norm_joins_stages ? normed + o_.norm_reduce + step : whole;

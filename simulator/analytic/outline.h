@@ -22,6 +22,7 @@ struct Outline {
     std::int64_t first_optimizer = 0;  ///< the first bucket's
     std::int64_t gathers = 0;          ///< all buckets, on the data lane; 0 where nothing is gathered
     std::int64_t last_gather = 0;
+    std::int64_t data = 0;  ///< all that the data lane does before the norm
     /// Optimizer and gathers: the last gather follows the last bucket, all gathers follow the first.
     std::int64_t step() const;
   };
@@ -42,6 +43,7 @@ struct Outline {
 /// it
 ///   starts at most p-s of them in that time. This is what slow transfers cost;
 /// - one micro-batch after the other (sequential);
+/// - a busy data lane: gathers and reductions of every micro-batch, one after the other;
 /// and behind the last backwards reduction, norm, optimizer and gathers.
 std::int64_t lower_bound_ps(const Outline& outline);
 

@@ -25,6 +25,7 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
   const int after = (role.stage + 1) % pipeline, before = (role.stage + pipeline - 1) % pipeline;
   for (const int body : {kind.forward, kind.backward, kind.norm, kind.norm_reduce, kind.optimizer}) add(body);
   for (const int body : kind.reduce) add(body);
+  for (const int body : kind.reduce_replicas) add(body);
   for (const int body : kind.gather) add(body);
   add(kind.send_forward, after);
   add(kind.send_backward, before);
@@ -35,6 +36,7 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
 Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster)
     : job_(job), cluster_(cluster), placed_(job.plan, cluster), habits_(*program::find_habits(job.plan.stack)) {
   job_.plan = program::normalised(job_.plan);
+  sharding_ = program::Sharding(job_, habits_);
 }
 
 std::vector<ChunkKey> Sketch::keys_of(const program::Job& job) const {
@@ -154,37 +156,65 @@ Outline Sketch::outline(const Plan& plan) {
   outline.micro_batches = program::micro_batches(plan, job.training.global_batch);
   outline.norm_joins_stages = plan.pipeline > 1;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const KindCosts& c = costs(chunks[i], static_cast<int>(i) % plan.pipeline);
-    outline.chunks.push_back(
-        {c.forward.of(chunks[i].layers), c.backward.of(chunks[i].layers), c.send_forward, c.send_backward});
+    const int stage = static_cast<int>(i) % plan.pipeline;
+    const KindCosts& c = costs(chunks[i], stage);
+    const Serial serial = serial_of(chunks[i], stage);
+    outline.chunks.push_back({c.forward.of(chunks[i].layers) + serial.forward,
+                              c.backward.of(chunks[i].layers) + serial.backward, c.send_forward, c.send_backward});
     outline.norm_reduce = std::max(outline.norm_reduce, c.norm_reduce);
   }
   for (int stage = 0; stage < plan.pipeline; ++stage) outline.endings.push_back(ending(plan, chunks, stage));
   return outline;
 }
 
+// A layer is gathered when the one before it is done and computed when it is gathered, and likewise reduced, where
+// nothing runs ahead or beside; cores do all of it one after the other. What may run before the chunk's input came, or
+// after its output left, is left out: the first layers gathered and the last reduced.
+Sketch::Serial Sketch::serial_of(const ChunkKey& key, int stage) const {
+  if (job_.plan.bucket_bytes > 0) return {};
+  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
+  const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
+  Serial serial;
+  if (sharding_.parameters && (merged_lanes_ || sharding_.ahead == 0)) {
+    serial.forward = serial.backward = layers(sharding_.ahead) * middle.gather.layer;
+  }
+  if (sharding_.gradients && (merged_lanes_ || !sharding_.overlaps_reduce)) {
+    serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * middle.reduce.layer;
+  }
+  return serial;
+}
+
 Outline::Ending Sketch::ending(const Plan& plan, const std::vector<ChunkKey>& chunks, int stage) const {
   Outline::Ending ending;
   if (plan.bucket_bytes > 0) return ending;  // buckets of several layers: nothing is claimed of them
-  std::int64_t apart = 0;
+  std::int64_t apart = 0, replicas = 0;
+  const std::int64_t micro_batches = program::micro_batches(plan, job_.training.global_batch);
   for (int v = 0; v < plan.virtual_stages; ++v) {
     const ChunkKey& chunk = chunks[static_cast<std::size_t>(v * plan.pipeline + stage)];
     const KindCosts& c = costs(chunk, stage);
     const KindCosts& middle = costs({1, false, false, chunk.recompute}, stage);
     if (v == 0) ending.first_optimizer = c.first_optimizer;
-    ending.reduce += c.reduce.of(chunk.layers);
-    apart = std::max(apart, c.reduce_apart);
+    if (!sharding_.gradients) {
+      ending.reduce += c.reduce.of(chunk.layers);
+      apart = std::max(apart, c.reduce_apart);
+    }
+    const std::int64_t collectives = (sharding_.parameters ? 2 * middle.gather.layer : 0) + middle.reduce.layer;
+    if (sharding_.gradients) ending.data += micro_batches * chunk.layers * collectives;
+    if (sharding_.gathers_first) ending.data += chunk.layers * middle.gather.layer;
+    replicas += c.replicas.of(chunk.layers);
     ending.norm += chunk.layers * middle.norm_layer;
     ending.optimizer += c.optimizer.of(chunk.layers);
+    if (sharding_.parameters || sharding_.gathers_first) continue;
     ending.gathers += c.gather.of(chunk.layers);
     ending.last_gather = c.last_gather;
   }
   ending.reduce = std::max(ending.reduce, apart);
+  const bool beside = !merged_lanes_ && plan.overlap.gradient_reduction;
+  if (beside || sharding_.gradients) ending.reduce = costs(chunks[static_cast<std::size_t>(stage)], stage).first_reduce;
+  if (!beside) ending.reduce += replicas;
   if (merged_lanes_) {
     ending.optimizer += ending.gathers;
-    ending.gathers = 0;
-  } else if (plan.overlap.gradient_reduction) {
-    ending.reduce = costs(chunks[static_cast<std::size_t>(stage)], stage).first_reduce;
+    ending.gathers = ending.data = 0;
   }
   return ending;
 }

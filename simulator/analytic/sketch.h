@@ -8,6 +8,7 @@
 
 #include "program/chunk_kind.h"
 #include "program/lower.h"
+#include "program/sharding.h"
 #include "simulator/analytic/kind_costs.h"
 #include "simulator/analytic/outline.h"
 #include "simulator/memory/memory.h"
@@ -40,6 +41,11 @@ class Sketch {
   std::pair<int, int> groups_of(int stage) const;
   void find_alike();
   const KindCosts& costs(const program::ChunkKey& key, int stage) const;
+  /// What collectives add to the passes of a chunk, where they do not run beside them (ps).
+  struct Serial {
+    std::int64_t forward = 0, backward = 0;
+  };
+  Serial serial_of(const program::ChunkKey& key, int stage) const;
   Outline::Ending ending(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks, int stage) const;
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
@@ -48,6 +54,7 @@ class Sketch {
   const hardware::Cluster& cluster_;
   PlacedCluster placed_;
   const program::Habits& habits_;
+  program::Sharding sharding_{};
   std::vector<program::ChunkKey> kinds_;       // of one layer
   std::vector<std::vector<KindCosts>> costs_;  // by costed stage and kind
   std::vector<std::size_t> costed_stage_;      // by stage: the stage whose costs hold for it

@@ -73,8 +73,8 @@ Sketch::Bytes Sketch::bytes(const ChunkKey& key) {
   const Bytes more = lowered_bytes(shorter), less = lowered_bytes(shortest);
   Bytes bytes = more;
   for (std::size_t space = 0; space < bytes.size(); ++space) {
-    const bool shared =
-        static_cast<program::Space>(space) == program::Space::kWorkspace;  // one body, one layer at a time
+    const auto which = static_cast<program::Space>(space);
+    const bool shared = which == program::Space::kWorkspace || which == program::Space::kGathered;  // a few at a time
     if (!shared) bytes[space] += (more[space] - less[space]) * (key.layers - kLayersBuilt);
   }
   return bytes;

@@ -112,8 +112,10 @@ class Coster {
     std::vector<GroupPlacement> different;
     const bool one_look = group == program::Group::kWorld || group == program::Group::kModel;
     const int stage = program_.mesh.coordinates(rank_).pipeline;
+    std::vector<bool> seen(static_cast<std::size_t>(program_.mesh.size()), false);  // members of a group seen already
     for (int rank = 0; rank < program_.mesh.size(); ++rank) {
-      if (program_.mesh.coordinates(rank).pipeline != stage) continue;
+      if (seen[static_cast<std::size_t>(rank)] || program_.mesh.coordinates(rank).pipeline != stage) continue;
+      for (const int member : program_.mesh.members(group, rank)) seen[static_cast<std::size_t>(member)] = true;
       const GroupPlacement p = place(program_, cluster_, group, rank);
       const auto same = [&](const GroupPlacement& q) {
         return std::tie(p.ranks, p.nodes, p.ranks_per_node, p.sharing) ==

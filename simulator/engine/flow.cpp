@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
 
 namespace trivium::simulator {
@@ -131,8 +132,10 @@ StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& 
                     bool merge_lanes) {
   // Rendezvous between stages are always seen one by one; such bodies are short.
   const bool joint = std::any_of(body.ops.begin(), body.ops.end(), is_joint);
-  return granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes)
-                                                  : by_segment(body, op_ps, merge_lanes);
+  StepBody steps =
+      granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes) : by_segment(body, op_ps, merge_lanes);
+  steps.beside = std::all_of(body.ops.begin(), body.ops.end(), [](const Op& op) { return op.lane == Lane::kData; });
+  return steps;
 }
 
 Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
@@ -170,10 +173,22 @@ Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
   if (!role.order.empty()) {
     for (const program::Issue& issue : role.order) enter(issue.task, issue.segment, false);
   } else {
-    for (std::size_t t = 0; t < role.tasks.size(); ++t) {
-      for (std::size_t s = 0; s < flow.bodies[t]->segment_steps.size(); ++s) {
-        enter(static_cast<std::int32_t>(t), static_cast<std::int32_t>(s), true);
+    // Where gathers and reductions share the compute lane, each comes when the first segment that waits for it does.
+    std::vector<bool> entered(role.tasks.size(), false);
+    const std::function<void(std::int32_t, std::int32_t)> enter_with_awaited = [&](std::int32_t t, std::int32_t s) {
+      for (const program::Dependency& d : role.tasks[static_cast<std::size_t>(t)].after) {
+        const auto awaited = static_cast<std::size_t>(d.task);
+        if (d.before != s || !flow.bodies[awaited]->beside || entered[awaited]) continue;
+        entered[awaited] = true;
+        for (std::size_t i = 0; i < flow.bodies[awaited]->segment_steps.size(); ++i)
+          enter_with_awaited(d.task, static_cast<std::int32_t>(i));
       }
+      enter(t, s, true);
+    };
+    for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+      if (flow.bodies[t]->beside && !flow.waiters[t].empty()) continue;
+      for (std::size_t s = 0; s < flow.bodies[t]->segment_steps.size(); ++s)
+        enter_with_awaited(static_cast<std::int32_t>(t), static_cast<std::int32_t>(s));
     }
   }
   return flow;

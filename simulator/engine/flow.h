@@ -25,6 +25,7 @@ struct Step {
 struct StepBody {
   std::vector<Step> steps;
   std::vector<std::int32_t> segment_steps;
+  bool beside = false;  ///< collectives of gathers and reductions alone: they run when they are ready
 };
 
 /// Steps of a body with a stage's durations. `merge_lanes`: everything but transfers on the compute lane.

@@ -40,7 +40,8 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
     memory.gradients = bytes(program::Space::kGradient);
     memory.optimizer = bytes(program::Space::kOptimizer);
     memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) + bytes(program::Space::kDelayed);
-    memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar);
+    memory.workspace =
+        bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) + bytes(program::Space::kGathered);
     bool first = true;
     for (const hardware::Node* node : nodes_of_stage(program, placed.get(), role.stage)) {
       const auto capacity = static_cast<std::int64_t>(node->device.memory.value());

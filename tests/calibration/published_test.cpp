@@ -55,6 +55,26 @@ TEST(PublishedRow, BecomesAJobOnItsCluster) {
   EXPECT_DOUBLE_EQ(*run.peak_bytes, 60.0 * 1024 * 1024 * 1024);
 }
 
+// FSDP gathers ahead and reduces in fp32 unless the row says otherwise; DeepSpeed fetches what it reaches, in fp16.
+TEST(PublishedRow, ShardedStacksGatherAndReduceAsTheyDo) {
+  const auto plan_of = [](const std::string& software, const std::string& reduce_dtype) {
+    const CsvTable table(header() + "F-7B,source,mosaic-a100-80gb," + software +
+                             ",8,8,32,4096,32,2048,50368,64,2,1,1,1,8,no,3,full,bf16,flash,," + reduce_dtype +
+                             ",10,,B,\n",
+                         "runs.csv");
+    return read_published_run(table.row(0)).job.plan;
+  };
+  const program::Plan fsdp = plan_of("fsdp", "");
+  EXPECT_EQ(fsdp.zero_stage, 3);
+  EXPECT_TRUE(fsdp.overlap.parameter_gather);
+  EXPECT_TRUE(fsdp.overlap.gradient_reduction);
+  EXPECT_EQ(fsdp.reduce_dtype, program::DType::kFp32);
+  EXPECT_EQ(plan_of("fsdp", "bf16").reduce_dtype, program::DType::kBf16);
+  const program::Plan deepspeed = plan_of("deepspeed-zero3", "");
+  EXPECT_FALSE(deepspeed.overlap.parameter_gather);
+  EXPECT_EQ(deepspeed.reduce_dtype, program::DType::kBf16);
+}
+
 TEST(PublishedRow, ErrorsNameLineAndColumn) {
   EXPECT_EQ(failure_of(with(kLine, "selene", "selena")),
             "runs.csv:2: hardware: unknown \"selena-dgx-a100-80gb\"; did you mean \"selene-dgx-a100-80gb\"?");

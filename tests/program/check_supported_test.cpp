@@ -59,12 +59,6 @@ TEST(Check, RefusesWhatIsNotLoweredYetByName) {
        [](Job& j) { j.model.parallel_block = true; }},
       {"context-supported", "context is not lowered yet: use context 1", [](Job& j) { j.plan.context = 2; }},
       {"expert-supported", "expert is not lowered yet: use expert 1", [](Job& j) { j.plan.expert = 2; }},
-      {"zero_stage-supported", "zero_stage is not lowered yet: stage 2; use 0 or 1",
-       [](Job& j) { j.plan.zero_stage = 2; }},
-      {"zero_stage-supported", "zero_stage is not lowered yet: stage 3; use 0 or 1",
-       [](Job& j) { j.plan.zero_stage = 3; }},
-      {"shard_group-supported", "shard_group is not lowered yet: use 0 (all data ranks)",
-       [](Job& j) { j.plan.data = 4, j.plan.shard_group = 2; }},
       {"schedule-supported", "schedule is not lowered yet: zero_bubble; use 1f1b or interleaved",
        [](Job& j) { j.plan.schedule = Schedule::kZeroBubble; }},
       {"offload-supported", offload, [](Job& j) { j.plan.offload.optimizer = Storage::kHost; }},
@@ -73,8 +67,6 @@ TEST(Check, RefusesWhatIsNotLoweredYetByName) {
       {"offload-supported", offload, [](Job& j) { j.plan.offload.activations = Storage::kHost; }},
       {"compression-supported", "compression is not lowered yet: use none",
        [](Job& j) { j.plan.compression = Compression::kTopK; }},
-      {"overlap.parameter_gather-supported", "overlap.parameter_gather is not lowered yet: use false",
-       [](Job& j) { j.plan.overlap.parameter_gather = true; }},
       {"overlap.pipeline-supported",
        "overlap.pipeline is not lowered yet: transfers always run beside compute; use true",
        [](Job& j) { j.plan.overlap.pipeline = false; }},
@@ -86,6 +78,21 @@ TEST(Check, AcceptsAShardGroupOfAllReplicas) {
   Job job = tiny_job();
   job.plan.data = job.plan.shard_group = 4;
   EXPECT_TRUE(std::holds_alternative<std::monostate>(check(job)));
+}
+
+TEST(Check, RefusesShardGroupsThatDoNotTileTheReplicas) {
+  expect_refused({
+      {"zero_stage-in-range", "zero_stage is 4; it must be 0 to 3", [](Job& j) { j.plan.zero_stage = 4; }},
+      {"zero_stage-in-range", "zero_stage is -1; it must be 0 to 3", [](Job& j) { j.plan.zero_stage = -1; }},
+      {"shard-group-needs-zero", "shard_group 2 with zero_stage 0: nothing is sharded",
+       [](Job& j) { j.plan.data = 4, j.plan.shard_group = 2; }},
+      {"shard-group-divides-data", "shard_group 3 is not a divisor of data 4 from 2 on",
+       [](Job& j) { j.plan.data = 4, j.plan.zero_stage = 3, j.plan.shard_group = 3; }},
+      {"shard-group-divides-data", "shard_group 1 is not a divisor of data 4 from 2 on",
+       [](Job& j) { j.plan.data = 4, j.plan.zero_stage = 3, j.plan.shard_group = 1; }},
+      {"shard-group-divides-data", "shard_group 8 is not a divisor of data 4 from 2 on",
+       [](Job& j) { j.plan.data = 4, j.plan.zero_stage = 3, j.plan.shard_group = 8; }},
+  });
 }
 
 TEST(Check, RefusesTensorSplitsThatDoNotDivide) {

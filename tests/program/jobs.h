@@ -99,7 +99,9 @@ class RandomJobs {
     plan.schedule = pick<Schedule>({Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved});
     plan.virtual_stages = plan.schedule == Schedule::kInterleaved ? pick<int>({2, 3}) : 1;
     plan.data = pick<int>({1, 2, 4});
-    plan.zero_stage = pick<int>({0, 1});
+    plan.zero_stage = pick<int>({0, 1, 2, 3});
+    plan.shard_group = pick<int>({0, 0, 2});
+    plan.overlap.parameter_gather = coin();
     plan.micro_batch = pick<int>({1, 2});
     job.training.global_batch = plan.data * plan.micro_batch * pick<int>({1, 2, 4, 6, 8, 9});
     plan.recompute = pick<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull});
@@ -108,7 +110,7 @@ class RandomJobs {
     plan.overlap.gradient_reduction = coin();
     plan.overlap.tensor = coin();
     plan.bucket_bytes = pick<int>({0, 20'000, 1'000'000});
-    plan.stack = pick<std::string>({"trivium", "megatron", "megatron-deepspeed"});
+    plan.stack = pick<std::string>({"trivium", "megatron", "megatron-deepspeed", "fsdp", "deepspeed-zero3"});
     if (coin()) job.training.dropout = 0.1;
     return job;
   }

@@ -56,7 +56,8 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
       for (const Bucket& bucket : kind.buckets) {
         ASSERT_EQ(bucket.begin, end);
         ASSERT_EQ(bucket.first_segment, segment);
-        ASSERT_EQ(bucket.shard * (plan.zero_stage > 0 ? plan.data : 1), bucket.elements);
+        const int group = plan.shard_group > 0 ? plan.shard_group : plan.data;
+        ASSERT_EQ(bucket.shard * (plan.zero_stage > 0 ? group : 1), bucket.elements);
         ASSERT_EQ(bucket.shard % 16, 0);
         ASSERT_EQ(bucket.optimizer_offset, state);
         end += bucket.elements;

@@ -28,11 +28,13 @@ program::Plan random_plan(std::mt19937_64& random) {
   plan.virtual_stages = plan.pipeline > 1 ? pick({1, 1, 2}) : 1;
   plan.schedule = static_cast<program::Schedule>(plan.virtual_stages > 1 ? 3 : pick({0, 1, 2}));
   plan.sequence_parallel = plan.tensor > 1 && pick({0, 1}) == 1;
-  plan.zero_stage = plan.data > 1 ? pick({0, 1}) : 0;
+  plan.zero_stage = plan.data > 1 ? pick({0, 1, 2, 3}) : 0;
+  plan.shard_group = plan.data == 4 && plan.zero_stage > 0 ? pick({0, 2}) : 0;
   plan.recompute = static_cast<program::Recompute>(pick({0, 1, 2}));
   plan.attention = static_cast<program::Attention>(pick({0, 1}));
   plan.overlap.gradient_reduction = pick({0, 1}) == 1;
   plan.overlap.tensor = pick({0, 1}) == 1;
+  plan.overlap.parameter_gather = pick({0, 1}) == 1;
   plan.bucket_bytes = pick({0, 100'000});
   return plan;
 }

@@ -29,12 +29,12 @@ struct Chunk {
     gradients = converted<T>(numbers(24, 2));
     moments.assign(static_cast<std::size_t>(2 * shard), T(0));
   }
-  void run(OpKind what, std::vector<double>& norm, int data_rank = 0, int tensor_rank = 0) {
+  void run(OpKind what, std::vector<double>& norm, int shard_rank = 0, int tensor_rank = 0) {
     Call call(what, 0, 0);
     call.op.bucket = 0;
     call.op.elements = 24;
     call.arguments.kind = &kind;
-    call.arguments.data_rank = data_rank;
+    call.arguments.shard_rank = shard_rank;
     call.arguments.tensor_rank = tensor_rank;
     call.arguments.optimizer = &optimizer;
     call.values.step = step;

@@ -39,7 +39,9 @@ program::Plan random_plan(std::mt19937& random) {
   plan.data = one_of(random, {1, 2, 3, 4});
   plan.micro_batch = one_of(random, {1, 2, 4});
   plan.sequence_parallel = plan.tensor > 1 && one_of(random, {true, false});
-  plan.zero_stage = plan.data > 1 ? one_of(random, {0, 1}) : 0;
+  plan.zero_stage = plan.data > 1 ? one_of(random, {0, 1, 2, 3}) : 0;
+  if (plan.data == 4 && plan.zero_stage > 0) plan.shard_group = one_of(random, {0, 2});
+  plan.overlap.parameter_gather = one_of(random, {true, false});
   plan.recompute =
       one_of(random, {program::Recompute::kNone, program::Recompute::kSelective, program::Recompute::kFull});
   plan.schedule = one_of(random, {program::Schedule::kSequential, program::Schedule::kGpipe, program::Schedule::k1f1b,

@@ -1,0 +1,181 @@
+// ZeRO 2 and 3, hybrid shard groups and overlap: sharded runs compute what the unsplit run computes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "program/lower.h"
+#include "tests/runtime/executor/harness.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+constexpr double kTolerance = 1e-11;  // as in the equivalence tests
+
+const Trained& unsplit(bool tied) {
+  const auto make = [](bool with_tied) {
+    program::Job job = toy_job(program::Plan{});
+    job.model.tied_embeddings = with_tied;
+    return run(job);
+  };
+  static const Trained kTied = make(true), kUntied = make(false);
+  return tied ? kTied : kUntied;
+}
+
+program::Plan sharded(int stage, int tensor, int pipeline, int data) {
+  program::Plan plan;
+  plan.zero_stage = stage;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  return plan;
+}
+
+void expect_equal(const program::Plan& plan, bool tied = true) {
+  SCOPED_TRACE(program::summary(plan));
+  program::Job job = toy_job(plan);
+  job.model.tied_embeddings = tied;
+  const Trained split = run(job);
+  ASSERT_EQ(split.refused, "");
+  std::string where;
+  const double worst = difference(unsplit(tied), split, where);
+  EXPECT_LE(worst, kTolerance) << "worst in " << where;
+  EXPECT_TRUE(split.replicas_agree);
+  fmt::print("{:<70} {:.1e}\n", program::summary(plan), worst);
+}
+
+TEST(Sharded, EveryStageEqualsTheUnsplitRun) {
+  for (const int stage : {2, 3}) {
+    for (const auto& [tensor, pipeline, data] :
+         {std::tuple{1, 1, 2}, {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {2, 1, 4}, {1, 2, 2}, {1, 4, 2}, {2, 2, 2}}) {
+      for (const bool tied : {true, false}) expect_equal(sharded(stage, tensor, pipeline, data), tied);
+    }
+  }
+}
+
+TEST(Sharded, EveryScheduleAndRecomputationEqualsTheUnsplitRun) {
+  for (const int stage : {2, 3}) {
+    program::Plan plan = sharded(stage, 1, 2, 2);
+    for (const auto schedule : {program::Schedule::kSequential, program::Schedule::kGpipe}) {
+      plan.schedule = schedule;
+      expect_equal(plan);
+    }
+    plan.schedule = program::Schedule::kInterleaved;
+    for (const int virtual_stages : {2, 4}) {  // middle chunks are alike: they share their slots
+      plan.virtual_stages = virtual_stages;
+      expect_equal(plan);
+    }
+    for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
+      plan.recompute = recompute;
+      expect_equal(plan);
+    }
+  }
+}
+
+TEST(Sharded, PrefetchOverlapAndBucketsChangeNothing) {
+  for (const int stage : {1, 2, 3}) {
+    for (const std::int64_t bucket_bytes : {0, 50'000, 100'000'000}) {
+      program::Plan plan = sharded(stage, 1, 1, 4);
+      plan.bucket_bytes = bucket_bytes;
+      plan.overlap.parameter_gather = true;
+      expect_equal(plan);
+      plan.overlap.gradient_reduction = true;
+      expect_equal(plan);
+    }
+  }
+}
+
+TEST(Sharded, SequenceParallelEqualsTheUnsplitRun) {
+  for (const int stage : {2, 3}) {
+    program::Plan plan = sharded(stage, 2, 1, 4);
+    plan.sequence_parallel = true;
+    expect_equal(plan);
+    plan.overlap.tensor = plan.overlap.parameter_gather = plan.overlap.gradient_reduction = true;
+    expect_equal(plan);
+  }
+}
+
+TEST(Sharded, HybridShardGroupsEqualTheUnsplitRun) {
+  for (const int stage : {1, 2, 3}) {
+    for (const auto& [tensor, pipeline, data, group] :
+         {std::tuple{1, 1, 4, 2}, {1, 1, 8, 2}, {1, 1, 8, 4}, {2, 1, 4, 2}, {1, 2, 4, 2}}) {
+      program::Plan plan = sharded(stage, tensor, pipeline, data);
+      plan.shard_group = group;
+      expect_equal(plan);
+    }
+    program::Plan plan = sharded(stage, 1, 2, 4);
+    plan.shard_group = 2;
+    plan.placement = "data-pipeline-tensor-context";  // ranks of a group stand elsewhere
+    plan.overlap.gradient_reduction = true;
+    expect_equal(plan);
+  }
+}
+
+// One micro-batch a replica: the shards are the sums that replicas would each hold whole.
+TEST(Sharded, WithoutAccumulationNothingButWhoKeepsWhatDiffers) {
+  program::Job job = toy_job(sharded(0, 1, 1, 8));
+  const Trained whole = run(job);
+  for (const int stage : {1, 2, 3}) {
+    job.plan.zero_stage = stage;
+    const Trained split = run(job);
+    std::string where;
+    EXPECT_TRUE(bitwise_equal(whole, split, where)) << "stage " << stage << ", first difference in " << where;
+  }
+}
+
+// And so, untied, accumulation over the same samples (see the equivalence tests).
+TEST(Sharded, WithoutAccumulationEqualsTheUnsplitRunBitByBit) {
+  program::Job job = toy_job(sharded(3, 1, 1, 8));
+  job.model.tied_embeddings = false;
+  const Trained split = run(job);
+  std::string where;
+  EXPECT_TRUE(bitwise_equal(unsplit(false), split, where)) << "first difference in " << where;
+}
+
+// How far a run is from the unsplit one when ops that `chosen` picks do nothing.
+double distance_without(const program::Plan& plan, bool (*chosen)(const program::Op&)) {
+  int silenced = 0;
+  const Trained split = run(toy_job(plan), 3, [&](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      for (program::Op& op : body.ops) {
+        if (chosen(op)) op.elements = 0, ++silenced;
+      }
+    }
+  });
+  EXPECT_GT(silenced, 0);
+  std::string where;
+  return difference(unsplit(true), split, where);
+}
+
+TEST(ShardedMutation, AShardThatDoesNotAccumulateIsSeen) {
+  EXPECT_GT(distance_without(sharded(2, 1, 1, 2),
+                             [](const program::Op& op) {
+                               return op.kind == program::OpKind::kAdd && op.lane == program::Lane::kData &&
+                                      op.in[0] != op.out[0] && op.elements > 2048;
+                             }),
+            kTolerance);
+}
+
+TEST(ShardedMutation, GradientsThatAreNotClearedAreSeen) {
+  EXPECT_GT(distance_without(sharded(3, 1, 1, 2),
+                             [](const program::Op& op) {
+                               return op.kind == program::OpKind::kZeroGradients && op.lane == program::Lane::kData;
+                             }),
+            kTolerance);
+}
+
+TEST(ShardedMutation, AForgottenGatherIsSeen) {
+  EXPECT_GT(distance_without(sharded(3, 1, 1, 2),
+                             [](const program::Op& op) { return op.kind == program::OpKind::kAllGather; }),
+            kTolerance);
+}
+
+TEST(ShardedMutation, ShardGroupsThatAreNotSummedAreSeen) {
+  program::Plan plan = sharded(3, 1, 1, 4);
+  plan.shard_group = 2;
+  EXPECT_GT(distance_without(plan, [](const program::Op& op) { return op.group == program::Group::kReplica; }),
+            kTolerance);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

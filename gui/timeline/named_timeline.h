@@ -4,16 +4,20 @@
 #include <memory>
 #include <string>
 
+#include "gui/timeline/spans/span_store.h"
+#include "hardware_profiles/hardware.h"
 #include "program/program.h"
 #include "program/timeline.h"
 
 namespace trivium::gui {
 
-/// Events are keys into the program; without one they have no names.
+/// Either spans, or a timeline whose events are keys into the program.
 struct NamedTimeline {
   std::string name;  ///< "predicted", "measured"
   std::shared_ptr<const program::Program> program;
   std::shared_ptr<const program::Timeline> timeline;
+  std::shared_ptr<const hardware::Cluster> cluster;  ///< which node holds a rank; null: one node
+  std::shared_ptr<const SpanStore> spans;            ///< made of the timeline where absent
 };
 
 }  // namespace trivium::gui

@@ -1,23 +1,274 @@
 #include "gui/timeline/timeline_view.h"
 
-#include <QPainter>
+#include <QGuiApplication>
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLocale>
+#include <QMenu>
+#include <QShortcut>
+#include <QSplitter>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "edge/error.h"
+#include "gui/timeline/spans/program_spans.h"
+#include "gui/timeline/spans/search.h"
+#include "gui/timeline/spans/time_text.h"
+#include "gui/timeline/spans/trace_file.h"
 
 namespace trivium::gui {
+namespace {
 
-TimelineView::TimelineView(QWidget* parent) : QWidget(parent) { setAccessibleName("Timeline"); }
+constexpr int kSearchDelay = 150;  // ms after the last letter
 
-void TimelineView::set_timelines(std::vector<NamedTimeline> timelines) {
-  timelines_ = std::move(timelines);
-  update();
+QString number(std::size_t n) { return QLocale::c().toString(static_cast<qulonglong>(n)); }
+QString text_of(const std::string& text) { return QString::fromStdString(text); }
+
+QCheckBox* box(const QString& text, const QString& tip) {
+  auto* made = new QCheckBox(text);
+  made->setChecked(true);
+  made->setToolTip(tip);
+  return made;
 }
 
-void TimelineView::paintEvent(QPaintEvent* /*event*/) {
-  QPainter painter(this);
-  QString text = timelines_.empty() ? "Open a plan to see its timeline." : QString();
-  for (const NamedTimeline& timeline : timelines_) {
-    text += QString("%1: %2 events\n").arg(QString::fromStdString(timeline.name)).arg(timeline.timeline->events.size());
+}  // namespace
+
+TimelineView::TimelineView(QWidget* parent)
+    : QWidget(parent),
+      canvas_(new TimelineCanvas),
+      panel_(new BreakdownPanel),
+      search_(new QLineEdit),
+      found_(new QLabel),
+      note_(new QLabel),
+      layout_(lay_out, [this](Answer answer) { take(std::move(answer)); }) {
+  setAccessibleName(tr("Timeline"));
+  setFocusProxy(canvas_);
+  canvas_->set_hint(tr("Open a plan to see its timeline, or a trace that Chrome or Perfetto would show."));
+  search_->setPlaceholderText(tr("Search: matmul mb3"));
+  search_->setAccessibleName(tr("Search spans"));
+  search_->setToolTip(tr("Every word must occur. Enter: next, Shift+Enter: previous"));
+  search_->setClearButtonEnabled(true);
+  search_->setFixedWidth(220);
+  found_->setMinimumWidth(110);
+  note_->setMinimumWidth(120);
+  note_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  search_soon_.setSingleShot(true);
+  search_soon_.setInterval(kSearchDelay);
+  connect(&search_soon_, &QTimer::timeout, this, &TimelineView::search);
+  connect(search_, &QLineEdit::textChanged, &search_soon_, qOverload<>(&QTimer::start));
+  connect(search_, &QLineEdit::returnPressed, this,
+          [this] { go_to_match((QGuiApplication::keyboardModifiers() & Qt::ShiftModifier) != 0 ? -1 : 1); });
+  auto* path = box(tr("Critical path"), tr("A line above the spans that set the length"));
+  connect(path, &QCheckBox::toggled, canvas_, &TimelineCanvas::set_path_shown);
+  auto* arrows = box(tr("Transfers"), tr("Arrows from sends to receives"));
+  connect(arrows, &QCheckBox::toggled, canvas_, &TimelineCanvas::set_arrows_shown);
+  auto* rows = new QToolButton;
+  rows->setText(tr("Rows"));
+  rows->setAccessibleName(tr("Fold rows"));
+  rows->setPopupMode(QToolButton::InstantPopup);
+  auto* menu = new QMenu(rows);
+  menu->addAction(tr("Every lane"), this, [this] { fold(RowKind::kLane); });
+  menu->addAction(tr("One row a rank"), this, [this] { fold(RowKind::kDevice); });
+  menu->addAction(tr("One row a node"), this, [this] { fold(RowKind::kNode); });
+  rows->setMenu(menu);
+  auto* all = new QPushButton(tr("Fit"));
+  all->setToolTip(tr("The selection, or everything (F)"));
+  connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fit);
+
+  auto* bar = new QHBoxLayout;
+  for (QWidget* widget : std::initializer_list<QWidget*>{search_, found_, path, arrows, rows, all})
+    bar->addWidget(widget);
+  bar->addStretch(1);
+  bar->addWidget(note_);
+  auto* split = new QSplitter;
+  split->addWidget(canvas_);
+  split->addWidget(panel_);
+  split->setStretchFactor(0, 1);
+  split->setSizes({1200, 330});
+  panel_->setMinimumWidth(300);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(6, 6, 6, 6);
+  column->addLayout(bar);
+  column->addWidget(split, 1);
+
+  connect(canvas_, &TimelineCanvas::selection_changed, this, &TimelineView::update_panel);
+  auto* find = new QShortcut(QKeySequence::Find, this);
+  find->setContext(Qt::WidgetWithChildrenShortcut);
+  connect(find, &QShortcut::activated, search_, qOverload<>(&QWidget::setFocus));
+}
+
+void TimelineView::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Escape && search_->hasFocus()) {
+    search_->clear();
+    canvas_->setFocus();
+    return;
   }
-  painter.drawText(rect(), Qt::AlignCenter, text);
+  QWidget::keyPressEvent(event);
+}
+
+void TimelineView::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) update_panel();  // the colour of idle time is the palette's
+}
+
+void TimelineView::set_timelines(std::vector<NamedTimeline> timelines) { post({std::move(timelines), {}}); }
+
+void TimelineView::open_trace(const std::filesystem::path& path) { post({{}, path}); }
+
+void TimelineView::post(Request request) {
+  busy_ = true;
+  note_->setText(tr("Laying out…"));
+  layout_.post(std::move(request));
+}
+
+TimelineView::Answer TimelineView::lay_out(const Request& request, const std::stop_token& stop) {
+  Answer answer;
+  const auto add = [&](const QString& name, std::shared_ptr<const SpanStore> spans) {
+    SceneTimeline timeline;
+    timeline.path = std::make_shared<const CriticalPath>(critical_path(*spans));
+    if (spans->left_out() > 0) answer.note = tr("%1 overlapping spans are not shown").arg(number(spans->left_out()));
+    timeline.spans = std::move(spans);
+    answer.timelines.push_back(std::move(timeline));
+    answer.names.push_back(name);
+  };
+  try {
+    for (const NamedTimeline& timeline : request.timelines) {
+      if (stop.stop_requested()) return answer;
+      auto spans = timeline.spans;
+      if (!spans) spans = spans_of(*timeline.program, *timeline.timeline, timeline.cluster.get());
+      add(text_of(timeline.name), std::move(spans));
+    }
+    if (!request.trace.empty()) {
+      Trace trace = read_trace(request.trace, stop);
+      if (!trace.spans) return answer;
+      add(text_of(request.trace.filename().string()), std::move(trace.spans));
+      if (trace.unfinished > 0) answer.note = tr("%1 spans begin or end alone").arg(number(trace.unfinished));
+    }
+  } catch (const edge::Failure& failure) {
+    answer.error = text_of(failure.error().message);
+  } catch (const std::bad_alloc&) {
+    answer.error = tr("The timeline does not fit into this machine's memory");
+  }
+  return answer;
+}
+
+void TimelineView::take(Answer answer) {
+  busy_ = false;
+  note_->clear();
+  if (!answer.error.isEmpty()) {
+    note_->setText(tr("Could not be shown"));
+    emit failed(answer.error);
+    return;
+  }
+  std::size_t spans = 0;
+  paths_.clear();
+  for (const SceneTimeline& timeline : answer.timelines) {
+    spans += timeline.spans->size();
+    paths_.push_back(timeline.path);
+  }
+  names_ = answer.names;
+  if (!answer.timelines.empty())
+    note_->setText(answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note);
+  canvas_->set_timelines(std::move(answer.timelines), std::move(answer.names));
+  search();
+  emit shown();
+}
+
+std::size_t TimelineView::matches() const {
+  std::size_t sum = 0;
+  for (const auto& list : matches_) sum += list ? list->size() : 0;
+  return sum;
+}
+
+void TimelineView::search() {
+  search_soon_.stop();
+  matches_.clear();
+  const std::string query = search_->text().toStdString();
+  const bool asked = !search_->text().trimmed().isEmpty();
+  for (const SceneTimeline& timeline : canvas_->timelines()) {
+    matches_.push_back(asked ? std::make_shared<const std::vector<std::uint32_t>>(find_spans(*timeline.spans, query))
+                             : nullptr);
+  }
+  canvas_->set_matches(matches_);
+  found_->setText(!asked ? QString() : matches() == 0 ? tr("nothing found") : tr("%1 found").arg(number(matches())));
+}
+
+// Matches in order of time, over all timelines, from where the selection or the view stands.
+void TimelineView::go_to_match(int direction) {
+  if (search_soon_.isActive()) search();
+  std::optional<SpanId> best, round;
+  const auto start_of = [&](SpanId id) {
+    const SpanStore& store = *canvas_->timelines()[static_cast<std::size_t>(id.timeline)].spans;
+    return std::tuple(direction * store.start_of(id.span), direction * id.timeline,
+                      direction * static_cast<std::int64_t>(id.span));
+  };
+  const auto selected = canvas_->selected();
+  const auto here = selected ? start_of(*selected)
+                             : std::tuple(direction * (direction > 0 ? canvas_->begin_ps() : canvas_->end_ps()),
+                                          std::numeric_limits<int>::min(), std::numeric_limits<std::int64_t>::min());
+  for (std::size_t t = 0; t < matches_.size(); ++t) {
+    if (!matches_[t]) continue;
+    for (const std::uint32_t span : *matches_[t]) {
+      const SpanId id{static_cast<int>(t), span};
+      const auto at = start_of(id);
+      if (at > here && (!best || at < start_of(*best))) best = id;
+      if (!round || at < start_of(*round)) round = id;  // from the other end again
+    }
+  }
+  if (best || round) canvas_->select(best ? best : round, true);
+}
+
+void TimelineView::fold(RowKind kind) {
+  RowLayout& rows = canvas_->layout_of_rows();
+  rows.set_all_folded(RowKind::kCluster, false);
+  rows.set_all_folded(RowKind::kNode, kind == RowKind::kNode);
+  rows.set_all_folded(RowKind::kDevice, kind != RowKind::kLane);
+  canvas_->rows_changed();
+}
+
+QString TimelineView::describe_selected() const {
+  const auto id = canvas_->selected();
+  if (!id) return {};
+  const SpanStore& store = *canvas_->timelines()[static_cast<std::size_t>(id->timeline)].spans;
+  const std::uint32_t span = id->span;
+  const std::int32_t row = store.tracks()[store.track_of(span)].row;
+  const auto& path = paths_[static_cast<std::size_t>(id->timeline)];
+  const bool critical = path && std::find(path->spans.begin(), path->spans.end(), span) != path->spans.end();
+  const auto row_name = [&](std::int32_t r) { return text_of(store.rows()[static_cast<std::size_t>(r)].name); };
+  QString text =
+      tr("<b>%1</b><br>%2<br>%3 · %4<br>lasts %5, from %6 to %7")
+          .arg(text_of(store.name_of(span)).toHtmlEscaped(),
+               text_of(store.categories()[static_cast<std::size_t>(store.category_of(span))].name).toHtmlEscaped(),
+               row_name(store.device_of(row)).toHtmlEscaped(), row_name(row).toHtmlEscaped(),
+               text_of(time_text(store.end_of(span) - store.start_of(span))),
+               text_of(time_text(store.start_of(span) - store.begin())),
+               text_of(time_text(store.end_of(span) - store.begin())));
+  if (critical) text += tr("<br>on the critical path");
+  return text;
+}
+
+void TimelineView::update_panel() {
+  const auto& timelines = canvas_->timelines();
+  const auto& range = canvas_->range();
+  const int t = range && range->row ? range->row->timeline : 0;
+  if (timelines.empty() || timelines[static_cast<std::size_t>(t)].spans->size() == 0) {
+    panel_->clear();
+    panel_->show_span({});
+    return;
+  }
+  const SpanStore& store = *timelines[static_cast<std::size_t>(t)].spans;
+  const std::int64_t begin = range ? range->begin_ps : store.begin(), end = range ? range->end_ps : store.end();
+  const bool one_row = range && range->row;
+  const Breakdown breakdown = one_row ? break_down(store, range->row->row, begin, end) : break_down(store, begin, end);
+  const QString length = text_of(time_text(end - begin));
+  QString what = one_row
+                     ? tr("%1 of %2").arg(length, text_of(store.rows()[static_cast<std::size_t>(range->row->row)].name))
+                 : range ? tr("%1 of all rows").arg(length)
+                         : tr("All %1. Drag over a stretch to see where its time goes.").arg(length);
+  if (timelines.size() > 1) what = names_[static_cast<std::size_t>(t)] + ": " + what;
+  panel_->show_breakdown(what, store, breakdown, paths_[static_cast<std::size_t>(t)].get());
+  panel_->show_span(describe_selected());
 }
 
 }  // namespace trivium::gui

@@ -1,26 +1,79 @@
 // Ranks by time.
 #pragma once
 
+#include <QCheckBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QTimer>
 #include <QWidget>
+#include <filesystem>
 #include <vector>
 
+#include "gui/background.h"
+#include "gui/timeline/breakdown_panel.h"
 #include "gui/timeline/named_timeline.h"
+#include "gui/timeline/timeline_canvas.h"
 
 namespace trivium::gui {
 
-/// Shows timelines above each other on one scale. Lives on the GUI thread.
+/// Shows timelines below each other on one scale, with search, folding, the breakdown of what is selected and the
+/// critical path. Timelines are laid out on a thread of their own; the newest wins. Lives on the GUI thread.
 class TimelineView : public QWidget {
+  Q_OBJECT
+
  public:
   explicit TimelineView(QWidget* parent = nullptr);
 
-  /// Replaces what is shown; none: a hint what to do.
+  /// Replaces what is shown once it is laid out (`shown` says when); none: a hint what to do.
   void set_timelines(std::vector<NamedTimeline> timelines);
+  /// Shows a Chrome or Perfetto trace. Errors come as `failed`; what was shown stays.
+  void open_trace(const std::filesystem::path& path);
+  bool is_busy() const { return busy_; }
+
+  TimelineCanvas& canvas() { return *canvas_; }
+  const BreakdownPanel& panel() const { return *panel_; }
+  QLineEdit& search_field() { return *search_; }
+  const QLabel& search_result() const { return *found_; }
+  std::size_t matches() const;
+
+ signals:
+  void shown();
+  void failed(const QString& why);
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void changeEvent(QEvent* event) override;
 
  private:
-  std::vector<NamedTimeline> timelines_;
+  struct Request {
+    std::vector<NamedTimeline> timelines;
+    std::filesystem::path trace;  ///< instead of timelines
+  };
+  struct Answer {
+    std::vector<SceneTimeline> timelines;
+    std::vector<QString> names;
+    QString error, note;
+  };
+  static Answer lay_out(const Request& request, const std::stop_token& stop);
+  void post(Request request);
+  void take(Answer answer);
+  void search();
+  void go_to_match(int direction);
+  void fold(RowKind kind);
+  void update_panel();
+  QString describe_selected() const;
+
+  TimelineCanvas* canvas_;
+  BreakdownPanel* panel_;
+  QLineEdit* search_;
+  QLabel *found_, *note_;
+  QTimer search_soon_;
+  std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches_;
+  std::vector<std::shared_ptr<const CriticalPath>> paths_;
+  std::vector<QString> names_;
+  bool busy_ = false;
+  Background<Request, Answer> layout_;
 };
 
 }  // namespace trivium::gui

@@ -14,7 +14,7 @@ MainWindow::MainWindow(QWidget* parent)
 void MainWindow::show_evaluation() {
   const auto& evaluation = document_.evaluation();
   std::vector<NamedTimeline> timelines;
-  if (evaluation->runs()) timelines.push_back({"predicted", evaluation->program, evaluation->timeline});
+  if (evaluation->runs()) timelines.push_back({"predicted", evaluation->program, evaluation->timeline, nullptr, nullptr});
   timeline_->set_timelines(std::move(timelines));
 }
 

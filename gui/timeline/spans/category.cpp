@@ -51,6 +51,7 @@ Category category_of_task(program::TaskKind kind) {
     case program::TaskKind::kForward:
       return Category::kForward;
     case program::TaskKind::kBackward:
+    case program::TaskKind::kBackwardWeights:
       return Category::kBackward;
     case program::TaskKind::kSend:
     case program::TaskKind::kRecv:
@@ -83,6 +84,8 @@ Category category_of(const program::Task& task, const program::Op* op, program::
     case program::Group::kPipeline:
       return Category::kPipeline;
     case program::Group::kData:
+    case program::Group::kShard:
+    case program::Group::kReplica:
     case program::Group::kEmbedding:
       return Category::kData;
     default:

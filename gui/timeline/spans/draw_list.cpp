@@ -38,6 +38,7 @@ class Builder {
     const int t = placed.id.timeline;
     const Row& row = store(t).rows()[static_cast<std::size_t>(placed.id.row)];
     const auto y = static_cast<float>(placed.y - view_.top);
+    if (placed.bare) return;
     if (!placed.lane) {
       const std::span<float> shares = add_strip(t, y, static_cast<float>(placed.height), true);
       add_row_coverage(store(t), placed.id.row, columns_, shares);

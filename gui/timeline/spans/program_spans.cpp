@@ -116,7 +116,7 @@ class Filler {
         (static_cast<std::uint64_t>(static_cast<std::uint32_t>(layer)) << 8) | static_cast<std::uint64_t>(op.kind);
     const auto [known, fresh] = details_.try_emplace(key, 0);
     if (fresh) {
-      const std::string kind = words(name_of(op.kind));
+      const std::string kind = name_of(op.kind) == name_of(task.kind) ? "" : words(name_of(op.kind));
       known->second = builder_.detail(layer >= 0 ? fmt::format("layer {} {}", layer, kind) : kind);
     }
     return known->second;
@@ -132,8 +132,8 @@ class Filler {
       if (on_mesh) {
         const program::Coordinates at = program_.mesh.coordinates(rank);
         if (program_.mesh.pipeline() > 1) name += fmt::format(" · stage {}", at.pipeline);
-        if (program_.mesh.tensor() > 1) name += fmt::format(" · tensor {}", at.tensor);
-        if (program_.mesh.data() > 1) name += fmt::format(" · data {}", at.data);
+        if (program_.mesh.tensor() > 1) name += fmt::format(" · tp {}", at.tensor);
+        if (program_.mesh.data() > 1) name += fmt::format(" · dp {}", at.data);
       }
       row.device = builder_.add_row(node_row(rank), RowKind::kDevice, name, rank);
     }

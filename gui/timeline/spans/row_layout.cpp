@@ -81,8 +81,11 @@ void RowLayout::place() {
       placed.lane = row.kind == RowKind::kLane;
       placed.foldable = row.end > r + 1;
       placed.folded = placed.foldable && folded_.contains(id);
-      placed.height =
-          placed.lane ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * heights_.track : heights_.group;
+      placed.bare = placed.foldable && !placed.folded && rows[static_cast<std::size_t>(r) + 1].end == row.end &&
+                    rows[static_cast<std::size_t>(r) + 1].kind != RowKind::kLane;
+      placed.height = placed.lane   ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * heights_.track
+                      : placed.bare ? heights_.bare
+                                    : heights_.group;
       y += placed.height + heights_.gap;
       const std::int32_t next = placed.folded ? row.end : r + 1;
       for (std::int32_t hidden = r; hidden < next; ++hidden) {

@@ -25,11 +25,12 @@ struct PlacedRow {
   int depth = 0;
   bool foldable = false, folded = false;
   bool lane = false;  ///< shows its own spans; else the mean of what lies below it
+  bool bare = false;  ///< shows nothing but its name: the one group below it shows the same
 };
 
 /// Heights in pixels.
 struct RowHeights {
-  int group = 20, track = 16, gap = 2;
+  int group = 20, bare = 15, track = 16, gap = 2;
 };
 
 class RowLayout {
@@ -52,7 +53,7 @@ class RowLayout {
   const PlacedRow* visible_row_of(RowId id) const;  ///< itself, or the folded row that hides it
   std::pair<std::size_t, std::size_t> rows_between(int top, int bottom) const;  ///< range of rows()
 
-  static constexpr std::size_t kManyRows = 96;
+  static constexpr std::size_t kManyRows = 64;
 
  private:
   void place();

@@ -39,10 +39,7 @@ std::vector<Tick> ticks(std::int64_t begin_ps, std::int64_t end_ps, std::int64_t
   std::int64_t step = 1;  // 1, 2 or 5 times a power of ten
   constexpr std::int64_t kLargestStep = 1'000'000'000'000'000'000;
   for (int i = 0; step < least_ps && step < kLargestStep; ++i) step = i % 3 == 1 ? step / 2 * 5 : step * 2;
-  const Unit& unit = unit_of(step);
-  // A step of 50 ms over seconds reads better in seconds.
-  const Unit& largest = unit_of(std::max(std::abs(begin_ps), std::abs(end_ps)));
-  const Unit& shown = largest.ps / step <= 1000 ? largest : unit;
+  const Unit& shown = unit_of(std::max(std::abs(begin_ps), std::abs(end_ps)));
   int decimals = 0;
   for (std::int64_t one = shown.ps; one > step; one /= 10) ++decimals;
   std::vector<Tick> result;

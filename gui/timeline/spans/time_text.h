@@ -10,7 +10,7 @@ namespace trivium::gui {
 /// Three or four significant digits with a unit that fits: "1.234 ms", "56.7 µs".
 std::string time_text(std::int64_t ps);
 
-/// A tick of an axis: round numbers, all in one unit.
+/// A tick of an axis: round numbers, all in the unit of the latest, with as many decimals as tell them apart.
 struct Tick {
   std::int64_t ps = 0;
   std::string text;

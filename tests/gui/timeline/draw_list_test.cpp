@@ -34,11 +34,11 @@ TEST(DrawList, FramesAndLabelsWhatIsWideEnough) {
   EXPECT_TRUE(list.frames[0].labelled);
   EXPECT_FLOAT_EQ(list.frames[1].x, 60);
   EXPECT_FALSE(list.frames[1].labelled);
-  ASSERT_EQ(list.strips.size(), 3U);  // cluster, device, lane
+  ASSERT_EQ(list.strips.size(), 2U);  // device and lane; the cluster of one device is bare
   EXPECT_TRUE(list.strips[0].stacked);
-  EXPECT_FALSE(list.strips[2].stacked);
-  EXPECT_FLOAT_EQ(list.shares[list.strips[2].first + 91], 1);
-  EXPECT_FLOAT_EQ(list.shares[list.strips[2].first + 93], 0);
+  EXPECT_FALSE(list.strips[1].stacked);
+  EXPECT_FLOAT_EQ(list.shares[list.strips[1].first + 91], 1);
+  EXPECT_FLOAT_EQ(list.shares[list.strips[1].first + 93], 0);
 }
 
 TEST(DrawList, FindsEveryWideSpanBetweenMillionsOfShortOnes) {
@@ -66,7 +66,7 @@ TEST(DrawList, ItsLengthIsBoundByThePageNotByTheSpans) {
         std::make_shared<std::vector<std::uint32_t>>(find_spans(*page.scene.timelines[0].spans, "forward"));
     page.scene.timelines[0].path = std::make_shared<CriticalPath>(critical_path(*page.scene.timelines[0].spans));
     const DrawList& list = page.draw(0, page.scene.timelines[0].spans->end(), 500);
-    EXPECT_EQ(list.strips.size(), page.layout.rows().size());
+    EXPECT_EQ(list.strips.size(), page.layout.rows().size() - 1);  // the cluster of one node is bare
     EXPECT_LE(list.frames.size(), 4U * 500 / 3);
     EXPECT_LE(list.marks.size(), 4U * 500 + 2 * 4 * 500);
     EXPECT_FALSE(list.marks.empty());

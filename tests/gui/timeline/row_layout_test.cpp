@@ -81,10 +81,20 @@ TEST_F(RowLayoutTest, RemembersFoldsForANewTimelineOfTheSameRows) {
   EXPECT_FALSE(layout.is_folded({0, 2}));
 }
 
+TEST(RowLayout, LeavesAGroupOfOneGroupBare) {
+  RowLayout layout;
+  layout.set_stores({make_spans({.nodes = 2, .devices_per_node = 1, .spans_per_lane = 1})});
+  EXPECT_FALSE(layout.rows()[0].bare);  // cluster of two nodes
+  EXPECT_TRUE(layout.rows()[1].bare);   // node of one rank
+  EXPECT_FALSE(layout.rows()[2].bare);  // rank with lanes
+  layout.set_folded({0, 1}, true);
+  EXPECT_FALSE(layout.rows()[1].bare);
+}
+
 TEST(RowLayout, FoldsDevicesAndNodesOfALargeClusterAtFirst) {
   RowLayout layout;
-  layout.set_stores({make_spans({.nodes = 4, .devices_per_node = 16, .spans_per_lane = 1})});
-  EXPECT_EQ(layout.rows().size(), 1U + 4 + 64);
+  layout.set_stores({make_spans({.nodes = 4, .devices_per_node = 12, .spans_per_lane = 1})});
+  EXPECT_EQ(layout.rows().size(), 1U + 4 + 48);
   layout.set_stores({make_spans({.nodes = 20, .devices_per_node = 8, .spans_per_lane = 1})});
   EXPECT_EQ(layout.rows().size(), 1U + 20);
 }

@@ -22,6 +22,7 @@ TEST(Ticks, AreRoundNumbersFarEnoughApart) {
   EXPECT_EQ(list[1].text, "20 ms");
   EXPECT_EQ(ticks(0, 3'000'000'000'000, 400'000'000'000)[1].text, "0.5 s");
   EXPECT_EQ(ticks(1, 9, 100).size(), 0U);
+  EXPECT_EQ(ticks(10'000'000'000'000, 10'000'000'020'000, 5'000)[1].text, "10.000000005 s");
 }
 
 TEST(Ticks, EndAtAnyZoomAndPlace) {

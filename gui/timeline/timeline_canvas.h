@@ -1,0 +1,121 @@
+// The drawing of a timeline and the hands on it: keys, wheel, drags.
+#pragma once
+
+#include <QAbstractScrollArea>
+#include <QImage>
+#include <optional>
+
+#include "gui/timeline/spans/draw_list.h"
+#include "gui/timeline/spans/selection.h"
+#include "gui/timeline/timeline_painter.h"
+
+namespace trivium::gui {
+
+/// A span of one of the timelines.
+struct SpanId {
+  int timeline = 0;
+  std::uint32_t span = kNoSpan;
+  bool operator==(const SpanId&) const = default;
+};
+
+/// A range of time that was dragged over, of one row or of all.
+struct TimeRange {
+  std::int64_t begin_ps = 0, end_ps = 0;
+  std::optional<RowId> row;
+};
+
+/// Rows of all timelines below one another on one scale of time. Keys: W and S zoom, A and D pan, F fits the selection
+/// or else everything, Escape lets go, the arrows step from span to span and from row to row. Wheel: scrolls; with Ctrl
+/// it zooms at the pointer, with Shift it pans. Dragging selects a range; with Shift or the middle button it pans.
+/// Lives on the GUI thread.
+class TimelineCanvas : public QAbstractScrollArea {
+  Q_OBJECT
+
+ public:
+  explicit TimelineCanvas(QWidget* parent = nullptr);
+
+  /// Stores must outlive neither call: they are shared. The seen time is kept where it still fits.
+  void set_timelines(std::vector<SceneTimeline> timelines, std::vector<QString> names);
+  void set_matches(std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches);
+  void set_path_shown(bool shown);
+  void set_arrows_shown(bool shown);
+  void set_hint(const QString& hint);  ///< said where there is nothing to draw
+
+  const std::vector<SceneTimeline>& timelines() const { return scene_.timelines; }
+  RowLayout& layout_of_rows() { return layout_; }
+  std::int64_t begin_ps() const { return begin_; }
+  std::int64_t end_ps() const { return end_; }
+  const std::optional<TimeRange>& range() const { return range_; }
+  std::optional<SpanId> selected() const { return selected_; }
+  bool arrows_hidden() const { return list_.arrows_hidden; }
+
+  void show_time(std::int64_t begin_ps, std::int64_t end_ps);
+  void zoom(double factor, double x);  ///< x: pixel of the time axis that stays in place
+  void pan(double share);              ///< of the seen time; positive: later
+  void fit();
+  void select(std::optional<SpanId> span, bool bring_into_view);
+  void select_range(std::optional<TimeRange> range);
+  void toggle_fold(RowId row);
+  void rows_changed();  ///< after folding through layout_of_rows()
+  std::optional<SpanId> span_at(QPoint position) const;
+  QString describe(QPoint position) const;  ///< what a tooltip says there
+  QRect time_area() const;                  ///< in the viewport
+  int x_of(std::int64_t ps) const;          ///< in the viewport
+  /// The picture of the whole viewport, as on the screen.
+  void paint_to(QPainter& painter);
+
+  static constexpr std::int64_t kShortestView = 1000;  ///< ps
+
+ signals:
+  void time_changed();
+  void selection_changed();
+
+ protected:
+  bool viewportEvent(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void scrollContentsBy(int dx, int dy) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  enum class Drag { kNone, kSelect, kPan };
+  std::int64_t time_at(double x) const;  ///< x in the viewport
+  std::int64_t first_ps() const;
+  std::int64_t last_ps() const;
+  const PlacedRow* row_at(QPoint position) const;
+  bool on_fold_handle(const PlacedRow& row, QPoint position) const;
+  void step_span(int direction);
+  void step_row(int direction);
+  void redraw();  ///< the picture is out of date
+  void draw_picture();
+  void draw_ruler(QPainter& painter, const TimelineColours& colours) const;
+  void draw_row_names(QPainter& painter, const TimelineColours& colours) const;
+  void draw_overlay(QPainter& painter, const TimelineColours& colours) const;
+  QRectF box_of(SpanId id) const;
+
+  Scene scene_;
+  RowLayout layout_;
+  std::vector<QString> names_;
+  std::vector<std::shared_ptr<const CriticalPath>> paths_;
+  bool path_shown_ = true;
+  QString hint_;
+  std::int64_t begin_ = 0, end_ = kShortestView;
+  std::optional<TimeRange> range_;
+  std::optional<SpanId> selected_, hovered_;
+  Drag drag_ = Drag::kNone;
+  QPoint pressed_;
+  std::int64_t pressed_ps_ = 0, pressed_begin_ = 0, pressed_end_ = 0;
+  int pressed_scroll_ = 0;
+  DrawList list_;
+  QImage picture_;
+  bool stale_ = true;
+  TimelinePainter painter_;
+};
+
+}  // namespace trivium::gui

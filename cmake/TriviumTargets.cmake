@@ -46,5 +46,9 @@ function(trivium_test name)
   # Only these know where the tree lies: every other object is the same in any checkout, and compiled once for all of them.
   set_source_files_properties(${arg_READ_THE_TREE} PROPERTIES
     COMPILE_DEFINITIONS TRIVIUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+  set(timeout 600)
+  if(TRIVIUM_SANITIZE)
+    set(timeout 1800)  # sanitizers slow kernels down about thirtyfold
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout})
 endfunction()

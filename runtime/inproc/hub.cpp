@@ -8,9 +8,10 @@
 namespace trivium::runtime::inproc {
 namespace {
 
-// About a millisecond of pauses, as OpenMP runtimes spin where every thread has a core: a sleep and its wake-up cost
-// tens of microseconds, most in virtual machines, and differ from one to the next.
-constexpr int kSpins = 50000;
+// About 0.2 ms of pauses, as OpenMP runtimes spin where every thread has a core: a sleep and its wake-up cost tens of
+// microseconds, most in virtual machines, and differ from one to the next. Longer spins would hurt where other
+// programs want the core.
+constexpr int kSpins = 15000;
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include "planner/evaluate.h"
 #include "planner/neighbours.h"
+#include "program/schedule.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::planner {
@@ -104,6 +105,10 @@ class Explainer {
     const double bubble =
         static_cast<double>(plan_.pipeline - 1) / static_cast<double>(chunks * program_.micro_batches);
     if (plan_.schedule == program::Schedule::kSequential) return "; the sequential schedule runs one stage at a time";
+    if (program::splits_backward(plan_.schedule)) {
+      return fmt::format("; equal stages idle (p - 1)(f + b - w), p - 1 = {} of {} micro-batches", plan_.pipeline - 1,
+                         program_.micro_batches);
+    }
     return fmt::format("; equal stages idle (p - 1) / {}m = {} / {} = {} of their passes", chunks > 1 ? "v" : "",
                        plan_.pipeline - 1, chunks * program_.micro_batches, percent(bubble));
   }

@@ -24,6 +24,7 @@ class Neighbourhood {
     splits();
     micro_batches();
     interleaving();
+    split_backward();
     recomputation();
     switches();
     return std::move(found_);
@@ -98,6 +99,14 @@ class Neighbourhood {
       change(count, Part::kExposedPipeline);
       break;
     }
+  }
+
+  void split_backward() {
+    if (here_.pipeline == 1 || here_.virtual_stages > 1) return;
+    const bool split = here_.schedule == Schedule::kZeroBubble;
+    Plan plan = here_;
+    plan.schedule = split ? Schedule::k1f1b : Schedule::kZeroBubble;
+    add(fmt::format("schedule {} to {}", name_of(here_.schedule), name_of(plan.schedule)), Part::kBubble, plan);
   }
 
   void recomputation() {

@@ -17,8 +17,9 @@ struct Neighbour {
   program::Plan plan;
 };
 
-/// Halved and doubled tensor, pipeline, micro-batch; fewer and more virtual stages; every other recomputation; ZeRO,
-/// sequence parallel and overlapped gradient reduction switched. Those that program::check refuses are left out.
+/// Halved and doubled tensor, pipeline, micro-batch; fewer and more virtual stages; the backward split or whole; every
+/// other recomputation; ZeRO, sequence parallel and overlapped gradient reduction switched. Those that program::check
+/// refuses are left out.
 std::vector<Neighbour> neighbours(const program::Job& job);
 
 /// A neighbour played: its iteration (ps, segment granularity) or why it cannot run.

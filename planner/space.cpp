@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "program/schedule.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::planner {
@@ -117,14 +118,26 @@ class Enumerator {
       if (!fixed("schedule")) plan.schedule = count > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
       plans_.push_back(plan);
     }
-    if (plan.pipeline == 1 || fixed("virtual_stages") || fixed("stage_nodes")) return;
     plan.virtual_stages = 1;
-    if (!fixed("schedule")) plan.schedule = Schedule::k1f1b;
-    if (plan.schedule == Schedule::kInterleaved) return;
-    for (std::vector<int>& nodes : stages_on_groups(plan)) {
-      plan.stage_nodes = std::move(nodes);
-      plans_.push_back(plan);
+    if (plan.pipeline == 1 || (fixed("virtual_stages") && given_.virtual_stages != 1)) return;
+    for (const Schedule schedule : schedules()) {
+      plan.schedule = schedule;
+      if (!fixed("schedule") && schedule == Schedule::kZeroBubble) plans_.push_back(plan);
+      if (fixed("stage_nodes")) continue;
+      for (std::vector<int>& nodes : stages_on_groups(plan)) {
+        Plan placed = plan;
+        placed.stage_nodes = std::move(nodes);
+        plans_.push_back(std::move(placed));
+      }
     }
+  }
+
+  // Of stages with one chunk. Only our own runtime splits backwards.
+  std::vector<Schedule> schedules() const {
+    if (fixed("schedule") && given_.schedule == Schedule::kInterleaved) return {};
+    if (fixed("schedule")) return {given_.schedule};
+    if (given_.stack != "trivium") return {Schedule::k1f1b};
+    return {Schedule::k1f1b, Schedule::kZeroBubble};
   }
 
   // Whole stages on nodes of one kind: the groups in their order and in the opposite one, each taking as many stages as
@@ -169,7 +182,7 @@ bool leaves_layers_open(const Plan& plan) {
 bool share_layers(const Plan& a, const Plan& b) {
   const auto opened = [](const Plan& p) {
     return std::tuple(p.tensor, p.pipeline, p.data, p.micro_batch, p.recompute, p.zero_stage, p.sequence_parallel,
-                      p.stage_nodes);
+                      p.stage_nodes, program::splits_backward(p.schedule));
   };
   return opened(a) == opened(b);
 }

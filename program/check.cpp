@@ -54,7 +54,9 @@ Verdict check_supported(const Job& job) {
     return missing("parallel_block", "parallel attention and MLP blocks can be counted, not yet split");
   if (plan.context > 1) return missing("context", "use context 1");
   if (plan.expert > 1) return missing("expert", "use expert 1");
-  if (plan.schedule == Schedule::kZeroBubble) return missing("schedule", "zero_bubble; use 1f1b or interleaved");
+  if (plan.schedule == Schedule::kZeroBubble && plan.zero_stage > 1) {
+    return missing("schedule", "zero_bubble with sharded gradients; use zero_stage 0 or 1, or schedule 1f1b");
+  }
   const Offload& offload = plan.offload;
   if (offload.optimizer != Storage::kNone || offload.gradients != Storage::kNone ||
       offload.parameters != Storage::kNone || offload.activations != Storage::kNone) {

@@ -7,6 +7,7 @@
 #include "program/layers.h"
 #include "program/layout.h"
 #include "program/optimizer_bodies.h"
+#include "program/schedule.h"
 #include "program/sharding.h"
 
 namespace trivium::program {
@@ -162,12 +163,15 @@ class KindMaker {
     if (key_.head) builder_.segment("head"), writer.head_forward(head, labels, loss);
     kind_.forward = append();
 
+    const bool split = splits_backward(job_.plan.schedule);
+    writer.delay_weights(split);
     builder_.begin("backward");
     if (recompute) keep_all();
     int d = output;
     if (key_.head) {
       builder_.segment("head");
-      d = builder_.temporary("gradient", shape_.type, own);
+      d = split ? builder_.place("gradient", Space::kDelayed, shape_.type, own)
+                : builder_.temporary("gradient", shape_.type, own);
       writer.head_backward(head, labels, d);
     }
     for (int layer = key_.layers - 1; layer >= 0; --layer) {
@@ -181,10 +185,29 @@ class KindMaker {
         k.scores_dropped = renew(k.scores_dropped);
         writer.attention_again(layer, k);
       }
-      writer.layer_backward(layer, k, d, layer == 0 ? input : d);
+      int d_input = layer == 0 ? input : d;
+      if (layer > 0 && writer.keeps_gradients()) {
+        d_input = builder_.place(fmt::format("gradient of layer {} input", layer), Space::kDelayed, shape_.type, own);
+      }
+      writer.layer_backward(layer, k, d, d_input);
+      d = d_input;
     }
-    if (key_.embedding) builder_.segment("embedding"), writer.embedding_backward(ids, input);
+    const auto embedding_backward = [&] {
+      if (key_.embedding) builder_.segment("embedding"), writer.embedding_backward(ids, input);
+    };
+    if (!split) embedding_backward();
     kind_.backward = append();
+    if (split) {
+      writer.delay_weights(false);
+      builder_.begin("backward weights");
+      if (key_.head) builder_.segment("head"), writer.write_weights(-1);
+      for (int layer = key_.layers - 1; layer >= 0; --layer) {
+        builder_.segment(fmt::format("layer {}", layer));
+        writer.write_weights(layer);
+      }
+      embedding_backward();
+      kind_.backward_weights = append();
+    }
 
     if (job_.plan.pipeline > 1) {
       if (!key_.embedding) kind_.recv_forward = transfer(OpKind::kRecv, Pass::kForward, input);

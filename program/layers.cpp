@@ -44,7 +44,10 @@ int LayerWriter::reduce_tokens(int partial, const char* name, int layer, Pass pa
 // This rank's tokens -> all tokens: nothing without sequence parallel, else all-gather.
 int LayerWriter::gather_tokens(int own, const char* name, int layer, Pass pass) {
   if (!s_.sequence_parallel) return own;
-  const int whole = b_.temporary(fmt::format("{} {} all tokens", name, layer), s_.type, s_.tokens * s_.hidden);
+  const std::string whole_name = fmt::format("{} {} all tokens", name, layer);
+  const bool read_late = pass == Pass::kBackward;
+  const int whole = read_late ? hold(whole_name, s_.type, s_.tokens * s_.hidden)
+                              : b_.temporary(whole_name, s_.type, s_.tokens * s_.hidden);
   Op& op = b_.add(OpKind::kAllGather, pass, {own}, {whole});
   op.lane = s_.collective_lane;
   op.group = Group::kTensor;
@@ -71,10 +74,7 @@ void LayerWriter::matmul_backward(int x, const char* parameter, int dy, int dx, 
   dgrad.k = in;
   if (reduce) *reduced = reduce_tokens(dx, parameter, layer, Pass::kBackward);
   const int dbias = biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
-  Op& wgrad =
-      rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {x, dy}, {p_.gradient(name + ".weight", layer), dbias}),
-           s_.tokens, out, layer);
-  wgrad.k = in;
+  weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, out, in, layer, false});
 }
 
 void LayerWriter::norm(int x, const char* parameter, int y, int stats, int layer, Pass pass) {
@@ -95,20 +95,26 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     const std::string full = fmt::format("layer {} {}", layer, name);
     return frame ? b_.place(full, Space::kFrame, type, elements) : b_.temporary(full, type, elements);
   };
+  // Inputs of matrices, which their gradients read again.
+  const auto input_of_matrix = [&](const char* name, std::int64_t elements, bool gathered) {
+    const std::string full = fmt::format("layer {} {}", layer, name);
+    if (in_frame) return b_.place(full, Space::kFrame, s_.type, elements);
+    return gathered ? b_.temporary(full, s_.type, elements) : hold(full, s_.type, elements);
+  };
   const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.tokens * s_.heads * s_.sequence;
   LayerKept kept;
   kept.input = input;
-  kept.norm1 = make("norm1", s_.type, own, in_frame);
+  kept.norm1 = input_of_matrix("norm1", own, s_.sequence_parallel);
   kept.stats1 = make("norm1 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
   kept.qkv = make("qkv", s_.type, s_.tokens * s_.qkv, in_frame);
   kept.saved = s_.flash ? make("attention log-sum-exp", s_.wide, s_.tokens * s_.heads, scores_in_frame)
                         : make("attention probabilities", s_.type, scores, scores_in_frame);
-  kept.attended = make("attention output", s_.type, s_.tokens * s_.query, in_frame);
+  kept.attended = input_of_matrix("attention output", s_.tokens * s_.query, false);
   kept.middle = make("middle", s_.type, own, in_frame);
-  kept.norm2 = make("norm2", s_.type, own, in_frame);
+  kept.norm2 = input_of_matrix("norm2", own, s_.sequence_parallel);
   kept.stats2 = make("norm2 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
   kept.fc = make("mlp inner", s_.type, s_.tokens * s_.fc, in_frame);
-  kept.act = make("mlp activated", s_.type, s_.tokens * s_.ffn, in_frame);
+  kept.act = input_of_matrix("mlp activated", s_.tokens * s_.ffn, false);
   if (s_.dropout) {
     if (!s_.flash) {
       kept.scores_dropped = make("attention dropout", DType::kUint8, scores * (1 + size_of(s_.type)), scores_in_frame);
@@ -165,6 +171,9 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   const auto scratch = [&](const char* name, std::int64_t elements) {
     return b_.temporary(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
   };
+  const auto read_by_weights = [&](const char* name, std::int64_t elements) {
+    return hold(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
+  };
   const auto bias_backward = [&](const char* parameter, int mask) {
     const int dbias = p_.gradient(parameter, layer);
     if (dbias == kNoBuffer && mask == kNoBuffer) return;
@@ -176,7 +185,7 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   const int d_branch2 = gather_tokens(d, "gradient of mlp projection", layer, Pass::kBackward);
   const int d_act = scratch("mlp activated", s_.tokens * s_.ffn);
   matmul_backward(kept.act, "mlp.c_proj", d_branch2, d_act, s_.hidden, s_.ffn, layer, false, false, nullptr);
-  const int d_fc = scratch("mlp inner", s_.tokens * s_.fc);
+  const int d_fc = read_by_weights("mlp inner", s_.tokens * s_.fc);
   Op& act =
       rows(b_.add(OpKind::kActivationBackward, Pass::kBackward, {kept.fc, p_.value("mlp.c_fc.bias", layer), d_act},
                   {d_fc, p_.gradient("mlp.c_fc.bias", layer)}),
@@ -185,14 +194,16 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   const int read2 = gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward);
   const int d_norm2 = scratch("norm2", s_.tokens * s_.hidden);
   matmul_backward(read2, "mlp.c_fc", d_fc, d_norm2, s_.fc, s_.hidden, layer, false, true, &reduced);
-  norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d, layer);
+  const int d_middle = keeps_gradients() ? read_by_weights("middle", s_.own_tokens * s_.hidden) : d;
+  norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d_middle, layer);
+  d = d_middle;
   // Attention
   bias_backward("attn.c_proj.bias", kept.mask1);
   const int d_branch1 = gather_tokens(d, "gradient of attention projection", layer, Pass::kBackward);
   const int d_attended = scratch("attention output", s_.tokens * s_.query);
   matmul_backward(kept.attended, "attn.c_proj", d_branch1, d_attended, s_.hidden, s_.query, layer, false, false,
                   nullptr);
-  const int d_qkv = scratch("qkv", s_.tokens * s_.qkv);
+  const int d_qkv = read_by_weights("qkv", s_.tokens * s_.qkv);
   Op& attend = rows(b_.add(OpKind::kAttentionBackward, Pass::kBackward,
                            {kept.qkv, kept.attended, kept.saved, d_attended, kept.scores_dropped}, {d_qkv}),
                     s_.tokens, s_.query, layer);

@@ -2,6 +2,9 @@
 // Shoeybi et al. 2019, arXiv 1909.08053; sequence parallel: Korthikanti et al. 2022, arXiv 2205.05198).
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "program/chunk_shape.h"
 
 namespace trivium::program {
@@ -15,6 +18,14 @@ class LayerWriter {
   /// Buffers a layer keeps. `in_frame`: kept from forward to backward; else temporaries of the current body.
   /// `input` stays as it is. With `scores_in_frame` false the attention scores are temporaries all the same.
   LayerKept keep(int layer, int input, bool in_frame, bool scores_in_frame);
+
+  /// While on, gradients of matrices are not written but kept for `write_weights`, and what they read is placed where
+  /// it outlives the body (Space::kDelayed).
+  void delay_weights(bool delay) { delaying_ = delay; }
+  /// Writes the gradients of a layer's matrices (-1: the head's) that were kept.
+  void write_weights(int layer);
+  /// Whether layer_backward leaves its `d` as it is: a kept gradient still reads it.
+  bool keeps_gradients() const { return delaying_ && !s_.sequence_parallel; }
 
   void embedding_forward(int ids, int output);
   void embedding_backward(int ids, int d);
@@ -36,6 +47,16 @@ class LayerWriter {
   void head_backward(const HeadKept& kept, int labels, int d_input);
 
  private:
+  /// dw (k,n) += x (T,k)^T dy (T,n)
+  struct WeightGradient {
+    int x, dy, weight, bias;
+    std::int64_t n, k;
+    int layer;
+    bool transposed;
+  };
+  void weight_gradient(const WeightGradient& gradient);
+  void write(const WeightGradient& gradient);
+  int hold(const std::string& name, DType type, std::int64_t elements);
   int reduce_tokens(int partial, const char* name, int layer, Pass pass);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
@@ -52,6 +73,8 @@ class LayerWriter {
   BodyBuilder& b_;
   const ChunkShape& s_;
   const ParameterBuffers& p_;
+  bool delaying_ = false;
+  std::vector<WeightGradient> delayed_;
 };
 
 }  // namespace trivium::program

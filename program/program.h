@@ -114,7 +114,7 @@ struct ChunkKind {
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
   std::vector<Bucket> buckets;
-  std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens: of one frame)
+  std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens, kDelayed: of one frame)
   int forward = -1, backward = -1;            ///< bodies
   int backward_weights = -1;                  ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;

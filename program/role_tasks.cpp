@@ -25,18 +25,29 @@ class TaskWriter {
       }
       chunk.frames = frames_needed(slots, alike);
       frames_[chunk.kind].resize(static_cast<std::size_t>(chunk.frames));
+      chunk.delayed_frames = delayed_frames_needed(slots, alike);
+      delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.delayed_frames), kFree);
     }
     sharded_.gather_first();
-    for (const Slot& slot : slots) slot.forward ? forward(slot) : backward(slot);
+    for (const Slot& slot : slots) {
+      if (slot.weights) {
+        backward_weights(slot);
+      } else {
+        slot.forward ? forward(slot) : backward(slot);
+      }
+    }
     write_optimizer();
   }
 
  private:
+  static constexpr std::int64_t kFree = -1;
+
   /// What last used a frame, and who still reads its buffers.
   struct FrameState {
-    std::int64_t micro_batch = -1;  // occupant; -1: free
+    std::int64_t micro_batch = kFree;  // occupant
     int chunk = -1;
     int forward = -1, sent_forward = -1, backward = -1, sent_backward = -1;
+    int weights = -1;  // second half of the backward, where it is split
   };
 
   const ChunkKind& kind_of(int chunk) const {
@@ -90,11 +101,12 @@ class TaskWriter {
     if (kind.recv_forward >= 0) {
       received = add_transfer(TaskKind::kRecv, kind.recv_forward, slot, index, position - 1, false);
       wait(received, free->sent_backward >= 0 ? free->sent_backward : free->backward);
+      wait(received, free->weights);
     }
     const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
     wait(task, received);
     sharded_.around_pass(task);
-    *free = FrameState{slot.micro_batch, slot.chunk, task, -1, -1, -1};
+    *free = FrameState{slot.micro_batch, slot.chunk, task};
     if (kind.send_forward >= 0) {
       free->sent_forward = add_transfer(TaskKind::kSend, kind.send_forward, slot, index, position, false);
       wait(free->sent_forward, task);
@@ -118,11 +130,37 @@ class TaskWriter {
     wait(task, received);
     sharded_.around_pass(task);
     frame->backward = task;
-    frame->micro_batch = -1;
+    if (kind.backward_weights >= 0) {
+      auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+      const auto free = std::find(delayed.begin(), delayed.end(), kFree);
+      *free = slot.micro_batch;
+      role_.tasks[static_cast<std::size_t>(task)].delayed_frame = static_cast<std::int16_t>(free - delayed.begin());
+    } else {
+      frame->micro_batch = kFree;
+    }
     if (kind.send_backward >= 0) {
       frame->sent_backward = add_transfer(TaskKind::kSend, kind.send_backward, slot, index, position - 1, true);
       wait(frame->sent_backward, task);
     }
+    last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
+    last_task_ = task;
+  }
+
+  // The other half of a split backward: after it the micro-batch's frames are free.
+  void backward_weights(const Slot& slot) {
+    auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+    auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+    const auto frame = std::find_if(frames.begin(), frames.end(), [&](const FrameState& f) {
+      return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk;
+    });
+    const auto kept = std::find(delayed.begin(), delayed.end(), slot.micro_batch);
+    const int task = add_pass(TaskKind::kBackwardWeights, kind_of(slot.chunk).backward_weights, slot,
+                              static_cast<int>(frame - frames.begin()));
+    role_.tasks[static_cast<std::size_t>(task)].delayed_frame = static_cast<std::int16_t>(kept - delayed.begin());
+    wait(task, frame->backward);
+    frame->weights = task;
+    frame->micro_batch = kFree;
+    *kept = kFree;
     last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
     last_task_ = task;
   }
@@ -179,7 +217,8 @@ class TaskWriter {
 
   const Program& program_;
   Role& role_;
-  std::map<int, std::vector<FrameState>> frames_;  // by chunk kind
+  std::map<int, std::vector<FrameState>> frames_;     // by chunk kind
+  std::map<int, std::vector<std::int64_t>> delayed_;  // by chunk kind: micro-batch in every frame of Space::kDelayed
   std::vector<int> last_backward_;
   ShardedTasks sharded_;
   int last_task_ = -1;
@@ -206,7 +245,7 @@ void lay_out_memory(const Program& program, Role& role) {
         role.bytes[space] = 3 * size_of(DType::kFp64);  // loss, and the norm as a pair
         continue;
       }
-      const bool framed = which == Space::kFrame || which == Space::kTokens;
+      const bool framed = which == Space::kFrame || which == Space::kTokens || which == Space::kDelayed;
       const bool shared = framed || which == Space::kGathered;
       const auto alike = std::find_if(role.chunks.begin(), role.chunks.end(),
                                       [&](const Chunk& other) { return other.kind == chunk.kind; });
@@ -215,7 +254,8 @@ void lay_out_memory(const Program& program, Role& role) {
         continue;
       }
       chunk.base[space] = role.bytes[space];
-      role.bytes[space] += kind.bytes[space] * (framed ? chunk.frames : 1);
+      const int frames = which == Space::kDelayed ? chunk.delayed_frames : framed ? chunk.frames : 1;
+      role.bytes[space] += kind.bytes[space] * frames;
     }
   }
 }

@@ -35,6 +35,22 @@ std::vector<Slot> one_forward_one_backward(std::int64_t total, std::int64_t warm
   return slots;
 }
 
+std::vector<Slot> zero_bubble(std::int64_t count, std::int64_t warmup, std::int64_t delay) {
+  std::vector<Slot> slots;
+  for (std::int64_t k = 0; k < warmup; ++k) slots.push_back({true, 0, k});
+  for (std::int64_t k = 0; k < count; ++k) {
+    if (warmup + k < count) slots.push_back({true, 0, warmup + k});
+    slots.push_back({false, 0, k});
+    if (k >= delay) slots.push_back({false, 0, k - delay, true});
+  }
+  for (std::int64_t k = std::max<std::int64_t>(0, count - delay); k < count; ++k) slots.push_back({false, 0, k, true});
+  return slots;
+}
+
+bool counts(const Slot& slot, std::span<const int> chunks) {
+  return std::find(chunks.begin(), chunks.end(), slot.chunk) != chunks.end();
+}
+
 }  // namespace
 
 std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int virtual_stages,
@@ -44,8 +60,9 @@ std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int vi
       return sequential(micro_batches);
     case Schedule::kGpipe:
       return gpipe(micro_batches);
-    case Schedule::k1f1b:
-    case Schedule::kZeroBubble: {
+    case Schedule::kZeroBubble:
+      return zero_bubble(micro_batches, std::min<std::int64_t>(micro_batches, pipeline - 1 - stage), stage);
+    case Schedule::k1f1b: {
       const std::int64_t warmup = std::min<std::int64_t>(micro_batches, pipeline - 1 - stage);
       return one_forward_one_backward(
           micro_batches, warmup,
@@ -79,10 +96,23 @@ std::vector<Slot> schedule_of(Schedule schedule, int stage, int pipeline, int vi
 int frames_needed(const std::vector<Slot>& slots, int chunk) { return frames_needed(slots, std::span(&chunk, 1)); }
 
 int frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks) {
+  const bool split = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.weights; });
   int alive = 0, most = 0;
   for (const Slot& slot : slots) {
-    if (std::find(chunks.begin(), chunks.end(), slot.chunk) == chunks.end()) continue;
-    alive += slot.forward ? 1 : -1;
+    if (!counts(slot, chunks)) continue;
+    if (slot.forward) ++alive;
+    if (!slot.forward && slot.weights == split) --alive;
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+int delayed_frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks) {
+  const bool split = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.weights; });
+  int alive = 0, most = 0;
+  for (const Slot& slot : slots) {
+    if (!split || slot.forward || !counts(slot, chunks)) continue;
+    alive += slot.weights ? -1 : 1;
     most = std::max(most, alive);
   }
   return most;

@@ -7,7 +7,9 @@
 #include <set>
 #include <tuple>
 
+#include "program/schedule.h"
 #include "program/text.h"
+#include "program/verify_frames.h"
 #include "program/verify_order.h"
 #include "program/verify_sharding.h"
 
@@ -25,13 +27,19 @@ void check_counts(const Program& program, Problems& problems) {
     std::map<std::tuple<TaskKind, int, int>, int> seen;
     for (std::size_t id = 0; id < role.tasks.size(); ++id) {
       const Task& task = role.tasks[id];
-      if (task.kind != TaskKind::kForward && task.kind != TaskKind::kBackward) continue;
+      const bool second_half = task.kind == TaskKind::kBackwardWeights;
+      if (task.kind != TaskKind::kForward && task.kind != TaskKind::kBackward && !second_half) continue;
       ++seen[{task.kind, task.chunk, task.micro_batch}];
       if (task.kind == TaskKind::kBackward && seen[{TaskKind::kForward, task.chunk, task.micro_batch}] == 0) {
         problems.push_back(fmt::format("{} comes before its forward", name_task(role, id)));
       }
+      if (second_half && seen[{TaskKind::kBackward, task.chunk, task.micro_batch}] == 0) {
+        problems.push_back(fmt::format("{} comes before its first half", name_task(role, id)));
+      }
     }
-    for (const TaskKind kind : {TaskKind::kForward, TaskKind::kBackward}) {
+    std::vector<TaskKind> wanted{TaskKind::kForward, TaskKind::kBackward};
+    if (splits_backward(program.job.plan.schedule)) wanted.push_back(TaskKind::kBackwardWeights);
+    for (const TaskKind kind : wanted) {
       for (int chunk = 0; chunk < static_cast<int>(role.chunks.size()); ++chunk) {
         for (int m = 0; m < static_cast<int>(program.micro_batches); ++m) {
           const int count = seen[{kind, chunk, m}];
@@ -128,7 +136,8 @@ void check_buffers(const Program& program, Problems& problems) {
         const Op& op = body.ops[i];
         for (const int b : op.in) {
           if (b == kNoBuffer) continue;
-          const bool framed = space_of(b) == Space::kFrame, own = space_of(b) == Space::kWorkspace;
+          const bool framed = space_of(b) == Space::kFrame || space_of(b) == Space::kDelayed,
+                     own = space_of(b) == Space::kWorkspace;
           if ((framed && !in_frame.contains(b)) || (own && !written.contains(b))) {
             problems.push_back(fmt::format("body \"{}\" op {} ({}) reads \"{}\" before anything wrote it", body.name, i,
                                            name_of(op.kind), kind.buffers[static_cast<std::size_t>(b)].name));
@@ -137,12 +146,12 @@ void check_buffers(const Program& program, Problems& problems) {
         for (const int b : op.out) {
           if (b == kNoBuffer) continue;
           written.insert(b);
-          if (space_of(b) == Space::kFrame) in_frame.insert(b);
+          if (space_of(b) == Space::kFrame || space_of(b) == Space::kDelayed) in_frame.insert(b);
         }
       }
     };
-    for (const int body :
-         {kind.recv_forward, kind.forward, kind.send_forward, kind.recv_backward, kind.backward, kind.send_backward}) {
+    for (const int body : {kind.recv_forward, kind.forward, kind.send_forward, kind.recv_backward, kind.backward,
+                           kind.send_backward, kind.backward_weights}) {
       run(body);
     }
   }
@@ -156,6 +165,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_transfers(program, problems);
   check_waits(program, problems);
   check_buffers(program, problems);
+  check_frames(program, problems);
   check_temporaries(program, problems);
   check_joint_collectives(program, problems);
   check_sharding(program, problems);

@@ -25,22 +25,25 @@ Arenas::Arenas(const program::Program& program, const program::Role& role) : pro
   }
 }
 
-std::byte* Arenas::base(int chunk, program::Space space, int frame) const {
+std::byte* Arenas::base(int chunk, program::Space space, int frame, int delayed) const {
   const program::Chunk& part = role_.chunks[static_cast<std::size_t>(chunk)];
   const auto s = static_cast<std::size_t>(space);
   std::int64_t offset = part.base[s];
   if (space == program::Space::kFrame || space == program::Space::kTokens) {
     offset += frame * program_.kinds[static_cast<std::size_t>(part.kind)].bytes[s];
   }
+  if (space == program::Space::kDelayed) {
+    offset += delayed * program_.kinds[static_cast<std::size_t>(part.kind)].bytes[s];
+  }
   return memory_[s].get() + offset;
 }
 
-std::byte* Arenas::address(int chunk, int buffer, int frame) const {
+std::byte* Arenas::address(int chunk, int buffer, int frame, int delayed) const {
   if (buffer == program::kNoBuffer) return nullptr;
   const program::Chunk& part = role_.chunks[static_cast<std::size_t>(chunk)];
   const program::Buffer& b =
       program_.kinds[static_cast<std::size_t>(part.kind)].buffers[static_cast<std::size_t>(buffer)];
-  return base(chunk, b.space, frame) + b.offset;
+  return base(chunk, b.space, frame, delayed) + b.offset;
 }
 
 }  // namespace trivium::runtime

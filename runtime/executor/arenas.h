@@ -15,10 +15,10 @@ class Arenas {
  public:
   Arenas(const program::Program& program, const program::Role& role);
 
-  /// Start of a chunk's part of a space; for kFrame and kTokens of its frame `frame`.
-  std::byte* base(int chunk, program::Space space, int frame) const;
+  /// Start of a chunk's part of a space; for kFrame and kTokens of its frame `frame`, for kDelayed of `delayed`.
+  std::byte* base(int chunk, program::Space space, int frame, int delayed = 0) const;
   /// Address of a buffer of the chunk's kind; null for kNoBuffer.
-  std::byte* address(int chunk, int buffer, int frame) const;
+  std::byte* address(int chunk, int buffer, int frame, int delayed = 0) const;
   /// Start of the whole space (kScalar: loss, then the norm pair).
   std::byte* space(program::Space which) const { return memory_[static_cast<std::size_t>(which)].get(); }
   std::int64_t bytes() const { return bytes_; }

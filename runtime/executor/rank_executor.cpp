@@ -106,8 +106,10 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
     } else {
       KernelArguments a;
       a.op = &op;
-      for (std::size_t j = 0; j < op.in.size(); ++j) a.in[j] = arenas_.address(task.chunk, op.in[j], task.frame);
-      for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame);
+      for (std::size_t j = 0; j < op.in.size(); ++j)
+        a.in[j] = arenas_.address(task.chunk, op.in[j], task.frame, task.delayed_frame);
+      for (std::size_t j = 0; j < op.out.size(); ++j)
+        a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame, task.delayed_frame);
       a.tensor_rank = at_.tensor;
       a.tensor_ranks = program_.mesh.tensor();
       a.shard_rank = shard_rank_;
@@ -127,8 +129,8 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
 
 void RankExecutor::run_collective(const Task& task, const Op& op) {
   const int group = groups_[static_cast<std::size_t>(op.group)];
-  std::byte* in = arenas_.address(task.chunk, op.in[0], task.frame);
-  std::byte* out = arenas_.address(task.chunk, op.out[0], task.frame);
+  std::byte* in = arenas_.address(task.chunk, op.in[0], task.frame, task.delayed_frame);
+  std::byte* out = arenas_.address(task.chunk, op.out[0], task.frame, task.delayed_frame);
   const std::int64_t part_bytes = op.elements / program_.mesh.group_size(op.group) * size_of(op.dtype);
   std::byte* own_part = in + shard_rank_ * part_bytes;  // of a bucket that is reduced or gathered where it lies
   switch (op.kind) {

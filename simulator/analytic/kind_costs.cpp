@@ -21,6 +21,7 @@ class KindReader {
     const std::size_t first = kind_.embedding ? 1 : 0, first_back = kind_.head ? 1 : 0;
     costs.forward = by_segment(kind_.forward, first);
     costs.backward = by_segment(kind_.backward, first_back);
+    if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     costs.optimizer = by_segment(kind_.optimizer, first);
     costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
     costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);

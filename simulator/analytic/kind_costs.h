@@ -18,6 +18,7 @@ struct PartTimes {
 struct KindCosts {
   PartTimes forward, backward, optimizer, reduce, gather;
   PartTimes replicas;             ///< sums over shard groups
+  PartTimes weights;              ///< second half of the backward, where it is split
   std::int64_t reduce_apart = 0;  ///< longest reduction that is not on the data lane alone
   std::int64_t first_reduce = 0;  ///< of the first bucket, which is ready last
   std::int64_t first_optimizer = 0;

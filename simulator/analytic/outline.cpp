@@ -21,10 +21,13 @@ class Bounder {
   std::int64_t iteration() const {
     // end[j]: when stage j's last backward ends at the earliest. A stage ends its passes with the first chunk's
     // backward of the last micro-batch, which then runs down to stage 0.
-    Times end(stages());
+    // The second half of a split backward keeps the stage busy, but no other waits for it.
+    Times end(stages()), sent(stages());
     for (std::size_t s = stages(); s-- > 0;) {
-      const std::int64_t own = head_[s] + passes(s);
-      end[s] = s + 1 < stages() ? std::max(own, end[s + 1] + tail_[s + 1] - tail_[s]) : own;
+      sent[s] = head_[s] + passes(s);
+      if (s + 1 < stages()) sent[s] = std::max(sent[s], sent[s + 1] + tail_[s + 1] - tail_[s]);
+      const std::int64_t weights = weights_of(s);
+      end[s] = std::max(head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + weights);
     }
     std::int64_t normed = 0, whole = 0, step = 0;
     for (std::size_t s = 0; s < stages(); ++s) {
@@ -40,7 +43,15 @@ class Bounder {
  private:
   std::size_t stages() const { return static_cast<std::size_t>(o_.pipeline); }
 
-  // From the start of stage s's first forward to the end of its last backward.
+  std::int64_t weights_of(std::size_t s) const {
+    std::int64_t weights = 0;
+    for (std::size_t position = s; position < o_.chunks.size(); position += stages()) {
+      weights += o_.chunks[position].weights;
+    }
+    return weights;
+  }
+
+  // From the start of stage s's first forward to the end of its last backward, second halves left out.
   std::int64_t passes(std::size_t s) const {
     std::int64_t pair = 0;
     for (std::size_t position = s; position < o_.chunks.size(); position += stages()) {

@@ -11,8 +11,9 @@ namespace trivium::simulator {
 /// Times in picoseconds. Passes count the compute lane alone.
 struct Outline {
   struct Chunk {
-    std::int64_t forward = 0, backward = 0;            ///< of one micro-batch
+    std::int64_t forward = 0, backward = 0;            ///< of one micro-batch; a split backward's first half
     std::int64_t send_forward = 0, send_backward = 0;  ///< to the chunk after, to the chunk before
+    std::int64_t weights = 0;                          ///< second half of a split backward
   };
   /// What a stage does behind its last backward; each number is never above what the engine sees.
   struct Ending {
@@ -42,6 +43,8 @@ struct Outline {
 /// - a full pipe (1f1b): stage s has at most p-s micro-batches under way, each for a round trip to the last stage, so
 /// it
 ///   starts at most p-s of them in that time. This is what slow transfers cost;
+/// - a split backward's second halves w count as work of the stage, but nobody waits for them: gradients run down the
+///   stages behind m (f_s + b_s), and the last w_s follows;
 /// - one micro-batch after the other (sequential);
 /// - a busy data lane: gathers and reductions of every micro-batch, one after the other;
 /// and behind the last backwards reduction, norm, optimizer and gathers.

@@ -23,7 +23,9 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
     role.tasks.push_back(task);
   };
   const int after = (role.stage + 1) % pipeline, before = (role.stage + pipeline - 1) % pipeline;
-  for (const int body : {kind.forward, kind.backward, kind.norm, kind.norm_reduce, kind.optimizer}) add(body);
+  for (const int body :
+       {kind.forward, kind.backward, kind.backward_weights, kind.norm, kind.norm_reduce, kind.optimizer})
+    add(body);
   for (const int body : kind.reduce) add(body);
   for (const int body : kind.reduce_replicas) add(body);
   for (const int body : kind.gather) add(body);
@@ -141,7 +143,7 @@ PartTimes Sketch::pass(const Plan& plan, int stage) {
   job.plan = plan;
   const ChunkKey key = keys_of(job)[static_cast<std::size_t>(stage)];
   const KindCosts& c = costs(key, stage);
-  return {c.forward.ends + c.backward.ends, c.forward.layer + c.backward.layer};
+  return {c.forward.ends + c.backward.ends + c.weights.ends, c.forward.layer + c.backward.layer + c.weights.layer};
 }
 
 Outline Sketch::outline(const Plan& plan) {
@@ -160,7 +162,8 @@ Outline Sketch::outline(const Plan& plan) {
     const KindCosts& c = costs(chunks[i], stage);
     const Serial serial = serial_of(chunks[i], stage);
     outline.chunks.push_back({c.forward.of(chunks[i].layers) + serial.forward,
-                              c.backward.of(chunks[i].layers) + serial.backward, c.send_forward, c.send_backward});
+                              c.backward.of(chunks[i].layers) + serial.backward, c.send_forward, c.send_backward,
+                              c.weights.of(chunks[i].layers)});
     outline.norm_reduce = std::max(outline.norm_reduce, c.norm_reduce);
   }
   for (int stage = 0; stage < plan.pipeline; ++stage) outline.endings.push_back(ending(plan, chunks, stage));

@@ -17,8 +17,8 @@
 namespace trivium::simulator {
 
 /// Serves all plans of a job that differ in virtual stages, schedule and the number of layers of a stage only: a layer,
-/// and the ranks that run it, are the same. The job and the cluster must outlive it. Not shared between threads: it
-/// keeps what it worked out.
+/// and the ranks that run it, are the same. Schedules that split the backward have a sketch of their own. The job and
+/// the cluster must outlive it. Not shared between threads: it keeps what it worked out.
 class Sketch {
  public:
   /// Preconditions: program::check accepts the job with some virtual stages and schedule, unsupported_by the cluster.

@@ -12,21 +12,26 @@ using program::ChunkKey;
 
 constexpr int kLayersBuilt = 2;  // the second shows what a layer adds
 
+/// Frames of a chunk: of whole micro-batches, and between the halves of a split backward.
+struct Frames {
+  int whole = 0, delayed = 0;
+};
+
 // Frames of a stage's chunks, those of one kind together. In the steady state of a schedule frames come back as fast as
 // they are taken: the first rounds show the most there are.
-std::vector<int> frames(const program::Plan& plan, const std::vector<int>& kinds, int stage,
-                        std::int64_t micro_batches) {
+std::vector<Frames> frames(const program::Plan& plan, const std::vector<int>& kinds, int stage,
+                           std::int64_t micro_batches) {
   constexpr std::int64_t kRounds = 4;
-  if (plan.schedule == program::Schedule::kGpipe) return {static_cast<int>(micro_batches)};
+  if (plan.schedule == program::Schedule::kGpipe) return {{static_cast<int>(micro_batches), 0}};
   const auto slots = program::schedule_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages,
                                           std::min(micro_batches, kRounds * plan.pipeline));
-  std::vector<int> frames;
+  std::vector<Frames> frames;
   for (const int kind : kinds) {
     std::vector<int> alike;
     for (std::size_t c = 0; c < kinds.size(); ++c) {
       if (kinds[c] == kind) alike.push_back(static_cast<int>(c));
     }
-    frames.push_back(program::frames_needed(slots, alike));
+    frames.push_back({program::frames_needed(slots, alike), program::delayed_frames_needed(slots, alike)});
   }
   return frames;
 }
@@ -51,11 +56,12 @@ std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
     for (int v = 0; v < plan.virtual_stages; ++v) {
       kinds.push_back(kind_of[static_cast<std::size_t>(v * plan.pipeline + stage)]);
     }
-    const std::vector<int> in_flight = frames(plan, kinds, stage, micro_batches);
+    const std::vector<Frames> in_flight = frames(plan, kinds, stage, micro_batches);
     for (int v = 0; v < plan.virtual_stages; ++v) {
       program::Chunk chunk;
       chunk.kind = kinds[static_cast<std::size_t>(v)];
-      chunk.frames = in_flight[static_cast<std::size_t>(v)];
+      chunk.frames = in_flight[static_cast<std::size_t>(v)].whole;
+      chunk.delayed_frames = in_flight[static_cast<std::size_t>(v)].delayed;
       role.chunks.push_back(chunk);
     }
     program::lay_out_memory(program, role);

@@ -39,7 +39,8 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
     memory.parameters = bytes(program::Space::kParameter);
     memory.gradients = bytes(program::Space::kGradient);
     memory.optimizer = bytes(program::Space::kOptimizer);
-    memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) + bytes(program::Space::kDelayed);
+    memory.activations =
+        bytes(program::Space::kFrame) + bytes(program::Space::kTokens) + bytes(program::Space::kDelayed);
     memory.workspace =
         bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) + bytes(program::Space::kGathered);
     bool first = true;

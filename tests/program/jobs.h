@@ -96,7 +96,8 @@ class RandomJobs {
     plan.tensor = pick<int>({1, 2, 4});
     plan.sequence_parallel = coin();
     plan.pipeline = pick<int>({1, 2, 3, 4});
-    plan.schedule = pick<Schedule>({Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved});
+    plan.schedule = pick<Schedule>(
+        {Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved, Schedule::kZeroBubble});
     plan.virtual_stages = plan.schedule == Schedule::kInterleaved ? pick<int>({2, 3}) : 1;
     plan.data = pick<int>({1, 2, 4});
     plan.zero_stage = pick<int>({0, 1, 2, 3});

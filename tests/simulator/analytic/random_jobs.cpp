@@ -45,7 +45,7 @@ program::Plan random_plan(std::mt19937& random) {
   plan.recompute =
       one_of(random, {program::Recompute::kNone, program::Recompute::kSelective, program::Recompute::kFull});
   plan.schedule = one_of(random, {program::Schedule::kSequential, program::Schedule::kGpipe, program::Schedule::k1f1b,
-                                  program::Schedule::kInterleaved});
+                                  program::Schedule::kInterleaved, program::Schedule::kZeroBubble});
   if (plan.schedule == program::Schedule::kInterleaved) plan.virtual_stages = one_of(random, {2, 3});
   plan.precision = one_of(random, {program::DType::kBf16, program::DType::kFp32});
   plan.overlap.gradient_reduction = one_of(random, {true, false});

@@ -1,0 +1,87 @@
+// Split backwards and recomputation that differs from stage to stage: the arithmetic of the unsplit run.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "tests/runtime/executor/harness.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+using program::Plan;
+using program::Recompute;
+using program::Schedule;
+
+constexpr double kTolerance = 1e-11;  // relative; fp64 sums in another order differ by some 1e-15 an operation
+
+void expect_equal(const Plan& plan, bool bitwise) {
+  SCOPED_TRACE(program::summary(plan));
+  static const Trained reference = run(toy_job(Plan{}));
+  const Trained split = run(toy_job(plan));
+  ASSERT_EQ(split.refused, "");
+  EXPECT_TRUE(split.replicas_agree);
+  std::string where;
+  EXPECT_LE(difference(reference, split, where), kTolerance) << "worst in " << where;
+  if (bitwise) {
+    EXPECT_TRUE(bitwise_equal(reference, split, where)) << "first difference in " << where;
+  }
+}
+
+Plan split(int tensor, int pipeline, int data) {
+  Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  plan.schedule = Schedule::kZeroBubble;
+  return plan;
+}
+
+TEST(ZeroBubbleRun, EqualsTheUnsplitRunBitByBit) {
+  for (const int pipeline : {1, 2, 4, 8}) expect_equal(split(1, pipeline, 1), true);
+}
+
+TEST(ZeroBubbleRun, EqualsItBitByBitWithRecomputation) {
+  for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+    for (const int pipeline : {2, 4}) {
+      Plan plan = split(1, pipeline, 1);
+      plan.recompute = recompute;
+      expect_equal(plan, true);
+    }
+  }
+}
+
+TEST(ZeroBubbleRun, EqualsItWithTensorAndDataParallel) {
+  for (const auto& [tensor, pipeline, data] : {std::tuple{2, 2, 1}, {1, 2, 2}, {2, 2, 2}, {1, 4, 2}, {4, 2, 1}}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+      Plan plan = split(tensor, pipeline, data);
+      plan.recompute = recompute;
+      plan.sequence_parallel = tensor > 1;
+      plan.zero_stage = data > 1 ? 1 : 0;
+      plan.overlap.gradient_reduction = data > 1;
+      expect_equal(plan, false);
+    }
+  }
+}
+
+TEST(ZeroBubbleRun, EqualsItWithUnevenStages) {
+  Plan plan = split(1, 3, 1);
+  plan.stage_layers = {4, 3, 1};
+  expect_equal(plan, true);
+}
+
+TEST(StageRecomputeRun, EqualsTheUnsplitRunBitByBit) {
+  Plan plan;
+  plan.pipeline = 4;
+  plan.stage_recompute = {Recompute::kFull, Recompute::kSelective, Recompute::kNone, Recompute::kFull};
+  expect_equal(plan, true);
+  plan.schedule = Schedule::kZeroBubble;
+  expect_equal(plan, true);
+  plan.pipeline = 2;
+  plan.virtual_stages = 2;
+  plan.schedule = Schedule::kInterleaved;
+  expect_equal(plan, true);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

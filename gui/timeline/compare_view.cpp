@@ -1,21 +1,203 @@
 #include "gui/timeline/compare_view.h"
 
-#include <QPainter>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLocale>
+#include <QSignalBlocker>
+#include <QSplitter>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "edge/error.h"
+#include "gui/timeline/spans/time_text.h"
 
 namespace trivium::gui {
+namespace {
 
-CompareView::CompareView(QWidget* parent) : QWidget(parent) { setAccessibleName("Compare"); }
+constexpr double kPsPerSecond = 1e12;
+
+QString seconds(double s) { return QString::fromStdString(time_text(std::llround(s * kPsPerSecond))); }
+QString signed_percent(double share) {
+  const double percent = 100 * share;
+  return (percent >= 0 ? "+" : "−") + QString::number(std::abs(percent), 'f', 1) + " %";
+}
+QString html(const Colour& colour) { return QColor(colour.red, colour.green, colour.blue).name(); }
+
+/// The colours of the error lane, in words.
+QString legend_of_errors() {
+  QString text;
+  for (int c = 0; c < kErrorHues; ++c) {
+    text += QString("<span style='color:%1'>■</span> %2<br>")
+                .arg(html(colour_of(kErrorHue + c)), QString::fromStdString(error_words(c)));
+  }
+  return text;
+}
+
+}  // namespace
+
+CompareView::CompareView(QWidget* parent)
+    : QWidget(parent),
+      canvas_(new TimelineCanvas),
+      table_(new QTreeWidget),
+      steps_(new QComboBox),
+      summary_(new QLabel),
+      range_(new QLabel),
+      legend_(new QLabel(legend_of_errors())),
+      work_(compare, [this](Answer answer) { take(std::move(answer)); }) {
+  setAccessibleName(tr("Compare"));
+  setFocusProxy(canvas_);
+  canvas_->setAccessibleName(tr("Predicted above measured"));
+  canvas_->set_hint(tr("Run the plan, or load a run record, to set it beside the prediction."));
+  steps_->setAccessibleName(tr("Step"));
+  steps_->setToolTip(tr("The measured step that is shown; at first the one of median length"));
+  steps_->setEnabled(false);
+  steps_->setMinimumWidth(110);
+  summary_->setWordWrap(true);
+  summary_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  range_->setWordWrap(true);
+  table_->setAccessibleName(tr("Error by op kind"));
+  table_->setColumnCount(4);
+  table_->setHeaderLabels({tr("Op"), tr("Predicted"), tr("Measured"), tr("Error")});
+  table_->setRootIsDecorated(false);
+  table_->setFocusPolicy(Qt::NoFocus);
+  table_->setSelectionMode(QAbstractItemView::NoSelection);
+  table_->header()->setStretchLastSection(false);
+  table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
+
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(steps_);
+  bar->addWidget(summary_, 1);
+  auto* side = new QWidget;
+  auto* side_column = new QVBoxLayout(side);
+  side_column->setContentsMargins(0, 0, 0, 0);
+  side_column->addWidget(range_);
+  side_column->addWidget(table_, 1);
+  side_column->addWidget(new QLabel(tr("<b>Error lanes: predicted against measured</b>")));
+  side_column->addWidget(legend_);
+  side->setMinimumWidth(340);
+  auto* split = new QSplitter;
+  split->addWidget(canvas_);
+  split->addWidget(side);
+  split->setStretchFactor(0, 1);
+  split->setSizes({1200, 370});
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(6, 6, 6, 6);
+  column->addLayout(bar);
+  column->addWidget(split, 1);
+
+  connect(steps_, &QComboBox::activated, this, [this](int index) { post(steps_->itemData(index).toInt()); });
+  connect(canvas_, &TimelineCanvas::selection_changed, this, &CompareView::update_table);
+  update_summary();
+}
 
 void CompareView::set_comparison(std::optional<Comparison> comparison) {
   comparison_ = std::move(comparison);
-  update();
+  if (!comparison_) {
+    work_.cancel();
+    take({});
+    return;
+  }
+  post(-1);
 }
 
-void CompareView::paintEvent(QPaintEvent* /*event*/) {
-  QPainter painter(this);
-  const QString text = comparison_ ? QString("%1 measured steps").arg(comparison_->record->steps.size())
-                                   : QString("Run the plan, or load a run record, to set it beside the prediction.");
-  painter.drawText(rect(), Qt::AlignCenter, text);
+void CompareView::post(int step) {
+  busy_ = true;
+  summary_->setText(tr("Comparing…"));
+  work_.post({comparison_, step});
+}
+
+CompareView::Answer CompareView::compare(const Request& request, const std::stop_token& /*stop*/) {
+  Answer answer;
+  try {
+    const Comparison& asked = *request.comparison;
+    answer.comparison =
+        std::make_shared<const RunComparison>(compare_run(asked.plan, asked.cluster, *asked.record, request.step));
+  } catch (const edge::Failure& failure) {
+    answer.error = QString::fromStdString(failure.error().message);
+  }
+  return answer;
+}
+
+void CompareView::take(Answer answer) {
+  busy_ = false;
+  shown_ = std::move(answer.comparison);
+  {
+    const QSignalBlocker quiet(steps_);
+    steps_->clear();
+    steps_->setEnabled(shown_ != nullptr);
+    for (const int step : shown_ ? shown_->steps : std::vector<int>{}) steps_->addItem(tr("Step %1").arg(step), step);
+    if (shown_) steps_->setCurrentIndex(steps_->findData(shown_->step));
+  }
+  if (shown_) {
+    canvas_->set_timelines({{shown_->spans, nullptr, nullptr}}, {tr("run")});
+  } else {
+    canvas_->set_timelines({}, {});
+  }
+  update_summary();
+  update_table();
+  if (!answer.error.isEmpty()) {
+    summary_->setText(answer.error);
+    emit failed(answer.error);
+    return;
+  }
+  emit shown();
+}
+
+void CompareView::update_summary() {
+  if (!shown_) {
+    summary_->clear();
+    return;
+  }
+  const auto predicted = static_cast<double>(shown_->predicted_ps), measured = static_cast<double>(shown_->measured_ps);
+  QString text = tr("<b>Predicted %1, measured %2: %3</b> · %4 ops matched")
+                     .arg(seconds(predicted / kPsPerSecond), seconds(measured / kPsPerSecond),
+                          measured > 0 ? signed_percent(predicted / measured - 1) : QString("–"),
+                          QLocale::c().toString(static_cast<qulonglong>(shown_->ops.size())));
+  if (shown_->unmatched > 0) {
+    text += tr(", %1 events without a predicted twin: the record is of another plan")
+                .arg(QLocale::c().toString(static_cast<qulonglong>(shown_->unmatched)));
+  }
+  summary_->setText(text);
+}
+
+void CompareView::update_table() {
+  table_->clear();
+  range_->clear();
+  legend_->setEnabled(shown_ != nullptr);
+  if (!shown_) return;
+  const auto& range = canvas_->range();
+  const std::int64_t begin = range ? range->begin_ps : shown_->spans->begin();
+  const std::int64_t end = range ? range->end_ps : shown_->spans->end();
+  range_->setText(
+      range ? tr("Ops that touch the selected %1, all ranks").arg(QString::fromStdString(time_text(end - begin)))
+            : tr("All ops of all ranks, waiting and transfers left out"));
+  ComparedGroup sum;
+  const auto add = [&](const QString& name, const ComparedGroup& group, bool bold) {
+    auto* line = new QTreeWidgetItem(
+        table_, {name, seconds(group.predicted_s), seconds(group.measured_s), signed_percent(group.error())});
+    line->setToolTip(
+        0, tr("%1 ops; mean error of an op, either way: %2 %").arg(group.ops).arg(100 * group.mape, 0, 'f', 1));
+    const Colour colour = colour_of(kErrorHue + error_class(group.error()));
+    line->setBackground(3, QColor(colour.red, colour.green, colour.blue));
+    const bool dark = 299 * colour.red + 587 * colour.green + 114 * colour.blue < 128'000;
+    line->setForeground(3, dark ? Qt::white : Qt::black);
+    for (const int c : {1, 2, 3}) line->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
+    QFont font = table_->font();
+    font.setBold(bold);
+    for (int c = 0; c < 4; ++c) line->setFont(c, font);
+  };
+  for (const ComparedGroup& group : groups_by_kind(*shown_, begin, end)) {
+    add(QString::fromStdString(group.name), group, false);
+    sum.predicted_s += group.predicted_s;
+    sum.measured_s += group.measured_s;
+    sum.mape += group.mape * static_cast<double>(group.ops);
+    sum.ops += group.ops;
+  }
+  if (sum.ops == 0) return;
+  sum.mape /= static_cast<double>(sum.ops);
+  add(tr("all"), sum, true);
 }
 
 }  // namespace trivium::gui

@@ -16,8 +16,8 @@ struct NamedTimeline {
   std::string name;  ///< "predicted", "measured"
   std::shared_ptr<const program::Program> program;
   std::shared_ptr<const program::Timeline> timeline;
-  std::shared_ptr<const hardware::Cluster> cluster;  ///< which node holds a rank; null: one node
-  std::shared_ptr<const SpanStore> spans;            ///< made of the timeline where absent
+  std::shared_ptr<const hardware::Cluster> cluster = {};  ///< which node holds a rank; null: one node
+  std::shared_ptr<const SpanStore> spans = {};            ///< made of the timeline where absent
 };
 
 }  // namespace trivium::gui

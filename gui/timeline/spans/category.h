@@ -42,7 +42,10 @@ struct Colour {
 /// Colours of the categories, then those for other names. After P. Tol, "Colour Schemes" (SRON/EPS/TN/09-002, issue
 /// 3.2): the schemes "bright", "light" and "muted", chosen for all kinds of colour vision.
 Colour colour_of(int hue);
-constexpr int kHues = 20;
+constexpr int kNamedHues = 20;  ///< of categories and other names; those of errors follow
+constexpr int kErrorHue = kNamedHues;
+constexpr int kErrorHues = 7;  ///< from far too short over right to far too long: a diverging scheme ("sunset")
+constexpr int kHues = kNamedHues + kErrorHues;
 
 /// Something that spans can be: as a rule a Category; its hue is its number.
 struct CategoryInfo {

@@ -75,10 +75,8 @@ class Filler {
     span.event = index;
     span.start_ps = step_start + event.start_ps;
     span.end_ps = step_start + std::max(event.end_ps, event.start_ps);
-    span.title = task != nullptr ? title(*task, op) : builder_.title(fmt::format("task {}", event.task));
-    span.detail = op != nullptr  ? detail(event, *task, *op)
-                  : event.op < 0 ? 0
-                                 : builder_.detail(fmt::format("op {}", event.op));
+    span.title = task != nullptr ? title(event, *task, op) : builder_.title(span_name(program_, event).title);
+    span.detail = op != nullptr ? detail(event, *task, *op) : builder_.detail(span_name(program_, event).detail);
     const std::int64_t wait = std::clamp<std::int64_t>(event.wait_ps, 0, span.end_ps - span.start_ps);
     if (wait > 0) {
       NewSpan waiting = span;
@@ -92,33 +90,23 @@ class Filler {
     if (op != nullptr) note_meeting(event, *task, *op, added);
   }
 
-  // The title names the task, the detail the op: few of either, where their pairs are many.
-  std::uint32_t title(const program::Task& task, const program::Op* op) {
+  // Names are made once: tasks and ops are few where their pairs are many.
+  std::uint32_t title(const Event& event, const program::Task& task, const program::Op* op) {
     const bool again = op != nullptr && op->pass == program::Pass::kRecompute;
-    const auto kind = again ? program::TaskKind{} : task.kind;
     const std::uint64_t key = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(task.micro_batch)) << 16) |
-                              (static_cast<std::uint64_t>(kind) << 1) | static_cast<std::uint64_t>(again);
+                              (static_cast<std::uint64_t>(task.kind) << 1) | static_cast<std::uint64_t>(again);
     const auto [known, fresh] = titles_.try_emplace(key, 0);
-    if (fresh) {
-      std::string text = words(again ? name_of(program::Pass::kRecompute) : name_of(task.kind));
-      if (task.micro_batch >= 0) text += fmt::format(" mb{}", task.micro_batch);
-      known->second = builder_.title(text);
-    }
+    if (fresh) known->second = builder_.title(span_name(program_, event).title);
     return known->second;
   }
 
   std::uint32_t detail(const Event& event, const program::Task& task, const program::Op& op) {
-    int layer = -1;
-    if (op.layer >= 0) {
-      layer = program_.role_of(event.rank).chunks[static_cast<std::size_t>(task.chunk)].first_layer + op.layer;
-    }
-    const std::uint64_t key =
-        (static_cast<std::uint64_t>(static_cast<std::uint32_t>(layer)) << 8) | static_cast<std::uint64_t>(op.kind);
+    const int first = program_.role_of(event.rank).chunks[static_cast<std::size_t>(task.chunk)].first_layer;
+    const int layer = op.layer >= 0 ? first + op.layer : -1;
+    const std::uint64_t key = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(layer)) << 16) |
+                              (static_cast<std::uint64_t>(op.kind) << 8) | static_cast<std::uint64_t>(task.kind);
     const auto [known, fresh] = details_.try_emplace(key, 0);
-    if (fresh) {
-      const std::string kind = name_of(op.kind) == name_of(task.kind) ? "" : words(name_of(op.kind));
-      known->second = builder_.detail(layer >= 0 ? fmt::format("layer {} {}", layer, kind) : kind);
-    }
+    if (fresh) known->second = builder_.detail(span_name(program_, event).detail);
     return known->second;
   }
 
@@ -127,15 +115,7 @@ class Filler {
     auto& place = row.lanes[static_cast<std::size_t>(lane)];
     if (place != kNoRow) return place;
     if (row.device == kNoRow) {
-      const bool on_mesh = rank >= 0 && rank < program_.mesh.size();
-      std::string name = fmt::format("rank {}", rank);
-      if (on_mesh) {
-        const program::Coordinates at = program_.mesh.coordinates(rank);
-        if (program_.mesh.pipeline() > 1) name += fmt::format(" · stage {}", at.pipeline);
-        if (program_.mesh.tensor() > 1) name += fmt::format(" · tp {}", at.tensor);
-        if (program_.mesh.data() > 1) name += fmt::format(" · dp {}", at.data);
-      }
-      row.device = builder_.add_row(node_row(rank), RowKind::kDevice, name, rank);
+      row.device = builder_.add_row(node_row(rank), RowKind::kDevice, rank_name(program_, rank), rank);
     }
     const bool primary = lane == program::Lane::kCompute;
     return place = builder_.add_row(row.device, RowKind::kLane, std::string(name_of(lane)), static_cast<int>(lane),
@@ -220,6 +200,35 @@ const program::Op* op_of(const program::Program& program, const program::Event& 
   if (task == nullptr || event.op < 0) return nullptr;
   const auto& ops = program.body_of(*task).ops;
   return static_cast<std::size_t>(event.op) < ops.size() ? &ops[static_cast<std::size_t>(event.op)] : nullptr;
+}
+
+SpanName span_name(const program::Program& program, const program::Event& event) {
+  const program::Task* task = task_of(program, event);
+  const program::Op* op = op_of(program, event);
+  if (task == nullptr) return {fmt::format("task {}", event.task), event.op < 0 ? "" : fmt::format("op {}", event.op)};
+  const bool again = op != nullptr && op->pass == program::Pass::kRecompute;
+  SpanName name{words(again ? name_of(program::Pass::kRecompute) : name_of(task->kind)), ""};
+  if (task->micro_batch >= 0) name.title += fmt::format(" mb{}", task->micro_batch);
+  if (op == nullptr) {
+    if (event.op >= 0) name.detail = fmt::format("op {}", event.op);
+    return name;
+  }
+  if (op->layer >= 0) {
+    const int first = program.role_of(event.rank).chunks[static_cast<std::size_t>(task->chunk)].first_layer;
+    name.detail = fmt::format("layer {} ", first + op->layer);
+  }
+  if (name_of(op->kind) != name_of(task->kind)) name.detail += words(name_of(op->kind));
+  return name;
+}
+
+std::string rank_name(const program::Program& program, int rank) {
+  std::string name = fmt::format("rank {}", rank);
+  if (rank < 0 || rank >= program.mesh.size()) return name;
+  const program::Coordinates at = program.mesh.coordinates(rank);
+  if (program.mesh.pipeline() > 1) name += fmt::format(" · stage {}", at.pipeline);
+  if (program.mesh.tensor() > 1) name += fmt::format(" · tp {}", at.tensor);
+  if (program.mesh.data() > 1) name += fmt::format(" · dp {}", at.data);
+  return name;
 }
 
 std::size_t foreign_events(const program::Program& program, const program::Timeline& timeline) {

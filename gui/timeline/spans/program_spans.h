@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gui/timeline/spans/span_store.h"
 #include "hardware_profiles/hardware.h"
@@ -18,6 +19,15 @@ std::shared_ptr<const SpanStore> spans_of(const program::Program& program, const
 
 /// Events of `timeline` whose key names no task or op of the program: the record was made of another plan.
 std::size_t foreign_events(const program::Program& program, const program::Timeline& timeline);
+
+/// What a span is called: the task ("forward mb3") and the op ("layer 2 matmul"; empty where it says the same again).
+struct SpanName {
+  std::string title, detail;
+};
+SpanName span_name(const program::Program& program, const program::Event& event);
+
+/// "rank 3 · stage 1 · tp 0 · dp 1": coordinates of the dimensions that are split.
+std::string rank_name(const program::Program& program, int rank);
 
 /// Task and op of an event; null where the program has none of that number, or the event is a whole segment.
 const program::Task* task_of(const program::Program& program, const program::Event& event);

@@ -58,7 +58,7 @@ std::uint8_t StoreBuilder::category(Category category_wanted) {
 }
 
 std::uint8_t StoreBuilder::category(std::string_view name) {
-  return category(name, kCategories + static_cast<int>(categories_.size()) % (kHues - kCategories));
+  return category(name, kCategories + static_cast<int>(categories_.size()) % (kNamedHues - kCategories));
 }
 
 std::shared_ptr<const SpanStore> StoreBuilder::build() {

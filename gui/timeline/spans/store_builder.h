@@ -36,7 +36,7 @@ struct NewSpan {
 
 class StoreBuilder {
  public:
-  static constexpr std::size_t kMostCategories = 16;  ///< further ones count as "other"
+  static constexpr std::size_t kMostCategories = 24;  ///< further ones count as "other"
   static constexpr std::size_t kMostTracks = 64;      ///< of a row; spans that overlap as many others are left out
 
   /// Rows of one parent are ordered by `order`, then as they came. Lanes alone hold spans.
@@ -48,7 +48,8 @@ class StoreBuilder {
   std::uint32_t title(std::string_view text) { return titles_.number(text); }
   std::uint32_t detail(std::string_view text) { return details_.number(text); }
   std::uint8_t category(Category category);
-  std::uint8_t category(std::string_view name);  ///< of another program's trace
+  std::uint8_t category(std::string_view name);           ///< of another program's trace
+  std::uint8_t category(std::string_view name, int hue);  ///< names are told apart, hues may repeat
 
   void reserve(std::size_t spans) { spans_.reserve(spans); }
   std::uint32_t add(const NewSpan& span) {
@@ -71,7 +72,6 @@ class StoreBuilder {
     Row row;
     std::int64_t order = 0;
   };
-  std::uint8_t category(std::string_view name, int hue);
   std::vector<std::int32_t> order_rows(SpanStore& store);
   void place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row);
   void place_row(SpanStore& store, std::int32_t row, std::vector<std::uint32_t>& spans,

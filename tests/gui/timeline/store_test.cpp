@@ -72,7 +72,7 @@ TEST(SpanStore, IsEmptyWithoutSpans) {
   EXPECT_TRUE(store->rows().empty());
 }
 
-TEST(StoreBuilder, CallsCategoriesBeyondTheSixteenthOther) {
+TEST(StoreBuilder, CallsCategoriesBeyondTheMostOther) {
   StoreBuilder builder;
   for (int i = 0; i < 40; ++i) builder.category("kind " + std::to_string(i));
   EXPECT_EQ(builder.category("one more"), builder.category(Category::kOther));

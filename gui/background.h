@@ -40,6 +40,7 @@ class Background {
       const std::lock_guard lock(mutex_);
       ++ticket_;
       pending_ = std::move(request);
+      early_ = false;
       current_.request_stop();
     }
     wake_.notify_all();
@@ -53,9 +54,10 @@ class Background {
     current_.request_stop();
   }
 
-  /// Asks what is under way to end early and give what it has.
+  /// Asks what is under way, or about to begin, to end early and give what it has.
   void finish_early() {
     const std::lock_guard lock(mutex_);
+    early_ = pending_.has_value();
     current_.request_stop();
   }
 
@@ -71,6 +73,7 @@ class Background {
         request = std::exchange(pending_, std::nullopt);
         ticket = ticket_;
         current_ = std::stop_source();
+        if (early_) current_.request_stop();
         current = current_.get_token();
       }
       auto result = std::make_shared<Result>(work_(*request, current));
@@ -89,6 +92,7 @@ class Background {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::optional<Request> pending_;
+  bool early_ = false;        // the pending request is to end as soon as it begins
   std::uint64_t ticket_ = 0;  // written by the owner's thread only
   std::stop_source current_;
   std::jthread thread_;

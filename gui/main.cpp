@@ -1,12 +1,124 @@
 // trivium-gui: plan a cluster layout by looking at it.
 #include <QApplication>
+#include <QCommandLineParser>
+#include <QElapsedTimer>
+#include <QTimer>
+#include <cstdio>
 
+#include "edge/error.h"
+#include "gui/look/theme.h"
 #include "gui/window/main_window.h"
+#include "gui/window/pictures.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr int kOk = 0;
+constexpr int kFailed = static_cast<int>(edge::ErrorKind::kRuntime);
+constexpr int kUsage = static_cast<int>(edge::ErrorKind::kUsage);
+constexpr int kInput = static_cast<int>(edge::ErrorKind::kInput);
+constexpr int kPatienceMs = 600'000;
+constexpr int kSettleMs = 300;  // for layouts and pictures that come after the figures
+
+int complain(const QString& words, int code) {
+  std::fprintf(stderr, "error: %s\n", words.toUtf8().constData());
+  return code;
+}
+
+/// Lets the program work until `done`; false when patience ends.
+bool wait_until(const std::function<bool()>& done) {
+  QElapsedTimer clock;
+  clock.start();
+  while (!done()) {
+    if (clock.elapsed() > kPatienceMs) return false;
+    QApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents, 50);
+  }
+  return true;
+}
+
+/// Draws a view of a window that nobody sees.
+int take_picture(MainWindow& window, const QString& view, const QString& out, QSize size) {
+  window.resize(size);
+  window.show();
+  window.show_view(static_cast<MainWindow::View>(MainWindow::view_names().indexOf(view)));
+  QTimer heartbeat;  // so that waiting for events never sleeps for good
+  heartbeat.start(20);
+  if (!wait_until([&] { return window.document().settled(); }))
+    return complain("the plan was not played in time", kFailed);
+  if (view == "plans") {
+    window.plans().pin_current();
+    window.plans().search();
+  }
+  if (!wait_until([&] { return window.view_is_ready(); })) return complain("the view was not ready in time", kFailed);
+  if (view == "plans") {
+    for (int row = 0; row < 2; ++row) window.plans().pin(row);
+  }
+  if (view == "cluster" && window.document().evaluation()->runs()) window.cluster().canvas().select(0);
+  QElapsedTimer clock;
+  clock.start();
+  wait_until([&] { return clock.elapsed() > kSettleMs; });
+  try {
+    save_picture(window, out.toStdString());
+  } catch (const edge::Failure& failure) {
+    return complain(QString::fromStdString(failure.error().message), static_cast<int>(failure.error().kind));
+  }
+  return kOk;
+}
+
+QSize size_of(const QString& text) {
+  const QStringList parts = text.split('x');
+  return parts.size() == 2 ? QSize(parts[0].toInt(), parts[1].toInt()) : QSize();
+}
+
+int run(QApplication& application) {
+  QCommandLineParser parser;
+  parser.setApplicationDescription("Plan a cluster layout by looking at it.");
+  parser.addHelpOption();
+  parser.addPositionalArgument("FILE", "A project, a plan file, a search result or a run record", "[FILE]");
+  parser.addPositionalArgument("OUT", "With --screenshot: the picture, .png or .svg", "[OUT]");
+  const QCommandLineOption screenshot("screenshot",
+                                      "Draw a view into OUT and end: " + MainWindow::view_names().join(", "), "VIEW");
+  const QCommandLineOption size("size", "Of the picture", "WxH", "1600x900");
+  const QCommandLineOption theme("theme", "light or dark; else what the desktop says", "NAME");
+  parser.addOptions({screenshot, size, theme});
+  if (!parser.parse(application.arguments())) return complain(parser.errorText(), kUsage);
+  if (parser.isSet("help")) parser.showHelp(kOk);
+
+  const QString colours = parser.value(theme);
+  if (!colours.isEmpty() && colours != "light" && colours != "dark") {
+    return complain(QString("--theme: \"%1\" is neither light nor dark").arg(colours), kUsage);
+  }
+  apply_theme(colours == "dark" ? Theme::kDark : colours == "light" ? Theme::kLight : Theme::kSystem);
+  const QStringList files = parser.positionalArguments();
+  const bool pictured = parser.isSet(screenshot);
+  const QString view = parser.value(screenshot);
+  const QSize wanted = size_of(parser.value(size));
+  if (pictured && !MainWindow::view_names().contains(view)) {
+    return complain(QString("--screenshot: \"%1\" is none of %2").arg(view, MainWindow::view_names().join(", ")),
+                    kUsage);
+  }
+  if (pictured &&
+      (wanted.width() < 320 || wanted.height() < 240 || wanted.width() > 16384 || wanted.height() > 16384)) {
+    return complain("--size: give WIDTHxHEIGHT from 320x240 to 16384x16384", kUsage);
+  }
+  if (pictured && files.size() != 2) return complain("--screenshot needs FILE and OUT", kUsage);
+  if (!pictured && files.size() > 1) return complain("one FILE at most", kUsage);
+
+  MainWindow window;
+  if (!files.isEmpty() && !window.open(files[0])) return complain(window.banner().text(), kInput);
+  if (pictured) return take_picture(window, view, files[1], wanted);
+  if (files.isEmpty() && (!window.has_autosave() || !window.restore_autosave())) {
+    window.begin_example(example_scenario());
+  }
+  window.show();
+  return QApplication::exec();
+}
+
+}  // namespace
+}  // namespace trivium::gui
 
 int main(int argc, char** argv) {
   QApplication application(argc, argv);
-  trivium::gui::MainWindow window;
-  window.document().reset(trivium::gui::example_scenario());
-  window.show();
-  return QApplication::exec();
+  QApplication::setApplicationName("trivium-gui");
+  return trivium::gui::run(application);
 }

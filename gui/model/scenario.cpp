@@ -20,10 +20,28 @@ Scenario example_scenario() {
   return with_cluster(std::move(scenario), "dgx-a100-80gb:128");
 }
 
-Scenario read_scenario(const std::string& path) {
+Scenario mixed_example() {
   Scenario scenario;
-  scenario.file = program::read_plan_file(path);
-  scenario.cluster = hardware::cluster_from_json(scenario.file.cluster, path + "#/cluster");
+  program::Job& job = scenario.file.job;
+  job.model = models::load_model("gpt3-13b");
+  job.training.sequence = job.model.max_sequence;
+  job.training.global_batch = 512;
+  job.plan.tensor = 8;
+  job.plan.pipeline = 4;
+  job.plan.data = 8;
+  job.plan.recompute = program::Recompute::kFull;
+  job.plan.precision = program::DType::kFp16;  // V100s have no bf16
+  return with_cluster(std::move(scenario), "dgx-a100-80gb:16+dgx1-v100-32gb:16");
+}
+
+Scenario local_example() {
+  Scenario scenario;
+  program::Job& job = scenario.file.job;
+  job.model = models::load_model("gpt-tiny");
+  job.training.sequence = job.model.max_sequence;
+  job.training.global_batch = 8;
+  scenario = with_cluster(std::move(scenario), "this-machine");
+  if (scenario.cluster.devices() >= 2) scenario.file.job.plan.data = 2;
   return scenario;
 }
 

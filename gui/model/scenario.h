@@ -22,8 +22,11 @@ struct Scenario {
 /// GPT-3 175B on 1,024 A100s in the split of Narayanan et al. 2021 (arXiv 2104.04473), section 5.1.
 Scenario example_scenario();
 
-/// A plan file, or a search result (its best). Errors: Failure(kInput).
-Scenario read_scenario(const std::string& path);
+/// GPT-3 13B on 16 nodes of A100s and 16 of V100s.
+Scenario mixed_example();
+
+/// A tiny GPT on two cores of this machine, small enough to be run while one waits.
+Scenario local_example();
 
 /// The same job on a cluster given as text ("dgx-a100-80gb:128") or file; the precision becomes what its devices do
 /// best where they cannot do the plan's. Errors: Failure(kInput).

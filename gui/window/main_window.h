@@ -1,12 +1,25 @@
 // The window: views of one document side by side.
 #pragma once
 
+#include <QDockWidget>
+#include <QLabel>
 #include <QMainWindow>
+#include <QMenu>
 #include <QTabWidget>
+#include <QTimer>
 
 #include "gui/document.h"
+#include "gui/model/project.h"
 #include "gui/timeline/compare_view.h"
 #include "gui/timeline/timeline_view.h"
+#include "gui/views/cluster_view.h"
+#include "gui/views/explain_view.h"
+#include "gui/views/memory_view.h"
+#include "gui/views/plans_view.h"
+#include "gui/window/headline.h"
+#include "gui/window/knobs_panel.h"
+#include "gui/window/run_panel.h"
+#include "gui/window/start_panel.h"
 
 namespace trivium::gui {
 
@@ -14,17 +27,92 @@ class MainWindow : public QMainWindow {
   Q_OBJECT
 
  public:
+  /// In the order of the tabs.
+  enum View { kCluster, kPlans, kTimeline, kMemory, kExplain, kCompare, kViews };
+  static const QStringList& view_names();  ///< as on the command line: "cluster", "plans", …
+
   explicit MainWindow(QWidget* parent = nullptr);
+  ~MainWindow() override;
 
   Document& document() { return document_; }
+  ClusterView& cluster() { return *cluster_; }
+  PlansView& plans() { return *plans_; }
+  MemoryView& memory() { return *memory_; }
+  TimelineView& timeline() { return *timeline_; }
+  ExplainView& explain() { return *explain_; }
+  CompareView& compare() { return *compare_; }
+  RunPanel& runs() { return *runs_; }
+  StartPanel& start_panel() { return *start_; }
+  KnobsPanel& knobs() { return *knobs_; }
+  Headline& headline() { return *headline_; }
+  QLabel& banner() { return *banner_text_; }
+
+  void show_view(View view);
+  View view() const;
+  QWidget& widget_of(View view);
+  /// Whether the view shown has nothing left to compute.
+  bool view_is_ready() const;
+
+  /// A project, plan, search result, run record or trace. Says what is wrong with it in the banner and returns false.
+  bool open(const QString& path);
+  bool save(const QString& path);
+  bool load_record(const QString& path);
+  /// Takes the shape of a new window with an example.
+  void begin_example(const Scenario& scenario);
+  /// What the last program left unsaved, where it did.
+  bool restore_autosave();
+  bool has_autosave() const;
+  Project project() const;
+  QStringList recent_files() const;
+
+  bool export_picture(const QString& path);
+  bool export_table(const QString& path);
+  bool export_plan(const QString& path);
+  bool export_trace(const QString& path);
+  bool export_report(const QString& path);
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
 
  private:
-  void show_evaluation();
+  void make_menus();
+  void make_docks();
+  void refresh_timeline();
+  void refresh_compare();
+  void show_title();
+  void say(const QString& words);
+  void note_recent(const QString& path);
+  void fill_recent();
+  void autosave();
+  bool guarded(const std::function<void()>& work);
+  void take(const Project& project, const QString& path);
+  QString ask_file(const QString& title, const QString& filter);
 
   Document document_;
+  QWidget* banner_;
+  QLabel* banner_text_;
+  Headline* headline_;
   QTabWidget* tabs_;
+  ClusterView* cluster_;
+  PlansView* plans_;
   TimelineView* timeline_;
+  MemoryView* memory_;
+  ExplainView* explain_;
   CompareView* compare_;
+  StartPanel* start_;
+  KnobsPanel* knobs_;
+  RunPanel* runs_;
+  QDockWidget *start_dock_ = nullptr, *knobs_dock_ = nullptr, *run_dock_ = nullptr;
+  QMenu* recent_ = nullptr;
+  QTimer autosave_timer_;
+  QString path_;    // of the project; empty: not saved yet
+  QString record_;  // of the run that is compared
+  std::shared_ptr<const program::RunRecord> run_;
+  std::shared_ptr<const Evaluation> drawn_;  // what the timeline shows
+  bool trace_ = false;                       // the timeline shows a file until the plan changes
+  bool changed_ = false;                     // since it was saved
 };
 
 }  // namespace trivium::gui

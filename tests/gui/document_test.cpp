@@ -2,23 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <QSignalSpy>
 #include <QTest>
+
+#include "tests/gui/scenarios.h"
 
 namespace trivium::gui {
 namespace {
 
 constexpr int kPatienceMs = 60'000;
-
-Scenario small_scenario() {
-  Scenario scenario = with_model(example_scenario(), "gpt2-124m");
-  scenario = with_cluster(std::move(scenario), "dgx-a100-80gb:1");
-  scenario.file.job.training.global_batch = 16;
-  scenario.file.job.training.sequence = 1024;
-  scenario.file.job.plan = {};
-  scenario.file.job.plan.data = 8;
-  return scenario;
-}
 
 bool settles(const Document& document) {
   return QTest::qWaitFor([&] { return document.settled(); }, kPatienceMs);

@@ -1,0 +1,137 @@
+#include "gui/look/theme.h"
+
+#include <QApplication>
+#include <QStyleFactory>
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace trivium::gui {
+namespace {
+
+constexpr std::array<QRgb, 8> kSeries{0xff0072b2, 0xffe69f00, 0xff009e73, 0xffcc79a7,
+                                      0xff56b4e9, 0xffd55e00, 0xfff0e442, 0xff8c8c8c};
+constexpr std::array<QRgb, 6> kScale{0xff00224e, 0xff35456c, 0xff666970, 0xff948e77, 0xffc8b866, 0xfffee838};
+
+QPalette light_palette() {
+  QPalette palette;
+  const QColor ink(0x20, 0x22, 0x26), ground(0xf6, 0xf7, 0xf9);
+  palette.setColor(QPalette::Window, ground);
+  palette.setColor(QPalette::WindowText, ink);
+  palette.setColor(QPalette::Base, Qt::white);
+  palette.setColor(QPalette::AlternateBase, QColor(0xee, 0xf1, 0xf5));
+  palette.setColor(QPalette::Text, ink);
+  palette.setColor(QPalette::Button, QColor(0xe8, 0xea, 0xee));
+  palette.setColor(QPalette::ButtonText, ink);
+  palette.setColor(QPalette::ToolTipBase, Qt::white);
+  palette.setColor(QPalette::ToolTipText, ink);
+  palette.setColor(QPalette::PlaceholderText, QColor(0x6a, 0x70, 0x78));
+  palette.setColor(QPalette::Highlight, QColor(0x00, 0x72, 0xb2));
+  palette.setColor(QPalette::HighlightedText, Qt::white);
+  palette.setColor(QPalette::Link, QColor(0x00, 0x5a, 0x8e));
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
+    palette.setColor(QPalette::Disabled, role, QColor(0x9a, 0x9f, 0xa6));
+  }
+  return palette;
+}
+
+QPalette dark_palette() {
+  QPalette palette;
+  const QColor ink(0xe4, 0xe6, 0xea), ground(0x23, 0x26, 0x2b);
+  palette.setColor(QPalette::Window, ground);
+  palette.setColor(QPalette::WindowText, ink);
+  palette.setColor(QPalette::Base, QColor(0x1a, 0x1c, 0x20));
+  palette.setColor(QPalette::AlternateBase, QColor(0x25, 0x28, 0x2e));
+  palette.setColor(QPalette::Text, ink);
+  palette.setColor(QPalette::Button, QColor(0x33, 0x37, 0x3e));
+  palette.setColor(QPalette::ButtonText, ink);
+  palette.setColor(QPalette::ToolTipBase, QColor(0x33, 0x37, 0x3e));
+  palette.setColor(QPalette::ToolTipText, ink);
+  palette.setColor(QPalette::PlaceholderText, QColor(0x9a, 0xa0, 0xa8));
+  palette.setColor(QPalette::Highlight, QColor(0x2f, 0x8c, 0xcc));
+  palette.setColor(QPalette::HighlightedText, Qt::white);
+  palette.setColor(QPalette::Link, QColor(0x6c, 0xb8, 0xf0));
+  for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) {
+    palette.setColor(QPalette::Disabled, role, QColor(0x70, 0x75, 0x7d));
+  }
+  return palette;
+}
+
+}  // namespace
+
+void apply_theme(Theme theme) {
+  QApplication::setStyle(QStyleFactory::create("Fusion"));
+  if (theme == Theme::kLight) QApplication::setPalette(light_palette());
+  if (theme == Theme::kDark) QApplication::setPalette(dark_palette());
+  if (theme == Theme::kSystem) {
+    // Where the desktop says nothing of its own, what it gives is the style's plain grey.
+    const QPalette desktop = QApplication::palette();
+    QApplication::setPalette(is_dark(desktop) ? dark_palette() : light_palette());
+  }
+}
+
+bool is_dark(const QPalette& palette) {
+  return palette.color(QPalette::WindowText).lightness() > palette.color(QPalette::Window).lightness();
+}
+
+QColor series_colour(int i) {
+  const QColor base = QColor::fromRgb(kSeries[static_cast<std::size_t>(i) % kSeries.size()]);
+  const int round = i / static_cast<int>(kSeries.size());
+  if (round % 3 == 1) return base.darker(155);
+  if (round % 3 == 2) return base.lighter(125);
+  return base;
+}
+
+QColor scale_colour(double share) {
+  const double at = std::clamp(share, 0.0, 1.0) * (kScale.size() - 1);
+  const auto below = std::min(static_cast<std::size_t>(at), kScale.size() - 2);
+  const double rest = at - static_cast<double>(below);
+  const QColor a = QColor::fromRgb(kScale[below]), b = QColor::fromRgb(kScale[below + 1]);
+  const auto mix = [&](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * rest)); };
+  return {mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue())};
+}
+
+QColor alarm_colour() { return {0xd5, 0x2b, 0x1e}; }
+
+QColor part_colour(simulator::Part part) {
+  switch (part) {
+    case simulator::Part::kCompute:
+      return series_colour(0);
+    case simulator::Part::kRecompute:
+      return series_colour(4);
+    case simulator::Part::kExposedTensor:
+      return series_colour(1);
+    case simulator::Part::kExposedContext:
+      return series_colour(9);
+    case simulator::Part::kExposedExpert:
+      return series_colour(17);
+    case simulator::Part::kExposedData:
+      return series_colour(2);
+    case simulator::Part::kExposedPipeline:
+      return series_colour(3);
+    case simulator::Part::kExposedOffload:
+      return series_colour(5);
+    case simulator::Part::kBubble:
+      return {0xb4, 0xb9, 0xc0};
+    case simulator::Part::kOptimizer:
+      return series_colour(6);
+    default:
+      return series_colour(7);
+  }
+}
+
+QString part_words(simulator::Part part) {
+  const std::string_view name = simulator::name_of(part);
+  return QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())).replace('_', ' ');
+}
+
+QColor ink_on(const QColor& ground) {
+  const double light = 0.299 * ground.redF() + 0.587 * ground.greenF() + 0.114 * ground.blueF();
+  return light > 0.55 ? QColor(Qt::black) : QColor(Qt::white);
+}
+
+QColor quiet_colour(const QPalette& palette) {
+  return is_dark(palette) ? QColor(0x5a, 0x60, 0x69) : QColor(0xc3, 0xc8, 0xcf);
+}
+
+}  // namespace trivium::gui

@@ -1,0 +1,36 @@
+// Colours: safe for colour-blind readers, always beside a label, on light and on dark ground.
+#pragma once
+
+#include <QColor>
+#include <QPalette>
+#include <QString>
+
+#include "simulator/breakdown.h"
+
+namespace trivium::gui {
+
+enum class Theme { kSystem, kLight, kDark };
+
+/// Style and palette of the whole program. kSystem: the palette that the desktop gives. Call on the GUI thread.
+void apply_theme(Theme theme);
+
+/// Whether text is lighter than its ground.
+bool is_dark(const QPalette& palette);
+
+/// Colour of the i-th thing of many, i >= 0: the eight of Okabe and Ito (2008), then lighter and darker ones.
+QColor series_colour(int i);
+/// From dark blue (0) over grey to yellow (1): the cividis scale (Nuñez, Anderton, Renslow 2018).
+QColor scale_colour(double share);
+/// What is wrong: more memory than there is.
+QColor alarm_colour();
+
+QColor part_colour(simulator::Part part);
+QString part_words(simulator::Part part);  ///< "exposed tensor"
+
+/// Black or white, whichever reads better on the ground.
+QColor ink_on(const QColor& ground);
+
+/// Lines and labels that should not stand out.
+QColor quiet_colour(const QPalette& palette);
+
+}  // namespace trivium::gui

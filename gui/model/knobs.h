@@ -1,0 +1,32 @@
+// The plan as controls: what can be turned, to what, and what turns with it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gui/model/scenario.h"
+
+namespace trivium::gui {
+
+/// A control for one field of the plan.
+struct Knob {
+  const char* field;  ///< name of program::set_field
+  const char* words;
+  const char* help;
+};
+
+/// In the order in which they are shown.
+const std::vector<Knob>& knobs();
+
+/// Texts that a knob can be set to for this job; the present value is among them.
+std::vector<std::string> choices(const Scenario& scenario, const std::string& field);
+
+/// The present value as text.
+std::string value_of(const Scenario& scenario, const std::string& field);
+
+/// Turns a knob, and with it what would make no sense otherwise: virtual stages and the interleaved schedule need each
+/// other, sequence parallelism needs tensor ranks, layers by stage are of one pipeline. `fill`: the data ranks then use
+/// all devices, and the micro-batch stays within a replica's share. Errors: Failure(kUsage).
+Scenario turn(Scenario scenario, const std::string& field, const std::string& text, bool fill);
+
+}  // namespace trivium::gui

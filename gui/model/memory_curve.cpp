@@ -1,0 +1,72 @@
+#include "gui/model/memory_curve.h"
+
+#include <algorithm>
+#include <map>
+
+#include "simulator/engine/costed_program.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kSecondsPerPs = 1e-12;
+
+std::int64_t bytes_of(const program::ChunkKind& kind, program::Space space) {
+  return kind.bytes[static_cast<std::size_t>(space)];
+}
+
+/// From when to when a micro-batch holds something.
+struct Life {
+  std::int64_t begin = -1, end = -1;
+  std::int64_t bytes = 0;
+  void cover(const program::Event& event) {
+    if (begin < 0 || event.start_ps < begin) begin = event.start_ps;
+    end = std::max(end, event.end_ps);
+  }
+};
+
+}  // namespace
+
+std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, int stage) {
+  const program::Program& program = *evaluation.program;
+  const program::Role& role = program.roles.at(static_cast<std::size_t>(stage));
+  const int rank = simulator::representative(program, stage);
+  using Key = std::pair<int, int>;  // chunk and micro-batch
+  std::map<Key, Life> frames, delayed;
+  for (const program::Event& event : evaluation.timeline->events) {
+    if (event.rank != rank) continue;
+    const program::Task& task = role.tasks[static_cast<std::size_t>(event.task)];
+    if (task.micro_batch < 0) continue;
+    const bool forward = task.kind == program::TaskKind::kForward;
+    const bool backward = task.kind == program::TaskKind::kBackward;
+    const bool weights = task.kind == program::TaskKind::kBackwardWeights;
+    const program::Chunk& chunk = role.chunks[static_cast<std::size_t>(task.chunk)];
+    const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    const Key key{task.chunk, task.micro_batch};
+    if (forward || backward) {
+      frames[key].cover(event);
+      frames[key].bytes = bytes_of(kind, program::Space::kFrame) + bytes_of(kind, program::Space::kTokens);
+    }
+    if ((backward || weights) && chunk.delayed_frames > 0) {
+      delayed[key].cover(event);
+      delayed[key].bytes = bytes_of(kind, program::Space::kDelayed);
+    }
+  }
+  std::map<std::int64_t, std::int64_t> changes;  // ps -> bytes that come or go
+  for (const auto* lives : {&frames, &delayed}) {
+    for (const auto& [key, life] : *lives) {
+      changes[life.begin] += life.bytes;
+      changes[life.end] -= life.bytes;
+    }
+  }
+  const simulator::StageMemory& memory = evaluation.memory[static_cast<std::size_t>(stage)];
+  std::int64_t held = memory.total() - memory.activations;
+  std::vector<MemoryPoint> curve{{0, held}};
+  for (const auto& [ps, bytes] : changes) {
+    held += bytes;
+    if (bytes != 0) curve.push_back({static_cast<double>(ps) * kSecondsPerPs, held});
+  }
+  curve.push_back({evaluation.figures.iteration_s, held});
+  return curve;
+}
+
+}  // namespace trivium::gui

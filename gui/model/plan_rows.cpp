@@ -1,0 +1,122 @@
+#include "gui/model/plan_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "edge/readable.h"
+#include "program/job_json.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+constexpr double kWorthSaying = 0.002;  // of the faster iteration
+
+/// "overlap.tensor": "false" for every leaf.
+void flatten(const nlohmann::json& json, const std::string& name,
+             std::vector<std::pair<std::string, std::string>>& out) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) flatten(value, name.empty() ? key : name + "." + key, out);
+    return;
+  }
+  out.emplace_back(name, json.is_string() ? json.get<std::string>() : json.dump());
+}
+
+void judge(DifferenceRow& row) {
+  row.differs = std::any_of(row.values.begin(), row.values.end(), [&](const auto& v) { return v != row.values[0]; });
+}
+
+}  // namespace
+
+double dollars_per_iteration(const program::Plan& plan, const hardware::Cluster& cluster, double iteration_s) {
+  double per_hour = 0;
+  int left = plan.ranks();
+  for (const hardware::NodeGroup& group : cluster.groups) {
+    const int devices = std::min(left, group.count * group.node.devices);
+    if (devices == 0) continue;
+    if (group.node.price.value() == 0) return 0;
+    per_hour += (devices + group.node.devices - 1) / group.node.devices * group.node.price.value();
+    left -= devices;
+  }
+  return per_hour * iteration_s / kSecondsPerHour;
+}
+
+PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, const hardware::Cluster& cluster) {
+  PlanRow row;
+  row.plan = plan;
+  row.summary = program::summary(plan);
+  row.iteration_s = figures.iteration_s;
+  row.tokens_per_s = figures.tokens_per_s;
+  row.mfu = figures.mfu;
+  row.hfu = figures.hfu;
+  row.peak_memory_bytes = static_cast<double>(figures.peak_memory_bytes);
+  row.dollars_per_iteration = dollars_per_iteration(plan, cluster, figures.iteration_s);
+  row.breakdown_s = figures.breakdown_s;
+  return row;
+}
+
+std::vector<std::size_t> pareto_front(const std::vector<std::pair<double, double>>& points) {
+  std::vector<std::size_t> order(points.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return points[a] < points[b]; });
+  std::vector<std::size_t> front;
+  for (const std::size_t i : order) {
+    if (front.empty() || points[i].second < points[front.back()].second) front.push_back(i);
+  }
+  return front;
+}
+
+std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
+  std::vector<DifferenceRow> rows;
+  if (plans.empty()) return rows;
+  const auto figure = [&](const char* name, auto&& text) {
+    DifferenceRow row{name, {}, false};
+    for (const PlanRow& plan : plans) row.values.push_back(text(plan));
+    judge(row);
+    rows.push_back(std::move(row));
+  };
+  figure("iteration", [](const PlanRow& p) { return edge::seconds(p.iteration_s); });
+  figure("tokens/s", [](const PlanRow& p) { return edge::integer(p.tokens_per_s); });
+  figure("MFU", [](const PlanRow& p) { return edge::percent(p.mfu); });
+  figure("HFU", [](const PlanRow& p) { return edge::percent(p.hfu); });
+  figure("peak memory", [](const PlanRow& p) { return edge::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
+  std::vector<std::vector<std::pair<std::string, std::string>>> fields(plans.size());
+  for (std::size_t i = 0; i < plans.size(); ++i) flatten(program::to_json(plans[i].plan), "", fields[i]);
+  for (std::size_t f = 0; f < fields[0].size(); ++f) {
+    DifferenceRow row{fields[0][f].first, {}, false};
+    for (const auto& plan : fields) row.values.push_back(plan[f].second);
+    judge(row);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<std::string> why_not(const PlanRow& slower, const PlanRow& faster) {
+  const double lost = slower.iteration_s - faster.iteration_s;
+  std::vector<std::string> lines;
+  if (lost <= 0) {
+    lines.push_back(fmt::format("It is not slower: {} against {}.", edge::seconds(slower.iteration_s),
+                                edge::seconds(faster.iteration_s)));
+    return lines;
+  }
+  lines.push_back(fmt::format("{} is {} ({:+.1f} %) slower than {}.", slower.summary, edge::seconds(lost),
+                              100 * lost / faster.iteration_s, faster.summary));
+  std::vector<std::size_t> parts(simulator::kParts);
+  std::iota(parts.begin(), parts.end(), std::size_t{0});
+  const auto change = [&](std::size_t p) { return slower.breakdown_s[p] - faster.breakdown_s[p]; };
+  std::stable_sort(parts.begin(), parts.end(), [&](std::size_t a, std::size_t b) { return change(a) > change(b); });
+  for (const std::size_t p : parts) {
+    if (std::abs(change(p)) < kWorthSaying * faster.iteration_s) continue;
+    std::string name(name_of(static_cast<simulator::Part>(p)));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    lines.push_back(fmt::format("{} {}: {} against {}.", change(p) > 0 ? "Loses with" : "Gains with", name,
+                                edge::seconds(slower.breakdown_s[p]), edge::seconds(faster.breakdown_s[p])));
+  }
+  return lines;
+}
+
+}  // namespace trivium::gui

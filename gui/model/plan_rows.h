@@ -1,0 +1,46 @@
+// Plans beside each other: rows of a table, points of a picture, differences.
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gui/model/evaluation.h"
+#include "planner/search.h"
+
+namespace trivium::gui {
+
+/// What is shown of one plan.
+struct PlanRow {
+  program::Plan plan;
+  std::string summary;
+  double iteration_s = 0;
+  double tokens_per_s = 0;
+  double mfu = 0, hfu = 0;
+  double peak_memory_bytes = 0;
+  double dollars_per_iteration = 0;  ///< of the nodes used; 0 where one has no price
+  std::array<double, simulator::kParts> breakdown_s{};
+};
+
+PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, const hardware::Cluster& cluster);
+
+/// Price of an iteration on the nodes that the plan uses, whole; 0 where one has no price.
+double dollars_per_iteration(const program::Plan& plan, const hardware::Cluster& cluster, double iteration_s);
+
+/// Points that no other is at or below in both coordinates (one of equal points stays), by ascending x: indices.
+std::vector<std::size_t> pareto_front(const std::vector<std::pair<double, double>>& points);
+
+/// One line of a comparison: a field or figure, its value in every plan, and whether they differ.
+struct DifferenceRow {
+  std::string name;
+  std::vector<std::string> values;
+  bool differs = false;
+};
+/// Figures first, then every field of the plan.
+std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans);
+
+/// Why `slower` is not chosen over `faster`: the parts of an iteration that make the difference, in words.
+std::vector<std::string> why_not(const PlanRow& slower, const PlanRow& faster);
+
+}  // namespace trivium::gui

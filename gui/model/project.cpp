@@ -1,0 +1,62 @@
+#include "gui/model/project.h"
+
+#include <nlohmann/json.hpp>
+
+#include "edge/files.h"
+#include "edge/json_reader.h"
+#include "hardware_profiles/load.h"
+#include "program/job_json.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr const char* kSchema = "trivium.project/1";
+constexpr int kMostRanks = 1 << 20;
+
+Project project_from_json(const nlohmann::json& json, const std::string& path) {
+  const edge::JsonReader reader(json, path);
+  reader.allow_only({"schema", "plan", "fixed", "ranks", "ignore_memory", "pinned", "corpus", "record"});
+  Project project;
+  Scenario& scenario = project.scenario;
+  scenario.file = program::plan_file_from_json(reader.at("plan").json(), path + "#/plan");
+  scenario.cluster = hardware::cluster_from_json(scenario.file.cluster, path + "#/plan/cluster");
+  for (const edge::JsonReader& name : reader.at("fixed").elements()) {
+    scenario.fixed.insert(name.one_of(program::plan_fields()));
+  }
+  scenario.ranks = static_cast<int>(reader.at("ranks").integer(0, kMostRanks));
+  scenario.ignore_memory = reader.at("ignore_memory").boolean();
+  for (const edge::JsonReader& plan : reader.at("pinned").elements()) {
+    project.pinned.push_back(program::plan_from_json(plan));
+  }
+  project.corpus = reader.at("corpus").text();
+  project.record = reader.at("record").text();
+  return project;
+}
+
+}  // namespace
+
+std::string project_text(const Project& project) {
+  nlohmann::json json{{"schema", kSchema},
+                      {"plan", program::to_json(project.scenario.file)},
+                      {"fixed", project.scenario.fixed},
+                      {"ranks", project.scenario.ranks},
+                      {"ignore_memory", project.scenario.ignore_memory},
+                      {"pinned", nlohmann::json::array()},
+                      {"corpus", project.corpus},
+                      {"record", project.record}};
+  for (const program::Plan& plan : project.pinned) json["pinned"].push_back(program::to_json(plan));
+  return json.dump(2) + "\n";
+}
+
+Project read_project(const std::string& path) {
+  const nlohmann::json json = edge::read_json_file(path);
+  if (json.is_object() && json.value("schema", nlohmann::json()) == kSchema) return project_from_json(json, path);
+  Project project;
+  project.scenario.file = program::plan_file_from_json(json, path);
+  project.scenario.cluster = hardware::cluster_from_json(project.scenario.file.cluster, path + "#/cluster");
+  return project;
+}
+
+std::string autosave_path() { return (edge::user_data() / "autosave.json").string(); }
+
+}  // namespace trivium::gui

@@ -1,0 +1,28 @@
+// Projects: a scenario with what the user kept beside it, in one file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gui/model/scenario.h"
+
+namespace trivium::gui {
+
+struct Project {
+  Scenario scenario;
+  std::vector<program::Plan> pinned;  ///< plans kept to compare with
+  std::string corpus;                 ///< text that runs train on; empty: none chosen
+  std::string record;                 ///< run record that stands beside the prediction; empty: none
+};
+
+/// Schema `trivium.project/1`: "plan" is a whole `trivium.plan/1`, "fixed" names of fields, "ranks",
+/// "ignore_memory", "pinned" an array of plans, "corpus", "record".
+std::string project_text(const Project& project);
+
+/// A project, a plan file or a search result, told apart by its schema. Errors: Failure(kInput) with file and pointer.
+Project read_project(const std::string& path);
+
+/// Where unsaved work is kept while the program runs.
+std::string autosave_path();
+
+}  // namespace trivium::gui

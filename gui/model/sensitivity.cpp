@@ -1,0 +1,88 @@
+#include "gui/model/sensitivity.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "planner/evaluate.h"
+#include "planner/explain.h"
+#include "planner/neighbours.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kBetter = 1.1;
+
+struct Improvement {
+  const char* words;
+  std::function<void(hardware::Node&)> apply;
+};
+
+const std::vector<Improvement>& improvements() {
+  static const std::vector<Improvement> kImprovements{
+      {"arithmetic +10 %",
+       [](hardware::Node& node) {
+         node.device.compute_scale *= kBetter;
+         for (auto& [kind, rate] : node.device.op_rates) rate.seconds_per_flop /= kBetter;
+       }},
+      {"memory bandwidth +10 %",
+       [](hardware::Node& node) {
+         node.device.memory_bandwidth = node.device.memory_bandwidth * kBetter;
+         for (auto& [kind, rate] : node.device.op_rates) rate.seconds_per_byte /= kBetter;
+       }},
+      {"links in the node +10 %",
+       [](hardware::Node& node) {
+         node.intra.bandwidth = node.intra.bandwidth * kBetter;
+         for (auto& [ranks, bus] : node.allreduce_bus) bus = bus * kBetter;
+       }},
+      {"network bandwidth +10 %",
+       [](hardware::Node& node) { node.network.bandwidth = node.network.bandwidth * kBetter; }},
+      {"latencies −10 %",
+       [](hardware::Node& node) {
+         node.intra.latency = node.intra.latency / kBetter;
+         node.network.latency = node.network.latency / kBetter;
+         node.collective_skew = node.collective_skew / kBetter;
+         for (auto& [ranks, latency] : node.allreduce_latency) latency = latency / kBetter;
+       }},
+      {"time to issue a kernel −10 %", [](hardware::Node& node) {
+         node.device.kernel_issue = node.device.kernel_issue / kBetter;
+         for (auto& [kind, rate] : node.device.op_rates) rate.overhead = rate.overhead / kBetter;
+       }}};
+  return kImprovements;
+}
+
+Sensitivity outcome(std::string change, const std::variant<std::int64_t, program::Infeasible>& played, double here) {
+  Sensitivity result{std::move(change), 0, ""};
+  if (const auto* no = std::get_if<program::Infeasible>(&played)) {
+    result.refusal = no->reason;
+  } else {
+    result.gain = static_cast<double>(std::get<std::int64_t>(played)) / here - 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+Insight insight(const Evaluation& evaluation, const std::stop_token& stop) {
+  Insight result;
+  if (!evaluation.runs()) return result;
+  const program::Job& job = evaluation.scenario.file.job;
+  const hardware::Cluster& cluster = evaluation.scenario.cluster;
+  const auto quick = planner::quick_iteration(job, cluster, false);
+  if (!std::holds_alternative<std::int64_t>(quick)) return result;
+  const auto here = static_cast<double>(std::get<std::int64_t>(quick));
+  for (const Improvement& improvement : improvements()) {
+    if (stop.stop_requested()) return result;
+    hardware::Cluster better = cluster;
+    for (hardware::NodeGroup& group : better.groups) improvement.apply(group.node);
+    result.machine.push_back(outcome(improvement.words, planner::quick_iteration(job, better, false), here));
+  }
+  if (stop.stop_requested()) return result;
+  for (const planner::Tried& tried : planner::try_neighbours(job, cluster)) {
+    result.plans.push_back(outcome(tried.neighbour.change, tried.outcome, here));
+  }
+  if (stop.stop_requested()) return result;
+  result.sentences = planner::explain(*evaluation.program, evaluation.figures, cluster);
+  return result;
+}
+
+}  // namespace trivium::gui

@@ -1,0 +1,24 @@
+// What a rank exchanges with its groups in one iteration.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "program/program.h"
+
+namespace trivium::gui {
+
+struct Exchange {
+  program::Group group = program::Group::kNone;
+  std::int64_t operations = 0;  ///< collectives, or transfers sent
+  double payload_bytes = 0;     ///< of the buffers
+  double sent_bytes = 0;        ///< that leave the rank, by rings: all-reduce 2 (n - 1) / n, its halves (n - 1) / n
+};
+
+/// By group, for every rank of a stage; groups without traffic are left out.
+std::vector<Exchange> traffic(const program::Program& program, int stage);
+
+/// Bytes that leave a rank of the stage in one iteration.
+double sent_bytes(const program::Program& program, int stage);
+
+}  // namespace trivium::gui

@@ -1,0 +1,56 @@
+// Stacked bars, one beside the other, with a line for what there is at most.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "gui/plot/chart.h"
+
+namespace trivium::gui {
+
+struct BarPart {
+  QString name;
+  QColor colour;
+};
+
+struct Bar {
+  QString label;
+  std::vector<double> values;  ///< one a part, 0 or more
+  double limit = 0;            ///< what there is at most; 0: no line
+  double sum() const;
+};
+
+class BarChart : public Chart {
+ public:
+  using Chart::Chart;
+
+  void set_bars(std::vector<BarPart> parts, std::vector<Bar> bars, QString y_title, std::function<QString(double)> text,
+                double unit = 1);
+  void set_selected(int bar);
+  int selected() const { return selected_; }
+  /// Called with the number of a bar that was clicked or reached with the arrow keys.
+  std::function<void(int)> on_select;
+
+  std::optional<int> bar_at(QPointF at) const;
+  const std::vector<Bar>& bars() const { return bars_; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  QRectF box(std::size_t bar) const;
+  double highest() const;
+  void choose(int bar);
+
+  std::vector<BarPart> parts_;
+  std::vector<Bar> bars_;
+  QString y_title_;
+  std::function<QString(double)> text_;
+  double unit_ = 1;
+  int selected_ = -1;
+};
+
+}  // namespace trivium::gui

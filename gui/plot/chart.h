@@ -1,0 +1,58 @@
+// Axes, ticks, legends and hints that all charts share.
+#pragma once
+
+#include <QWidget>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace trivium::gui {
+
+/// A range of one axis and how its values are told.
+struct Axis {
+  double low = 0, high = 1;
+  QString title;
+  std::function<QString(double)> text;
+  double unit = 1;  ///< ticks are round multiples of it
+};
+
+/// GiB, or where all is small MiB: bytes are told in binary units, so their ticks are round there.
+double byte_unit(double most_bytes);
+
+/// What a colour means.
+struct LegendEntry {
+  QColor colour;
+  QString text;
+};
+
+/// Draws on any painter, so that a picture can be saved as it is seen.
+class Chart : public QWidget {
+ public:
+  explicit Chart(const QString& accessible_name, QWidget* parent = nullptr);
+
+  /// Told where there is nothing to show.
+  void set_hint(const QString& hint);
+
+  QSize sizeHint() const override { return {520, 300}; }
+  QSize minimumSizeHint() const override { return {240, 140}; }
+
+ protected:
+  void draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ticks = true) const;
+  /// What colours mean, above the plot, in as many lines as it takes.
+  void set_legend(std::vector<LegendEntry> entries);
+  void draw_legend(QPainter& painter) const;
+  void draw_hint(QPainter& painter) const;
+  /// Where data is drawn.
+  QRectF area() const;
+  QPointF place(const Axis& x, const Axis& y, double vx, double vy) const;
+
+ private:
+  double left_edge() const;
+  /// Left end and line of every entry, and after the last how many lines there are.
+  std::vector<std::pair<double, int>> legend_places() const;
+
+  QString hint_;
+  std::vector<LegendEntry> legend_;
+};
+
+}  // namespace trivium::gui

@@ -1,0 +1,32 @@
+// Lines over a common axis; staircases too.
+#pragma once
+
+#include "gui/plot/chart.h"
+
+namespace trivium::gui {
+
+struct Line {
+  QString name;
+  QColor colour;
+  std::vector<QPointF> points;  ///< by ascending x
+  bool staircase = false;       ///< a value holds until the next point
+};
+
+class LineChart : public Chart {
+ public:
+  using Chart::Chart;
+
+  /// `limit`: a dashed line across; 0: none. Ranges of the axes follow from the points; `from_zero`: y begins at 0.
+  void set_lines(std::vector<Line> lines, Axis x, Axis y, double limit, bool from_zero);
+  const std::vector<Line>& lines() const { return lines_; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  std::vector<Line> lines_;
+  Axis x_, y_;
+  double limit_ = 0;
+};
+
+}  // namespace trivium::gui

@@ -1,0 +1,149 @@
+#include "gui/plot/scatter_chart.h"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QToolTip>
+#include <algorithm>
+
+#include "gui/look/theme.h"
+#include "gui/model/plan_rows.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kReach = 9;  // pixels within which a point is meant
+
+// The range of values with air around them.
+void fit(Axis& axis, const std::vector<ScatterPoint>& points, double ScatterPoint::*member) {
+  if (points.empty()) return;
+  const auto [low, high] = std::minmax_element(points.begin(), points.end(),
+                                               [&](const auto& a, const auto& b) { return a.*member < b.*member; });
+  const double air = std::max(((*high).*member - (*low).*member) * 0.08, (*high).*member * 0.01);
+  axis.low = (*low).*member - air;
+  axis.high = (*high).*member + air;
+  if (axis.high <= axis.low) axis.high = axis.low + 1;
+}
+
+}  // namespace
+
+void ScatterChart::set_points(std::vector<ScatterPoint> points, Axis x, Axis y) {
+  points_ = std::move(points);
+  x_ = std::move(x);
+  y_ = std::move(y);
+  selected_ = -1;
+  fit(x_, points_, &ScatterPoint::x);
+  fit(y_, points_, &ScatterPoint::y);
+  std::vector<std::pair<double, double>> pairs;
+  for (const ScatterPoint& point : points_) pairs.emplace_back(point.x, point.y);
+  front_ = pareto_front(pairs);
+  set_legend({{series_colour(0), "plan"}, {series_colour(5), "Pareto front: no plan is better in both"}});
+  update();
+}
+
+void ScatterChart::set_selected(int point) {
+  selected_ = point;
+  update();
+}
+
+QPointF ScatterChart::place_of(int point) const {
+  const ScatterPoint& p = points_.at(static_cast<std::size_t>(point));
+  return place(x_, y_, p.x, p.y);
+}
+
+std::optional<int> ScatterChart::point_at(QPointF at) const {
+  std::optional<int> nearest;
+  double best = kReach * kReach;
+  for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
+    const QPointF away = place_of(i) - at;
+    const double distance = QPointF::dotProduct(away, away);
+    if (distance > best) continue;
+    best = distance;
+    nearest = i;
+  }
+  return nearest;
+}
+
+void ScatterChart::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  if (points_.empty()) return draw_hint(painter);
+  painter.setRenderHint(QPainter::Antialiasing);
+  draw_axes(painter, x_, y_);
+  QPainterPath line;
+  for (std::size_t i = 0; i < front_.size(); ++i) {
+    const QPointF at = place_of(static_cast<int>(front_[i]));
+    if (i == 0) {
+      line.moveTo(at);
+    } else {  // a staircase: nothing is known of what lies between two plans
+      line.lineTo(QPointF(at.x(), line.currentPosition().y()));
+      line.lineTo(at);
+    }
+  }
+  painter.setPen(QPen(series_colour(5), 1.8));
+  painter.drawPath(line);
+  for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
+    const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
+    const bool best = std::find(front_.begin(), front_.end(), static_cast<std::size_t>(i)) != front_.end();
+    const double size = point.marked ? 6 : 4;
+    painter.setPen(QPen(i == selected_ ? palette().color(QPalette::WindowText) : palette().color(QPalette::Base),
+                        i == selected_ ? 2 : 1));
+    painter.setBrush(best ? series_colour(5) : series_colour(0));
+    if (point.marked) {
+      painter.drawRect(QRectF(place_of(i).x() - size, place_of(i).y() - size, 2 * size, 2 * size));
+    } else {
+      painter.drawEllipse(place_of(i), size, size);
+    }
+  }
+  draw_labels(painter);
+  draw_legend(painter);
+}
+
+void ScatterChart::draw_labels(QPainter& painter) const {
+  const QFontMetricsF metrics(font());
+  std::vector<QRectF> taken;
+  painter.setPen(palette().color(QPalette::WindowText));
+  for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
+    const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
+    if (!point.marked && i != selected_) continue;
+    const double wide = metrics.horizontalAdvance(point.label) + 4;
+    const double left = std::min(place_of(i).x() + 10, width() - wide - 2.0);
+    // Above the point, else below, else further down: names that lie on each other cannot be read.
+    for (const double down : {-1.4, 0.5, 1.7, 2.9}) {
+      const QRectF box(left, place_of(i).y() + down * metrics.height(), wide, metrics.height());
+      const bool free = box.top() > 0 && std::none_of(taken.begin(), taken.end(),
+                                                      [&](const QRectF& other) { return other.intersects(box); });
+      if (!free) continue;
+      QColor ground = palette().color(QPalette::Window);
+      ground.setAlpha(200);
+      painter.fillRect(box, ground);
+      painter.drawText(box, Qt::AlignLeft, point.label);
+      taken.push_back(box);
+      break;
+    }
+  }
+}
+
+void ScatterChart::mousePressEvent(QMouseEvent* event) {
+  if (const auto point = point_at(event->position())) {
+    set_selected(*point);
+    if (on_select) on_select(*point);
+  }
+}
+
+bool ScatterChart::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    if (const auto at = point_at(help->pos())) {
+      const ScatterPoint& point = points_[static_cast<std::size_t>(*at)];
+      QToolTip::showText(help->globalPos(), QString("%1\n%2, %3").arg(point.label, x_.text(point.x), y_.text(point.y)),
+                         this);
+    } else {
+      QToolTip::hideText();
+    }
+    return true;
+  }
+  return Chart::event(event);
+}
+
+}  // namespace trivium::gui

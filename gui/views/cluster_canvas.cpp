@@ -1,0 +1,439 @@
+#include "gui/views/cluster_canvas.h"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+
+#include "edge/readable.h"
+#include "gui/look/theme.h"
+#include "gui/model/cluster_edit.h"
+#include "gui/model/traffic.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kMargin = 16;        // pixels around the cluster when it fits
+constexpr double kSmallestSlot = 2;   // pixels; below, a node is drawn as one
+constexpr double kLabelSlot = 22;     // pixels from which on a device has its label
+constexpr double kTitlePixels = 6.5;  // of height, below which no title is written
+constexpr double kZoomStep = 1.25;
+constexpr double kClosest = 60, kFarthest = 0.02;
+constexpr double kDragFrom = 6;  // pixels
+constexpr double kPan = 60;
+
+double busy_share(const simulator::StageResult& stage, std::int64_t iteration_ps) {
+  std::int64_t busy = 0;
+  for (const auto part : {simulator::Part::kCompute, simulator::Part::kRecompute, simulator::Part::kOptimizer}) {
+    busy += stage.breakdown[static_cast<std::size_t>(part)];
+  }
+  return static_cast<double>(busy) / static_cast<double>(iteration_ps);
+}
+
+}  // namespace
+
+ClusterCanvas::ClusterCanvas(QWidget* parent) : QWidget(parent) {
+  setAccessibleName("Cluster");
+  setAccessibleDescription("Racks, nodes and devices; links to scale of their bandwidth");
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+}
+
+const program::Program* ClusterCanvas::program() const {
+  return evaluation_ && evaluation_->runs() ? evaluation_->program.get() : nullptr;
+}
+
+void ClusterCanvas::set_cluster(const hardware::Cluster& cluster) {
+  cluster_ = cluster;
+  map_ = lay_out(cluster_, height() > 0 ? std::max(0.3, static_cast<double>(width()) / height()) : 1.5);
+  if (fitted_) fit();
+  update();
+}
+
+void ClusterCanvas::set_evaluation(std::shared_ptr<const Evaluation> evaluation) {
+  evaluation_ = std::move(evaluation);
+  devices_.clear();
+  ranks_.clear();
+  if (program() != nullptr) {
+    devices_ = devices_of_ranks(evaluation_->scenario.file.job.plan, evaluation_->scenario.cluster);
+    ranks_.assign(static_cast<std::size_t>(evaluation_->scenario.cluster.devices()), -1);
+    for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
+      ranks_[static_cast<std::size_t>(devices_[rank])] = static_cast<int>(rank);
+    }
+  }
+  if (program() == nullptr || (selected_ && *selected_ >= program()->mesh.size())) selected_.reset();
+  set_colour(colour_);
+  note_groups();
+}
+
+void ClusterCanvas::set_colour(DeviceColour colour) {
+  colour_ = colour;
+  stage_values_.clear();
+  if (const program::Program* played = program()) {
+    for (const simulator::StageResult& stage : evaluation_->figures.stages) {
+      double value = 0;
+      if (colour_ == DeviceColour::kMemory) {
+        value = static_cast<double>(stage.memory.total()) / static_cast<double>(stage.memory.capacity);
+      }
+      if (colour_ == DeviceColour::kUtilisation) value = busy_share(stage, evaluation_->figures.iteration_ps);
+      if (colour_ == DeviceColour::kTraffic) value = sent_bytes(*played, stage.stage);
+      stage_values_.push_back(value);
+    }
+    if (colour_ == DeviceColour::kTraffic && !stage_values_.empty()) {
+      const double most = std::max(1.0, *std::max_element(stage_values_.begin(), stage_values_.end()));
+      for (double& value : stage_values_) value /= most;
+    }
+  }
+  update();
+}
+
+void ClusterCanvas::select(std::optional<int> rank) {
+  if (program() == nullptr || (rank && *rank >= program()->mesh.size())) rank.reset();
+  selected_ = rank;
+  note_groups();
+  if (on_select) on_select(selected_);
+  update();
+}
+
+void ClusterCanvas::note_groups() {
+  tensor_peers_.clear();
+  data_peers_.clear();
+  pipeline_peers_.clear();
+  if (!selected_) return;
+  const program::Mesh& mesh = program()->mesh;
+  const auto peers = [&](program::Group group) {
+    const std::vector<int> members = mesh.members(group, *selected_);
+    std::set<int> devices;
+    for (const int rank : members) devices.insert(devices_[static_cast<std::size_t>(rank)]);
+    return devices;
+  };
+  tensor_peers_ = peers(program::Group::kTensor);
+  data_peers_ = peers(program::Group::kData);
+  pipeline_peers_ = peers(program::Group::kPipeline);
+}
+
+QPointF ClusterCanvas::to_screen(double x, double y) const { return QPointF(x, y) * zoom_ + offset_; }
+QPointF ClusterCanvas::to_map(QPointF screen) const { return (screen - offset_) / zoom_; }
+QRectF ClusterCanvas::on_screen(const Box& box) const {
+  return {to_screen(box.x, box.y), QSizeF(box.width * zoom_, box.height * zoom_)};
+}
+
+void ClusterCanvas::fit() {
+  fitted_ = true;
+  if (map_.width <= 0 || map_.height <= 0) return;
+  zoom_ = std::max(kFarthest, std::min((width() - 2 * kMargin) / map_.width, (height() - 2 * kMargin) / map_.height));
+  offset_ = QPointF((width() - map_.width * zoom_) / 2, (height() - map_.height * zoom_) / 2);
+  update();
+}
+
+void ClusterCanvas::zoom_at(QPointF screen, double factor) {
+  const QPointF before = to_map(screen);
+  zoom_ = std::clamp(zoom_ * factor, kFarthest, kClosest);
+  offset_ = screen - before * zoom_;
+  fitted_ = false;
+  update();
+}
+
+QColor ClusterCanvas::colour_of(int device) const {
+  const program::Program* played = program();
+  const auto rank = rank_of(device);
+  if (!rank) return quiet_colour(palette());
+  const program::Coordinates at = played->mesh.coordinates(*rank);
+  switch (colour_) {
+    case DeviceColour::kPipeline:
+      return series_colour(at.pipeline);
+    case DeviceColour::kTensor:
+      return series_colour(at.tensor);
+    case DeviceColour::kData:
+      return series_colour(at.data);
+    case DeviceColour::kContext:
+      return series_colour(at.context);
+    default:
+      break;
+  }
+  const double value = stage_values_[static_cast<std::size_t>(at.pipeline)];
+  return colour_ == DeviceColour::kMemory && value > 1 ? alarm_colour() : scale_colour(value);
+}
+
+QString ClusterCanvas::label_of(int device) const {
+  const program::Program* played = program();
+  const auto rank = rank_of(device);
+  if (!rank) return "idle";
+  const program::Coordinates at = played->mesh.coordinates(*rank);
+  switch (colour_) {
+    case DeviceColour::kPipeline:
+      return QString("p%1").arg(at.pipeline);
+    case DeviceColour::kTensor:
+      return QString("t%1").arg(at.tensor);
+    case DeviceColour::kData:
+      return QString("d%1").arg(at.data);
+    case DeviceColour::kContext:
+      return QString("c%1").arg(at.context);
+    default:
+      return QString("%1%").arg(std::lround(100 * stage_values_[static_cast<std::size_t>(at.pipeline)]));
+  }
+}
+
+QString ClusterCanvas::labels_of(const MapNode& node) const {
+  QStringList labels;
+  for (std::size_t i = 0; i < node.places.size(); ++i) {
+    const QString label = label_of(node.first_device + static_cast<int>(i));
+    if (!labels.contains(label)) labels << label;
+  }
+  return labels.size() <= 2 ? labels.join(' ') : labels.first() + "–" + labels.last();
+}
+
+QString ClusterCanvas::tip_of(int device) const {
+  const MapNode& node = map_.nodes[static_cast<std::size_t>(cluster_.node_index(device))];
+  QString text = QString("Device %1 of node %2 (%3)")
+                     .arg(device - node.first_device)
+                     .arg(node.node)
+                     .arg(QString::fromStdString(node.kind));
+  const program::Program* played = program();
+  if (played == nullptr) return text;
+  const auto rank = rank_of(device);
+  if (!rank) return text + "\nThe plan does not use it.";
+  const program::Coordinates at = played->mesh.coordinates(*rank);
+  text = QString("Rank %1: tensor %2, context %3, data %4, pipeline stage %5\n")
+             .arg(*rank)
+             .arg(at.tensor)
+             .arg(at.context)
+             .arg(at.data)
+             .arg(at.pipeline) +
+         text;
+  const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(at.pipeline)];
+  return text +
+         QString("\nMemory %1 of %2\nBusy %3 of an iteration\nSends %4 an iteration")
+             .arg(QString::fromStdString(edge::size(stage.memory.total())),
+                  QString::fromStdString(edge::size(stage.memory.capacity)),
+                  QString::fromStdString(edge::percent(busy_share(stage, evaluation_->figures.iteration_ps))),
+                  QString::fromStdString(edge::size(static_cast<std::int64_t>(sent_bytes(*played, at.pipeline)))));
+}
+
+void ClusterCanvas::draw_links(QPainter& painter) const {
+  if (map_.spine.height <= 0) return;
+  const QColor link = is_dark(palette()) ? QColor(0x8a, 0x92, 0x9c) : QColor(0x7c, 0x84, 0x8e);
+  painter.fillRect(on_screen(map_.spine), link);
+  painter.setPen(ink_on(link));
+  QFont font = painter.font();
+  font.setPixelSize(std::clamp(static_cast<int>(map_.spine.height * zoom_ * 0.75), 6, 15));
+  painter.setFont(font);
+  if (map_.spine.height * zoom_ >= 9) painter.drawText(on_screen(map_.spine), Qt::AlignCenter, "network between nodes");
+  // Racks of the first row hang on the spine, the others on the gaps between rows.
+  for (const Box& rack : map_.racks) {
+    const double from = rack.y <= map_.racks[0].y ? map_.spine.y + map_.spine.height : rack.y - 14;
+    const double x = rack.x + rack.width - 6;
+    painter.fillRect(on_screen({x - 0.5, from, 1, rack.y - from}), link);
+  }
+}
+
+void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
+  const QRectF box = on_screen(node.box);
+  painter.setPen(QPen(quiet_colour(palette()), 1));
+  painter.setBrush(palette().color(QPalette::Base));
+  painter.drawRect(box);
+  const QColor link = is_dark(palette()) ? QColor(0x8a, 0x92, 0x9c) : QColor(0x7c, 0x84, 0x8e);
+  painter.fillRect(on_screen(node.bus), link);
+  painter.fillRect(on_screen(node.uplink), link);
+  if (node.places.empty()) return;
+  const double slot = node.places[0].width * zoom_;
+  if (slot < kSmallestSlot) {
+    painter.fillRect(box, colour_of(node.first_device));
+    return;
+  }
+  for (std::size_t i = 0; i < node.places.size(); ++i) {
+    const int device = node.first_device + static_cast<int>(i);
+    const QRectF place = on_screen(node.places[i]);
+    const QColor colour = colour_of(device);
+    painter.fillRect(place, colour);
+    if (selected_) {
+      const bool mine = devices_[static_cast<std::size_t>(*selected_)] == device;
+      const bool tensor = tensor_peers_.contains(device), replica = data_peers_.contains(device),
+                 pipeline = pipeline_peers_.contains(device);
+      if (mine || tensor || replica || pipeline) {
+        const QColor ring = mine      ? palette().color(QPalette::WindowText)
+                            : tensor  ? series_colour(1)
+                            : replica ? series_colour(2)
+                                      : series_colour(3);
+        painter.setPen(QPen(ring, std::max(1.5, slot * (mine ? 0.22 : 0.16))));
+        painter.setBrush(Qt::NoBrush);
+        painter.drawRect(place);
+      } else {
+        QColor veil = palette().color(QPalette::Base);
+        veil.setAlpha(170);
+        painter.fillRect(place, veil);
+      }
+    }
+    if (slot >= kLabelSlot) {
+      painter.setPen(ink_on(colour));
+      QFont font = painter.font();
+      font.setPixelSize(std::clamp(static_cast<int>(slot * 0.36), 8, 18));
+      painter.setFont(font);
+      painter.drawText(place, Qt::AlignCenter, label_of(device));
+    }
+  }
+  const double title = node.places[0].y - node.box.y;
+  if (title * zoom_ < kTitlePixels) return;
+  QFont font = painter.font();
+  font.setPixelSize(std::clamp(static_cast<int>(title * zoom_ * 0.62), 7, 15));
+  painter.setFont(font);
+  painter.setPen(palette().color(QPalette::WindowText));
+  const QRectF line(box.left() + 3 * zoom_, box.top(), box.width() - 12 * zoom_, title * zoom_);
+  QString name = QString::number(node.node);
+  if (slot < kLabelSlot) name += ": " + labels_of(node);
+  name += "  " + QString::fromStdString(node.kind);
+  painter.drawText(line, Qt::AlignVCenter | Qt::AlignLeft,
+                   QFontMetricsF(font).elidedText(name, Qt::ElideRight, line.width()));
+}
+
+void ClusterCanvas::paintEvent(QPaintEvent* event) {
+  QPainter painter(this);
+  painter.fillRect(event->rect(), palette().color(QPalette::Window));
+  const QRectF seen = QRectF(rect());
+  draw_links(painter);
+  for (std::size_t r = 0; r < map_.racks.size(); ++r) {
+    const QRectF box = on_screen(map_.racks[r]);
+    if (!box.intersects(seen)) continue;
+    painter.setPen(QPen(quiet_colour(palette()), 1));
+    painter.setBrush(palette().color(QPalette::AlternateBase));
+    painter.drawRect(box);
+    if (8 * zoom_ >= 8) {
+      QFont font = painter.font();
+      font.setPixelSize(std::clamp(static_cast<int>(5.5 * zoom_), 7, 16));
+      painter.setFont(font);
+      painter.setPen(palette().color(QPalette::WindowText));
+      painter.drawText(QRectF(box.left() + 3 * zoom_, box.top(), box.width(), 8 * zoom_), Qt::AlignVCenter,
+                       QString("rack %1").arg(r));
+    }
+  }
+  for (const MapNode& node : map_.nodes) {
+    if (on_screen(node.box).intersects(seen)) draw_node(painter, node);
+  }
+  if (dragged_stage_) {
+    if (const auto node = map_.node_at(to_map(last_).x(), to_map(last_).y())) {
+      painter.setPen(QPen(palette().color(QPalette::Highlight), 3));
+      painter.setBrush(Qt::NoBrush);
+      painter.drawRect(on_screen(map_.nodes[static_cast<std::size_t>(*node)].box));
+    }
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(last_ + QPointF(14, -6), QString("stage %1").arg(*dragged_stage_));
+  }
+  if (hasFocus()) {
+    painter.setPen(QPen(palette().color(QPalette::Highlight), 1));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  }
+}
+
+std::optional<int> ClusterCanvas::rank_of(int device) const {
+  const auto at = static_cast<std::size_t>(device);
+  if (program() == nullptr || at >= ranks_.size() || ranks_[at] < 0) return std::nullopt;
+  return ranks_[at];
+}
+
+std::optional<int> ClusterCanvas::rank_at(QPointF screen) const {
+  const auto device = map_.device_at(to_map(screen).x(), to_map(screen).y());
+  return device ? rank_of(*device) : std::nullopt;
+}
+
+void ClusterCanvas::resizeEvent(QResizeEvent* /*event*/) {
+  if (fitted_) set_cluster(cluster_);
+}
+
+void ClusterCanvas::mousePressEvent(QMouseEvent* event) {
+  pressed_ = last_ = event->position();
+  panning_ = false;
+  dragged_stage_.reset();
+}
+
+void ClusterCanvas::mouseMoveEvent(QMouseEvent* event) {
+  const QPointF at = event->position();
+  if (pressed_ && (event->buttons() & (Qt::LeftButton | Qt::MiddleButton)) != 0) {
+    const bool moved = (at - *pressed_).manhattanLength() >= kDragFrom;
+    if (moved && !panning_ && !dragged_stage_) {
+      const auto rank = event->buttons() & Qt::LeftButton ? rank_at(*pressed_) : std::nullopt;
+      if (rank) {
+        dragged_stage_ = program()->mesh.coordinates(*rank).pipeline;
+      } else {
+        panning_ = true;
+      }
+    }
+    if (panning_) {
+      offset_ += at - last_;
+      fitted_ = false;
+    }
+    update();
+  }
+  last_ = at;
+}
+
+void ClusterCanvas::mouseReleaseEvent(QMouseEvent* event) {
+  const QPointF at = event->position();
+  if (dragged_stage_) {
+    const auto node = map_.node_at(to_map(at).x(), to_map(at).y());
+    const int stage = *dragged_stage_;
+    dragged_stage_.reset();
+    if (node && on_move) on_move(stage, *node);
+  } else if (pressed_ && !panning_) {
+    select(rank_at(at));
+  }
+  pressed_.reset();
+  panning_ = false;
+  update();
+}
+
+void ClusterCanvas::wheelEvent(QWheelEvent* event) {
+  zoom_at(event->position(), event->angleDelta().y() > 0 ? kZoomStep : 1 / kZoomStep);
+}
+
+void ClusterCanvas::keyPressEvent(QKeyEvent* event) {
+  const QPointF middle(width() / 2.0, height() / 2.0);
+  const auto pan = [&](double dx, double dy) {
+    offset_ += QPointF(dx, dy);
+    fitted_ = false;
+    update();
+  };
+  switch (event->key()) {
+    case Qt::Key_F:
+      return fit();
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+    case Qt::Key_W:
+      return zoom_at(middle, kZoomStep);
+    case Qt::Key_Minus:
+    case Qt::Key_S:
+      return zoom_at(middle, 1 / kZoomStep);
+    case Qt::Key_A:
+    case Qt::Key_Left:
+      return pan(kPan, 0);
+    case Qt::Key_D:
+    case Qt::Key_Right:
+      return pan(-kPan, 0);
+    case Qt::Key_Up:
+      return pan(0, kPan);
+    case Qt::Key_Down:
+      return pan(0, -kPan);
+    case Qt::Key_Escape:
+      return select(std::nullopt);
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+bool ClusterCanvas::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const QPointF at = to_map(help->pos());
+    if (const auto device = map_.device_at(at.x(), at.y())) {
+      QToolTip::showText(help->globalPos(), tip_of(*device), this);
+    } else {
+      QToolTip::hideText();
+    }
+    return true;
+  }
+  return QWidget::event(event);
+}
+
+}  // namespace trivium::gui

@@ -1,0 +1,90 @@
+// The cluster drawn to scale: racks, nodes, devices, links.
+#pragma once
+
+#include <QWidget>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "gui/model/cluster_map.h"
+#include "gui/model/evaluation.h"
+
+namespace trivium::gui {
+
+/// What the colour of a device says.
+enum class DeviceColour { kPipeline, kTensor, kData, kContext, kMemory, kUtilisation, kTraffic };
+
+/// Pans with the mouse or the arrow keys, zooms with the wheel, + and -, and fits with F. A click selects a rank; a
+/// drag that begins on a device moves its stage to the node where it ends.
+class ClusterCanvas : public QWidget {
+ public:
+  explicit ClusterCanvas(QWidget* parent = nullptr);
+
+  void set_cluster(const hardware::Cluster& cluster);
+  /// Null: nothing is known of the plan.
+  void set_evaluation(std::shared_ptr<const Evaluation> evaluation);
+  void set_colour(DeviceColour colour);
+  void select(std::optional<int> rank);
+  std::optional<int> selected() const { return selected_; }
+  /// Shows the whole cluster.
+  void fit();
+  double zoom() const { return zoom_; }
+
+  const ClusterMap& map() const { return map_; }
+  QPointF to_screen(double x, double y) const;
+  /// The colour of a device now, and what is written on it.
+  QColor colour_of(int device) const;
+  QString label_of(int device) const;
+  QString labels_of(const MapNode& node) const;  ///< of all its devices: "p3", "t0–t7"
+  QString tip_of(int device) const;
+  /// Where a rank of the evaluated plan runs.
+  int device_of(int rank) const { return devices_.at(static_cast<std::size_t>(rank)); }
+
+  std::function<void(std::optional<int>)> on_select;
+  /// A stage was dropped on a node.
+  std::function<void(int stage, int node)> on_move;
+
+  QSize minimumSizeHint() const override { return {320, 240}; }
+  QSize sizeHint() const override { return {820, 560}; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  QRectF on_screen(const Box& box) const;
+  QPointF to_map(QPointF screen) const;
+  std::optional<int> rank_at(QPointF screen) const;
+  /// The rank on a device; none where it is idle.
+  std::optional<int> rank_of(int device) const;
+  const program::Program* program() const;
+  void zoom_at(QPointF screen, double factor);
+  void note_groups();
+  void draw_node(QPainter& painter, const MapNode& node) const;
+  void draw_links(QPainter& painter) const;
+
+  hardware::Cluster cluster_;
+  ClusterMap map_;
+  std::shared_ptr<const Evaluation> evaluation_;
+  std::vector<int> devices_, ranks_;  // of every rank; of every device, -1 where it is idle
+  std::vector<double> stage_values_;  // of the colour's quantity by stage, 0 to 1
+  DeviceColour colour_ = DeviceColour::kPipeline;
+  std::optional<int> selected_;
+  std::set<int> tensor_peers_, data_peers_, pipeline_peers_;  // of the selected rank
+  double zoom_ = 1;
+  QPointF offset_;
+  bool fitted_ = true;
+  std::optional<QPointF> pressed_;
+  QPointF last_;
+  std::optional<int> dragged_stage_;
+  bool panning_ = false;
+};
+
+}  // namespace trivium::gui

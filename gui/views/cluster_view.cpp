@@ -1,0 +1,251 @@
+#include "gui/views/cluster_view.h"
+
+#include <QFormLayout>
+#include <QGroupBox>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QVBoxLayout>
+
+#include "edge/readable.h"
+#include "edge/units.h"
+#include "gui/look/theme.h"
+#include "gui/model/traffic.h"
+#include "hardware_profiles/load.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr int kPanelWidth = 330;
+constexpr int kMostNodes = 100'000;
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+QLabel* wrapped(QWidget* parent, const QString& name) {
+  auto* label = new QLabel(parent);
+  label->setWordWrap(true);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  label->setAccessibleName(name);
+  return label;
+}
+
+}  // namespace
+
+ClusterView::ClusterView(Document& document, QWidget* parent)
+    : QWidget(parent), document_(document), canvas_(new ClusterCanvas), colour_(new QComboBox) {
+  colour_->setAccessibleName("Colour of devices");
+  colour_->addItems(
+      {"pipeline stage", "tensor rank", "data replica", "context rank", "memory used", "utilisation", "traffic"});
+  scale_ = wrapped(this, "Scale of colours and links");
+  selection_ = wrapped(this, "Selected rank");
+  message_ = wrapped(this, "What went wrong");
+  groups_ = new QTableWidget(0, 2);
+  groups_->setAccessibleName("Node groups");
+  groups_->setHorizontalHeaderLabels({"Kind of node", "Nodes"});
+  groups_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  groups_->horizontalHeader()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
+  groups_->verticalHeader()->hide();
+  groups_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  groups_->setSelectionMode(QAbstractItemView::SingleSelection);
+  groups_->setMinimumHeight(70);
+  groups_->setMaximumHeight(120);
+  groups_->setMinimumWidth(100);
+  profile_ = new QComboBox;
+  profile_->setAccessibleName("Kind of node to add");
+  for (const std::string& name : hardware::shipped_profiles()) profile_->addItem(text(name));
+  profile_->setCurrentText("dgx-a100-80gb");
+  profile_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  profile_->setMinimumContentsLength(8);
+  count_ = new QSpinBox;
+  count_->setAccessibleName("How many nodes to add");
+  count_->setRange(1, kMostNodes);
+
+  auto* add = new QPushButton("&Add");
+  add->setMaximumWidth(56);
+  count_->setMaximumWidth(70);
+  auto* duplicate = new QPushButton("D&uplicate");
+  auto* remove = new QPushButton("Re&move");
+  auto* add_row = new QHBoxLayout;
+  add_row->addWidget(profile_, 1);
+  add_row->addWidget(count_);
+  add_row->addWidget(add);
+  auto* group_row = new QHBoxLayout;
+  group_row->addWidget(duplicate);
+  group_row->addWidget(remove);
+  group_row->addStretch();
+
+  auto* form = new QFormLayout;
+  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  for (int c = 0; c < kNodeConstants; ++c) {
+    const auto constant = static_cast<NodeConstant>(c);
+    auto* field = constants_[static_cast<std::size_t>(c)] = new QLineEdit;
+    field->setAccessibleName(words_of(constant));
+    field->setMinimumWidth(60);
+    field->setToolTip("With its unit: 80 GiB, 200 Gb/s, 5 us");
+    form->addRow(words_of(constant), field);
+    connect(field, &QLineEdit::editingFinished, this, [this, constant, field] {
+      const hardware::Cluster& cluster = document_.scenario().cluster;
+      if (showing_ ||
+          text_of(cluster.groups.at(static_cast<std::size_t>(group())).node, constant) == field->text().toStdString()) {
+        return;
+      }
+      edit([&](Scenario s) { return set_constant(std::move(s), group(), constant, field->text().toStdString()); },
+           QString("%1 %2").arg(words_of(constant), field->text()));
+    });
+  }
+
+  auto* nodes = new QGroupBox("Nodes");
+  auto* nodes_layout = new QVBoxLayout(nodes);
+  nodes_layout->addWidget(groups_);
+  nodes_layout->addLayout(group_row);
+  nodes_layout->addLayout(add_row);
+  nodes_layout->addLayout(form);
+  nodes_layout->addWidget(message_);
+  auto* chosen = new QGroupBox("Selected rank");
+  (new QVBoxLayout(chosen))->addWidget(selection_);
+  auto* panel = new QWidget;
+  auto* panel_layout = new QVBoxLayout(panel);
+  panel_layout->addWidget(chosen);
+  panel_layout->addWidget(nodes);
+  panel_layout->addStretch();
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(panel);
+  scroll->setWidgetResizable(true);
+  scroll->setFixedWidth(kPanelWidth);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  panel->setMaximumWidth(kPanelWidth - scroll->verticalScrollBar()->sizeHint().width());
+  scroll->setFrameShape(QFrame::NoFrame);
+
+  auto* fit = new QPushButton("Fit (F)");
+  auto* top = new QHBoxLayout;
+  auto* by = new QLabel("Colour by");
+  by->setBuddy(colour_);
+  top->addWidget(by);
+  top->addWidget(colour_);
+  top->addWidget(scale_, 1);
+  top->addWidget(fit);
+  auto* left = new QVBoxLayout;
+  left->addLayout(top);
+  left->addWidget(canvas_, 1);
+  auto* all = new QHBoxLayout(this);
+  all->addLayout(left, 1);
+  all->addWidget(scroll);
+
+  connect(fit, &QPushButton::clicked, canvas_, [this] { canvas_->fit(); });
+  connect(colour_, &QComboBox::currentIndexChanged, this, [this](int index) {
+    canvas_->set_colour(static_cast<DeviceColour>(index));
+    show_scenario();
+  });
+  connect(add, &QPushButton::clicked, this, [this] {
+    edit([&](Scenario s) { return add_nodes(std::move(s), profile_->currentText().toStdString(), count_->value()); },
+         QString("add %1 nodes").arg(count_->value()));
+  });
+  connect(duplicate, &QPushButton::clicked, this,
+          [this] { edit([&](Scenario s) { return duplicate_group(std::move(s), group()); }, "duplicate nodes"); });
+  connect(remove, &QPushButton::clicked, this,
+          [this] { edit([&](Scenario s) { return set_count(std::move(s), group(), 0); }, "remove nodes"); });
+  connect(groups_, &QTableWidget::cellChanged, this, [this](int row, int column) {
+    if (showing_ || column != 1) return;
+    bool is_number = false;
+    const int wanted = groups_->item(row, 1)->text().toInt(&is_number);
+    if (!is_number || wanted < 1) {
+      message_->setText("A group has a whole number of nodes, 1 or more.");
+      show_groups();
+      return;
+    }
+    edit([&](Scenario s) { return set_count(std::move(s), row, wanted); }, QString("%1 nodes").arg(wanted));
+  });
+  connect(groups_, &QTableWidget::currentCellChanged, this, [this] {
+    if (!showing_) show_groups();
+  });
+  canvas_->on_select = [this](std::optional<int> rank) { show_selection(rank); };
+  canvas_->on_move = [this](int stage, int node) { move_stage(stage, node); };
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    message_->clear();
+    show_scenario();
+  });
+  connect(&document_, &Document::evaluated, this, [this] {
+    canvas_->set_evaluation(document_.evaluation());
+    show_selection(canvas_->selected());
+  });
+  show_selection(std::nullopt);
+}
+
+int ClusterView::group() const { return std::max(0, groups_->currentRow()); }
+
+void ClusterView::edit(const std::function<Scenario(Scenario)>& change, const QString& words) {
+  try {
+    document_.edit(change(document_.scenario()), words);
+  } catch (const edge::Failure& failure) {
+    message_->setText(text(failure.error().message));
+    show_groups();
+  }
+}
+
+void ClusterView::move_stage(int stage, int node) {
+  edit([&](Scenario s) { return trivium::gui::move_stage(std::move(s), stage, node); },
+       QString("stage %1 to node %2").arg(stage).arg(node));
+}
+
+void ClusterView::show_scenario() {
+  canvas_->set_cluster(document_.scenario().cluster);
+  show_groups();
+  const auto colour = static_cast<DeviceColour>(colour_->currentIndex());
+  QString words = "Same colour: same group. ";
+  if (colour == DeviceColour::kMemory) words = "Dark: empty, yellow: full, red: too full. ";
+  if (colour == DeviceColour::kUtilisation) words = "Dark: idle, yellow: always busy. ";
+  if (colour == DeviceColour::kTraffic) words = "Yellow: sends most. ";
+  scale_->setText(words + QString("Links are as thick as their bandwidth: a tenth of a device is %1.")
+                              .arg(text(edge::to_text(edge::BytesPerSecond(canvas_->map().bytes_per_s_per_unit)))));
+}
+
+void ClusterView::show_groups() {
+  showing_ = true;
+  const auto& shown = document_.scenario().cluster.groups;
+  const int row = std::clamp(groups_->currentRow(), 0, static_cast<int>(shown.size()) - 1);
+  groups_->setRowCount(static_cast<int>(shown.size()));
+  for (int g = 0; g < static_cast<int>(shown.size()); ++g) {
+    auto* kind = new QTableWidgetItem(text(shown[static_cast<std::size_t>(g)].node.name));
+    kind->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
+    kind->setToolTip(kind->text());
+    groups_->setItem(g, 0, kind);
+    groups_->setItem(g, 1, new QTableWidgetItem(QString::number(shown[static_cast<std::size_t>(g)].count)));
+  }
+  groups_->setCurrentCell(row, 0);
+  for (int c = 0; c < kNodeConstants; ++c) {
+    constants_[static_cast<std::size_t>(c)]->setText(
+        text(text_of(shown[static_cast<std::size_t>(row)].node, static_cast<NodeConstant>(c))));
+  }
+  showing_ = false;
+}
+
+void ClusterView::show_selection(std::optional<int> rank) {
+  const auto& evaluation = document_.evaluation();
+  if (!rank || !evaluation || !evaluation->runs() || *rank >= evaluation->program->mesh.size()) {
+    selection_->setText(
+        "Click a device to see its rank, its groups and what it exchanges with them. Drag a device to "
+        "move its stage to another node.");
+    return;
+  }
+  const program::Mesh& mesh = evaluation->program->mesh;
+  QString words = canvas_->tip_of(canvas_->device_of(*rank)).toHtmlEscaped().replace('\n', "<br>");
+  words += QString(
+               "<br><span style='color:%1'>■</span> tensor, <span style='color:%2'>■</span> data, "
+               "<span style='color:%3'>■</span> pipeline group")
+               .arg(series_colour(1).name(), series_colour(2).name(), series_colour(3).name());
+  for (const Exchange& exchange : traffic(*evaluation->program, mesh.coordinates(*rank).pipeline)) {
+    const std::vector<int> members = mesh.members(exchange.group, *rank);
+    const std::string_view name = name_of(exchange.group);
+    words += QString("<br><b>%1</b> (%2 ranks): sends %3 in %4 %5")
+                 .arg(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())))
+                 .arg(members.size())
+                 .arg(text(edge::size(static_cast<std::int64_t>(exchange.sent_bytes))))
+                 .arg(text(edge::integer(static_cast<double>(exchange.operations))))
+                 .arg(exchange.group == program::Group::kPipeline ? "transfers" : "collectives");
+  }
+  selection_->setText(words);
+}
+
+}  // namespace trivium::gui

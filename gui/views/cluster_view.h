@@ -1,0 +1,46 @@
+// The cluster and what can be done to it.
+#pragma once
+
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSpinBox>
+#include <QTableWidget>
+#include <QWidget>
+#include <array>
+
+#include "gui/document.h"
+#include "gui/model/cluster_edit.h"
+#include "gui/views/cluster_canvas.h"
+
+namespace trivium::gui {
+
+class ClusterView : public QWidget {
+ public:
+  explicit ClusterView(Document& document, QWidget* parent = nullptr);
+
+  ClusterCanvas& canvas() { return *canvas_; }
+  /// Moves the nodes of a stage; says why where it cannot.
+  void move_stage(int stage, int node);
+
+ private:
+  void show_scenario();
+  void show_selection(std::optional<int> rank);
+  void show_groups();
+  void edit(const std::function<Scenario(Scenario)>& change, const QString& words);
+  int group() const;
+
+  Document& document_;
+  ClusterCanvas* canvas_;
+  QComboBox* colour_;
+  QLabel* scale_;
+  QLabel* selection_;
+  QTableWidget* groups_;
+  QComboBox* profile_;
+  QSpinBox* count_;
+  std::array<QLineEdit*, kNodeConstants> constants_{};
+  QLabel* message_;
+  bool showing_ = false;
+};
+
+}  // namespace trivium::gui

@@ -1,0 +1,186 @@
+#include "gui/views/explain_view.h"
+
+#include <QPainter>
+#include <QScrollArea>
+#include <QSplitter>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "edge/readable.h"
+#include "gui/look/theme.h"
+#include "simulator/whole_training.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kSecondsPerPs = 1e-12;
+constexpr double kJoulesPerMegawattHour = 3.6e9;
+constexpr double kRow = 1.7;         // lines of text
+constexpr double kNameShare = 0.46;  // of the width
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+}  // namespace
+
+void GainChart::set_gains(std::vector<Sensitivity> gains) {
+  gains_ = std::move(gains);
+  setMinimumHeight(gains_.empty() ? 0 : sizeHint().height());
+  updateGeometry();
+  update();
+}
+
+QSize GainChart::sizeHint() const {
+  const double rows = std::max<double>(3, static_cast<double>(gains_.size()));
+  return {460, static_cast<int>(rows * kRow * QFontMetricsF(font()).height()) + 8};
+}
+
+void GainChart::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  if (gains_.empty()) return draw_hint(painter);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const QFontMetricsF metrics(font());
+  double most = 0.001;
+  for (const Sensitivity& gain : gains_) {
+    if (gain.refusal.empty()) most = std::max(most, std::abs(gain.gain));
+  }
+  const double names = width() * kNameShare, figures = metrics.horizontalAdvance("+000.0 %") + 8;
+  const double middle = names + figures + (width() - names - 2 * figures) / 2;
+  const double half = std::max(4.0, (width() - names - 2 * figures) / 2);
+  const double row = metrics.height() * kRow;
+  painter.setPen(QPen(quiet_colour(palette()), 1));
+  painter.drawLine(QPointF(middle, 0), QPointF(middle, static_cast<double>(gains_.size()) * row));
+  for (std::size_t i = 0; i < gains_.size(); ++i) {
+    const Sensitivity& gain = gains_[i];
+    const QRectF line(0, static_cast<double>(i) * row, width(), row);
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(QRectF(4, line.top(), names - 8, row), Qt::AlignVCenter | Qt::AlignLeft,
+                     metrics.elidedText(text(gain.change), Qt::ElideMiddle, names - 8));
+    if (!gain.refusal.empty()) {
+      painter.setPen(palette().color(QPalette::PlaceholderText));
+      const QRectF rest(names, line.top(), width() - names - 4, row);
+      painter.drawText(rest, Qt::AlignVCenter, metrics.elidedText(text(gain.refusal), Qt::ElideRight, rest.width()));
+      continue;
+    }
+    const double wide = std::abs(gain.gain) / most * half;
+    const bool faster = gain.gain < 0;
+    painter.fillRect(QRectF(faster ? middle - wide : middle, line.top() + row * 0.18, wide, row * 0.64),
+                     faster ? series_colour(2) : series_colour(5));
+    const QString figure = QString("%1%2 %").arg(faster ? "−" : "+").arg(std::abs(100 * gain.gain), 0, 'f', 1);
+    const QRectF place = faster ? QRectF(middle - wide - figures, line.top(), figures - 4, row)
+                                : QRectF(middle + wide + 4, line.top(), figures, row);
+    painter.drawText(place, Qt::AlignVCenter | (faster ? Qt::AlignRight : Qt::AlignLeft), figure);
+  }
+}
+
+ExplainView::ExplainView(Document& document, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      words_(new QTextBrowser),
+      costs_(new QLabel),
+      parts_(new BarChart("Where the time of every stage goes")),
+      machine_(new GainChart("What a better machine would bring")),
+      plans_(new GainChart("What another plan would bring")),
+      thinker_([](const std::shared_ptr<const Evaluation>& evaluation,
+                  const std::stop_token& stop) { return trivium::gui::insight(*evaluation, stop); },
+               [this](Insight found) { show_insight(std::move(found)); }) {
+  words_->setAccessibleName("Explanation");
+  costs_->setAccessibleName("Time, energy and cost of the whole training");
+  costs_->setWordWrap(true);
+  parts_->set_hint("No plan that could run: its stages would stand here.");
+  machine_->set_hint("Comes when the plan has been played.");
+  plans_->set_hint("Comes when the plan has been played.");
+  auto* left = new QWidget;
+  auto* left_layout = new QVBoxLayout(left);
+  left_layout->addWidget(costs_);
+  left_layout->addWidget(words_, 3);
+  left_layout->addWidget(parts_, 4);
+  auto* right = new QWidget;
+  auto* right_layout = new QVBoxLayout(right);
+  right_layout->addWidget(new QLabel("<b>If the machine were better</b>: change of an iteration"));
+  right_layout->addWidget(machine_);
+  right_layout->addWidget(new QLabel("<b>If one thing of the plan were changed</b>"));
+  right_layout->addWidget(plans_);
+  right_layout->addStretch();
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(right);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  auto* both = new QSplitter(Qt::Horizontal);
+  both->addWidget(left);
+  both->addWidget(scroll);
+  both->setSizes({520, 520});
+  (new QVBoxLayout(this))->addWidget(both);
+  connect(&document_, &Document::scenario_changed, this, [this] { current_ = false; });
+  connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
+}
+
+void ExplainView::set_wanted(bool wanted) {
+  wanted_ = wanted;
+  if (wanted_ && !current_ && document_.settled()) show_evaluation();
+  if (!wanted_) thinker_.cancel();
+}
+
+void ExplainView::show_evaluation() {
+  const auto& evaluation = document_.evaluation();
+  std::vector<BarPart> names;
+  for (int p = 0; p < simulator::kParts; ++p) {
+    const auto part = static_cast<simulator::Part>(p);
+    names.push_back({part_words(part), part_colour(part)});
+  }
+  std::vector<Bar> bars;
+  for (const simulator::StageResult& stage : evaluation->figures.stages) {
+    std::vector<double> values;
+    for (const std::int64_t ps : stage.breakdown) {
+      values.push_back(std::max(0.0, static_cast<double>(ps) * kSecondsPerPs));
+    }
+    bars.push_back({QString("stage %1").arg(stage.stage), std::move(values), 0});
+  }
+  parts_->set_bars(std::move(names), evaluation->runs() ? std::move(bars) : std::vector<Bar>{}, "time of an iteration",
+                   [](double s) { return text(edge::seconds(s)); });
+  const Scenario& scenario = evaluation->scenario;
+  const auto whole = evaluation->runs()
+                         ? simulator::whole_training(scenario.file.job, scenario.cluster, evaluation->figures)
+                         : std::nullopt;
+  if (whole) {
+    costs_->setText(
+        QString("Training on %1 tokens takes %2, %3 MWh, %4.")
+            .arg(text(edge::integer(static_cast<double>(scenario.file.job.training.total_tokens))),
+                 text(edge::duration(whole->seconds)),
+                 text(edge::integer(whole->energy_joules / kJoulesPerMegawattHour)),
+                 whole->cost_usd ? "$" + text(edge::integer(*whole->cost_usd)) : QString("price of a node not known")));
+  } else {
+    costs_->setText("Say how many tokens the training has (left) to see its days, energy and cost.");
+  }
+  if (!evaluation->runs()) {
+    words_->setPlainText("The plan cannot run: " + text(evaluation->refusal));
+    machine_->set_gains({});
+    plans_->set_gains({});
+    insight_ = {};
+    current_ = document_.settled();
+    return;
+  }
+  if (!document_.settled() || current_) return;
+  if (!wanted_) {
+    words_->setPlainText("Comes when this view is open.");
+    return;
+  }
+  words_->setPlainText("Playing plans and machines one change away …");
+  thinker_.post(evaluation);
+}
+
+void ExplainView::show_insight(Insight found) {
+  insight_ = std::move(found);
+  current_ = true;
+  QString page;
+  for (const std::string& sentence : insight_.sentences) page += "<p>" + text(sentence).toHtmlEscaped() + "</p>";
+  words_->setHtml(page);
+  machine_->set_gains(insight_.machine);
+  std::vector<Sensitivity> plans = insight_.plans;
+  std::stable_sort(plans.begin(), plans.end(), [](const Sensitivity& a, const Sensitivity& b) {
+    return std::make_pair(!a.refusal.empty(), a.gain) < std::make_pair(!b.refusal.empty(), b.gain);
+  });
+  plans_->set_gains(std::move(plans));
+}
+
+}  // namespace trivium::gui

@@ -1,0 +1,56 @@
+// Why a plan takes its time, and what would change it.
+#pragma once
+
+#include <QLabel>
+#include <QTextBrowser>
+#include <QWidget>
+
+#include "gui/document.h"
+#include "gui/model/sensitivity.h"
+#include "gui/plot/bar_chart.h"
+
+namespace trivium::gui {
+
+/// Bars to the left are faster, to the right slower.
+class GainChart : public Chart {
+ public:
+  using Chart::Chart;
+  void set_gains(std::vector<Sensitivity> gains);
+  const std::vector<Sensitivity>& gains() const { return gains_; }
+  QSize sizeHint() const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  std::vector<Sensitivity> gains_;
+};
+
+class ExplainView : public QWidget {
+ public:
+  explicit ExplainView(Document& document, QWidget* parent = nullptr);
+
+  const Insight& insight() const { return insight_; }
+  /// Whether what is said is of the document's plan as it is.
+  bool is_current() const { return current_; }
+  /// Only a view that is seen has its plans played.
+  void set_wanted(bool wanted);
+  QTextBrowser& words() { return *words_; }
+  GainChart& machine() { return *machine_; }
+  GainChart& plans() { return *plans_; }
+
+ private:
+  void show_evaluation();
+  void show_insight(Insight insight);
+
+  Document& document_;
+  QTextBrowser* words_;
+  QLabel* costs_;
+  BarChart* parts_;
+  GainChart *machine_, *plans_;
+  Insight insight_;
+  bool wanted_ = false, current_ = false;
+  Background<std::shared_ptr<const Evaluation>, Insight> thinker_;
+};
+
+}  // namespace trivium::gui

@@ -1,0 +1,365 @@
+#include "gui/views/plans_view.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QSplitter>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "edge/readable.h"
+#include "gui/look/theme.h"
+#include "program/job_json.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr int kBest = 25;  // answers asked of a search
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+bool equal(const program::Plan& a, const program::Plan& b) { return program::to_json(a) == program::to_json(b); }
+
+QString in_two_lines(const QString& words) {
+  const qsizetype middle = words.indexOf(' ', words.size() / 2);
+  return middle < 0 ? words : words.left(middle) + "\n" + words.mid(middle + 1);
+}
+
+QTableWidget* plain_table(const QString& name) {
+  auto* table = new QTableWidget;
+  table->setAccessibleName(name);
+  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table->verticalHeader()->hide();
+  table->setAlternatingRowColors(true);
+  return table;
+}
+
+}  // namespace
+
+PlansView::PlansView(Document& document, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      search_(new QPushButton("&Search the best plan")),
+      cancel_(new QPushButton("&Cancel")),
+      progress_(new QProgressBar),
+      status_(new QLabel),
+      filter_(new QLineEdit),
+      table_(new QTableView),
+      scatter_(new ScatterChart("Plans by time and memory")),
+      against_(new QComboBox),
+      comparison_(plain_table("Pinned plans side by side")),
+      rejected_(plain_table("Plans that cannot run")),
+      why_(new QLabel),
+      below_(new QTabWidget),
+      searcher_([this](const Scenario& scenario, const std::stop_token& stop) { return run(scenario, stop); },
+                [this](const Found& found) { show_result(found); }),
+      pinner_(
+          [](const auto& asked, const std::stop_token& stop) {
+            std::vector<PlanRow> rows;
+            for (const auto& [plan, scenario] : asked) {
+              if (stop.stop_requested()) break;
+              Scenario one = scenario;
+              one.file.job.plan = plan;
+              const Evaluation evaluation = evaluate(one, Depth::kFull);
+              if (evaluation.runs()) rows.push_back(row_of(plan, evaluation.figures, one.cluster));
+            }
+            return rows;
+          },
+          [this](std::vector<PlanRow> rows) {
+            pins_ = std::move(rows);
+            show_pins();
+          }) {
+  proxy_.setSourceModel(&model_);
+  proxy_.setSortRole(PlansModel::kSortRole);
+  proxy_.setFilterKeyColumn(-1);
+  proxy_.setFilterCaseSensitivity(Qt::CaseInsensitive);
+  table_->setModel(&proxy_);
+  table_->setAccessibleName("Plans");
+  table_->setSortingEnabled(true);
+  table_->sortByColumn(PlansModel::kIteration, Qt::AscendingOrder);
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setSelectionMode(QAbstractItemView::SingleSelection);
+  table_->setAlternatingRowColors(true);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->horizontalHeader()->setSectionResizeMode(PlansModel::kPlan, QHeaderView::Stretch);
+  filter_->setPlaceholderText("Filter: TP8, ZeRO-1, full …");
+  filter_->setAccessibleName("Filter of plans");
+  filter_->setClearButtonEnabled(true);
+  progress_->setAccessibleName("Progress of the search");
+  progress_->setMaximumWidth(220);
+  progress_->setTextVisible(false);
+  status_->setAccessibleName("State of the search");
+  status_->setText("No search yet: press Search, or turn the knobs.");
+  cancel_->setEnabled(false);
+  against_->addItems({"peak memory", "cost a step"});
+  against_->setAccessibleName("What time is drawn against");
+  scatter_->set_hint("A search draws its plans here: time against memory or cost, with the Pareto front.");
+  why_->setWordWrap(true);
+  why_->setAlignment(Qt::AlignTop);
+  why_->setMargin(8);
+  why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  why_->setText("Select a plan of the table and press “Why not?” to see what keeps it behind the fastest.");
+  rejected_->setColumnCount(3);
+  rejected_->setHorizontalHeaderLabels({"Plans", "Split", "Why they cannot run"});
+
+  auto* use_button = new QPushButton("&Use this plan");
+  auto* pin_button = new QPushButton("&Pin");
+  auto* pin_current_button = new QPushButton("Pin c&urrent");
+  auto* unpin_button = new QPushButton("Unpin all");
+  auto* why_button = new QPushButton("Why &not?");
+  auto* top = new QHBoxLayout;
+  top->addWidget(search_);
+  top->addWidget(cancel_);
+  top->addWidget(progress_);
+  top->addWidget(status_, 1);
+  auto* row = new QHBoxLayout;
+  row->addWidget(filter_, 1);
+  for (QPushButton* button : {use_button, pin_button, pin_current_button, unpin_button, why_button}) {
+    row->addWidget(button);
+  }
+  auto* list = new QWidget;
+  auto* list_layout = new QVBoxLayout(list);
+  list_layout->setContentsMargins(0, 0, 0, 0);
+  list_layout->addLayout(row);
+  list_layout->addWidget(table_);
+  auto* picture = new QWidget;
+  auto* picture_layout = new QVBoxLayout(picture);
+  picture_layout->setContentsMargins(0, 0, 0, 0);
+  auto* axis_row = new QHBoxLayout;
+  axis_row->addWidget(new QLabel("Iteration time against"));
+  axis_row->addWidget(against_);
+  axis_row->addStretch();
+  picture_layout->addLayout(axis_row);
+  picture_layout->addWidget(scatter_, 1);
+  below_->addTab(comparison_, "Pinned side by side");
+  below_->addTab(why_, "Why not this one?");
+  below_->addTab(rejected_, "Cannot run");
+  auto* bottom = new QSplitter(Qt::Horizontal);
+  bottom->addWidget(picture);
+  bottom->addWidget(below_);
+  bottom->setSizes({500, 500});
+  auto* both = new QSplitter(Qt::Vertical);
+  both->addWidget(list);
+  both->addWidget(bottom);
+  both->setSizes({400, 420});
+  auto* all = new QVBoxLayout(this);
+  all->addLayout(top);
+  all->addWidget(both, 1);
+
+  connect(search_, &QPushButton::clicked, this, [this] { search(); });
+  connect(cancel_, &QPushButton::clicked, this, [this] { cancel(); });
+  connect(filter_, &QLineEdit::textChanged, &proxy_, &QSortFilterProxyModel::setFilterFixedString);
+  connect(use_button, &QPushButton::clicked, this, [this] { use(selected()); });
+  connect(pin_button, &QPushButton::clicked, this, [this] { pin(selected()); });
+  connect(pin_current_button, &QPushButton::clicked, this, [this] { pin_current(); });
+  connect(unpin_button, &QPushButton::clicked, this, [this] { unpin_all(); });
+  connect(why_button, &QPushButton::clicked, this, [this] { explain_why_not(selected()); });
+  connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& index) { use(source_row(index)); });
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          [this](const QModelIndex& now) { scatter_->set_selected(now.isValid() ? source_row(now) : -1); });
+  connect(against_, &QComboBox::currentIndexChanged, this, [this] { show_scatter(); });
+  scatter_->on_select = [this](int point) {
+    if (point < model_.rowCount()) table_->selectRow(proxy_.mapFromSource(model_.index(point, 0)).row());
+  };
+  connect(&document_, &Document::evaluated, this, [this] {
+    if (document_.settled()) show_scatter();
+  });
+  show_pins();
+}
+
+PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token& stop) {
+  const planner::SearchRequest request = search_request(scenario, kBest);
+  auto result = planner::search(request, 0, stop, [&](std::int64_t done, std::int64_t all, double best_s) {
+    QMetaObject::invokeMethod(
+        this, [this, done, all, best_s] { show_progress(done, all, best_s); }, Qt::QueuedConnection);
+  });
+  return {std::move(result), scenario};
+}
+
+void PlansView::search() {
+  searching_ = true;
+  cancel_->setEnabled(true);
+  progress_->setRange(0, 0);
+  status_->setText("Enumerating plans …");
+  searcher_.post(document_.scenario());
+}
+
+void PlansView::cancel() {
+  if (!searching_) return;
+  status_->setText("Ending with the best so far …");
+  searcher_.finish_early();
+}
+
+void PlansView::show_progress(std::int64_t done, std::int64_t all, double best_s) {
+  if (!searching_) return;
+  progress_->setRange(0, 1000);
+  progress_->setValue(all > 0 ? static_cast<int>(done * 1000 / all) : 0);
+  QString words =
+      QString("%1 of %2 plans")
+          .arg(text(edge::integer(static_cast<double>(done))), text(edge::integer(static_cast<double>(all))));
+  if (best_s > 0) words += QString(", best so far %1").arg(text(edge::seconds(best_s)));
+  status_->setText(words);
+}
+
+void PlansView::show_result(const Found& found) {
+  searching_ = false;
+  cancel_->setEnabled(false);
+  progress_->setRange(0, 1000);
+  progress_->setValue(1000);
+  const planner::SearchResult& result = found.result;
+  std::vector<PlanRow> rows;
+  for (const planner::Candidate& candidate : result.best) {
+    rows.push_back(row_of(candidate.plan, candidate.simulation, found.scenario.cluster));
+  }
+  model_.set_rows(std::move(rows));
+  const auto count = [](std::int64_t n) { return text(edge::integer(static_cast<double>(n))); };
+  QString words = result.best.empty() ? QString("No plan fits. ") : QString();
+  words += QString("%1 plans: %2 cannot run, %3 proved slower, %4 simulated in %5; %6")
+               .arg(count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
+                    count(result.plans_simulated), text(edge::seconds(result.seconds)),
+                    result.proved ? "none of the space is faster" : "stopped early, others may be faster");
+  for (const planner::Alternative& one : result.alternatives) {
+    words += QString("\n%1 (%2): %3")
+                 .arg(text(one.name), text(one.nodes),
+                      one.best ? text(edge::seconds(one.best->simulation.iteration_s)) : text(one.why_not));
+  }
+  status_->setText(words);
+  std::vector<planner::Rejected> rejected = result.rejected;
+  std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
+  rejected_->setRowCount(static_cast<int>(rejected.size()));
+  for (int i = 0; i < static_cast<int>(rejected.size()); ++i) {
+    const planner::Rejected& one = rejected[static_cast<std::size_t>(i)];
+    rejected_->setItem(i, 0, new QTableWidgetItem(QString::number(one.plans)));
+    rejected_->setItem(i, 1, new QTableWidgetItem(text(one.family)));
+    rejected_->setItem(i, 2, new QTableWidgetItem(text(one.reason)));
+    rejected_->item(i, 2)->setToolTip(text(one.reason));
+  }
+  rejected_->resizeColumnsToContents();
+  if (!result.best.empty()) {
+    table_->selectRow(0);
+  } else {
+    below_->setCurrentWidget(rejected_);
+  }
+  show_scatter();
+}
+
+int PlansView::selected() const {
+  const QModelIndex now = table_->currentIndex();
+  return now.isValid() ? source_row(now) : -1;
+}
+
+void PlansView::use(int row) {
+  if (row < 0 || row >= model_.rowCount()) return;
+  Scenario scenario = document_.scenario();
+  scenario.file.job.plan = model_.rows()[static_cast<std::size_t>(row)].plan;
+  document_.edit(std::move(scenario),
+                 QString("plan %1").arg(text(model_.rows()[static_cast<std::size_t>(row)].summary)));
+}
+
+void PlansView::pin(int row) {
+  if (row < 0 || row >= model_.rowCount() || static_cast<int>(pins_.size()) >= kMostPinned) return;
+  const PlanRow& plan = model_.rows()[static_cast<std::size_t>(row)];
+  if (std::any_of(pins_.begin(), pins_.end(), [&](const PlanRow& pin) { return equal(pin.plan, plan.plan); })) return;
+  pins_.push_back(plan);
+  show_pins();
+}
+
+void PlansView::pin_current() {
+  const auto& evaluation = document_.evaluation();
+  if (!evaluation || !evaluation->runs() || static_cast<int>(pins_.size()) >= kMostPinned) return;
+  const program::Plan& plan = evaluation->scenario.file.job.plan;
+  if (std::any_of(pins_.begin(), pins_.end(), [&](const PlanRow& pin) { return equal(pin.plan, plan); })) return;
+  pins_.push_back(row_of(plan, evaluation->figures, evaluation->scenario.cluster));
+  show_pins();
+}
+
+void PlansView::unpin_all() {
+  pinner_.cancel();
+  pins_.clear();
+  show_pins();
+}
+
+void PlansView::set_pinned(const std::vector<program::Plan>& plans) {
+  pins_.clear();
+  show_pins();
+  std::vector<std::pair<program::Plan, Scenario>> asked;
+  for (const program::Plan& plan : plans) asked.emplace_back(plan, document_.scenario());
+  if (asked.size() > kMostPinned) asked.resize(kMostPinned);
+  pinner_.post(std::move(asked));
+}
+
+std::vector<program::Plan> PlansView::pinned() const {
+  std::vector<program::Plan> plans;
+  for (const PlanRow& pin : pins_) plans.push_back(pin.plan);
+  return plans;
+}
+
+void PlansView::show_pins() {
+  const std::vector<DifferenceRow> rows = differences(pins_);
+  comparison_->clear();
+  if (pins_.empty()) {
+    comparison_->setRowCount(1);
+    comparison_->setColumnCount(1);
+    comparison_->setHorizontalHeaderLabels({"Nothing is pinned"});
+    comparison_->setItem(0, 0, new QTableWidgetItem("Pin plans to see them side by side, differences highlighted."));
+    comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  } else {
+    comparison_->setRowCount(static_cast<int>(rows.size()));
+    comparison_->setColumnCount(static_cast<int>(pins_.size()) + 1);
+    QStringList titles{"differs in bold"};
+    for (const PlanRow& pin : pins_) titles << in_two_lines(text(pin.summary));
+    comparison_->setHorizontalHeaderLabels(titles);
+    comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
+      const DifferenceRow& difference = rows[static_cast<std::size_t>(r)];
+      for (int c = 0; c <= static_cast<int>(pins_.size()); ++c) {
+        auto* item =
+            new QTableWidgetItem(text(c == 0 ? difference.name : difference.values[static_cast<std::size_t>(c) - 1]));
+        if (difference.differs) {
+          QFont font = item->font();
+          font.setBold(true);
+          item->setFont(font);
+          QColor ground = series_colour(1);
+          ground.setAlpha(60);
+          item->setBackground(ground);
+        }
+        comparison_->setItem(r, c, item);
+      }
+    }
+  }
+  show_scatter();
+  if (on_pins) on_pins();
+}
+
+void PlansView::show_scatter() {
+  const bool cost = against_->currentIndex() == 1;
+  std::vector<ScatterPoint> points;
+  const auto add = [&](const PlanRow& row, bool marked) {
+    points.push_back(
+        {row.iteration_s, cost ? row.dollars_per_iteration : row.peak_memory_bytes, text(row.summary), marked});
+  };
+  for (const PlanRow& row : model_.rows()) add(row, false);
+  for (const PlanRow& row : pins_) add(row, true);
+  Axis x{0, 1, "iteration", [](double s) { return text(edge::seconds(s)); }};
+  Axis y{0, 1, cost ? "cost of a step" : "peak memory", [cost](double value) {
+           return cost ? QString("$%1").arg(value, 0, 'f', 2) : text(edge::size(static_cast<std::int64_t>(value)));
+         }};
+  double most = 0;
+  for (const ScatterPoint& point : points) most = std::max(most, point.y);
+  if (!cost) y.unit = byte_unit(most);
+  scatter_->set_points(std::move(points), std::move(x), std::move(y));
+}
+
+void PlansView::explain_why_not(int row) {
+  if (row < 0 || row >= model_.rowCount()) return;
+  const auto& rows = model_.rows();
+  const auto fastest = std::min_element(rows.begin(), rows.end(),
+                                        [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
+  QString words;
+  for (const std::string& line : why_not(rows[static_cast<std::size_t>(row)], *fastest)) words += text(line) + "\n\n";
+  why_->setText(words);
+  below_->setCurrentWidget(why_);
+}
+
+}  // namespace trivium::gui

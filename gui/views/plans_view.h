@@ -1,0 +1,86 @@
+// Plans: search them, sort and filter them, see them in a picture, keep some and compare.
+#pragma once
+
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QTabWidget>
+#include <QTableView>
+#include <QTableWidget>
+#include <QWidget>
+
+#include "gui/document.h"
+#include "gui/plot/scatter_chart.h"
+#include "gui/views/plans_model.h"
+
+namespace trivium::gui {
+
+class PlansView : public QWidget {
+ public:
+  explicit PlansView(Document& document, QWidget* parent = nullptr);
+
+  /// Begins a search of the document's scenario; one under way is dropped.
+  void search();
+  /// Ends the search with the best so far.
+  void cancel();
+  bool is_searching() const { return searching_; }
+  /// Keeps a plan of the table, or the document's own, to compare with. At most kMostPinned.
+  void pin(int row);
+  void pin_current();
+  void unpin_all();
+  void set_pinned(const std::vector<program::Plan>& plans);
+  std::vector<program::Plan> pinned() const;
+  /// Makes a plan of the table the document's.
+  void use(int row);
+  /// Says what keeps a plan of the table behind the best.
+  void explain_why_not(int row);
+
+  const std::vector<PlanRow>& plans() const { return model_.rows(); }
+  const std::vector<PlanRow>& pinned_rows() const { return pins_; }
+  QTableView& table() { return *table_; }
+  QTableWidget& comparison() { return *comparison_; }
+  QLineEdit& filter() { return *filter_; }
+  QLabel& status() { return *status_; }
+  QTableWidget& rejected() { return *rejected_; }
+  ScatterChart& scatter() { return *scatter_; }
+
+  static constexpr int kMostPinned = 4;
+  /// Called when the pinned plans change.
+  std::function<void()> on_pins;
+
+ private:
+  struct Found {
+    planner::SearchResult result;
+    Scenario scenario;
+  };
+  void show_result(const Found& found);
+  void show_progress(std::int64_t done, std::int64_t all, double best_s);
+  void show_pins();
+  void show_scatter();
+  int selected() const;
+  int source_row(const QModelIndex& index) const { return proxy_.mapToSource(index).row(); }
+  Found run(const Scenario& scenario, const std::stop_token& stop);
+
+  Document& document_;
+  PlansModel model_;
+  QSortFilterProxyModel proxy_;
+  std::vector<PlanRow> pins_;
+  QPushButton *search_, *cancel_;
+  QProgressBar* progress_;
+  QLabel* status_;
+  QLineEdit* filter_;
+  QTableView* table_;
+  ScatterChart* scatter_;
+  QComboBox* against_;
+  QTableWidget *comparison_, *rejected_;
+  QLabel* why_;
+  QTabWidget* below_;
+  bool searching_ = false;
+  Background<Scenario, Found> searcher_;  // ends before what it shows
+  Background<std::vector<std::pair<program::Plan, Scenario>>, std::vector<PlanRow>> pinner_;
+};
+
+}  // namespace trivium::gui

@@ -1,0 +1,98 @@
+#include "gui/window/headline.h"
+
+#include <QHBoxLayout>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "edge/readable.h"
+#include "gui/look/theme.h"
+#include "gui/model/plan_rows.h"
+
+namespace trivium::gui {
+namespace {
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+enum Figure { kIteration, kTokens, kMfu, kMemory, kCost, kFigures };
+constexpr const char* kTitles[kFigures] = {"iteration", "tokens/s", "MFU · HFU", "peak memory", "cost of a step"};
+
+}  // namespace
+
+Headline::Headline(Document& document, QWidget* parent)
+    : QWidget(parent), document_(document), plan_(new QLabel), state_(new QLabel) {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(8, 4, 8, 4);
+  auto* left = new QVBoxLayout;
+  plan_->setAccessibleName("Plan");
+  state_->setAccessibleName("State of the plan");
+  plan_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  QFont strong = plan_->font();
+  strong.setBold(true);
+  plan_->setFont(strong);
+  plan_->setMinimumWidth(120);
+  state_->setMinimumWidth(120);
+  left->addWidget(plan_);
+  left->addWidget(state_);
+  row->addLayout(left, 1);
+  for (const char* title : kTitles) {
+    auto* column = new QVBoxLayout;
+    auto* figure = new QLabel("–");
+    figure->setAccessibleName(title);
+    QFont large = figure->font();
+    large.setPointSizeF(large.pointSizeF() * 1.35);
+    large.setBold(true);
+    figure->setFont(large);
+    figure->setAlignment(Qt::AlignRight);
+    auto* name = new QLabel(title);
+    name->setAlignment(Qt::AlignRight);
+    column->addWidget(figure);
+    column->addWidget(name);
+    row->addSpacing(18);
+    row->addLayout(column);
+    figures_.push_back(figure);
+  }
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    compared_iteration_s_ = settled_iteration_s_;
+    state_->setText("…");
+  });
+  connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
+}
+
+void Headline::show_evaluation() {
+  const auto& evaluation = document_.evaluation();
+  const Scenario& scenario = evaluation->scenario;
+  plan_->setText(QString("%1 on %2: %3")
+                     .arg(text(scenario.file.job.model.name), text(scenario.cluster.name),
+                          text(program::summary(scenario.file.job.plan))));
+  plan_->setToolTip(plan_->text());
+  if (!evaluation->runs()) {
+    for (QLabel* figure : figures_) figure->setText("–");
+    state_->setText(QString("<span style='color:%1'>cannot run:</span> %2")
+                        .arg(alarm_colour().name(), text(evaluation->refusal).toHtmlEscaped()));
+    state_->setToolTip(text(evaluation->refusal));
+    return;
+  }
+  const simulator::Simulation& f = evaluation->figures;
+  figures_[kIteration]->setText(text(edge::seconds(f.iteration_s)));
+  figures_[kTokens]->setText(text(edge::integer(f.tokens_per_s)));
+  figures_[kMfu]->setText(text(edge::percent(f.mfu)) + " · " + text(edge::percent(f.hfu)));
+  figures_[kMemory]->setText(text(edge::size(f.peak_memory_bytes)));
+  const double dollars = dollars_per_iteration(scenario.file.job.plan, scenario.cluster, f.iteration_s);
+  figures_[kCost]->setText(dollars > 0 ? QString("$%1").arg(dollars, 0, 'f', 2) : QString("not known"));
+  QString state = evaluation->fits() ? QString("fits")
+                                     : QString("<span style='color:%1'>does not fit:</span> %2")
+                                           .arg(alarm_colour().name(), text(evaluation->overflow).toHtmlEscaped());
+  if (compared_iteration_s_ > 0) {
+    const double change = f.iteration_s / compared_iteration_s_ - 1;
+    if (std::abs(change) >= 0.0005) {
+      state += QString(" · %1%2 % against the plan before")
+                   .arg(change > 0 ? "+" : "−")
+                   .arg(std::abs(100 * change), 0, 'f', 1);
+    }
+  }
+  state_->setText(state);
+  state_->setToolTip(text(evaluation->overflow));
+  if (evaluation->depth == Depth::kFull) settled_iteration_s_ = f.iteration_s;
+}
+
+}  // namespace trivium::gui

@@ -1,0 +1,198 @@
+#include "gui/window/run_panel.h"
+
+#include <QCoreApplication>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QSplitter>
+#include <QStandardPaths>
+#include <QVBoxLayout>
+#include <nlohmann/json.hpp>
+
+#include "edge/files.h"
+#include "edge/readable.h"
+#include "gui/look/theme.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr int kPatienceMs = 3000;
+constexpr int kMostSteps = 1'000'000;
+constexpr int kMostLogLines = 2000;
+constexpr int kInterrupted = 130;
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+}  // namespace
+
+QString RunPanel::trivium_program() {
+  const QString beside = QCoreApplication::applicationDirPath() + "/trivium";
+  if (QFileInfo(beside).isExecutable()) return beside;
+  return QStandardPaths::findExecutable("trivium");
+}
+
+RunPanel::RunPanel(Document& document, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      corpus_(new QLineEdit),
+      steps_(new QSpinBox),
+      start_(new QPushButton("&Run")),
+      stop_(new QPushButton("S&top")),
+      choose_(new QPushButton("…")),
+      state_(new QLabel("Runs the plan on this machine's cores; the plan's cluster must be this machine.")),
+      loss_(new LineChart("Loss by step")),
+      speed_(new LineChart("Throughput by step")),
+      log_(new QPlainTextEdit) {
+  corpus_->setAccessibleName("Text to train on");
+  corpus_->setPlaceholderText("Text or token file to train on");
+  choose_->setAccessibleName("Choose the text");
+  steps_->setAccessibleName("Steps");
+  steps_->setRange(1, kMostSteps);
+  steps_->setValue(20);
+  steps_->setSuffix(" steps");
+  stop_->setEnabled(false);
+  state_->setAccessibleName("State of the run");
+  state_->setWordWrap(true);
+  log_->setReadOnly(true);
+  log_->setMaximumBlockCount(kMostLogLines);
+  log_->setAccessibleName("What the run says");
+  log_->setPlaceholderText("What the run says comes here.");
+  loss_->set_hint("The loss of every step comes here while a run goes on.");
+  speed_->set_hint("Tokens per second come here.");
+  auto* row = new QHBoxLayout;
+  row->addWidget(corpus_, 2);
+  row->addWidget(choose_);
+  row->addWidget(steps_);
+  row->addWidget(start_);
+  row->addWidget(stop_);
+  row->addWidget(state_, 3);
+  auto* charts = new QSplitter(Qt::Horizontal);
+  charts->addWidget(loss_);
+  charts->addWidget(speed_);
+  charts->addWidget(log_);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(row);
+  layout->addWidget(charts, 1);
+  connect(start_, &QPushButton::clicked, this, [this] { start(); });
+  connect(stop_, &QPushButton::clicked, this, [this] { stop(); });
+  connect(choose_, &QPushButton::clicked, this, [this] {
+    const QString file = QFileDialog::getOpenFileName(this, "Text to train on");
+    if (!file.isEmpty()) corpus_->setText(file);
+  });
+  connect(&process_, &QProcess::readyReadStandardOutput, this, [this] { read_steps(); });
+  connect(&process_, &QProcess::readyReadStandardError, this,
+          [this] { log_->appendPlainText(QString::fromUtf8(process_.readAllStandardError()).trimmed()); });
+  connect(&process_, &QProcess::finished, this,
+          [this](int code, QProcess::ExitStatus status) { finish(code, status == QProcess::CrashExit); });
+  connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    if (error != QProcess::FailedToStart) return;
+    state_->setText("trivium could not be started: " + process_.errorString());
+    start_->setEnabled(true);
+    stop_->setEnabled(false);
+  });
+}
+
+RunPanel::~RunPanel() {
+  process_.disconnect(this);
+  if (!is_running()) return;
+  process_.terminate();
+  if (!process_.waitForFinished(kPatienceMs)) {
+    process_.kill();
+    process_.waitForFinished(kPatienceMs);
+  }
+}
+
+void RunPanel::start() {
+  if (is_running()) return;
+  if (corpus_->text().trimmed().isEmpty()) {
+    state_->setText("Choose a text to train on first.");
+    corpus_->setFocus();
+    return;
+  }
+  losses_.clear();
+  speeds_.clear();
+  loss_->set_lines({}, {}, {}, 0, false);
+  speed_->set_lines({}, {}, {}, 0, true);
+  const QString plan = folder_.filePath("plan.json");
+  record_ = folder_.filePath(QString("run-%1.json").arg(++runs_));
+  try {
+    edge::write_file_atomically(plan.toStdString(), program::to_json(document_.scenario().file).dump(2) + "\n");
+  } catch (const edge::Failure& failure) {
+    state_->setText(text(failure.error().message));
+    return;
+  }
+  launch({"run", plan, "--corpus", corpus_->text().trimmed(), "--steps", QString::number(steps_->value()), "--record",
+          record_, "--json"});
+}
+
+void RunPanel::calibrate(const QString& record, const QString& profile) {
+  if (is_running()) return;
+  record_.clear();
+  launch({"calibrate", record, "-o", profile});
+}
+
+void RunPanel::launch(const QStringList& arguments) {
+  const QString program = trivium_program();
+  if (program.isEmpty()) {
+    state_->setText("The program trivium was not found beside this one, nor on the path.");
+    return;
+  }
+  pending_.clear();
+  log_->appendPlainText("+ trivium " + arguments.join(' '));
+  start_->setEnabled(false);
+  stop_->setEnabled(true);
+  state_->setText("Starting …");
+  process_.start(program, arguments);
+}
+
+void RunPanel::stop() {
+  if (!is_running()) return;
+  state_->setText("Ending after this step …");
+  process_.terminate();
+}
+
+void RunPanel::read_steps() {
+  pending_ += process_.readAllStandardOutput();
+  for (qsizetype end = 0; (end = pending_.indexOf('\n')) >= 0; pending_.remove(0, end + 1)) {
+    const std::string line = pending_.left(end).toStdString();
+    const nlohmann::json step = nlohmann::json::parse(line, nullptr, false);
+    if (!step.is_object() || !step.contains("loss") || !step.contains("step")) {
+      log_->appendPlainText(text(line));
+      continue;
+    }
+    const double number = step.at("step").get<double>();
+    losses_.emplace_back(number, step.at("loss").get<double>());
+    speeds_.emplace_back(number, step.value("tokens_per_s", 0.0));
+    state_->setText(QString("step %1 of %2: loss %3, %4 tokens/s")
+                        .arg(number + 1)
+                        .arg(steps_->value())
+                        .arg(losses_.back().y(), 0, 'f', 4)
+                        .arg(text(edge::integer(speeds_.back().y()))));
+  }
+  const auto whole = [](double value) { return QString::number(value, 'f', 0); };
+  loss_->set_lines({{"loss", series_colour(0), losses_, false}}, {0, 1, "step", whole},
+                   {0, 1, "loss", [](double value) { return QString::number(value, 'f', 2); }}, 0, false);
+  speed_->set_lines({{"tokens/s", series_colour(2), speeds_, false}}, {0, 1, "step", whole},
+                    {0, 1, "tokens/s", [](double value) { return text(edge::integer(value)); }}, 0, true);
+}
+
+void RunPanel::finish(int code, bool crashed) {
+  start_->setEnabled(true);
+  stop_->setEnabled(false);
+  log_->appendPlainText(QString::fromUtf8(process_.readAllStandardError()).trimmed());
+  if (!crashed && !pending_.isEmpty()) log_->appendPlainText(QString::fromUtf8(pending_));
+  const bool has_record = !record_.isEmpty() && QFileInfo::exists(record_);
+  if (crashed) {
+    state_->setText("The run crashed; this window did not.");
+  } else if (code == 0) {
+    state_->setText(has_record ? QString("Done: %1 steps recorded.").arg(losses_.size()) : QString("Done."));
+  } else if (code == kInterrupted) {
+    state_->setText(QString("Stopped after %1 steps.").arg(losses_.size()));
+  } else {
+    const QStringList lines = log_->toPlainText().trimmed().split('\n');
+    state_->setText(QString("Ended with code %1: %2").arg(code).arg(lines.last()));
+  }
+  if (!crashed && has_record && on_record) on_record(record_);
+}
+
+}  // namespace trivium::gui

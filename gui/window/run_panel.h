@@ -1,0 +1,64 @@
+// Runs the plan on this machine as a child of its own, so that neither program can take the other down.
+#pragma once
+
+#include <QLabel>
+#include <QLineEdit>
+#include <QPlainTextEdit>
+#include <QProcess>
+#include <QPushButton>
+#include <QSpinBox>
+#include <QTemporaryDir>
+#include <QWidget>
+#include <functional>
+
+#include "gui/document.h"
+#include "gui/plot/line_chart.h"
+
+namespace trivium::gui {
+
+class RunPanel : public QWidget {
+ public:
+  explicit RunPanel(Document& document, QWidget* parent = nullptr);
+  ~RunPanel() override;
+
+  QLineEdit& corpus() { return *corpus_; }
+  QSpinBox& steps() { return *steps_; }
+  QLabel& state() { return *state_; }
+  LineChart& loss() { return *loss_; }
+  QString record_path() const { return record_; }
+  bool is_running() const { return process_.state() != QProcess::NotRunning; }
+
+  /// Starts `trivium run` with the document's plan. Does nothing while one runs.
+  void start();
+  /// Asks the run to end after its step; it still writes its record.
+  void stop();
+  /// Fits the machine's profile to a run record and writes it, by `trivium calibrate`.
+  void calibrate(const QString& record, const QString& profile);
+
+  /// A run has left a record.
+  std::function<void(const QString& record)> on_record;
+
+  /// The command line program beside this one, else the one on the path.
+  static QString trivium_program();
+
+ private:
+  void launch(const QStringList& arguments);
+  void read_steps();
+  void finish(int code, bool crashed);
+
+  Document& document_;
+  QTemporaryDir folder_;
+  QProcess process_;
+  QByteArray pending_;
+  QLineEdit* corpus_;
+  QSpinBox* steps_;
+  QPushButton *start_, *stop_, *choose_;
+  QLabel* state_;
+  LineChart *loss_, *speed_;
+  QPlainTextEdit* log_;
+  std::vector<QPointF> losses_, speeds_;
+  QString record_;
+  int runs_ = 0;
+};
+
+}  // namespace trivium::gui

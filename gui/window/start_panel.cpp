@@ -1,0 +1,233 @@
+#include "gui/window/start_panel.h"
+
+#include <QCompleter>
+#include <QFormLayout>
+#include <QVBoxLayout>
+
+#include "edge/readable.h"
+#include "edge/units.h"
+#include "gui/look/theme.h"
+#include "gui/model/knobs.h"
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "models/model.h"
+
+namespace trivium::gui {
+namespace {
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+const QStringList& example_clusters() {
+  static const QStringList kExamples{"dgx-a100-80gb:128",        "dgx-a100-80gb:1",
+                                     "dgx-a100-40gb:16",         "dgx1-v100-32gb:64",
+                                     "dgx-h100-80gb:32",         "dgx-a100-80gb:16+dgx1-v100-32gb:16",
+                                     "selene-dgx-a100-80gb:384", "this-machine"};
+  return kExamples;
+}
+
+std::int64_t whole_number(const QString& typed, std::int64_t low, std::int64_t high, const QString& what) {
+  bool is_number = false;
+  QString digits = typed;
+  const qlonglong number = digits.remove(',').remove(' ').toLongLong(&is_number);
+  if (!is_number || number < low || number > high) {
+    throw edge::Failure(edge::ErrorKind::kUsage, QString("%1: a whole number from %2 to %3 is needed, not “%4”")
+                                                     .arg(what)
+                                                     .arg(low)
+                                                     .arg(high)
+                                                     .arg(typed.left(40))
+                                                     .toStdString());
+  }
+  return number;
+}
+
+constexpr int kSpacing = 3;
+constexpr std::int64_t kMostTokens = 1'000'000'000'000'000;
+
+}  // namespace
+
+StartPanel::StartPanel(Document& document, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      model_(new QComboBox),
+      cluster_(new QComboBox),
+      ignore_memory_(new QCheckBox("Also plans that do not fit")),
+      about_(new QLabel),
+      verdict_(new QLabel),
+      search_(new QPushButton("&Search the best plan")) {
+  for (const std::string& name : models::shipped_models()) model_->addItem(text(name));
+  cluster_->addItems(example_clusters());
+  for (const std::string& name : hardware::shipped_profiles()) cluster_->addItem(text(name) + ":1");
+  for (QComboBox* box : {model_, cluster_}) {
+    box->setEditable(true);
+    box->setInsertPolicy(QComboBox::NoInsert);
+    box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    box->setMinimumContentsLength(16);
+    box->completer()->setFilterMode(Qt::MatchContains);
+    box->completer()->setCompletionMode(QCompleter::PopupCompletion);
+  }
+  model_->setAccessibleName("Model");
+  model_->setToolTip("A shipped model, a file, or a Hugging Face config.json");
+  cluster_->setAccessibleName("Cluster");
+  cluster_->setToolTip("NAME:N, A:16+B:16, this-machine, or FILE.json");
+  about_->setWordWrap(true);
+  about_->setAccessibleName("Size of the model");
+  verdict_->setWordWrap(true);
+  verdict_->setAccessibleName("Whether this can be planned");
+  auto* form = new QFormLayout;
+  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  form->setVerticalSpacing(kSpacing);
+  form->addRow("&Model", model_);
+  form->addRow("&Cluster", cluster_);
+  add_field(*form, "global_batch", "Global &batch", "Samples per optimizer step");
+  add_field(*form, "sequence", "Se&quence", "Tokens per sample");
+  add_field(*form, "total_tokens", "Tota&l tokens", "Of the whole training; 0: not said");
+  add_field(*form, "ranks", "&Devices", "That a search may use; 0: all");
+  add_field(*form, "memory", "Device m&emory", "What a device has, with its unit: 80 GiB");
+  add_field(*form, "fixed", "&Hold fixed", "Fields that a search leaves alone, comma separated: tensor, recompute");
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(form);
+  layout->addWidget(ignore_memory_);
+  layout->addWidget(about_);
+  layout->addWidget(verdict_);
+  layout->setSpacing(kSpacing);
+  layout->addWidget(search_);
+  layout->addStretch();
+  connect(model_, &QComboBox::activated, this, [this] { apply("model"); });
+  connect(model_->lineEdit(), &QLineEdit::editingFinished, this, [this] { apply("model"); });
+  connect(cluster_, &QComboBox::activated, this, [this] { apply("cluster"); });
+  connect(cluster_->lineEdit(), &QLineEdit::editingFinished, this, [this] { apply("cluster"); });
+  connect(ignore_memory_, &QCheckBox::toggled, this, [this](bool on) {
+    if (showing_) return;
+    edit(
+        "ignore_memory", [&](Scenario s) { return s.ignore_memory = on, s; }, "memory limit");
+  });
+  connect(&document_, &Document::scenario_changed, this, [this] { show_scenario(); });
+  connect(&document_, &Document::evaluated, this, [this] { say(""); });
+}
+
+void StartPanel::add_field(QFormLayout& form, const QString& name, const QString& words, const QString& help) {
+  auto* edit = new QLineEdit;
+  QString plain = words;
+  edit->setAccessibleName(plain.remove('&'));
+  edit->setToolTip(help);
+  edit->setPlaceholderText(help);
+  form.addRow(words, edit);
+  fields_[name] = edit;
+  connect(edit, &QLineEdit::editingFinished, this, [this, name] { apply(name); });
+}
+
+void StartPanel::apply(const QString& name) {
+  if (showing_) return;
+  if (name == "model") {
+    const std::string wanted = model_->currentText().trimmed().toStdString();
+    if (wanted == document_.scenario().file.job.model.name) return say("");
+    return edit(
+        name, [&](Scenario s) { return with_model(std::move(s), wanted); }, "model " + text(wanted));
+  }
+  if (name == "cluster") {
+    const std::string wanted = cluster_->currentText().trimmed().toStdString();
+    if (wanted == document_.scenario().cluster.name) return say("");
+    return edit(
+        name,
+        [&](Scenario s) {
+          s = with_cluster(std::move(s), wanted);
+          s.ranks = 0;
+          return turn(std::move(s), "tensor", std::to_string(s.file.job.plan.tensor), true);
+        },
+        "cluster " + text(wanted));
+  }
+  const QString typed = field(name).text().trimmed();
+  edit(
+      name,
+      [&](Scenario s) {
+        program::Training& training = s.file.job.training;
+        if (name == "global_batch") training.global_batch = whole_number(typed, 1, 1 << 24, "Global batch");
+        if (name == "sequence") training.sequence = whole_number(typed, 1, 1 << 24, "Sequence");
+        if (name == "total_tokens") training.total_tokens = whole_number(typed, 0, kMostTokens, "Total tokens");
+        if (name == "ranks") s.ranks = static_cast<int>(whole_number(typed, 0, s.cluster.devices(), "Devices"));
+        if (name == "memory") {
+          const edge::Bytes memory = edge::parse_bytes(typed.toStdString()).value_or_throw();
+          if (!(memory.value() > 0)) throw edge::Failure(edge::ErrorKind::kInput, "Device memory must be above zero");
+          const bool same = std::all_of(s.cluster.groups.begin(), s.cluster.groups.end(),
+                                        [&](const auto& group) { return group.node.device.memory == memory; });
+          if (same) return s;
+          hardware::Cluster cluster = s.cluster;
+          for (hardware::NodeGroup& group : cluster.groups) {
+            group.node.device.memory = memory;
+            group.node.sources["/device/memory"] = "edited by hand";
+          }
+          return with_cluster(std::move(s), std::move(cluster));
+        }
+        if (name == "fixed") {
+          s.fixed.clear();
+          Scenario probe = s;
+          for (const QString& word : typed.split(',', Qt::SkipEmptyParts)) {
+            const std::string one = word.trimmed().toStdString();
+            probe = with_field(std::move(probe), one, value_of(s, one));
+            s.fixed.insert(one);
+          }
+        }
+        return s;
+      },
+      field(name).accessibleName() + " " + typed);
+}
+
+void StartPanel::edit(const QString& name, const std::function<Scenario(Scenario)>& change, const QString& words) {
+  const Scenario& now = document_.scenario();
+  try {
+    Scenario next = change(now);
+    const bool same = next.file.job.training.global_batch == now.file.job.training.global_batch &&
+                      next.file.job.training.sequence == now.file.job.training.sequence &&
+                      next.file.job.training.total_tokens == now.file.job.training.total_tokens &&
+                      next.file.job.model == now.file.job.model && next.file.cluster == now.file.cluster &&
+                      next.fixed == now.fixed && next.ranks == now.ranks && next.ignore_memory == now.ignore_memory;
+    if (!same) document_.edit(std::move(next), words, name);
+    say("");
+  } catch (const edge::Failure& failure) {
+    say(text(failure.error().message));
+  } catch (const std::exception&) {  // value_of: no such field
+    say(QString("“%1” is no field of a plan.").arg(field(name).text().left(60)));
+  }
+}
+
+void StartPanel::show_scenario() {
+  showing_ = true;
+  const Scenario& scenario = document_.scenario();
+  const program::Job& job = scenario.file.job;
+  model_->setCurrentText(text(job.model.name));
+  cluster_->setCurrentText(text(scenario.cluster.name));
+  fields_.at("global_batch")->setText(QString::number(job.training.global_batch));
+  fields_.at("sequence")->setText(QString::number(job.training.sequence));
+  fields_.at("total_tokens")->setText(QString::number(job.training.total_tokens));
+  fields_.at("ranks")->setText(QString::number(scenario.ranks));
+  fields_.at("memory")->setText(text(edge::to_text(scenario.cluster.groups.at(0).node.device.memory)));
+  QStringList fixed;
+  for (const std::string& name : scenario.fixed) fixed << text(name);
+  fields_.at("fixed")->setText(fixed.join(", "));
+  ignore_memory_->setChecked(scenario.ignore_memory);
+  const models::ParameterCount count = models::count_parameters(job.model);
+  about_->setText(QString("%1 parameters, %2 devices on %3 nodes")
+                      .arg(text(edge::integer(static_cast<double>(count.total))),
+                           text(edge::integer(scenario.cluster.devices())),
+                           text(edge::integer(scenario.cluster.nodes()))));
+  showing_ = false;
+  say("");
+}
+
+void StartPanel::say(const QString& problem) {
+  if (!problem.isEmpty()) {
+    verdict_->setText(QString("<span style='color:%1'>%2</span>").arg(alarm_colour().name(), problem.toHtmlEscaped()));
+    return;
+  }
+  const auto& evaluation = document_.evaluation();
+  if (!evaluation) return verdict_->clear();
+  if (!evaluation->runs()) {
+    verdict_->setText("This plan cannot run: " + text(evaluation->refusal).toHtmlEscaped());
+  } else if (!evaluation->overflow.empty()) {
+    verdict_->setText("This plan does not fit: " + text(evaluation->overflow).toHtmlEscaped());
+  } else {
+    verdict_->setText("This plan can run.");
+  }
+}
+
+}  // namespace trivium::gui

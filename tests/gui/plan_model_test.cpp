@@ -1,0 +1,222 @@
+// Plans as knobs, rows, points and reports; projects as files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "edge/error.h"
+#include "edge/files.h"
+#include "gui/model/axis.h"
+#include "gui/model/knobs.h"
+#include "gui/model/plan_rows.h"
+#include "gui/model/project.h"
+#include "gui/model/report.h"
+#include "gui/model/sensitivity.h"
+#include "program/job_json.h"
+#include "tests/gui/scenarios.h"
+
+namespace trivium::gui {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+const program::Plan& plan_of(const Scenario& scenario) { return scenario.file.job.plan; }
+
+TEST(Ticks, AreRoundNumbersWithinTheRange) {
+  EXPECT_THAT(ticks(0, 10, 5), ElementsAre(0, 2, 4, 6, 8, 10));
+  EXPECT_THAT(ticks(0.3, 1.1, 4), ElementsAre(testing::DoubleEq(0.4), testing::DoubleEq(0.6), testing::DoubleEq(0.8),
+                                              testing::DoubleEq(1.0)));
+  EXPECT_THAT(ticks(5, 5, 4), ElementsAre(5));
+  EXPECT_FALSE(ticks(1e12, 1e12 + 1, 7).empty());
+}
+
+TEST(Knobs, OfferWhatTheJobAllows) {
+  const Scenario scenario = example_scenario();
+  EXPECT_THAT(choices(scenario, "pipeline"), Contains("96"));  // 96 layers
+  EXPECT_THAT(choices(scenario, "pipeline"), Not(Contains("5")));
+  EXPECT_THAT(choices(scenario, "tensor"), Contains("8"));
+  for (const Knob& knob : knobs()) {
+    EXPECT_THAT(choices(scenario, knob.field), Contains(value_of(scenario, knob.field))) << knob.field;
+  }
+}
+
+TEST(Knobs, TurnWithThemWhatWouldMakeNoSense) {
+  Scenario scenario = turn(example_scenario(), "virtual_stages", "2", true);
+  EXPECT_EQ(plan_of(scenario).schedule, program::Schedule::kInterleaved);
+  scenario = turn(std::move(scenario), "schedule", "1f1b", true);
+  EXPECT_EQ(plan_of(scenario).virtual_stages, 1);
+  scenario = turn(std::move(scenario), "schedule", "interleaved", true);
+  EXPECT_EQ(plan_of(scenario).virtual_stages, 2);
+  scenario = turn(std::move(scenario), "sequence_parallel", "true", true);
+  EXPECT_TRUE(plan_of(scenario).sequence_parallel);
+  scenario = turn(std::move(scenario), "tensor", "1", true);
+  EXPECT_FALSE(plan_of(scenario).sequence_parallel);
+  scenario = turn(std::move(scenario), "pipeline", "1", true);
+  EXPECT_EQ(plan_of(scenario).schedule, program::Schedule::k1f1b);
+}
+
+TEST(Knobs, FillTheDevicesOrLeaveThemAlone) {
+  EXPECT_EQ(plan_of(turn(example_scenario(), "tensor", "4", true)).data, 16);
+  EXPECT_EQ(plan_of(turn(example_scenario(), "tensor", "4", false)).data, 8);
+}
+
+TEST(Knobs, RefuseWhatIsNoValue) {
+  EXPECT_THROW(turn(example_scenario(), "tensor", "eight", true), edge::Failure);
+  EXPECT_THROW(turn(example_scenario(), "recompute", "some", true), edge::Failure);
+}
+
+TEST(ParetoFront, HoldsThePlansThatNoneBeatsInBoth) {
+  EXPECT_THAT(pareto_front({{3, 1}, {1, 3}, {2, 2}, {3, 3}, {2, 2.5}}), ElementsAre(1, 2, 0));
+  EXPECT_THAT(pareto_front({{1, 1}, {1, 1}, {2, 1}}), ElementsAre(0));
+  EXPECT_TRUE(pareto_front({}).empty());
+}
+
+PlanRow row(double iteration_s, double compute_s, double bubble_s) {
+  PlanRow made;
+  made.summary = "made up";
+  made.iteration_s = iteration_s;
+  made.breakdown_s[static_cast<std::size_t>(simulator::Part::kCompute)] = compute_s;
+  made.breakdown_s[static_cast<std::size_t>(simulator::Part::kBubble)] = bubble_s;
+  return made;
+}
+
+TEST(PlanRows, SayWhichFieldsDiffer) {
+  PlanRow a = row(1, 1, 0), b = row(2, 1, 1);
+  b.plan.tensor = 2;
+  const std::vector<DifferenceRow> rows = differences({a, b});
+  const auto named = [&](const std::string& name) {
+    return *std::find_if(rows.begin(), rows.end(), [&](const DifferenceRow& one) { return one.name == name; });
+  };
+  EXPECT_TRUE(named("tensor").differs);
+  EXPECT_THAT(named("tensor").values, ElementsAre("1", "2"));
+  EXPECT_FALSE(named("pipeline").differs);
+  EXPECT_THAT(named("overlap.tensor").values, ElementsAre("false", "false"));
+  EXPECT_EQ(rows[0].name, "iteration");
+  EXPECT_TRUE(rows[0].differs);
+  EXPECT_TRUE(differences({}).empty());
+}
+
+TEST(PlanRows, SayWhyAPlanIsBehind) {
+  const std::vector<std::string> lines = why_not(row(3, 1.5, 1.5), row(2, 1.8, 0.2));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(lines[0], HasSubstr("+50.0 %"));
+  EXPECT_EQ(lines[1], "Loses with bubble: 1.50 s against 200 ms.");
+  EXPECT_EQ(lines[2], "Gains with compute: 1.50 s against 1.80 s.");
+  EXPECT_THAT(why_not(row(2, 1, 1), row(2, 1, 1))[0], HasSubstr("not slower"));
+}
+
+class ProjectFile : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) /
+      (std::string("trivium-project-") + testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(ProjectFile, IsReadBackAsItWas) {
+  Project project;
+  project.scenario = staged_scenario();
+  project.scenario.fixed = {"tensor", "overlap.tensor"};
+  project.scenario.ranks = 4;
+  project.scenario.ignore_memory = true;
+  project.pinned = {staged_scenario().file.job.plan, small_scenario().file.job.plan};
+  project.corpus = "text.txt";
+  edge::write_file_atomically(path("p.json"), project_text(project));
+  const Project read = read_project(path("p.json"));
+  EXPECT_EQ(project_text(read), project_text(project));
+  EXPECT_EQ(read.scenario.cluster.devices(), 8);
+  EXPECT_EQ(read.pinned[0].pipeline, 4);
+}
+
+TEST_F(ProjectFile, MayBeAPlanFile) {
+  edge::write_file_atomically(path("plan.json"), program::to_json(staged_scenario().file).dump());
+  EXPECT_EQ(read_project(path("plan.json")).scenario.file.job.plan.pipeline, 4);
+}
+
+TEST_F(ProjectFile, SaysWhatIsWrongAndWhere) {
+  const auto complaint = [&](const std::string& content) {
+    std::ofstream(path("bad.json")) << content;
+    try {
+      read_project(path("bad.json"));
+    } catch (const edge::Failure& failure) {
+      EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+      return failure.error().message;
+    }
+    return std::string("read");
+  };
+  EXPECT_THAT(complaint("{"), HasSubstr("bad.json"));
+  EXPECT_THAT(complaint("[]"), HasSubstr("bad.json"));
+  nlohmann::json json = nlohmann::json::parse(project_text({staged_scenario(), {}, "", ""}));
+  json["fixed"] = {"tensr"};
+  EXPECT_THAT(complaint(json.dump()), AllOf(HasSubstr("#/fixed/0"), HasSubstr("tensor")));
+  json["fixed"] = nlohmann::json::array();
+  json["ranks"] = -1;
+  EXPECT_THAT(complaint(json.dump()), HasSubstr("#/ranks"));
+}
+
+TEST(Evaluation, AgreesWithTheSearchAndWithItself) {
+  const Evaluation quick = evaluate(staged_scenario(), Depth::kQuick), full = evaluate(staged_scenario(), Depth::kFull);
+  ASSERT_TRUE(quick.runs() && full.runs());
+  // Segments and ops agree where lanes are not shared inside a segment: a percent at the most.
+  EXPECT_NEAR(quick.figures.iteration_s / full.figures.iteration_s, 1, 0.01);
+  EXPECT_EQ(quick.memory.size(), 4U);
+  EXPECT_GT(full.timeline->events.size(), quick.timeline->events.size());
+}
+
+TEST(Evaluation, SimulatesWhatDoesNotFitAndSaysSo) {
+  Scenario scenario = with_cluster(example_scenario(), "dgx-a100-80gb:1");
+  scenario.file.job.plan.pipeline = 1;
+  scenario.file.job.plan.data = 1;
+  const Evaluation evaluation = evaluate(scenario, Depth::kQuick);
+  EXPECT_TRUE(evaluation.runs());
+  EXPECT_FALSE(evaluation.fits());
+  EXPECT_THAT(evaluation.overflow, HasSubstr("80.0 GiB"));
+}
+
+TEST(Insight, FindsThatFasterArithmeticHelpsAndSaysWhatToChange) {
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
+  const Insight found = insight(evaluation, {});
+  ASSERT_EQ(found.machine.size(), 6U);
+  for (const Sensitivity& one : found.machine) {
+    EXPECT_EQ(one.refusal, "");
+    EXPECT_LE(one.gain, 1e-9) << one.change;  // better hardware slows nothing down
+  }
+  EXPECT_LT(found.machine[0].gain, 0);
+  EXPECT_FALSE(found.plans.empty());
+  EXPECT_FALSE(found.sentences.empty());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(insight(evaluation, stop.get_token()).machine.empty());
+}
+
+TEST(Report, HoldsTheFiguresAndIsSafe) {
+  Scenario scenario = staged_scenario();
+  scenario.file.job.model.name = "<script>";
+  scenario.file.job.training.total_tokens = 1'000'000'000;
+  const Evaluation evaluation = evaluate(scenario, Depth::kFull);
+  const std::string page = report_html(evaluation, insight(evaluation, {}), {row(1, 1, 0)}, {{"Cluster", "AAAA"}});
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("<script>")));
+  EXPECT_THAT(page, HasSubstr("whole training"));
+  EXPECT_THAT(page, HasSubstr("data:image/png;base64,AAAA"));
+  EXPECT_THAT(page, HasSubstr("</html>"));
+}
+
+TEST(Report, TablesHaveARowForEverything) {
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  EXPECT_EQ(lines(ranks_csv(evaluation)), 1 + 8);
+  EXPECT_EQ(lines(memory_csv(evaluation)), 1 + 4);
+  EXPECT_EQ(lines(timeline_csv(evaluation)), 1 + static_cast<long>(evaluation.timeline->events.size()));
+  EXPECT_EQ(lines(plans_csv({row(1, 1, 0), row(2, 1, 1)})), 1 + 2);
+}
+
+}  // namespace
+}  // namespace trivium::gui

@@ -82,7 +82,9 @@ double disturbance_of(const std::map<Shape, Gathered>& shapes, bool communicatio
 
 /// Whether the group lies within one stage: its ranks do equal work, and what they wait is not the pipeline's.
 bool within_stage(const Program& program, program::Group group) {
-  return group == program::Group::kTensor || group == program::Group::kData || program.mesh.pipeline() == 1;
+  using program::Group;
+  return group == Group::kTensor || group == Group::kData || group == Group::kShard || group == Group::kReplica ||
+         program.mesh.pipeline() == 1;
 }
 
 /// Mean wait at a collective within a stage over log2 of its ranks, the median over steps; negative: there was none.

@@ -90,7 +90,7 @@ class Explainer {
     text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
     if (part == Part::kBubble && plan_.pipeline > 1) text += bubble_formula();
     if (part == Part::kExposedTensor) text += where(program::Group::kTensor, "its groups of {} ranks");
-    if (part == Part::kExposedData) text += where(program::Group::kData, "its groups of {} ranks");
+    if (part == Part::kExposedData) text += where(data_group(), "its groups of {} ranks");
     std::string outcomes;
     for (const Tried& tried : tried_) {
       if (tried.neighbour.against != part) continue;
@@ -112,6 +112,8 @@ class Explainer {
     return fmt::format("; equal stages idle (p - 1) / {}m = {} / {} = {} of their passes", chunks > 1 ? "v" : "",
                        plan_.pipeline - 1, chunks * program_.micro_batches, percent(bubble));
   }
+
+  program::Group data_group() const { return plan_.shard_group > 0 ? program::Group::kShard : program::Group::kData; }
 
   std::string where(program::Group group, const char* what) const {
     std::set<int> nodes;

@@ -54,6 +54,7 @@ class Neighbourhood {
       settle_schedule(plan);
       if (plan.tensor == 1) plan.sequence_parallel = false;
       if (plan.data == 1) plan.zero_stage = 0;
+      if (plan.zero_stage == 0 || (plan.shard_group > 0 && plan.data % plan.shard_group != 0)) plan.shard_group = 0;
       add(fmt::format("{} {} to {}, data {} to {}", name, here_.*field, value, here_.data, data), against, plan);
     };
     if (here_.*field % 2 == 0) change(here_.*field / 2, here_.data * 2, less);
@@ -120,7 +121,7 @@ class Neighbourhood {
   }
 
   void switches() {
-    const auto change = [&](const char* text, Part against, auto edit) {
+    const auto change = [&](const std::string& text, Part against, auto edit) {
       Plan plan = here_;
       edit(plan);
       add(text, against, plan);
@@ -130,8 +131,15 @@ class Neighbourhood {
              [](Plan& plan) { plan.sequence_parallel = !plan.sequence_parallel; });
     }
     if (here_.data == 1) return;
-    change(here_.zero_stage == 0 ? "zero_stage 0 to 1" : "zero_stage 1 to 0", Part::kExposedData,
-           [](Plan& plan) { plan.zero_stage = 1 - plan.zero_stage; });
+    for (const int stage : {here_.zero_stage - 1, here_.zero_stage + 1}) {
+      if (stage < 0 || stage > 3) continue;
+      change(fmt::format("zero_stage {} to {}", here_.zero_stage, stage), Part::kExposedData,
+             [stage](Plan& plan) { plan.zero_stage = stage; });
+    }
+    if (here_.zero_stage > 0) {
+      change(here_.overlap.parameter_gather ? "overlap.parameter_gather off" : "overlap.parameter_gather on",
+             Part::kExposedData, [](Plan& plan) { plan.overlap.parameter_gather = !plan.overlap.parameter_gather; });
+    }
     change(here_.overlap.gradient_reduction ? "overlap.gradient_reduction off" : "overlap.gradient_reduction on",
            Part::kExposedData, [](Plan& plan) { plan.overlap.gradient_reduction = !plan.overlap.gradient_reduction; });
   }

@@ -92,7 +92,7 @@ class Enumerator {
 
   void add_family(const Plan& split) {
     std::vector<int> zero{0}, sequence{0};
-    if (split.data > 1) zero.push_back(1);
+    if (split.data > 1) zero = {0, 1, 2, 3};
     if (split.tensor > 1) sequence.push_back(1);
     if (fixed("zero_stage")) zero = {given_.zero_stage};
     if (fixed("sequence_parallel")) sequence = {given_.sequence_parallel ? 1 : 0};
@@ -105,11 +105,20 @@ class Enumerator {
             plan.recompute = recompute;
             plan.zero_stage = stage;
             plan.sequence_parallel = parallel == 1;
+            overlap_data_parallel(plan);
             add_schedules(plan);
           }
         }
       }
     }
+  }
+
+  // What runs beside the passes costs a slot of memory at most and never time, where there are lanes for it.
+  void overlap_data_parallel(Plan& plan) const {
+    const auto has_lanes = [](const hardware::NodeGroup& group) { return group.node.asynchronous_lanes; };
+    if (plan.data == 1 || !std::ranges::all_of(request_.cluster.groups, has_lanes)) return;
+    if (!fixed("overlap.gradient_reduction")) plan.overlap.gradient_reduction = true;
+    if (!fixed("overlap.parameter_gather")) plan.overlap.parameter_gather = plan.zero_stage > 0;
   }
 
   void add_schedules(Plan plan) {
@@ -120,7 +129,7 @@ class Enumerator {
     }
     plan.virtual_stages = 1;
     if (plan.pipeline == 1 || (fixed("virtual_stages") && given_.virtual_stages != 1)) return;
-    for (const Schedule schedule : schedules()) {
+    for (const Schedule schedule : schedules_of(plan)) {
       plan.schedule = schedule;
       if (!fixed("schedule") && schedule == Schedule::kZeroBubble) plans_.push_back(plan);
       if (fixed("stage_nodes")) continue;
@@ -132,11 +141,11 @@ class Enumerator {
     }
   }
 
-  // Of stages with one chunk. Only our own runtime splits backwards.
-  std::vector<Schedule> schedules() const {
+  // Of stages with one chunk. Only our own runtime splits backwards, and only where gradients are kept whole.
+  std::vector<Schedule> schedules_of(const Plan& plan) const {
     if (fixed("schedule") && given_.schedule == Schedule::kInterleaved) return {};
     if (fixed("schedule")) return {given_.schedule};
-    if (given_.stack != "trivium") return {Schedule::k1f1b};
+    if (given_.stack != "trivium" || plan.zero_stage > 1) return {Schedule::k1f1b};
     return {Schedule::k1f1b, Schedule::kZeroBubble};
   }
 

@@ -28,6 +28,7 @@ std::string summary(const Plan& plan) {
   if (plan.virtual_stages > 1) text += fmt::format("x{}", plan.virtual_stages);
   text += fmt::format(" DP{}", plan.data);
   if (plan.zero_stage > 0) text += fmt::format(" ZeRO-{}", plan.zero_stage);
+  if (plan.shard_group > 0 && plan.shard_group < plan.data) text += fmt::format("/{}", plan.shard_group);
   text += fmt::format(" mb{}", plan.micro_batch);
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
   text += fmt::format(" recompute={}", name_of(plan.recompute));

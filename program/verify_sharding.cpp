@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "program/sharding.h"
 #include "program/text.h"
@@ -15,7 +16,12 @@ namespace {
 class SlotChecker {
  public:
   SlotChecker(const Program& program, const Role& role, std::vector<std::string>& problems)
-      : program_(program), role_(role), problems_(problems) {}
+      : program_(program), role_(role), problems_(problems) {
+    for (std::size_t id = 0; id < role.tasks.size(); ++id) {
+      const Task& task = role.tasks[id];
+      moving_.insert({{task.body, task.chunk, task.micro_batch}, static_cast<int>(id)});
+    }
+  }
 
   void run() {
     for (std::size_t id = 0; id < role_.tasks.size(); ++id) {
@@ -57,13 +63,9 @@ class SlotChecker {
       const auto& after = task_of(id).after;
       return std::any_of(after.begin(), after.end(), [&](const Dependency& d) { return d.task == other; });
     };
-    for (std::size_t id = 0; id < role_.tasks.size(); ++id) {
-      const Task& task = role_.tasks[id];
-      const int other = static_cast<int>(id);
-      if (task.body != bodies[bucket] || task.chunk != task_of(pass).chunk ||
-          task.micro_batch != task_of(pass).micro_batch)
-        continue;
-      if (gather ? waits_for(pass, other) : waits_for(other, pass)) return other;
+    const auto [begin, end] = moving_.equal_range({bodies[bucket], task_of(pass).chunk, task_of(pass).micro_batch});
+    for (auto at = begin; at != end; ++at) {
+      if (gather ? waits_for(pass, at->second) : waits_for(at->second, pass)) return at->second;
     }
     return -1;
   }
@@ -117,7 +119,8 @@ class SlotChecker {
   const Program& program_;
   const Role& role_;
   std::vector<std::string>& problems_;
-  std::map<Slot, std::pair<int, std::size_t>> content_;  // chunk and bucket
+  std::multimap<std::tuple<int, int, int>, int> moving_;  // body, chunk and micro-batch -> task
+  std::map<Slot, std::pair<int, std::size_t>> content_;   // chunk and bucket
   std::map<Slot, User> reader_;
   std::map<Slot, int> reduction_;
 };

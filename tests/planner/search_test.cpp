@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "hardware_profiles/load.h"
@@ -148,6 +149,47 @@ TEST(Search, KeepsFixedFields) {
     EXPECT_EQ(c.plan.schedule, program::Schedule::kInterleaved);
     EXPECT_EQ(c.plan.recompute, program::Recompute::kFull);
   }
+}
+
+TEST(Space, OpensEveryZeroStageAndOverlapsWhereThereAreLanes) {
+  const auto stages_of = [](const std::string& cluster) {
+    SearchRequest request = small_problem();
+    request.cluster = hardware::load_cluster(cluster);
+    request.cluster.groups[0].node.devices = 8;
+    std::set<std::tuple<int, bool, bool>> found;  // zero_stage, gradient_reduction, parameter_gather
+    for (const program::Plan& plan : enumerate(request)) {
+      if (plan.data > 1)
+        found.insert({plan.zero_stage, plan.overlap.gradient_reduction, plan.overlap.parameter_gather});
+    }
+    return found;
+  };
+  using Stages = std::set<std::tuple<int, bool, bool>>;
+  EXPECT_EQ(stages_of("dgx-a100-80gb:1"),
+            (Stages{{0, true, false}, {1, true, true}, {2, true, true}, {3, true, true}}));
+  EXPECT_EQ(stages_of("generic-cpu:1"),
+            (Stages{{0, false, false}, {1, false, false}, {2, false, false}, {3, false, false}}));
+}
+
+// Eight replicas of a model that fits only where parameters are shared too.
+TEST(Search, TakesZeroThreeWhereNothingElseFits) {
+  SearchRequest request = small_problem();
+  request.fixed = {"tensor", "pipeline", "micro_batch", "recompute"};
+  std::vector<std::int64_t> peak;
+  for (const int stage : {0, 1, 2, 3}) {
+    program::Job job = request.job;
+    job.plan.data = 8;
+    job.plan.zero_stage = stage;
+    job.plan.overlap.gradient_reduction = true;
+    job.plan.overlap.parameter_gather = stage > 0;
+    peak.push_back(full_simulation(job, request.cluster).value().peak_memory_bytes);
+  }
+  EXPECT_GT(peak[0], peak[1]);
+  EXPECT_GT(peak[1], peak[2]);
+  EXPECT_GT(peak[2], peak[3]);
+  request.cluster.groups[0].node.device.memory = edge::Bytes(static_cast<double>(peak[3]));
+  const SearchResult result = run(request);
+  ASSERT_EQ(result.best.size(), 1U);
+  EXPECT_EQ(result.best[0].plan.zero_stage, 3);
 }
 
 TEST(Search, RefusesByNameWhatFixedFieldsMakeImpossible) {

@@ -95,14 +95,15 @@ program::Job toy_job(const program::Plan& plan, std::int64_t global_batch) {
   return job;
 }
 
-Trained run(const program::Job& job, int steps, const std::function<void(program::Program&)>& spoil) {
+Trained run(const program::Job& job, int steps, const std::function<void(program::Program&)>& spoil,
+            const std::string& cluster_name) {
   Trained result;
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
     result.refused = no->rule + ": " + no->reason;
     return result;
   }
-  hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
+  hardware::Cluster cluster = hardware::load_cluster(cluster_name);
   cluster.groups.front().node.devices = job.plan.ranks();
   auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
   if (!ordered) throw edge::Failure(ordered.error());

@@ -27,8 +27,9 @@ struct Trained {
 program::Job toy_job(const program::Plan& plan, std::int64_t global_batch = 8);
 
 /// `steps` steps on threads as ranks over the toy corpus. The program is lowered, ordered by simulation and verified;
-/// then `spoil`, where given, may break it.
-Trained run(const program::Job& job, int steps = 3, const std::function<void(program::Program&)>& spoil = {});
+/// then `spoil`, where given, may break it. `cluster`: whose times order it, on one node of as many devices as ranks.
+Trained run(const program::Job& job, int steps = 3, const std::function<void(program::Program&)>& spoil = {},
+            const std::string& cluster = "generic-cpu");
 
 /// A corpus of `tokens` pseudo-random tokens below `vocabulary`, the same every time.
 std::unique_ptr<data::Corpus> toy_corpus(std::int64_t tokens, std::int32_t vocabulary);

@@ -12,6 +12,11 @@ constexpr const char* kRun =
     "trivium run --model gpt-tiny --cluster this-machine --tensor 2 --pipeline 2 --global-batch 4 --steps 2 "
     "--corpus text.txt --record run.json --json";
 
+constexpr const char* kSharded =
+    "trivium run --model gpt-tiny --cluster this-machine --data 4 --zero-stage 3 --shard-group 2 --micro-batch 1 "
+    "--overlap-parameter-gather --overlap-gradient-reduction --global-batch 8 --steps 2 --corpus text.txt "
+    "--record run.json --json";
+
 std::string under_mpirun(int processes, const std::string& command) {
   return std::string(TRIVIUM_MPIRUN) + " -n " + std::to_string(processes) + " " + command;
 }
@@ -39,6 +44,16 @@ TEST(RunOverMpi, ComputesBitForBitWhatThreadsCompute) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(losses(workplace), threads);
   EXPECT_EQ(nlohmann::json::parse(workplace.read("run.json")).at("backend"), "cpu-mpi");
+}
+
+// Shards are gathered and reduced inside groups of two, which then add their sums.
+TEST(RunOverMpi, ShardedParametersComputeWhatThreadsCompute) {
+  Workplace workplace;
+  ASSERT_EQ(with_text(workplace).run(kSharded).exit_code, 0);
+  const std::vector<double> threads = losses(workplace);
+  const Outcome outcome = workplace.run(under_mpirun(4, kSharded));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(losses(workplace), threads);
 }
 
 TEST(RunOverMpi, SaysOnceThatTheNumberOfProcessesIsWrong) {

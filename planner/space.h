@@ -16,8 +16,8 @@ int ranks_of(const SearchRequest& request);
 /// so that its refusal has a reason. tensor: divisors of the attention heads up to 64, over nodes too (the cost of that
 /// is the simulator's to say). pipeline: any count up to the layers; tensor x pipeline divides the ranks and data is
 /// the rest. micro_batch: divisors of a replica's share of the global batch, up to 64. virtual_stages: those that cut
-/// the layers evenly. schedule: interleaved with virtual stages, else 1f1b, and zero_bubble with the trivium stack where
-/// gradients are kept whole. recompute: none, selective, full. zero_stage: 0, and 1 to 3 with data ranks; there
+/// the layers evenly. schedule: interleaved with virtual stages, else 1f1b, and zero_bubble with the trivium stack
+/// where gradients are kept whole. recompute: none, selective, full. zero_stage: 0, and 1 to 3 with data ranks; there
 /// reductions and gathers overlap, where the devices have lanes for them. sequence_parallel: both with tensor ranks.
 /// stage_nodes, where nodes differ: none, and with several stages the groups in their order and in the opposite one,
 /// where stages end with nodes; their layers are balanced by the search (planner/balance.h).

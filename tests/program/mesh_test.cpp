@@ -105,5 +105,34 @@ TEST(Mesh, EveryGroupHasItsSizeHoldsItsRankAndIsTheSameForAllMembers) {
   }
 }
 
+// Tensor 2, data 4 in shard groups of 2: ranks 0 2 | 4 6 of tensor rank 0 share, 0 4 and 2 6 hold the same.
+TEST(Mesh, ShardGroupsAreNeighbouringReplicas) {
+  Plan plan;
+  plan.tensor = 2, plan.data = 4, plan.zero_stage = 3, plan.shard_group = 2;
+  const Mesh mesh(plan);
+  EXPECT_THAT(mesh.members(Group::kShard, 2), ElementsAre(0, 2));
+  EXPECT_THAT(mesh.members(Group::kShard, 7), ElementsAre(5, 7));
+  EXPECT_THAT(mesh.members(Group::kReplica, 2), ElementsAre(2, 6));
+  EXPECT_THAT(mesh.members(Group::kReplica, 5), ElementsAre(1, 5));
+  EXPECT_EQ(mesh.group_size(Group::kShard), 2);
+  EXPECT_EQ(mesh.group_size(Group::kReplica), 2);
+  EXPECT_EQ(mesh.shard_rank(6), 1);
+  EXPECT_EQ(mesh.shard_replica(6), 1);
+  EXPECT_EQ(mesh.shard_rank(4), 0);
+  plan.shard_group = 0;  // all of data
+  EXPECT_THAT(Mesh(plan).members(Group::kShard, 2), ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(Mesh(plan).members(Group::kReplica, 2), ElementsAre(2));
+  EXPECT_EQ(Mesh(plan).shard_rank(6), 3);
+}
+
+// Context ranks hold the same parameters, so they share shards with the replicas.
+TEST(Mesh, ShardGroupsHoldContextRanks) {
+  Plan plan;
+  plan.context = 2, plan.data = 2, plan.zero_stage = 1;
+  const Mesh mesh(plan);
+  EXPECT_THAT(mesh.members(Group::kShard, 1), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(mesh.shard_rank(3), 3);
+}
+
 }  // namespace
 }  // namespace trivium::program

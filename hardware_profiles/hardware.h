@@ -63,6 +63,8 @@ struct Node {
   std::map<int, edge::Seconds> allreduce_latency;  ///< measured time of a tiny all-reduce by group size; may be empty
   int adapters = 0;                                ///< network adapters of the node
   Link network;                                    ///< of one adapter
+  int leaf_nodes = 0;              ///< nodes under one leaf switch of a fat tree; 0: the network never blocks
+  double oversubscription = 1;     ///< what the nodes of a leaf can send over what its uplinks carry
   edge::Seconds collective_skew;   ///< extra time of a collective per log2(ranks): hosts that arrive late
   bool asynchronous_lanes = true;  ///< false: collectives run on the compute lane (CPU backend)
   edge::Bytes host_memory;

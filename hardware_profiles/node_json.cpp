@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kMostDevices = 4096;   // of one node; beyond it the number is a slip
 constexpr int kMostAdapters = 1024;  // of one node
+constexpr int kMostLeafNodes = 4096;
+constexpr double kMostOversubscription = 1000;
 
 const std::vector<std::string> kTopologyNames = {"nvswitch", "cube-mesh", "pcie",
                                                  "shared-memory"};  // order of Topology
@@ -69,6 +71,15 @@ void read_allreduce(const SourcedReader& at, Node& node) {
   }
 }
 
+void read_fat_tree(const SourcedReader& at, Node& node) {
+  if (!at.has("fat_tree")) return;
+  if (node.adapters == 0) at.plain().at("fat_tree").fail("the node has no network adapters; remove it or set adapters");
+  const SourcedReader tree = at.section("fat_tree");
+  tree.plain().allow_only({"leaf_nodes", "oversubscription"});
+  node.leaf_nodes = static_cast<int>(tree.constant("leaf_nodes").integer(1, kMostLeafNodes));
+  node.oversubscription = number_within(tree.constant("oversubscription"), 1, kMostOversubscription);
+}
+
 int read_devices(const edge::JsonReader& at) {
   if (is_detect(at)) return machine_cores();
   return static_cast<int>(at.integer(1, kMostDevices));
@@ -91,7 +102,7 @@ std::map<std::string, std::string> all_sources(const SourcedDevice& device, cons
 Node read_node(const edge::JsonReader& profile) {
   check_schema(profile, kNodeSchema);
   profile.allow_only({"schema", "sources", "name", "device", "devices", "topology", "intra", "allreduce_bus",
-                      "allreduce_latency", "adapters", "network", "collective_skew", "asynchronous_lanes",
+                      "allreduce_latency", "adapters", "network", "fat_tree", "collective_skew", "asynchronous_lanes",
                       "host_memory", "host_link", "overhead_power", "price"});
   const Sources sources = Sources::of(profile);
   const SourcedReader at(profile, sources);
@@ -110,6 +121,7 @@ Node read_node(const edge::JsonReader& profile) {
   } else if (at.has("network")) {
     profile.at("network").fail("the node has no network adapters; remove it or set adapters");
   }
+  read_fat_tree(at, node);
   node.collective_skew = at.constant("collective_skew").seconds();
   node.asynchronous_lanes = profile.at("asynchronous_lanes").boolean();
   node.host_memory = read_host_memory(at.constant("host_memory"));
@@ -144,6 +156,9 @@ nlohmann::json to_json(const Node& node) {
     json["allreduce_latency"][std::to_string(size)] = exact_text(latency);
   }
   if (node.adapters > 0) json["network"] = link_to_json(node.network);
+  if (node.leaf_nodes > 0) {
+    json["fat_tree"] = {{"leaf_nodes", node.leaf_nodes}, {"oversubscription", node.oversubscription}};
+  }
   return json;
 }
 

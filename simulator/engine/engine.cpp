@@ -95,7 +95,7 @@ class Player {
  private:
   std::int32_t stages() const { return static_cast<std::int32_t>(flows_.size()); }
   Flow& flow_of(std::int32_t stage) { return flows_[static_cast<std::size_t>(stage)]; }
-  const Step& step_of(NodeRef at) { return flow_of(at.stage).step(at.node); }
+  const BodyStep& step_of(NodeRef at) { return flow_of(at.stage).step(at.node); }
   LaneState& lane_of(NodeRef at) {
     return lanes_[static_cast<std::size_t>(at.stage)][static_cast<std::size_t>(step_of(at).lane)];
   }
@@ -109,7 +109,7 @@ class Player {
       std::map<program::Group, std::int64_t> counts;
       Flow& flow = flow_of(s);
       for (std::int32_t n = 0; n < static_cast<std::int32_t>(flow.task_of.size()); ++n) {
-        const Step& step = flow.step(n);
+        const BodyStep& step = flow.step(n);
         if (!step.joint) continue;
         const program::Task& task =
             flow.role->tasks[static_cast<std::size_t>(flow.task_of[static_cast<std::size_t>(n)])];
@@ -195,7 +195,7 @@ class Player {
   void begin(NodeRef at) { note(at, step_of(at).ps, sequence_++); }
 
   void note(NodeRef at, std::int64_t ps, std::int64_t sequence) {
-    const Step& step = step_of(at);
+    const BodyStep& step = step_of(at);
     Span& span = span_of(at);
     span.task = flow_of(at.stage).task_of[static_cast<std::size_t>(at.node)];
     span.segment = step.segment;
@@ -209,7 +209,7 @@ class Player {
 
   void finish(NodeRef at) {
     Flow& flow = flow_of(at.stage);
-    const Step& step = step_of(at);
+    const BodyStep& step = step_of(at);
     lane_of(at).busy = false;
     ++finished_;
     const auto task = static_cast<std::size_t>(flow.task_of[static_cast<std::size_t>(at.node)]);

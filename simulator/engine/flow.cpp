@@ -53,7 +53,7 @@ void chain_lanes(StepBody& body) {
   std::array<std::int32_t, program::kLanes> last;
   last.fill(-1);
   for (std::size_t i = 0; i < body.steps.size(); ++i) {
-    Step& step = body.steps[i];
+    BodyStep& step = body.steps[i];
     auto& before = last[static_cast<std::size_t>(step.lane)];
     if (before >= 0 && step.lane != Lane::kCompute) {
       ++step.waits;
@@ -71,7 +71,7 @@ StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps
     out.segment_steps[s] = segment.end - segment.begin;
     for (int i = segment.begin; i < segment.end; ++i) {
       const Op& op = body.ops[static_cast<std::size_t>(i)];
-      Step step;
+      BodyStep step;
       step.lane = lane_of(op, merge_lanes);
       step.segment = static_cast<std::int32_t>(s);
       step.op = i;
@@ -95,7 +95,7 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
   out.segment_steps.assign(body.segments.size(), 1);
   for (std::size_t s = 0; s < body.segments.size(); ++s) {
     const program::Segment& segment = body.segments[s];
-    Step step;
+    BodyStep step;
     step.segment = static_cast<std::int32_t>(s);
     step.ps = alone(body, op_ps, segment.begin, segment.end, merge_lanes);
     const auto lane = segment.end > segment.begin
@@ -147,7 +147,7 @@ Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
     const StepBody& body = bodies[static_cast<std::size_t>(role.tasks[t].body)];
     flow.bodies.push_back(&body);
     flow.first.push_back(static_cast<std::int32_t>(flow.task_of.size()));
-    for (const Step& step : body.steps) {
+    for (const BodyStep& step : body.steps) {
       flow.task_of.push_back(static_cast<std::int32_t>(t));
       flow.pending.push_back(step.waits);
     }
@@ -164,7 +164,7 @@ Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
   const auto enter = [&](std::int32_t task, std::int32_t segment, bool compute_only) {
     const StepBody& body = *flow.bodies[static_cast<std::size_t>(task)];
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
-      const Step& step = body.steps[i];
+      const BodyStep& step = body.steps[i];
       if (step.segment != segment || (compute_only && step.lane != Lane::kCompute)) continue;
       flow.lane_order[static_cast<std::size_t>(step.lane)].push_back(flow.first[static_cast<std::size_t>(task)] +
                                                                      static_cast<std::int32_t>(i));

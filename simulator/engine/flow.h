@@ -10,7 +10,7 @@
 namespace trivium::simulator {
 
 /// One step of a body.
-struct Step {
+struct BodyStep {
   program::Lane lane{};
   std::int32_t segment = 0;
   std::int32_t op = -1;
@@ -23,7 +23,7 @@ struct Step {
 
 /// A body as steps. `segment_steps[s]`: how many steps segment s has.
 struct StepBody {
-  std::vector<Step> steps;
+  std::vector<BodyStep> steps;
   std::vector<std::int32_t> segment_steps;
   bool beside = false;  ///< collectives of gathers and reductions alone: they run when they are ready
 };
@@ -51,7 +51,7 @@ struct Flow {
   std::vector<std::vector<std::int32_t>>
       lane_order;  // by lane: nodes in order; empty lanes of unordered programs: by readiness
 
-  const Step& step(std::int32_t node) const {
+  const BodyStep& step(std::int32_t node) const {
     const auto task = static_cast<std::size_t>(task_of[static_cast<std::size_t>(node)]);
     return bodies[task]->steps[static_cast<std::size_t>(node - first[task])];
   }

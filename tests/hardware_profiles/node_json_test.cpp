@@ -24,6 +24,22 @@ TEST(Node, IsReadInBaseUnits) {
   EXPECT_EQ(node.sources.at("/host_link"), "test");
 }
 
+TEST(Node, MaySitUnderAnOversubscribedFatTree) {
+  EXPECT_EQ(node_from_json(small_node(), "node.json").leaf_nodes, 0);
+  nlohmann::json json = small_node();
+  json["fat_tree"] = {{"leaf_nodes", 16}, {"oversubscription", 2.5}};
+  EXPECT_EQ(
+      complaint_of(json),
+      "node.json#/fat_tree/leaf_nodes: no source; add \"/fat_tree/leaf_nodes\": \"where the value comes from\" to "
+      "sources");
+  json["sources"]["/fat_tree"] = "test";
+  const Node node = node_from_json(to_json(node_from_json(json, "node.json")), "again.json");
+  EXPECT_EQ(node.leaf_nodes, 16);
+  EXPECT_EQ(node.oversubscription, 2.5);
+  json["fat_tree"]["oversubscription"] = 0.5;
+  EXPECT_NE(complaint_of(json).find("node.json#/fat_tree/oversubscription: "), std::string::npos);
+}
+
 TEST(Node, WithoutASourceForAConstantIsRefused) {
   nlohmann::json json = small_node();
   json["sources"].erase("/host_link");

@@ -1,0 +1,41 @@
+// Who plays: ranks, their roles, who communicates with whom, and over which links.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace trivium::simulator {
+
+/// Members of one collective, as a range of World::members.
+struct Communicator {
+  std::int32_t first = 0, size = 0;
+  double limit = std::numeric_limits<double>::infinity();  ///< B/s it can move even when alone with its siblings
+};
+
+/// Where a player sits. Links are numbers of World::capacity; -1: none that could ever be overbooked. Every link is
+/// two: out is `x`, in is `x + 1`.
+struct Seat {
+  std::int32_t node = 0, leaf = 0;
+  std::int32_t port = -1;      ///< device to device inside the node
+  std::int32_t bus = -1;       ///< device to host and to the adapters
+  std::int32_t adapters = -1;  ///< of the node
+  std::int32_t uplink = -1;    ///< of the leaf switch
+};
+
+struct World {
+  std::vector<std::int32_t> role;  ///< by player
+  std::vector<std::int32_t> rank;  ///< by player: the rank it is, or stands for
+  std::int32_t role_stride = 1;    ///< distance between players that differ by one in their role alone
+  std::int32_t channels = 0;
+  std::vector<std::int32_t> communicator;  ///< [player * channels + channel]
+  std::vector<Communicator> communicators;
+  std::vector<std::int32_t> members;
+  std::vector<double> capacity;        ///< of links, B/s; empty: nothing is shared
+  std::vector<Seat> seats;             ///< by player; empty where `capacity` is
+  std::vector<double> transfer_limit;  ///< by player, B/s out of the node, with its siblings
+
+  std::int32_t players() const { return static_cast<std::int32_t>(role.size()); }
+};
+
+}  // namespace trivium::simulator

@@ -1,0 +1,104 @@
+#include "simulator/replay/body_template.h"
+
+#include <algorithm>
+
+namespace trivium::simulator {
+namespace {
+
+using program::Op;
+using program::OpKind;
+
+bool is_transfer(const Op& op) { return op.kind == OpKind::kSend || op.kind == OpKind::kRecv; }
+
+bool joins_stages(program::Group group) {
+  return group == program::Group::kEmbedding || group == program::Group::kModel || group == program::Group::kWorld;
+}
+
+int members_of(const program::Program& program, const Op& op, Ranks ranks) {
+  if (ranks == Ranks::kEvery) return program.mesh.group_size(op.group);
+  if (!joins_stages(op.group)) return 1;
+  return op.group == program::Group::kEmbedding ? std::min(2, program.mesh.pipeline()) : program.mesh.pipeline();
+}
+
+// Bytes that pass from each member to the next: a ring moves (n-1)/n of the buffer, an all-reduce twice that.
+double wire_bytes(const program::Program& program, const Op& op) {
+  if (is_transfer(op)) return op.bytes;
+  const double n = program.mesh.group_size(op.group);
+  return op.bytes * (op.kind == OpKind::kAllReduce ? 2 : 1) * (n - 1) / n;
+}
+
+std::int16_t channel_of(const Op& op, int stream, std::vector<Channel>& channels) {
+  const Channel wanted{op.group, static_cast<program::Lane>(stream)};
+  const auto found = std::find(channels.begin(), channels.end(), wanted);
+  if (found != channels.end()) return static_cast<std::int16_t>(found - channels.begin());
+  channels.push_back(wanted);
+  return static_cast<std::int16_t>(channels.size() - 1);
+}
+
+void describe_op(const program::Program& program, const Op& op, const CastOptions& options,
+                 std::vector<Channel>& channels, TemplateStep& at, Step& step) {
+  if (!program::is_communication(op.kind)) {
+    step.computes = true;
+    return;
+  }
+  step.wire = wire_bytes(program, op);
+  if (is_transfer(op)) {
+    step.sends = op.kind == OpKind::kSend;
+    at.joint = Joint::kTransfer;
+  } else if (members_of(program, op, options.ranks) > 1) {
+    at.joint = Joint::kCollective;
+    at.channel = channel_of(op, at.stream, channels);
+  }
+}
+
+}  // namespace
+
+BodyTemplate make_template(const CostedProgram& costed, int stage, int body, const CastOptions& options,
+                           std::vector<Channel>& channels, std::vector<Step>& steps) {
+  const program::Program& program = *costed.program;
+  const program::Body& source = program.bodies[static_cast<std::size_t>(body)];
+  const auto& op_ps = costed.op_ps[static_cast<std::size_t>(stage)][static_cast<std::size_t>(body)];
+  const StepBody made = make_steps(source, op_ps, options.granularity, !costed.asynchronous_lanes);
+  BodyTemplate out;
+  out.last_of_all.fill(-1);
+  out.segments.resize(source.segments.size());
+  LastSteps none;
+  none.fill(-1);
+  out.last.assign(source.segments.size(), none);
+  out.steps.resize(made.steps.size());
+  std::vector<Step> described(made.steps.size());
+  for (std::size_t i = 0; i < made.steps.size(); ++i) {
+    const BodyStep& from = made.steps[i];
+    TemplateStep& to = out.steps[i];
+    Step& step = described[i];
+    to.stream = static_cast<std::int8_t>(from.lane);
+    step.ps = from.ps;
+    step.op = from.op;
+    step.segment = from.segment;
+    if (from.op < 0) {
+      step.computes = true;
+    } else {
+      describe_op(program, source.ops[static_cast<std::size_t>(from.op)], options, channels, to, step);
+    }
+    const auto segment = static_cast<std::size_t>(from.segment);
+    auto& [begin, end] = out.segments[segment];
+    if (end == 0) begin = static_cast<std::int32_t>(i);
+    end = static_cast<std::int32_t>(i) + 1;
+    const auto stream = static_cast<std::size_t>(to.stream);
+    out.last[segment][stream] = out.last_of_all[stream] = static_cast<std::int32_t>(i);
+    for (const std::int32_t next : from.next) {
+      if (made.steps[static_cast<std::size_t>(next)].lane == from.lane) continue;
+      out.steps[static_cast<std::size_t>(next)].after.push_back(static_cast<std::int32_t>(i));
+    }
+  }
+  for (int stream = 0; stream < kStreams; ++stream) {
+    for (std::size_t i = 0; i < out.steps.size(); ++i) {
+      if (out.steps[i].stream != stream) continue;
+      out.steps[i].place = static_cast<std::int32_t>(steps.size());
+      steps.push_back(described[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,38 @@
+// A body as the steps that a rank's streams take through it: once for all tasks that run it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "simulator/engine/costed_program.h"
+#include "simulator/engine/flow.h"
+#include "simulator/engine/script.h"
+#include "simulator/replay/cast.h"
+
+namespace trivium::simulator {
+
+/// The last step on every stream, or -1.
+using LastSteps = std::array<std::int32_t, kStreams>;
+
+struct TemplateStep {
+  std::int8_t stream = 0;
+  Joint joint = Joint::kNone;
+  std::int16_t channel = -1;        ///< kCollective
+  std::int32_t place = 0;           ///< in Script::steps
+  std::vector<std::int32_t> after;  ///< steps of other streams
+};
+
+struct BodyTemplate {
+  std::vector<TemplateStep> steps;
+  std::vector<std::pair<std::int32_t, std::int32_t>> segments;  ///< [begin, end) of its steps
+  std::vector<LastSteps> last;                                  ///< by segment
+  LastSteps last_of_all{};
+};
+
+/// The template of a body, its steps appended to `steps`, those of one stream side by side. New channels are added.
+BodyTemplate make_template(const CostedProgram& costed, int stage, int body, const CastOptions& options,
+                           std::vector<Channel>& channels, std::vector<Step>& steps);
+
+}  // namespace trivium::simulator

@@ -1,0 +1,47 @@
+// From an ordered Program with its costs to what the engine plays: a script for every role and the world they play in.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "edge/error.h"
+#include "simulator/engine/costed_program.h"
+#include "simulator/engine/engine.h"
+#include "simulator/engine/script.h"
+#include "simulator/engine/world.h"
+
+namespace trivium::simulator {
+
+/// Who takes part.
+enum class Ranks {
+  kFolded,  ///< one rank for every stage: equal results where all ranks of a stage do the same at the same time
+  kEvery
+};
+
+struct CastOptions {
+  Granularity granularity = Granularity::kOp;
+  Ranks ranks = Ranks::kFolded;
+  bool contention = false;  ///< flows that overlap on a link share it; needs kEvery
+};
+
+/// A collective of `group` on `lane` is a channel: every rank is a member of one communicator of it.
+struct Channel {
+  program::Group group{};
+  program::Lane lane{};
+  bool operator==(const Channel&) const = default;
+};
+
+/// Scripts by stage. Valid as long as nothing of the Program is needed but its names.
+struct Cast {
+  CastOptions options;
+  std::vector<Script> scripts;
+  std::vector<Channel> channels;
+  World world;
+};
+
+/// Errors: kRuntime where a stage's order asks a stream to wait for what it does later itself; the message names the
+/// rank and the tasks. Precondition: every role has an order; the cluster holds the program.
+edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options);
+
+}  // namespace trivium::simulator

@@ -1,0 +1,215 @@
+// The links of a world: what there is, how much each carries, and which of them can be overbooked at all.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "simulator/collectives/network.h"
+#include "simulator/replay/world_builder.h"
+
+namespace trivium::simulator {
+namespace {
+
+constexpr double kPicoseconds = 1e12;
+constexpr double kFull = 1 + 1e-9;
+
+/// What one player's stream can take at once of the links it sits at, B/s.
+struct Load {
+  double port = 0, bus = 0, adapters = 0, uplink = 0;
+  void raise_to(const Load& other) {
+    port = std::max(port, other.port);
+    bus = std::max(bus, other.bus);
+    adapters = std::max(adapters, other.adapters);
+    uplink = std::max(uplink, other.uplink);
+  }
+  void add(const Load& other) {
+    port += other.port;
+    bus += other.bus;
+    adapters += other.adapters;
+    uplink += other.uplink;
+  }
+};
+
+/// A link under construction.
+struct Candidate {
+  double capacity = 0;
+  double largest = 0;  // what one user takes alone
+  double most = 0;     // what all take together
+};
+
+class LinkBuilder {
+ public:
+  LinkBuilder(World& world, const program::Program& program, const hardware::Cluster& cluster,
+              const std::vector<Script>& scripts)
+      : world_(world), program_(program), cluster_(cluster), scripts_(scripts) {}
+
+  void build() {
+    seat();
+    limit_groups();
+    for (std::int32_t p = 0; p < world_.players(); ++p) count_player(p);
+    std::map<std::int32_t, std::int32_t> by_node, by_leaf;
+    for (std::int32_t p = 0; p < world_.players(); ++p) {
+      Seat& s = seat_of(p);
+      const hardware::Node& node = node_of(p);
+      s.adapters = keep(by_node, s.node, adapters_[s.node]);
+      s.uplink = keep(by_leaf, s.leaf, uplinks_[s.leaf]);
+      const auto player = static_cast<std::size_t>(p);
+      if (node.topology == hardware::Topology::kPcie) {  // one link to everything
+        Candidate both = ports_[player];
+        both.capacity = std::max(both.capacity, buses_[player].capacity);
+        both.largest = std::max(both.largest, buses_[player].largest);
+        both.most += buses_[player].most;
+        s.port = s.bus = keep(both);
+      } else {
+        s.port = keep(ports_[player]);
+        s.bus = keep(buses_[player]);
+      }
+    }
+  }
+
+ private:
+  Seat& seat_of(std::int32_t p) { return world_.seats[static_cast<std::size_t>(p)]; }
+  const hardware::Node& node_of(std::int32_t p) const { return *nodes_[static_cast<std::size_t>(p)]; }
+
+  void seat() {
+    for (std::int32_t p = 0; p < world_.players(); ++p) {
+      const hardware::Node& node = cluster_.node_of_device(p);
+      nodes_.push_back(&node);
+      Seat s;
+      s.node = cluster_.node_index(p);
+      s.leaf = node.leaf_nodes > 0 ? s.node / node.leaf_nodes : 0;
+      world_.seats.push_back(s);
+      ports_.push_back({(node.intra.bandwidth * node.intra.efficiency).value(), 0, 0});
+      buses_.push_back({node.host_link.value(), 0, 0});
+      Candidate& adapters = adapters_[s.node];
+      adapters.capacity = network_share(node, node.devices, 1).value();
+      if (node.leaf_nodes > 0) {
+        uplinks_[s.leaf].capacity = adapters.capacity * node.leaf_nodes / node.oversubscription;
+      }
+    }
+  }
+
+  // Siblings of a group that are active on a node at once share its adapters (collective_cost counts them): a flow
+  // never asks for more than its part, so siblings alone do not overbook them.
+  void limit_groups() {
+    for (Communicator& all : world_.communicators) {
+      std::map<std::int32_t, int> on_node;
+      for (std::int32_t i = 0; i < all.size; ++i) ++on_node[seat_of(member(all, i)).node];
+      if (on_node.size() == 1) continue;
+      int most = 0;
+      for (const auto& [node, count] : on_node) most = std::max(most, count);
+      const hardware::Node& node = node_of(member(all, 0));
+      const int devices = std::min(node.devices, world_.players());
+      all.limit = network_share(node, most, std::max(1, devices / most)).value();
+    }
+    std::map<std::pair<std::int32_t, std::int32_t>, int> of_role;  // (node, role) -> players
+    for (std::int32_t p = 0; p < world_.players(); ++p) ++of_role[{seat_of(p).node, role_of(p)}];
+    for (std::int32_t p = 0; p < world_.players(); ++p) {
+      world_.transfer_limit.push_back(network_share(node_of(p), 1, of_role[{seat_of(p).node, role_of(p)}]).value());
+    }
+  }
+
+  std::int32_t member(const Communicator& all, std::int32_t i) const {
+    return world_.members[static_cast<std::size_t>(all.first + i)];
+  }
+  std::int32_t role_of(std::int32_t p) const { return world_.role[static_cast<std::size_t>(p)]; }
+
+  /// The fastest that a stream of a role moves data on one channel or to one peer: the same for all its players.
+  struct Fastest {
+    std::map<std::int32_t, double> channels, peers;
+    double copies = 0;
+  };
+
+  const Fastest& fastest_of(std::int32_t role, int stream) {
+    auto [at, fresh] = fastest_.try_emplace({role, stream});
+    if (!fresh) return at->second;
+    const Script& script = scripts_[static_cast<std::size_t>(role)];
+    for (const Instruction& in : script.streams[static_cast<std::size_t>(stream)]) {
+      const double wire = script.steps[static_cast<std::size_t>(in.first_step)].wire;
+      if (in.joint == Joint::kNone || wire <= 0 || in.ps <= 0) continue;
+      const double rate = wire * kPicoseconds / static_cast<double>(in.ps);
+      double& most = in.joint == Joint::kCollective ? at->second.channels[in.partner]
+                     : in.joint == Joint::kTransfer ? at->second.peers[in.peer_role]
+                                                    : at->second.copies;
+      most = std::max(most, rate);
+    }
+    return at->second;
+  }
+
+  void count_player(std::int32_t p) {
+    const Seat here = seat_of(p);
+    Load all;
+    for (int stream = 0; stream < kStreams; ++stream) {
+      const Fastest& fastest = fastest_of(role_of(p), stream);
+      Load most;
+      for (const auto& [channel, rate] : fastest.channels) most.raise_to(of_collective(p, channel, rate));
+      for (const auto& [role, rate] : fastest.peers) {
+        const Seat& there = seat_of(p + (role - role_of(p)) * world_.role_stride);
+        const double outside = std::min(rate, world_.transfer_limit[static_cast<std::size_t>(p)]);
+        if (there.node == here.node) most.raise_to({rate, 0, 0, 0});
+        if (there.node != here.node) most.raise_to({0, outside, outside, there.leaf != here.leaf ? outside : 0});
+      }
+      most.raise_to({0, fastest.copies, 0, 0});
+      all.add(most);
+      const auto player = static_cast<std::size_t>(p);
+      ports_[player].largest = std::max(ports_[player].largest, most.port);
+      buses_[player].largest = std::max(buses_[player].largest, most.bus);
+    }
+    ports_[static_cast<std::size_t>(p)].most = all.port;
+    buses_[static_cast<std::size_t>(p)].most = all.bus;
+    adapters_[here.node].most += all.adapters;
+    uplinks_[here.leaf].most += all.uplink;
+  }
+
+  Load of_collective(std::int32_t p, std::int32_t channel, double rate) {
+    const auto id = world_.communicator[static_cast<std::size_t>(p * world_.channels + channel)];
+    const Communicator& all = world_.communicators[static_cast<std::size_t>(id)];
+    int on_node = 0, in_leaf = 0;
+    for (std::int32_t i = 0; i < all.size; ++i) {
+      const Seat& s = seat_of(member(all, i));
+      on_node += s.node == seat_of(p).node ? 1 : 0;
+      in_leaf += s.leaf == seat_of(p).leaf ? 1 : 0;
+    }
+    const double flow = std::min(rate, all.limit);
+    Load load;
+    if (on_node > 1) load.port = flow;
+    if (on_node == all.size) return load;
+    load.bus = load.adapters = flow / on_node;
+    adapters_[seat_of(p).node].largest = std::max(adapters_[seat_of(p).node].largest, flow);
+    if (in_leaf == all.size) return load;
+    load.uplink = flow / in_leaf;
+    uplinks_[seat_of(p).leaf].largest = std::max(uplinks_[seat_of(p).leaf].largest, flow);
+    return load;
+  }
+
+  // The number of the link, or -1 where it cannot be overbooked or carries nothing that is known of.
+  std::int32_t keep(const Candidate& link) {
+    const double capacity = std::max(link.capacity, link.largest);
+    if (link.capacity <= 0 || link.most <= capacity * kFull) return -1;
+    world_.capacity.push_back(capacity);
+    world_.capacity.push_back(capacity);
+    return static_cast<std::int32_t>(world_.capacity.size()) - 2;
+  }
+  std::int32_t keep(std::map<std::int32_t, std::int32_t>& known, std::int32_t id, const Candidate& link) {
+    const auto [at, fresh] = known.try_emplace(id, -1);
+    if (fresh) at->second = keep(link);
+    return at->second;
+  }
+
+  World& world_;
+  const program::Program& program_;
+  const hardware::Cluster& cluster_;
+  const std::vector<Script>& scripts_;
+  std::vector<const hardware::Node*> nodes_;  // by player
+  std::vector<Candidate> ports_, buses_;      // by player
+  std::map<std::int32_t, Candidate> adapters_, uplinks_;
+  std::map<std::pair<std::int32_t, int>, Fastest> fastest_;
+};
+
+}  // namespace
+
+void add_links(World& world, const program::Program& program, const hardware::Cluster& cluster,
+               const std::vector<Script>& scripts) {
+  LinkBuilder(world, program, cluster, scripts).build();
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,73 @@
+#include "simulator/replay/replay.h"
+
+#include <algorithm>
+
+#include "simulator/replay/stuck.h"
+
+namespace trivium::simulator {
+namespace {
+
+// Runs of steps back into the spans of single steps.
+std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::int32_t player,
+                           const std::array<std::vector<RunTimes>, kStreams>& runs) {
+  std::vector<Span> spans;
+  const auto p = static_cast<std::size_t>(player);
+  const Script& script = cast.scripts[static_cast<std::size_t>(cast.world.role[p])];
+  for (std::size_t stream = 0; stream < kStreams; ++stream) {
+    const Draws draws(variation.seed, static_cast<std::uint32_t>(cast.world.rank[p]),
+                      static_cast<std::uint32_t>(stream));
+    const double device = variation.device.empty() ? 1.0 : variation.device[p];
+    std::uint64_t drawn = 0;
+    for (std::size_t i = 0; i < runs[stream].size(); ++i) {
+      const Instruction& in = script.streams[stream][i];
+      const RunTimes& run = runs[stream][i];
+      std::int64_t at = run.begin;
+      for (std::int32_t s = 0; s < in.steps; ++s, ++drawn) {
+        const Step& step = script.steps[static_cast<std::size_t>(in.first_step + s)];
+        Span span;
+        span.task = in.task;
+        span.segment = step.segment;
+        span.op = step.op;
+        span.lane = static_cast<program::Lane>(stream);
+        span.start_ps = s == 0 ? run.arrival : at;
+        span.begin_ps = at;
+        span.end_ps = in.joint == Joint::kNone ? at + varied(step, variation, draws, drawn, device) : run.end;
+        at = span.end_ps;
+        spans.push_back(span);
+      }
+    }
+  }
+  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin_ps < b.begin_ps; });
+  for (std::size_t i = 0; i < spans.size(); ++i) spans[i].sequence = static_cast<std::int64_t>(i);
+  return spans;
+}
+
+}  // namespace
+
+edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep) {
+  const World& world = cast.world;
+  std::vector<bool> record(static_cast<std::size_t>(world.players()), keep == Keep::kEverything);
+  if (keep == Keep::kRepresentatives) {
+    for (std::size_t p = 0; p < record.size(); ++p) {
+      record[p] = world.rank[p] == representative(*costed.program, world.role[p]);
+    }
+  }
+  const Performance played = perform(cast.scripts, world, variation, record);
+  if (!played.blocked.empty()) {
+    return edge::Error{edge::ErrorKind::kRuntime, why_stuck(*costed.program, cast, played.blocked)};
+  }
+  Replay result;
+  result.makespan_ps = played.makespan_ps;
+  result.joints = played.joints;
+  result.flows = played.flows;
+  for (std::size_t p = 0; p < record.size(); ++p) {
+    if (!record[p]) continue;
+    const auto player = static_cast<std::int32_t>(p);
+    result.ranks.push_back({world.rank[p], spans_of(cast, variation, player, played.runs[p])});
+  }
+  std::sort(result.ranks.begin(), result.ranks.end(),
+            [](const RankSpans& a, const RankSpans& b) { return a.rank < b.rank; });
+  return result;
+}
+
+}  // namespace trivium::simulator

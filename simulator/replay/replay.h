@@ -1,0 +1,36 @@
+// An ordered Program played by the engine, and what became of it in the Program's own terms.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "edge/error.h"
+#include "simulator/engine/player.h"
+#include "simulator/engine/variation.h"
+#include "simulator/replay/cast.h"
+
+namespace trivium::simulator {
+
+/// Whose spans are kept.
+enum class Keep {
+  kNothing,
+  kRepresentatives,  ///< one rank for every stage
+  kEverything
+};
+
+struct RankSpans {
+  int rank = 0;
+  std::vector<Span> spans;  ///< in order of their beginning
+};
+
+struct Replay {
+  std::int64_t makespan_ps = 0;
+  std::vector<RankSpans> ranks;        ///< those asked for, ascending
+  std::int64_t joints = 0, flows = 0;  ///< meetings of ranks, and those that were played over shared links
+};
+
+/// Plays one step of the cast. Errors: kRuntime when it cannot proceed; the message names the ranks, their instructions
+/// and the partners that are missing. Same input, same result.
+edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep);
+
+}  // namespace trivium::simulator

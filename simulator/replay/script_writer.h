@@ -1,0 +1,15 @@
+// The script of one role.
+#pragma once
+
+#include <vector>
+
+#include "edge/error.h"
+#include "simulator/replay/cast.h"
+
+namespace trivium::simulator {
+
+/// Writes the script of a stage. `channels`: those known so far; new ones are added. Errors: as `cast`.
+edge::Result<Script> write_script(const CostedProgram& costed, int stage, const CastOptions& options,
+                                  std::vector<Channel>& channels);
+
+}  // namespace trivium::simulator

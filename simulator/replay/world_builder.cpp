@@ -1,0 +1,78 @@
+#include "simulator/replay/world_builder.h"
+
+#include <algorithm>
+
+#include "simulator/replay/script_writer.h"
+
+namespace trivium::simulator {
+namespace {
+
+// Whether the role's script ever uses the channel.
+std::vector<char> users_of(const std::vector<Script>& scripts, std::size_t channel) {
+  std::vector<char> uses(scripts.size(), 0);
+  for (std::size_t role = 0; role < scripts.size(); ++role) {
+    for (const auto& stream : scripts[role].streams) {
+      for (const Instruction& in : stream) {
+        if (in.joint == Joint::kCollective && in.partner == static_cast<std::int32_t>(channel)) uses[role] = 1;
+      }
+    }
+  }
+  return uses;
+}
+
+std::vector<int> folded_members(const program::Program& program, program::Group group) {
+  const int stages = program.mesh.pipeline();
+  if (group == program::Group::kEmbedding) return {0, stages - 1};
+  std::vector<int> all(static_cast<std::size_t>(stages));
+  for (int s = 0; s < stages; ++s) all[static_cast<std::size_t>(s)] = s;
+  return all;
+}
+
+}  // namespace
+
+World make_world(const program::Program& program, const std::vector<Script>& scripts,
+                 const std::vector<Channel>& channels, Ranks ranks) {
+  World world;
+  const bool every = ranks == Ranks::kEvery;
+  const int players = every ? program.mesh.size() : program.mesh.pipeline();
+  for (int p = 0; p < players; ++p) {
+    world.role.push_back(every ? program.mesh.coordinates(p).pipeline : p);
+    world.rank.push_back(every ? p : representative(program, p));
+  }
+  if (every && program.mesh.pipeline() > 1) world.role_stride = program.mesh.rank({0, 0, 0, 1});
+  world.channels = static_cast<std::int32_t>(channels.size());
+  world.communicator.assign(static_cast<std::size_t>(players) * channels.size(), -1);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const std::vector<char> used = users_of(scripts, c);
+    for (int p = 0; p < players; ++p) {
+      const auto slot = [&](int player) -> std::int32_t& {
+        return world.communicator[static_cast<std::size_t>(player) * channels.size() + c];
+      };
+      if (used[static_cast<std::size_t>(world.role[static_cast<std::size_t>(p)])] == 0 || slot(p) >= 0) continue;
+      const std::vector<int> members =
+          every ? program.mesh.members(channels[c].group, p) : folded_members(program, channels[c].group);
+      for (const int member : members) slot(member) = static_cast<std::int32_t>(world.communicators.size());
+      world.communicators.push_back(
+          {static_cast<std::int32_t>(world.members.size()), static_cast<std::int32_t>(members.size())});
+      world.members.insert(world.members.end(), members.begin(), members.end());
+    }
+  }
+  return world;
+}
+
+edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options) {
+  Cast made;
+  made.options = options;
+  for (std::size_t stage = 0; stage < costed.program->roles.size(); ++stage) {
+    auto script = write_script(costed, static_cast<int>(stage), options, made.channels);
+    if (!script) return script.error();
+    made.scripts.push_back(std::move(script).value());
+  }
+  made.world = make_world(*costed.program, made.scripts, made.channels, options.ranks);
+  if (options.contention && options.ranks == Ranks::kEvery) {
+    add_links(made.world, *costed.program, cluster, made.scripts);
+  }
+  return made;
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,18 @@
+// Who plays a Program's roles, and over which links they reach each other.
+#pragma once
+
+#include "simulator/replay/cast.h"
+
+namespace trivium::simulator {
+
+/// Players, roles and communicators. Every-rank players are numbered as the ranks are, folded ones as the stages.
+World make_world(const program::Program& program, const std::vector<Script>& scripts,
+                 const std::vector<Channel>& channels, Ranks ranks);
+
+/// Adds the links of the cluster to a world of every rank: adapters of nodes, uplinks of leaf switches, ports and buses
+/// of devices. A link that could not be overbooked even if every stream of every player used it at once is left out, so
+/// what crosses only such links needs no events. A link holds at least what its largest user takes alone.
+void add_links(World& world, const program::Program& program, const hardware::Cluster& cluster,
+               const std::vector<Script>& scripts);
+
+}  // namespace trivium::simulator

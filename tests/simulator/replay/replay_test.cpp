@@ -1,0 +1,192 @@
+// Every rank played by the engine: equal to one rank a stage where all ranks of a stage do the same, and what differs
+// where they do not.
+#include "simulator/replay/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "program/lower.h"
+#include "simulator/engine/engine.h"
+#include "tests/simulator/analytic/random_jobs.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::Program;
+
+std::int64_t makespan(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
+                      const Variation& variation = {}) {
+  const Cast made = cast(costed, cluster, options).value_or_throw();
+  return replay(costed, made, variation, Keep::kNothing).value_or_throw().makespan_ps;
+}
+
+TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
+  std::mt19937 random(17);
+  for (int i = 0; i < 1000; ++i) {
+    const RandomJob made = random_job(random);
+    SCOPED_TRACE(program::summary(made.job.plan));
+    auto lowered = program::lower(made.job);
+    if (!std::holds_alternative<Program>(lowered)) continue;
+    const auto ordered = order(std::get<Program>(std::move(lowered)), made.cluster);
+    ASSERT_TRUE(ordered.ok()) << ordered.error().message;
+    const CostedProgram costed = cost(ordered.value(), made.cluster);
+    for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
+      const std::int64_t folded = makespan(costed, made.cluster, {granularity, Ranks::kFolded, false});
+      EXPECT_EQ(folded, play(costed, granularity).value_or_throw().makespan_ps);
+      EXPECT_EQ(makespan(costed, made.cluster, {granularity, Ranks::kEvery, false}), folded);
+    }
+  }
+}
+
+program::Job job_of(int tensor, int pipeline, int data) {
+  program::Job job;
+  job.model = models::load_model("gpt3-1.3b");
+  job.training.sequence = 1024;
+  job.training.global_batch = 8 * data;
+  job.plan.tensor = tensor;
+  job.plan.pipeline = pipeline;
+  job.plan.data = data;
+  job.plan.overlap.gradient_reduction = true;
+  return job;
+}
+
+Program ordered(const program::Job& job, const hardware::Cluster& cluster) {
+  return order(std::get<Program>(program::lower(job)), cluster).value_or_throw();
+}
+
+constexpr CastOptions kAlone{Granularity::kOp, Ranks::kEvery, false}, kShared{Granularity::kOp, Ranks::kEvery, true};
+
+// A whole node for every stage and replica. With stages alone, or replicas alone, only siblings meet on the adapters,
+// and their parts are counted in what each takes: nothing is counted twice.
+TEST(Replay, WhereOnlySiblingsShareTheAdaptersSharingChangesNothing) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
+  for (const auto& [tensor, pipeline, data] :
+       std::vector<std::array<int, 3>>{{8, 4, 1}, {8, 1, 4}, {4, 1, 8}, {2, 1, 16}}) {
+    const Program program = ordered(job_of(tensor, pipeline, data), cluster);
+    const CostedProgram costed = cost(program, cluster);
+    EXPECT_EQ(makespan(costed, cluster, kShared), makespan(costed, cluster, kAlone)) << tensor << pipeline << data;
+  }
+}
+
+// The first stage's last backwards send while earlier buckets are reduced: both leave through the same adapters.
+TEST(Replay, TransfersAndReductionsThatOverlapSlowEachOtherDown) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
+  const Program program = ordered(job_of(8, 2, 2), cluster);
+  const CostedProgram costed = cost(program, cluster);
+  const Cast shared = cast(costed, cluster, kShared).value_or_throw();
+  EXPECT_FALSE(shared.world.capacity.empty());
+  const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
+  EXPECT_GT(played.flows, 0);
+  const std::int64_t alone = makespan(costed, cluster, kAlone);
+  EXPECT_GT(played.makespan_ps, alone);
+  EXPECT_LT(played.makespan_ps, 2 * alone);
+  EXPECT_EQ(played.makespan_ps, makespan(costed, cluster, kShared));
+}
+
+// All eight of a node send through one uplink that carries an eighth of what the adapters do.
+TEST(Replay, AnOversubscribedTreeSlowsWhatLeavesTheLeaf) {
+  hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
+  const Program program = ordered(job_of(8, 2, 1), cluster);
+  const CostedProgram costed = cost(program, cluster);
+  const std::int64_t free = makespan(costed, cluster, kShared);
+  cluster.groups.front().node.leaf_nodes = 1;
+  cluster.groups.front().node.oversubscription = 8;
+  EXPECT_GT(makespan(costed, cluster, kShared), free);
+  cluster.groups.front().node.leaf_nodes = 2;  // both nodes under one switch: nothing crosses an uplink
+  EXPECT_EQ(makespan(costed, cluster, kShared), free);
+}
+
+TEST(Replay, JitterAndStragglersAreSeededAndOnlyEverCostTime) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
+  const Program program = ordered(job_of(4, 2, 4), cluster);
+  const CostedProgram costed = cost(program, cluster);
+  const std::int64_t nominal = makespan(costed, cluster, kAlone);
+  Variation variation;
+  variation.jitter = .05;
+  variation.seed = 3;
+  const std::int64_t jittered = makespan(costed, cluster, kAlone, variation);
+  EXPECT_EQ(makespan(costed, cluster, kAlone, variation), jittered);
+  EXPECT_GT(jittered, nominal);  // every meeting waits for the slowest
+  EXPECT_LT(jittered, nominal + nominal / 20);
+  Variation slow;
+  slow.device.assign(32, 1.0);
+  slow.device[17] = 1.3;
+  EXPECT_GT(makespan(costed, cluster, kAlone, slow), nominal);
+  EXPECT_LT(makespan(costed, cluster, kAlone, slow), nominal + nominal * 3 / 10);
+  Variation link;
+  link.link.assign(32, 1.0);
+  link.link[17] = 2;
+  EXPECT_GT(makespan(costed, cluster, kAlone, link), nominal);
+}
+
+TEST(Replay, KeepsTheSpansOfTheRanksAskedFor) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  const Program program = ordered(job_of(2, 2, 2), cluster);
+  const CostedProgram costed = cost(program, cluster);
+  const Cast every = cast(costed, cluster, kShared).value_or_throw();
+  Variation variation;
+  variation.jitter = .1;
+  const Replay some = replay(costed, every, variation, Keep::kRepresentatives).value_or_throw();
+  const Replay all = replay(costed, every, variation, Keep::kEverything).value_or_throw();
+  ASSERT_EQ(some.ranks.size(), 2U);
+  ASSERT_EQ(all.ranks.size(), 8U);
+  for (const RankSpans& rank : all.ranks) {
+    const program::Role& role = program.role_of(rank.rank);
+    std::size_t ops = 0;
+    for (const program::Task& task : role.tasks) ops += program.body_of(task).ops.size();
+    EXPECT_EQ(rank.spans.size(), ops);
+    std::array<std::int64_t, program::kLanes> free{};
+    for (const Span& span : rank.spans) {
+      EXPECT_LE(free[static_cast<std::size_t>(span.lane)], span.start_ps);
+      EXPECT_LE(span.start_ps, span.begin_ps);
+      EXPECT_LE(span.end_ps, all.makespan_ps);
+      free[static_cast<std::size_t>(span.lane)] = span.end_ps;
+    }
+  }
+}
+
+TEST(Replay, AMissingPartnerIsNamedWithRanksAndInstructions) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  Program program = ordered(job_of(2, 2, 1), cluster);
+  for (program::Task& task : program.roles[1].tasks) {
+    if (task.kind == program::TaskKind::kRecv && task.micro_batch == 1) task.transfer += 1000;
+  }
+  const CostedProgram costed = cost(program, cluster);
+  const Cast made = cast(costed, cluster, kAlone).value_or_throw();
+  const auto played = replay(costed, made, {}, Keep::kNothing);
+  ASSERT_FALSE(played.ok());
+  const std::string& why = played.error().message;
+  EXPECT_NE(why.find("the simulation cannot proceed: 4 of 4 ranks are stuck: rank 0 at task "), std::string::npos)
+      << why;
+  EXPECT_NE(why.find("(send chunk 0 micro-batch 1, transfer 1) waits for rank 2 at task "), std::string::npos) << why;
+  EXPECT_NE(why.find("(recv chunk 0 micro-batch 1, transfer 1001) waits for rank 0 at task "), std::string::npos)
+      << why;
+}
+
+TEST(Replay, ARankThatNeverJoinsACollectiveIsNamed) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  Program program = ordered(job_of(1, 2, 1), cluster);
+  program::Role& last = program.roles[1];
+  const auto is_reduction = [&](const program::Issue& issue) {
+    return last.tasks[static_cast<std::size_t>(issue.task)].kind == program::TaskKind::kNormReduce;
+  };
+  std::erase_if(last.order, is_reduction);
+  for (program::Task& task : last.tasks) {
+    std::erase_if(task.after, [&](const program::Dependency& d) {
+      return last.tasks[static_cast<std::size_t>(d.task)].kind == program::TaskKind::kNormReduce;
+    });
+  }
+  const CostedProgram costed = cost(program, cluster);
+  const Cast made = cast(costed, cluster, kAlone).value_or_throw();
+  const auto played = replay(costed, made, {}, Keep::kNothing);
+  ASSERT_FALSE(played.ok());
+  EXPECT_NE(played.error().message.find("waits for 1 of 2 members: rank 1, which has nothing left to do on that lane"),
+            std::string::npos)
+      << played.error().message;
+}
+
+}  // namespace
+}  // namespace trivium::simulator

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/disturbance.h"
+#include "cli/failures.h"
 #include "cli/figures.h"
 #include "cli/options.h"
 #include "cli/prepare.h"
@@ -21,24 +23,44 @@ struct Options {
   std::string trace;
   bool ignore_memory = false;
   bool json = false;
+  DisturbanceOptions disturbance;
+  FailureOptions failures;
 };
 
 void run(const Options& options) {
   const JobRequest request = resolve_plan(options.job);
+  const simulator::Disturbance disturbance = disturbance_of(options.disturbance);
   const Prepared prepared = prepare(request, options.ignore_memory);
   simulator::SimulationOptions how;
   how.timeline = !options.trace.empty();
-  // Names of a trace are those of ops.
-  const bool by_segment = options.granularity == "segment" && !how.timeline;
+  how.every_rank = plays_every_rank(options.disturbance);
+  how.disturbance = disturbance;
+  how.disturbance.jitter = 0;  // drawn below; this is the run that all samples vary
+  // Names of a trace are those of ops, and it is ops that vary.
+  const bool by_segment = options.granularity == "segment" && !how.timeline && disturbance.none();
   how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
   const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, how).value_or_throw();
   if (how.timeline) {
     edge::write_file_atomically(options.trace, program::chrome_trace(prepared.program, simulation.timeline));
   }
+  std::optional<simulator::Uncertainty> uncertainty;
+  if (disturbance.jitter > 0) {
+    uncertainty = simulator::sample_iterations(prepared.program, request.cluster, disturbance,
+                                               options.disturbance.samples, options.disturbance.seed)
+                      .value_or_throw();
+  }
+  std::optional<FailureOutlook> failures;
+  if (wants_failures(options.failures)) failures = outlook(options.failures, request, simulation);
   if (options.json) {
-    print_json(simulation_json(request, prepared.program, simulation, prepared.too_big.has_value()));
+    nlohmann::json json = simulation_json(request, prepared.program, simulation, prepared.too_big.has_value());
+    if (uncertainty) json["uncertainty"] = uncertainty_json(options.disturbance, disturbance, *uncertainty);
+    if (failures) json["failures"] = failures_json(*failures);
+    print_json(json);
   } else {
-    print(simulation_report(request, simulation, prepared.too_big));
+    std::string text = simulation_report(request, simulation, prepared.too_big);
+    if (uncertainty) text += uncertainty_line(options.disturbance, disturbance, *uncertainty);
+    if (failures) text += failures_report(*failures);
+    print(text);
   }
 }
 
@@ -55,6 +77,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_flag("--ignore-memory", options->ignore_memory, "Simulate a plan that does not fit");
   command->add_flag("--json", options->json, "JSON on stdout");
+  add_disturbance_options(*command, options->disturbance);
+  add_failure_options(*command, options->failures);
   command->callback([options, &exit_code] {
     run(*options);
     exit_code = 0;

@@ -6,6 +6,7 @@
 
 #include "program/layout.h"
 #include "simulator/placed_cluster.h"
+#include "simulator/replay/replay.h"
 
 namespace trivium::simulator {
 namespace {
@@ -25,16 +26,47 @@ hardware::Arithmetic arithmetic_of(program::DType type) {
   }
 }
 
-program::Timeline timeline_of(const program::Program& program, const Play& play) {
+program::Timeline timeline_of(const std::vector<RankSpans>& ranks) {
   program::Timeline timeline;
-  for (std::size_t stage = 0; stage < play.stages.size(); ++stage) {
-    const int rank = representative(program, static_cast<int>(stage));
-    for (const Span& span : play.stages[stage]) {
+  for (const RankSpans& rank : ranks) {
+    for (const Span& span : rank.spans) {
       timeline.events.push_back(
-          {0, rank, span.task, span.op, span.lane, span.start_ps, span.end_ps, span.begin_ps - span.start_ps});
+          {0, rank.rank, span.task, span.op, span.lane, span.start_ps, span.end_ps, span.begin_ps - span.start_ps});
     }
   }
   return timeline;
+}
+
+// An ordered program is replayed; one without an order is played in the order of readiness, one rank for every stage.
+edge::Result<Replay> played(const CostedProgram& costed, const hardware::Cluster& cluster,
+                            const SimulationOptions& options) {
+  const program::Program& program = *costed.program;
+  const bool ordered = std::none_of(program.roles.begin(), program.roles.end(),
+                                    [](const program::Role& role) { return role.order.empty(); });
+  if (ordered) {
+    const CastOptions how{options.granularity, options.every_rank ? Ranks::kEvery : Ranks::kFolded, options.every_rank};
+    const auto made = cast(costed, cluster, how);
+    if (!made) return made.error();
+    const Variation variation = variation_of(options.disturbance, made.value().world, options.seed);
+    const bool all = options.every_rank && options.timeline;
+    return replay(costed, made.value(), variation, all ? Keep::kEverything : Keep::kRepresentatives);
+  }
+  edge::Result<Play> play_of_stages = play(costed, options.granularity);
+  if (!play_of_stages) return play_of_stages.error();
+  Replay result;
+  result.makespan_ps = play_of_stages.value().makespan_ps;
+  for (std::size_t stage = 0; stage < program.roles.size(); ++stage) {
+    result.ranks.push_back(
+        {representative(program, static_cast<int>(stage)), std::move(play_of_stages.value().stages[stage])});
+  }
+  return result;
+}
+
+const std::vector<Span>& spans_of_stage(const Replay& replay, const program::Program& program, int stage) {
+  const int rank = representative(program, stage);
+  const auto found = std::find_if(replay.ranks.begin(), replay.ranks.end(),
+                                  [&](const RankSpans& spans) { return spans.rank == rank; });
+  return found->spans;
 }
 
 }  // namespace
@@ -94,18 +126,20 @@ IterationFlops iteration_flops(const program::Job& job) {
 edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options) {
   if (const auto no = unsupported_by(program.job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
+  if (auto wrong = unknown_rank(options.disturbance, program.mesh.size())) return *wrong;
   const CostedProgram costed = cost(program, cluster);
-  const edge::Result<Play> played = play(costed, options.granularity);
-  if (!played) return played.error();
+  const edge::Result<Replay> replayed = played(costed, cluster, options);
+  if (!replayed) return replayed.error();
   Simulation result;
-  result.iteration_ps = played.value().makespan_ps;
+  result.iteration_ps = replayed.value().makespan_ps;
   result.iteration_s = static_cast<double>(result.iteration_ps) * kSecondsPerPs;
   const std::vector<StageMemory> memory = memory_of(program, cluster);
   for (const program::Role& role : program.roles) {
     const auto stage = static_cast<std::size_t>(role.stage);
     StageResult part;
     part.stage = role.stage;
-    part.breakdown = break_down(program, role, played.value().stages[stage], costed.op_ps[stage], result.iteration_ps);
+    part.breakdown = break_down(program, role, spans_of_stage(replayed.value(), program, role.stage),
+                                costed.op_ps[stage], result.iteration_ps);
     part.memory = memory[stage];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
     for (std::size_t p = 0; p < kParts; ++p) {
@@ -123,7 +157,7 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   result.hfu = result.hardware_flops_per_s_per_device / peak;
   result.tokens_per_s =
       static_cast<double>(program.job.training.global_batch * program.job.training.sequence) / result.iteration_s;
-  if (options.timeline) result.timeline = timeline_of(program, played.value());
+  if (options.timeline) result.timeline = timeline_of(replayed.value().ranks);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include "edge/error.h"
 #include "simulator/breakdown.h"
 #include "simulator/memory/memory.h"
+#include "simulator/uncertainty.h"
 
 namespace trivium::simulator {
 
@@ -24,12 +25,17 @@ struct Simulation {
   std::array<double, kParts> breakdown_s{};  ///< mean over ranks; sums to iteration_s
   std::vector<StageResult> stages;
   std::int64_t peak_memory_bytes = 0;  ///< of the fullest rank
-  program::Timeline timeline;          ///< of every stage's representative rank; empty unless asked for
+  program::Timeline timeline;          ///< of every rank that was played; empty unless asked for
 };
 
 struct SimulationOptions {
   Granularity granularity = Granularity::kOp;
   bool timeline = false;
+  /// Play every rank, with links shared by what overlaps on them, instead of one rank for every stage; needed for a
+  /// disturbance. The breakdown is then that of the ranks that stand for the stages, the timeline that of every rank.
+  bool every_rank = false;
+  Disturbance disturbance{};
+  std::uint64_t seed = 0;  ///< of the jitter
 };
 
 /// Simulates an ordered program (or, in the order of readiness, one that is not). Errors: kUsage when the cluster has

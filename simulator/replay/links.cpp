@@ -1,7 +1,6 @@
 // The links of a world: what there is, how much each carries, and which of them can be overbooked at all.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "simulator/collectives/network.h"
 #include "simulator/replay/world_builder.h"
@@ -38,9 +37,8 @@ struct Candidate {
 
 class LinkBuilder {
  public:
-  LinkBuilder(World& world, const program::Program& program, const hardware::Cluster& cluster,
-              const std::vector<Script>& scripts)
-      : world_(world), program_(program), cluster_(cluster), scripts_(scripts) {}
+  LinkBuilder(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts)
+      : world_(world), cluster_(cluster), scripts_(scripts) {}
 
   void build() {
     seat();
@@ -196,7 +194,6 @@ class LinkBuilder {
   }
 
   World& world_;
-  const program::Program& program_;
   const hardware::Cluster& cluster_;
   const std::vector<Script>& scripts_;
   std::vector<const hardware::Node*> nodes_;  // by player
@@ -207,9 +204,8 @@ class LinkBuilder {
 
 }  // namespace
 
-void add_links(World& world, const program::Program& program, const hardware::Cluster& cluster,
-               const std::vector<Script>& scripts) {
-  LinkBuilder(world, program, cluster, scripts).build();
+void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts) {
+  LinkBuilder(world, cluster, scripts).build();
 }
 
 }  // namespace trivium::simulator

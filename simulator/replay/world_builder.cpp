@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simulator/placed_cluster.h"
 #include "simulator/replay/script_writer.h"
 
 namespace trivium::simulator {
@@ -70,7 +71,7 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
   }
   made.world = make_world(*costed.program, made.scripts, made.channels, options.ranks);
   if (options.contention && options.ranks == Ranks::kEvery) {
-    add_links(made.world, *costed.program, cluster, made.scripts);
+    add_links(made.world, PlacedCluster(costed.program->job.plan, cluster).get(), made.scripts);
   }
   return made;
 }

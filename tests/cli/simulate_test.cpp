@@ -92,5 +92,55 @@ TEST(Simulate, TakesThePlanFileAndTheResultOfThePlanner) {
             json::parse(from_plan.out).at("iteration_s"));
 }
 
+// Quantiles come in order, the nominal iteration lies below them (meetings wait for the slowest), and the draw is the
+// seed's.
+TEST(Simulate, DrawsIterationsWithJitter) {
+  const Workplace workplace;
+  const std::string command = std::string(kTwoByTwo) + " --jitter 5% --samples 20 --seed 7";
+  const Outcome outcome = workplace.run(command);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out), drawn = result.at("uncertainty");
+  EXPECT_EQ(drawn.at("jitter"), 0.05);
+  EXPECT_EQ(drawn.at("samples"), 20);
+  EXPECT_EQ(drawn.at("seed"), 7);
+  const double nominal = result.at("iteration_s"), p5 = drawn.at("iteration_p5_s"), p50 = drawn.at("iteration_p50_s"),
+               p95 = drawn.at("iteration_p95_s");
+  EXPECT_LT(nominal, p5);
+  EXPECT_LT(p5, p50);
+  EXPECT_LT(p50, p95);
+  EXPECT_LT(p95, 1.05 * nominal);
+  EXPECT_EQ(workplace.run(command).out, outcome.out);
+  EXPECT_NE(workplace.run(std::string(kTwoByTwo) + " --jitter 0.05 --samples 20 --seed 8").out, outcome.out);
+}
+
+TEST(Simulate, ASlowDeviceOrLinkHoldsAllUp) {
+  const Workplace workplace;
+  const auto iteration = [&](const std::string& options) {
+    const Outcome outcome = workplace.run(std::string(kTwoByTwo) + options);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out).at("iteration_s").get<double>();
+  };
+  const double nominal = iteration(" --every-rank");
+  EXPECT_GT(iteration(" --slow-device 5=1.3"), nominal);
+  EXPECT_LT(iteration(" --slow-device 5=1.3"), 1.3 * nominal);
+  EXPECT_GT(iteration(" --slow-link 5=2 --slow-link 6=3"), iteration(" --slow-link 5=2"));
+}
+
+// 8 devices with 1,000 h each fail every 125 h; checkpoints of 1 h lie sqrt(2 · 1 · 125) h apart by Young.
+TEST(Simulate, SaysWhatFailuresLeave) {
+  const Workplace workplace;
+  const Outcome outcome = workplace.run(std::string(kTwoByTwo) +
+                                        " --mtbf 1000h --checkpoint-cost 1h --restart-cost 0s --tokens 1000000000");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json result = json::parse(outcome.out), failures = result.at("failures");
+  EXPECT_EQ(failures.at("mtbf_s"), 125 * 3600);
+  EXPECT_NEAR(failures.at("young_interval_s").get<double>(), 15.811388 * 3600, 1);
+  const double goodput = failures.at("goodput");
+  EXPECT_NEAR(failures.at("simulated_goodput").get<double>(), goodput, .02);
+  EXPECT_NEAR(failures.at("training_s").get<double>(),
+              result.at("whole_training").at("seconds").get<double>() / goodput, 1e-3);
+  EXPECT_EQ(json::parse(workplace.run(kTwoByTwo).out).count("failures"), 0U);
+}
+
 }  // namespace
 }  // namespace trivium::cli

@@ -158,6 +158,7 @@ TEST(Replay, AMissingPartnerIsNamedWithRanksAndInstructions) {
   const Cast made = cast(costed, cluster, kAlone).value_or_throw();
   const auto played = replay(costed, made, {}, Keep::kNothing);
   ASSERT_FALSE(played.ok());
+  EXPECT_EQ(static_cast<int>(played.error().kind), 1);  // what trivium exits with
   const std::string& why = played.error().message;
   EXPECT_NE(why.find("the simulation cannot proceed: 4 of 4 ranks are stuck: rank 0 at task "), std::string::npos)
       << why;

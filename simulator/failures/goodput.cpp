@@ -1,0 +1,64 @@
+#include "simulator/failures/goodput.h"
+
+#include <cmath>
+#include <random>
+
+namespace trivium::simulator {
+
+edge::Seconds young_interval(const Failures& failures) {
+  return edge::Seconds(std::sqrt(2 * failures.checkpoint.value() * failures.mtbf().value()));
+}
+
+edge::Seconds daly_interval(const Failures& failures) {
+  const double c = failures.checkpoint.value(), m = failures.mtbf().value();
+  if (c >= 2 * m) return failures.mtbf();
+  const double share = c / (2 * m);
+  return edge::Seconds(std::sqrt(2 * c * m) * (1 + std::sqrt(share) / 3 + share / 9) - c);
+}
+
+// The left side falls from e^(C/M) - 1 >= 0 at 0 to -1 at M.
+edge::Seconds best_interval(const Failures& failures) {
+  const double c = failures.checkpoint.value(), m = failures.mtbf().value();
+  if (c <= 0) return edge::Seconds(0);
+  double low = 0, high = m;
+  constexpr int kHalvings = 200;
+  for (int i = 0; i < kHalvings && low < high; ++i) {
+    const double middle = low + (high - low) / 2;
+    // With logarithms: (t + C) / M + log(1 - t / M) > 0, which does not overflow.
+    ((middle + c) / m + std::log1p(-middle / m) > 0 ? low : high) = middle;
+  }
+  return edge::Seconds(low);
+}
+
+double goodput(const Failures& failures, edge::Seconds interval) {
+  const double m = failures.mtbf().value(), t = interval.value();
+  if (t <= 0) return failures.checkpoint.value() <= 0 ? std::exp(-failures.restart.value() / m) : 0;
+  const double wall = m * std::exp(failures.restart.value() / m) * std::expm1((t + failures.checkpoint.value()) / m);
+  return t / wall;
+}
+
+double simulated_goodput(const Failures& failures, edge::Seconds interval, edge::Seconds work, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto until_failure = [&] {
+    constexpr double kUnit = 0x1p-53;
+    const double u = (static_cast<double>(random() >> 11) + 0.5) * kUnit;  // in (0, 1), the same on every machine
+    return -failures.mtbf().value() * std::log(u);
+  };
+  double now = 0, done = 0, fails_at = until_failure();
+  while (done < work.value()) {
+    const double saved_at = now + interval.value() + failures.checkpoint.value();
+    if (saved_at <= fails_at) {
+      now = saved_at;
+      done += interval.value();
+      continue;
+    }
+    do {  // what was done since the last checkpoint is lost; a failure during the restart starts it anew
+      now = fails_at;
+      fails_at = now + until_failure();
+    } while (now + failures.restart.value() > fails_at);
+    now += failures.restart.value();
+  }
+  return done / now;
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,86 @@
+#include "simulator/uncertainty.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+#include "simulator/replay/replay.h"
+
+namespace trivium::simulator {
+
+std::optional<edge::Error> unknown_rank(const Disturbance& disturbance, int ranks) {
+  for (const auto& [option, factors] :
+       {std::pair("slow device", &disturbance.slow_devices), std::pair("slow link", &disturbance.slow_links)}) {
+    for (const auto& [rank, factor] : *factors) {
+      if (rank >= 0 && rank < ranks) continue;
+      return edge::Error{edge::ErrorKind::kUsage,
+                         fmt::format("{} {}: the plan has ranks 0 to {}", option, rank, ranks - 1)};
+    }
+  }
+  return std::nullopt;
+}
+
+Variation variation_of(const Disturbance& disturbance, const World& world, std::uint64_t seed) {
+  Variation variation;
+  variation.jitter = disturbance.jitter;
+  variation.seed = seed;
+  const auto fill = [&](std::vector<double>& factors, const std::map<int, double>& slow) {
+    if (slow.empty()) return;
+    for (const std::int32_t rank : world.rank) {
+      const auto found = slow.find(rank);
+      factors.push_back(found == slow.end() ? 1.0 : found->second);
+    }
+  };
+  fill(variation.device, disturbance.slow_devices);
+  fill(variation.link, disturbance.slow_links);
+  return variation;
+}
+
+double Uncertainty::quantile_ps(double share) const {
+  std::vector<std::int64_t> sorted = samples_ps;
+  std::sort(sorted.begin(), sorted.end());
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(at));
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  const double rest = at - static_cast<double>(below);
+  return static_cast<double>(sorted[below]) * (1 - rest) + static_cast<double>(sorted[above]) * rest;
+}
+
+edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+                                            const Disturbance& disturbance, int samples, std::uint64_t seed) {
+  if (auto wrong = unknown_rank(disturbance, program.mesh.size())) return *wrong;
+  const CostedProgram costed = cost(program, cluster);
+  const auto made = cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
+  if (!made) return made.error();
+  Uncertainty result;
+  result.samples_ps.resize(static_cast<std::size_t>(samples));
+  std::vector<std::optional<edge::Error>> errors(result.samples_ps.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < result.samples_ps.size(); i = next++) {
+      const Variation variation = variation_of(disturbance, made.value().world, seed + i);
+      const auto played = replay(costed, made.value(), variation, Keep::kNothing);
+      if (played) {
+        result.samples_ps[i] = played.value().makespan_ps;
+      } else {
+        errors[i] = played.error();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+    for (unsigned t = 1; t < std::min<unsigned>(cores, static_cast<unsigned>(samples)); ++t) threads.emplace_back(work);
+    work();
+  }
+  for (const auto& error : errors) {
+    if (error) return *error;
+  }
+  return result;
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,44 @@
+// How long an iteration takes when devices and moments differ: seeded Monte Carlo over every-rank plays.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "edge/error.h"
+#include "hardware_profiles/hardware.h"
+#include "program/program.h"
+#include "simulator/engine/variation.h"
+#include "simulator/replay/cast.h"
+
+namespace trivium::simulator {
+
+/// What differs from the nominal run. Ranks that are not named have factor 1.
+struct Disturbance {
+  double jitter = 0;                   ///< every op that computes takes 1 ± this as long, uniform
+  std::map<int, double> slow_devices;  ///< rank -> factor on what it computes
+  std::map<int, double> slow_links;    ///< rank -> factor on every collective and transfer it takes part in
+  bool none() const { return jitter == 0 && slow_devices.empty() && slow_links.empty(); }
+};
+
+/// kUsage where a rank is named that is not one of `ranks`.
+std::optional<edge::Error> unknown_rank(const Disturbance& disturbance, int ranks);
+
+/// For the players of a world: factors of every rank.
+Variation variation_of(const Disturbance& disturbance, const World& world, std::uint64_t seed);
+
+/// Iterations of every sample, ps, by seed.
+struct Uncertainty {
+  std::vector<std::int64_t> samples_ps;
+  /// The value below which `share` of the samples lie, linear between neighbours (Hyndman and Fan's type 7), in ps.
+  double quantile_ps(double share) const;
+};
+
+/// Plays every rank at op level with seeds `seed`, `seed` + 1, …, on as many threads as there are cores: the result
+/// does not depend on how many. The order of communication is the program's own in every sample. Errors: kUsage for a
+/// rank that the program does not have; kRuntime when the program cannot proceed.
+edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+                                            const Disturbance& disturbance, int samples, std::uint64_t seed);
+
+}  // namespace trivium::simulator

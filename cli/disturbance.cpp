@@ -68,11 +68,10 @@ void add_disturbance_options(CLI::App& command, DisturbanceOptions& options) {
   command.add_option("--jitter", options.jitter, "Every op that computes takes up to this share longer or shorter")
       ->type_name("SHARE")
       ->group(group);
-  command.add_option("--samples", options.samples, "Iterations drawn with jitter")
+  command.add_option("--samples", options.samples, "Iterations drawn with jitter, from --seed on")
       ->check(CLI::Range(1, kMostSamples))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--seed", options.seed, "Of the first of them")->capture_default_str()->group(group);
   command.add_option("--slow-device", options.slow_devices, "This rank computes so many times as long; repeatable")
       ->type_name("RANK=FACTOR")
       ->group(group);
@@ -93,24 +92,24 @@ bool plays_every_rank(const DisturbanceOptions& options) {
   return options.every_rank || !disturbance_of(options).none();
 }
 
-nlohmann::json uncertainty_json(const DisturbanceOptions& options, const simulator::Disturbance& disturbance,
-                                const simulator::Uncertainty& uncertainty) {
+nlohmann::json uncertainty_json(const simulator::Disturbance& disturbance, const simulator::Uncertainty& uncertainty,
+                                std::uint64_t seed) {
   const auto& samples = uncertainty.samples_ps;
   const double sum = std::accumulate(samples.begin(), samples.end(), 0.0);
   return {{"jitter", disturbance.jitter},
-          {"samples", options.samples},
-          {"seed", options.seed},
+          {"samples", samples.size()},
+          {"seed", seed},
           {"iteration_p5_s", uncertainty.quantile_ps(.05) * kSecondsPerPs},
           {"iteration_p50_s", uncertainty.quantile_ps(.5) * kSecondsPerPs},
           {"iteration_p95_s", uncertainty.quantile_ps(.95) * kSecondsPerPs},
           {"iteration_mean_s", sum / static_cast<double>(samples.size()) * kSecondsPerPs}};
 }
 
-std::string uncertainty_line(const DisturbanceOptions& options, const simulator::Disturbance& disturbance,
-                             const simulator::Uncertainty& uncertainty) {
+std::string uncertainty_line(const simulator::Disturbance& disturbance, const simulator::Uncertainty& uncertainty,
+                             std::uint64_t seed) {
   const auto at = [&](double share) { return fmt::format("{:.4g} s", uncertainty.quantile_ps(share) * kSecondsPerPs); };
   return fmt::format("\niteration with jitter of {}: p5 {}, p50 {}, p95 {} ({} samples, seed {})\n",
-                     percent(disturbance.jitter), at(.05), at(.5), at(.95), options.samples, options.seed);
+                     percent(disturbance.jitter), at(.05), at(.5), at(.95), uncertainty.samples_ps.size(), seed);
 }
 
 }  // namespace trivium::cli

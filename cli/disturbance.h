@@ -15,7 +15,6 @@ struct DisturbanceOptions {
   std::string jitter;
   std::vector<std::string> slow_devices, slow_links;
   int samples = 50;
-  std::uint64_t seed = 1;
   bool every_rank = false;
 };
 
@@ -28,11 +27,11 @@ simulator::Disturbance disturbance_of(const DisturbanceOptions& options);
 bool plays_every_rank(const DisturbanceOptions& options);
 
 /// The object `uncertainty` of a `trivium.simulation/1`.
-nlohmann::json uncertainty_json(const DisturbanceOptions& options, const simulator::Disturbance& disturbance,
-                                const simulator::Uncertainty& uncertainty);
+nlohmann::json uncertainty_json(const simulator::Disturbance& disturbance, const simulator::Uncertainty& uncertainty,
+                                std::uint64_t seed);
 
 /// The same for people: one line.
-std::string uncertainty_line(const DisturbanceOptions& options, const simulator::Disturbance& disturbance,
-                             const simulator::Uncertainty& uncertainty);
+std::string uncertainty_line(const simulator::Disturbance& disturbance, const simulator::Uncertainty& uncertainty,
+                             std::uint64_t seed);
 
 }  // namespace trivium::cli

@@ -43,22 +43,23 @@ void run(const Options& options) {
   if (how.timeline) {
     edge::write_file_atomically(options.trace, program::chrome_trace(prepared.program, simulation.timeline));
   }
+  const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
   std::optional<simulator::Uncertainty> uncertainty;
   if (disturbance.jitter > 0) {
-    uncertainty = simulator::sample_iterations(prepared.program, request.cluster, disturbance,
-                                               options.disturbance.samples, options.disturbance.seed)
-                      .value_or_throw();
+    uncertainty =
+        simulator::sample_iterations(prepared.program, request.cluster, disturbance, options.disturbance.samples, seed)
+            .value_or_throw();
   }
   std::optional<FailureOutlook> failures;
   if (wants_failures(options.failures)) failures = outlook(options.failures, request, simulation);
   if (options.json) {
     nlohmann::json json = simulation_json(request, prepared.program, simulation, prepared.too_big.has_value());
-    if (uncertainty) json["uncertainty"] = uncertainty_json(options.disturbance, disturbance, *uncertainty);
+    if (uncertainty) json["uncertainty"] = uncertainty_json(disturbance, *uncertainty, seed);
     if (failures) json["failures"] = failures_json(*failures);
     print_json(json);
   } else {
     std::string text = simulation_report(request, simulation, prepared.too_big);
-    if (uncertainty) text += uncertainty_line(options.disturbance, disturbance, *uncertainty);
+    if (uncertainty) text += uncertainty_line(disturbance, *uncertainty, seed);
     if (failures) text += failures_report(*failures);
     print(text);
   }

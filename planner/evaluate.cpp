@@ -18,9 +18,9 @@ std::variant<std::int64_t, Infeasible> quick_iteration(const program::Job& job, 
   if (memory) {
     if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return *no;
   }
-  const auto played = simulator::play(simulator::cost(program, cluster), simulator::Granularity::kSegment);
+  const auto played = simulator::play_makespan(simulator::cost(program, cluster));
   if (!played) return Infeasible{"simulation", played.error().message};
-  return played.value().makespan_ps;
+  return played.value();
 }
 
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster) {

@@ -43,21 +43,30 @@ GroupPlacement place(const Program& program, const hardware::Cluster& cluster, p
   return placement;
 }
 
-// Ranks of this node that hold the same stage send at the same moment.
+std::vector<int> ranks_of_stage(const program::Mesh& mesh, int stage) {
+  std::vector<int> ranks;
+  for (int d = 0; d < mesh.data(); ++d) {
+    for (int c = 0; c < mesh.context(); ++c) {
+      for (int t = 0; t < mesh.tensor(); ++t) ranks.push_back(mesh.rank({t, c, d, stage}));
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+// Ranks of this node that hold the same stage send at the same moment. `ranks`: of the stage.
 edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
-                            int peer_stage) {
+                            int peer_stage, const std::vector<int>& ranks) {
   // One pair of the stage that crosses nodes holds up all: the slowest sets the pace.
   bool same_node = true;
-  for (int other = 0; other < program.mesh.size(); ++other) {
-    program::Coordinates at = program.mesh.coordinates(other);
-    if (at.pipeline != program.mesh.coordinates(rank).pipeline) continue;
-    at.pipeline = peer_stage;
-    same_node &= cluster.node_index(other) == cluster.node_index(program.mesh.rank(at));
-  }
   int sharing = 0;
-  for (int other = 0; other < program.mesh.size(); ++other) {
-    if (cluster.node_index(other) != cluster.node_index(rank)) continue;
-    sharing += program.mesh.coordinates(other).pipeline == program.mesh.coordinates(rank).pipeline ? 1 : 0;
+  const int home = cluster.node_index(rank);
+  const program::Coordinates here = program.mesh.coordinates(rank);
+  const int step = program.mesh.rank({here.tensor, here.context, here.data, peer_stage}) - rank;  // the same for all
+  for (const int other : ranks) {
+    const int node = cluster.node_index(other);
+    same_node &= node == cluster.node_index(other + step);
+    sharing += node == home ? 1 : 0;
   }
   const hardware::Node& node = cluster.node_of_device(rank);
   const edge::Bytes bytes(op.bytes);
@@ -75,7 +84,11 @@ edge::Seconds transfer_time(const Program& program, const hardware::Cluster& clu
 class Coster {
  public:
   Coster(const Program& program, const hardware::Cluster& cluster, const hardware::Node& node, int rank)
-      : program_(program), cluster_(cluster), node_(node), rank_(rank) {}
+      : program_(program),
+        cluster_(cluster),
+        node_(node),
+        rank_(rank),
+        ranks_(ranks_of_stage(program.mesh, program.mesh.coordinates(rank).pipeline)) {}
 
   // Durations of the ops of one segment. Layers repeat, so most segments were costed before.
   const std::vector<std::int64_t>& segment(std::span<const Op> ops, int peer_stage) {
@@ -95,7 +108,7 @@ class Coster {
  private:
   edge::Seconds communication(const Op& op, int peer_stage) {
     if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
-      return transfer_time(program_, cluster_, op, rank_, peer_stage);
+      return transfer_time(program_, cluster_, op, rank_, peer_stage, ranks_);
     }
     auto placed = placements_.find(op.group);
     if (placed == placements_.end()) placed = placements_.emplace(op.group, all_placements(op.group)).first;
@@ -111,10 +124,9 @@ class Coster {
   std::vector<GroupPlacement> all_placements(program::Group group) const {
     std::vector<GroupPlacement> different;
     const bool one_look = group == program::Group::kWorld || group == program::Group::kModel;
-    const int stage = program_.mesh.coordinates(rank_).pipeline;
     std::vector<bool> seen(static_cast<std::size_t>(program_.mesh.size()), false);  // members of a group seen already
-    for (int rank = 0; rank < program_.mesh.size(); ++rank) {
-      if (seen[static_cast<std::size_t>(rank)] || program_.mesh.coordinates(rank).pipeline != stage) continue;
+    for (const int rank : ranks_) {
+      if (seen[static_cast<std::size_t>(rank)]) continue;
       for (const int member : program_.mesh.members(group, rank)) seen[static_cast<std::size_t>(member)] = true;
       const GroupPlacement p = place(program_, cluster_, group, rank);
       const auto same = [&](const GroupPlacement& q) {
@@ -132,6 +144,7 @@ class Coster {
   const hardware::Cluster& cluster_;
   const hardware::Node& node_;
   int rank_;
+  std::vector<int> ranks_;  // of the stage
   std::map<program::Group, std::vector<GroupPlacement>> placements_;
   std::map<Key, std::vector<std::int64_t>> known_;
 };

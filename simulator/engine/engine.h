@@ -39,6 +39,10 @@ struct Play {
 /// kRuntime when it cannot proceed; the message names stages, tasks and the missing partner.
 edge::Result<Play> play(const CostedProgram& costed, Granularity granularity);
 
+/// The makespan that `play` finds at segment granularity, and nothing else of it: tasks whose segments nothing depends
+/// on are played whole. Errors: as `play`.
+edge::Result<std::int64_t> play_makespan(const CostedProgram& costed);
+
 /// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
 /// Errors: as `play`.
 edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 #include <set>
 
 namespace trivium::simulator {
@@ -134,40 +135,77 @@ StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& 
   const bool joint = std::any_of(body.ops.begin(), body.ops.end(), is_joint);
   StepBody steps =
       granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes) : by_segment(body, op_ps, merge_lanes);
+  std::int32_t begin = 0;
+  for (const std::int32_t count : steps.segment_steps) {
+    steps.segment_begin.push_back(begin);
+    begin += count;
+  }
   steps.beside = std::all_of(body.ops.begin(), body.ops.end(), [](const Op& op) { return op.lane == Lane::kData; });
   return steps;
 }
 
-Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
+std::optional<StepBody> merged(const StepBody& by_segment) {
+  StepBody out;
+  BodyStep all;
+  for (const BodyStep& step : by_segment.steps) {
+    if (step.op >= 0 || step.lane != Lane::kCompute || step.waits != 0) return std::nullopt;
+    all.ps += step.ps;
+  }
+  out.steps.push_back(all);
+  out.segment_steps.push_back(1);
+  out.segment_begin.push_back(0);
+  return out;
+}
+
+Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies,
+               const std::vector<std::optional<StepBody>>& whole) {
+  std::vector<bool> parts_matter(role.tasks.size(), whole.empty());
+  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+    for (const program::Dependency& d : role.tasks[t].after) {
+      if (d.segment != program::kWholeTask) parts_matter[static_cast<std::size_t>(d.task)] = true;
+      if (d.before != 0) parts_matter[t] = true;
+    }
+  }
   Flow flow;
   flow.role = &role;
   flow.lane_order.resize(program::kLanes);
-  flow.waiters.resize(role.tasks.size());
+  flow.first_waiter.assign(role.tasks.size() + 1, 0);
   for (std::size_t t = 0; t < role.tasks.size(); ++t) {
-    const StepBody& body = bodies[static_cast<std::size_t>(role.tasks[t].body)];
+    const auto id = static_cast<std::size_t>(role.tasks[t].body);
+    const StepBody& body = parts_matter[t] || !whole[id] ? bodies[id] : *whole[id];
     flow.bodies.push_back(&body);
     flow.first.push_back(static_cast<std::int32_t>(flow.task_of.size()));
     for (const BodyStep& step : body.steps) {
       flow.task_of.push_back(static_cast<std::int32_t>(t));
       flow.pending.push_back(step.waits);
     }
-    flow.left.push_back(body.segment_steps);
+    flow.first_left.push_back(static_cast<std::int32_t>(flow.left.size()));
+    flow.left.insert(flow.left.end(), body.segment_steps.begin(), body.segment_steps.end());
     flow.segments_left.push_back(static_cast<std::int32_t>(body.segment_steps.size()));
     for (const program::Dependency& d : role.tasks[t].after) {
-      flow.waiters[static_cast<std::size_t>(d.task)].push_back({d.segment, static_cast<std::int32_t>(t), d.before});
-      for (std::size_t i = 0; i < body.steps.size(); ++i) {
-        if (body.steps[i].segment == d.before) ++flow.pending[static_cast<std::size_t>(flow.first.back()) + i];
-      }
+      ++flow.first_waiter[static_cast<std::size_t>(d.task) + 1];
+      const auto before = static_cast<std::size_t>(d.before);
+      const auto begin = static_cast<std::size_t>(flow.first.back() + body.segment_begin[before]);
+      for (std::int32_t i = 0; i < body.segment_steps[before]; ++i) ++flow.pending[begin + static_cast<std::size_t>(i)];
+    }
+  }
+  std::partial_sum(flow.first_waiter.begin(), flow.first_waiter.end(), flow.first_waiter.begin());
+  std::vector<std::int32_t> filled(flow.first_waiter.begin(), flow.first_waiter.end() - 1);
+  flow.waiters.resize(static_cast<std::size_t>(flow.first_waiter.back()));
+  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
+    for (const program::Dependency& d : role.tasks[t].after) {
+      auto& place = filled[static_cast<std::size_t>(d.task)];
+      flow.waiters[static_cast<std::size_t>(place++)] = {d.segment, static_cast<std::int32_t>(t), d.before};
     }
   }
   flow.rendezvous.assign(flow.task_of.size(), -1);
   const auto enter = [&](std::int32_t task, std::int32_t segment, bool compute_only) {
     const StepBody& body = *flow.bodies[static_cast<std::size_t>(task)];
-    for (std::size_t i = 0; i < body.steps.size(); ++i) {
-      const BodyStep& step = body.steps[i];
-      if (step.segment != segment || (compute_only && step.lane != Lane::kCompute)) continue;
-      flow.lane_order[static_cast<std::size_t>(step.lane)].push_back(flow.first[static_cast<std::size_t>(task)] +
-                                                                     static_cast<std::int32_t>(i));
+    const auto begin = body.segment_begin[static_cast<std::size_t>(segment)];
+    for (std::int32_t i = begin; i < begin + body.segment_steps[static_cast<std::size_t>(segment)]; ++i) {
+      const BodyStep& step = body.steps[static_cast<std::size_t>(i)];
+      if (compute_only && step.lane != Lane::kCompute) continue;
+      flow.lane_order[static_cast<std::size_t>(step.lane)].push_back(flow.first[static_cast<std::size_t>(task)] + i);
     }
   };
   if (!role.order.empty()) {
@@ -186,7 +224,7 @@ Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies) {
       enter(t, s, true);
     };
     for (std::size_t t = 0; t < role.tasks.size(); ++t) {
-      if (flow.bodies[t]->beside && !flow.waiters[t].empty()) continue;
+      if (flow.bodies[t]->beside && !flow.waiters_of(t).empty()) continue;
       for (std::size_t s = 0; s < flow.bodies[t]->segment_steps.size(); ++s)
         enter_with_awaited(static_cast<std::int32_t>(t), static_cast<std::int32_t>(s));
     }

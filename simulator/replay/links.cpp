@@ -90,8 +90,11 @@ class LinkBuilder {
   // never asks for more than its part, so siblings alone do not overbook them.
   void limit_groups() {
     for (Communicator& all : world_.communicators) {
-      std::map<std::int32_t, int> on_node;
-      for (std::int32_t i = 0; i < all.size; ++i) ++on_node[seat_of(member(all, i)).node];
+      auto& [on_node, in_leaf] = neighbours_.emplace_back();
+      for (std::int32_t i = 0; i < all.size; ++i) {
+        ++on_node[seat_of(member(all, i)).node];
+        ++in_leaf[seat_of(member(all, i)).leaf];
+      }
       if (on_node.size() == 1) continue;
       int most = 0;
       for (const auto& [node, count] : on_node) most = std::max(most, count);
@@ -159,14 +162,11 @@ class LinkBuilder {
   }
 
   Load of_collective(std::int32_t p, std::int32_t channel, double rate) {
-    const auto id = world_.communicator[static_cast<std::size_t>(p * world_.channels + channel)];
-    const Communicator& all = world_.communicators[static_cast<std::size_t>(id)];
-    int on_node = 0, in_leaf = 0;
-    for (std::int32_t i = 0; i < all.size; ++i) {
-      const Seat& s = seat_of(member(all, i));
-      on_node += s.node == seat_of(p).node ? 1 : 0;
-      in_leaf += s.leaf == seat_of(p).leaf ? 1 : 0;
-    }
+    const auto id =
+        static_cast<std::size_t>(world_.communicator[static_cast<std::size_t>(p * world_.channels + channel)]);
+    const Communicator& all = world_.communicators[id];
+    const int on_node = neighbours_[id].on_node.at(seat_of(p).node),
+              in_leaf = neighbours_[id].in_leaf.at(seat_of(p).leaf);
     const double flow = std::min(rate, all.limit);
     Load load;
     if (on_node > 1) load.port = flow;
@@ -193,11 +193,17 @@ class LinkBuilder {
     return at->second;
   }
 
+  /// Members of a communicator by node and by leaf.
+  struct Neighbours {
+    std::map<std::int32_t, int> on_node, in_leaf;
+  };
+
   World& world_;
   const hardware::Cluster& cluster_;
   const std::vector<Script>& scripts_;
   std::vector<const hardware::Node*> nodes_;  // by player
   std::vector<Candidate> ports_, buses_;      // by player
+  std::vector<Neighbours> neighbours_;        // by communicator
   std::map<std::int32_t, Candidate> adapters_, uplinks_;
   std::map<std::pair<std::int32_t, int>, Fastest> fastest_;
 };

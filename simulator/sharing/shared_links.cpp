@@ -16,13 +16,7 @@ SharedLinks::SharedLinks(std::vector<double> capacity) : links_(capacity.size())
 // Added up anew each time, in the order in which the flows came: no rounding is left behind by flows that are gone.
 void SharedLinks::book(Link& link) const {
   double wanted = 0;
-  const auto self = static_cast<std::int32_t>(&link - links_.data());
-  for (const int f : link.flows) {
-    const Flow& flow = flows_[static_cast<std::size_t>(f)];
-    for (const Use& use : flow.uses) {
-      if (use.link == self) wanted += use.amount * flow.limit;
-    }
-  }
+  for (const Crossing& c : link.flows) wanted += c.amount * flows_[static_cast<std::size_t>(c.flow)].limit;
   link.overbooked = wanted > link.capacity * kFull;
 }
 
@@ -42,7 +36,7 @@ int SharedLinks::add(double limit, std::span<const Use> uses, std::vector<int>& 
   bool crowded = false;
   for (const Use& use : uses) {
     Link& link = links_[static_cast<std::size_t>(use.link)];
-    link.flows.push_back(id);
+    link.flows.push_back({id, use.amount});
     book(link);
     crowded |= link.overbooked;
   }
@@ -51,7 +45,7 @@ int SharedLinks::add(double limit, std::span<const Use> uses, std::vector<int>& 
     return id;
   }
   for (const Use& use : uses) {
-    const Link& link = links_[static_cast<std::size_t>(use.link)];
+    Link& link = links_[static_cast<std::size_t>(use.link)];
     if (link.overbooked) mark(link);
   }
   solve_marked(changed);
@@ -66,7 +60,7 @@ void SharedLinks::remove(int id, std::vector<int>& changed) {
   Flow& flow = flows_[static_cast<std::size_t>(id)];
   for (const Use& use : flow.uses) {
     Link& link = links_[static_cast<std::size_t>(use.link)];
-    std::erase(link.flows, id);
+    std::erase_if(link.flows, [id](const Crossing& c) { return c.flow == id; });
     if (!link.overbooked) continue;
     mark(link);
     book(link);
@@ -74,28 +68,29 @@ void SharedLinks::remove(int id, std::vector<int>& changed) {
   flow.uses.clear();
   free_.push_back(id);
   --active_;
-  if (!marked_.empty()) solve_marked(changed);
+  if (!marked_links_.empty()) solve_marked(changed);
 }
 
-void SharedLinks::mark(const Link& link) {
-  for (const int f : link.flows) {
-    Flow& flow = flows_[static_cast<std::size_t>(f)];
+void SharedLinks::mark(Link& link) {
+  if (link.marked) return;
+  link.marked = true;
+  marked_links_.push_back(static_cast<std::int32_t>(&link - links_.data()));
+  for (const Crossing& c : link.flows) {
+    Flow& flow = flows_[static_cast<std::size_t>(c.flow)];
     if (flow.marked) continue;
     flow.marked = true;
-    marked_.push_back(f);
+    marked_.push_back(c.flow);
   }
 }
 
 // Marked flows and all that overbooked links join to them; a link that is not overbooked binds nobody.
 void SharedLinks::solve_marked(std::vector<int>& changed) {
   for (std::size_t i = 0; i < marked_.size(); ++i) {
-    const std::vector<Use>& uses = flows_[static_cast<std::size_t>(marked_[i])].uses;
-    for (const Use& use : uses) {
-      const Link& link = links_[static_cast<std::size_t>(use.link)];
+    for (const Use& use : flows_[static_cast<std::size_t>(marked_[i])].uses) {
+      Link& link = links_[static_cast<std::size_t>(use.link)];
       if (link.overbooked) mark(link);
     }
   }
-  std::sort(marked_.begin(), marked_.end());
   std::vector<double> capacity;
   std::vector<std::int32_t> numbered;
   std::vector<Use> uses;
@@ -128,7 +123,10 @@ void SharedLinks::solve_marked(std::vector<int>& changed) {
     flow.rate = rates[i];
     changed.push_back(marked_[i]);
   }
+  std::sort(changed.begin(), changed.end());
   for (const std::int32_t link : numbered) local_[static_cast<std::size_t>(link)] = -1;
+  for (const std::int32_t link : marked_links_) links_[static_cast<std::size_t>(link)].marked = false;
+  marked_links_.clear();
   marked_.clear();
 }
 

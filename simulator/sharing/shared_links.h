@@ -33,21 +33,27 @@ class SharedLinks {
     std::vector<Use> uses;
     bool marked = false;
   };
+  struct Crossing {
+    int flow = 0;
+    double amount = 1;
+  };
   struct Link {
     double capacity = 0;
-    std::vector<int> flows;
+    std::vector<Crossing> flows;  // in the order in which they came
     bool overbooked = false;
+    bool marked = false;  // its flows are
   };
 
   void book(Link& link) const;
-  void mark(const Link& link);
+  void mark(Link& link);
   void solve_marked(std::vector<int>& changed);
 
   std::vector<Flow> flows_;
   std::vector<Link> links_;
   std::vector<int> free_;
-  std::vector<int> marked_;          // flows to be solved anew
-  std::vector<std::int32_t> local_;  // by link: its number in the problem being solved, or -1
+  std::vector<int> marked_;                 // flows to be solved anew
+  std::vector<std::int32_t> marked_links_;  // whose flows are all marked
+  std::vector<std::int32_t> local_;         // by link: its number in the problem being solved, or -1
   int active_ = 0;
 };
 

@@ -24,12 +24,15 @@ QString signed_percent(double share) {
 }
 QString html(const Colour& colour) { return QColor(colour.red, colour.green, colour.blue).name(); }
 
+bool is_dark(const Colour& colour) { return 299 * colour.red + 587 * colour.green + 114 * colour.blue < 128'000; }
+
 /// The colours of the error lane, in words.
 QString legend_of_errors() {
   QString text;
   for (int c = 0; c < kErrorHues; ++c) {
-    text += QString("<span style='color:%1'>■</span> %2<br>")
-                .arg(html(colour_of(kErrorHue + c)), QString::fromStdString(error_words(c)));
+    const Colour colour = colour_of(kErrorHue + c);
+    text += QString("<span style='background-color:%1; color:%2'>&nbsp;%3&nbsp;</span><br>")
+                .arg(html(colour), is_dark(colour) ? "white" : "black", QString::fromStdString(error_words(c)));
   }
   return text;
 }
@@ -181,8 +184,7 @@ void CompareView::update_table() {
         0, tr("%1 ops; mean error of an op, either way: %2 %").arg(group.ops).arg(100 * group.mape, 0, 'f', 1));
     const Colour colour = colour_of(kErrorHue + error_class(group.error()));
     line->setBackground(3, QColor(colour.red, colour.green, colour.blue));
-    const bool dark = 299 * colour.red + 587 * colour.green + 114 * colour.blue < 128'000;
-    line->setForeground(3, dark ? Qt::white : Qt::black);
+    line->setForeground(3, is_dark(colour) ? Qt::white : Qt::black);
     for (const int c : {1, 2, 3}) line->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
     QFont font = table_->font();
     font.setBold(bold);

@@ -24,6 +24,7 @@ TimelineCanvas::TimelineCanvas(QWidget* parent) : QAbstractScrollArea(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   viewport()->setMouseTracking(true);
+  viewport()->setAttribute(Qt::WA_OpaquePaintEvent);  // every pixel is painted: no need to clear them first
   verticalScrollBar()->setSingleStep(RowHeights{}.track);
   scene_.layout = &layout_;
 }

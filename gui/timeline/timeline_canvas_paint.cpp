@@ -39,15 +39,16 @@ void TimelineCanvas::paintEvent(QPaintEvent* /*event*/) {
 
 void TimelineCanvas::paint_to(QPainter& painter) {
   const TimelineColours colours(palette());
-  painter.fillRect(viewport()->rect(), colours.ground);
   const bool empty = std::all_of(scene_.timelines.begin(), scene_.timelines.end(),
                                  [](const SceneTimeline& timeline) { return timeline.spans->size() == 0; });
   if (empty) {
+    painter.fillRect(viewport()->rect(), colours.ground);
     painter.setPen(colours.faint);
     painter.drawText(viewport()->rect().adjusted(40, 0, -40, 0), Qt::AlignCenter | Qt::TextWordWrap, hint_);
     return;
   }
   if (stale_) draw_picture();
+  painter.fillRect(0, 0, viewport()->width(), time_area().top(), colours.ground);
   painter.drawImage(time_area().topLeft(), picture_);
   draw_ruler(painter, colours);
   draw_row_names(painter, colours);

@@ -96,8 +96,8 @@ void TimelinePainter::paint(const Scene& scene, const DrawList& list, const Time
     }
   }
   paint_frames(scene, list, colours, image);
+  paint_marks(list, colours, image);
   QPainter painter(&image);
-  paint_marks(list, colours, painter);
   paint_arrows(list, colours, painter);
 }
 
@@ -143,14 +143,14 @@ void TimelinePainter::paint_group(const SpanStore& store, const DrawList& list, 
   if (height <= 0 || bottom <= 0 || top >= image.height()) return;
   const std::size_t kinds = store.categories().size();
   const std::array<Rgb, 32> hues = colours_of(store);
-  const int width = std::min(list.columns, image.width());
+  const int width = std::min(list.columns, image.width()), lines = image.height();
   const auto stride = image.bytesPerLine() / static_cast<qsizetype>(sizeof(QRgb));
   auto* pixels = reinterpret_cast<QRgb*>(image.bits());
   const float* shares = list.shares.data() + strip.first;
   for (int x = 0; x < width; ++x, shares += kinds) {
     int y = bottom - 1;
     const auto put = [&](QRgb colour) {
-      if (y >= 0 && y < image.height()) pixels[y * stride + x] = colour;
+      if (y >= 0 && y < lines) pixels[y * stride + x] = colour;
       --y;
     };
     float filled = 0;  // in pixels, from the bottom
@@ -164,7 +164,7 @@ void TimelinePainter::paint_group(const SpanStore& store, const DrawList& list, 
     const bool idles = filled < static_cast<float>(height) * 0.9995F;
     if (idles && y < top) {
       y = top;
-      put(mix(y + 1 < image.height() && y + 1 >= 0 ? pixels[(y + 1) * stride + x] : colours.lane, colours.lane, 128));
+      put(mix(y + 1 < lines && y + 1 >= 0 ? pixels[(y + 1) * stride + x] : colours.lane, colours.lane, 128));
     }
     while (y >= top) put(colours.lane);
   }
@@ -194,9 +194,18 @@ void TimelinePainter::paint_frames(const Scene& scene, const DrawList& list, con
   }
 }
 
-void TimelinePainter::paint_marks(const DrawList& list, const TimelineColours& colours, QPainter& painter) {
+void TimelinePainter::paint_marks(const DrawList& list, const TimelineColours& colours, QImage& image) {
+  const qreal ratio = image.devicePixelRatio();
+  const auto pixels = [&](float length) { return static_cast<int>(std::lround(length * ratio)); };
   for (const Mark& mark : list.marks) {
-    painter.fillRect(QRectF(mark.x, mark.y, mark.width, mark.height), mark.path ? colours.path : colours.match);
+    const QRgb colour = (mark.path ? colours.path : colours.match).rgb();
+    const int left = std::max(0, pixels(mark.x));
+    const int right = std::min(image.width(), std::max(left + 1, pixels(mark.x + mark.width)));
+    const int top = std::max(0, pixels(mark.y)), bottom = std::min(image.height(), pixels(mark.y + mark.height));
+    for (int y = top; y < bottom; ++y) {
+      auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
+      if (left < right) std::fill(line + left, line + right, colour);
+    }
   }
 }
 

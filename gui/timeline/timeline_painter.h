@@ -33,7 +33,7 @@ class TimelinePainter {
   void paint_group(const SpanStore& store, const DrawList& list, const Strip& strip, const TimelineColours& colours,
                    QImage& image);
   void paint_frames(const Scene& scene, const DrawList& list, const TimelineColours& colours, QImage& image);
-  static void paint_marks(const DrawList& list, const TimelineColours& colours, QPainter& painter);
+  static void paint_marks(const DrawList& list, const TimelineColours& colours, QImage& image);
   static void paint_arrows(const DrawList& list, const TimelineColours& colours, QPainter& painter);
 
   std::unique_ptr<Glyphs> glyphs_;

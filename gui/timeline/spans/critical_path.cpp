@@ -8,7 +8,7 @@ namespace {
 
 class Walker {
  public:
-  Walker(const SpanStore& store, const Predecessors& predecessors) : store_(store), predecessors_(predecessors) {
+  explicit Walker(const SpanStore& store) : store_(store) {
     for (const Flow& flow : store.flows()) {
       meets_.emplace(flow.from, flow.to);
       meets_.emplace(flow.to, flow.from);
@@ -59,13 +59,7 @@ class Walker {
 
   std::uint32_t before(std::uint32_t span, const std::vector<bool>& visited) {
     candidates_.clear();
-    for (const std::uint32_t member : meeting(span)) {
-      if (predecessors_) {
-        predecessors_(member, candidates_);
-      } else {
-        add_device_predecessors(member, store_.start_of(span));
-      }
-    }
+    for (const std::uint32_t member : meeting(span)) add_device_predecessors(member, store_.start_of(span));
     std::uint32_t best = kNoSpan;
     for (const std::uint32_t c : candidates_) {
       if (c == span || visited[c] || store_.is_waiting(c) || store_.start_of(c) > store_.start_of(span)) continue;
@@ -84,7 +78,6 @@ class Walker {
   }
 
   const SpanStore& store_;
-  const Predecessors& predecessors_;
   std::unordered_multimap<std::uint32_t, std::uint32_t> meets_;
   std::vector<std::vector<std::uint32_t>> tracks_of_device_;
   std::vector<std::uint32_t> candidates_;
@@ -92,12 +85,12 @@ class Walker {
 
 }  // namespace
 
-CriticalPath critical_path(const SpanStore& store, const Predecessors& predecessors) {
+CriticalPath critical_path(const SpanStore& store) {
   CriticalPath path;
   path.ps.assign(store.categories().size(), 0);
   path.begin_ps = store.begin();
   path.end_ps = store.end();
-  path.spans = Walker(store, predecessors).walk();
+  path.spans = Walker(store).walk();
   std::int64_t at = store.begin();
   for (const std::uint32_t span : path.spans) {
     path.idle_ps += std::max<std::int64_t>(0, store.start_of(span) - at);

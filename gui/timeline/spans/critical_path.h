@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "gui/timeline/spans/span_store.h"
@@ -16,13 +15,10 @@ struct CriticalPath {
   std::int64_t begin_ps = 0, end_ps = 0;  ///< of the timeline; ps and idle_ps sum up to the difference
 };
 
-/// Adds spans that must have ended before a span could start.
-using Predecessors = std::function<void(std::uint32_t span, std::vector<std::uint32_t>& out)>;
-
-/// Walks back from the span that ends last: to whatever of its predecessors ends last, and on. What a span meets (a
-/// transfer's other end, the members of a collective that joins devices) starts with it, so the predecessors of all of
-/// them count. `predecessors`: as the Program says; without it, everything that ended on the same device before the
-/// span began.
-CriticalPath critical_path(const SpanStore& store, const Predecessors& predecessors = nullptr);
+/// Walks back from the span that ends last: to what ended last on the same device before it began, and on. What a span
+/// meets (a transfer's other end, the members of a collective that joins devices) begins with it, so what ended last on
+/// any of their devices counts. In a simulation every span begins at the end of what it waited for, so the path has no
+/// gap; where two predecessors end at the same moment, the first of them stands for both.
+CriticalPath critical_path(const SpanStore& store);
 
 }  // namespace trivium::gui

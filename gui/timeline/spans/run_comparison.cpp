@@ -134,7 +134,7 @@ class Comparer {
     const program::Task* task = task_of(program, event);
     const program::Op* op = op_of(program, event);
     NewSpan span;
-    span.row = row(rank, event.lane, part);
+    span.row = row(rank, lane_of(event, op), part);
     span.start_ps = event.start_ps;
     span.end_ps = std::max(event.start_ps, event.end_ps);
     name(program, event, span);
@@ -153,13 +153,18 @@ class Comparer {
   void add_error(const Event& event, const MatchedOp& op) {
     const double error = op.measured_s > 0 ? op.predicted_s / op.measured_s - 1 : 0;
     NewSpan span;
-    span.row = row(event.rank, event.lane, kError);
+    span.row = row(event.rank, lane_of(event, op_of(recorded_, event)), kError);
     span.start_ps = op.start_ps;
     span.end_ps = op.end_ps;
-    name(recorded_, event, span);
-    span.title = builder_.title(fmt::format("{:+.0f} %", 100 * error));
+    const SpanName words = span_name(recorded_, event);
+    span.title = builder_.title(fmt::format("{:+.0f} % {} {}", 100 * error, words.title, words.detail));
     span.category = errors_[static_cast<std::size_t>(error_class(error))];
     builder_.add(span);
+  }
+
+  /// Collectives of a machine without lanes of their own run on the compute lane, but stand beside each other here.
+  static program::Lane lane_of(const Event& event, const program::Op* op) {
+    return op != nullptr ? op->lane : event.lane;
   }
 
   void name(const program::Program& program, const Event& event, NewSpan& span) {

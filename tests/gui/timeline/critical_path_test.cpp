@@ -59,15 +59,6 @@ TEST(CriticalPath, CrossesATransferToTheRankThatCameLast) {
   EXPECT_EQ(sum(path), 200);
 }
 
-TEST(CriticalPath, FollowsTheProgramWhereItIsToldOf) {
-  // Both lanes of the device end at 10, but the last span waits for the first lane alone.
-  const auto store = given_spans({{{0, 10}, {10, 20}}, {{0, 10}}});
-  const CriticalPath path = critical_path(*store, [](std::uint32_t span, Spans& out) {
-    if (span == 1) out.push_back(2);
-  });
-  EXPECT_EQ(path.spans, (Spans{2, 1}));
-}
-
 TEST(CriticalPath, SumsUpToTheLengthOnRandomTimelines) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto store = make_spans({.nodes = 1, .devices_per_node = 3, .spans_per_lane = 200, .seed = seed});

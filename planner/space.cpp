@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <tuple>
 
 #include "program/schedule.h"
@@ -107,6 +108,10 @@ class Enumerator {
             plan.sequence_parallel = parallel == 1;
             overlap_data_parallel(plan);
             add_schedules(plan);
+            if (const int group = replicas_on_a_node(plan); group > 0) {
+              plan.shard_group = group;
+              add_schedules(plan);
+            }
           }
         }
       }
@@ -119,6 +124,18 @@ class Enumerator {
     if (plan.data == 1 || !std::ranges::all_of(request_.cluster.groups, has_lanes)) return;
     if (!fixed("overlap.gradient_reduction")) plan.overlap.gradient_reduction = true;
     if (!fixed("overlap.parameter_gather")) plan.overlap.parameter_gather = plan.zero_stage > 0;
+  }
+
+  // ZeRO-3 whose gathers stay inside nodes: the replicas of a stage that share one, where that is fewer than all; 0:
+  // none.
+  int replicas_on_a_node(const Plan& plan) const {
+    if (plan.zero_stage != 3 || fixed("shard_group") || !plan.placement.starts_with("tensor-context-data")) return 0;
+    const auto& groups = request_.cluster.groups;
+    int devices = groups.front().node.devices;
+    for (const hardware::NodeGroup& group : groups) devices = std::gcd(devices, group.node.devices);
+    const int replicas = devices / (plan.tensor * plan.context);
+    const bool tiles = replicas > 1 && replicas < plan.data && plan.data % replicas == 0;
+    return tiles && devices % (plan.tensor * plan.context) == 0 ? replicas : 0;
   }
 
   void add_schedules(Plan plan) {
@@ -190,8 +207,8 @@ bool leaves_layers_open(const Plan& plan) {
 
 bool share_layers(const Plan& a, const Plan& b) {
   const auto opened = [](const Plan& p) {
-    return std::tuple(p.tensor, p.pipeline, p.data, p.micro_batch, p.recompute, p.zero_stage, p.sequence_parallel,
-                      p.stage_nodes, program::splits_backward(p.schedule));
+    return std::tuple(p.tensor, p.pipeline, p.data, p.micro_batch, p.recompute, p.zero_stage, p.shard_group,
+                      p.sequence_parallel, p.stage_nodes, program::splits_backward(p.schedule));
   };
   return opened(a) == opened(b);
 }

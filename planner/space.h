@@ -18,7 +18,8 @@ int ranks_of(const SearchRequest& request);
 /// the rest. micro_batch: divisors of a replica's share of the global batch, up to 64. virtual_stages: those that cut
 /// the layers evenly. schedule: interleaved with virtual stages, else 1f1b, and zero_bubble with the trivium stack
 /// where gradients are kept whole. recompute: none, selective, full. zero_stage: 0, and 1 to 3 with data ranks; there
-/// reductions and gathers overlap, where the devices have lanes for them. sequence_parallel: both with tensor ranks.
+/// reductions and gathers overlap, where the devices have lanes for them. shard_group: 0, and with zero_stage 3 the
+/// replicas that share a node. sequence_parallel: both with tensor ranks.
 /// stage_nodes, where nodes differ: none, and with several stages the groups in their order and in the opposite one,
 /// where stages end with nodes; their layers are balanced by the search (planner/balance.h).
 std::vector<program::Plan> enumerate(const SearchRequest& request);

@@ -170,6 +170,21 @@ TEST(Space, OpensEveryZeroStageAndOverlapsWhereThereAreLanes) {
             (Stages{{0, false, false}, {1, false, false}, {2, false, false}, {3, false, false}}));
 }
 
+// Two nodes of eight: four replicas of two tensor ranks share one, and one replica of eight has none to share with.
+TEST(Space, OpensShardGroupsThatStayInsideANode) {
+  SearchRequest request = small_problem();
+  request.cluster = hardware::load_cluster("dgx-a100-80gb:2");
+  request.job.plan.tensor = 2;
+  request.fixed = {"tensor"};
+  std::set<std::tuple<int, int, int>> found;  // data, zero_stage, shard_group
+  for (const program::Plan& plan : enumerate(request)) {
+    if (plan.shard_group > 0) found.insert({plan.data, plan.zero_stage, plan.shard_group});
+  }
+  EXPECT_EQ(found, (std::set<std::tuple<int, int, int>>{{8, 3, 4}}));
+  request.fixed.insert("shard_group");
+  for (const program::Plan& plan : enumerate(request)) EXPECT_EQ(plan.shard_group, 0);
+}
+
 // Eight replicas of a model that fits only where parameters are shared too.
 TEST(Search, TakesZeroThreeWhereNothingElseFits) {
   SearchRequest request = small_problem();

@@ -151,6 +151,7 @@ std::optional<StepBody> merged(const StepBody& by_segment) {
     if (step.op >= 0 || step.lane != Lane::kCompute || step.waits != 0) return std::nullopt;
     all.ps += step.ps;
   }
+  out.beside = by_segment.beside;
   out.steps.push_back(all);
   out.segment_steps.push_back(1);
   out.segment_begin.push_back(0);

@@ -47,6 +47,7 @@ std::int64_t iteration(const program::Job& job, bool lanes = true) {
   }
   const auto by_segment = play(costed, Granularity::kSegment), by_op = play(costed, Granularity::kOp);
   EXPECT_EQ(by_segment.value().makespan_ps, by_op.value().makespan_ps);
+  EXPECT_EQ(play_makespan(costed).value_or_throw(), by_op.value().makespan_ps);
   return by_op.value().makespan_ps;
 }
 

@@ -243,7 +243,8 @@ void ClusterView::show_selection(std::optional<int> rank) {
                  .arg(members.size())
                  .arg(text(edge::size(static_cast<std::int64_t>(exchange.sent_bytes))))
                  .arg(text(edge::integer(static_cast<double>(exchange.operations))))
-                 .arg(exchange.group == program::Group::kPipeline ? "transfers" : "collectives");
+                 .arg(exchange.group == program::Group::kPipeline ? "transfer" : "collective") +
+             (exchange.operations == 1 ? "" : "s");
   }
   selection_->setText(words);
 }

@@ -49,7 +49,8 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
   const double half = std::max(4.0, (width() - names - 2 * figures) / 2);
   const double row = metrics.height() * kRow;
   painter.setPen(QPen(quiet_colour(palette()), 1));
-  painter.drawLine(QPointF(middle, 0), QPointF(middle, static_cast<double>(gains_.size()) * row));
+  const auto bars = std::count_if(gains_.begin(), gains_.end(), [](const auto& gain) { return gain.refusal.empty(); });
+  painter.drawLine(QPointF(middle, 0), QPointF(middle, static_cast<double>(bars) * row));
   for (std::size_t i = 0; i < gains_.size(); ++i) {
     const Sensitivity& gain = gains_[i];
     const QRectF line(0, static_cast<double>(i) * row, width(), row);
@@ -93,8 +94,8 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   auto* left = new QWidget;
   auto* left_layout = new QVBoxLayout(left);
   left_layout->addWidget(costs_);
-  left_layout->addWidget(words_, 3);
-  left_layout->addWidget(parts_, 4);
+  left_layout->addWidget(words_, 1);
+  left_layout->addWidget(parts_, 1);
   auto* right = new QWidget;
   auto* right_layout = new QVBoxLayout(right);
   right_layout->addWidget(new QLabel("<b>If the machine were better</b>: change of an iteration"));

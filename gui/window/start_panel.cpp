@@ -110,7 +110,7 @@ void StartPanel::add_field(QFormLayout& form, const QString& name, const QString
   QString plain = words;
   edit->setAccessibleName(plain.remove('&'));
   edit->setToolTip(help);
-  edit->setPlaceholderText(help);
+  if (name == "fixed") edit->setPlaceholderText("tensor, recompute");
   form.addRow(words, edit);
   fields_[name] = edit;
   connect(edit, &QLineEdit::editingFinished, this, [this, name] { apply(name); });

@@ -70,12 +70,12 @@ void Document::set(const Scenario& scenario) {
   ++version_;
   quick_.post({scenario_, version_});
   full_.post({scenario_, version_});
-  emit scenario_changed();
+  Q_EMIT scenario_changed();
 }
 
 void Document::take(Evaluation evaluation) {
   evaluation_ = std::make_shared<const Evaluation>(std::move(evaluation));
-  emit evaluated();
+  Q_EMIT evaluated();
 }
 
 }  // namespace trivium::gui

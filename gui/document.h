@@ -31,7 +31,7 @@ class Document : public QObject {
   /// Begins anew: no history.
   void reset(Scenario scenario);
 
- signals:
+ Q_SIGNALS:
   void scenario_changed();
   void evaluated();
 

@@ -142,10 +142,10 @@ void CompareView::take(Answer answer) {
   update_table();
   if (!answer.error.isEmpty()) {
     summary_->setText(answer.error);
-    emit failed(answer.error);
+    Q_EMIT failed(answer.error);
     return;
   }
-  emit shown();
+  Q_EMIT shown();
 }
 
 void CompareView::update_summary() {

@@ -37,7 +37,7 @@ class CompareView : public QWidget {
   QComboBox& steps() { return *steps_; }
   QString summary() const { return summary_->text(); }
 
- signals:
+ Q_SIGNALS:
   void shown();
   void failed(const QString& why);
 

@@ -48,7 +48,7 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
     fit();
   }
   rows_changed();
-  emit selection_changed();
+  Q_EMIT selection_changed();
 }
 
 void TimelineCanvas::set_matches(std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches) {
@@ -107,7 +107,7 @@ void TimelineCanvas::show_time(std::int64_t begin_ps, std::int64_t end_ps) {
   begin_ = std::clamp(begin_ps, first - margin, last + margin - length);
   end_ = begin_ + length;
   redraw();
-  emit time_changed();
+  Q_EMIT time_changed();
 }
 
 void TimelineCanvas::zoom(double factor, double x) {
@@ -160,13 +160,13 @@ void TimelineCanvas::select(std::optional<SpanId> span, bool bring_into_view) {
     }
   }
   viewport()->update();
-  emit selection_changed();
+  Q_EMIT selection_changed();
 }
 
 void TimelineCanvas::select_range(std::optional<TimeRange> range) {
   range_ = range;
   viewport()->update();
-  emit selection_changed();
+  Q_EMIT selection_changed();
 }
 
 void TimelineCanvas::toggle_fold(RowId row) {

@@ -66,7 +66,7 @@ class TimelineCanvas : public QAbstractScrollArea {
 
   static constexpr std::int64_t kShortestView = 1000;  ///< ps
 
- signals:
+ Q_SIGNALS:
   void time_changed();
   void selection_changed();
 

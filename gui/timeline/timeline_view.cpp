@@ -158,7 +158,7 @@ void TimelineView::take(Answer answer) {
   note_->clear();
   if (!answer.error.isEmpty()) {
     note_->setText(tr("Could not be shown"));
-    emit failed(answer.error);
+    Q_EMIT failed(answer.error);
     return;
   }
   std::size_t spans = 0;
@@ -172,7 +172,7 @@ void TimelineView::take(Answer answer) {
     note_->setText(answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note);
   canvas_->set_timelines(std::move(answer.timelines), std::move(answer.names));
   search();
-  emit shown();
+  Q_EMIT shown();
 }
 
 std::size_t TimelineView::matches() const {

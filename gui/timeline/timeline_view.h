@@ -37,7 +37,7 @@ class TimelineView : public QWidget {
   const QLabel& search_result() const { return *found_; }
   std::size_t matches() const;
 
- signals:
+ Q_SIGNALS:
   void shown();
   void failed(const QString& why);
 

@@ -60,7 +60,7 @@ TEST_F(CompareViewTest, AnotherStepCanBeChosen) {
   show();
   QSignalSpy shown(&view, &CompareView::shown);
   view.steps().setCurrentIndex(0);
-  emit view.steps().activated(0);
+  Q_EMIT view.steps().activated(0);
   ASSERT_TRUE(shown.wait());
   EXPECT_EQ(view.steps().currentData().toInt(), 0);
 }

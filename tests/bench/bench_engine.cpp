@@ -6,6 +6,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower.h"
+#include "simulator/analytic/sketch.h"
 #include "simulator/replay/replay.h"
 #include "simulator/simulate.h"
 
@@ -95,8 +96,8 @@ void folded_tasks(benchmark::State& state) {
   for (auto _ : state) {
     const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:384");
     const auto program = std::get<program::Program>(program::lower(job_1t()));
-    const auto played = simulator::play(simulator::cost(program, cluster), simulator::Granularity::kSegment);
-    benchmark::DoNotOptimize(played.value().makespan_ps);
+    const auto played = simulator::play_makespan(simulator::cost(program, cluster));
+    benchmark::DoNotOptimize(played.value());
   }
   state.counters["peak_MiB"] = peak_mib();
 }
@@ -114,6 +115,15 @@ void cost_curve(benchmark::State& state) {
       static_cast<double>(gpus) / 1024, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
+// One evaluation of the closed-form bound, as the search makes them: plans that share a layer share a sketch.
+void analytic(benchmark::State& state) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:64");
+  const program::Job job = job_175b(16);
+  simulator::Sketch sketch(job, cluster);
+  for (auto _ : state) benchmark::DoNotOptimize(simulator::lower_bound_ps(sketch.outline(job.plan)));
+}
+
+BENCHMARK(analytic)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(every_rank_ops, 175b_512_gpus_16_micro_batches, 16, 0.0)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(every_rank_ops, 175b_512_gpus_16_micro_batches_jitter, 16, 0.05)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(every_rank_ops, 175b_512_gpus_64_micro_batches_jitter, 64, 0.05)->Unit(benchmark::kMillisecond);

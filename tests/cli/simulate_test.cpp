@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cli/process.h"
 
@@ -48,6 +49,18 @@ TEST(Simulate, JsonHasTheAgreedKeysAndPartsThatSum) {
 TEST(Simulate, GivesTheSameBytesEveryTime) {
   const Workplace workplace;
   EXPECT_EQ(workplace.run(kTwoByTwo).out, workplace.run(kTwoByTwo).out);
+}
+
+TEST(Simulate, TracesOfEveryRankHaveTheSameBytesEveryTime) {
+  const Workplace workplace;
+  const std::string command = std::string(kTwoByTwo) + " --slow-device 3=1.2 --trace ";
+  ASSERT_EQ(workplace.run(command + "one.json").exit_code, 0);
+  ASSERT_EQ(workplace.run(command + "two.json").exit_code, 0);
+  EXPECT_EQ(workplace.read("one.json"), workplace.read("two.json"));
+  std::set<int> ranks;
+  const json trace = json::parse(workplace.read("one.json"));
+  for (const json& event : trace.is_array() ? trace : trace.at("traceEvents")) ranks.insert(event.at("pid").get<int>());
+  EXPECT_EQ(ranks.size(), 8U);
 }
 
 TEST(Simulate, MarksAPlanThatDoesNotFitAsHypothetical) {

@@ -93,6 +93,24 @@ TEST(Engine, InterleavingDividesTheBubbleByTheVirtualStages) {
   EXPECT_EQ(makespan(pipeline(2, 4, Schedule::kInterleaved), 4, 10, 20, 0), 4 * 4 * 30 + 30);
 }
 
+// The same for any number of stages, micro-batches and chunks, and any times: m v (F+B) of work and a bubble of
+// (p-1)(F+B), by chunk; as a share of the work (p-1)/m, and (p-1)/(m v).
+TEST(Engine, BubblesAreExactForAllEqualStages) {
+  std::mt19937 random(23);
+  const auto between = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int i = 0; i < 60; ++i) {
+    const int p = 1 << between(0, 3), m = between(1, 12);
+    const std::int64_t f = between(1, 1000), b = between(1, 1000);
+    EXPECT_EQ(makespan(pipeline(p, 1, Schedule::k1f1b), m, f, b, 0), (m + p - 1) * (f + b)) << p << " " << m;
+    EXPECT_EQ(makespan(pipeline(p, 1, Schedule::kGpipe), m, f, b, 0), (m + p - 1) * (f + b)) << p << " " << m;
+    EXPECT_EQ(makespan(pipeline(p, 1, Schedule::kSequential), m, f, b, 0), m * p * (f + b)) << p << " " << m;
+    const int stages = 1 << between(1, 2), chunks = 1 << between(1, 2), rounds = between(1, 3);
+    EXPECT_EQ(makespan(pipeline(stages, chunks, Schedule::kInterleaved), stages * rounds, f, b, 0),
+              (stages * rounds * chunks + stages - 1) * (f + b))
+        << stages << " " << chunks << " " << rounds;
+  }
+}
+
 // One micro-batch through two stages: F t F B t B = 10+3+10+20+3+20.
 TEST(Engine, ATransferDelaysWhatWaitsForIt) { EXPECT_EQ(makespan(pipeline(2, 1, Schedule::k1f1b), 1, 10, 20, 3), 66); }
 

@@ -41,6 +41,33 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
   }
 }
 
+// Every rank, jitter and shared links: no stream is busy longer than the iteration, and no iteration is longer than all
+// work of one stage's rank after the other's, each at its longest.
+TEST(Replay, TheIterationLiesBetweenTheBusiestStreamAndTheSerialSum) {
+  std::mt19937 random(29);
+  for (int i = 0; i < 60; ++i) {
+    const RandomJob made = random_job(random);
+    SCOPED_TRACE(program::summary(made.job.plan));
+    const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();
+    const CostedProgram costed = cost(program, made.cluster);
+    const Cast every = cast(costed, made.cluster, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
+    Variation variation;
+    variation.jitter = .3;
+    variation.seed = static_cast<std::uint64_t>(i);
+    const Replay played = replay(costed, every, variation, Keep::kEverything).value_or_throw();
+    std::int64_t serial = 0;
+    for (const RankSpans& rank : played.ranks) {
+      std::array<std::int64_t, program::kLanes> busy{};
+      for (const Span& span : rank.spans) {
+        busy[static_cast<std::size_t>(span.lane)] += span.end_ps - span.begin_ps;
+        serial += span.end_ps - span.begin_ps;
+      }
+      for (const std::int64_t lane : busy) EXPECT_LE(lane, played.makespan_ps);
+    }
+    EXPECT_LE(played.makespan_ps, serial);
+  }
+}
+
 program::Job job_of(int tensor, int pipeline, int data) {
   program::Job job;
   job.model = models::load_model("gpt3-1.3b");

@@ -120,6 +120,7 @@ double seconds_of(const auto& work) {
 
 // SimGrid's engine cannot be started twice in a process: one run, with jitter or without, chosen by a third argument.
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1][0] == '-') argc = 1;  // options of the other benchmarks
   const int micro_batches = argc > 1 ? std::atoi(argv[1]) : 16, replicas = argc > 2 ? std::atoi(argv[2]) : 8;
   const double jitter = argc > 3 ? std::atof(argv[3]) : 0;
   if (argc <= 3) {  // both, each in a process of its own

@@ -24,10 +24,10 @@ struct TimeRange {
   std::optional<RowId> row;
 };
 
-/// Rows of all timelines below one another on one scale of time. Keys: W and S zoom, A and D pan, F fits the selection
-/// or else everything, Escape lets go, the arrows step from span to span and from row to row. Wheel: scrolls; with Ctrl
-/// it zooms at the pointer, with Shift it pans. Dragging selects a range; with Shift or the middle button it pans.
-/// Lives on the GUI thread.
+/// Rows of all timelines below one another on one scale of time. Keys: W and S (or + and -) zoom, A and D pan, F fits
+/// the selection or else everything, Escape lets go, the arrows step from span to span and from row to row. Wheel:
+/// scrolls; with Ctrl it zooms at the pointer, with Shift it pans. Dragging selects a range; with Shift or the middle
+/// button it pans. Lives on the GUI thread.
 class TimelineCanvas : public QAbstractScrollArea {
   Q_OBJECT
 

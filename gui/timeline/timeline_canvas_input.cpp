@@ -27,8 +27,11 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
   }
   switch (event->key()) {
     case Qt::Key_W:
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
       return zoom(kZoomStep, at);
     case Qt::Key_S:
+    case Qt::Key_Minus:
       return zoom(1 / kZoomStep, at);
     case Qt::Key_A:
       return pan(-kPanStep);

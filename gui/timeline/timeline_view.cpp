@@ -47,7 +47,7 @@ TimelineView::TimelineView(QWidget* parent)
   canvas_->set_hint(tr("Open a plan to see its timeline, or a trace that Chrome or Perfetto would show."));
   search_->setPlaceholderText(tr("Search: matmul mb3"));
   search_->setAccessibleName(tr("Search spans"));
-  search_->setToolTip(tr("Every word must occur. Enter: next, Shift+Enter: previous"));
+  search_->setToolTip(tr("Every word must occur. / comes here, Enter goes to the next, Shift+Enter to the previous"));
   search_->setClearButtonEnabled(true);
   search_->setFixedWidth(220);
   found_->setMinimumWidth(110);
@@ -93,7 +93,7 @@ TimelineView::TimelineView(QWidget* parent)
   column->addWidget(split, 1);
 
   connect(canvas_, &TimelineCanvas::selection_changed, this, &TimelineView::update_panel);
-  auto* find = new QShortcut(QKeySequence::Find, this);
+  auto* find = new QShortcut(QKeySequence("/"), this);
   find->setContext(Qt::WidgetWithChildrenShortcut);
   connect(find, &QShortcut::activated, search_, qOverload<>(&QWidget::setFocus));
 }

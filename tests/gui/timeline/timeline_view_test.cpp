@@ -67,7 +67,7 @@ TEST_F(TimelineViewTest, ShowsEverythingAtFirst) {
 TEST_F(TimelineViewTest, ZoomsAndPansByKeys) {
   const std::int64_t all = length();
   type(Qt::Key_W);
-  type(Qt::Key_W);
+  type(Qt::Key_Plus);
   EXPECT_LT(length(), all);
   const std::int64_t zoomed = length(), begin = canvas().begin_ps();
   type(Qt::Key_D);
@@ -188,6 +188,19 @@ TEST_F(TimelineViewTest, SearchCountsMatchesAndWalksThroughThem) {
   view.search_field().setText("no such thing");
   EXPECT_TRUE(QTest::qWaitFor([&] { return view.search_result().text() == "nothing found"; }));
   QTest::keyClick(&view.search_field(), Qt::Key_Return);  // goes nowhere
+}
+
+TEST_F(TimelineViewTest, SlashGoesToTheSearchFieldAndCanBeTypedThere) {
+  view.activateWindow();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&view));
+  canvas().setFocus();
+  type(Qt::Key_Slash);
+  EXPECT_TRUE(view.search_field().hasFocus());
+  QTest::keyClicks(&view.search_field(), "a/b");
+  EXPECT_EQ(view.search_field().text(), "a/b");
+  QTest::keyClick(&view.search_field(), Qt::Key_Escape);
+  EXPECT_EQ(view.search_field().text(), "");
+  EXPECT_TRUE(canvas().hasFocus());
 }
 
 TEST_F(TimelineViewTest, FoundSpansOpenWhatHidesThem) {

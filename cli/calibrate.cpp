@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/files.h"
@@ -80,7 +81,9 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measured runs");
   command->add_option("RUN", options->records, "What `trivium run --record` wrote")->required()->type_name("FILE");
   command->add_option("--base", options->base, "Profile to start from; default: that of the first run");
-  command->add_option("-o,--output", options->output, "Where the fitted profile goes")->required()->type_name("FILE");
+  command->add_option("-o,--output", options->output, "Where the fitted profile goes")
+      ->required()
+      ->check(output_file());
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     run(*options);

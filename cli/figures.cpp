@@ -91,6 +91,8 @@ nlohmann::json headline_json(const Simulation& simulation) {
           {"peak_memory_bytes", simulation.peak_memory_bytes}};
 }
 
+nlohmann::json breakdown_json(const Simulation& simulation) { return breakdown_json(simulation.breakdown_s, 1); }
+
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program, const Simulation& simulation,
                                bool hypothetical) {
   nlohmann::json json = headline_json(simulation);

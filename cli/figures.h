@@ -15,6 +15,9 @@ namespace trivium::cli {
 /// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
 nlohmann::json headline_json(const simulator::Simulation& simulation);
 
+/// Seconds of every part of an iteration, by name.
+nlohmann::json breakdown_json(const simulator::Simulation& simulation);
+
 /// Schema `trivium.simulation/1`. `hypothetical`: the plan does not fit.
 nlohmann::json simulation_json(const JobRequest& request, const program::Program& program,
                                const simulator::Simulation& simulation, bool hypothetical);

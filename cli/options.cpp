@@ -37,11 +37,6 @@ void add_field(CLI::App& command, JobOptions& options, const std::string& field,
   options.given[field] = option;
 }
 
-/// The cluster as it stands in a plan file: names stay names, files are taken in, so that the plan file stands alone.
-nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cluster) {
-  return text.find(".json") == std::string::npos ? nlohmann::json(text) : hardware::to_json(cluster);
-}
-
 void read_sources(const JobOptions& options, JobRequest& request) {
   program::PlanFile& file = request.file;
   if (!options.plan_path.empty()) file = program::read_plan_file(options.plan_path);
@@ -67,6 +62,10 @@ hardware::Cluster cluster_at(const nlohmann::json& json, const std::string& wher
   } catch (const edge::Failure& failure) {
     throw edge::Failure(failure.error().kind, fmt::format("{}: {}", where, failure.error().message));
   }
+}
+
+nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cluster) {
+  return text.find(".json") == std::string::npos ? nlohmann::json(text) : hardware::to_json(cluster);
 }
 
 std::string option_of(const std::string& field) {

@@ -47,6 +47,9 @@ JobRequest resolve(const JobOptions& options);
 /// The cluster of a plan file or record, with errors that name its place: `where` is file and pointer.
 hardware::Cluster cluster_at(const nlohmann::json& json, const std::string& where);
 
+/// The cluster as it stands in a plan file: names stay names, files are taken in, so that the plan file stands alone.
+nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cluster);
+
 /// As resolve, for commands that take one plan: with --ranks and without --data, `data` fills the ranks.
 /// Errors: also Failure(kUsage) when the plan's ranks are not those of --ranks.
 JobRequest resolve_plan(const JobOptions& options);

@@ -27,8 +27,12 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_plan(app, exit_code);
   add_simulate(app, exit_code);
   add_explain(app, exit_code);
+  add_compare(app, exit_code);
+  add_scale(app, exit_code);
   add_program(app, exit_code);
   add_run(app, exit_code);
+  add_export(app, exit_code);
+  add_import(app, exit_code);
   add_validate(app, exit_code);
   add_calibrate(app, exit_code);
   add_profile(app, exit_code);

@@ -1,165 +1,119 @@
 // trivium plan: the fastest plans that fit, and why the others are not among them.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/figures.h"
 #include "cli/interrupts.h"
 #include "cli/options.h"
+#include "cli/output.h"
+#include "cli/plan_report.h"
+#include "cli/plan_studies.h"
 #include "cli/render.h"
+#include "cli/space_options.h"
 #include "edge/error.h"
 #include "edge/files.h"
-#include "planner/search.h"
-#include "program/job_json.h"
 
 namespace trivium::cli {
 namespace {
 
-constexpr std::size_t kRejectedShown = 10;
 constexpr int kMostBest = 10'000;
 constexpr int kMostThreads = 4096;
+constexpr std::size_t kRelaxationsSaid = 3;
+constexpr double kWorthSaying = 0.01;  // of the iteration
 
 struct Options {
   JobOptions job;
+  SpaceOptions space;
+  StudyOptions studies;
   std::string output;
   int best = 10;
   int threads = 0;
   bool ignore_memory = false;
+  bool distinct = false;
   bool all = false;
+  bool show_space = false;
   bool json = false;
 };
 
-nlohmann::json candidate_json(const planner::Candidate& candidate) {
-  nlohmann::json json = headline_json(candidate.simulation);
-  json["plan"] = program::to_json(candidate.plan);
-  return json;
-}
-
-nlohmann::json result_json(const JobRequest& request, const planner::SearchResult& result) {
-  nlohmann::json json = program::to_json(request.file);
-  json.erase("plan");
-  json["schema"] = "trivium.plan-result/1";
-  json["best"] = result.best.empty() ? nlohmann::json() : candidate_json(result.best.front());
-  auto& top = json["top"] = nlohmann::json::array();
-  for (const planner::Candidate& candidate : result.best) top.push_back(candidate_json(candidate));
-  json["search"] = {{"plans_in_space", result.plans_in_space},
-                    {"plans_infeasible", result.plans_infeasible},
-                    {"plans_bounded", result.plans_bounded},
-                    {"plans_simulated", result.plans_simulated},
-                    {"proved", result.proved},
-                    {"seconds", result.seconds}};
-  for (const planner::Alternative& a : result.alternatives) {
-    json["alternatives"].push_back({{"name", a.name},
-                                    {"nodes", a.nodes},
-                                    {"best", a.best ? candidate_json(*a.best) : nlohmann::json()},
-                                    {"why_not", a.why_not}});
-  }
-  auto& rejected = json["rejected"] = nlohmann::json::array();
-  for (const planner::Rejected& r : result.rejected) {
-    rejected.push_back({{"family", r.family}, {"rule", r.rule}, {"reason", r.reason}, {"plans", r.plans}});
-  }
-  return json;
-}
-
-std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected) {
-  std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
-  return rejected;
-}
-
-std::string best_table(const planner::SearchResult& result) {
-  Table table({"#", "<plan", "iteration", "tokens/s", "MFU", "HFU", "peak memory"});
-  int place = 0;
-  for (const planner::Candidate& candidate : result.best) {
-    const simulator::Simulation& s = candidate.simulation;
-    table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
-               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes)});
-  }
-  return table.text();
-}
-
-std::string alternatives_table(const planner::SearchResult& result) {
-  Table table({"<nodes", "<", "iteration", "tokens/s", "<best plan"});
-  for (const planner::Alternative& a : result.alternatives) {
-    if (a.best) {
-      table.add({a.name, a.nodes, seconds(a.best->simulation.iteration_s), integer(a.best->simulation.tokens_per_s),
-                 program::summary(a.best->plan)});
-    } else {
-      table.add({a.name, a.nodes, "-", "-", a.why_not});
-    }
-  }
-  return table.text();
-}
-
-std::string rejected_table(const planner::SearchResult& result, bool all) {
-  const std::vector<planner::Rejected> rejected = by_count(result.rejected);
-  const std::size_t shown = all ? rejected.size() : std::min(kRejectedShown, rejected.size());
-  Table table({"plans", "<rejected", "<why"});
-  for (std::size_t i = 0; i < shown; ++i) {
-    table.add({integer(static_cast<double>(rejected[i].plans)), rejected[i].family, rejected[i].reason});
-  }
-  std::string text = table.text();
-  if (shown < rejected.size()) text += fmt::format("  and {} more families (--all)\n", rejected.size() - shown);
-  return text;
-}
-
-std::string report(const JobRequest& request, const planner::SearchResult& result, const Options& options) {
-  const program::Job& job = request.file.job;
-  std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", heading(job.model.name), request.cluster.name,
-                                 job.training.global_batch, job.training.sequence);
-  if (options.ignore_memory) text += "hypothetical: memory is ignored\n\n";
-  if (!result.best.empty()) text += best_table(result) + "\n";
-  if (!result.alternatives.empty()) text += alternatives_table(result) + "\n";
-  if (!result.rejected.empty()) text += rejected_table(result, options.all) + "\n";
-  text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}{}\n",
-                      integer(static_cast<double>(result.plans_in_space)),
-                      integer(static_cast<double>(result.plans_infeasible)),
-                      integer(static_cast<double>(result.plans_bounded)),
-                      integer(static_cast<double>(result.plans_simulated)), seconds(result.seconds),
-                      result.proved ? "; no plan of the space is faster" : "; stopped early, others may be faster");
-  return text;
-}
-
-planner::SearchResult search(const JobRequest& request, const Options& options, const Interrupts& interrupts) {
-  planner::SearchRequest wanted{request.file.job, request.cluster, request.fixed,
-                                request.ranks,    options.best,    options.ignore_memory};
+planner::SearchResult search(const planner::SearchRequest& wanted, const Options& options,
+                             const Interrupts& interrupts) {
   ProgressLine line;
+  const auto start = std::chrono::steady_clock::now();
   return planner::search(
       wanted, options.threads, interrupts.token(), [&](std::int64_t done, std::int64_t in_all, double best_s) {
-        line.show(fmt::format("{} of {} plans{}", done, in_all, best_s > 0 ? ", best " + seconds(best_s) : ""));
+        const double so_far = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        const bool knows = done > 0 && done < in_all;
+        const double left = knows ? so_far * static_cast<double>(in_all - done) / static_cast<double>(done) : 0;
+        line.show(fmt::format("{} of {} plans{}{}", done, in_all, best_s > 0 ? ", best " + seconds(best_s) : "",
+                              knows ? ", at most " + seconds(left) + " left" : ""));
       });
 }
 
-/// What to say when nothing fits: the commonest reason stands for all.
-std::string nothing_fits(const planner::SearchResult& result) {
-  if (result.rejected.empty()) return "no plan fits: the search space is empty";
-  const planner::Rejected most = by_count(result.rejected).front();
-  return fmt::format("no plan fits; {} of {} plans like {}: {}", most.plans, result.plans_in_space, most.family,
-                     most.reason);
+/// Where the devices were counted by hand: whether one fewer, or the next power of two, would be faster.
+std::string fewer_ranks(const planner::SearchRequest& wanted, const planner::SearchResult& result,
+                        const planner::Effort& effort, nlohmann::json& json) {
+  int power = 1;
+  while (power * 2 < wanted.ranks) power *= 2;
+  const bool one_less = wanted.ranks - 1 > power;
+  for (const int ranks : {one_less ? wanted.ranks - 1 : power, power}) {
+    if (ranks >= wanted.ranks) return "";
+    planner::SearchRequest other = wanted;
+    other.ranks = ranks;
+    const auto best = planner::best_plan(other, effort);
+    if (!best) continue;
+    const double time = best->simulation.iteration_s;
+    if (!result.best.empty() && time > result.best.front().simulation.iteration_s * (1 - kWorthSaying)) continue;
+    json["hint"] = {{"ranks", ranks}, {"iteration_s", time}};
+    return fmt::format("{} ranks {}, in {} an iteration", ranks, result.best.empty() ? "can run it" : "are faster",
+                       seconds(time));
+  }
+  return "";
+}
+
+void write_best(const Options& options, const JobRequest& request, const planner::SearchResult& result) {
+  if (options.output.empty() || result.best.empty()) return;
+  program::PlanFile file = request.file;
+  file.job.plan = result.best.front().plan;
+  edge::write_file_atomically(options.output, program::to_json(file).dump(2) + "\n");
 }
 
 int run(const Options& options) {
-  const JobRequest request = resolve(options.job);
+  JobRequest request = resolve(options.job);
+  settle_study_options(options.studies, request);
+  planner::SearchRequest wanted = search_request(options.space, request);
+  wanted.best = options.best;
+  wanted.ignore_memory = options.ignore_memory;
+  wanted.distinct = options.distinct;
   const Interrupts interrupts;
-  const planner::SearchResult result = search(request, options, interrupts);
+  const planner::Effort effort{options.threads, interrupts.token()};
+  const planner::SearchResult result = search(wanted, options, interrupts);
+  nlohmann::json json = result_json(request, result);
+  const std::string studied = study(options.studies, wanted, result, effort, json);
+  const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
+  std::vector<planner::Relaxation> relaxations;
+  if (result.best.empty() && !interrupts.happened()) {
+    relaxations = planner::relaxations(wanted, kRelaxationsSaid, effort);
+    json["relaxations"] = relaxations_json(relaxations);
+  }
   if (options.json) {
-    print_json(result_json(request, result));
+    if (options.show_space) json["space"] = space_json(wanted);
+    print_json(json);
   } else {
-    print(report(request, result, options));
+    if (options.show_space) print(space_report(wanted));
+    print(result_report(request, result, options.all, options.ignore_memory) + studied);
   }
-  if (!options.output.empty() && !result.best.empty()) {
-    program::PlanFile file = request.file;
-    file.job.plan = result.best.front().plan;
-    edge::write_file_atomically(options.output, program::to_json(file).dump(2) + "\n");
-  }
+  if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
+  write_best(options, request, result);
   if (interrupts.happened()) {
     throw edge::Failure(edge::ErrorKind::kInterrupted, result.best.empty()
                                                            ? "interrupted before any plan was simulated"
                                                            : "interrupted; the best plans so far were kept");
   }
-  if (result.best.empty()) throw edge::Failure(edge::ErrorKind::kNoPlan, nothing_fits(result));
+  if (result.best.empty()) throw edge::Failure(edge::ErrorKind::kNoPlan, nothing_fits(result, relaxations));
   return 0;
 }
 
@@ -169,13 +123,17 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "Search the fastest plan that fits; given plan options stay fixed");
   add_job_options(*command, options->job);
-  command->add_option("-o,--output", options->output, "Write the best plan's file")->type_name("FILE");
+  add_space_options(*command, options->space);
+  add_study_options(*command, options->studies);
+  command->add_option("-o,--output", options->output, "Write the best plan's file")->check(output_file());
   command->add_option("--best", options->best, "How many plans to show")
       ->check(CLI::Range(1, kMostBest))
       ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads of the search; 0: all cores")
       ->check(CLI::Range(0, kMostThreads));
+  command->add_flag("--distinct", options->distinct, "Show plans that differ in more than their details");
   command->add_flag("--ignore-memory", options->ignore_memory, "Also plans that do not fit");
+  command->add_flag("--space", options->show_space, "Print the search space, field by field");
   command->add_flag("--all", options->all, "Every rejected family");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });

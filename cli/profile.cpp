@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/render.h"
 #include "edge/files.h"
 #include "hardware_profiles/load.h"
@@ -45,7 +46,7 @@ void add_profile(CLI::App& app, int& exit_code) {
   command->add_flag("--quick", options->quick, "Fewer shapes and repetitions: under 20 s");
   command->add_option("--ranks", options->ranks, "Ranks that run at once; 0: one a core");
   command->add_option("-o,--output", options->output, "Where the profile goes; default: the user's data folder")
-      ->type_name("FILE");
+      ->check(output_file());
   command->add_flag("--json", options->json, "The profile on stdout");
   command->callback([options, &exit_code] {
     run(*options);

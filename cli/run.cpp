@@ -1,16 +1,15 @@
 // trivium run: the plan carried out on this machine's cores, as threads or as processes under mpirun.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/interrupts.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/prepare.h"
 #include "cli/render.h"
 #include "edge/error.h"
@@ -25,8 +24,6 @@
 namespace trivium::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr double kMsPerSecond = 1000;
 
@@ -38,17 +35,6 @@ struct Options {
   std::int64_t timeline_steps = 3;
   bool json = false;
 };
-
-/// Refuses a file that could not be written after hours of training.
-void check_writable(const std::string& file) {
-  if (file.empty()) return;
-  std::error_code ignored;
-  fs::path folder = fs::absolute(file).parent_path();
-  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  const bool can =
-      !fs::is_directory(file, ignored) && fs::is_directory(folder, ignored) && ::access(folder.c_str(), W_OK) == 0;
-  if (!can) throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("{}: cannot be written", file));
-}
 
 /// More ranks than cores run all the same, only slower: the cores are shared, and so the machine counts as larger.
 void share_cores(JobRequest& request, bool speaks) {
@@ -137,8 +123,6 @@ int train(const Options& options, runtime::Communicator* communicator, const Int
   const JobRequest request = request_of(options, speaks);
   require_cpu_cluster(request);
   const program::Training& training = request.file.job.training;
-  check_writable(options.record);
-  check_writable(options.trace);
   const Prepared prepared = prepare(request, false);
   const program::Program& program = prepared.program;
   if (const std::string why = runtime::cannot_run_on_cpu(program); !why.empty()) {
@@ -193,12 +177,12 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--steps", options->steps, "Optimizer steps")
       ->check(CLI::Range(std::int64_t{1}, kMostSteps))
       ->capture_default_str();
-  command->add_option("--record", options->record, "Write steps and measured timeline")->type_name("FILE");
+  command->add_option("--record", options->record, "Write steps and measured timeline")->check(output_file());
   command->add_option("--timeline-steps", options->timeline_steps, "How many of the last steps keep their timeline")
       ->check(CLI::Range(std::int64_t{0}, kMostSteps))
       ->capture_default_str();
   command->add_option("--trace", options->trace, "Write the measured timeline for chrome://tracing and Perfetto")
-      ->type_name("FILE");
+      ->check(output_file());
   command->add_option("--backend", options->backend, "What runs the kernels")
       ->check(CLI::IsMember({"cpu"}))
       ->capture_default_str();

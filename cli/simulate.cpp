@@ -9,6 +9,7 @@
 #include "cli/failures.h"
 #include "cli/figures.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/prepare.h"
 #include "cli/render.h"
 #include "edge/files.h"
@@ -75,7 +76,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"op", "segment"}))
       ->capture_default_str();
   command->add_option("--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto")
-      ->type_name("FILE");
+      ->check(output_file());
   command->add_flag("--ignore-memory", options->ignore_memory, "Simulate a plan that does not fit");
   command->add_flag("--json", options->json, "JSON on stdout");
   add_disturbance_options(*command, options->disturbance);

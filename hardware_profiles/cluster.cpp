@@ -67,6 +67,13 @@ Cluster read_cluster(const edge::JsonReader& document) {
   return cluster;
 }
 
+/// `plan.json#/cluster` names a place inside a file: later pointers continue from there.
+edge::JsonReader reader_at(const nlohmann::json& json, const std::string& where) {
+  const std::size_t hash = where.rfind("#/");
+  if (hash == std::string::npos) return edge::JsonReader(json, where);
+  return edge::JsonReader(json, where.substr(0, hash), where.substr(hash + 1));
+}
+
 /// A file whose name contains "+" is still a file; two files joined by "+" are not one.
 bool is_one_file(const std::string& text) {
   if (!text.ends_with(".json")) return false;
@@ -90,7 +97,7 @@ Cluster load_cluster(const std::string& text) {
 
 Cluster cluster_from_json(const nlohmann::json& json, const std::string& where) {
   if (json.is_string()) return load_cluster(json.get<std::string>());
-  const edge::JsonReader document(json, where);
+  const edge::JsonReader document = reader_at(json, where);
   const edge::JsonReader schema = document.at("schema");
   if (schema.text() == kNodeSchema) return one_node(read_node(document));
   if (schema.text() == kClusterSchema) return read_cluster(document);

@@ -146,10 +146,14 @@ class MixedSearch {
     total_.alternatives.push_back(std::move(alternative));
     total_.best.insert(total_.best.end(), result.best.begin(), result.best.end());
     for (const Rejected& rejected : result.rejected) add(rejected);
+    total_.plans_forbidden += result.plans_forbidden;
     total_.plans_in_space += result.plans_in_space;
     total_.plans_infeasible += result.plans_infeasible;
     total_.plans_bounded += result.plans_bounded;
     total_.plans_simulated += result.plans_simulated;
+    const bool first = total_.alternatives.size() == 1;
+    total_.bound_s = first ? result.bound_s : std::min(total_.bound_s, result.bound_s);
+    if (result.best_s > 0) total_.best_s = total_.best_s > 0 ? std::min(total_.best_s, result.best_s) : result.best_s;
     total_.proved = total_.proved && result.proved;
     total_.seconds += result.seconds;
   }

@@ -4,13 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
-#include <map>
+#include <set>
 #include <thread>
 
 #include "planner/balance.h"
 #include "planner/evaluate.h"
 #include "planner/mixed.h"
 #include "planner/parallel.h"
+#include "planner/quick_bound.h"
+#include "planner/rejections.h"
 #include "planner/space.h"
 #include "simulator/analytic/sketch.h"
 
@@ -20,18 +22,21 @@ namespace {
 using program::Infeasible;
 using program::Plan;
 
-/// Plans played between two looks at the k-th best. Independent of the thread count, so that what is bounded away is
-/// too.
-constexpr std::size_t kRound = 16;
+/// Plans played, and groups of plans sketched, between two looks at the k-th best. Independent of the thread count, so
+/// that what is bounded away is too.
+constexpr std::size_t kRound = 4;
+constexpr std::size_t kSketched = 32;
 constexpr double kSecondsPerPs = 1e-12;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// What is known of a plan so far.
-struct Verdict {
-  std::optional<Infeasible> refused;
-  std::int64_t bound_ps = 0;       ///< no iteration of the plan is shorter
-  std::int64_t iteration_ps = -1;  ///< -1: not played
+/// Plans [begin, end) that share a sketch.
+struct Group {
+  std::size_t begin = 0, end = 0;
+  std::int64_t quick_ps = kNever;  ///< no iteration of its plans is shorter; kNever: all are refused
 };
 
+/// Best first: whatever has the lowest bound is looked at next, a group of plans by its quick bound (QuickBound), a
+/// plan by that of its sketch. As soon as the lowest bound left is above the k-th best iteration, so are all others.
 class Searcher {
  public:
   Searcher(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress)
@@ -39,15 +44,17 @@ class Searcher {
         threads_(threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))),
         stop_(std::move(stop)),
         progress_(progress),
-        plans_(enumerate(request)),
-        verdicts_(plans_.size()) {}
+        plans_(enumerate(request, &result_.plans_forbidden)),
+        verdicts_(plans_.size()),
+        quick_(request.job, request.cluster) {}
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     result_.plans_in_space = static_cast<std::int64_t>(plans_.size());
-    result_.proved = judge_all() && play_by_bound();
+    result_.proved = refuse_by_rule() && settle();
+    take_stock();
     simulate_best();
-    count_refusals();
+    result_.rejected = rejections(request_, plans_, verdicts_, threads_);
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
@@ -67,36 +74,84 @@ class Searcher {
     return ranking_.empty() ? 0 : static_cast<double>(verdicts_[ranking_.front()].iteration_ps) * kSecondsPerPs;
   }
 
-  // Refuses what cannot run and bounds the rest. Plans that share a sketch are judged together.
-  bool judge_all() {
-    std::vector<std::size_t> begins;
+  // What can be said of a plan without a sketch: that it cannot run, that it cannot fit, how long it takes at least.
+  bool refuse_by_rule() {
     for (std::size_t i = 0; i < plans_.size(); ++i) {
-      if (i == 0 || !share_layers(plans_[i - 1], plans_[i])) begins.push_back(i);
+      if (i == 0 || !share_layers(plans_[i - 1], plans_[i])) groups_.push_back({i, i});
+      groups_.back().end = i + 1;
     }
-    const std::size_t groups = begins.size();
-    begins.push_back(plans_.size());
-    std::atomic<std::int64_t> judged = 0;
     const bool all = run_parallel(
-        groups, threads_, stop_,
-        [&](std::size_t g) {
-          judge(begins[g], begins[g + 1]);
-          judged += static_cast<std::int64_t>(begins[g + 1] - begins[g]);
-        },
-        [&](std::size_t) { report(judged.load()); });
-    for (std::size_t i = 0; i < plans_.size() && all; ++i) {
-      if (!verdicts_[i].refused) open_.push_back(i);
-    }
-    std::stable_sort(open_.begin(), open_.end(),
-                     [&](std::size_t a, std::size_t b) { return verdicts_[a].bound_ps < verdicts_[b].bound_ps; });
-    return all;
+        groups_.size(), threads_, stop_, [&](std::size_t g) { refuse(groups_[g]); }, [&](std::size_t) { report(0); });
+    if (!all) return groups_.clear(), false;  // nothing is known of those that were not reached
+    std::erase_if(groups_, [](const Group& group) { return group.quick_ps == kNever; });
+    std::stable_sort(groups_.begin(), groups_.end(),
+                     [](const Group& a, const Group& b) { return a.quick_ps < b.quick_ps; });
+    return true;
   }
 
-  void judge(std::size_t begin, std::size_t end) {
+  void refuse(Group& group) {
+    program::Job job = request_.job;
+    for (std::size_t i = group.begin; i < group.end; ++i) {
+      Verdict& verdict = verdicts_[i];
+      job.plan = plans_[i];
+      verdict.refused = refusal(job, request_.cluster, ranks_of(request_));
+      if (verdict.refused) continue;
+      if (!request_.ignore_memory && quick_.memory_bytes(job.plan) > quick_.usable_bytes()) {
+        verdict.refused = Infeasible{kMemoryRule, ""};
+        continue;
+      }
+      verdict.bound_ps = quick_.time_ps(job.plan);
+      group.quick_ps = std::min(group.quick_ps, verdict.bound_ps);
+    }
+  }
+
+  bool settle() {
+    while (!stop_.stop_requested()) {
+      const std::int64_t unseen = next_ < groups_.size() ? groups_[next_].quick_ps : kNever;
+      const std::vector<std::size_t> plans = take_open(std::min(unseen, kth_best()));
+      if (!plans.empty()) {
+        if (!play_all(plans)) return false;
+      } else if (unseen == kNever || unseen > kth_best()) {
+        return true;
+      } else if (!sketch_groups()) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  // The most promising open plans, none of them bounded above `most`.
+  std::vector<std::size_t> take_open(std::int64_t most) {
+    std::vector<std::size_t> taken;
+    while (!open_.empty() && open_.begin()->first <= most && taken.size() < kRound) {
+      taken.push_back(open_.begin()->second);
+      open_.erase(open_.begin());
+    }
+    return taken;
+  }
+
+  bool sketch_groups() {
+    std::size_t end = next_;
+    while (end < groups_.size() && end - next_ < kSketched && groups_[end].quick_ps <= kth_best()) ++end;
+    const bool all = run_parallel(
+        end - next_, threads_, stop_, [&](std::size_t g) { sketch(groups_[next_ + g]); },
+        [&](std::size_t) { report(settled_); });
+    if (!all) return false;
+    for (; next_ < end; ++next_) {
+      for (std::size_t i = groups_[next_].begin; i < groups_[next_].end; ++i) {
+        if (!verdicts_[i].refused) open_.emplace(verdicts_[i].bound_ps, i);
+      }
+      settled_ += static_cast<std::int64_t>(groups_[next_].end - groups_[next_].begin);
+    }
+    return true;
+  }
+
+  void sketch(const Group& group) {
     std::optional<simulator::Sketch> sketch;
     program::Job job;
-    for (std::size_t i = begin; i < end; ++i) {
-      verdicts_[i].refused = refusal(job_of(plans_[i]), request_.cluster, ranks_of(request_));
-      if (verdicts_[i].refused) continue;
+    for (std::size_t i = group.begin; i < group.end; ++i) {
+      Verdict& verdict = verdicts_[i];
+      if (verdict.refused) continue;
       if (!sketch) {
         job = job_of(plans_[i]);
         sketch.emplace(job, request_.cluster);
@@ -105,33 +160,24 @@ class Searcher {
         const auto layers = static_cast<int>(job.model.layers);
         plans_[i] = balanced(*sketch, std::move(plans_[i]), layers, !request_.ignore_memory);
       }
-      if (!request_.ignore_memory) verdicts_[i].refused = simulator::out_of_memory(sketch->memory(plans_[i]));
-      if (!verdicts_[i].refused) verdicts_[i].bound_ps = simulator::lower_bound_ps(sketch->outline(plans_[i]));
+      if (!request_.ignore_memory) verdict.refused = simulator::out_of_memory(sketch->memory(plans_[i]));
+      if (verdict.refused) continue;
+      verdict.bound_ps = std::max(verdict.bound_ps, simulator::lower_bound_ps(sketch->outline(plans_[i])));
     }
   }
 
-  // Plans in order of their bound: as soon as a bound is above the k-th best iteration, so are all that follow.
-  bool play_by_bound() {
-    const auto settled = result_.plans_in_space - static_cast<std::int64_t>(open_.size());
-    for (std::size_t begin = 0; begin < open_.size();) {
-      if (stop_.stop_requested()) return false;
-      std::size_t end = std::min(begin + kRound, open_.size());
-      while (end > begin && verdicts_[open_[end - 1]].bound_ps > kth_best()) --end;
-      if (end == begin) {
-        result_.plans_bounded = static_cast<std::int64_t>(open_.size() - begin);
-        return true;
+  bool play_all(const std::vector<std::size_t>& plans) {
+    const bool all = run_parallel(
+        plans.size(), threads_, stop_, [&](std::size_t i) { play(plans[i]); }, [&](std::size_t) { report(settled_); });
+    for (const std::size_t plan : plans) {
+      if (verdicts_[plan].iteration_ps >= 0) {
+        enter(plan);
+      } else if (!verdicts_[plan].refused) {
+        open_.emplace(verdicts_[plan].bound_ps, plan);  // stopped before its turn
       }
-      const bool all = run_parallel(
-          end - begin, threads_, stop_, [&](std::size_t i) { play(open_[begin + i]); },
-          [&](std::size_t done) { report(settled + static_cast<std::int64_t>(begin + done)); });
-      for (std::size_t i = begin; i < end; ++i) {
-        if (verdicts_[open_[i]].iteration_ps >= 0) enter(open_[i]);
-      }
-      report(settled + static_cast<std::int64_t>(end));
-      if (!all) return false;
-      begin = end;
     }
-    return true;
+    report(settled_ - static_cast<std::int64_t>(open_.size()));
+    return all;
   }
 
   void play(std::size_t i) {
@@ -145,12 +191,18 @@ class Searcher {
 
   // Ties are broken by what people read, so that the answer does not hang on the order of enumeration.
   void enter(std::size_t i) {
-    ++result_.plans_simulated;
     const auto before = [&](std::size_t a, std::size_t b) {
       if (verdicts_[a].iteration_ps != verdicts_[b].iteration_ps)
         return verdicts_[a].iteration_ps < verdicts_[b].iteration_ps;
       return program::summary(plans_[a]) < program::summary(plans_[b]);
     };
+    if (request_.distinct) {
+      const std::string family = family_of(plans_[i]);
+      const auto same = std::find_if(ranking_.begin(), ranking_.end(),
+                                     [&](std::size_t other) { return family_of(plans_[other]) == family; });
+      if (same != ranking_.end() && !before(i, *same)) return;
+      if (same != ranking_.end()) ranking_.erase(same);
+    }
     ranking_.insert(std::upper_bound(ranking_.begin(), ranking_.end(), i, before), i);
     if (ranking_.size() > best_wanted()) ranking_.pop_back();
   }
@@ -158,8 +210,24 @@ class Searcher {
   std::size_t best_wanted() const { return static_cast<std::size_t>(std::max(1, request_.best)); }
 
   std::int64_t kth_best() const {
-    return ranking_.size() < best_wanted() ? std::numeric_limits<std::int64_t>::max()
-                                           : verdicts_[ranking_.back()].iteration_ps;
+    return ranking_.size() < best_wanted() ? kNever : verdicts_[ranking_.back()].iteration_ps;
+  }
+
+  void take_stock() {
+    for (const Verdict& verdict : verdicts_) {
+      if (verdict.refused) {
+        ++result_.plans_infeasible;
+      } else if (verdict.iteration_ps >= 0) {
+        ++result_.plans_simulated;
+      } else if (verdict.bound_ps > kth_best()) {
+        ++result_.plans_bounded;
+      }
+    }
+    result_.best_s = best_s();
+    std::int64_t left = ranking_.empty() ? kNever : verdicts_[ranking_.front()].iteration_ps;
+    if (!open_.empty()) left = std::min(left, open_.begin()->first);
+    if (next_ < groups_.size()) left = std::min(left, groups_[next_].quick_ps);
+    if (left != kNever) result_.bound_s = static_cast<double>(left) * kSecondsPerPs;
   }
 
   // Also when interrupted: an answer has the figures that simulating it by itself would give.
@@ -182,28 +250,19 @@ class Searcher {
     });
   }
 
-  void count_refusals() {
-    std::map<std::pair<std::string, std::string>, std::size_t> known;  // family and rule -> place in the result
-    for (std::size_t i = 0; i < plans_.size(); ++i) {
-      if (!verdicts_[i].refused) continue;
-      ++result_.plans_infeasible;
-      const Infeasible& no = *verdicts_[i].refused;
-      const std::string family = family_of(plans_[i]);
-      const auto [at, fresh] = known.try_emplace({family, no.rule}, result_.rejected.size());
-      if (fresh) result_.rejected.push_back({family, no.rule, no.reason, 0});
-      ++result_.rejected[at->second].plans;
-    }
-  }
-
+  SearchResult result_;
   const SearchRequest& request_;
   int threads_;
   std::stop_token stop_;
   const Progress& progress_;
   std::vector<Plan> plans_;
-  std::vector<Verdict> verdicts_;     // by plan
-  std::vector<std::size_t> open_;     // not refused, by bound
-  std::vector<std::size_t> ranking_;  // the best so far, fastest first
-  SearchResult result_;
+  std::vector<Verdict> verdicts_;  // by plan
+  QuickBound quick_;
+  std::vector<Group> groups_;                            // not refused whole, by quick bound
+  std::size_t next_ = 0;                                 // the first group that was not sketched
+  std::int64_t settled_ = 0;                             // plans of the groups that were
+  std::set<std::pair<std::int64_t, std::size_t>> open_;  // bound and plan: sketched, not played
+  std::vector<std::size_t> ranking_;                     // the best so far, fastest first
 };
 
 }  // namespace

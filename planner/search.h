@@ -1,4 +1,4 @@
-// Exhaustive search over the plans of a job on a cluster.
+// Exact search over the plans of a job on a cluster: branch and bound with the event simulator as judge.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/constraints.h"
 #include "simulator/simulate.h"
 
 namespace trivium::planner {
@@ -16,7 +17,8 @@ namespace trivium::planner {
 /// pipeline, virtual_stages, schedule (1f1b, zero_bubble, or interleaved with virtual stages), data, micro_batch,
 /// recompute (none, selective, full), zero_stage (0 to 3), shard_group, overlap.gradient_reduction,
 /// overlap.parameter_gather, sequence_parallel, and on unlike nodes stage_nodes with stage_layers balanced over them
-/// (planner/space.h has the ranges). Fields outside the space are as in `job.plan`.
+/// (planner/space.h has the ranges). Fields outside the space are as in `job.plan`. Plans that a constraint does not
+/// allow are no part of it.
 struct SearchRequest {
   program::Job job;
   hardware::Cluster cluster;
@@ -24,6 +26,8 @@ struct SearchRequest {
   int ranks = 0;                ///< devices to use; 0: all
   int best = 10;                ///< how many answers
   bool ignore_memory = false;
+  bool distinct = false;  ///< of each family (equal tensor, pipeline, data) the fastest alone
+  std::vector<Constraint> constraints;
 };
 
 struct Candidate {
@@ -51,10 +55,13 @@ struct SearchResult {
   std::vector<Candidate> best;  ///< fastest first; ties broken by summary text
   std::vector<Rejected> rejected;
   std::int64_t plans_in_space = 0;
-  std::int64_t plans_infeasible = 0;
-  std::int64_t plans_bounded = 0;  ///< not simulated: a proven lower bound is above the k-th best
+  std::int64_t plans_forbidden = 0;   ///< left out by a constraint before the space was counted
+  std::int64_t plans_infeasible = 0;  ///< refused by a rule, or too large for the memory
+  std::int64_t plans_bounded = 0;     ///< neither refused nor simulated: a proven lower bound is above the k-th best
   std::int64_t plans_simulated = 0;
   bool proved = false;  ///< every plan was either refused, bounded away or simulated
+  double bound_s = 0;   ///< no plan of the space is faster than this, by segments; 0: nothing is known yet
+  double best_s = 0;    ///< the fastest plan as it was ranked, by segments; 0: none
   double seconds = 0;
   std::vector<Alternative> alternatives;  ///< on a cluster of unlike nodes; `best` holds the best of all of them
 };

@@ -32,6 +32,8 @@ class Enumerator {
  public:
   explicit Enumerator(const SearchRequest& request) : request_(request), given_(request.job.plan) {}
 
+  std::int64_t forbidden() const { return forbidden_; }
+
   std::vector<Plan> all() {
     const int ranks = ranks_of(request_);
     for (const int tensor : tensors(ranks)) {
@@ -46,7 +48,7 @@ class Enumerator {
         add_family(plan);
       }
     }
-    if (plans_.empty()) plans_.push_back(given_);
+    if (plans_.empty() && forbidden_ == 0) plans_.push_back(given_);
     return std::move(plans_);
   }
 
@@ -142,19 +144,27 @@ class Enumerator {
     for (const int count : virtual_stages_of(plan)) {
       plan.virtual_stages = count;
       if (!fixed("schedule")) plan.schedule = count > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
-      plans_.push_back(plan);
+      keep(plan);
     }
     plan.virtual_stages = 1;
     if (plan.pipeline == 1 || (fixed("virtual_stages") && given_.virtual_stages != 1)) return;
     for (const Schedule schedule : schedules_of(plan)) {
       plan.schedule = schedule;
-      if (!fixed("schedule") && schedule == Schedule::kZeroBubble) plans_.push_back(plan);
+      if (!fixed("schedule") && schedule == Schedule::kZeroBubble) keep(plan);
       if (fixed("stage_nodes")) continue;
       for (std::vector<int>& nodes : stages_on_groups(plan)) {
         Plan placed = plan;
         placed.stage_nodes = std::move(nodes);
-        plans_.push_back(std::move(placed));
+        keep(placed);
       }
+    }
+  }
+
+  void keep(const Plan& plan) {
+    if (broken_by(request_.constraints, plan) == nullptr) {
+      plans_.push_back(plan);
+    } else {
+      ++forbidden_;
     }
   }
 
@@ -193,13 +203,19 @@ class Enumerator {
   const SearchRequest& request_;
   const Plan& given_;
   std::vector<Plan> plans_;
+  std::int64_t forbidden_ = 0;
 };
 
 }  // namespace
 
 int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.ranks : request.cluster.devices(); }
 
-std::vector<Plan> enumerate(const SearchRequest& request) { return Enumerator(request).all(); }
+std::vector<Plan> enumerate(const SearchRequest& request, std::int64_t* forbidden) {
+  Enumerator enumerator(request);
+  std::vector<Plan> plans = enumerator.all();
+  if (forbidden != nullptr) *forbidden = enumerator.forbidden();
+  return plans;
+}
 
 bool leaves_layers_open(const Plan& plan) {
   return !plan.stage_nodes.empty() && plan.stage_layers.empty() && plan.virtual_stages == 1;

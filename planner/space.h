@@ -21,8 +21,9 @@ int ranks_of(const SearchRequest& request);
 /// reductions and gathers overlap, where the devices have lanes for them. shard_group: 0, and with zero_stage 3 the
 /// replicas that share a node. sequence_parallel: both with tensor ranks.
 /// stage_nodes, where nodes differ: none, and with several stages the groups in their order and in the opposite one,
-/// where stages end with nodes; their layers are balanced by the search (planner/balance.h).
-std::vector<program::Plan> enumerate(const SearchRequest& request);
+/// where stages end with nodes; their layers are balanced by the search (planner/balance.h). Plans that a constraint
+/// does not allow are left out and, where `forbidden` is given, counted there.
+std::vector<program::Plan> enumerate(const SearchRequest& request, std::int64_t* forbidden = nullptr);
 
 /// Whether a plan of an enumeration leaves its stage layers to be balanced over unequal nodes.
 bool leaves_layers_open(const program::Plan& plan);

@@ -62,7 +62,8 @@ void read_split(const edge::JsonReader& r, Plan& plan) {
     for (const auto& e : m.elements()) plan.stage_layers.push_back(static_cast<int>(e.integer(0, kMostCount)));
   });
   read_count(r, "data", plan.data);
-  read_count(r, "zero_stage", plan.zero_stage, 0);
+  constexpr int kMostZeroStage = 3;
+  optional(r, "zero_stage", [&](const auto& m) { plan.zero_stage = static_cast<int>(m.integer(0, kMostZeroStage)); });
   read_count(r, "shard_group", plan.shard_group, 0);
   read_count(r, "expert", plan.expert);
   read_count(r, "micro_batch", plan.micro_batch);

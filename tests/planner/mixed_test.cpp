@@ -47,8 +47,8 @@ TEST(MixedSearch, SlowNodesHelpWhereLayersAreDividedByTheirSpeed) {
   ASSERT_FALSE(result.best.empty());
   EXPECT_EQ(program::summary(result.best.front().plan), program::summary(mixed.best->plan));
   EXPECT_TRUE(result.proved);
-  // The layers of the A100 stages and of the V100 stages stand as their speeds do: 312 to 125 TFLOP/s, and the V100 has the slower
-  // host and memory.
+  // The layers of the A100 stages and of the V100 stages stand as their speeds do: 312 to 125 TFLOP/s, and the V100 has
+  // the slower host and memory.
   const program::Plan& plan = mixed.best->plan;
   ASSERT_EQ(plan.stage_nodes.size(), static_cast<std::size_t>(plan.pipeline));
   ASSERT_EQ(plan.stage_layers.size(), static_cast<std::size_t>(plan.pipeline));

@@ -57,7 +57,9 @@ SearchRequest random_problem(std::mt19937& random) {
     request.job.plan.tensor = one_of(random, {1, 2});
   }
   if (one_of(random, {true, false, false})) request.fixed.insert("recompute");
-  if (one_of(random, {true, false, false})) request.fixed.insert("zero_stage");
+  if (one_of(random, {true, false})) request.fixed.insert("zero_stage");
+  if (one_of(random, {true, true, false})) request.fixed.insert("overlap.gradient_reduction");
+  if (one_of(random, {true, true, false})) request.fixed.insert("overlap.parameter_gather");
   return request;
 }
 

@@ -1,0 +1,197 @@
+#include "cli/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/figures.h"
+#include "cli/render.h"
+#include "planner/plan_fields.h"
+#include "planner/space.h"
+#include "program/job_json.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr std::size_t kRejectedShown = 10;
+
+nlohmann::json candidate_json(const planner::Candidate& candidate) {
+  nlohmann::json json = headline_json(candidate.simulation);
+  json["plan"] = program::to_json(candidate.plan);
+  return json;
+}
+
+std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected) {
+  std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
+  return rejected;
+}
+
+/// Rules that no split can meet: they are about the job and the devices.
+bool concerns_the_job(const planner::Rejected& rejected) {
+  static const std::set<std::string> kRules{"precision",         "flash-attention",          "sequence-has-positions",
+                                            "experts-supported", "parallel_block-supported", "stack-known"};
+  return kRules.contains(rejected.rule);
+}
+
+/// The one reason that refuses every plan of the space, or null.
+const planner::Rejected* one_reason(const planner::SearchResult& result) {
+  if (result.rejected.empty() || result.plans_infeasible != result.plans_in_space) return nullptr;
+  const auto of_job = std::find_if(result.rejected.begin(), result.rejected.end(), concerns_the_job);
+  if (of_job != result.rejected.end()) return &*of_job;
+  const planner::Rejected& first = result.rejected.front();
+  const bool all = std::all_of(result.rejected.begin(), result.rejected.end(), [&](const planner::Rejected& r) {
+    return r.rule == first.rule && r.reason == first.reason;
+  });
+  return all ? &first : nullptr;
+}
+
+std::string count(std::int64_t plans) { return integer(static_cast<double>(plans)); }
+
+std::string best_table(const planner::SearchResult& result) {
+  Table table({"#", "<plan", "iteration", "tokens/s", "MFU", "HFU", "peak memory"});
+  int place = 0;
+  for (const planner::Candidate& candidate : result.best) {
+    const simulator::Simulation& s = candidate.simulation;
+    table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
+               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes)});
+  }
+  return table.text();
+}
+
+std::string alternatives_table(const planner::SearchResult& result) {
+  Table table({"<nodes", "<", "iteration", "tokens/s", "<best plan"});
+  for (const planner::Alternative& a : result.alternatives) {
+    if (a.best) {
+      table.add({a.name, a.nodes, seconds(a.best->simulation.iteration_s), integer(a.best->simulation.tokens_per_s),
+                 program::summary(a.best->plan)});
+    } else {
+      table.add({a.name, a.nodes, "-", "-", a.why_not});
+    }
+  }
+  return table.text();
+}
+
+std::string rejected_table(const planner::SearchResult& result, bool all) {
+  const std::vector<planner::Rejected> rejected = by_count(result.rejected);
+  const std::size_t shown = all ? rejected.size() : std::min(kRejectedShown, rejected.size());
+  Table table({"plans", "<rejected", "<why"});
+  for (std::size_t i = 0; i < shown; ++i) table.add({count(rejected[i].plans), rejected[i].family, rejected[i].reason});
+  std::string text = table.text();
+  if (shown < rejected.size()) text += fmt::format("  and {} more families (--all)\n", rejected.size() - shown);
+  return text;
+}
+
+/// How far an interrupted answer is from proved.
+std::string stopped(const planner::SearchResult& result) {
+  if (result.bound_s <= 0 || result.best_s <= 0) return "; stopped early, others may be faster";
+  return fmt::format("; stopped early: no plan is faster than {}, so the best is at most {} slower than the fastest",
+                     seconds(result.bound_s), percent(result.best_s / result.bound_s - 1));
+}
+
+/// What a user can do about a rule that no plan can meet.
+std::string remedy(const std::string& rule) {
+  if (rule == "precision") return "; choose one it has with --precision";
+  if (rule == "flash-attention") return "; use --attention unfused";
+  if (rule == "sequence-has-positions") return "; use a shorter --sequence";
+  if (rule == "devices" || rule == "ranks-match") return "; take fewer with --ranks, or a larger --cluster";
+  if (rule == "batch-divides") return "; change --global-batch, --data or --micro-batch";
+  return "";
+}
+
+}  // namespace
+
+nlohmann::json result_json(const JobRequest& request, const planner::SearchResult& result) {
+  nlohmann::json json = program::to_json(request.file);
+  json.erase("plan");
+  json["schema"] = "trivium.plan-result/1";
+  json["best"] = result.best.empty() ? nlohmann::json() : candidate_json(result.best.front());
+  auto& top = json["top"] = nlohmann::json::array();
+  for (const planner::Candidate& candidate : result.best) top.push_back(candidate_json(candidate));
+  json["search"] = {{"plans_in_space", result.plans_in_space},
+                    {"plans_forbidden", result.plans_forbidden},
+                    {"plans_infeasible", result.plans_infeasible},
+                    {"plans_bounded", result.plans_bounded},
+                    {"plans_simulated", result.plans_simulated},
+                    {"proved", result.proved},
+                    {"bound_s", result.bound_s},
+                    {"seconds", result.seconds}};
+  for (const planner::Alternative& a : result.alternatives) {
+    json["alternatives"].push_back({{"name", a.name},
+                                    {"nodes", a.nodes},
+                                    {"best", a.best ? candidate_json(*a.best) : nlohmann::json()},
+                                    {"why_not", a.why_not}});
+  }
+  auto& rejected = json["rejected"] = nlohmann::json::array();
+  for (const planner::Rejected& r : result.rejected) {
+    rejected.push_back({{"family", r.family}, {"rule", r.rule}, {"reason", r.reason}, {"plans", r.plans}});
+  }
+  return json;
+}
+
+std::string result_report(const JobRequest& request, const planner::SearchResult& result, bool all,
+                          bool ignore_memory) {
+  const program::Job& job = request.file.job;
+  std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", heading(job.model.name), request.cluster.name,
+                                 job.training.global_batch, job.training.sequence);
+  if (ignore_memory) text += "hypothetical: memory is ignored\n\n";
+  if (!result.best.empty()) text += best_table(result) + "\n";
+  if (!result.alternatives.empty()) text += alternatives_table(result) + "\n";
+  if (!result.rejected.empty() && one_reason(result) == nullptr) text += rejected_table(result, all) + "\n";
+  text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}{}\n",
+                      count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
+                      count(result.plans_simulated), seconds(result.seconds),
+                      result.proved ? "; no plan of the space is faster" : stopped(result));
+  if (result.plans_forbidden > 0) {
+    text += fmt::format("{} more plans were left out by the given bounds\n", count(result.plans_forbidden));
+  }
+  return text;
+}
+
+std::string space_report(const planner::SearchRequest& request) {
+  const std::vector<program::Plan> plans = planner::enumerate(request);
+  Table table({"<field", "values", "<"});
+  for (const auto& [field, values] : planner::values_of(plans)) {
+    std::string text;
+    for (const std::string& value : values) text += (text.empty() ? "" : " ") + (value.empty() ? "-" : value);
+    table.add({field, std::to_string(values.size()), request.fixed.contains(field) ? text + " (fixed)" : text});
+  }
+  return table.text() + fmt::format("{} plans are combinations of these that the ranks and the batch allow\n\n",
+                                    count(static_cast<std::int64_t>(plans.size())));
+}
+
+nlohmann::json space_json(const planner::SearchRequest& request) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [field, values] : planner::values_of(planner::enumerate(request))) json[field] = values;
+  return json;
+}
+
+std::string nothing_fits(const planner::SearchResult& result, const std::vector<planner::Relaxation>& relaxations) {
+  std::string text = "no plan fits";
+  if (result.rejected.empty()) {
+    text += fmt::format(": the given bounds leave none of {} plans", result.plans_forbidden);
+  } else if (const planner::Rejected* one = one_reason(result)) {
+    text += fmt::format("; {}, whatever the split ({}){}", one->reason, one->rule, remedy(one->rule));
+  } else {
+    const planner::Rejected most = by_count(result.rejected).front();
+    text += fmt::format("; {} of {} plans like {}: {}", most.plans, result.plans_in_space, most.family, most.reason);
+  }
+  for (std::size_t i = 0; i < relaxations.size(); ++i) {
+    text += fmt::format("{}{} ({})", i == 0 ? "; fits " : ", or ", relaxations[i].words,
+                        seconds(relaxations[i].best.simulation.iteration_s));
+  }
+  return text;
+}
+
+nlohmann::json relaxations_json(const std::vector<planner::Relaxation>& relaxations) {
+  auto json = nlohmann::json::array();
+  for (const planner::Relaxation& relaxation : relaxations) {
+    nlohmann::json one = candidate_json(relaxation.best);
+    one["words"] = relaxation.words;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace trivium::cli

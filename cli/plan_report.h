@@ -1,0 +1,31 @@
+// What a search found, as JSON and as a report.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "planner/relax.h"
+#include "planner/search.h"
+
+namespace trivium::cli {
+
+/// Schema `trivium.plan-result/1`.
+nlohmann::json result_json(const JobRequest& request, const planner::SearchResult& result);
+
+/// The same for people. `all`: every rejected family. `ignore_memory`: as the search did.
+std::string result_report(const JobRequest& request, const planner::SearchResult& result, bool all, bool ignore_memory);
+
+/// The search space field by field: the values that its plans take, and how many plans there are.
+std::string space_report(const planner::SearchRequest& request);
+nlohmann::json space_json(const planner::SearchRequest& request);
+
+/// What to say when nothing fits: a reason that holds for all plans is said once, else the commonest one; and what
+/// would help.
+std::string nothing_fits(const planner::SearchResult& result, const std::vector<planner::Relaxation>& relaxations);
+
+/// Members `relaxations` and `hint` of the result.
+nlohmann::json relaxations_json(const std::vector<planner::Relaxation>& relaxations);
+
+}  // namespace trivium::cli

@@ -1,0 +1,83 @@
+#include "planner/launch/export_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "edge/quote.h"
+#include "program/dtype.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+constexpr std::int64_t kStepsUnsaid = 100;
+
+int extent_of(const program::Plan& plan, const std::string& dimension) {
+  if (dimension == "tensor") return plan.tensor;
+  if (dimension == "context") return plan.context;
+  if (dimension == "data") return plan.data;
+  return plan.pipeline;
+}
+
+std::vector<std::string> dimensions(const program::Plan& plan, std::string_view order) {
+  std::vector<std::string> names;
+  std::istringstream words{std::string(order)};
+  for (std::string word; std::getline(words, word, '-');) {
+    if (extent_of(plan, word) > 1) names.push_back(word);
+  }
+  return names;
+}
+
+}  // namespace
+
+Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses) {
+  const int devices = std::min(plan.ranks(), cluster.groups.front().node.devices);
+  const bool alike = std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const hardware::NodeGroup& group) {
+    return group.node.devices == cluster.groups.front().node.devices;
+  });
+  if (!alike || plan.ranks() % devices != 0) {
+    losses.push_back(
+        {"cluster", fmt::format("its nodes are filled unevenly; {} processes a node is that of the first", devices)});
+  }
+  return {(plan.ranks() + devices - 1) / devices, devices};
+}
+
+std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses) {
+  const std::int64_t tokens = training.global_batch * training.sequence;
+  if (training.total_tokens > 0) return (training.total_tokens + tokens - 1) / tokens;
+  losses.push_back({"total_tokens", fmt::format("not said; the file asks for {} steps", kStepsUnsaid)});
+  return kStepsUnsaid;
+}
+
+bool has_order(const program::Plan& plan, std::string_view order) {
+  return dimensions(plan, plan.placement) == dimensions(plan, order);
+}
+
+void lose_placement(const program::Plan& plan, std::string_view order, std::vector<Loss>& losses) {
+  if (has_order(plan, order)) return;
+  losses.push_back({"placement", fmt::format("{}; ranks come in the order {}, innermost first: list the hosts so that "
+                                             "each rank lands on its device",
+                                             plan.placement, order)});
+}
+
+void lose_common(const program::Plan& plan, std::vector<Loss>& losses) {
+  const auto& stages = plan.stage_recompute;
+  if (std::adjacent_find(stages.begin(), stages.end(), std::not_equal_to<>()) != stages.end()) {
+    losses.push_back({"stage_recompute",
+                      fmt::format("one choice holds for all stages; written as {}", program::name_of(plan.recompute))});
+  }
+  if (plan.precision == program::DType::kFp64) losses.push_back({"precision", "fp64; written as fp32"});
+}
+
+std::int64_t bucket_elements(const program::Plan& plan) {
+  return std::max<std::int64_t>(1, plan.bucket_bytes / program::size_of(plan.reduce_dtype));
+}
+
+std::string title_of(const program::Job& job, Trainer trainer) {
+  const TrainerVersion& version = version_of(trainer);
+  return fmt::format("{} as {}, for {} {} of {}", edge::one_line(job.model.name), program::summary(job.plan),
+                     version.software, version.version, version.date);
+}
+
+}  // namespace trivium::planner::launch

@@ -1,0 +1,45 @@
+// What the exporters share: counts of a job, and the losses several trainers have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/launch/arguments.h"
+#include "planner/launch/launch.h"
+
+namespace trivium::planner::launch {
+
+/// Nodes and processes a node that the plan's ranks fill.
+struct Machines {
+  int nodes = 1, devices = 1;
+};
+Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses);
+
+/// Optimizer steps of the training; 100, and a loss that says so, where it does not say its tokens.
+std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses);
+
+/// Whether ranks come out as `order` has them; dimensions of one rank do not count.
+bool has_order(const program::Plan& plan, std::string_view order);
+/// Adds the loss of a placement that the trainer, whose ranks come in `order`, does not have.
+void lose_placement(const program::Plan& plan, std::string_view order, std::vector<Loss>& losses);
+
+/// Adds the losses of fields that none of the trainers has: recomputation that differs from stage to stage, fp64.
+void lose_common(const program::Plan& plan, std::vector<Loss>& losses);
+
+/// Bytes of the dtype that gradients are reduced in, for buckets that are counted in elements.
+std::int64_t bucket_elements(const program::Plan& plan);
+
+/// "gpt3-175b as TP8 …, for Megatron-LM d98e8a64ddf3 of 2026-08-22": the first comment of every file.
+std::string title_of(const program::Job& job, Trainer trainer);
+
+/// Shape and training as Megatron's flags (Megatron-LM and Megatron-DeepSpeed); losses of what it cannot say.
+std::vector<Argument> model_arguments(const models::Model& model, Trainer trainer, std::vector<Loss>& losses);
+std::vector<Argument> training_arguments(const program::Training& training, std::vector<Loss>& losses);
+
+Launch export_megatron(const program::Job& job, const hardware::Cluster& cluster);
+Launch export_deepspeed(const program::Job& job, const hardware::Cluster& cluster);
+Launch export_torchtitan(const program::Job& job, const hardware::Cluster& cluster);
+Launch export_nemo(const program::Job& job, const hardware::Cluster& cluster);
+Launch export_accelerate(const program::Job& job, const hardware::Cluster& cluster);
+
+}  // namespace trivium::planner::launch

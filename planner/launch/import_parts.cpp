@@ -1,0 +1,152 @@
+#include "planner/launch/import_parts.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/quote.h"
+#include "models/load.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+using models::Activation;
+using models::Model;
+using models::Positions;
+
+std::int64_t needed(Settings& settings, const char* name) {
+  if (const auto value = settings.count({name})) return *value;
+  settings.fail(fmt::format("--{} is missing; give --model to say the shape", name));
+}
+
+void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
+  const std::string norm = settings.text({"normalization"}).value_or("LayerNorm");
+  model.norm = norm == "RMSNorm" ? models::Norm::kRmsNorm : models::Norm::kLayerNorm;
+  if (settings.has({"swiglu"})) model.activation = Activation::kSwiglu;
+  if (settings.has({"quick-geglu"})) model.activation = Activation::kGeglu;
+  if (settings.has({"squared-relu"})) {
+    model.activation = Activation::kRelu;
+    losses.push_back({"--squared-relu", "taken as relu"});
+  }
+  const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
+  if (positions == "learned_absolute") {
+    model.positions = Positions::kLearned;
+  } else if (positions == "none") {
+    model.positions = Positions::kNone;
+  } else {
+    model.positions = Positions::kRotary;
+    if (positions != "rope") losses.push_back({"--position-embedding-type", positions + " taken as rope"});
+  }
+  if (settings.has({"use-rotary-position-embeddings"})) model.positions = Positions::kRotary;
+  const bool no_biases = settings.has({"disable-bias-linear"});
+  model.linear_bias = !no_biases;
+  model.qkv_bias = settings.has({"add-qkv-bias"}) || !no_biases;
+  model.tied_embeddings = !settings.has({"untie-embeddings-and-output-weights"});
+}
+
+void read_experts(Settings& settings, Model& model, std::vector<Loss>& losses) {
+  const auto count = settings.count({"num-experts"});
+  if (!count) return;
+  models::Experts experts;
+  experts.count = *count;
+  experts.top_k = settings.count({"moe-router-topk", "topk"}).value_or(2);
+  experts.capacity_factor =
+      settings.number({"moe-expert-capacity-factor", "moe-train-capacity-factor"}).value_or(experts.capacity_factor);
+  if (const auto every = settings.text({"moe-layer-freq"})) {
+    if (every->find_first_not_of("0123456789") == std::string::npos) {
+      experts.every = *settings.count({"moe-layer-freq"});
+    } else {
+      losses.push_back({"--moe-layer-freq", edge::quote(*every) + " taken as every layer"});
+    }
+  }
+  model.experts = experts;
+}
+
+bool same_shape(Model a, const Model& b) {
+  a.name = b.name;
+  a.source = b.source;
+  return a == b;
+}
+
+}  // namespace
+
+Model read_model(Settings& settings, const ImportRequest& request, std::vector<Loss>& losses) {
+  Model model;
+  model.name = "imported";
+  model.source = request.where;
+  const bool is_given = request.model.has_value();
+  model.layers = is_given ? settings.count({"num-layers"}).value_or(0) : needed(settings, "num-layers");
+  model.hidden = is_given ? settings.count({"hidden-size"}).value_or(0) : needed(settings, "hidden-size");
+  model.heads =
+      is_given ? settings.count({"num-attention-heads"}).value_or(0) : needed(settings, "num-attention-heads");
+  model.head_dim = settings.count({"kv-channels"}).value_or(0);
+  model.max_sequence = settings.count({"max-position-embeddings"}).value_or(0);
+  model.vocab = settings.count({"vocab-size", "padded-vocab-size"}).value_or(0);
+  const bool groups = settings.has({"group-query-attention"});
+  const auto group_count = settings.count({"num-query-groups", "num-key-value-heads"});
+  const bool is_old = settings.has({"num-key-value-heads"});
+  model.kv_heads = group_count && (groups || is_old) ? *group_count : 0;
+  read_kinds(settings, model, losses);
+  // Megatron's own default of a gated MLP: two thirds of 4 hidden, in multiples of 64.
+  const auto gated_default = model.hidden * 8 / 3 / 64 * 64;
+  model.ffn_hidden = settings.count({"ffn-hidden-size"}).value_or(model.gated() ? gated_default : 0);
+  read_experts(settings, model, losses);
+  if (is_given) return *request.model;
+  if (model.max_sequence == 0) model.max_sequence = settings.count({"seq-length"}).value_or(0);
+  if (model.max_sequence == 0) settings.fail("--seq-length is missing");
+  if (model.vocab == 0) {
+    constexpr std::int64_t kGpt2Vocabulary = 50257;
+    model.vocab = kGpt2Vocabulary;
+    losses.push_back({"vocab", "not in the arguments; taken as the 50257 words of GPT-2"});
+  }
+  nlohmann::json json = models::to_json(model);
+  for (const char* derived : {"kv_heads", "head_dim", "ffn_hidden"}) {
+    if (json[derived] == 0) json.erase(derived);
+  }
+  model = models::model_from_json(json, request.where);
+  for (const std::string& name : models::shipped_models()) {
+    const Model shipped = models::load_model(name);
+    if (same_shape(model, shipped)) return shipped;
+  }
+  return model;
+}
+
+void read_training(Settings& settings, const ImportRequest& request, program::Job& job, std::vector<Loss>& losses) {
+  program::Training& t = job.training;
+  program::Optimizer& o = t.optimizer;
+  t.sequence = settings.count({"seq-length", "encoder-seq-length"}).value_or(job.model.max_sequence);
+  if (request.sequence > 0) t.sequence = request.sequence;
+  t.global_batch = settings.count({"global-batch-size"}).value_or(0);
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const auto steps = settings.count({"train-iters"}, 0, kMost);
+  const auto samples = settings.count({"train-samples"}, 0, kMost);
+  if (steps) t.total_tokens = *steps * t.global_batch * t.sequence;
+  if (samples) t.total_tokens = *samples * t.sequence;
+  o.learning_rate = settings.number({"lr"}).value_or(o.learning_rate);
+  o.min_learning_rate = settings.number({"min-lr"}).value_or(0);
+  o.warmup_steps = settings.count({"lr-warmup-iters"}, 0, kMost).value_or(0);
+  o.decay_steps = settings.count({"lr-decay-iters"}, 0, kMost).value_or(0);
+  o.weight_decay = settings.number({"weight-decay"}).value_or(o.weight_decay);
+  o.beta1 = settings.number({"adam-beta1"}).value_or(o.beta1);
+  o.beta2 = settings.number({"adam-beta2"}).value_or(o.beta2);
+  o.epsilon = settings.number({"adam-eps"}).value_or(o.epsilon);
+  o.clip_norm = settings.number({"clip-grad"}).value_or(o.clip_norm);
+  t.dropout = settings.number({"hidden-dropout"}).value_or(0.1);
+  const double attention = settings.number({"attention-dropout"}).value_or(0.1);
+  if (attention != t.dropout) losses.push_back({"--attention-dropout", "taken as --hidden-dropout"});
+  t.seed = static_cast<std::uint64_t>(settings.count({"seed"}, 0, kMost).value_or(1234));
+  const std::string decay = settings.text({"lr-decay-style"}).value_or("cosine");
+  if (decay != "cosine") losses.push_back({"--lr-decay-style", edge::one_line(decay) + " taken as cosine"});
+}
+
+int read_ranks(Settings& settings, const ImportRequest& request) {
+  constexpr int kMostRanks = 1 << 20;
+  if (const auto world = settings.count({"world-size"}, 1, kMostRanks)) return static_cast<int>(*world);
+  const auto nodes = settings.count({"nnodes", "num-nodes"}, 1, kMostRanks);
+  const auto each = settings.count({"nproc-per-node", "num-gpus"}, 1, kMostRanks);
+  if (nodes && each) return static_cast<int>(std::min<std::int64_t>(kMostRanks, *nodes * *each));
+  if (request.ranks > 0) return request.ranks;
+  return each ? static_cast<int>(*each) : 0;
+}
+
+}  // namespace trivium::planner::launch

@@ -1,0 +1,54 @@
+// What the importers share: arguments looked up by name, and shape and training out of Megatron's flags.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/launch/arguments.h"
+#include "planner/launch/launch.h"
+
+namespace trivium::planner::launch {
+
+/// Arguments of a script by name; remembers which were asked for. All errors: Failure(kInput) naming the argument.
+class Settings {
+ public:
+  Settings(Script script, std::string where) : script_(std::move(script)), where_(std::move(where)) {}
+
+  /// The last argument of one of these names (older spellings after the current one); null where there is none.
+  const Argument* find(std::initializer_list<const char*> names);
+  bool has(std::initializer_list<const char*> names) { return find(names) != nullptr; }
+  std::optional<std::string> text(std::initializer_list<const char*> names);
+  /// A whole number in [low, high].
+  std::optional<std::int64_t> count(std::initializer_list<const char*> names, std::int64_t low = 1,
+                                    std::int64_t high = std::int64_t{1} << 24);
+  std::optional<double> number(std::initializer_list<const char*> names);  ///< 0 or more
+  [[noreturn]] void fail(const std::string& what) const;
+
+  /// Those nobody asked for.
+  std::vector<Argument> unread() const;
+  const Script& script() const { return script_; }
+
+ private:
+  Script script_;
+  std::string where_;
+  std::set<std::string> read_;
+};
+
+/// The model the arguments describe: a shipped one where the shape is its. Errors: as Settings, also when a needed
+/// argument is missing.
+models::Model read_model(Settings& settings, const ImportRequest& request, std::vector<Loss>& losses);
+
+/// Sequence, global batch, steps, optimizer. `sequence` of the request wins; missing ones keep their default.
+void read_training(Settings& settings, const ImportRequest& request, program::Job& job, std::vector<Loss>& losses);
+
+/// Processes that are started: torchrun's and deepspeed's counts, a log's world size, WORLD_SIZE, else the request's.
+int read_ranks(Settings& settings, const ImportRequest& request);
+
+/// One loss for every argument nobody asked for; those that concern data, logs and checkpoints share one.
+void lose_unread(const Settings& settings, std::vector<Loss>& losses);
+
+}  // namespace trivium::planner::launch

@@ -1,0 +1,198 @@
+// Megatron-LM: arguments of pretrain_gpt.py.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planner/launch/export_parts.h"
+#include "program/layout.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+using program::DType;
+using program::Plan;
+using program::Recompute;
+using program::Schedule;
+using program::Storage;
+
+constexpr std::string_view kOrder = "tensor-context-data-pipeline";
+constexpr std::string_view kPipelineInsideData = "tensor-context-pipeline-data";
+
+class MegatronExport {
+ public:
+  explicit MegatronExport(const program::Job& job) : job_(job), plan_(job.plan) {}
+
+  Launch write(const hardware::Cluster& cluster) {
+    const Machines machines = machines_of(plan_, cluster, launch_.losses);
+    launch_.form = "shell script";
+    launch_.text = fmt::format("#!/usr/bin/env bash\n# {}.\n# HEAD: the name of the first host.\n",
+                               title_of(job_, Trainer::kMegatron));
+    const bool is_fsdp = plan_.zero_stage >= 2;
+    if (!is_fsdp && (plan_.tensor > 1 || plan_.context > 1)) {
+      launch_.text += "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
+    } else if (is_fsdp) {
+      launch_.text += "unset CUDA_DEVICE_MAX_CONNECTIONS\n";
+    }
+    launch_.text += fmt::format(
+        "torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint \"$HEAD:29500\" \\\n"
+        "  pretrain_gpt.py \\\n",
+        machines.nodes, machines.devices);
+    section(model_arguments(job_.model, Trainer::kMegatron, launch_.losses), false);
+    split();
+    stages();
+    sharding();
+    memory();
+    arithmetic();
+    overlap();
+    section(std::move(flags_), false);
+    section(training_arguments(job_.training, launch_.losses), false);
+    section({{"tokenizer-type", {"NullTokenizer"}},
+             {"vocab-size", {std::to_string(job_.model.vocab)}},
+             {"mock-data", {}},
+             {"eval-iters", {"0"}},
+             {"log-interval", {"1"}},
+             {"log-throughput", {}}},
+            true);
+    lose_common(plan_, launch_.losses);
+    return std::move(launch_);
+  }
+
+ private:
+  void section(const std::vector<Argument>& flags, bool last) {
+    std::string lines = shell_lines(flags);
+    if (!last) lines.insert(lines.size() - 1, " \\");
+    launch_.text += lines;
+  }
+
+  void add(const char* name) { flags_.push_back({name, {}}); }
+  void add(const char* name, std::int64_t value) { flags_.push_back({name, {std::to_string(value)}}); }
+  void add(const char* name, std::string value) { flags_.push_back({name, {std::move(value)}}); }
+  void lose(const char* field, std::string what) { launch_.losses.push_back({field, std::move(what)}); }
+
+  void split() {
+    add("tensor-model-parallel-size", plan_.tensor);
+    if (plan_.sequence_parallel) add("sequence-parallel");
+    add("pipeline-model-parallel-size", plan_.pipeline);
+    add("context-parallel-size", plan_.context);
+    if (plan_.context > 1) {
+      add("cp-comm-type", plan_.context_method == program::ContextMethod::kRing ? "p2p" : "a2a");
+    }
+    if (plan_.expert > 1) add("expert-model-parallel-size", plan_.expert);
+    add("micro-batch-size", plan_.micro_batch);
+    add("global-batch-size", job_.training.global_batch);
+    add("seq-length", job_.training.sequence);
+    if (!has_order(plan_, kOrder) && has_order(plan_, kPipelineInsideData)) {
+      add("use-tp-pp-dp-mapping");
+    } else {
+      lose_placement(plan_, kOrder, launch_.losses);
+    }
+  }
+
+  void stages() {
+    if (plan_.schedule != Schedule::k1f1b && plan_.schedule != Schedule::kInterleaved && plan_.pipeline > 1) {
+      lose("schedule", fmt::format("{}; Megatron-LM runs 1f1b", name_of(plan_.schedule)));
+    }
+    const std::vector<int> layers = program::chunk_layers(job_);
+    if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end()) {
+      if (plan_.virtual_stages > 1) add("num-virtual-stages-per-pipeline-rank", plan_.virtual_stages);
+      return;
+    }
+    // Parts run by virtual chunk, then by rank: the order of the model, as ours.
+    std::string layout = "E";
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      layout += fmt::format("{}t*{}", i == 0 ? "" : "|", layers[i]);
+    }
+    add("pipeline-model-parallel-layout", layout + ",L");
+  }
+
+  void sharding() {
+    if (plan_.zero_stage == 1) add("use-distributed-optimizer");
+    if (plan_.zero_stage >= 2) {
+      add("use-megatron-fsdp");
+      add("data-parallel-sharding-strategy", plan_.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+      add("ckpt-format", "fsdp_dtensor");
+    }
+    const int ranks = plan_.data * plan_.context;
+    if (plan_.zero_stage > 0 && plan_.shard_group > 0 && plan_.shard_group != ranks) {
+      add("num-distributed-optimizer-instances", std::max(1, ranks / plan_.shard_group));
+    }
+    if (plan_.bucket_bytes > 0) {
+      add("ddp-bucket-size", bucket_elements(plan_));
+      if (plan_.pipeline > 1) lose("bucket_bytes", "acts on the first stage alone; the others reduce in one bucket");
+    }
+    if (plan_.compression != program::Compression::kNone) {
+      lose("compression", fmt::format("{}; gradients go uncompressed", name_of(plan_.compression)));
+    }
+  }
+
+  void memory() {
+    if (plan_.recompute == Recompute::kSelective) add("recompute-granularity", "selective");
+    if (plan_.recompute == Recompute::kFull) {
+      add("recompute-granularity", "full");
+      add("recompute-method", "uniform");
+      add("recompute-num-layers", 1);
+    }
+    const program::Offload& offload = plan_.offload;
+    if (offload.optimizer == Storage::kHost) {
+      add("optimizer-cpu-offload");
+      add("optimizer-offload-fraction", 1);
+      add("use-precision-aware-optimizer");
+    }
+    if (offload.activations == Storage::kHost) {
+      add("fine-grained-activation-offloading");
+      flags_.push_back({"offload-modules", {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"}});
+    }
+    if (offload.optimizer == Storage::kDisk) lose("offload.optimizer", "disk; the state stays on the device");
+    if (offload.activations == Storage::kDisk) lose("offload.activations", "disk; they stay on the device");
+    if (offload.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device");
+    if (offload.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device");
+  }
+
+  void arithmetic() {
+    const bool narrow = plan_.reduce_dtype == DType::kBf16 || plan_.reduce_dtype == DType::kFp16;
+    if (plan_.precision == DType::kBf16) {
+      add("bf16");
+      if (narrow) add("grad-reduce-in-bf16");
+    } else if (plan_.precision == DType::kFp16) {
+      add("fp16");
+      if (!narrow) add("accumulate-allreduce-grads-in-fp32");
+    }
+    add("attention-backend", plan_.attention == program::Attention::kFlash ? "flash" : "unfused");
+    add("transformer-impl", "transformer_engine");
+  }
+
+  void overlap() {
+    const program::Overlap& overlap = plan_.overlap;
+    if (overlap.gradient_reduction) add("overlap-grad-reduce");
+    if (overlap.parameter_gather) {
+      if (plan_.zero_stage > 0 && overlap.gradient_reduction) {
+        add("overlap-param-gather");
+      } else {
+        lose("overlap.parameter_gather", "needs ZeRO and overlap.gradient_reduction");
+      }
+    }
+    if (plan_.pipeline > 1 && plan_.virtual_stages == 1 && overlap.pipeline) {
+      lose("overlap.pipeline", "transfers overlap with compute in the interleaved schedule alone");
+    }
+    if (plan_.virtual_stages > 1 && !overlap.pipeline) add("no-overlap-p2p-communication");
+    if (!overlap.tensor) return;
+    if (plan_.sequence_parallel) {
+      add("tp-comm-overlap");
+    } else {
+      lose("overlap.tensor", "needs sequence_parallel");
+    }
+  }
+
+  const program::Job& job_;
+  const Plan& plan_;
+  Launch launch_;
+  std::vector<Argument> flags_;
+};
+
+}  // namespace
+
+Launch export_megatron(const program::Job& job, const hardware::Cluster& cluster) {
+  return MegatronExport(job).write(cluster);
+}
+
+}  // namespace trivium::planner::launch

@@ -1,0 +1,125 @@
+// Shape and training as Megatron's flags, which Megatron-LM and Megatron-DeepSpeed share but for a few names.
+#include <fmt/format.h>
+
+#include "planner/launch/export_parts.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+using models::Activation;
+using models::Model;
+using models::Positions;
+
+class ModelFlags {
+ public:
+  ModelFlags(const Model& model, Trainer trainer, std::vector<Loss>& losses)
+      : model_(model), is_megatron_(trainer == Trainer::kMegatron), losses_(losses) {}
+
+  std::vector<Argument> write() {
+    add("num-layers", model_.layers);
+    add("hidden-size", model_.hidden);
+    add("num-attention-heads", model_.heads);
+    add("ffn-hidden-size", model_.ffn_hidden);
+    if (model_.head_dim * model_.heads != model_.hidden) add("kv-channels", model_.head_dim);
+    add("max-position-embeddings", model_.max_sequence);
+    kv_groups();
+    positions();
+    flags_.push_back({"normalization", {model_.norm == models::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm"}});
+    activation();
+    biases();
+    if (!model_.tied_embeddings) flags_.push_back({"untie-embeddings-and-output-weights", {}});
+    if (model_.parallel_block) losses_.push_back({"parallel_block", "attention and MLP run one after the other"});
+    if (model_.experts) experts(*model_.experts);
+    return std::move(flags_);
+  }
+
+ private:
+  void add(const char* name, std::int64_t value) { flags_.push_back({name, {std::to_string(value)}}); }
+
+  void kv_groups() {
+    if (model_.kv_heads == model_.heads) return;
+    if (is_megatron_) {
+      flags_.push_back({"group-query-attention", {}});
+      add("num-query-groups", model_.kv_heads);
+    } else {
+      add("num-key-value-heads", model_.kv_heads);
+    }
+  }
+
+  void positions() {
+    if (!is_megatron_) {
+      if (model_.positions == Positions::kRotary) flags_.push_back({"use-rotary-position-embeddings", {}});
+      if (model_.positions == Positions::kNone) losses_.push_back({"positions", "none; written as learned ones"});
+      return;
+    }
+    const char* name = model_.positions == Positions::kLearned  ? "learned_absolute"
+                       : model_.positions == Positions::kRotary ? "rope"
+                                                                : "none";
+    flags_.push_back({"position-embedding-type", {name}});
+  }
+
+  void activation() {
+    if (model_.activation == Activation::kSwiglu) flags_.push_back({"swiglu", {}});
+    if (model_.activation == Activation::kRelu) losses_.push_back({"activation", "relu; written as gelu"});
+    if (model_.activation == Activation::kGeglu) {
+      losses_.push_back({"activation", "geglu; written as swiglu, which costs the same"});
+      flags_.push_back({"swiglu", {}});
+    }
+  }
+
+  void biases() {
+    if (model_.linear_bias) {
+      if (!model_.qkv_bias) losses_.push_back({"qkv_bias", "query, key and value have biases as the other layers do"});
+      return;
+    }
+    flags_.push_back({"disable-bias-linear", {}});
+    if (model_.qkv_bias) flags_.push_back({"add-qkv-bias", {}});
+  }
+
+  void experts(const models::Experts& experts) {
+    add("num-experts", experts.count);
+    add(is_megatron_ ? "moe-router-topk" : "topk", experts.top_k);
+    if (is_megatron_) {
+      add("moe-layer-freq", experts.every);
+      flags_.push_back({"moe-expert-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
+      return;
+    }
+    flags_.push_back({"moe-train-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
+    if (experts.every != 1) losses_.push_back({"experts", "every layer becomes a mixture"});
+  }
+
+  const Model& model_;
+  bool is_megatron_;
+  std::vector<Loss>& losses_;
+  std::vector<Argument> flags_;
+};
+
+std::string number(double value) { return fmt::format("{:g}", value); }
+
+}  // namespace
+
+std::vector<Argument> model_arguments(const Model& model, Trainer trainer, std::vector<Loss>& losses) {
+  return ModelFlags(model, trainer, losses).write();
+}
+
+std::vector<Argument> training_arguments(const program::Training& training, std::vector<Loss>& losses) {
+  const program::Optimizer& o = training.optimizer;
+  std::vector<Argument> flags{{"train-iters", {std::to_string(steps_of(training, losses))}},
+                              {"lr", {number(o.learning_rate)}},
+                              {"min-lr", {number(o.min_learning_rate)}},
+                              {"lr-decay-style", {"cosine"}},
+                              {"lr-warmup-iters", {std::to_string(o.warmup_steps)}}};
+  if (o.decay_steps > 0) flags.push_back({"lr-decay-iters", {std::to_string(o.decay_steps)}});
+  const std::vector<Argument> rest{{"weight-decay", {number(o.weight_decay)}},
+                                   {"adam-beta1", {number(o.beta1)}},
+                                   {"adam-beta2", {number(o.beta2)}},
+                                   {"adam-eps", {number(o.epsilon)}},
+                                   {"clip-grad", {number(o.clip_norm)}},
+                                   {"hidden-dropout", {number(training.dropout)}},
+                                   {"attention-dropout", {number(training.dropout)}},
+                                   {"seed", {std::to_string(training.seed)}}};
+  flags.insert(flags.end(), rest.begin(), rest.end());
+  return flags;
+}
+
+}  // namespace trivium::planner::launch

@@ -1,0 +1,113 @@
+// Arguments looked up by name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "edge/error.h"
+#include "edge/quote.h"
+#include "planner/launch/import_parts.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+// Beginnings of names that say nothing of how a training is split or what it costs.
+constexpr const char* kBeside[] = {"data-",      "save",        "load",        "log-",       "tensorboard",
+                                   "wandb",      "eval-",       "tokenizer",   "vocab-",     "merge-",
+                                   "split",      "mock-",       "rdzv",        "master-",    "node-rank",
+                                   "ckpt",       "exit-",       "timing",      "init-",      "no-load",
+                                   "no-save",    "dist-",       "num-workers", "hostfile",   "transformer-impl",
+                                   "make-vocab", "num-epochs",  "train-data",  "valid-data", "test-data",
+                                   "deepspeed",  "distributed", "local-rank",  "override",   "use-mcore",
+                                   "finetune"};
+
+bool is_beside(const std::string& name) {
+  return std::any_of(std::begin(kBeside), std::end(kBeside), [&](const char* p) { return name.starts_with(p); });
+}
+
+std::string words_of(const Argument& argument) {
+  std::string text = "--" + argument.name;
+  for (const std::string& value : argument.values) text += " " + value;
+  return edge::one_line(text);
+}
+
+}  // namespace
+
+void Settings::fail(const std::string& what) const {
+  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", where_, what));
+}
+
+const Argument* Settings::find(std::initializer_list<const char*> names) {
+  const Argument* found = nullptr;
+  for (const char* name : names) {
+    for (const Argument& argument : script_.arguments) {
+      if (argument.name != name) continue;
+      read_.insert(name);
+      found = &argument;
+    }
+    if (found != nullptr) break;
+  }
+  return found;
+}
+
+std::optional<std::string> Settings::text(std::initializer_list<const char*> names) {
+  const Argument* argument = find(names);
+  if (argument == nullptr) return std::nullopt;
+  if (argument->values.empty()) fail(fmt::format("--{} has no value", argument->name));
+  return argument->values.front();
+}
+
+std::optional<std::int64_t> Settings::count(std::initializer_list<const char*> names, std::int64_t low,
+                                            std::int64_t high) {
+  const auto word = text(names);
+  if (!word) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
+  if (error != std::errc() || end != word->data() + word->size() || value < low || value > high) {
+    fail(fmt::format("--{} must be a whole number from {} to {}, not {}{}", *names.begin(), low, high,
+                     edge::quote(*word), word->find('$') == std::string::npos ? "" : ", which the file does not say"));
+  }
+  return value;
+}
+
+std::optional<double> Settings::number(std::initializer_list<const char*> names) {
+  const auto word = text(names);
+  if (!word) return std::nullopt;
+  double value = 0;
+  const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
+  if (error != std::errc() || end != word->data() + word->size() || !std::isfinite(value) || value < 0) {
+    fail(fmt::format("--{} must be a number, 0 or more, not {}", *names.begin(), edge::quote(*word)));
+  }
+  return value;
+}
+
+std::vector<Argument> Settings::unread() const {
+  std::vector<Argument> rest;
+  for (const Argument& argument : script_.arguments) {
+    if (!read_.contains(argument.name)) rest.push_back(argument);
+  }
+  return rest;
+}
+
+void lose_unread(const Settings& settings, std::vector<Loss>& losses) {
+  const std::vector<Argument> rest = settings.unread();
+  if (settings.script().is_dump) {
+    if (!rest.empty())
+      losses.push_back({"arguments", fmt::format("{} others of the log were passed over", rest.size())});
+    return;
+  }
+  std::string beside;
+  for (const Argument& argument : rest) {
+    if (is_beside(argument.name)) {
+      beside += (beside.empty() ? "--" : " --") + edge::one_line(argument.name);
+    } else {
+      losses.push_back(
+          {"--" + edge::one_line(argument.name), fmt::format("{} has no place in a plan", words_of(argument))});
+    }
+  }
+  if (!beside.empty())
+    losses.push_back({"arguments", fmt::format("of data, logs and checkpoints, no part of a plan: {}", beside)});
+}
+
+}  // namespace trivium::planner::launch

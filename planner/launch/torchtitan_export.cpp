@@ -1,0 +1,185 @@
+// torchtitan v0.2.2: a TOML file for `-m torchtitan.train --job.config_file`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "planner/launch/export_parts.h"
+#include "program/layout.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+using program::DType;
+using program::Plan;
+using program::Recompute;
+using program::Schedule;
+using program::Storage;
+
+constexpr std::string_view kOrder = "tensor-context-data-pipeline";
+
+std::string_view schedule_name(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kGpipe:
+      return "GPipe";
+    case Schedule::kInterleaved:
+      return "Interleaved1F1B";
+    case Schedule::kZeroBubble:
+      return "InterleavedZeroBubble";
+    default:
+      return "1F1B";
+  }
+}
+
+class TorchtitanExport {
+ public:
+  explicit TorchtitanExport(const program::Job& job) : job_(job), plan_(job.plan) {}
+
+  Launch write(const hardware::Cluster& cluster) {
+    const Machines machines = machines_of(plan_, cluster, launch_.losses);
+    launch_.form = "TOML";
+    launch_.text = fmt::format(
+        "# {}.\n# torchrun --nnodes {} --nproc-per-node {} -m torchtitan.train --job.config_file THIS_FILE\n",
+        title_of(job_, Trainer::kTorchtitan), machines.nodes, machines.devices);
+    model();
+    training();
+    parallelism();
+    memory();
+    lose_fields();
+    lose_common(plan_, launch_.losses);
+    return std::move(launch_);
+  }
+
+ private:
+  void line(std::string text) { launch_.text += std::move(text) + "\n"; }
+  void lose(const char* field, std::string what) { launch_.losses.push_back({field, std::move(what)}); }
+
+  void model() {
+    const models::Model& m = job_.model;
+    std::string flavor;
+    for (const char c : m.name) flavor += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+    line("\n[model]\nname = \"llama3\"");
+    line(
+        fmt::format("flavor = \"{}\"  # to be added in code: dim {}, n_layers {}, n_heads {}, n_kv_heads {}, "
+                    "vocab_size {}, MLP of {}",
+                    flavor, m.hidden, m.layers, m.heads, m.kv_heads, m.vocab, m.ffn_hidden));
+    const bool is_llama = m.norm == models::Norm::kRmsNorm && m.activation == models::Activation::kSwiglu &&
+                          m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
+                          !m.tied_embeddings && !m.parallel_block;
+    if (!is_llama) {
+      lose("model",
+           fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases, untied", m.name));
+    }
+    if (m.experts) lose("experts", "the flavor has to define them");
+  }
+
+  void training() {
+    const program::Training& t = job_.training;
+    line(
+        fmt::format("\n[optimizer]\nname = \"AdamW\"\nlr = {:g}\nbeta1 = {:g}\nbeta2 = {:g}\neps = {:g}\n"
+                    "weight_decay = {:g}",
+                    t.optimizer.learning_rate, t.optimizer.beta1, t.optimizer.beta2, t.optimizer.epsilon,
+                    t.optimizer.weight_decay));
+    line(fmt::format("\n[lr_scheduler]\nwarmup_steps = {}\ndecay_type = \"cosine\"", t.optimizer.warmup_steps));
+    // A flush of the pipeline is a local batch: the whole share of a replica, as in our schedules.
+    const std::int64_t local = plan_.pipeline > 1 ? t.global_batch / plan_.data : plan_.micro_batch;
+    line(
+        fmt::format("\n[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\nmax_norm = {:g}\n"
+                    "steps = {}",
+                    local, t.global_batch, t.sequence, t.optimizer.clip_norm, steps_of(t, launch_.losses)));
+    const bool half = plan_.precision == DType::kBf16 || plan_.precision == DType::kFp16;
+    line(fmt::format("mixed_precision_param = \"{}\"\nmixed_precision_reduce = \"float32\"",
+                     half ? "bfloat16" : "float32"));
+    if (plan_.precision == DType::kFp16) lose("precision", "fp16; written as bfloat16");
+    if (plan_.reduce_dtype != DType::kFp32) {
+      lose("reduce_dtype", fmt::format("{}; gradients are reduced in float32", program::name_of(plan_.reduce_dtype)));
+    }
+    const program::Offload& o = plan_.offload;
+    const bool some = o.optimizer != Storage::kNone || o.gradients != Storage::kNone || o.parameters != Storage::kNone;
+    const bool all = o.optimizer == Storage::kHost && o.gradients == Storage::kHost && o.parameters == Storage::kHost;
+    if (some) line("enable_cpu_offload = true");
+    if (some && !all) lose("offload", "parameters, gradients and optimizer go to the host together or not at all");
+    if (o.activations != Storage::kNone) lose("offload.activations", "activations stay on the device");
+  }
+
+  void parallelism() {
+    line("\n[parallelism]");
+    sharding();
+    line(fmt::format("tensor_parallel_degree = {}\ncontext_parallel_degree = {}\nexpert_parallel_degree = {}",
+                     plan_.tensor, plan_.context, plan_.expert));
+    if (plan_.context > 1) {
+      line(fmt::format("context_parallel_rotate_method = \"{}\"",
+                       plan_.context_method == program::ContextMethod::kRing ? "allgather" : "alltoall"));
+    }
+    line(fmt::format("pipeline_parallel_degree = {}", plan_.pipeline));
+    if (plan_.overlap.tensor) line("enable_async_tensor_parallel = true");
+    if (plan_.pipeline == 1) return;
+    line(fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}",
+                     schedule_name(plan_.schedule), plan_.micro_batch));
+    if (plan_.schedule == Schedule::kSequential) lose("schedule", "sequential; written as 1F1B");
+    if (plan_.schedule == Schedule::kZeroBubble && plan_.virtual_stages == 1) {
+      lose("schedule", "zero_bubble wants two chunks a stage there");
+    }
+    chunks();
+  }
+
+  void sharding() {
+    int shard = plan_.zero_stage == 0 ? 1 : plan_.data;
+    if (plan_.zero_stage > 0 && plan_.shard_group > 0) shard = std::max(1, plan_.shard_group / plan_.context);
+    if (plan_.zero_stage == 1) lose("zero_stage", "1; written as 2: parameters are kept, gradients are split too");
+    if (plan_.zero_stage == 0 && plan_.data > 1 && plan_.tensor * plan_.pipeline * plan_.context > 1) {
+      lose("zero_stage", "0; plain replicas beside tensor or pipeline are refused, written as 2");
+      shard = plan_.data;
+    }
+    line(fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}",
+                     std::max(1, plan_.data / shard), shard));
+    if (shard > 1) {
+      line(fmt::format("fsdp_reshard_after_forward = \"{}\"", plan_.zero_stage == 3 ? "always" : "never"));
+    }
+  }
+
+  // Embedding and head count as a layer each unless told; lists of names say any split.
+  void chunks() {
+    const std::vector<int> layers = program::chunk_layers(job_);
+    line("module_fqns_per_model_part = [");
+    int next = 0;
+    for (std::size_t part = 0; part < layers.size(); ++part) {
+      std::string names = part == 0 ? "\"tok_embeddings\", " : "";
+      for (int i = 0; i < layers[part]; ++i) names += fmt::format("\"layers.{}\", ", next++);
+      if (part + 1 == layers.size()) names += "\"norm\", \"output\", ";
+      line(fmt::format("  [{}],", names.substr(0, names.size() - 2)));
+    }
+    line("]");
+  }
+
+  void memory() {
+    line(fmt::format("\n[activation_checkpoint]\nmode = \"{}\"", program::name_of(plan_.recompute)));
+    if (plan_.recompute == Recompute::kSelective) {
+      line("selective_ac_option = \"op\"");
+      lose("recompute", "selective keeps products of matrices and computes attention again by its own list");
+    }
+  }
+
+  void lose_fields() {
+    if (plan_.tensor > 1 && !plan_.sequence_parallel) {
+      lose("sequence_parallel", "false; it is always on with tensor parallel");
+    }
+    if (plan_.attention == program::Attention::kUnfused) lose("attention", "unfused; the flavor chooses the kernel");
+    if (plan_.bucket_bytes > 0) lose("bucket_bytes", "gradients are reduced block by block");
+    if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed");
+    if (job_.training.dropout > 0) lose("dropout", "there is none");
+    lose_placement(plan_, kOrder, launch_.losses);
+  }
+
+  const program::Job& job_;
+  const Plan& plan_;
+  Launch launch_;
+};
+
+}  // namespace
+
+Launch export_torchtitan(const program::Job& job, const hardware::Cluster& cluster) {
+  return TorchtitanExport(job).write(cluster);
+}
+
+}  // namespace trivium::planner::launch

@@ -1,0 +1,26 @@
+// Plan fields as texts: what tables, comparisons and constraints look at.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/plan.h"
+
+namespace trivium::planner {
+
+/// The value of a field of program::plan_fields, as set_field takes it: "8", "true", "full", "4,4,4". Empty for an
+/// unknown field.
+std::string text_of(const program::Plan& plan, const std::string& field);
+
+/// Fields in which two plans differ, in the order of program::plan_fields.
+struct Difference {
+  std::string field, before, after;
+  bool operator==(const Difference&) const = default;
+};
+std::vector<Difference> differences(const program::Plan& before, const program::Plan& after);
+
+/// Every field in order, with the values it takes among the plans, each once, in the order of their first plan.
+std::vector<std::pair<std::string, std::vector<std::string>>> values_of(const std::vector<program::Plan>& plans);
+
+}  // namespace trivium::planner

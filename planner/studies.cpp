@@ -1,0 +1,162 @@
+#include "planner/studies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/space.h"
+
+namespace trivium::planner {
+namespace {
+
+constexpr double kNextMemory = 0.95;
+constexpr std::size_t kMostFront = 20;
+constexpr int kScaleHalvings = 6;
+constexpr int kMostDoublings = 12;
+constexpr int kMostDevices = 1 << 20;
+
+std::string whole_refusal(const SearchResult& result) {
+  if (result.rejected.empty()) return "the given bounds leave no plan";
+  const auto most = std::max_element(result.rejected.begin(), result.rejected.end(),
+                                     [](const Rejected& a, const Rejected& b) { return a.plans < b.plans; });
+  return fmt::format("{}: {}", most->family, most->reason);
+}
+
+double training_seconds(const SearchRequest& request, const Candidate& best) {
+  return static_cast<double>(request.job.training.total_tokens) / best.simulation.tokens_per_s;
+}
+
+}  // namespace
+
+SearchRequest on_nodes(const SearchRequest& request, int nodes) {
+  SearchRequest other = request;
+  hardware::NodeGroup& group = other.cluster.groups.front();
+  group.count = nodes;
+  other.cluster.name = fmt::format("{}:{}", group.node.name, nodes);
+  other.ranks = 0;
+  return other;
+}
+
+std::optional<Candidate> best_plan(const SearchRequest& request, const Effort& effort) {
+  SearchRequest one = request;
+  one.best = 1;
+  SearchResult result = search(one, effort.threads, effort.stop, {});
+  if (result.best.empty()) return std::nullopt;
+  return std::move(result.best.front());
+}
+
+std::vector<Candidate> memory_front(const SearchRequest& request, const Effort& effort) {
+  std::vector<Candidate> front;
+  SearchRequest tighter = request;
+  tighter.ignore_memory = false;
+  while (front.size() < kMostFront && !effort.stop.stop_requested()) {
+    auto best = best_plan(tighter, effort);
+    if (!best) break;
+    const edge::Bytes peak(static_cast<double>(best->simulation.peak_memory_bytes));
+    for (hardware::NodeGroup& group : tighter.cluster.groups) {
+      hardware::Device& device = group.node.device;  // what it reserves no plan can save
+      device.memory = std::min(device.memory, device.reserved + (peak - device.reserved) * kNextMemory);
+    }
+    // Played by segments two plans can change places: one that is no faster than a smaller one is no part of the front.
+    while (!front.empty() && front.back().simulation.iteration_ps >= best->simulation.iteration_ps) front.pop_back();
+    front.push_back(std::move(*best));
+  }
+  return front;
+}
+
+std::vector<int> scale_counts(int devices) {
+  std::vector<int> counts{devices};
+  for (int i = 0; i < kScaleHalvings && counts.back() % 2 == 0; ++i) counts.push_back(counts.back() / 2);
+  std::reverse(counts.begin(), counts.end());
+  return counts;
+}
+
+std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<int>& ranks, bool weak,
+                                const Effort& effort) {
+  const int most = *std::max_element(ranks.begin(), ranks.end());
+  const std::int64_t batch = request.job.training.global_batch;
+  const int devices = request.cluster.groups.front().node.devices;
+  double first = 0;  // tokens per second and device
+  std::vector<ScalePoint> points;
+  for (const int count : ranks) {
+    if (effort.stop.stop_requested()) break;
+    ScalePoint point{count, (count + devices - 1) / devices, batch, {}, "", 0};
+    SearchRequest some = on_nodes(request, point.nodes);
+    some.ranks = count;
+    some.best = 1;
+    if (weak) {
+      point.global_batch = some.job.training.global_batch = batch * count / most;
+      if (batch * count % most != 0 || point.global_batch == 0) {
+        point.refused = fmt::format("{} x {} / {} is no whole batch", batch, count, most);
+        points.push_back(std::move(point));
+        continue;
+      }
+    }
+    SearchResult result = search(some, effort.threads, effort.stop, {});
+    if (result.best.empty()) {
+      point.refused = whole_refusal(result);
+    } else {
+      point.best = std::move(result.best.front());
+      const double each = point.best->simulation.tokens_per_s / count;
+      if (first == 0) first = each;
+      point.efficiency = each / first;
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, const Effort& effort) {
+  DeadlineAnswer answer;
+  const int devices = request.cluster.groups.front().node.devices;
+  const auto meets = [&](int nodes) {
+    answer.tried = std::max(answer.tried, nodes);
+    const SearchRequest some = on_nodes(request, nodes);
+    auto best = best_plan(some, effort);
+    if (!best || training_seconds(some, *best) > seconds) return false;
+    answer.nodes = nodes;
+    answer.seconds = training_seconds(some, *best);
+    answer.best = std::move(best);
+    return true;
+  };
+  int low = 0, high = 1;  // low does not meet it, as far as was looked
+  for (int i = 0; i < kMostDoublings && !effort.stop.stop_requested(); ++i) {
+    if (meets(high)) break;
+    low = high;
+    if (high * 2 * devices > kMostDevices) return answer;
+    high *= 2;
+  }
+  if (answer.nodes == 0) return answer;
+  while (high - low > 1 && !effort.stop.stop_requested()) {
+    const int middle = low + (high - low) / 2;
+    (meets(middle) ? high : low) = middle;
+  }
+  return answer;
+}
+
+std::vector<BatchPoint> batches(const SearchRequest& request, std::int64_t least, std::int64_t most,
+                                double critical_batch_tokens, const Effort& effort) {
+  std::vector<BatchPoint> points;
+  double fastest = 0;
+  for (std::int64_t batch = least; batch <= most && !effort.stop.stop_requested(); batch *= 2) {
+    SearchRequest some = request;
+    some.job.training.global_batch = batch;
+    BatchPoint point{batch, best_plan(some, effort), 1, 0};
+    const double tokens = static_cast<double>(batch * request.job.training.sequence);
+    if (critical_batch_tokens > 0) point.tokens_needed = 1 + tokens / critical_batch_tokens;
+    if (point.best) {
+      point.relative_seconds = point.tokens_needed / point.best->simulation.tokens_per_s;
+      fastest = fastest == 0 ? point.relative_seconds : std::min(fastest, point.relative_seconds);
+    }
+    points.push_back(std::move(point));
+  }
+  const double smallest = points.empty() ? 1 : points.front().tokens_needed;
+  for (BatchPoint& point : points) {
+    point.tokens_needed /= smallest;
+    if (fastest > 0) point.relative_seconds /= fastest;
+  }
+  return points;
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,117 @@
+#include "planner/constraints.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "edge/error.h"
+#include "planner/plan_fields.h"
+#include "planner/search.h"
+#include "planner/space.h"
+#include "program/job_json.h"
+#include "tests/planner/problems.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = Constraint::Kind;
+
+std::string message_of(Kind kind, const std::string& text) {
+  try {
+    parse_constraint(kind, text);
+  } catch (const edge::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kUsage);
+    return failure.error().message;
+  }
+  return "no error";
+}
+
+TEST(Constraint, BoundsNumbers) {
+  program::Plan plan;
+  plan.pipeline = 8;
+  EXPECT_TRUE(parse_constraint(Kind::kMax, "pipeline=8").allows(plan));
+  EXPECT_FALSE(parse_constraint(Kind::kMax, "pipeline=7").allows(plan));
+  EXPECT_TRUE(parse_constraint(Kind::kMin, "pipeline=8").allows(plan));
+  EXPECT_FALSE(parse_constraint(Kind::kMin, "pipeline=9").allows(plan));
+}
+
+TEST(Constraint, ForbidsFeaturesGroupsAndValues) {
+  program::Plan plan;
+  plan.overlap = {false, false, false, false};
+  for (const char* text : {"offload", "overlap", "context", "sequence-parallel", "recompute", "zero_stage"}) {
+    EXPECT_TRUE(parse_constraint(Kind::kForbid, text).allows(plan)) << text;
+  }
+  plan.offload.gradients = program::Storage::kHost;
+  plan.overlap.tensor = true;
+  plan.context = 2;
+  plan.sequence_parallel = true;
+  plan.recompute = program::Recompute::kSelective;
+  plan.zero_stage = 1;
+  for (const char* text : {"offload", "overlap", "context", "sequence-parallel", "recompute", "zero_stage"}) {
+    EXPECT_FALSE(parse_constraint(Kind::kForbid, text).allows(plan)) << text;
+  }
+  EXPECT_TRUE(parse_constraint(Kind::kForbid, "recompute=full").allows(plan));
+  EXPECT_FALSE(parse_constraint(Kind::kForbid, "recompute=selective").allows(plan));
+  EXPECT_TRUE(parse_constraint(Kind::kForbid, "offload.gradients=disk").allows(plan));
+}
+
+TEST(Constraint, RefusesWhatItCannotMean) {
+  EXPECT_THAT(message_of(Kind::kMax, "pipelin=8"), HasSubstr("did you mean \"pipeline\"?"));
+  EXPECT_THAT(message_of(Kind::kMax, "pipeline"), HasSubstr("write FIELD=VALUE"));
+  EXPECT_THAT(message_of(Kind::kMax, "recompute=full"), HasSubstr("recompute is not a number"));
+  EXPECT_THAT(message_of(Kind::kMin, "tensor=many"), HasSubstr("--min \"tensor=many\": --tensor"));
+  EXPECT_THAT(message_of(Kind::kForbid, "recompute=some"), HasSubstr("\"some\""));
+  EXPECT_THAT(message_of(Kind::kForbid, "precision"), HasSubstr("forbid one of its values, like precision=bf16"));
+  EXPECT_THAT(message_of(Kind::kForbid, "offload=host"), HasSubstr("group of fields; name one"));
+}
+
+TEST(Constraint, LeavesOnlyAllowedPlansInTheSpace) {
+  SearchRequest request = small_problem();
+  const std::size_t all = enumerate(request).size();
+  request.constraints = {parse_constraint(Kind::kMax, "tensor=2"), parse_constraint(Kind::kForbid, "recompute=full"),
+                         parse_constraint(Kind::kMin, "data=2")};
+  std::int64_t forbidden = 0;
+  const std::vector<program::Plan> left = enumerate(request, &forbidden);
+  EXPECT_EQ(left.size() + static_cast<std::size_t>(forbidden), all);
+  ASSERT_FALSE(left.empty());
+  for (const program::Plan& plan : left) {
+    EXPECT_LE(plan.tensor, 2);
+    EXPECT_GE(plan.data, 2);
+    EXPECT_NE(plan.recompute, program::Recompute::kFull);
+  }
+  const SearchResult result = search(request, 2, {}, {});
+  EXPECT_EQ(result.plans_in_space, static_cast<std::int64_t>(left.size()));
+  EXPECT_EQ(result.plans_forbidden, forbidden);
+}
+
+TEST(Constraint, ThatNoPlanSatisfiesLeavesAnEmptySpace) {
+  SearchRequest request = small_problem();
+  request.constraints = {parse_constraint(Kind::kMin, "pipeline=5")};  // four layers
+  const SearchResult result = search(request, 2, {}, {});
+  EXPECT_EQ(result.plans_in_space, 0);
+  EXPECT_GT(result.plans_forbidden, 0);
+  EXPECT_TRUE(result.best.empty());
+}
+
+TEST(PlanFields, TextsAreWhatSetFieldTakes) {
+  program::Plan plan;
+  plan.tensor = 4;
+  plan.stage_layers = {1, 2, 1};
+  plan.stage_recompute = {program::Recompute::kFull, program::Recompute::kNone};
+  plan.overlap.tensor = true;
+  plan.offload.optimizer = program::Storage::kHost;
+  plan.schedule = program::Schedule::kZeroBubble;
+  plan.placement = "data-tensor-context-pipeline";
+  program::Plan copy;
+  program::Training training;
+  for (const std::string& field : program::plan_fields()) {
+    ASSERT_FALSE(text_of(program::Plan{}, field).empty() && field.find("stage_") == std::string::npos) << field;
+    if (!text_of(plan, field).empty()) program::set_field(copy, training, field, text_of(plan, field));
+  }
+  EXPECT_TRUE(differences(plan, copy).empty());
+  EXPECT_THAT(differences(program::Plan{}, plan).front(), (Difference{"tensor", "1", "4"}));
+}
+
+}  // namespace
+}  // namespace trivium::planner

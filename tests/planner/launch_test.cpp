@@ -1,0 +1,328 @@
+#include "planner/launch/launch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/error.h"
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "program/job_json.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+using program::Recompute;
+using program::Schedule;
+using program::Storage;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// Narayanan et al. 2021: GPT-3 175B on 1,024 A100s.
+program::Job gpt3() {
+  program::Job job;
+  job.model = models::load_model("gpt3-175b");
+  job.training.sequence = 2048;
+  job.training.global_batch = 1536;
+  job.training.total_tokens = 100 * 1536 * 2048;
+  job.plan.tensor = 8;
+  job.plan.pipeline = 16;
+  job.plan.data = 8;
+  job.plan.recompute = Recompute::kFull;
+  job.plan.stack = "megatron";
+  return job;
+}
+
+Launch exported(const program::Job& job, Trainer trainer) {
+  const int nodes = (job.plan.ranks() + 7) / 8;
+  return export_plan(job, hardware::load_cluster("dgx-a100-80gb:" + std::to_string(nodes)), trainer);
+}
+
+ImportRequest request_of(std::string text) {
+  ImportRequest request;
+  request.text = std::move(text);
+  request.where = "launch.sh";
+  return request;
+}
+
+std::vector<std::string> fields(const std::vector<Loss>& losses) {
+  std::vector<std::string> names;
+  for (const Loss& loss : losses) names.push_back(loss.field);
+  return names;
+}
+
+std::string message_of(const std::string& text, Imported (*import)(const ImportRequest&)) {
+  try {
+    import(request_of(text));
+  } catch (const edge::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+    return failure.error().message;
+  }
+  return "no error";
+}
+
+void expect_same(const program::Job& read, const program::Job& written) {
+  EXPECT_EQ(program::to_json(read.plan), program::to_json(written.plan));
+  EXPECT_EQ(program::to_json(read.training), program::to_json(written.training));
+  EXPECT_EQ(read.model, written.model);
+}
+
+TEST(MegatronExport, WritesThePublishedJob) {
+  const Launch launch = exported(gpt3(), Trainer::kMegatron);
+  EXPECT_THAT(launch.text,
+              AllOf(HasSubstr("export CUDA_DEVICE_MAX_CONNECTIONS=1"), HasSubstr("--nnodes 128 --nproc-per-node 8"),
+                    HasSubstr("--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --ffn-hidden-size 49152"),
+                    HasSubstr("--tensor-model-parallel-size 8"), HasSubstr("--pipeline-model-parallel-size 16"),
+                    HasSubstr("--micro-batch-size 1 --global-batch-size 1536"), HasSubstr("--recompute-method uniform"),
+                    HasSubstr("--recompute-num-layers 1"), HasSubstr("--train-iters 100"), HasSubstr("--bf16")));
+  EXPECT_THAT(launch.text, Not(HasSubstr("--sequence-parallel")));
+  // Plain 1F1B does not overlap its transfers there.
+  EXPECT_THAT(fields(launch.losses), ElementsAre("overlap.pipeline"));
+}
+
+TEST(MegatronRoundTrip, GivesBackTheJob) {
+  std::vector<program::Job> jobs(7, gpt3());
+  jobs[1].plan.schedule = Schedule::kInterleaved;
+  jobs[1].plan.virtual_stages = 3;
+  jobs[1].plan.sequence_parallel = true;
+  jobs[1].plan.recompute = Recompute::kSelective;
+  jobs[1].plan.overlap = {true, true, false, true};
+  jobs[1].plan.zero_stage = 1;
+  jobs[2].plan.stage_layers = {5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 7};
+  jobs[2].plan.bucket_bytes = 4000;
+  jobs[3].plan.pipeline = 1;
+  jobs[3].plan.data = 128;
+  jobs[3].plan.zero_stage = 3;
+  jobs[3].plan.shard_group = 16;
+  jobs[3].plan.stack = "fsdp";
+  jobs[4].plan.precision = program::DType::kFp16;
+  jobs[4].plan.reduce_dtype = program::DType::kFp16;
+  jobs[4].plan.attention = program::Attention::kFlash;
+  jobs[4].plan.placement = "tensor-context-pipeline-data";
+  jobs[4].plan.offload.optimizer = Storage::kHost;
+  jobs[5].plan.context = 2;
+  jobs[5].plan.data = 4;
+  jobs[5].plan.context_method = program::ContextMethod::kAllToAll;
+  jobs[5].training.dropout = 0.1;
+  jobs[6].model = models::load_model("llama2-70b");
+  jobs[6].plan.tensor = 4;
+  jobs[6].plan.pipeline = 4;
+  for (const program::Job& job : jobs) {
+    SCOPED_TRACE(program::summary(job.plan));
+    const Imported read = import_megatron(request_of(exported(job, Trainer::kMegatron).text));
+    expect_same(read.job, job);
+    EXPECT_THAT(fields(read.losses), ElementsAre("arguments"));  // --eval-iters and the like
+  }
+}
+
+TEST(MegatronImport, ReadsVariablesArraysQuotesAndContinuedLines) {
+  const Imported read = import_megatron(request_of(R"(#!/bin/bash
+# --tensor-model-parallel-size 4 in a comment is none
+TP=2; NODES=${NODES:-2}
+MODEL_ARGS=(
+  --num-layers 4 --hidden-size 64   # small
+  --num-attention-heads 4
+)
+GPT_ARGS="--seq-length=128 --max-position-embeddings 128 \
+  --micro-batch-size 2 --global-batch-size 16"
+torchrun --nnodes $NODES --nproc_per_node=4 pretrain_gpt.py ${MODEL_ARGS[@]} $GPT_ARGS \
+  --tensor-model-parallel-size $TP --vocab-size 1000 --bf16 --frobnicate 3 > log.txt
+)"));
+  EXPECT_EQ(read.job.plan.tensor, 2);
+  EXPECT_EQ(read.job.plan.data, 4);  // 2 x 4 processes in pairs
+  EXPECT_EQ(read.job.plan.micro_batch, 2);
+  EXPECT_EQ(read.job.training.sequence, 128);
+  EXPECT_EQ(read.job.model.ffn_hidden, 256);
+  EXPECT_THAT(fields(read.losses), ElementsAre("--attention-backend", "--frobnicate"));
+}
+
+TEST(MegatronImport, ReadsTheTableOfArgumentsInALog) {
+  const Imported read =
+      import_megatron(request_of("using world size: 16\n"
+                                 "------------------------ arguments ------------------------\n"
+                                 "  attention_backend ............................... unfused\n"
+                                 "  bf16 ............................................ True\n"
+                                 "  fp16 ............................................ False\n"
+                                 "  global_batch_size ............................... 32\n"
+                                 "  hidden_size ..................................... 64\n"
+                                 "  log_interval .................................... 1\n"
+                                 "  max_position_embeddings ......................... 128\n"
+                                 "  micro_batch_size ................................ 1\n"
+                                 "  num_attention_heads ............................. 4\n"
+                                 "  num_layers ...................................... 8\n"
+                                 "  num_query_groups ................................ 1\n"
+                                 "  pipeline_model_parallel_size .................... 4\n"
+                                 "  seq_length ...................................... 128\n"
+                                 "  virtual_pipeline_model_parallel_size ............ 2\n"
+                                 "  vocab_size ...................................... 1000\n"
+                                 "  world_size ...................................... 16\n"
+                                 "-------------------- end of arguments ---------------------\n"));
+  EXPECT_EQ(read.job.plan.pipeline, 4);
+  EXPECT_EQ(read.job.plan.virtual_stages, 2);
+  EXPECT_EQ(read.job.plan.schedule, Schedule::kInterleaved);
+  EXPECT_EQ(read.job.plan.data, 4);
+  EXPECT_EQ(read.job.model.kv_heads, 4);  // without --group-query-attention the groups are ignored there too
+  EXPECT_THAT(read.losses, ElementsAre(Loss{"arguments", "1 others of the log were passed over"}));
+}
+
+TEST(MegatronImport, WritesLayoutsOut) {
+  const std::string shape =
+      "x --num-layers 30 --hidden-size 64 --num-attention-heads 4 --seq-length 128 --vocab-size 1000 "
+      "--nnodes 1 --nproc-per-node 4 --pipeline-model-parallel-size 4 --attention-backend flash ";
+  EXPECT_THAT(import_megatron(request_of(shape + "--pipeline-model-parallel-layout 'Et*7|(t*8|)*2t*7,L'"))
+                  .job.plan.stage_layers,
+              ElementsAre(7, 8, 8, 7));
+  EXPECT_THAT(import_megatron(request_of(shape + "--decoder-first-pipeline-num-layers 6")).job.plan.stage_layers,
+              ElementsAre(6, 8, 8, 8));
+  EXPECT_THAT(message_of(shape + "--pipeline-model-parallel-layout 'Et*7|t*8|t*15L'", import_megatron),
+              HasSubstr("3 parts, which 4 stages do not share evenly"));
+  EXPECT_THAT(message_of(shape + "--decoder-first-pipeline-num-layers 7", import_megatron), HasSubstr("a rest"));
+  EXPECT_THAT(message_of(shape + "--pipeline-model-parallel-layout '((((((((((t*9)*9999'", import_megatron),
+              HasSubstr("too deep"));
+}
+
+TEST(MegatronImport, NamesTheArgumentThatIsWrong) {
+  EXPECT_THAT(message_of("x --num-layers many", import_megatron),
+              HasSubstr("launch.sh: --num-layers must be a whole number from 1 to 16777216, not \"many\""));
+  EXPECT_THAT(message_of("x --num-layers $LAYERS", import_megatron), HasSubstr("which the file does not say"));
+  EXPECT_THAT(message_of("x --num-layers", import_megatron), HasSubstr("--num-layers has no value"));
+  EXPECT_THAT(message_of("", import_megatron), HasSubstr("--num-layers is missing; give --model"));
+  EXPECT_THAT(message_of("x --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --bf16 --fp16",
+                         import_megatron),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(message_of("x --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --nnodes 3 "
+                         "--nproc-per-node 1 --tensor-model-parallel-size 2",
+                         import_megatron),
+              HasSubstr("3 processes are not a multiple of tensor 2"));
+}
+
+TEST(DeepspeedRoundTrip, GivesBackTheJob) {
+  std::vector<program::Job> jobs(3, gpt3());
+  for (program::Job& job : jobs) job.plan.stack = "megatron-deepspeed";
+  jobs[1].plan.pipeline = 1;
+  jobs[1].plan.data = 128;
+  jobs[1].plan.zero_stage = 3;
+  jobs[1].plan.shard_group = 16;
+  jobs[1].plan.recompute = Recompute::kNone;
+  jobs[1].plan.offload = {Storage::kHost, Storage::kHost, Storage::kDisk, Storage::kNone};
+  jobs[1].plan.overlap.gradient_reduction = jobs[1].plan.overlap.parameter_gather = true;
+  jobs[1].plan.stack = "deepspeed-zero3";
+  jobs[2].plan.schedule = Schedule::kZeroBubble;
+  jobs[2].plan.zero_stage = 1;
+  jobs[2].plan.bucket_bytes = 4000;
+  jobs[2].plan.precision = jobs[2].plan.reduce_dtype = program::DType::kFp16;
+  jobs[2].plan.attention = program::Attention::kFlash;
+  for (const program::Job& job : jobs) {
+    SCOPED_TRACE(program::summary(job.plan));
+    const std::string text = exported(job, Trainer::kDeepspeed).text;
+    EXPECT_TRUE(is_deepspeed(text));
+    ImportRequest request = request_of(text);
+    request.model = job.model;  // the vocabulary comes from the tokenizer's files
+    expect_same(import_deepspeed(request).job, job);
+  }
+}
+
+TEST(DeepspeedImport, DerivesWhatTheJsonLeavesOut) {
+  ImportRequest request = request_of(R"({
+    "train_batch_size": 64, "gradient_accumulation_steps": 4, "train_micro_batch_size_per_gpu": "auto",
+    "bfloat16": {"enabled": true}, "zero_optimization": {"stage": 2, "cpu_offload": true, "round_robin_gradients": true},
+    "amp": {"enabled": false}})");
+  request.model = models::load_model("gpt2-124m");
+  request.ranks = 8;
+  const Imported read = import_deepspeed(request);
+  EXPECT_EQ(read.job.plan.micro_batch, 2);  // 64 / (4 x 8)
+  EXPECT_EQ(read.job.plan.data, 8);
+  EXPECT_EQ(read.job.plan.zero_stage, 2);
+  EXPECT_EQ(read.job.plan.precision, program::DType::kBf16);
+  EXPECT_EQ(read.job.plan.offload.optimizer, Storage::kHost);
+  EXPECT_THAT(fields(read.losses), ElementsAre("zero_optimization.round_robin_gradients", "amp"));
+}
+
+TEST(DeepspeedImport, NamesThePlaceThatIsWrong) {
+  const auto wrong = [](const std::string& json) {
+    ImportRequest request = request_of(json);
+    request.model = models::load_model("gpt2-124m");
+    request.ranks = 8;
+    try {
+      import_deepspeed(request);
+    } catch (const edge::Failure& failure) {
+      return failure.error().message;
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(wrong(R"({"zero_optimization": {"stage": 5}})"), HasSubstr("launch.sh#/zero_optimization/stage: "));
+  EXPECT_THAT(
+      wrong(R"({"train_batch_size": 60, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4})"),
+      HasSubstr("#/train_batch_size: 60 is not micro-batch 2 x accumulation 4 x data 8 = 64"));
+  EXPECT_THAT(wrong("{\"a\": <HERE>}"), HasSubstr("not valid JSON; placeholders"));
+  EXPECT_THAT(message_of("{}", import_deepspeed), HasSubstr("does not say the model; give --model"));
+}
+
+TEST(TorchtitanExport, SaysWhatItCannot) {
+  program::Job job = gpt3();
+  job.plan.stage_layers = {5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 7};
+  const Launch launch = exported(job, Trainer::kTorchtitan);
+  EXPECT_THAT(launch.text, AllOf(HasSubstr("local_batch_size = 192\n"), HasSubstr("pipeline_parallel_degree = 16\n"),
+                                 HasSubstr("[\"tok_embeddings\", \"layers.0\", \"layers.1\", \"layers.2\", "
+                                           "\"layers.3\", \"layers.4\"],\n"),
+                                 HasSubstr("\"layers.95\", \"norm\", \"output\"],\n"), HasSubstr("mode = \"full\"")));
+  EXPECT_THAT(fields(launch.losses), ElementsAre("model", "zero_stage", "sequence_parallel", "attention"));
+  job.model = models::load_model("llama2-70b");
+  job.plan = {};
+  job.plan.zero_stage = 3;
+  job.plan.data = 16;
+  job.plan.attention = program::Attention::kFlash;
+  EXPECT_THAT(exported(job, Trainer::kTorchtitan).losses, IsEmpty());
+}
+
+TEST(NemoExport, SetsTheStrategy) {
+  const Launch launch = exported(gpt3(), Trainer::kNemo);
+  EXPECT_THAT(launch.text, AllOf(HasSubstr("num_nodes=128, num_gpus_per_node=8"),
+                                 HasSubstr("strategy.tensor_model_parallel_size = 8\n"),
+                                 HasSubstr("strategy.pipeline_model_parallel_size = 16\n"),
+                                 HasSubstr("virtual_pipeline_model_parallel_size = None\n"),
+                                 HasSubstr("recompute_granularity = \"full\"\n")));
+  EXPECT_THAT(fields(launch.losses), ElementsAre("model.vocab", "overlap.pipeline"));
+}
+
+TEST(AccelerateExport, PicksTheFormThatCarriesThePlan) {
+  EXPECT_THAT(exported(gpt3(), Trainer::kAccelerate).text,
+              AllOf(HasSubstr("distributed_type: MEGATRON_LM\n"), HasSubstr("num_processes: 1024\n"),
+                    HasSubstr("  megatron_lm_num_micro_batches: 192\n")));
+  program::Job job = gpt3();
+  job.plan.pipeline = 1;
+  job.plan.data = 128;
+  job.plan.zero_stage = 3;
+  job.plan.shard_group = 16;
+  EXPECT_THAT(exported(job, Trainer::kAccelerate).text,
+              AllOf(HasSubstr("distributed_type: FSDP\n"), HasSubstr("_dp_replicate_size: 8\n"),
+                    HasSubstr("_dp_shard_size: 16\n"), HasSubstr("_tp_size: 8\n")));
+}
+
+TEST(Export, SaysEveryFieldThatGoesLost) {
+  program::Job job = gpt3();
+  job.plan.schedule = Schedule::kGpipe;
+  job.plan.compression = program::Compression::kTopK;
+  job.plan.offload = {Storage::kDisk, Storage::kHost, Storage::kHost, Storage::kDisk};
+  job.plan.stage_recompute.assign(16, Recompute::kNone);
+  job.plan.stage_recompute[0] = Recompute::kFull;
+  job.plan.placement = "data-tensor-context-pipeline";
+  job.training.total_tokens = 0;
+  EXPECT_THAT(
+      fields(exported(job, Trainer::kMegatron).losses),
+      ElementsAre("placement", "schedule", "compression", "offload.optimizer", "offload.activations",
+                  "offload.gradients", "offload.parameters", "overlap.pipeline", "total_tokens", "stage_recompute"));
+  for (const TrainerVersion& trainer : trainers()) {
+    const std::vector<std::string> lost = fields(exported(job, trainer.trainer).losses);
+    for (const char* field : {"placement", "compression", "stage_recompute"}) {
+      EXPECT_THAT(lost, testing::Contains(field)) << trainer.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trivium::planner::launch

@@ -1,0 +1,156 @@
+#include "planner/studies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "planner/relax.h"
+#include "planner/space.h"
+#include "tests/planner/problems.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Narrow enough that a study of several searches takes a moment.
+SearchRequest narrow() {
+  SearchRequest request = small_problem();
+  request.fixed = {"tensor", "virtual_stages", "recompute", "zero_stage"};
+  return request;
+}
+
+double tokens_per_s(const SearchRequest& request) { return best_plan(request, {2, {}})->simulation.tokens_per_s; }
+
+TEST(MemoryFront, TradesTimeForMemoryUntilNothingFits) {
+  SearchRequest request = small_problem();
+  const std::vector<Candidate> front = memory_front(request, {2, {}});
+  ASSERT_GE(front.size(), 2U);
+  EXPECT_EQ(front.front().simulation.iteration_ps, best_plan(request, {2, {}})->simulation.iteration_ps);
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    EXPECT_GT(front[i].simulation.iteration_ps, front[i - 1].simulation.iteration_ps);
+    EXPECT_LT(front[i].simulation.peak_memory_bytes, front[i - 1].simulation.peak_memory_bytes);
+  }
+}
+
+TEST(Scaling, CountsHalveDownToASixtyFourth) {
+  EXPECT_THAT(scale_counts(8), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(scale_counts(1024), ElementsAre(16, 32, 64, 128, 256, 512, 1024));
+  EXPECT_THAT(scale_counts(24), ElementsAre(3, 6, 12, 24));
+}
+
+TEST(Scaling, StrongKeepsTheBatchAndWeakGrowsIt) {
+  const SearchRequest request = narrow();
+  const auto strong = scaling(request, {2, 4, 8}, false, {2, {}});
+  const auto weak = scaling(request, {2, 4, 8}, true, {2, {}});
+  ASSERT_EQ(strong.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(strong[i].best.has_value());
+    EXPECT_EQ(strong[i].best->plan.ranks(), strong[i].ranks);
+    EXPECT_EQ(strong[i].global_batch, 8);
+    EXPECT_EQ(weak[i].global_batch, strong[i].ranks);  // 8 samples on 8 devices
+    // Tokens per second and device over those of the first point.
+    EXPECT_DOUBLE_EQ(strong[i].efficiency, strong[i].best->simulation.tokens_per_s / strong[i].ranks /
+                                               (strong[0].best->simulation.tokens_per_s / strong[0].ranks));
+  }
+  EXPECT_DOUBLE_EQ(strong[0].efficiency, 1);
+  const auto uneven = scaling(request, {3, 8}, true, {2, {}});
+  EXPECT_EQ(uneven[0].global_batch, 3);
+}
+
+TEST(Deadline, NeedsTheFewestNodesThatMeetIt) {
+  SearchRequest request = narrow();
+  request.job.training.global_batch = 1024;  // enough work for two nodes to be worth their network
+  request.job.training.total_tokens = 1'000'000;
+  const auto takes = [&](int nodes) { return 1e6 / tokens_per_s(on_nodes(request, nodes)); };
+  // Just enough for two nodes, where one takes longer.
+  ASSERT_LT(takes(2), takes(1));
+  const DeadlineAnswer two = smallest_cluster(request, takes(2) * 1.001, {2, {}});
+  EXPECT_EQ(two.nodes, 2);
+  EXPECT_NEAR(two.seconds, takes(2), 1e-9);
+  EXPECT_EQ(smallest_cluster(request, takes(1) * 1.001, {2, {}}).nodes, 1);
+}
+
+TEST(Batches, NeedMoreTokensNearTheCriticalBatch) {
+  const SearchRequest request = narrow();
+  // 256 tokens a sample: batches of 2,048 and 4,096 tokens with a critical one of 2,048 need 1 + 1 and 1 + 2 times the
+  // tokens of the smallest.
+  const auto points = batches(request, 8, 16, 2048, {2, {}});
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_DOUBLE_EQ(points[0].tokens_needed, 1);
+  EXPECT_DOUBLE_EQ(points[1].tokens_needed, 1.5);
+  const double first = 1 / points[0].best->simulation.tokens_per_s;
+  const double second = 1.5 / points[1].best->simulation.tokens_per_s;
+  EXPECT_NEAR(points[1].relative_seconds / points[0].relative_seconds, second / first, 1e-12);
+  for (const BatchPoint& point : batches(request, 8, 16, 0, {2, {}})) EXPECT_DOUBLE_EQ(point.tokens_needed, 1);
+}
+
+TEST(Sensitivities, FasterLinksNeverHurt) {
+  SearchRequest request = on_nodes(narrow(), 2);
+  const Candidate best = *best_plan(request, {2, {}});
+  const auto found = sensitivities(request, best, {2, {}});
+  std::vector<std::string> changes;
+  for (const Sensitivity& s : found) changes.push_back(s.change);
+  EXPECT_THAT(changes, ElementsAre("network twice as fast", "links inside nodes twice as fast", "twice the memory",
+                                   "one more node", "twice the nodes"));
+  EXPECT_GT(found[0].gain, 0);
+  EXPECT_GE(found[1].gain, 0);
+}
+
+TEST(RobustnessStudy, ComparesTheCandidatesUnderOtherCosts) {
+  const SearchRequest request = narrow();
+  const SearchResult result = search(request, 2, {}, {});
+  const Robustness r = robustness(request, result.best, 0.1);
+  ASSERT_EQ(r.cases.size(), 8U);  // four costs, both ways
+  for (const Robustness::Case& one : r.cases) {
+    EXPECT_GE(one.regret, 0) << one.change;
+    EXPECT_EQ(one.stays, one.regret == 0) << one.change;
+    EXPECT_LE(one.regret, r.worst_regret);
+  }
+  // The slowest of ten chosen instead: some case must say so.
+  std::vector<Candidate> wrong(result.best.rbegin(), result.best.rend());
+  EXPECT_FALSE(robustness(request, wrong, 0.1).stays);
+}
+
+TEST(Relaxations, NameTheFieldThatIsInTheWay) {
+  SearchRequest request = small_problem();
+  request.job.plan.tensor = 3;
+  request.fixed = {"tensor"};
+  const auto found = relaxations(request, 1, {2, {}});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].words, HasSubstr("without tensor=3: tensor="));
+}
+
+TEST(Relaxations, DropABoundThatLeavesNothing) {
+  SearchRequest request = small_problem();
+  request.constraints = {parse_constraint(Constraint::Kind::kMin, "pipeline=5")};
+  const auto found = relaxations(request, 3, {2, {}});
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].words, "without --min pipeline=5");
+}
+
+TEST(Search, DistinctAnswersAreTheBestOfEachFamily) {
+  SearchRequest request = small_problem();
+  request.best = 1000;
+  const SearchResult all = search(request, 2, {}, {});
+  request.best = 4;
+  request.distinct = true;
+  const SearchResult distinct = search(request, 2, {}, {});
+  ASSERT_EQ(distinct.best.size(), 4U);
+  std::set<std::string> families;
+  for (const Candidate& c : distinct.best) {
+    EXPECT_TRUE(families.insert(family_of(c.plan)).second);
+    // Nothing of the family is faster.
+    for (const Candidate& other : all.best) {
+      if (family_of(other.plan) == family_of(c.plan)) {
+        EXPECT_GE(other.simulation.iteration_ps, c.simulation.iteration_ps);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trivium::planner

@@ -1,0 +1,68 @@
+#include "planner/why_not.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/evaluate.h"
+#include "planner/studies.h"
+#include "tests/planner/problems.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+struct Case {
+  SearchRequest request = small_problem();
+  program::Job chosen = request.job;
+  Case() { chosen.plan = best_plan(request, {2, {}})->plan; }
+  program::Job other() const { return chosen; }
+};
+
+TEST(WhyNot, SaysTheSame) {
+  const Case c;
+  EXPECT_EQ(why_not(c.chosen, c.chosen, c.request.cluster).verdict, "same");
+}
+
+TEST(WhyNot, NamesTheRule) {
+  const Case c;
+  program::Job other = c.other();
+  other.plan.micro_batch = 3;
+  const WhyNot why = why_not(c.chosen, other, c.request.cluster);
+  EXPECT_EQ(why.verdict, "rule");
+  EXPECT_EQ(why.rule, "batch-divides");
+  EXPECT_EQ(why.differences.front().field, "micro_batch");
+  EXPECT_EQ(why.iteration_s, 0);
+}
+
+TEST(WhyNot, SaysHowMuchSlowerAndWhere) {
+  const Case c;
+  program::Job other = c.other();
+  other.plan.recompute = program::Recompute::kFull;
+  const WhyNot why = why_not(c.chosen, other, c.request.cluster);
+  EXPECT_EQ(why.verdict, "slower");
+  EXPECT_THAT(why.sentences, Contains(HasSubstr("recompute full instead of none")));
+  EXPECT_THAT(why.sentences, Contains(HasSubstr("recompute ")));
+  EXPECT_DOUBLE_EQ(why.iteration_s, full_simulation(other, c.request.cluster).value().iteration_s);
+  EXPECT_LE(why.bound_s, why.iteration_s);
+  EXPECT_GT(why.bound_s, 0);
+}
+
+TEST(WhyNot, SaysWhatIsMissingAndWhatWouldFit) {
+  Case c;
+  program::Job small = c.other(), big = c.other();
+  small.plan = big.plan = {};
+  small.plan.pipeline = big.plan.pipeline = 2;
+  small.plan.data = big.plan.data = 4;
+  small.plan.recompute = program::Recompute::kFull;
+  const auto needed = full_simulation(small, c.request.cluster).value().peak_memory_bytes;
+  c.request.cluster.groups[0].node.device.memory = edge::Bytes(static_cast<double>(needed));
+  const WhyNot why = why_not(small, big, c.request.cluster);
+  EXPECT_EQ(why.verdict, "memory");
+  EXPECT_THAT(why.sentences, Contains(HasSubstr("It does not fit: stage 0 needs")));
+  EXPECT_THAT(why.sentences, Contains(HasSubstr("one change away that fits: ")));
+}
+
+}  // namespace
+}  // namespace trivium::planner

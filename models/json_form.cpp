@@ -18,7 +18,7 @@ const std::array<std::string, 2> kNorms = {"layer_norm", "rms_norm"};
 const std::array<std::string, 3> kPositions = {"learned", "rotary", "none"};
 const std::array<std::string, 4> kActivations = {"gelu", "relu", "swiglu", "geglu"};
 
-constexpr double kMostCapacity = 1e6;
+constexpr double kMostCapacity = 1e6, kMostBalance = 1e6;
 
 template <class Enum>
 Enum read_choice(const JsonReader& reader, std::string_view key, std::span<const std::string> names, Enum otherwise) {
@@ -42,7 +42,7 @@ std::int64_t read_count(const JsonReader& reader, std::string_view key, std::int
 }
 
 Experts read_experts(const JsonReader& reader) {
-  reader.allow_only({"count", "top_k", "every", "capacity_factor"});
+  reader.allow_only({"count", "top_k", "every", "capacity_factor", "balance_loss"});
   Experts experts;
   experts.count = reader.at("count").integer(1, kMostExperts);
   experts.top_k = read_count(reader, "top_k", kMostExperts, experts.top_k);
@@ -51,6 +51,12 @@ Experts read_experts(const JsonReader& reader) {
     experts.capacity_factor = factor->number();
     if (!(experts.capacity_factor > 0 && experts.capacity_factor <= kMostCapacity)) {
       factor->fail("must be more than 0 and at most 1e6");
+    }
+  }
+  if (const auto weight = reader.find("balance_loss")) {
+    experts.balance_loss = weight->number();
+    if (!(experts.balance_loss >= 0 && experts.balance_loss <= kMostBalance)) {
+      weight->fail("must be 0 or more and at most 1e6");
     }
   }
   return experts;
@@ -122,7 +128,8 @@ nlohmann::json to_json(const Model& model) {
     json["experts"] = {{"count", model.experts->count},
                        {"top_k", model.experts->top_k},
                        {"every", model.experts->every},
-                       {"capacity_factor", model.experts->capacity_factor}};
+                       {"capacity_factor", model.experts->capacity_factor},
+                       {"balance_loss", model.experts->balance_loss}};
   }
   return json;
 }

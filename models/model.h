@@ -17,6 +17,7 @@ struct Experts {
   std::int64_t top_k = 1;         ///< experts a token is sent to
   std::int64_t every = 1;         ///< every how many layers the MLP is a mixture (1: all)
   double capacity_factor = 1.25;  ///< tokens an expert accepts, over the even share
+  double balance_loss = 0.01;     ///< weight of every mixture layer's balance loss in the loss that is trained
 
   bool operator==(const Experts&) const = default;
 };

@@ -11,6 +11,7 @@
 namespace trivium::planner {
 namespace {
 
+using program::ContextMethod;
 using program::Plan;
 using program::Recompute;
 using program::Schedule;
@@ -22,6 +23,7 @@ class Neighbourhood {
 
   std::vector<Neighbour> all() {
     splits();
+    groups();
     micro_batches();
     interleaving();
     split_backward();
@@ -65,6 +67,25 @@ class Neighbourhood {
     if (!here_.stage_layers.empty() || !here_.stage_recompute.empty()) return;  // written for this pipeline alone
     split("tensor", &Plan::tensor, Part::kExposedTensor, Part::kBubble);
     split("pipeline", &Plan::pipeline, Part::kBubble, Part::kExposedData);
+    if (here_.context > 1) split("context", &Plan::context, Part::kExposedContext, Part::kExposedData);
+  }
+
+  void groups() {
+    if (here_.context > 1) {
+      Plan plan = here_;
+      const bool ring = here_.context_method == ContextMethod::kRing;
+      plan.context_method = ring ? ContextMethod::kAllToAll : ContextMethod::kRing;
+      add(fmt::format("context_method {} to {}", name_of(here_.context_method), name_of(plan.context_method)),
+          Part::kExposedContext, plan);
+    }
+    if (!job_.model.experts) return;
+    const auto change = [&](int value, Part against) {
+      Plan plan = here_;
+      plan.expert = value;
+      add(fmt::format("expert {} to {}", here_.expert, value), against, plan);
+    };
+    change(here_.expert * 2, Part::kExposedData);
+    if (here_.expert % 2 == 0) change(here_.expert / 2, Part::kExposedExpert);
   }
 
   void micro_batches() {

@@ -13,11 +13,15 @@
 namespace trivium::planner {
 namespace {
 
+using program::ContextMethod;
 using program::Plan;
 using program::Recompute;
 using program::Schedule;
 
-constexpr std::int64_t kMostTensor = 64;      // eight nodes of eight: beyond, every layer waits for the network
+constexpr std::int64_t kMostTensor = 64;  // eight nodes of eight: beyond, every layer waits for the network
+constexpr std::int64_t kMostContext = 64;
+// Tokens: shorter sequences fit a device, and splitting them leaves attention blocks that are too small.
+constexpr std::int64_t kLongSequence = 16'384;
 constexpr std::int64_t kMostMicroBatch = 64;  // samples; products are large enough long before
 
 std::vector<int> divisors(std::int64_t number, std::int64_t most) {
@@ -37,15 +41,18 @@ class Enumerator {
   std::vector<Plan> all() {
     const int ranks = ranks_of(request_);
     for (const int tensor : tensors(ranks)) {
-      for (const int pipeline : pipelines(ranks, tensor)) {
-        const std::int64_t split = std::int64_t{tensor} * pipeline * std::max(1, given_.context);
-        const std::int64_t data = fixed("data") ? given_.data : std::max<std::int64_t>(1, ranks / split);
-        if (split * data != ranks) continue;
-        Plan plan = given_;
-        plan.tensor = tensor;
-        plan.pipeline = pipeline;
-        plan.data = static_cast<int>(data);
-        add_family(plan);
+      for (const int context : contexts(ranks / std::max(1, tensor))) {
+        for (const int pipeline : pipelines(ranks, tensor)) {
+          const std::int64_t split = std::int64_t{tensor} * pipeline * std::max(1, context);
+          const std::int64_t data = fixed("data") ? given_.data : std::max<std::int64_t>(1, ranks / split);
+          if (split * data != ranks) continue;
+          Plan plan = given_;
+          plan.tensor = tensor;
+          plan.context = context;
+          plan.pipeline = pipeline;
+          plan.data = static_cast<int>(data);
+          add_groups(plan);
+        }
       }
     }
     if (plans_.empty() && forbidden_ == 0) plans_.push_back(given_);
@@ -60,6 +67,29 @@ class Enumerator {
     std::vector<int> some = divisors(request_.job.model.heads, kMostTensor);
     std::erase_if(some, [&](int tensor) { return ranks % tensor != 0; });
     return some;
+  }
+
+  std::vector<int> contexts(int ranks) const {
+    if (fixed("context") || request_.job.training.sequence < kLongSequence) return {given_.context};
+    return divisors(ranks, kMostContext);
+  }
+
+  // How the context ranks exchange keys and values, and how many ranks share the experts.
+  void add_groups(Plan plan) {
+    std::vector<ContextMethod> methods{given_.context_method};
+    if (plan.context > 1 && !fixed("context_method")) methods = {ContextMethod::kRing, ContextMethod::kAllToAll};
+    std::vector<int> experts{given_.expert};
+    if (request_.job.model.experts && !fixed("expert")) {
+      experts = divisors(request_.job.model.experts->count, plan.data);
+      std::erase_if(experts, [&](int expert) { return plan.data % expert != 0; });
+    }
+    for (const ContextMethod method : methods) {
+      for (const int expert : experts) {
+        plan.context_method = method;
+        plan.expert = expert;
+        add_family(plan);
+      }
+    }
   }
 
   std::vector<int> pipelines(int ranks, int tensor) const {
@@ -223,12 +253,18 @@ bool leaves_layers_open(const Plan& plan) {
 
 bool share_layers(const Plan& a, const Plan& b) {
   const auto opened = [](const Plan& p) {
-    return std::tuple(p.tensor, p.pipeline, p.data, p.micro_batch, p.recompute, p.zero_stage, p.shard_group,
-                      p.sequence_parallel, p.stage_nodes, program::splits_backward(p.schedule));
+    return std::tuple(p.tensor, p.context, p.context_method, p.pipeline, p.data, p.expert, p.micro_batch, p.recompute,
+                      p.zero_stage, p.shard_group, p.sequence_parallel, p.stage_nodes,
+                      program::splits_backward(p.schedule));
   };
   return opened(a) == opened(b);
 }
 
-std::string family_of(const Plan& plan) { return fmt::format("TP{} PP{} DP{}", plan.tensor, plan.pipeline, plan.data); }
+std::string family_of(const Plan& plan) {
+  std::string text = fmt::format("TP{}", plan.tensor);
+  if (plan.context > 1) text += fmt::format(" CP{}", plan.context);
+  text += fmt::format(" PP{} DP{}", plan.pipeline, plan.data);
+  return plan.expert > 1 ? text + fmt::format(" EP{}", plan.expert) : text;
+}
 
 }  // namespace trivium::planner

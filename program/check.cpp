@@ -49,13 +49,11 @@ Verdict check_supported(const Job& job) {
   const auto missing = [](std::string field, std::string what) {
     return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
   };
-  if (job.model.experts) return missing("experts", "mixture-of-experts layers can be counted, not yet split");
-  if (job.model.parallel_block)
-    return missing("parallel_block", "parallel attention and MLP blocks can be counted, not yet split");
-  if (plan.context > 1) return missing("context", "use context 1");
-  if (plan.expert > 1) return missing("expert", "use expert 1");
   if (plan.schedule == Schedule::kZeroBubble && plan.zero_stage > 1) {
     return missing("schedule", "zero_bubble with sharded gradients; use zero_stage 0 or 1, or schedule 1f1b");
+  }
+  if (plan.schedule == Schedule::kZeroBubble && job.model.experts) {
+    return missing("schedule", "zero_bubble with mixture layers; use schedule 1f1b");
   }
   const Offload& offload = plan.offload;
   if (offload.optimizer != Storage::kNone || offload.gradients != Storage::kNone ||
@@ -103,10 +101,81 @@ Verdict check_tensor(const Job& job) {
     if (plan.tensor == 1)
       return refuse("sequence-parallel-needs-tensor",
                     "sequence_parallel splits tokens over the tensor ranks; tensor is 1");
-    if (job.training.sequence % plan.tensor != 0) {
-      return refuse("tensor-divides-sequence", fmt::format("tensor {} does not divide the sequence of {} tokens",
-                                                           plan.tensor, job.training.sequence));
+    const std::int64_t tokens = job.training.sequence / plan.context;
+    if (tokens % plan.tensor != 0) {
+      return refuse("tensor-divides-sequence",
+                    fmt::format("tensor {} does not divide the sequence of {} tokens{}", plan.tensor, tokens,
+                                plan.context > 1 ? " of a context rank" : ""));
     }
+  }
+  return std::nullopt;
+}
+
+Verdict check_context(const Job& job) {
+  const Plan& plan = job.plan;
+  if (plan.context == 1) return std::nullopt;
+  const std::int64_t sequence = job.training.sequence;
+  if (plan.context_method == ContextMethod::kRing) {
+    if (sequence % (2 * plan.context) != 0) {
+      return refuse(
+          "context-divides-sequence",
+          fmt::format("the ring gives every rank two chunks: 2 x context {} does not divide the sequence of {} "
+                      "tokens",
+                      plan.context, sequence));
+    }
+    if (plan.attention != Attention::kFlash) {
+      return refuse("ring-needs-flash",
+                    "ring attention never holds the scores of a whole row: use attention flash, or context_method "
+                    "all_to_all");
+    }
+  } else {
+    const std::int64_t heads = job.model.heads / plan.tensor, keys = job.model.kv_heads / plan.tensor;
+    if (sequence % plan.context != 0) {
+      return refuse("context-divides-sequence",
+                    fmt::format("context {} does not divide the sequence of {} tokens", plan.context, sequence));
+    }
+    if (heads % plan.context != 0) {
+      return refuse("context-divides-heads",
+                    fmt::format("all_to_all splits heads: context {} does not divide {} heads{}", plan.context, heads,
+                                plan.tensor > 1 ? " of a tensor rank" : ""));
+    }
+    if (keys % plan.context != 0 && plan.context % keys != 0) {
+      return refuse("context-divides-kv_heads",
+                    fmt::format("{} kv_heads{} can be neither split over nor shared by context {} ranks", keys,
+                                plan.tensor > 1 ? " of a tensor rank" : "", plan.context));
+    }
+  }
+  return std::nullopt;
+}
+
+Verdict check_experts(const Job& job) {
+  const Plan& plan = job.plan;
+  if (!job.model.experts) {
+    if (plan.expert == 1) return std::nullopt;
+    return refuse("expert-needs-experts", fmt::format("expert {} splits the experts of mixture layers; {} has none",
+                                                      plan.expert, job.model.name));
+  }
+  const std::int64_t count = job.model.experts->count;
+  if (plan.data % plan.expert != 0) {
+    return refuse(
+        "expert-divides-data",
+        fmt::format("experts lie on neighbouring replicas: expert {} does not divide data {}", plan.expert, plan.data));
+  }
+  if (count % plan.expert != 0) {
+    return refuse("expert-divides-experts", fmt::format("expert {} does not divide {} experts", plan.expert, count));
+  }
+  if (plan.expert > 1 && (plan.zero_stage > 1 || (plan.shard_group > 0 && plan.shard_group < plan.data))) {
+    return refuse(
+        "expert-with-zero-supported",
+        "experts that are spread over ranks are sharded by zero_stage 1 over all that hold them; use zero_stage "
+        "0 or 1 and shard_group 0");
+  }
+  if (plan.context > 1) {
+    return refuse("experts-need-whole-sequences",
+                  "experts count their capacity per sample: context splits samples; use context 1");
+  }
+  if (job.model.linear_bias) {
+    return refuse("experts-without-bias", fmt::format("{} has linear_bias: experts have no biases", job.model.name));
   }
   return std::nullopt;
 }
@@ -207,6 +276,8 @@ std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_supported(job)) return *no;
   if (auto no = check_sharding(job.plan)) return *no;
   if (auto no = check_tensor(job)) return *no;
+  if (auto no = check_context(job)) return *no;
+  if (auto no = check_experts(job)) return *no;
   if (auto no = check_pipeline(job)) return *no;
   if (auto no = check_batch(job)) return *no;
   if (auto no = check_placement(job.plan)) return *no;

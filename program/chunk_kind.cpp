@@ -27,6 +27,7 @@ class KindMaker {
     kind_.embedding = key.embedding;
     kind_.head = key.head;
     kind_.recompute = key.recompute;
+    shape_.first_layer = key.phase;
   }
 
   ChunkKind make() {
@@ -52,7 +53,16 @@ class KindMaker {
     };
     int segment = 0;
     if (key_.embedding) place(embedding_parameters(job_), segment++);
-    for (int layer = 0; layer < key_.layers; ++layer) place(layer_parameters(job_, layer), segment++);
+    for (int layer = 0; layer < key_.layers; ++layer) {
+      const bool mixture = shape_.mixture(layer);
+      std::vector<Parameter> parameters = layer_parameters(job_, layer, mixture);
+      if (mixture && job_.plan.expert > 1) {
+        experts_.emplace_back(segment, expert_parameters(job_, layer));
+      } else if (mixture) {
+        for (Parameter& p : expert_parameters(job_, layer)) parameters.push_back(std::move(p));
+      }
+      place(std::move(parameters), segment++);
+    }
     if (key_.head) place(head_parameters(job_, key_.embedding), segment++);
   }
 
@@ -91,6 +101,7 @@ class KindMaker {
       end = bucket.begin + bucket.elements;
       kind_.buckets.push_back(bucket);
     }
+    for (auto& [segment, matrices] : experts_) end = place_experts(segment, std::move(matrices), end, state);
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
     for (Parameter& p : kind_.parameters) name_parameter(p);
     if (key_.embedding && key_.head && job_.model.tied_embeddings && habits_.separate_tied_gradients) {
@@ -120,6 +131,28 @@ class KindMaker {
     parameters_.add(p, p.value, p.gradient);
   }
 
+  // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
+  // layer, behind all others.
+  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state) {
+    const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / job_.plan.expert * job_.plan.context : 1;
+    Bucket bucket;
+    bucket.expert = true;
+    bucket.first_segment = bucket.last_segment = static_cast<std::int16_t>(segment);
+    bucket.begin = end;
+    for (Parameter& p : matrices) {
+      p.offset = end;
+      end += round_up(p.local_rows * p.local_columns, kParameterAlignment);
+      segment_of_parameter_.push_back(segment);
+      kind_.parameters.push_back(std::move(p));
+    }
+    bucket.elements = round_up(end - bucket.begin, shards * kParameterAlignment);
+    bucket.shard = bucket.elements / shards;
+    bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
+    kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
+    kind_.buckets.push_back(bucket);
+    return bucket.begin + bucket.elements;
+  }
+
   std::int64_t begin_of(int segment) const {
     return segment == 0 ? 0 : segment_end_[static_cast<std::size_t>(segment) - 1];
   }
@@ -132,7 +165,9 @@ class KindMaker {
     const int output = key_.head ? kNoBuffer : builder_.place("chunk output", Space::kFrame, shape_.type, own);
     const int ids = key_.embedding ? builder_.place("ids", Space::kTokens, DType::kInt32, shape_.tokens) : kNoBuffer;
     const int labels = key_.head ? builder_.place("labels", Space::kTokens, DType::kInt32, shape_.tokens) : kNoBuffer;
-    const int loss = key_.head ? builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0) : kNoBuffer;
+    bool in_loss = key_.head;  // mixture layers add their balance loss
+    for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.mixture(layer);
+    const int loss = in_loss ? builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0) : kNoBuffer;
     LayerWriter writer(builder_, shape_, parameters_);
     const bool recompute = key_.recompute == Recompute::kFull;
     std::vector<int> inputs{input};  // of every layer, and of the head
@@ -150,6 +185,7 @@ class KindMaker {
       kept.clear();
       for (int layer = 0; layer < key_.layers; ++layer) {
         kept.push_back(writer.keep(layer, input_of(layer), !recompute, key_.recompute == Recompute::kNone));
+        kept.back().loss = loss;
       }
     };
 
@@ -180,7 +216,7 @@ class KindMaker {
       if (recompute) {
         const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, own);
         writer.layer_forward(layer, k, again, Pass::kRecompute);
-      } else if (key_.recompute == Recompute::kSelective) {
+      } else if (key_.recompute == Recompute::kSelective && !shape_.ring()) {
         k.saved = renew(k.saved);
         k.scores_dropped = renew(k.scores_dropped);
         writer.attention_again(layer, k);
@@ -250,11 +286,16 @@ class KindMaker {
   BodyBuilder builder_;
   ParameterBuffers parameters_;
   std::vector<int> segment_of_parameter_;
-  std::vector<std::int64_t> segment_end_;  // elements, before buckets are padded
+  std::vector<std::pair<int, std::vector<Parameter>>> experts_;  // segment, matrices
+  std::vector<std::int64_t> segment_end_;                        // elements, before buckets are padded
   std::int64_t elements_ = 0;
 };
 
 }  // namespace
+
+int phase_of(const models::Model& model, int first_layer) {
+  return model.experts ? static_cast<int>(first_layer % model.experts->every) : 0;
+}
 
 ChunkKind make_chunk_kind(const Job& job, const Habits& habits, const ChunkKey& key, int kind_index,
                           std::vector<Body>& bodies) {

@@ -1,5 +1,7 @@
 #include "program/chunk_shape.h"
 
+#include <algorithm>
+
 #include "program/layout.h"
 
 namespace trivium::program {
@@ -9,7 +11,9 @@ ChunkShape::ChunkShape(const Job& job) {
   const Plan& plan = job.plan;
   tensor = plan.tensor;
   sequence = job.training.sequence;
-  tokens = sequence * plan.micro_batch;
+  context = plan.context;
+  context_method = plan.context_method;
+  tokens = sequence * plan.micro_batch / context;
   sequence_parallel = plan.sequence_parallel;
   own_tokens = sequence_parallel ? tokens / tensor : tokens;
   hidden = model.hidden;
@@ -18,8 +22,22 @@ ChunkShape::ChunkShape(const Job& job) {
   head_dim = static_cast<std::int32_t>(model.head_dim);
   query = heads * model.head_dim;
   qkv = query + 2 * kv_heads * model.head_dim;
+  const int parts = exchanges() ? context : 1;
+  all_tokens = tokens * parts;
+  part_heads = heads / parts;
+  part_kv_heads = std::max(1, kv_heads / parts);
+  part_query = part_heads * model.head_dim;
+  part_qkv = part_query + 2 * part_kv_heads * model.head_dim;
   ffn = model.ffn_hidden / tensor;
   fc = model.gated() ? 2 * ffn : ffn;
+  if (model.experts) {
+    experts = model.experts->count;
+    top_k = model.experts->top_k;
+    every = model.experts->every;
+    expert = plan.expert;
+    local_experts = experts / expert;
+    expert_rows = experts * plan.micro_batch * expert_capacity(*model.experts, sequence);
+  }
   vocab = padded_vocabulary(job) / tensor;
   type = plan.precision;
   wide = is_half(type) ? DType::kFp32 : type;
@@ -32,6 +50,8 @@ ChunkShape::ChunkShape(const Job& job) {
   layer_norm = model.norm == models::Norm::kLayerNorm;
   rotary = model.positions == models::Positions::kRotary;
   learned_positions = model.positions == models::Positions::kLearned;
+  parallel_block = model.parallel_block;
+  shared_norm = model.shared_norm;
   activation = static_cast<int>(model.activation);
   collective_lane = plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
 }

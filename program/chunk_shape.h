@@ -13,7 +13,7 @@ namespace trivium::program {
 struct ChunkShape {
   explicit ChunkShape(const Job& job);
 
-  std::int64_t tokens = 0;      ///< of a micro-batch
+  std::int64_t tokens = 0;      ///< of a micro-batch, this context rank's
   std::int64_t own_tokens = 0;  ///< tokens / tensor with sequence parallel, else tokens
   std::int64_t hidden = 0;
   std::int64_t query = 0;  ///< local heads * dim
@@ -28,9 +28,22 @@ struct ChunkShape {
   DType gradient = DType::kFp32;
   bool sequence_parallel = false;
   int tensor = 1;
+  int context = 1;
+  ContextMethod context_method = ContextMethod::kRing;
+  // What attention sees: with all-to-all over heads the tokens of all context ranks and a part of the local heads.
+  std::int64_t all_tokens = 0, part_query = 0, part_qkv = 0;
+  std::int32_t part_heads = 0, part_kv_heads = 0;
+  bool ring() const { return context > 1 && context_method == ContextMethod::kRing; }
+  bool exchanges() const { return context > 1 && context_method == ContextMethod::kAllToAll; }
   bool flash = false;
   bool dropout = false;
   bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;
+  bool parallel_block = false, shared_norm = true;
+  // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
+  std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
+  std::int64_t expert_rows = 0;  ///< of all experts for the rank's tokens: experts * samples * capacity
+  int expert = 1;                ///< ranks that share the experts
+  bool mixture(int layer) const { return experts > 0 && (first_layer + layer + 1) % every == 0; }
   int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
 };
@@ -40,9 +53,12 @@ struct LayerKept {
   int input = kNoBuffer;  ///< (own_tokens, hidden): always in the frame
   int norm1 = kNoBuffer, stats1 = kNoBuffer;
   int qkv = kNoBuffer, saved = kNoBuffer, attended = kNoBuffer;
-  int middle = kNoBuffer;  ///< residual stream after attention
+  int attended_whole = kNoBuffer;  ///< with all-to-all over heads: of all tokens, a part of the heads; qkv likewise
+  int middle = kNoBuffer;          ///< residual stream after attention
   int norm2 = kNoBuffer, stats2 = kNoBuffer;
   int fc = kNoBuffer, act = kNoBuffer;
+  // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
+  int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
   int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask and dropped scores (Korthikanti et al. 2022, §4.1)
   int mask1 = kNoBuffer, mask2 = kNoBuffer;  ///< with dropout: masks of the residual branches
 };

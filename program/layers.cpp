@@ -65,14 +65,14 @@ void LayerWriter::matmul(int x, const char* parameter, int y, std::int64_t out, 
   op.k = in;
 }
 
-// Data gradient first, so that its collective can run beside the weight gradient where the plan overlaps them.
+// Data gradient first: see Between.
 void LayerWriter::matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in,
-                                  int layer, bool biased, bool reduce, int* reduced) {
+                                  int layer, bool biased, const Between& between) {
   const std::string name(parameter);
   Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {dy, p_.value(name + ".weight", layer)}, {dx}),
                    s_.tokens, out, layer);
   dgrad.k = in;
-  if (reduce) *reduced = reduce_tokens(dx, parameter, layer, Pass::kBackward);
+  if (between) between();
   const int dbias = biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
   weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, out, in, layer, false});
 }
@@ -101,123 +101,150 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     if (in_frame) return b_.place(full, Space::kFrame, s_.type, elements);
     return gathered ? b_.temporary(full, s_.type, elements) : hold(full, s_.type, elements);
   };
-  const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.tokens * s_.heads * s_.sequence;
+  const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.all_tokens * s_.part_heads * s_.sequence;
   LayerKept kept;
   kept.input = input;
   kept.norm1 = input_of_matrix("norm1", own, s_.sequence_parallel);
   kept.stats1 = make("norm1 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
-  kept.qkv = make("qkv", s_.type, s_.tokens * s_.qkv, in_frame);
-  kept.saved = s_.flash ? make("attention log-sum-exp", s_.wide, s_.tokens * s_.heads, scores_in_frame)
+  kept.qkv = make("qkv", s_.type, s_.all_tokens * s_.part_qkv, in_frame);
+  scores_in_frame = scores_in_frame || (s_.ring() && in_frame);
+  kept.saved = s_.flash ? make("attention log-sum-exp", s_.wide, s_.all_tokens * s_.part_heads, scores_in_frame)
                         : make("attention probabilities", s_.type, scores, scores_in_frame);
+  if (s_.exchanges()) {
+    kept.attended_whole = make("attention output of all tokens", s_.type, s_.all_tokens * s_.part_query, in_frame);
+  }
   kept.attended = input_of_matrix("attention output", s_.tokens * s_.query, false);
-  kept.middle = make("middle", s_.type, own, in_frame);
-  kept.norm2 = input_of_matrix("norm2", own, s_.sequence_parallel);
-  kept.stats2 = make("norm2 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
-  kept.fc = make("mlp inner", s_.type, s_.tokens * s_.fc, in_frame);
-  kept.act = input_of_matrix("mlp activated", s_.tokens * s_.ffn, false);
+  if (!s_.parallel_block) kept.middle = make("middle", s_.type, own, in_frame);
+  if (!s_.parallel_block || !s_.shared_norm) {
+    kept.norm2 = input_of_matrix("norm2", own, s_.sequence_parallel);
+    kept.stats2 = make("norm2 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
+  }
+  const bool mixture = s_.mixture(layer);
+  const std::int64_t mlp_rows = mixture ? s_.expert_rows : s_.tokens;
+  if (mixture) {
+    kept.router = make("router probabilities", s_.wide, s_.tokens * s_.experts, in_frame);
+    kept.slots = make("chosen experts and rows", DType::kInt32, 2 * s_.tokens * s_.top_k, in_frame);
+    kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
+    kept.returned = make("rows out of experts", s_.type, mlp_rows * s_.hidden, in_frame);
+  }
+  kept.fc = make("mlp inner", s_.type, mlp_rows * s_.fc, in_frame);
+  kept.act = input_of_matrix("mlp activated", mlp_rows * s_.ffn, false);
   if (s_.dropout) {
     if (!s_.flash) {
       kept.scores_dropped = make("attention dropout", DType::kUint8, scores * (1 + size_of(s_.type)), scores_in_frame);
     }
     kept.mask1 = make("attention residual dropout mask", DType::kUint8, own, in_frame);
-    kept.mask2 = make("mlp residual dropout mask", DType::kUint8, own, in_frame);
+    if (!s_.parallel_block) kept.mask2 = make("mlp residual dropout mask", DType::kUint8, own, in_frame);
   }
   return kept;
 }
 
-void LayerWriter::attention(const LayerKept& kept, int layer, Pass pass) {
-  Op& op = rows(b_.add(OpKind::kAttention, pass, {kept.qkv}, {kept.attended, kept.saved, kept.scores_dropped}),
-                s_.tokens, s_.query, layer);
-  op.flash = s_.flash;
-  op.heads = s_.heads;
-  op.kv_heads = s_.kv_heads;
-  op.head_dim = s_.head_dim;
-  op.sequence = static_cast<std::int32_t>(s_.sequence);
-}
-
-void LayerWriter::attention_again(int layer, const LayerKept& kept) { attention(kept, layer, Pass::kRecompute); }
-
-void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pass pass) {
-  norm(kept.input, "ln_1", kept.norm1, kept.stats1, layer, pass);
-  const int read1 = gather_tokens(kept.norm1, "norm1", layer, pass);
-  matmul(read1, "attn.c_attn", kept.qkv, s_.qkv, s_.hidden, layer, pass, true);
+int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pass pass) {
+  const int qkv =
+      s_.exchanges() ? b_.temporary(fmt::format("qkv of own tokens {}", layer), s_.type, s_.tokens * s_.qkv) : kept.qkv;
+  matmul(read, "attn.c_attn", qkv, s_.qkv, s_.hidden, layer, pass, true);
   if (s_.rotary) {
-    Op& op = rows(b_.add(OpKind::kRotary, pass, {kept.qkv}, {kept.qkv}), s_.tokens, s_.qkv, layer);
+    Op& op = rows(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), s_.tokens, s_.qkv, layer);
     op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
     op.sequence = static_cast<std::int32_t>(s_.sequence);
   }
-  attention(kept, layer, pass);
-  const int partial1 = b_.temporary(fmt::format("attention projection {}", layer), s_.type, s_.tokens * s_.hidden);
-  matmul(kept.attended, "attn.c_proj", partial1, s_.hidden, s_.query, layer, pass, false);
+  attention(qkv, kept, layer, pass);
+  const int partial = b_.temporary(fmt::format("attention projection {}", layer), s_.type, s_.tokens * s_.hidden);
+  matmul(kept.attended, "attn.c_proj", partial, s_.hidden, s_.query, layer, pass, false);
+  return partial;
+}
+
+int LayerWriter::mlp_branch(int read, const LayerKept& kept, int layer, Pass pass) {
+  if (s_.mixture(layer)) return mixture_branch(read, kept, layer, pass);
+  matmul(read, "mlp.c_fc", kept.fc, s_.fc, s_.hidden, layer, pass, false);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc, p_.value("mlp.c_fc.bias", layer)}, {kept.act}), s_.tokens,
+                 s_.ffn, layer);
+  act.k = s_.activation;
+  const int partial = b_.temporary(fmt::format("mlp projection {}", layer), s_.type, s_.tokens * s_.hidden);
+  matmul(kept.act, "mlp.c_proj", partial, s_.hidden, s_.ffn, layer, pass, false);
+  return partial;
+}
+
+void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pass pass) {
+  if (s_.parallel_block) return parallel_forward(layer, kept, output, pass);
+  norm(kept.input, "ln_1", kept.norm1, kept.stats1, layer, pass);
+  const int read1 = gather_tokens(kept.norm1, "norm1", layer, pass);
+  const int partial1 = attention_branch(read1, kept, layer, pass);
   const int branch1 = reduce_tokens(partial1, "attention projection", layer, pass);
   rows(b_.add(OpKind::kBiasResidual, pass, {branch1, p_.value("attn.c_proj.bias", layer), kept.input},
               {kept.middle, kept.mask1}),
        s_.own_tokens, s_.hidden, layer);
   norm(kept.middle, "ln_2", kept.norm2, kept.stats2, layer, pass);
   const int read2 = gather_tokens(kept.norm2, "norm2", layer, pass);
-  matmul(read2, "mlp.c_fc", kept.fc, s_.fc, s_.hidden, layer, pass, false);
-  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc, p_.value("mlp.c_fc.bias", layer)}, {kept.act}), s_.tokens,
-                 s_.ffn, layer);
-  act.k = s_.activation;
-  const int partial2 = b_.temporary(fmt::format("mlp projection {}", layer), s_.type, s_.tokens * s_.hidden);
-  matmul(kept.act, "mlp.c_proj", partial2, s_.hidden, s_.ffn, layer, pass, false);
+  const int partial2 = mlp_branch(read2, kept, layer, pass);
   const int branch2 = reduce_tokens(partial2, "mlp projection", layer, pass);
   rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
               {output, kept.mask2}),
        s_.own_tokens, s_.hidden, layer);
 }
 
-void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_input) {
-  const auto scratch = [&](const char* name, std::int64_t elements) {
-    return b_.temporary(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
-  };
-  const auto read_by_weights = [&](const char* name, std::int64_t elements) {
-    return hold(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
-  };
-  const auto bias_backward = [&](const char* parameter, int mask) {
-    const int dbias = p_.gradient(parameter, layer);
-    if (dbias == kNoBuffer && mask == kNoBuffer) return;
-    rows(b_.add(OpKind::kBiasResidualBackward, Pass::kBackward, {d, mask}, {dbias}), s_.own_tokens, s_.hidden, layer);
-  };
-  int reduced = kNoBuffer;
-  // MLP
-  bias_backward("mlp.c_proj.bias", kept.mask2);
-  const int d_branch2 = gather_tokens(d, "gradient of mlp projection", layer, Pass::kBackward);
-  const int d_act = scratch("mlp activated", s_.tokens * s_.ffn);
-  matmul_backward(kept.act, "mlp.c_proj", d_branch2, d_act, s_.hidden, s_.ffn, layer, false, false, nullptr);
-  const int d_fc = read_by_weights("mlp inner", s_.tokens * s_.fc);
+int LayerWriter::gradient_of(const char* name, std::int64_t elements, int layer) {
+  return b_.temporary(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
+}
+
+int LayerWriter::late_gradient_of(const char* name, std::int64_t elements, int layer) {
+  return hold(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
+}
+
+void LayerWriter::bias_backward(int d, int mask, const char* first, const char* second, int layer) {
+  const int dbias = p_.gradient(first, layer), other = second != nullptr ? p_.gradient(second, layer) : kNoBuffer;
+  if (dbias == kNoBuffer && other == kNoBuffer && mask == kNoBuffer) return;
+  rows(b_.add(OpKind::kBiasResidualBackward, Pass::kBackward, {d, mask}, {dbias, other}), s_.own_tokens, s_.hidden,
+       layer);
+}
+
+void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                      const std::function<void(int)>& between) {
+  if (s_.mixture(layer)) return mixture_branch_backward(kept, read, d_branch, layer, between);
+  const int d_act = gradient_of("mlp activated", s_.tokens * s_.ffn, layer);
+  matmul_backward(kept.act, "mlp.c_proj", d_branch, d_act, s_.hidden, s_.ffn, layer, false, {});
+  const int d_fc = late_gradient_of("mlp inner", s_.tokens * s_.fc, layer);
   Op& act =
       rows(b_.add(OpKind::kActivationBackward, Pass::kBackward, {kept.fc, p_.value("mlp.c_fc.bias", layer), d_act},
                   {d_fc, p_.gradient("mlp.c_fc.bias", layer)}),
            s_.tokens, s_.ffn, layer);
   act.k = s_.activation;
-  const int read2 = gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward);
-  const int d_norm2 = scratch("norm2", s_.tokens * s_.hidden);
-  matmul_backward(read2, "mlp.c_fc", d_fc, d_norm2, s_.fc, s_.hidden, layer, false, true, &reduced);
-  const int d_middle = keeps_gradients() ? read_by_weights("middle", s_.own_tokens * s_.hidden) : d;
-  norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d_middle, layer);
-  d = d_middle;
-  // Attention
-  bias_backward("attn.c_proj.bias", kept.mask1);
-  const int d_branch1 = gather_tokens(d, "gradient of attention projection", layer, Pass::kBackward);
-  const int d_attended = scratch("attention output", s_.tokens * s_.query);
-  matmul_backward(kept.attended, "attn.c_proj", d_branch1, d_attended, s_.hidden, s_.query, layer, false, false,
-                  nullptr);
-  const int d_qkv = read_by_weights("qkv", s_.tokens * s_.qkv);
-  Op& attend = rows(b_.add(OpKind::kAttentionBackward, Pass::kBackward,
-                           {kept.qkv, kept.attended, kept.saved, d_attended, kept.scores_dropped}, {d_qkv}),
-                    s_.tokens, s_.query, layer);
-  attend.flash = s_.flash;
-  attend.heads = s_.heads, attend.kv_heads = s_.kv_heads, attend.head_dim = s_.head_dim;
-  attend.sequence = static_cast<std::int32_t>(s_.sequence);
+  if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward);
+  const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
+  matmul_backward(read, "mlp.c_fc", d_fc, d_norm, s_.fc, s_.hidden, layer, false, [&] { between(d_norm); });
+}
+
+void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                            const std::function<void(int)>& between) {
+  const int d_attended = gradient_of("attention output", s_.tokens * s_.query, layer);
+  matmul_backward(kept.attended, "attn.c_proj", d_branch, d_attended, s_.hidden, s_.query, layer, false, {});
+  const int d_qkv = late_gradient_of("qkv", s_.tokens * s_.qkv, layer);
+  attention_backward(kept, d_attended, d_qkv, layer);
   if (s_.rotary) {
     Op& op = rows(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.tokens, s_.qkv, layer);
     op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
     op.sequence = static_cast<std::int32_t>(s_.sequence);
   }
-  const int read1 = gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward);
-  const int d_norm1 = scratch("norm1", s_.tokens * s_.hidden);
-  matmul_backward(read1, "attn.c_attn", d_qkv, d_norm1, s_.qkv, s_.hidden, layer, true, true, &reduced);
+  if (read == kNoBuffer) read = gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward);
+  const int d_norm = gradient_of("norm1", s_.tokens * s_.hidden, layer);
+  matmul_backward(read, "attn.c_attn", d_qkv, d_norm, s_.qkv, s_.hidden, layer, true, [&] { between(d_norm); });
+}
+
+void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_input) {
+  if (s_.parallel_block) return parallel_backward(layer, kept, d, d_input);
+  int reduced = kNoBuffer;
+  bias_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, layer);
+  const int d_branch2 = gather_tokens(d, "gradient of mlp projection", layer, Pass::kBackward);
+  mlp_branch_backward(kept, kNoBuffer, d_branch2, layer,
+                      [&](int d_norm) { reduced = reduce_tokens(d_norm, "mlp.c_fc", layer, Pass::kBackward); });
+  const int d_middle = keeps_gradients() ? late_gradient_of("middle", s_.own_tokens * s_.hidden, layer) : d;
+  norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d_middle, layer);
+  d = d_middle;
+  bias_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, layer);
+  const int d_branch1 = gather_tokens(d, "gradient of attention projection", layer, Pass::kBackward);
+  attention_branch_backward(kept, kNoBuffer, d_branch1, layer, [&](int d_norm) {
+    reduced = reduce_tokens(d_norm, "attn.c_attn", layer, Pass::kBackward);
+  });
   norm_backward(kept.input, "ln_1", kept.stats1, reduced, d, d_input, layer);
 }
 

@@ -2,6 +2,7 @@
 // Shoeybi et al. 2019, arXiv 1909.08053; sequence parallel: Korthikanti et al. 2022, arXiv 2205.05198).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ class LayerWriter {
   void embedding_backward(int ids, int d);
 
   void layer_forward(int layer, const LayerKept& kept, int output, Pass pass);
-  /// Recomputes what selective recomputation dropped: the attention core.
+  /// Recomputes what selective recomputation dropped: the attention core. Not with a ring, which drops nothing.
   void attention_again(int layer, const LayerKept& kept);
   /// `d`: gradient of the layer's output, changed in place; the gradient of its input is left in `d_input` (may be d,
   /// may be kept.input).
@@ -57,16 +58,55 @@ class LayerWriter {
   void weight_gradient(const WeightGradient& gradient);
   void write(const WeightGradient& gradient);
   int hold(const std::string& name, DType type, std::int64_t elements);
+  /// Called between a product's data gradient and its weight gradient, so that the collective it posts can run beside
+  /// the latter where the plan overlaps them.
+  using Between = std::function<void()>;
+
+  // The two halves of a layer: from what a norm gave (all tokens) to sums that are partial over the tensor group, and
+  // back. The backward gives `between` the gradient of what was read, partial over the tensor group; `read`: what a
+  // norm gave, or kNoBuffer to gather it again.
+  int attention_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  void attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                 const std::function<void(int)>& between);
+  int mlp_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  void mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                           const std::function<void(int)>& between);
+  int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                               const std::function<void(int)>& between);
+  int exchange_rows(int from, int to, int layer, Pass pass);
+  Op& routing_op(Op& op, std::int64_t n, int layer);
+  Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
+  void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);
+  void parallel_backward(int layer, const LayerKept& kept, int d, int d_input);
+  void bias_backward(int d, int mask, const char* first, const char* second, int layer);
+  void add(int from, int to, int layer, Pass pass);
+  int gradient_of(const char* name, std::int64_t elements, int layer);
+  int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients
+
   int reduce_tokens(int partial, const char* name, int layer, Pass pass);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
   void matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass,
               bool biased);
   void matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in, int layer,
-                       bool biased, bool reduce, int* reduced);
+                       bool biased, const Between& between);
   void norm(int x, const char* parameter, int y, int stats, int layer, Pass pass);
   void norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer);
-  void attention(const LayerKept& kept, int layer, Pass pass);
+  void attention(int qkv, const LayerKept& kept, int layer, Pass pass);
+  void attention_core(const LayerKept& kept, int layer, Pass pass);
+  void attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
+  Op& attention_op(Op& op, int layer);
+
+  Op& context_op(Op& op, std::int64_t m, std::int64_t n, int layer);
+  int ring_shift(int from, const char* name, int step, int layer, Pass pass);
+  int split_kv(int qkv, int layer, Pass pass);
+  void ring_attention(const LayerKept& kept, int layer, Pass pass);
+  void ring_attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
+  int context_all_to_all(int packed, int layer, Pass pass);
+  void tokens_to_heads(int local, int whole, bool with_keys, int layer, Pass pass);
+  void heads_to_tokens(int whole, int local, bool with_keys, int layer, Pass pass);
+
   int head_weight() const;
   Op& rows(Op& op, std::int64_t m, std::int64_t n, int layer);  // fills dims of a token-wise op
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace trivium::program {
@@ -55,6 +56,10 @@ void add_norm(std::vector<Parameter>& list, const models::Model& model, const st
   if (model.norm == models::Norm::kLayerNorm) list.push_back(vector_parameter(name + ".bias", layer, model.hidden, 0));
 }
 
+double residual_std(const models::Model& model) {
+  return kInitStd / std::sqrt(2.0 * static_cast<double>(model.layers));
+}
+
 Parameter vocabulary_matrix(const Job& job, std::string name) {
   Parameter p = matrix_parameter(std::move(name), -1, job.model.vocab, job.model.hidden, kInitStd);
   p.split = Split::kRows;
@@ -94,18 +99,45 @@ std::vector<Parameter> embedding_parameters(const Job& job) {
   return list;
 }
 
-std::vector<Parameter> layer_parameters(const Job& job, int layer) {
+std::int64_t expert_capacity(const models::Experts& experts, std::int64_t sequence) {
+  const double share = static_cast<double>(sequence * experts.top_k) / static_cast<double>(experts.count);
+  return std::min(sequence, static_cast<std::int64_t>(std::ceil(experts.capacity_factor * share)));
+}
+
+std::vector<Parameter> expert_parameters(const Job& job, int layer) {
+  const models::Model& model = job.model;
+  const std::int64_t h = model.hidden, ffn = model.ffn_hidden, count = model.experts->count;
+  const auto of_experts = [&](Parameter p) {
+    p.experts = count;
+    p.local_experts = count / job.plan.expert;
+    p.rows *= count;
+    p.local_rows *= p.local_experts;
+    return p;
+  };
+  const std::vector<std::int64_t> gate_up =
+      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  return {of_experts(split_columns(
+              matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, model.gated() ? 2 * ffn : ffn, kInitStd),
+              job.plan.tensor, gate_up)),
+          of_experts(split_rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)),
+                                job.plan.tensor))};
+}
+
+std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture) {
   const models::Model& model = job.model;
   const int tensor = job.plan.tensor;
   const std::int64_t h = model.hidden, query = model.heads * model.head_dim, key = model.kv_heads * model.head_dim;
   const std::int64_t ffn = model.ffn_hidden;
-  const double residual_std = kInitStd / std::sqrt(2.0 * static_cast<double>(model.layers));
   std::vector<Parameter> list;
   add_norm(list, model, "h.{}.ln_1", layer);
-  add_norm(list, model, "h.{}.ln_2", layer);
+  if (model.norms_per_layer() > 1) add_norm(list, model, "h.{}.ln_2", layer);
   if (model.linear_bias) {
     list.push_back(vector_parameter("h.{}.attn.c_proj.bias", layer, h, 0));
     list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
+  }
+  if (mixture) {
+    list.push_back(matrix_parameter("h.{}.mlp.router.weight", layer, h, model.experts->count, kInitStd));
+    list.back().partial_over_tensor = true;
   }
   const std::vector<std::int64_t> qkv{query, key, key};
   const std::vector<std::int64_t> gate_up =
@@ -119,10 +151,11 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer) {
   }
   list.push_back(
       split_columns(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, query + 2 * key, kInitStd), tensor, qkv));
-  list.push_back(split_rows(matrix_parameter("h.{}.attn.c_proj.weight", layer, query, h, residual_std), tensor));
+  list.push_back(split_rows(matrix_parameter("h.{}.attn.c_proj.weight", layer, query, h, residual_std(model)), tensor));
+  if (mixture) return list;
   list.push_back(
       split_columns(matrix_parameter("h.{}.mlp.c_fc.weight", layer, h, fc_width, kInitStd), tensor, gate_up));
-  list.push_back(split_rows(matrix_parameter("h.{}.mlp.c_proj.weight", layer, ffn, h, residual_std), tensor));
+  list.push_back(split_rows(matrix_parameter("h.{}.mlp.c_proj.weight", layer, ffn, h, residual_std(model)), tensor));
   return list;
 }
 
@@ -140,21 +173,26 @@ std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding)
 
 std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& p, std::int64_t row,
                                                                   std::int64_t column, int tensor_rank,
-                                                                  int tensor_ranks) {
+                                                                  int tensor_ranks, int expert_rank) {
+  // An expert's matrix is placed by itself, then under those of the experts before it.
+  const std::int64_t local_rows = p.local_rows / std::max<std::int64_t>(1, p.local_experts);
+  const std::int64_t rows = p.rows / std::max<std::int64_t>(1, p.experts);
+  const std::int64_t above = p.experts > 0 ? (expert_rank * p.local_experts + row / local_rows) * rows : 0;
+  if (p.experts > 0) row %= local_rows;
   if (p.split == Split::kRows) {
-    row += tensor_rank * p.local_rows;
-    if (row >= p.rows) return std::nullopt;
+    row += tensor_rank * local_rows;
+    if (row >= rows) return std::nullopt;
   } else if (p.split == Split::kColumns) {
-    if (p.sections.empty()) return std::pair{row, column + tensor_rank * p.local_columns};
+    if (p.sections.empty()) return std::pair{above + row, column + tensor_rank * p.local_columns};
     std::int64_t before = 0;
     for (const std::int64_t section : p.sections) {
       const std::int64_t part = section / tensor_ranks;
-      if (column < part) return std::pair{row, before + tensor_rank * part + column};
+      if (column < part) return std::pair{above + row, before + tensor_rank * part + column};
       column -= part;
       before += section;
     }
   }
-  return std::pair{row, column};
+  return std::pair{above + row, column};
 }
 
 std::string global_name(const Parameter& parameter, int chunk_first_layer) {

@@ -21,14 +21,20 @@ std::int64_t padded_vocabulary(const Job& job);
 /// Parameters of one part of a chunk, in storage order: those that are replicated over the tensor group first.
 /// `layer`: number within the chunk. Offsets are not set.
 std::vector<Parameter> embedding_parameters(const Job& job);
-std::vector<Parameter> layer_parameters(const Job& job, int layer);
+std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture = false);
+/// Matrices of a mixture layer's experts, the part of one expert rank; the router is among the layer's parameters.
+std::vector<Parameter> expert_parameters(const Job& job, int layer);
 std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding);
 
-/// Global (row, column) of a local element of the parameter on tensor rank `tensor_rank` of `tensor_ranks`; empty where
-/// the element is padding of the vocabulary.
+/// Tokens of a sample that one expert accepts: the even share times the capacity factor, rounded up, the sample at
+/// most.
+std::int64_t expert_capacity(const models::Experts& experts, std::int64_t sequence);
+
+/// Global (row, column) of a local element of the parameter on tensor rank `tensor_rank` of `tensor_ranks` and on the
+/// expert rank `expert_rank`; empty where the element is padding of the vocabulary.
 std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& parameter, std::int64_t local_row,
                                                                   std::int64_t local_column, int tensor_rank,
-                                                                  int tensor_ranks);
+                                                                  int tensor_ranks, int expert_rank = 0);
 
 /// The parameter's global name: its pattern with the number of the layer in the model.
 std::string global_name(const Parameter& parameter, int chunk_first_layer);

@@ -32,7 +32,8 @@ std::variant<Program, Infeasible> lower(const Job& job) {
   int first_layer = 0;
   for (std::size_t position = 0; position < layers.size(); ++position) {
     const Recompute recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[position];
-    const ChunkKey key{layers[position], position == 0, position + 1 == layers.size(), recompute};
+    const ChunkKey key{layers[position], position == 0, position + 1 == layers.size(), recompute,
+                       phase_of(program.job.model, first_layer)};
     auto found = std::find(keys.begin(), keys.end(), key);
     if (found == keys.end()) {
       const int index = static_cast<int>(keys.size());

@@ -27,12 +27,10 @@ std::array<int, 4> order_of(const std::string& placement) {
 Mesh::Mesh(const Plan& plan)
     : extents_{plan.tensor, plan.context, plan.data, plan.pipeline},
       shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),
-      order_(order_of(plan.placement)) {}
+      order_(order_of(plan.placement)),
+      expert_(plan.expert) {}
 
-int Mesh::shard_rank(int rank) const {
-  const std::vector<int> ranks = members(Group::kShard, rank);
-  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
-}
+int Mesh::shard_rank(int rank) const { return index_in(Group::kShard, rank); }
 
 int Mesh::size() const { return extents_[0] * extents_[1] * extents_[2] * extents_[3]; }
 
@@ -73,6 +71,9 @@ std::vector<int> Mesh::members(Group group, int rank) const {
     case Group::kTensor:
       along([](Coordinates& at, int i) { at.tensor = i; }, tensor());
       break;
+    case Group::kContext:
+      along([](Coordinates& at, int i) { at.context = i; }, context());
+      break;
     case Group::kData:
       // Context ranks hold the same parameters too: they reduce together with the replicas.
       for (int c = 0; c < context(); ++c) {
@@ -88,6 +89,15 @@ std::vector<int> Mesh::members(Group group, int rank) const {
     case Group::kReplica:
       along([&](Coordinates& at, int i) { at.data = i * shard_ + here.data % shard_; }, data() / shard_);
       break;
+    case Group::kExpert:
+      along([&](Coordinates& at, int i) { at.data = here.data / expert_ * expert_ + i; }, expert_);
+      break;
+    case Group::kExpertData:
+      for (int c = 0; c < context(); ++c) {
+        along([&](Coordinates& at, int i) { at.data = i * expert_ + here.data % expert_, at.context = c; },
+              data() / expert_);
+      }
+      break;
     case Group::kPipeline:
       along([](Coordinates& at, int i) { at.pipeline = i; }, pipeline());
       break;
@@ -96,7 +106,11 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       break;
     case Group::kModel:
       for (int p = 0; p < pipeline(); ++p) {
-        along([p](Coordinates& at, int i) { at.tensor = i, at.pipeline = p; }, tensor());
+        for (int e = 0; e < expert_; ++e) {
+          along([&](Coordinates& at,
+                    int i) { at.tensor = i, at.pipeline = p, at.data = here.data / expert_ * expert_ + e; },
+                tensor());
+        }
       }
       break;
     case Group::kWorld:
@@ -107,24 +121,35 @@ std::vector<int> Mesh::members(Group group, int rank) const {
   return ranks;
 }
 
+int Mesh::index_in(Group group, int rank) const {
+  const std::vector<int> ranks = members(group, rank);
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
 int Mesh::group_size(Group group) const {
   switch (group) {
     case Group::kNone:
       return 1;
     case Group::kTensor:
       return tensor();
+    case Group::kContext:
+      return context();
     case Group::kData:
       return data() * context();
     case Group::kShard:
       return shard_ * context();
     case Group::kReplica:
       return data() / shard_;
+    case Group::kExpert:
+      return expert_;
+    case Group::kExpertData:
+      return data() / expert_ * context();
     case Group::kPipeline:
       return pipeline();
     case Group::kEmbedding:
       return pipeline() > 1 ? 2 : 1;
     case Group::kModel:
-      return tensor() * pipeline();
+      return tensor() * pipeline() * expert_;
     case Group::kWorld:
       return size();
   }

@@ -13,13 +13,16 @@ namespace trivium::program {
 /// The sets of ranks that communicate.
 enum class Group : std::uint8_t {
   kNone,
-  kTensor,     ///< ranks that share a stage and a replica
-  kData,       ///< ranks that hold the same parameters
-  kShard,      ///< part of kData that the ZeRO state is split over: `shard_group` neighbouring replicas
-  kReplica,    ///< ranks of kData that hold the same shards: one of every shard group
-  kPipeline,   ///< ranks that differ in their stage alone; transfers join two of them
-  kEmbedding,  ///< first and last stage, which both hold a tied embedding
-  kModel,      ///< tensor x pipeline: one replica
+  kTensor,      ///< ranks that share a stage and a replica
+  kContext,     ///< ranks that share a sequence, in the order of its ring
+  kData,        ///< ranks that hold the same parameters: data x context
+  kShard,       ///< part of kData that the ZeRO state is split over: `shard_group` neighbouring replicas
+  kReplica,     ///< ranks of kData that hold the same shards: one of every shard group
+  kExpert,      ///< neighbours along `data` that share the experts of a layer
+  kExpertData,  ///< ranks that hold the same experts
+  kPipeline,    ///< ranks that differ in their stage alone; transfers join two of them
+  kEmbedding,   ///< first and last stage, which both hold a tied embedding
+  kModel,       ///< tensor x pipeline x expert: every expert, the rest of the model once for each of `expert`
   kWorld
 };
 std::string_view name_of(Group group);
@@ -44,16 +47,22 @@ class Mesh {
   int shard_rank(int rank) const;
   /// Number of the rank's shard group among those of its kData group; 0 unless sharding is hybrid.
   int shard_replica(int rank) const { return coordinates(rank).data / shard_; }
+  int expert() const { return expert_; }
   int rank(const Coordinates& at) const;
   Coordinates coordinates(int rank) const;
   /// Ranks of the group that `rank` belongs to, ascending along the group's own dimension; {rank} for kNone.
   std::vector<int> members(Group group, int rank) const;
   int group_size(Group group) const;
+  /// Place of `rank` among the members of its group.
+  int index_in(Group group, int rank) const;
+  /// Which of the `expert` parts of the experts the rank holds.
+  int expert_rank(const Coordinates& at) const { return at.data % expert_; }
 
  private:
   std::array<int, 4> extents_{1, 1, 1, 1};  // tensor, context, data, pipeline
   int shard_ = 1;                           // data coordinates of a shard group
   std::array<int, 4> order_{0, 1, 2, 3};    // dimensions, fastest first
+  int expert_ = 1;
 };
 
 }  // namespace trivium::program

@@ -49,13 +49,15 @@ std::string_view name_of(ContextMethod value) {
 }
 
 std::string_view name_of(Group group) {
-  static constexpr std::array<std::string_view, 9> kNames{"none",     "tensor",    "data",  "shard", "replica",
-                                                          "pipeline", "embedding", "model", "world"};
+  static constexpr std::array<std::string_view, 12> kNames{"none",     "tensor",    "context", "data",
+                                                           "shard",    "replica",   "expert",  "expert_data",
+                                                           "pipeline", "embedding", "model",   "world"};
   return pick(kNames, group);
 }
 
 std::string_view name_of(Lane lane) {
-  static constexpr std::array<std::string_view, kLanes> kNames{"compute", "tensor", "pipeline", "data", "copy"};
+  static constexpr std::array<std::string_view, kLanes> kNames{"compute", "tensor", "pipeline",
+                                                               "data",    "copy",   "context"};
   return pick(kNames, lane);
 }
 
@@ -65,9 +67,8 @@ std::string_view name_of(Pass pass) {
 }
 
 std::string_view name_of(Space space) {
-  static constexpr std::array<std::string_view, kSpaces> kNames{"parameters", "gradients", "optimizer", "activations",
-                                                                "workspace",  "tokens",    "delayed",   "scalars",
-                                                                "gathered"};
+  static constexpr std::array<std::string_view, kSpaces> kNames{
+      "parameters", "gradients", "optimizer", "activations", "workspace", "tokens", "delayed", "scalars", "gathered"};
   return pick(kNames, space);
 }
 
@@ -104,9 +105,28 @@ std::string_view name_of(OpKind kind) {
                                                                  "gradient_norm",
                                                                  "adamw",
                                                                  "zero_gradients",
+                                                                 "split_kv",
+                                                                 "join_kv",
+                                                                 "attention_block",
+                                                                 "attention_block_backward",
+                                                                 "pack_heads",
+                                                                 "unpack_heads",
+                                                                 "pack_tokens",
+                                                                 "unpack_tokens",
+                                                                 "route",
+                                                                 "route_backward",
+                                                                 "dispatch",
+                                                                 "dispatch_backward",
+                                                                 "combine",
+                                                                 "combine_backward",
+                                                                 "expert_matmul",
+                                                                 "expert_matmul_dgrad",
+                                                                 "expert_matmul_wgrad",
                                                                  "all_reduce",
                                                                  "reduce_scatter",
                                                                  "all_gather",
+                                                                 "all_to_all",
+                                                                 "ring_shift",
                                                                  "send",
                                                                  "recv"};
   return pick(kNames, kind);

@@ -11,8 +11,8 @@
 namespace trivium::program {
 
 /// In-order queues of a rank.
-enum class Lane : std::uint8_t { kCompute, kTensor, kPipeline, kData, kCopy };
-constexpr int kLanes = 5;
+enum class Lane : std::uint8_t { kCompute, kTensor, kPipeline, kData, kCopy, kContext };
+constexpr int kLanes = 6;
 std::string_view name_of(Lane lane);
 
 /// What the work is for; decides where its time goes in a breakdown.
@@ -39,9 +39,9 @@ enum class OpKind : std::uint8_t {
   kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
                     // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash
   kAttentionBackward,     //  "                            qkv, y, saved, dy                    dqkv
-  kBiasResidual,          // T, hidden                     x, bias or -1, skip                  y = skip + x + bias
-  kBiasResidualBackward,  //  "                            dy                                   dbias +=   (dx and dskip
-                          //  are dy itself)
+  kBiasResidual,          // T, hidden                     x, bias or -1, skip, second bias     y = skip + x + biases
+  kBiasResidualBackward,  //  "                            dy, mask or -1                       dbias +=, second +=
+                          //  (dx and dskip are dy itself)
   kActivation,            // T, ffn                        x (T,n or 2n gate|up), bias or -1    y (T,n)
   kActivationBackward,    //  "                            x, bias or -1, dy                    dx, dbias += or -1
   kLossMax,   // T, local vocab                logits (m,n)                         max (T): over this rank's valid
@@ -59,10 +59,34 @@ enum class OpKind : std::uint8_t {
            // part
   kZeroGradients,  // elements                      -                                    that buffer, or where absent
                    // all gradients of the bucket
+  // Context parallel, ring: T are this rank's tokens (two chunks of every sample, see context_position).
+  kSplitKv,         // T, 2 kv*dim                   qkv (T, q|k|v)                       kv (T, k|v)
+  kJoinKv,          //  "                            dkv (T, k|v)                         dqkv's k and v
+  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back     y, log-sum-exp (T,heads),
+                    // merged with what the steps before left there
+  kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv          dqkv's q +=, dkv of that kv
+  // Context parallel, all-to-all over heads: `parts` ranks; head h of q goes to part h / (heads / parts).
+  kPackHeads,     // T, width                      x (T, q|k|v or y)                    y (parts, T, a part's heads)
+  kUnpackHeads,   //  "                            the inverse; shared key heads add up
+  kPackTokens,    // parts*T, a part's width       x (sample-major, all tokens)         y (parts, T, width)
+  kUnpackTokens,  //  "                            the inverse
+  // Mixture of experts: E experts, `parts` ranks of the expert group, C rows for one expert and sample.
+  kRoute,  // T, E, top_k                logits (m,n)                         probabilities (m,n), slots (m,k,2):
+           // expert, and row of the dispatched tokens or -1; loss (1) += balance loss, or -1
+  kRouteBackward,     //  "                            probabilities, slots, dgate (m,k)    dlogits (m,n)
+  kDispatch,          // T, hidden, top_k              x (m,n), slots                       y (E*samples*C, n)
+  kDispatchBackward,  //  "                           dy, slots                            dx (m,n)
+  kCombine,           //  "                            y of experts, probabilities, slots   y (m,n): sum of gate * row
+  kCombineBackward,  //  "                            dy, y of experts, probabilities, slots  dy of experts, dgate (m,k)
+  kExpertMatmul,     // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
+  kExpertMatmulDgrad,  //  "                          dy, w                                dx
+  kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
   kAllGather,      // of the whole                  x (own part), may lie inside y       y (whole)
+  kAllToAll,       // of the buffer                 x (parts of all members)             y: part i came from member i
+  kRingShift,      //  "                            x, to the next member                y, from the member before
   kSend,           // of the buffer                 x                                    -
   kRecv,           //  "                            -                                    y
 };
@@ -88,13 +112,15 @@ struct Op {
   std::int16_t layer = -1;         ///< layer within the chunk
   std::int16_t bucket = -1;        ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention and rotary kinds, local counts
+  std::int32_t experts = 0, parts = 1;  ///< expert and context kinds: matrices on this rank; ranks of the group
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t elements = 0;  ///< communication and optimizer kinds
+  std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: E*samples*C
   double flops = 0;           ///< multiply and add counted apart
   double bytes = 0;           ///< compute: memory traffic of the kernel · communication: payload (elements * size)
   std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
   std::array<std::int32_t, 3> out{kNoBuffer, kNoBuffer, kNoBuffer};
-  std::array<std::int32_t, 4> after{-1, -1, -1, -1};  ///< earlier ops of the body on other lanes that must have ended
+  std::array<std::int32_t, kLanes - 1> after{-1, -1, -1, -1,
+                                             -1};  ///< earlier ops of the body on other lanes that must have ended
 };
 
 }  // namespace trivium::program

@@ -46,6 +46,12 @@ constexpr double kAdamWWhole = 7;  // times the size: r gradient, parameter, two
 // Products of matrices.
 constexpr double kAccumulateHalf = 8;  // r and w of an fp32 gradient beside 16-bit operands
 
+// Context and expert parallelism: no published run identifies these; what the kernels read and write.
+constexpr double kCopy = 4;                  // r x, w y
+constexpr double kBlockAccumulator = 8;      // r and w of the running output or dq, fp32, per query element
+constexpr double kRouteChoice = 24;          // softmax, top-k and places per (token, expert): six fp32 passes
+constexpr double kRouteBackwardChoice = 12;  // r probabilities twice, w dlogits, fp32
+
 double scale_of(DType type) { return static_cast<double>(size_of(type)) / 2.0; }
 
 void fill_matmul(Op& op) {
@@ -53,7 +59,7 @@ void fill_matmul(Op& op) {
   const double size = static_cast<double>(size_of(op.dtype));
   op.flops = 2 * m * n * k;
   op.bytes = size * (m * k + k * n + m * n);
-  if (op.kind == OpKind::kMatmulWgrad) {
+  if (op.kind == OpKind::kMatmulWgrad || op.kind == OpKind::kExpertMatmulWgrad) {
     const double accumulate = is_half(op.dtype) ? kAccumulateHalf : 2 * size;
     op.bytes = size * (m * k + m * n) + accumulate * k * n;
   }
@@ -70,6 +76,49 @@ void fill_attention(Op& op) {
   const double layout = tokens * dim * (kLayoutQkv * (heads + 2 * kv_heads) + kLayoutOutput * heads);
   const double scores = op.flash ? 0 : tokens * span * heads * (backward ? kScoreBackward : kScoreForward);
   op.bytes = (layout + scores) * scale_of(op.dtype);
+}
+
+/// One step of ring attention. With zig-zag chunks every rank meets half of the T x T/samples square in every step
+/// (docs/cost-model.md), whichever keys have come by; products as flash attention does them.
+void fill_attention_block(Op& op) {
+  const bool backward = op.kind == OpKind::kAttentionBlockBackward;
+  const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim;
+  const double span = static_cast<double>(op.sequence) / op.parts;
+  op.flops = 4 * tokens * span * heads * dim / 2 * (backward ? 2.5 : 1.0);
+  const double reads = backward ? 3 : 1;  // q; dy and y with it
+  const double query = 2 * reads * heads, keys = 2.0 * 2 * op.kv_heads * (backward ? 2 : 1);
+  op.bytes = tokens * dim * (query + keys + kBlockAccumulator * heads) * scale_of(op.dtype);
+}
+
+/// `experts` products of m rows each.
+void fill_expert_matmul(Op& op) {
+  const double experts = op.experts;
+  fill_matmul(op);
+  op.flops *= experts;
+  op.bytes *= experts;
+}
+
+/// Tokens are gathered from or scattered to the rows of all experts, top_k times each.
+void fill_routing(Op& op) {
+  const double tokens = static_cast<double>(op.m), width = static_cast<double>(op.n),
+               choices = static_cast<double>(op.k);
+  const double rows = static_cast<double>(op.elements);
+  switch (op.kind) {
+    case OpKind::kRoute:
+      op.bytes = tokens * width * kRouteChoice;
+      return;
+    case OpKind::kRouteBackward:
+      op.bytes = tokens * width * kRouteBackwardChoice;
+      return;
+    case OpKind::kDispatch:
+      op.bytes = 2 * width * (tokens * choices + rows) * scale_of(op.dtype);
+      return;
+    case OpKind::kCombineBackward:  // dy and the rows read, their gradients written
+      op.bytes = 2 * width * (2 * tokens * choices + rows) * scale_of(op.dtype);
+      return;
+    default:
+      op.bytes = 2 * width * (tokens * choices + tokens) * scale_of(op.dtype);
+  }
 }
 
 /// Gated activations (SwiGLU, GeGLU; `k` is the activation's kind) read gate and up, 2 n wide.
@@ -99,7 +148,14 @@ double pointwise_bytes(const Op& op) {
       return kNormBackward;
     case OpKind::kRotary:
     case OpKind::kRotaryBackward:
-      return 4;  // r and w in place
+      return kCopy;  // in place
+    case OpKind::kSplitKv:
+    case OpKind::kJoinKv:
+    case OpKind::kPackHeads:
+    case OpKind::kUnpackHeads:
+    case OpKind::kPackTokens:
+    case OpKind::kUnpackTokens:
+      return kCopy;
     case OpKind::kBiasResidual:
       return kBiasResidualForward;
     case OpKind::kBiasResidualBackward:
@@ -144,6 +200,20 @@ void fill_work(Op& op) {
     case OpKind::kAttention:
     case OpKind::kAttentionBackward:
       return fill_attention(op);
+    case OpKind::kAttentionBlock:
+    case OpKind::kAttentionBlockBackward:
+      return fill_attention_block(op);
+    case OpKind::kExpertMatmul:
+    case OpKind::kExpertMatmulDgrad:
+    case OpKind::kExpertMatmulWgrad:
+      return fill_expert_matmul(op);
+    case OpKind::kRoute:
+    case OpKind::kRouteBackward:
+    case OpKind::kDispatch:
+    case OpKind::kDispatchBackward:
+    case OpKind::kCombine:
+    case OpKind::kCombineBackward:
+      return fill_routing(op);
     case OpKind::kActivation:
     case OpKind::kActivationBackward:
       return fill_activation(op);

@@ -41,9 +41,10 @@ int OptimizerBodies::append() {
 }
 
 // With sequence parallel every tensor rank saw its own tokens only: gradients of replicated parameters are partial
-// sums. They come first in each segment, so one contiguous range a segment is reduced.
+// sums. They come first in each segment, so one contiguous range a segment is reduced. A router's are partial always:
+// every tensor rank has a part of each expert.
 void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
-  if (!job_.plan.sequence_parallel) return;
+  if (job_.plan.tensor == 1 || bucket.expert) return;
   ChunkKind& kind = b_.kind();
   const DType type = gradient_;
   for (int segment = bucket.first_segment; segment <= bucket.last_segment; ++segment) {
@@ -51,6 +52,7 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
     for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
       const Parameter& p = kind.parameters[i];
       if (segment_of_parameter_[i] != segment || p.split != Split::kReplicated) continue;
+      if (!job_.plan.sequence_parallel && !p.partial_over_tensor) continue;
       if (begin < 0) begin = p.offset;
       end = p.offset + p.local_rows * p.local_columns;
     }
@@ -73,7 +75,7 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
 // the first and the last stage.
 void OptimizerBodies::reduce_tied(const Bucket& bucket) {
   ChunkKind& kind = b_.kind();
-  if (!job_.model.tied_embeddings) return;
+  if (!job_.model.tied_embeddings || bucket.expert) return;
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     if (kind.parameters[i].name != "wte.weight" || !spans(bucket, segment_of_parameter_[i])) continue;
     const int gradient = find_buffer(kind, "gradient of wte.weight");
@@ -116,10 +118,14 @@ int OptimizerBodies::reduce(int index) {
   reduce_tied(bucket);
   if (bucket.gradient_slot >= 0) {
     reduce_to_shard(index);
-  } else if (job_.plan.data * job_.plan.context > 1) {
+  } else if (Mesh(job_.plan).group_size(bucket.expert ? Group::kExpertData : Group::kData) > 1) {
     reduce_whole(index);
   }
   return append();
+}
+
+Group OptimizerBodies::group_of(const Bucket& bucket) const {
+  return bucket.expert ? Group::kExpertData : sharding_.group;
 }
 
 // Replicas end with the whole sum, or with a sharded optimizer with their own part of it.
@@ -128,7 +134,7 @@ void OptimizerBodies::reduce_whole(int index) {
   b_.segment("bucket");
   const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, gradient_, bucket.elements,
                             (bucket.begin + bucket.gradient_shift) * size_of(gradient_));
-  const bool sharded = sharding_.shards > 1;
+  const bool sharded = bucket.shard < bucket.elements;
   const auto add = [&](OpKind kind, Group group, std::int64_t elements) {
     Op& op = b_.add(kind, Pass::kBackward, {whole}, {whole});
     op.lane = Lane::kData;
@@ -137,7 +143,7 @@ void OptimizerBodies::reduce_whole(int index) {
     op.elements = elements;
     op.bucket = static_cast<std::int16_t>(index);
   };
-  add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, sharding_.group, bucket.elements);
+  add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, group_of(bucket), bucket.elements);
   if (sharding_.hybrid) add(OpKind::kAllReduce, Group::kReplica, bucket.shard);
 }
 
@@ -172,7 +178,7 @@ void OptimizerBodies::in_parts(OpKind kind, Pass pass, int index, int from, int 
     const int in = part_of(from, part), out = part_of(to, part);
     Op& op = b_.add(kind, pass, {in}, {out});
     op.lane = Lane::kData;
-    op.group = sharding_.group;
+    op.group = group_of(b_.kind().buckets[static_cast<std::size_t>(index)]);
     op.dtype = on_wire;
     op.elements = std::max(b_.buffer(in).elements, b_.buffer(out).elements);
     op.bucket = static_cast<std::int16_t>(index);
@@ -265,7 +271,7 @@ int OptimizerBodies::gather(int index) {
                               bucket.parameter_shard * size_of(type));
     const int whole = b_.view(name, Space::kGathered, type, bucket.elements, bucket.parameter_slot);
     in_parts(OpKind::kAllGather, Pass::kForward, index, shard, whole, type);
-  } else if (sharding_.shards > 1) {
+  } else if (bucket.shard < bucket.elements) {
     const int whole = b_.view(name, Space::kParameter, type, bucket.elements, bucket.begin * size_of(type));
     in_parts(OpKind::kAllGather, Pass::kOptimizer, index, whole, whole, type);
   }

@@ -32,6 +32,7 @@ class OptimizerBodies {
   void reduce_to_shard(int bucket);
   void in_parts(OpKind kind, Pass pass, int bucket, int from, int to, DType on_wire);
   int reduce_replicas(int bucket);
+  Group group_of(const Bucket& bucket) const;  // ranks that share the bucket's optimizer state, or reduce it
   int norm();
   int norm_reduce();
   int optimizer();

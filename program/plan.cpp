@@ -23,10 +23,12 @@ std::string run_lengths(const std::vector<int>& values) {
 std::string summary(const Plan& plan) {
   std::string text = fmt::format("TP{}", plan.tensor);
   if (plan.sequence_parallel) text += " SP";
-  if (plan.context > 1) text += fmt::format(" CP{}", plan.context);
+  if (plan.context > 1)
+    text += fmt::format(" CP{}{}", plan.context, plan.context_method == ContextMethod::kAllToAll ? "a2a" : "");
   text += fmt::format(" PP{}", plan.pipeline);
   if (plan.virtual_stages > 1) text += fmt::format("x{}", plan.virtual_stages);
   text += fmt::format(" DP{}", plan.data);
+  if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
   if (plan.zero_stage > 0) text += fmt::format(" ZeRO-{}", plan.zero_stage);
   if (plan.shard_group > 0 && plan.shard_group < plan.data) text += fmt::format("/{}", plan.shard_group);
   text += fmt::format(" mb{}", plan.micro_batch);

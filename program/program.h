@@ -57,10 +57,13 @@ struct Parameter {
   Split split = Split::kReplicated;
   std::vector<std::int64_t> sections;  ///< kColumns: column blocks that are cut one by one (q|k|v); empty: one block
   std::int64_t local_rows = 0, local_columns = 0;  ///< with padding rows of the vocabulary, if any
-  std::int64_t offset = 0;                         ///< elements from the start of the chunk's parameters
-  bool decayed = false;                            ///< weight decay applies (matrices)
-  bool tied_copy = false;                          ///< the last stage's copy of the embedding: not counted, not saved
-  double init_std = 0;                             ///< normal(0, std) where positive, else the constant `init_value`
+  std::int64_t experts = 0;          ///< matrices of the experts, one under the other in `rows`; 0: not of an expert
+  std::int64_t local_experts = 0;    ///< of them on this rank
+  std::int64_t offset = 0;           ///< elements from the start of the chunk's parameters
+  bool partial_over_tensor = false;  ///< replicated, but every tensor rank has a part of its gradient only
+  bool decayed = false;              ///< weight decay applies (matrices)
+  bool tied_copy = false;            ///< the last stage's copy of the embedding: not counted, not saved
+  double init_std = 0;               ///< normal(0, std) where positive, else the constant `init_value`
   double init_value = 0;
   int value = kNoBuffer, gradient = kNoBuffer;  ///< where it lies, among the kind's buffers
 };
@@ -73,7 +76,8 @@ struct Bucket {
   std::int64_t elements = 0;                         ///< padded
   std::int64_t shard = 0;  ///< elements whose optimizer state this rank holds: all, or elements / shard ranks
   std::int64_t optimizer_offset =
-      0;  ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
+      0;                ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
+  bool expert = false;  ///< experts spread over ranks: reduced over kExpertData, else over kData
   // ZeRO 3 keeps parameters, ZeRO 2 and 3 gradients as shards; -1 where the bucket is kept whole.
   std::int64_t parameter_shard = -1;  ///< element offset within the chunk's parameters
   std::int64_t gradient_shard = -1;   ///< element offset within the chunk's gradients

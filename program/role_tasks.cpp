@@ -84,7 +84,9 @@ class TaskWriter {
   int add_pass(TaskKind kind, int body, const Slot& slot, int frame) {
     const int id = add(kind, body, slot.chunk);
     // The workspace is one for all bodies: a collective that could run ahead of the compute lane waits like the rest.
-    if (program_.job.plan.overlap.tensor) wait(id, last_pass_);
+    const Plan& plan = program_.job.plan;
+    const bool ring = plan.context > 1 && plan.context_method == ContextMethod::kRing;
+    if (plan.overlap.tensor || ring) wait(id, last_pass_);
     last_pass_ = id;
     role_.tasks.back().frame = static_cast<std::int16_t>(frame);
     role_.tasks.back().micro_batch = static_cast<std::int32_t>(slot.micro_batch);

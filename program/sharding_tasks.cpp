@@ -45,6 +45,7 @@ void ShardedTasks::gather_first() {
     no_pass.chunk = static_cast<std::int16_t>(chunk);
     const ChunkKind& kind = kind_of(no_pass);
     for (std::size_t b = 0; b < kind.buckets.size(); ++b) {
+      if (kind.gather[b] < 0) continue;
       gathered_first_[{static_cast<int>(chunk), b}] = add(TaskKind::kGatherParameters, kind.gather[b], no_pass);
     }
   }

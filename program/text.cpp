@@ -63,8 +63,9 @@ std::string text_of(const Program& program, const Body& body, const Op& op) {
 std::string text_of(const Program& program, int rank) {
   const Coordinates at = program.mesh.coordinates(rank);
   const Role& role = program.role_of(rank);
-  std::string text = fmt::format("rank {} tensor {} data {} stage {} of {}\n", rank, at.tensor, at.data, at.pipeline,
-                                 summary(program.job.plan));
+  const std::string context = program.mesh.context() > 1 ? fmt::format(" context {}", at.context) : "";
+  std::string text = fmt::format("rank {} tensor {}{} data {} stage {} of {}\n", rank, at.tensor, context, at.data,
+                                 at.pipeline, summary(program.job.plan));
   text += "memory\n";
   for (std::size_t s = 0; s < kSpaces; ++s) {
     if (role.bytes[s] == 0) continue;

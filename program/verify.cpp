@@ -9,6 +9,7 @@
 
 #include "program/schedule.h"
 #include "program/text.h"
+#include "program/verify_context.h"
 #include "program/verify_frames.h"
 #include "program/verify_order.h"
 #include "program/verify_sharding.h"
@@ -167,6 +168,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_buffers(program, problems);
   check_frames(program, problems);
   check_temporaries(program, problems);
+  check_rings(program, problems);
   check_joint_collectives(program, problems);
   check_sharding(program, problems);
   if (problems.empty()) check_order(program, problems);

@@ -24,10 +24,14 @@ struct KernelArguments {
   int tensor_rank = 0, tensor_ranks = 1;
   int shard_rank = 0;     ///< which part of a sharded bucket this rank holds
   int shard_replica = 0;  ///< which of the shard groups it belongs to: all hold the same shards
+  int expert_rank = 0;
+  int context_rank = 0, context_ranks = 1;
+  program::ContextMethod context_method = program::ContextMethod::kRing;
   const program::ChunkKind* kind = nullptr;               ///< optimizer kinds: parameters and buckets of the chunk
   std::array<std::byte*, program::kSpaces> chunk_base{};  ///< optimizer kinds: start of the chunk's part of every space
   const program::Optimizer* optimizer = nullptr;
   const StepValues* values = nullptr;
+  double balance_loss = 0;      ///< kRoute: weight of a mixture layer's balance loss
   std::int64_t vocabulary = 0;  ///< true vocabulary: columns from here on are padding
 };
 

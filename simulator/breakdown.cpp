@@ -19,11 +19,16 @@ Part part_of(const Op& op) {
     switch (op.group) {
       case program::Group::kTensor:
         return Part::kExposedTensor;
+      case program::Group::kContext:
+        return Part::kExposedContext;
+      case program::Group::kExpert:
+        return Part::kExposedExpert;
       case program::Group::kPipeline:
         return Part::kExposedPipeline;
       case program::Group::kData:
       case program::Group::kShard:
       case program::Group::kReplica:
+      case program::Group::kExpertData:
       case program::Group::kEmbedding:
         return Part::kExposedData;
       default:
@@ -70,14 +75,17 @@ void split_segment(const program::Body& body, const Span& span, const std::vecto
   const program::Segment& segment = body.segments[static_cast<std::size_t>(span.segment)];
   std::int64_t compute = 0;
   Breakdown mine{};
+  Part beside = Part::kExposedTensor;  // what runs on another lane of the segment
   for (int i = segment.begin; i < segment.end; ++i) {
     const Op& op = body.ops[static_cast<std::size_t>(i)];
+    if (op.lane == Lane::kContext) beside = Part::kExposedContext;
+    if (op.lane == Lane::kTensor) beside = Part::kExposedTensor;
     if (op.lane != span.lane) continue;
     mine[static_cast<std::size_t>(part_of(op))] += ops[static_cast<std::size_t>(i)];
     compute += ops[static_cast<std::size_t>(i)];
   }
-  const std::int64_t exposed = span.end_ps - span.begin_ps - compute;  // waiting for the tensor lane inside the segment
-  if (exposed > 0) mine[static_cast<std::size_t>(Part::kExposedTensor)] += exposed;
+  const std::int64_t exposed = span.end_ps - span.begin_ps - compute;  // waiting for another lane inside the segment
+  if (exposed > 0) mine[static_cast<std::size_t>(beside)] += exposed;
   // With merged lanes ops of other lanes ran here too; the span is then longer than the compute lane's own ops.
   for (std::size_t p = 0; p < kParts; ++p) parts[p] += mine[p];
 }
@@ -113,6 +121,7 @@ Breakdown break_down(const program::Program& program, const program::Role& role,
     parts[static_cast<std::size_t>(part)] += cut(busy, gaps);
   };
   take(Lane::kTensor, Part::kExposedTensor);
+  take(Lane::kContext, Part::kExposedContext);
   take(Lane::kData, Part::kExposedData);
   take(Lane::kPipeline, Part::kExposedPipeline);
   take(Lane::kCopy, Part::kExposedOffload);

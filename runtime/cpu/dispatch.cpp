@@ -39,6 +39,30 @@ Kernel find_plain(OpKind kind) {
       return position<T>;
     case OpKind::kPositionBackward:
       return position_backward<T>;
+    case OpKind::kSplitKv:
+      return split_kv<T>;
+    case OpKind::kJoinKv:
+      return join_kv<T>;
+    case OpKind::kPackHeads:
+      return pack_heads<T>;
+    case OpKind::kUnpackHeads:
+      return unpack_heads<T>;
+    case OpKind::kPackTokens:
+      return pack_tokens<T>;
+    case OpKind::kUnpackTokens:
+      return unpack_tokens<T>;
+    case OpKind::kRoute:
+      return route<T>;
+    case OpKind::kRouteBackward:
+      return route_backward<T>;
+    case OpKind::kDispatch:
+      return dispatch<T>;
+    case OpKind::kDispatchBackward:
+      return dispatch_backward<T>;
+    case OpKind::kCombine:
+      return combine<T>;
+    case OpKind::kCombineBackward:
+      return combine_backward<T>;
     case OpKind::kAdd:
       return add<T>;
     case OpKind::kZeroGradients:

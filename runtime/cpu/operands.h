@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "program/context.h"
 #include "runtime/kernel.h"
 
 namespace trivium::runtime::cpu {
@@ -22,9 +23,10 @@ template <class T>
 }
 
 /// Position within its sample of the op's local token row `r`: rows are sample-major, and with sequence parallelism
-/// this rank holds rows [tensor_rank * m, +m) of the micro-batch.
+/// this rank holds rows [tensor_rank * m, +m) of its context rank's part of the micro-batch.
 [[maybe_unused]] static std::int64_t position_of(const KernelArguments& a, std::int64_t r, std::int64_t sequence) {
-  return (r + (a.op->token_sharded ? a.tensor_rank * a.op->m : 0)) % sequence;
+  const std::int64_t local = (r + (a.op->token_sharded ? a.tensor_rank * a.op->m : 0)) % (sequence / a.context_ranks);
+  return program::context_position(a.context_method, local, sequence, a.context_rank, a.context_ranks);
 }
 
 }  // namespace trivium::runtime::cpu

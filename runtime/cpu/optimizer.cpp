@@ -81,9 +81,13 @@ void zero_gradients(const KernelArguments& a) {
 // rank of the tensor group.
 template <class T>
 void gradient_norm(const KernelArguments& a) {
-  if (bucket_of(a).shard < bucket_of(a).elements && a.shard_replica != 0) return;  // counted in the first shard group
+  const program::Bucket& bucket = bucket_of(a);
+  const bool sharded = bucket.shard < bucket.elements;
+  if (sharded && a.shard_replica != 0) return;  // counted in the first shard group
+  // The group that adds the norms up has the dense part once for every expert rank, unless it is sharded.
+  if (!sharded && !bucket.expert && a.expert_rank != 0) return;
   const Range own = own_part(a);
-  const T* gradient = space<T>(a, Space::kGradient) + bucket_of(a).own_gradients(a.shard_rank) - own.begin;
+  const T* gradient = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
   double* norm = output<double>(a, 0);
   DoubleDouble total{norm[0], norm[1]};
   for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {

@@ -16,6 +16,30 @@ void position_backward(const KernelArguments& a);
 template <class T>
 void add(const KernelArguments& a);
 template <class T>
+void split_kv(const KernelArguments& a);
+template <class T>
+void join_kv(const KernelArguments& a);
+template <class T>
+void pack_heads(const KernelArguments& a);
+template <class T>
+void unpack_heads(const KernelArguments& a);
+template <class T>
+void pack_tokens(const KernelArguments& a);
+template <class T>
+void unpack_tokens(const KernelArguments& a);
+template <class T>
+void route(const KernelArguments& a);
+template <class T>
+void route_backward(const KernelArguments& a);
+template <class T>
+void dispatch(const KernelArguments& a);
+template <class T>
+void dispatch_backward(const KernelArguments& a);
+template <class T>
+void combine(const KernelArguments& a);
+template <class T>
+void combine_backward(const KernelArguments& a);
+template <class T>
 void zero_gradients(const KernelArguments& a);
 template <class T>
 void gradient_norm(const KernelArguments& a);

@@ -19,7 +19,7 @@ endif()
 foreach(variant IN LISTS cpu_variants)
   set(target trivium_runtime_cpu_${variant})
   add_library(${target} OBJECT
-    cpu/variants/activation.cpp cpu/variants/attention.cpp cpu/variants/attention_backward.cpp cpu/variants/loss.cpp
+    cpu/variants/activation.cpp cpu/variants/attention.cpp cpu/variants/attention_block.cpp cpu/variants/attention_backward.cpp cpu/variants/expert_matmul.cpp cpu/variants/loss.cpp
     cpu/variants/matmul.cpp cpu/variants/norm.cpp cpu/variants/residual.cpp cpu/variants/rotary.cpp
     cpu/variants/table.cpp)
   trivium_common(${target})
@@ -29,5 +29,5 @@ foreach(variant IN LISTS cpu_variants)
   list(APPEND runtime_sources $<TARGET_OBJECTS:${target}>)
 endforeach()
 
-list(APPEND runtime_sources cpu/dispatch.cpp cpu/embedding.cpp cpu/optimizer.cpp)
-set_source_files_properties(cpu/embedding.cpp cpu/optimizer.cpp PROPERTIES COMPILE_OPTIONS "${cpu_flags}")
+list(APPEND runtime_sources cpu/context.cpp cpu/dispatch.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp)
+set_source_files_properties(cpu/context.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp PROPERTIES COMPILE_OPTIONS "${cpu_flags}")

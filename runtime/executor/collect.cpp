@@ -42,8 +42,10 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const std::lock_guard lock(mutex_);
   const program::Coordinates at = program.mesh.coordinates(rank);
   const program::Role& role = program.role_of(rank);
+  const int expert_rank = program.mesh.expert_rank(at);
   const DType type = program.job.plan.precision;
-  const int shard_rank = program.mesh.shard_rank(rank);
+  const int dense_shard = program.mesh.shard_rank(rank);
+  const int expert_shard = program.mesh.index_in(program::Group::kExpertData, rank);
   const bool gathers_first = program::Sharding(program.job, program.habits).gathers_first;
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
@@ -54,11 +56,12 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
     for (const program::Parameter& p : kind.parameters) {
       const std::string name = program::global_name(p, chunk.first_layer);
       for (std::int64_t i = 0; i < p.local_rows * p.local_columns; ++i) {
-        const auto place =
-            program::global_place(p, i / p.local_columns, i % p.local_columns, at.tensor, program.mesh.tensor());
+        const auto place = program::global_place(p, i / p.local_columns, i % p.local_columns, at.tensor,
+                                                 program.mesh.tensor(), expert_rank);
         if (!place) continue;
         const std::int64_t offset = p.offset + i;
         const Bucket& bucket = bucket_of(kind, offset);
+        const int shard_rank = bucket.expert ? expert_shard : dense_shard;
         // Parameters that are gathered at the start of a step are stale behind it, but for each rank's own part.
         const bool whole = quantity == Quantity::kValue && bucket.parameter_shard < 0 && !gathers_first;
         if (whole) {

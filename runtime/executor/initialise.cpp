@@ -49,10 +49,12 @@ Kept kept_of(const program::ChunkKind& kind, const program::Parameter& p, int sh
 }
 
 template <class T>
-void fill(const program::Parameter& p, const Kept& kept, std::uint64_t key, int tensor_rank, int tensor_ranks, T* out) {
+void fill(const program::Parameter& p, const Kept& kept, std::uint64_t key, int tensor_rank, int tensor_ranks,
+          int expert_rank, T* out) {
   for (std::int64_t e = kept.begin; e < kept.end; ++e) {
     const std::int64_t i = e - p.offset;
-    const auto place = program::global_place(p, i / p.local_columns, i % p.local_columns, tensor_rank, tensor_ranks);
+    const auto place =
+        program::global_place(p, i / p.local_columns, i % p.local_columns, tensor_rank, tensor_ranks, expert_rank);
     double value = 0;
     if (place && p.init_std > 0) {
       value = p.init_std * normal(key, static_cast<std::uint64_t>(place->first * p.columns + place->second));
@@ -66,7 +68,7 @@ void fill(const program::Parameter& p, const Kept& kept, std::uint64_t key, int 
 }  // namespace
 
 void initialise_parameters(const program::Program& program, const program::Role& role, int tensor_rank, int shard_rank,
-                           Arenas& arenas) {
+                           int expert_rank, Arenas& arenas) {
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
@@ -75,9 +77,9 @@ void initialise_parameters(const program::Program& program, const program::Role&
       const std::uint64_t key = mix(program.job.training.seed) ^ hash_name(program::global_name(p, chunk.first_layer));
       const Kept kept = kept_of(kind, p, shard_rank);
       if (program.job.plan.precision == program::DType::kFp64) {
-        fill(p, kept, key, tensor_rank, program.mesh.tensor(), reinterpret_cast<double*>(base));
+        fill(p, kept, key, tensor_rank, program.mesh.tensor(), expert_rank, reinterpret_cast<double*>(base));
       } else {
-        fill(p, kept, key, tensor_rank, program.mesh.tensor(), reinterpret_cast<float*>(base));
+        fill(p, kept, key, tensor_rank, program.mesh.tensor(), expert_rank, reinterpret_cast<float*>(base));
       }
     }
   }

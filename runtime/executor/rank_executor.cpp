@@ -5,7 +5,9 @@
 #include <cmath>
 #include <span>
 
+#include "program/context.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/executor/exchange.h"
 #include "runtime/executor/initialise.h"
 
 namespace trivium::runtime {
@@ -38,13 +40,17 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       arenas_(program, role_),
       sampler_(corpus.tokens(), program.job.training.sequence, program.job.training.seed),
       groups_(kGroups, -1),
+      members_(kGroups),
+      places_(kGroups, 0),
       transfers_(role_.tasks.size(), Transfer::kIdle),
       posted_ns_(role_.tasks.size(), 0) {
-  for (const Group group : {Group::kTensor, Group::kData, Group::kShard, Group::kReplica, Group::kEmbedding,
-                            Group::kModel, Group::kWorld}) {
-    const std::vector<int> members = program.mesh.members(group, rank());
-    const bool inside = std::find(members.begin(), members.end(), rank()) != members.end();
-    if (inside) groups_[static_cast<std::size_t>(group)] = communicator.make_group(members);
+  for (const Group group : {Group::kTensor, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
+                            Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld}) {
+    const auto g = static_cast<std::size_t>(group);
+    members_[g] = program.mesh.members(group, rank());
+    const auto here = std::find(members_[g].begin(), members_[g].end(), rank());
+    places_[g] = static_cast<int>(here - members_[g].begin());
+    if (here != members_[g].end()) groups_[g] = communicator.make_group(members_[g]);
   }
   for (const program::Body& body : program.bodies) {
     auto& kernels = kernels_.emplace_back();
@@ -52,7 +58,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       kernels.push_back(program::is_communication(op.kind) ? nullptr : cpu::find_kernel(op.kind, op.dtype));
     }
   }
-  initialise_parameters(program, role_, at_.tensor, shard_rank_, arenas_);
+  initialise_parameters(program, role_, at_.tensor, shard_rank_, program.mesh.expert_rank(at_), arenas_);
 }
 
 RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<program::Event>* events) {
@@ -74,8 +80,8 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   }
   for (std::size_t t = 0; t < role_.tasks.size(); ++t) finish_transfer(static_cast<std::int32_t>(t));
 
-  // Every last-stage rank holds its replica's loss, the tensor ranks the same one.
-  const bool counts = at_.pipeline == program_.mesh.pipeline() - 1 && at_.tensor == 0;
+  // A last-stage rank holds its replica's loss, a stage with mixture layers their balance; tensor ranks the same one.
+  const bool counts = at_.tensor == 0;
   double loss = counts ? scalars[0] : 0;
   communicator_.all_reduce(world, &loss, 1, program::DType::kFp64, program::Reduction::kSum);
   return {loss, std::sqrt(scalars[1] + scalars[2])};
@@ -102,7 +108,7 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
     const Op& op = body.ops[static_cast<std::size_t>(i)];
     const std::int64_t start = now_ns();
     if (program::is_communication(op.kind)) {
-      run_collective(task, op);
+      run_collective(task, op, i);
     } else {
       KernelArguments a;
       a.op = &op;
@@ -112,8 +118,15 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
         a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame, task.delayed_frame);
       a.tensor_rank = at_.tensor;
       a.tensor_ranks = program_.mesh.tensor();
-      a.shard_rank = shard_rank_;
+      const bool of_experts =
+          op.bucket >= 0 && program_.kind_of(body).buckets[static_cast<std::size_t>(op.bucket)].expert;
+      a.shard_rank = of_experts ? place_in(Group::kExpertData) : shard_rank_;
       a.shard_replica = program_.mesh.shard_replica(rank());
+      a.expert_rank = program_.mesh.expert_rank(at_);
+      if (program_.job.model.experts) a.balance_loss = program_.job.model.experts->balance_loss;
+      a.context_rank = at_.context;
+      a.context_ranks = program_.mesh.context();
+      a.context_method = program_.job.plan.context_method;
       a.kind = &program_.kind_of(body);
       for (std::size_t s = 0; s < program::kSpaces; ++s) {
         a.chunk_base[s] = arenas_.base(task.chunk, static_cast<Space>(s), task.frame);
@@ -127,12 +140,12 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
   }
 }
 
-void RankExecutor::run_collective(const Task& task, const Op& op) {
+void RankExecutor::run_collective(const Task& task, const Op& op, int number) {
   const int group = groups_[static_cast<std::size_t>(op.group)];
   std::byte* in = arenas_.address(task.chunk, op.in[0], task.frame, task.delayed_frame);
   std::byte* out = arenas_.address(task.chunk, op.out[0], task.frame, task.delayed_frame);
   const std::int64_t part_bytes = op.elements / program_.mesh.group_size(op.group) * size_of(op.dtype);
-  std::byte* own_part = in + shard_rank_ * part_bytes;  // of a bucket that is reduced or gathered where it lies
+  std::byte* own_part = in + place_in(op.group) * part_bytes;  // of a bucket that is reduced or gathered where it lies
   switch (op.kind) {
     case OpKind::kAllReduce: {
       const std::int64_t count = op.reduction == program::Reduction::kPairSum ? op.elements / 2 : op.elements;
@@ -149,6 +162,13 @@ void RankExecutor::run_collective(const Task& task, const Op& op) {
       break;
     case OpKind::kAllGather:
       communicator_.all_gather(group, in == out ? own_part : in, out, op.elements, op.dtype);
+      break;
+    case OpKind::kAllToAll:
+      all_to_all(communicator_, members_[static_cast<std::size_t>(op.group)], in, out, part_bytes, number);
+      break;
+    case OpKind::kRingShift:
+      ring_shift(communicator_, members_[static_cast<std::size_t>(op.group)], in, out, op.elements * size_of(op.dtype),
+                 number);
       break;
     default:
       break;
@@ -200,16 +220,23 @@ void RankExecutor::read_samples(const Task& task) {
     std::byte* at = arenas_.base(task.chunk, Space::kTokens, task.frame) + buffer.offset;
     (buffer.name == "ids" ? ids : labels) = at;
   }
-  std::vector<std::int32_t> unused(static_cast<std::size_t>(sequence));
-  const auto part = [&](std::byte* base, std::int64_t sample) {
-    if (base == nullptr) return std::span<std::int32_t>(unused);
-    return std::span<std::int32_t>(reinterpret_cast<std::int32_t*>(base) + sample * sequence,
-                                   static_cast<std::size_t>(sequence));
-  };
+  const int context = program_.mesh.context();
+  const std::int64_t local = sequence / context;
+  std::vector<std::int32_t> sample_ids(static_cast<std::size_t>(sequence)), sample_labels(sample_ids.size());
   const std::int64_t first =
       values_.step * program_.job.training.global_batch + (task.micro_batch * program_.mesh.data() + at_.data) * batch;
   for (std::int64_t i = 0; i < batch; ++i) {
-    data::read_sample(corpus_, sampler_.start_of(first + i), part(ids, i), part(labels, i));
+    data::read_sample(corpus_, sampler_.start_of(first + i), sample_ids, sample_labels);
+    const auto keep_own = [&](std::byte* base, const std::vector<std::int32_t>& whole) {
+      if (base == nullptr) return;
+      auto* own = reinterpret_cast<std::int32_t*>(base) + i * local;
+      for (std::int64_t t = 0; t < local; ++t) {
+        own[t] = whole[static_cast<std::size_t>(
+            program::context_position(program_.job.plan.context_method, t, sequence, at_.context, context))];
+      }
+    };
+    keep_own(ids, sample_ids);
+    keep_own(labels, sample_labels);
   }
 }
 

@@ -37,7 +37,8 @@ class RankExecutor {
 
  private:
   void run_segment(std::int32_t task, int segment);
-  void run_collective(const program::Task& task, const program::Op& op);
+  void run_collective(const program::Task& task, const program::Op& op, int number);
+  int place_in(program::Group group) const { return places_[static_cast<std::size_t>(group)]; }
   void post(std::int32_t task);
   void finish_transfer(std::int32_t task);
   void await(const program::Task& task, int segment);
@@ -54,6 +55,8 @@ class RankExecutor {
   Arenas arenas_;
   data::Sampler sampler_;
   std::vector<int> groups_;                   // handle by program::Group; -1 where this rank is in none
+  std::vector<std::vector<int>> members_;     // by program::Group
+  std::vector<int> places_;                   // by program::Group: of this rank among the members
   std::vector<std::vector<Kernel>> kernels_;  // by body, by op; null for communication
   enum class Transfer : std::uint8_t { kIdle, kPosted, kDone };
   std::vector<Transfer> transfers_;      // by task

@@ -22,19 +22,21 @@ class KindReader {
     costs.forward = by_segment(kind_.forward, first);
     costs.backward = by_segment(kind_.backward, first_back);
     if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
-    costs.optimizer = by_segment(kind_.optimizer, first);
+    for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
+      add(costs.optimizer, of_layer(bucket), segment(kind_.optimizer, bucket, Lane::kCompute));
+    }
     costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
     costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);
     costs.send_backward = whole(kind_.send_backward, Lane::kPipeline);
-    costs.norm_layer = norm_layer();
+    costs.norm.layer = norm_layer();
     costs.norm_reduce = whole(kind_.norm_reduce, Lane::kCompute);
     const Lane data = costed_.asynchronous_lanes ? Lane::kData : Lane::kCompute;
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
-      add(costs.gather, bucket == first, whole(kind_.gather[bucket], data));
-      add(costs.replicas, bucket == first, whole(kind_.reduce_replicas[bucket], data));
+      add(costs.gather, of_layer(bucket), whole(kind_.gather[bucket], data));
+      add(costs.replicas, of_layer(bucket), whole(kind_.reduce_replicas[bucket], data));
       const int reduce = kind_.reduce[bucket];
       if (on_one_lane(reduce)) {
-        add(costs.reduce, bucket == first, whole(reduce, data));
+        add(costs.reduce, of_layer(bucket), whole(reduce, data));
       } else {
         costs.reduce_apart = std::max(costs.reduce_apart, whole(reduce, data));
       }
@@ -46,6 +48,8 @@ class KindReader {
 
  private:
   static void add(PartTimes& times, bool layer, std::int64_t ps) { (layer ? times.layer : times.ends) += ps; }
+
+  bool of_layer(std::size_t bucket) const { return kind_.buckets[bucket].first_segment == (kind_.embedding ? 1 : 0); }
 
   const Body& body(int index) const { return program_.bodies[static_cast<std::size_t>(index)]; }
 
@@ -102,6 +106,21 @@ class KindReader {
 
 KindCosts kind_costs(const CostedProgram& costed, int stage, std::size_t kind) {
   return KindReader(costed, stage, kind).read();
+}
+
+KindCosts both(const KindCosts& dense, const KindCosts& mixture) {
+  KindCosts costs = dense;
+  const auto take = [&](PartTimes KindCosts::*part) { (costs.*part).mixture = (mixture.*part).layer; };
+  for (const auto part : {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer,
+                          &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm}) {
+    take(part);
+  }
+  const auto smaller = [&](std::int64_t KindCosts::*part) { costs.*part = std::min(costs.*part, mixture.*part); };
+  for (const auto part : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
+                          &KindCosts::last_gather, &KindCosts::norm_reduce}) {
+    smaller(part);
+  }
+  return costs;
 }
 
 }  // namespace trivium::simulator

@@ -10,7 +10,10 @@ namespace trivium::simulator {
 /// Time that grows with the layers of a chunk, and time that embedding and head add (ps).
 struct PartTimes {
   std::int64_t ends = 0, layer = 0;
-  std::int64_t of(int layers) const { return ends + layers * layer; }
+  std::int64_t mixture = 0;  ///< one layer whose MLP is a mixture of experts
+  std::int64_t of(int layers, int mixtures = 0) const {
+    return ends + (layers - mixtures) * layer + mixtures * mixture;
+  }
 };
 
 /// Of one kind on one stage (ps). Passes and optimizer count the compute lane, `reduce` and `gather` the data lane;
@@ -19,16 +22,21 @@ struct KindCosts {
   PartTimes forward, backward, optimizer, reduce, gather;
   PartTimes replicas;             ///< sums over shard groups
   PartTimes weights;              ///< second half of the backward, where it is split
+  PartTimes norm;                 ///< one layer's share; embedding and head left out
   std::int64_t reduce_apart = 0;  ///< longest reduction that is not on the data lane alone
   std::int64_t first_reduce = 0;  ///< of the first bucket, which is ready last
   std::int64_t first_optimizer = 0;
   std::int64_t last_gather = 0;
-  std::int64_t norm_layer = 0;  ///< one layer's share; embedding and head left out
   std::int64_t norm_reduce = 0;
   std::int64_t send_forward = 0, send_backward = 0;
 };
 
-/// Precondition: the kind has one layer and one bucket per segment, and `stage` was costed with all its bodies.
+/// Precondition: the kind has one layer and one bucket per segment (and one for experts), and `stage` was costed with
+/// all its bodies.
 KindCosts kind_costs(const CostedProgram& costed, int stage, std::size_t kind);
+
+/// Of chunks that have layers of both kinds. What belongs to the first or the last bucket alone is the smaller of the
+/// two.
+KindCosts both(const KindCosts& dense, const KindCosts& mixture);
 
 }  // namespace trivium::simulator

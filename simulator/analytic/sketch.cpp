@@ -44,9 +44,11 @@ Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster)
 std::vector<ChunkKey> Sketch::keys_of(const program::Job& job) const {
   const std::vector<int> layers = program::chunk_layers(job);
   std::vector<ChunkKey> keys;
+  int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto recompute = job.plan.stage_recompute.empty() ? job.plan.recompute : job.plan.stage_recompute[i];
-    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute});
+    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, program::phase_of(job.model, first_layer)});
+    first_layer += layers[i];
   }
   return keys;
 }
@@ -63,13 +65,15 @@ void Sketch::cost_kinds() {
   for (const auto recompute : recomputes) {
     for (const bool embedding : {false, true}) {
       for (const bool head : {false, true}) {
-        const ChunkKey key{1, embedding, head, recompute};
         if (embedding && head && pipeline > 1) continue;
         if (embedding != head && pipeline == 1) continue;
-        if (std::find(kinds_.begin(), kinds_.end(), key) != kinds_.end()) continue;
-        const int index = static_cast<int>(kinds_.size());
-        program.kinds.push_back(program::make_chunk_kind(job_, habits_, key, index, program.bodies));
-        kinds_.push_back(key);
+        for (const int phase : phases()) {
+          const ChunkKey key{1, embedding, head, recompute, phase};
+          if (std::find(kinds_.begin(), kinds_.end(), key) != kinds_.end()) continue;
+          const int index = static_cast<int>(kinds_.size());
+          program.kinds.push_back(program::make_chunk_kind(job_, habits_, key, index, program.bodies));
+          kinds_.push_back(key);
+        }
       }
     }
   }
@@ -131,10 +135,22 @@ void Sketch::find_alike() {
   }
 }
 
-const KindCosts& Sketch::costs(const ChunkKey& key, int stage) const {
-  const ChunkKey one{1, key.embedding, key.head, key.recompute};
-  const auto kind = static_cast<std::size_t>(std::find(kinds_.begin(), kinds_.end(), one) - kinds_.begin());
-  return costs_[costed_stage_[static_cast<std::size_t>(stage)]][kind];
+std::vector<int> Sketch::phases() const {
+  if (!job_.model.experts || job_.model.experts->every == 1) return {0};
+  return {0, static_cast<int>(job_.model.experts->every) - 1};
+}
+
+int Sketch::mixtures(const ChunkKey& key) const {
+  return job_.model.experts ? static_cast<int>((key.phase + key.layers) / job_.model.experts->every) : 0;
+}
+
+KindCosts Sketch::costs(const ChunkKey& key, int stage) const {
+  const auto of_phase = [&](int phase) {
+    const ChunkKey one{1, key.embedding, key.head, key.recompute, phase};
+    const auto kind = static_cast<std::size_t>(std::find(kinds_.begin(), kinds_.end(), one) - kinds_.begin());
+    return costs_[costed_stage_[static_cast<std::size_t>(stage)]][kind];
+  };
+  return job_.model.experts ? both(of_phase(phases().front()), of_phase(phases().back())) : of_phase(0);
 }
 
 PartTimes Sketch::pass(const Plan& plan, int stage) {
@@ -142,8 +158,12 @@ PartTimes Sketch::pass(const Plan& plan, int stage) {
   program::Job job = job_;
   job.plan = plan;
   const ChunkKey key = keys_of(job)[static_cast<std::size_t>(stage)];
-  const KindCosts& c = costs(key, stage);
-  return {c.forward.ends + c.backward.ends + c.weights.ends, c.forward.layer + c.backward.layer + c.weights.layer};
+  const KindCosts c = costs(key, stage);
+  const std::int64_t ends = c.forward.ends + c.backward.ends + c.weights.ends;
+  const std::int64_t dense = c.forward.layer + c.backward.layer + c.weights.layer;
+  if (!job_.model.experts) return {ends, dense};
+  const std::int64_t every = job_.model.experts->every, mixture = c.forward.mixture + c.backward.mixture;
+  return {ends, ((every - 1) * dense + mixture) / every};
 }
 
 Outline Sketch::outline(const Plan& plan) {
@@ -158,12 +178,12 @@ Outline Sketch::outline(const Plan& plan) {
   outline.micro_batches = program::micro_batches(plan, job.training.global_batch);
   outline.norm_joins_stages = plan.pipeline > 1;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const int stage = static_cast<int>(i) % plan.pipeline;
-    const KindCosts& c = costs(chunks[i], stage);
+    const int stage = static_cast<int>(i) % plan.pipeline, layers = chunks[i].layers, experts = mixtures(chunks[i]);
+    const KindCosts c = costs(chunks[i], stage);
     const Serial serial = serial_of(chunks[i], stage);
-    outline.chunks.push_back({c.forward.of(chunks[i].layers) + serial.forward,
-                              c.backward.of(chunks[i].layers) + serial.backward, c.send_forward, c.send_backward,
-                              c.weights.of(chunks[i].layers)});
+    outline.chunks.push_back({c.forward.of(layers, experts) + serial.forward,
+                              c.backward.of(layers, experts) + serial.backward, c.send_forward, c.send_backward,
+                              c.weights.of(layers, experts)});
     outline.norm_reduce = std::max(outline.norm_reduce, c.norm_reduce);
   }
   for (int stage = 0; stage < plan.pipeline; ++stage) outline.endings.push_back(ending(plan, chunks, stage));
@@ -175,14 +195,17 @@ Outline Sketch::outline(const Plan& plan) {
 // after its output left, is left out: the first layers gathered and the last reduced.
 Sketch::Serial Sketch::serial_of(const ChunkKey& key, int stage) const {
   if (job_.plan.bucket_bytes > 0) return {};
-  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
+  const KindCosts middle = costs({1, false, false, key.recompute}, stage);
+  const auto layer_of = [&](const PartTimes& times) {
+    return job_.model.experts ? std::min(times.layer, times.mixture) : times.layer;
+  };
   const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   Serial serial;
   if (sharding_.parameters && (merged_lanes_ || sharding_.ahead == 0)) {
-    serial.forward = serial.backward = layers(sharding_.ahead) * middle.gather.layer;
+    serial.forward = serial.backward = layers(sharding_.ahead) * layer_of(middle.gather);
   }
   if (sharding_.gradients && (merged_lanes_ || !sharding_.overlaps_reduce)) {
-    serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * middle.reduce.layer;
+    serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * layer_of(middle.reduce);
   }
   return serial;
 }
@@ -194,21 +217,22 @@ Outline::Ending Sketch::ending(const Plan& plan, const std::vector<ChunkKey>& ch
   const std::int64_t micro_batches = program::micro_batches(plan, job_.training.global_batch);
   for (int v = 0; v < plan.virtual_stages; ++v) {
     const ChunkKey& chunk = chunks[static_cast<std::size_t>(v * plan.pipeline + stage)];
-    const KindCosts& c = costs(chunk, stage);
-    const KindCosts& middle = costs({1, false, false, chunk.recompute}, stage);
+    const KindCosts c = costs(chunk, stage), middle = costs({1, false, false, chunk.recompute}, stage);
+    const int layers = chunk.layers, experts = mixtures(chunk);
     if (v == 0) ending.first_optimizer = c.first_optimizer;
     if (!sharding_.gradients) {
-      ending.reduce += c.reduce.of(chunk.layers);
+      ending.reduce += c.reduce.of(layers, experts);
       apart = std::max(apart, c.reduce_apart);
     }
-    const std::int64_t collectives = (sharding_.parameters ? 2 * middle.gather.layer : 0) + middle.reduce.layer;
-    if (sharding_.gradients) ending.data += micro_batches * chunk.layers * collectives;
-    if (sharding_.gathers_first) ending.data += chunk.layers * middle.gather.layer;
-    replicas += c.replicas.of(chunk.layers);
-    ending.norm += chunk.layers * middle.norm_layer;
-    ending.optimizer += c.optimizer.of(chunk.layers);
+    const std::int64_t collectives =
+        (sharding_.parameters ? 2 * middle.gather.of(layers, experts) : 0) + middle.reduce.of(layers, experts);
+    if (sharding_.gradients) ending.data += micro_batches * collectives;
+    if (sharding_.gathers_first) ending.data += middle.gather.of(layers, experts);
+    replicas += c.replicas.of(layers, experts);
+    ending.norm += middle.norm.of(layers, experts);
+    ending.optimizer += c.optimizer.of(layers, experts);
     if (sharding_.parameters || sharding_.gathers_first) continue;
-    ending.gathers += c.gather.of(chunk.layers);
+    ending.gathers += c.gather.of(layers, experts);
     ending.last_gather = c.last_gather;
   }
   ending.reduce = std::max(ending.reduce, apart);

@@ -30,7 +30,8 @@ class Sketch {
   /// Memory of every stage: what lowering the plan counts.
   std::vector<StageMemory> memory(const program::Plan& plan);
   /// Compute time of one micro-batch, forward and backward, of a stage that holds one chunk: what grows with its
-  /// layers, and what the embedding and the head add. Precondition: `plan` has no virtual stages.
+  /// layers (dense and mixture layers in the model's proportion), and what the embedding and the head add.
+  /// Precondition: `plan` has no virtual stages.
   PartTimes pass(const program::Plan& plan, int stage);
 
  private:
@@ -40,7 +41,9 @@ class Sketch {
   void cost_kinds();
   std::pair<int, int> groups_of(int stage) const;
   void find_alike();
-  const KindCosts& costs(const program::ChunkKey& key, int stage) const;
+  KindCosts costs(const program::ChunkKey& key, int stage) const;
+  std::vector<int> phases() const;  // of one dense layer, where there are any, and of one mixture layer
+  int mixtures(const program::ChunkKey& key) const;  // mixture layers of a chunk
   /// What collectives add to the passes of a chunk, where they do not run beside them (ps).
   struct Serial {
     std::int64_t forward = 0, backward = 0;

@@ -71,8 +71,10 @@ std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
 }
 
 Sketch::Bytes Sketch::bytes(const ChunkKey& key) {
-  // Buckets of several layers are padded as they fall: such chunks are built whole.
-  if (key.layers <= kLayersBuilt || job_.plan.bucket_bytes > 0) return lowered_bytes(key);
+  // Buckets of several layers are padded as they fall, and layers of two kinds do not add the same: such chunks are
+  // built whole.
+  const bool alike = !job_.model.experts || job_.model.experts->every == 1;
+  if (key.layers <= kLayersBuilt || job_.plan.bucket_bytes > 0 || !alike) return lowered_bytes(key);
   ChunkKey shorter = key, shortest = key;
   shorter.layers = kLayersBuilt;
   shortest.layers = kLayersBuilt - 1;

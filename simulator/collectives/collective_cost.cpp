@@ -29,8 +29,8 @@ edge::Seconds shared_memory_time(OpKind kind, edge::Bytes bytes, int ranks, cons
   return node.intra.latency + bytes * reads / (node.intra.bandwidth * node.intra.efficiency);
 }
 
-/// All-reduce: latency + 2 (n-1)/n S / bus; the halves of it move half the bytes at the same bus, each with the
-/// latency.
+/// All-reduce: latency + 2 (n-1)/n S / bus; its halves, and an all-to-all, in which every rank sends (n-1)/n S, move
+/// half the bytes at the same bus, each with the latency.
 edge::Seconds inside_time(OpKind kind, edge::Bytes bytes, int ranks, const hardware::Node& node) {
   RingCurve curve = node_curve(node, ranks);
   curve.latency = curve.latency * kTrainingLatency;
@@ -42,8 +42,11 @@ edge::Seconds inside_time(OpKind kind, edge::Bytes bytes, int ranks, const hardw
 
 edge::Seconds collective_cost(OpKind kind, edge::Bytes bytes, const GroupPlacement& group, const hardware::Node& node,
                               const program::Habits& habits) {
-  assert(kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kAllGather);
+  assert(kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
+         kind == OpKind::kAllToAll || kind == OpKind::kRingShift);
   if (group.ranks <= 1) return edge::Seconds(0);
+  // Neighbours exchange; a node that the ring enters it also leaves, once for each of the groups that share it.
+  if (kind == OpKind::kRingShift) return transfer_cost(bytes, group.nodes == 1, group.sharing, node, habits);
   const edge::Seconds late = late_hosts(node, group.ranks);
   if (group.nodes > 1) {
     const edge::BytesPerSecond inside = group.ranks_per_node > 1

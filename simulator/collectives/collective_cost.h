@@ -16,8 +16,9 @@ struct GroupPlacement {
   int sharing = 1;         ///< groups of the same kind active on one node at once: they share its network adapters
 };
 
-/// Time of kAllReduce, kReduceScatter or kAllGather over a group, all members present.
-/// `bytes`: of the whole buffer (all-reduce: of the buffer; the others: of the unsharded side).
+/// Time of a collective over a group, all members present: kAllReduce, kReduceScatter, kAllGather, kAllToAll,
+/// kRingShift. `bytes`: of the whole buffer (all-reduce, all-to-all, ring shift: of a rank's buffer; the others: of the
+/// unsharded side).
 edge::Seconds collective_cost(program::OpKind kind, edge::Bytes bytes, const GroupPlacement& group,
                               const hardware::Node& node, const program::Habits& habits);
 

@@ -48,6 +48,12 @@ edge::Seconds network_collective(program::OpKind kind, edge::Bytes bytes, const 
                                  const program::Habits& habits) {
   const double n = group.ranks, nodes = group.nodes;
   const edge::BytesPerSecond network = network_share(node, group.ranks_per_node, group.sharing) * stack_share(habits);
+  if (kind == program::OpKind::kAllToAll) {
+    // All messages are under way at once: one hop. Of a rank's buffer (n-r)/n leave its node, (r-1)/n stay in it.
+    const double r = group.ranks_per_node;
+    const edge::Seconds outside = bytes * ((n - r) / n * r) / network, within = bytes * ((r - 1) / n) / inside;
+    return edge::Seconds(kBase) + node.network.latency + std::max(outside, within);
+  }
   const bool all_reduce = kind == program::OpKind::kAllReduce;
   const double passes = all_reduce ? 2 : 1;
   const edge::Seconds base(kBase), hop = node.network.latency;

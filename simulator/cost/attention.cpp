@@ -17,8 +17,10 @@ constexpr double kFlashForward = 0.53, kFlashBackward = 0.26;  // of peak
 constexpr double kFlashRamp = 240;                             // tokens: short sequences fill too few blocks
 
 edge::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
-  const double span = std::max(1, op.sequence);
-  const double share = op.kind == program::OpKind::kAttention ? kFlashForward : kFlashBackward;
+  const bool block = op.kind == program::OpKind::kAttentionBlock || op.kind == program::OpKind::kAttentionBlockBackward;
+  const double span = std::max(1, block ? op.sequence / op.parts : op.sequence);
+  const bool forward = op.kind == program::OpKind::kAttention || op.kind == program::OpKind::kAttentionBlock;
+  const double share = forward ? kFlashForward : kFlashBackward;
   const double rate = peak_of(device, op.dtype).value() * device.compute_scale * share * span / (span + kFlashRamp);
   return edge::Seconds(op.flops / rate);
 }

@@ -1,5 +1,6 @@
 #include "simulator/cost/compute_cost.h"
 
+#include <algorithm>
 #include <cassert>
 #include <string>
 
@@ -22,22 +23,30 @@ bool misaligned(const program::Op& op) {
   return program::is_half(op.dtype) && (op.n % kAlignedElements != 0 || op.k % kAlignedElements != 0);
 }
 
-/// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy.
+/// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: a batch of such products.
 edge::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
-  const double alignment = misaligned(op) ? kMisalignedProduct : 1.0;
-  if (op.kind == OpKind::kMatmul) return gemm_time({m, n, k}, gemm_rates(device, op.dtype, alignment));
-  if (op.kind == OpKind::kMatmulDgrad) return gemm_time({m, k, n}, gemm_rates(device, op.dtype, alignment));
+  const double alignment = misaligned(op) ? kMisalignedProduct : 1.0, batch = std::max(1, op.experts);
+  if (op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul)
+    return gemm_time({m, n, k, batch}, gemm_rates(device, op.dtype, alignment));
+  if (op.kind == OpKind::kMatmulDgrad || op.kind == OpKind::kExpertMatmulDgrad)
+    return gemm_time({m, k, n, batch}, gemm_rates(device, op.dtype, alignment));
   GemmRates rates = gemm_rates(device, op.dtype, alignment * device.wgrad_efficiency);
   rates.result_size = program::is_half(op.dtype) ? kAccumulatedResult : 2 * rates.result_size;
-  return gemm_time({k, n, m}, rates);
+  return gemm_time({k, n, m, batch}, rates);
 }
 
 bool is_matmul(OpKind kind) {
-  return kind == OpKind::kMatmul || kind == OpKind::kMatmulDgrad || kind == OpKind::kMatmulWgrad;
+  return kind == OpKind::kMatmul || kind == OpKind::kMatmulDgrad || kind == OpKind::kMatmulWgrad ||
+         kind == OpKind::kExpertMatmul || kind == OpKind::kExpertMatmulDgrad || kind == OpKind::kExpertMatmulWgrad;
 }
 
-bool is_attention(OpKind kind) { return kind == OpKind::kAttention || kind == OpKind::kAttentionBackward; }
+bool is_wgrad(OpKind kind) { return kind == OpKind::kMatmulWgrad || kind == OpKind::kExpertMatmulWgrad; }
+
+bool is_attention(OpKind kind) {
+  return kind == OpKind::kAttention || kind == OpKind::kAttentionBackward || kind == OpKind::kAttentionBlock ||
+         kind == OpKind::kAttentionBlockBackward;
+}
 
 /// The optimizer's byte counts were fitted as they stand; a stack's habits scale only the model's kernels.
 bool is_optimizer(OpKind kind) {
@@ -54,8 +63,8 @@ edge::Seconds core_time(const program::Op& op, const hardware::Device& device) {
   edge::Seconds time =
       edge::Bytes(op.bytes) / (device.memory_bandwidth * device.memory_efficiency) + device.kernel_issue;
   if (op.flops > 0) {
-    const double efficiency = device.gemm_efficiency * device.compute_scale *
-                              (op.kind == OpKind::kMatmulWgrad ? device.wgrad_efficiency : 1.0);
+    const double efficiency =
+        device.gemm_efficiency * device.compute_scale * (is_wgrad(op.kind) ? device.wgrad_efficiency : 1.0);
     time += edge::Flops(op.flops) / (peak_of(device, op.dtype) * efficiency);
   }
   return time;

@@ -29,9 +29,35 @@ double fused_kernels(const program::Op& op) {
       return op.flash ? 4 : 8;
     case OpKind::kAttentionBackward:
       return op.flash ? 6 : 10;
+    case OpKind::kAttentionBlock:
+      return 4;  // flash, and three to merge
+    case OpKind::kAttentionBlockBackward:
+      return 4;
     case OpKind::kRotary:
     case OpKind::kRotaryBackward:
       return 4;
+    case OpKind::kSplitKv:
+    case OpKind::kJoinKv:
+    case OpKind::kPackHeads:
+    case OpKind::kUnpackHeads:
+    case OpKind::kPackTokens:
+    case OpKind::kUnpackTokens:
+      return 2;  // copies with a permutation
+    case OpKind::kRoute:
+      return 12;  // softmax, top-k, one-hot, running counts, fractions
+    case OpKind::kRouteBackward:
+      return 6;
+    case OpKind::kDispatch:
+    case OpKind::kDispatchBackward:
+    case OpKind::kCombine:
+      return 3;
+    case OpKind::kCombineBackward:
+      return 5;
+    case OpKind::kExpertMatmul:
+    case OpKind::kExpertMatmulDgrad:
+      return 2;
+    case OpKind::kExpertMatmulWgrad:
+      return 3;  // no bias
     case OpKind::kBiasResidual:
     case OpKind::kBiasResidualBackward:
     case OpKind::kActivation:
@@ -60,6 +86,8 @@ double fused_kernels(const program::Op& op) {
     case OpKind::kAllReduce:
     case OpKind::kReduceScatter:
     case OpKind::kAllGather:
+    case OpKind::kAllToAll:
+    case OpKind::kRingShift:
       return 2;
     case OpKind::kSend:
     case OpKind::kRecv:

@@ -24,7 +24,8 @@ std::int64_t to_ps(edge::Seconds time) { return std::llround(time.value() * kPic
 // Everything the cost of an op depends on besides the device: layers repeat, so most ops were costed before.
 auto shape_key(const Op& op, int peer_stage) {
   return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
-                    op.heads, op.kv_heads, op.head_dim, op.sequence, op.m, op.n, op.k, op.elements, op.bytes);
+                    op.heads, op.kv_heads, op.head_dim, op.sequence, op.experts, op.parts, op.m, op.n, op.k,
+                    op.elements, op.bytes);
 }
 
 GroupPlacement place(const Program& program, const hardware::Cluster& cluster, program::Group group, int rank) {

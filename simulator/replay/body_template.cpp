@@ -22,7 +22,7 @@ int members_of(const program::Program& program, const Op& op, Ranks ranks) {
 
 // Bytes that pass from each member to the next: a ring moves (n-1)/n of the buffer, an all-reduce twice that.
 double wire_bytes(const program::Program& program, const Op& op) {
-  if (is_transfer(op)) return op.bytes;
+  if (is_transfer(op) || op.kind == OpKind::kRingShift) return op.bytes;
   const double n = program.mesh.group_size(op.group);
   return op.bytes * (op.kind == OpKind::kAllReduce ? 2 : 1) * (n - 1) / n;
 }

@@ -49,19 +49,20 @@ TEST(ModelJson, DefaultsAreThoseOfAGpt2Block) {
 
 TEST(ModelJson, EveryMemberIsRead) {
   json document = smallest();
-  document.update({{"source", "a paper"},
-                   {"kv_heads", 2},
-                   {"head_dim", 6},
-                   {"ffn_hidden", 20},
-                   {"norm", "rms_norm"},
-                   {"positions", "rotary"},
-                   {"activation", "geglu"},
-                   {"linear_bias", false},
-                   {"qkv_bias", false},
-                   {"tied_embeddings", false},
-                   {"parallel_block", true},
-                   {"shared_norm", false},
-                   {"experts", {{"count", 8}, {"top_k", 2}, {"every", 2}, {"capacity_factor", 1.5}}}});
+  document.update(
+      {{"source", "a paper"},
+       {"kv_heads", 2},
+       {"head_dim", 6},
+       {"ffn_hidden", 20},
+       {"norm", "rms_norm"},
+       {"positions", "rotary"},
+       {"activation", "geglu"},
+       {"linear_bias", false},
+       {"qkv_bias", false},
+       {"tied_embeddings", false},
+       {"parallel_block", true},
+       {"shared_norm", false},
+       {"experts", {{"count", 8}, {"top_k", 2}, {"every", 2}, {"capacity_factor", 1.5}, {"balance_loss", 0.02}}}});
   const Model model = model_from_json(document, "m.json");
   EXPECT_EQ(model.source, "a paper");
   EXPECT_EQ(model.kv_heads, 2);
@@ -72,7 +73,7 @@ TEST(ModelJson, EveryMemberIsRead) {
   EXPECT_EQ(model.activation, Activation::kGeglu);
   EXPECT_FALSE(model.linear_bias || model.qkv_bias || model.tied_embeddings || model.shared_norm);
   EXPECT_TRUE(model.parallel_block);
-  EXPECT_EQ(model.experts, (Experts{.count = 8, .top_k = 2, .every = 2, .capacity_factor = 1.5}));
+  EXPECT_EQ(model.experts, (Experts{.count = 8, .top_k = 2, .every = 2, .capacity_factor = 1.5, .balance_loss = 0.02}));
   EXPECT_EQ(model_from_json(to_json(model), "again.json"), model);
 }
 
@@ -101,6 +102,8 @@ TEST(ModelJson, ContradictionsAreTold) {
             "m.json#: every (3) is more than layers (2): no layer would be a mixture");
   EXPECT_EQ(message_with("experts", {{"count", 2}, {"capacity_factor", 0}}),
             "m.json#/experts/capacity_factor: must be more than 0 and at most 1e6");
+  EXPECT_EQ(message_with("experts", {{"count", 2}, {"balance_loss", -1}}),
+            "m.json#/experts/balance_loss: must be 0 or more and at most 1e6");
   EXPECT_THAT(message_with("experts", json::object()), ::testing::HasSubstr("m.json#/experts: missing \"count\""));
 }
 

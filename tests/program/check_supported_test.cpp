@@ -52,16 +52,11 @@ TEST(Check, RefusesCountsOutOfRange) {
 TEST(Check, RefusesWhatIsNotLoweredYetByName) {
   const char* offload = "offload is not lowered yet: use none";
   expect_refused({
-      {"experts-supported", "experts is not lowered yet: mixture-of-experts layers can be counted, not yet split",
-       [](Job& j) { j.model.experts = models::Experts{.count = 4}; }},
-      {"parallel_block-supported",
-       "parallel_block is not lowered yet: parallel attention and MLP blocks can be counted, not yet split",
-       [](Job& j) { j.model.parallel_block = true; }},
-      {"context-supported", "context is not lowered yet: use context 1", [](Job& j) { j.plan.context = 2; }},
-      {"expert-supported", "expert is not lowered yet: use expert 1", [](Job& j) { j.plan.expert = 2; }},
       {"schedule-supported",
        "schedule is not lowered yet: zero_bubble with sharded gradients; use zero_stage 0 or 1, or schedule 1f1b",
        [](Job& j) { j.plan.schedule = Schedule::kZeroBubble, j.plan.data = j.plan.zero_stage = 2; }},
+      {"schedule-supported", "schedule is not lowered yet: zero_bubble with mixture layers; use schedule 1f1b",
+       [](Job& j) { j.plan.schedule = Schedule::kZeroBubble, j.model.experts = models::Experts{.count = 4}; }},
       {"offload-supported", offload, [](Job& j) { j.plan.offload.optimizer = Storage::kHost; }},
       {"offload-supported", offload, [](Job& j) { j.plan.offload.gradients = Storage::kHost; }},
       {"offload-supported", offload, [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},

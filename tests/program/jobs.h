@@ -90,11 +90,16 @@ class RandomJobs {
     Job job;
     const int layers = pick<int>({3, 4, 6, 8, 12});
     job.model = coin() ? tiny_model(layers) : tiny_llama(layers);
+    if (coin()) job.model.parallel_block = true, job.model.shared_norm = coin();
     if (coin()) job.model.tied_embeddings = !job.model.tied_embeddings;
+    if (!job.model.linear_bias && coin())
+      job.model.experts = models::Experts{.count = 4, .top_k = pick<int>({1, 2}), .every = pick<int>({1, 2})};
     job.training.sequence = pick<int>({8, 16});
     Plan& plan = job.plan;
     plan.tensor = pick<int>({1, 2, 4});
     plan.sequence_parallel = coin();
+    plan.context = pick<int>({1, 1, 2});
+    plan.context_method = pick<ContextMethod>({ContextMethod::kRing, ContextMethod::kAllToAll});
     plan.pipeline = pick<int>({1, 2, 3, 4});
     plan.schedule = pick<Schedule>(
         {Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved, Schedule::kZeroBubble});
@@ -103,6 +108,7 @@ class RandomJobs {
     plan.zero_stage = pick<int>({0, 1, 2, 3});
     plan.shard_group = pick<int>({0, 0, 2});
     plan.overlap.parameter_gather = coin();
+    plan.expert = job.model.experts ? pick<int>({1, 2, 4}) : 1;
     plan.micro_batch = pick<int>({1, 2});
     job.training.global_batch = plan.data * plan.micro_batch * pick<int>({1, 2, 4, 6, 8, 9});
     plan.recompute = pick<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull});

@@ -55,13 +55,15 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
       int segment = 0;
       for (const Bucket& bucket : kind.buckets) {
         ASSERT_EQ(bucket.begin, end);
-        ASSERT_EQ(bucket.first_segment, segment);
-        const int group = plan.shard_group > 0 ? plan.shard_group : plan.data;
-        ASSERT_EQ(bucket.shard * (plan.zero_stage > 0 ? group : 1), bucket.elements);
+        if (!bucket.expert) {  // experts that are spread come behind all segments
+          ASSERT_EQ(bucket.first_segment, segment);
+          segment = bucket.last_segment + 1;
+        }
+        const int group = bucket.expert ? plan.data / plan.expert : plan.shard_group > 0 ? plan.shard_group : plan.data;
+        ASSERT_EQ(bucket.shard * (plan.zero_stage > 0 ? group * plan.context : 1), bucket.elements);
         ASSERT_EQ(bucket.shard % 16, 0);
         ASSERT_EQ(bucket.optimizer_offset, state);
         end += bucket.elements;
-        segment = bucket.last_segment + 1;
         const bool half = is_half(plan.precision);
         const int numbers = !half ? 2 : program.habits.half_gradients ? 4 : 3;
         state += bucket.shard * numbers * (half ? 4 : size_of(plan.precision));

@@ -8,18 +8,6 @@
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
-/// Scores to probabilities over the first `valid` of `length` columns; the rest becomes 0. Returns L.
-template <class T>
-static T softmax(T* row, Index valid, Index length, T scale) {
-  Row<T> p(row, valid);
-  const T highest = p.maxCoeff();
-  p = ((p - highest) * scale).exp();
-  const T sum = p.sum();
-  p *= T(1) / sum;
-  Row<T>(row + valid, length - valid).setZero();
-  return highest * scale + std::log(sum);
-}
-
 template <class T>
 void attention(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);

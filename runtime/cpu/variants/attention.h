@@ -30,6 +30,18 @@ static T attention_scale(const AttentionShape& s) {
   return static_cast<T>(1.0 / std::sqrt(static_cast<double>(s.dim)));
 }
 
+/// Scores to probabilities over the first `valid` of `length` columns; the rest becomes 0. Returns L.
+template <class T>
+static T softmax(T* row, Index valid, Index length, T scale) {
+  Row<T> p(row, valid);
+  const T highest = p.maxCoeff();
+  p = ((p - highest) * scale).exp();
+  const T sum = p.sum();
+  p *= T(1) / sum;
+  Row<T>(row + valid, length - valid).setZero();
+  return highest * scale + std::log(sum);
+}
+
 /// Calls visit(sample, head, first row, rows) for every block, first rows ascending within (sample, head).
 template <class Visit>
 static void for_each_query_block(const AttentionShape& s, Visit visit) {

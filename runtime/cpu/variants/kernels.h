@@ -17,6 +17,12 @@ void matmul_dgrad(const KernelArguments& a);
 template <class T>
 void matmul_wgrad(const KernelArguments& a);
 template <class T>
+void expert_matmul(const KernelArguments& a);
+template <class T>
+void expert_matmul_dgrad(const KernelArguments& a);
+template <class T>
+void expert_matmul_wgrad(const KernelArguments& a);
+template <class T>
 void rotary(const KernelArguments& a);
 template <class T>
 void rotary_backward(const KernelArguments& a);
@@ -24,6 +30,10 @@ template <class T>
 void attention(const KernelArguments& a);
 template <class T>
 void attention_backward(const KernelArguments& a);
+template <class T>
+void attention_block(const KernelArguments& a);
+template <class T>
+void attention_block_backward(const KernelArguments& a);
 template <class T>
 void bias_residual(const KernelArguments& a);
 template <class T>

@@ -20,6 +20,12 @@ static Kernel find(OpKind kind) {
       return matmul_dgrad<T>;
     case OpKind::kMatmulWgrad:
       return matmul_wgrad<T>;
+    case OpKind::kExpertMatmul:
+      return expert_matmul<T>;
+    case OpKind::kExpertMatmulDgrad:
+      return expert_matmul_dgrad<T>;
+    case OpKind::kExpertMatmulWgrad:
+      return expert_matmul_wgrad<T>;
     case OpKind::kRotary:
       return rotary<T>;
     case OpKind::kRotaryBackward:
@@ -28,6 +34,10 @@ static Kernel find(OpKind kind) {
       return attention<T>;
     case OpKind::kAttentionBackward:
       return attention_backward<T>;
+    case OpKind::kAttentionBlock:
+      return attention_block<T>;
+    case OpKind::kAttentionBlockBackward:
+      return attention_block_backward<T>;
     case OpKind::kBiasResidual:
       return bias_residual<T>;
     case OpKind::kBiasResidualBackward:

@@ -50,11 +50,7 @@ class Reference {
 
 // The central difference (f(x+e) - f(x-e)) / 2e errs by e^2/6 f''' + eps f / e. With e = 1e-5 and f about 4: 1e-11 from
 // rounding and about 1e-10 from curvature; gradients here are 1e-4 to 1e-1, so 1e-6 of the largest is a safe mark.
-TEST(Reference, GradientOfEveryTensorIsTheFiniteDifferenceOfTheLoss) {
-  program::Plan plan;
-  plan.micro_batch = 2;
-  program::Job job = toy_job(plan, 4);
-  job.model.layers = 2;
+void expect_gradients_of_the_loss(const program::Job& job) {
   Reference reference(job);
   std::vector<double> gradients;
   reference.loss(0, 0, &gradients);
@@ -73,6 +69,38 @@ TEST(Reference, GradientOfEveryTensorIsTheFiniteDifferenceOfTheLoss) {
       EXPECT_NEAR(gradients[static_cast<std::size_t>(index)], numeric, 1e-6 * largest)
           << p.name << " element " << index - p.offset;
     }
+  }
+}
+
+program::Job two_layers() {
+  program::Plan plan;
+  plan.micro_batch = 2;
+  program::Job job = toy_job(plan, 4);
+  job.model.layers = 2;
+  return job;
+}
+
+TEST(Reference, GradientOfEveryTensorIsTheFiniteDifferenceOfTheLoss) { expect_gradients_of_the_loss(two_layers()); }
+
+TEST(Reference, GradientsOfParallelBlocksAreFiniteDifferences) {
+  program::Job job = two_layers();
+  job.model.parallel_block = true;
+  for (const bool shared_norm : {true, false}) {
+    SCOPED_TRACE(shared_norm ? "shared norm" : "a norm for each branch");
+    job.model.shared_norm = shared_norm;
+    expect_gradients_of_the_loss(job);
+  }
+}
+
+// Which experts a token goes to does not change over so small a step; room is scarce, so some tokens pass by.
+TEST(Reference, GradientsOfMixturesOfExpertsAreFiniteDifferences) {
+  program::Job job = two_layers();
+  job.model.linear_bias = false;
+  for (const int top_k : {1, 2}) {
+    SCOPED_TRACE(top_k);
+    job.model.experts = models::Experts{.count = 4, .top_k = top_k, .every = 2, .capacity_factor = 0.75};
+    job.model.experts->balance_loss = 0.5;  // enough to see in the gradients of the router
+    expect_gradients_of_the_loss(job);
   }
 }
 

@@ -28,13 +28,23 @@ models::Model random_model(std::mt19937& random) {
   model.norm = one_of(random, {models::Norm::kLayerNorm, models::Norm::kRmsNorm});
   model.positions = one_of(random, {models::Positions::kLearned, models::Positions::kRotary});
   model.activation = one_of(random, {models::Activation::kGelu, models::Activation::kSwiglu});
+  model.parallel_block = one_of(random, {true, false});
+  model.shared_norm = one_of(random, {true, false});
   model.tied_embeddings = one_of(random, {true, false});
+  if (one_of(random, {true, false, false})) {
+    model.linear_bias = model.qkv_bias = false;
+    model.experts = models::Experts{
+        .count = 4, .top_k = one_of<std::int64_t>(random, {1, 2}), .every = one_of<std::int64_t>(random, {1, 2})};
+  }
   return model;
 }
 
 program::Plan random_plan(std::mt19937& random) {
   program::Plan plan;
   plan.tensor = one_of(random, {1, 2, 3, 4});
+  plan.context = one_of(random, {1, 1, 2, 4});
+  plan.context_method = one_of(random, {program::ContextMethod::kRing, program::ContextMethod::kAllToAll});
+  plan.attention = one_of(random, {program::Attention::kUnfused, program::Attention::kFlash});
   plan.pipeline = one_of(random, {1, 2, 3, 4, 6});
   plan.data = one_of(random, {1, 2, 3, 4});
   plan.micro_batch = one_of(random, {1, 2, 4});
@@ -77,6 +87,7 @@ RandomJob random_job(std::mt19937& random) {
     made.job.training.global_batch = one_of<std::int64_t>(random, {12, 24, 48, 96});
     made.job.training.dropout = one_of(random, {0.0, 0.1});
     made.job.plan = random_plan(random);
+    if (made.job.model.experts) made.job.plan.expert = one_of(random, {1, 2, 4});
     if (!std::holds_alternative<std::monostate>(program::check(made.job))) continue;
     made.cluster = random_cluster(random, made.job.plan.ranks());
     if (!unsupported_by(made.job, made.cluster)) return made;

@@ -77,5 +77,22 @@ TEST(CollectiveCost, IsFiniteAndGrowsWithTheBytes) {
   }
 }
 
+// Every rank sends 7/8 of its 92 MB: 40.2 us + 7/8 · 92 MB / 184 GB/s = 40.2 + 437.5 us.
+TEST(CollectiveCost, OfAnAllToAllInANodeIsWhatEveryRankSends) {
+  EXPECT_NEAR(collective_cost(OpKind::kAllToAll, edge::Bytes(92e6), kEight, fast_node(), megatron()).value(), 477.7e-6,
+              1e-9);
+}
+
+// A ring shift is a transfer to the neighbour; over nodes the link between them carries one for every group.
+TEST(CollectiveCost, OfARingShiftIsATransferOverTheSlowestLink) {
+  const auto node = fast_node();
+  const edge::Bytes bytes(1e8);
+  EXPECT_EQ(collective_cost(OpKind::kRingShift, bytes, kEight, node, megatron()).value(),
+            transfer_cost(bytes, true, 1, node, megatron()).value());
+  const GroupPlacement two{.ranks = 8, .nodes = 2, .ranks_per_node = 4, .sharing = 2};
+  EXPECT_EQ(collective_cost(OpKind::kRingShift, bytes, two, node, megatron()).value(),
+            transfer_cost(bytes, false, 2, node, megatron()).value());
+}
+
 }  // namespace
 }  // namespace trivium::simulator

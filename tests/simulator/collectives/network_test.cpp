@@ -37,6 +37,16 @@ TEST(NetworkCollective, OfAGatherIsARingWithALatencyPerRank) {
   EXPECT_NEAR(time("deepspeed-zero3-2021"), 3883.1e-6, 1e-7);
 }
 
+// 160 MB on each of 16 ranks of 2 nodes: half of a node's 8 · 160 MB leave it over 160 GB/s, 30 + 10 + 4000 us; 7/16 of
+// a rank's stay inside, 70 MB / 184 GB/s = 380 us, meanwhile.
+TEST(NetworkCollective, OfAnAllToAllSendsWhatLeavesTheNodeInOneHop) {
+  const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
+  EXPECT_NEAR(network_collective(OpKind::kAllToAll, edge::Bytes(160e6), group, fast_node(), edge::BytesPerSecond(184e9),
+                                 habits("megatron"))
+                  .value(),
+              4040e-6, 1e-9);
+}
+
 // ZeRO-3 on 512 GPUs, a gather of next to nothing: 30 us + 511 · 14 us = 7.18 ms, what rules these runs.
 TEST(NetworkCollective, HasALatencyThatGrowsWithTheRanks) {
   hardware::Node node = fast_node();

@@ -1,0 +1,116 @@
+// The MLP of a mixture layer: a router sends every token to top_k experts (Shazeer et al. 2017, arXiv 1701.06538; one:
+// Fedus et al. 2021, Switch, arXiv 2101.03961; two: Jiang et al. 2024, Mixtral, arXiv 2401.04088). Every expert accepts
+// C tokens of a sample, so shapes are static: the expected imbalance is capacity that is padded, and tokens beyond it
+// pass by on the residual stream. Experts lie on the ranks of the expert group, their matrices split over the tensor
+// group as a dense MLP's; every tensor rank routes all tokens.
+#include <fmt/format.h>
+
+#include "program/layers.h"
+
+namespace trivium::program {
+
+Op& LayerWriter::routing_op(Op& op, std::int64_t n, int layer) {
+  rows(op, s_.tokens, n, layer).token_sharded = false;
+  op.k = s_.top_k;
+  op.sequence = static_cast<std::int32_t>(s_.sequence);
+  op.parts = s_.expert;
+  op.experts = static_cast<std::int32_t>(s_.experts);
+  op.elements = s_.expert_rows;
+  return op;
+}
+
+Op& LayerWriter::expert_op(Op& op, std::int64_t out, std::int64_t in, int layer) {
+  rows(op, s_.expert_rows / s_.local_experts, out, layer).token_sharded = false;
+  op.k = in;
+  op.parts = s_.expert;
+  op.experts = static_cast<std::int32_t>(s_.local_experts);
+  return op;
+}
+
+// Rows of all experts for this rank's tokens <-> rows of this rank's experts for all tokens of the group.
+int LayerWriter::exchange_rows(int from, int to, int layer, Pass pass) {
+  if (s_.expert == 1) return from;
+  Op& op = b_.add(OpKind::kAllToAll, pass, {from}, {to});
+  op.group = Group::kExpert;
+  op.dtype = s_.type;
+  op.elements = b_.buffer(from).elements;
+  op.layer = static_cast<std::int16_t>(layer);
+  return to;
+}
+
+int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass pass) {
+  const auto scratch = [&](const char* name, std::int64_t elements, DType type) {
+    return b_.temporary(fmt::format("{} {}", name, layer), type, elements);
+  };
+  const std::int64_t row_elements = s_.expert_rows * s_.hidden;
+  const int logits = scratch("router logits", s_.tokens * s_.experts, s_.wide);
+  matmul(read, "mlp.router", logits, s_.experts, s_.hidden, layer, pass, false);
+  // What is routed again in the backward has been counted in the loss.
+  const int loss = pass == Pass::kForward ? kept.loss : kNoBuffer;
+  Op& route = routing_op(b_.add(OpKind::kRoute, pass, {logits}, {kept.router, kept.slots, loss}), s_.experts, layer);
+  route.dtype = s_.wide;
+  const bool exchanges = s_.expert > 1;
+  const int rows_in = exchanges ? scratch("dispatched rows", row_elements, s_.type) : kept.dispatched;
+  routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in}), s_.hidden, layer);
+  const int arrived = exchange_rows(rows_in, kept.dispatched, layer, pass);
+  expert_op(b_.add(OpKind::kExpertMatmul, pass, {arrived, p_.value("mlp.experts.c_fc.weight", layer)}, {kept.fc}),
+            s_.fc, s_.hidden, layer);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {kept.act}), s_.expert_rows, s_.ffn, layer);
+  act.token_sharded = false;
+  act.k = s_.activation;
+  const int rows_out = exchanges ? scratch("rows of experts", row_elements, s_.type) : kept.returned;
+  expert_op(b_.add(OpKind::kExpertMatmul, pass, {kept.act, p_.value("mlp.experts.c_proj.weight", layer)}, {rows_out}),
+            s_.hidden, s_.ffn, layer);
+  const int returned = exchange_rows(rows_out, kept.returned, layer, pass);
+  const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
+  routing_op(b_.add(OpKind::kCombine, pass, {returned, kept.router, kept.slots}, {partial}), s_.hidden, layer);
+  return partial;
+}
+
+void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                          const std::function<void(int)>& between) {
+  constexpr Pass kPass = Pass::kBackward;
+  const std::int64_t row_elements = s_.expert_rows * s_.hidden;
+  const auto exchanged = [&](int from, const char* name) {
+    return exchange_rows(from, s_.expert > 1 ? gradient_of(name, row_elements, layer) : from, layer, kPass);
+  };
+  const auto wgrad = [&](int x, int dy, const char* name, std::int64_t out, std::int64_t in) {
+    expert_op(b_.add(OpKind::kExpertMatmulWgrad, kPass, {x, dy}, {p_.gradient(name, layer)}), out, in, layer);
+  };
+  const auto dgrad = [&](int dy, const char* name, int dx, std::int64_t out, std::int64_t in) {
+    expert_op(b_.add(OpKind::kExpertMatmulDgrad, kPass, {dy, p_.value(name, layer)}, {dx}), out, in, layer);
+  };
+  const int d_combined = gradient_of("returned rows", row_elements, layer);
+  const int d_gate = b_.temporary(fmt::format("gradient of gates {}", layer), s_.wide, s_.tokens * s_.top_k);
+  routing_op(
+      b_.add(OpKind::kCombineBackward, kPass, {d_branch, kept.returned, kept.router, kept.slots}, {d_combined, d_gate}),
+      s_.hidden, layer);
+  const int d_out = exchanged(d_combined, "rows of experts");
+  const int d_act = gradient_of("mlp activated", s_.expert_rows * s_.ffn, layer);
+  dgrad(d_out, "mlp.experts.c_proj.weight", d_act, s_.hidden, s_.ffn);
+  wgrad(kept.act, d_out, "mlp.experts.c_proj.weight", s_.hidden, s_.ffn);
+  const int d_fc = gradient_of("mlp inner", s_.expert_rows * s_.fc, layer);
+  Op& act = rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows,
+                 s_.ffn, layer);
+  act.token_sharded = false;
+  act.k = s_.activation;
+  const int d_in = gradient_of("rows into experts", row_elements, layer);
+  dgrad(d_fc, "mlp.experts.c_fc.weight", d_in, s_.fc, s_.hidden);
+  wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden);
+  const int d_rows = exchanged(d_in, "dispatched rows");
+
+  const int d_logits =
+      b_.temporary(fmt::format("gradient of router logits {}", layer), s_.wide, s_.tokens * s_.experts);
+  routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts, layer)
+      .dtype = s_.wide;
+  if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
+  const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
+  matmul_backward(read, "mlp.router", d_logits, d_norm, s_.experts, s_.hidden, layer, false, [&] {
+    const int d_tokens = gradient_of("dispatched tokens", s_.tokens * s_.hidden, layer);
+    routing_op(b_.add(OpKind::kDispatchBackward, kPass, {d_rows, kept.slots}, {d_tokens}), s_.hidden, layer);
+    add(d_tokens, d_norm, layer, kPass);
+    between(d_norm);
+  });
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,128 @@
+// Copies of context parallelism: keys and values in and out of (T, q|k|v), and the two layouts that an all-to-all over
+// heads turns into each other.
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/cpu/operands.h"
+#include "runtime/cpu/plain_kernels.h"
+
+namespace trivium::runtime::cpu {
+namespace {
+
+template <class T>
+void copy(const T* from, T* to, std::int64_t count) {
+  std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+/// The heads of one part of (T, q|k|v), or of (T, y) without key heads.
+struct HeadParts {
+  explicit HeadParts(const program::Op& op)
+      : tokens(op.m),
+        parts(op.parts),
+        query(op.heads * op.head_dim),
+        key(op.kv_heads * op.head_dim),
+        part_query(op.heads / op.parts * op.head_dim),
+        part_key(op.kv_heads == 0 ? 0 : std::max(1, op.kv_heads / op.parts) * op.head_dim),
+        kv_heads(op.kv_heads),
+        dim(op.head_dim) {}
+  std::int64_t width() const { return query + 2 * key; }
+  std::int64_t part_width() const { return part_query + 2 * part_key; }
+  std::int64_t first_key(std::int64_t part) const { return part * kv_heads / parts * dim; }
+  std::int64_t tokens, parts, query, key, part_query, part_key, kv_heads, dim;
+};
+
+}  // namespace
+
+template <class T>
+void split_kv(const KernelArguments& a) {
+  const std::int64_t query = a.op->heads * a.op->head_dim, n = a.op->n;
+  for (std::int64_t r = 0; r < a.op->m; ++r) copy(input<T>(a, 0) + r * (query + n) + query, output<T>(a, 0) + r * n, n);
+}
+
+template <class T>
+void join_kv(const KernelArguments& a) {
+  const std::int64_t query = a.op->heads * a.op->head_dim, n = a.op->n;
+  for (std::int64_t r = 0; r < a.op->m; ++r) copy(input<T>(a, 0) + r * n, output<T>(a, 0) + r * (query + n) + query, n);
+}
+
+template <class T>
+void pack_heads(const KernelArguments& a) {
+  const HeadParts h(*a.op);
+  T* y = output<T>(a, 0);
+  for (std::int64_t part = 0; part < h.parts; ++part) {
+    for (std::int64_t r = 0; r < h.tokens; ++r, y += h.part_width()) {
+      const T* x = input<T>(a, 0) + r * h.width();
+      copy(x + part * h.part_query, y, h.part_query);
+      copy(x + h.query + h.first_key(part), y + h.part_query, h.part_key);
+      copy(x + h.query + h.key + h.first_key(part), y + h.part_query + h.part_key, h.part_key);
+    }
+  }
+}
+
+// Key heads that several parts share come back from each of them: gradients add up, in the order of the parts.
+template <class T>
+void unpack_heads(const KernelArguments& a) {
+  const HeadParts h(*a.op);
+  const T* x = input<T>(a, 0);
+  T* whole = output<T>(a, 0);
+  for (std::int64_t r = 0; r < h.tokens; ++r) std::fill_n(whole + r * h.width() + h.query, 2 * h.key, T(0));
+  for (std::int64_t part = 0; part < h.parts; ++part) {
+    for (std::int64_t r = 0; r < h.tokens; ++r, x += h.part_width()) {
+      T* y = whole + r * h.width();
+      copy(x, y + part * h.part_query, h.part_query);
+      T* key = y + h.query + h.first_key(part);
+      for (std::int64_t i = 0; i < h.part_key; ++i) {
+        key[i] += x[h.part_query + i];
+        key[h.key + i] += x[h.part_query + h.part_key + i];
+      }
+    }
+  }
+}
+
+/// Calls visit(sample-major row, row by parts) for every token.
+template <class Visit>
+static void for_each_token(const program::Op& op, Visit visit) {
+  const std::int64_t samples = op.m / op.sequence, local = op.sequence / op.parts;
+  std::int64_t by_parts = 0;
+  for (int part = 0; part < op.parts; ++part) {
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+      for (std::int64_t i = 0; i < local; ++i, ++by_parts) {
+        const auto position =
+            program::context_position(program::ContextMethod::kAllToAll, i, op.sequence, part, op.parts);
+        visit(sample * op.sequence + position, by_parts);
+      }
+    }
+  }
+}
+
+template <class T>
+void pack_tokens(const KernelArguments& a) {
+  const std::int64_t n = a.op->n;
+  for_each_token(*a.op, [&](std::int64_t row, std::int64_t by_parts) {
+    copy(input<T>(a, 0) + row * n, output<T>(a, 0) + by_parts * n, n);
+  });
+}
+
+template <class T>
+void unpack_tokens(const KernelArguments& a) {
+  const std::int64_t n = a.op->n;
+  for_each_token(*a.op, [&](std::int64_t row, std::int64_t by_parts) {
+    copy(input<T>(a, 0) + by_parts * n, output<T>(a, 0) + row * n, n);
+  });
+}
+
+template void split_kv<float>(const KernelArguments&);
+template void split_kv<double>(const KernelArguments&);
+template void join_kv<float>(const KernelArguments&);
+template void join_kv<double>(const KernelArguments&);
+template void pack_heads<float>(const KernelArguments&);
+template void pack_heads<double>(const KernelArguments&);
+template void unpack_heads<float>(const KernelArguments&);
+template void unpack_heads<double>(const KernelArguments&);
+template void pack_tokens<float>(const KernelArguments&);
+template void pack_tokens<double>(const KernelArguments&);
+template void unpack_tokens<float>(const KernelArguments&);
+template void unpack_tokens<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu

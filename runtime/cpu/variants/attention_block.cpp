@@ -1,0 +1,141 @@
+// One step of ring attention, forward and backward (Liu et al. 2023, arXiv 2310.01889). A rank's tokens are an early
+// and a late chunk of every sample (program/context.h); so are the keys that have come by. A query chunk sees key
+// chunks before its own whole, its own up to the diagonal, later ones not at all. With L the log-sum-exp so far and
+// L_b, y_b those of the block:  L' = log(exp L + exp L_b),  y' = exp(L - L') y + exp(L_b - L') y_b.
+
+#include <algorithm>
+#include <limits>
+
+#include "program/context.h"
+#include "runtime/cpu/variants/attention.h"
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+/// Query rows [row, row + rows) of a chunk against one chunk of keys.
+struct BlockPair {
+  Index sample, head;
+  Index query_at, key_at;  ///< first local token rows of queries and of the key chunk
+  Index row, rows, keys;   ///< row: within the query chunk
+  bool diagonal;
+  Index valid(Index r) const { return diagonal ? row + r + 1 : keys; }
+};
+
+struct RingShape {
+  AttentionShape attention;  ///< `sequence`: local tokens of a sample
+  Index chunk, kv_width;
+  Index key(Index h) const { return h * attention.kv_heads / attention.heads * attention.dim; }
+  Index value(Index h) const { return key(h) + attention.kv_heads * attention.dim; }
+};
+
+[[maybe_unused]] static RingShape ring_shape(const program::Op& op) {
+  const Index local = op.sequence / op.parts;
+  RingShape shape{{op.m / local, local, op.heads, op.kv_heads, op.head_dim}, local / 2, 0};
+  shape.kv_width = 2 * shape.attention.kv_heads * shape.attention.dim;
+  return shape;
+}
+
+template <class Visit>
+static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit visit) {
+  const int ranks = a.op->parts, source = program::ring_source(a.context_rank, static_cast<int>(a.op->k), ranks);
+  const auto chunk_of = [&](int rank, Index which) { return which == 0 ? rank : 2 * ranks - 1 - rank; };
+  for (Index sample = 0; sample < s.attention.samples; ++sample) {
+    for (Index head = 0; head < s.attention.heads; ++head) {
+      for (Index q = 0; q < 2; ++q) {
+        for (Index row = 0; row < s.chunk; row += kQueryBlock) {
+          for (Index k = 0; k < 2; ++k) {
+            const Index mine = chunk_of(a.context_rank, q), theirs = chunk_of(source, k);
+            if (theirs > mine) continue;
+            const Index rows = std::min(kQueryBlock, s.chunk - row), base = sample * s.attention.sequence;
+            const Index keys = theirs == mine ? row + rows : s.chunk;
+            visit(
+                BlockPair{sample, head, base + q * s.chunk + row, base + k * s.chunk, row, rows, keys, theirs == mine});
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void attention_block(const KernelArguments& a) {
+  const RingShape s = ring_shape(*a.op);
+  const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
+  const T scale = attention_scale<T>(s.attention);
+  T* y = output<T>(a, 0);
+  T* log_sum = output<T>(a, 1);
+  if (a.op->k == 0) {
+    Row<T>(y, a.op->m * out_width).setZero();
+    Row<T>(log_sum, a.op->m * heads).setConstant(-std::numeric_limits<T>::infinity());
+  }
+  const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
+  for_each_pair(a, s, [&](const BlockPair& b) {
+    const T* kv = input<T>(a, 1) + b.key_at * s.kv_width;
+    const ConstStridedMatrix<T> q(input<T>(a, 0) + b.query_at * width + s.attention.query(b.head), b.rows, dim,
+                                  in_stride);
+    const ConstStridedMatrix<T> k(kv + s.key(b.head), b.keys, dim, kv_stride);
+    const ConstStridedMatrix<T> v(kv + s.value(b.head), b.keys, dim, kv_stride);
+    Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys);
+    p.noalias() = q * k.transpose();
+    DenseMatrix<T> block(b.rows, dim);
+    DenseRow<T> sums(b.rows);
+    for (Index r = 0; r < b.rows; ++r) sums(r) = softmax(p.data() + r * b.keys, b.valid(r), b.keys, scale);
+    block.noalias() = p * v;
+    StridedMatrix<T> total(y + b.query_at * out_width + b.head * dim, b.rows, dim, out_stride);
+    for (Index r = 0; r < b.rows; ++r) {
+      T& before = log_sum[(b.query_at + r) * heads + b.head];
+      const T most = std::max(before, sums(r));
+      const T after = most + std::log(std::exp(before - most) + std::exp(sums(r) - most));
+      total.row(r) = total.row(r) * std::exp(before - after) + block.row(r) * std::exp(sums(r) - after);
+      before = after;
+    }
+  });
+}
+
+// As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.
+template <class T>
+void attention_block_backward(const KernelArguments& a) {
+  const RingShape s = ring_shape(*a.op);
+  const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
+  const T scale = attention_scale<T>(s.attention);
+  const T* log_sum = input<T>(a, 2);
+  T* dqkv = output<T>(a, 0);
+  T* dkv = output<T>(a, 1);
+  const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
+  Row<T>(dkv, a.op->m * s.kv_width).setZero();
+  if (a.op->k == 0) StridedMatrix<T>(dqkv, a.op->m, out_width, in_stride).setZero();
+  for_each_pair(a, s, [&](const BlockPair& b) {
+    const T* kv = input<T>(a, 4) + b.key_at * s.kv_width;
+    T* own_dkv = dkv + b.key_at * s.kv_width;
+    const Index query_at = b.query_at * width + s.attention.query(b.head),
+                out_at = b.query_at * out_width + b.head * dim;
+    const ConstStridedMatrix<T> q(input<T>(a, 0) + query_at, b.rows, dim, in_stride);
+    const ConstStridedMatrix<T> k(kv + s.key(b.head), b.keys, dim, kv_stride),
+        v(kv + s.value(b.head), b.keys, dim, kv_stride);
+    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, b.rows, dim, out_stride),
+        dy(input<T>(a, 3) + out_at, b.rows, dim, out_stride);
+    Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys), ds(scratch<T, 1>(b.rows * b.keys), b.rows, b.keys);
+    p.noalias() = q * k.transpose();
+    for (Index r = 0; r < b.rows; ++r) {
+      Row<T> seen(p.data() + r * b.keys, b.valid(r));
+      seen = (seen * scale - log_sum[(b.query_at + r) * heads + b.head]).exp();
+      Row<T>(p.data() + r * b.keys + b.valid(r), b.keys - b.valid(r)).setZero();
+    }
+    StridedMatrix<T>(own_dkv + s.value(b.head), b.keys, dim, kv_stride).noalias() += p.transpose() * dy;
+    ds.noalias() = dy * v.transpose();
+    for (Index r = 0; r < b.rows; ++r) {
+      const T d = dy.row(r).dot(y.row(r));
+      Row<T> row(ds.data() + r * b.keys, b.keys);
+      row = (row - d) * ConstRow<T>(p.data() + r * b.keys, b.keys) * scale;
+    }
+    StridedMatrix<T>(dqkv + query_at, b.rows, dim, in_stride).noalias() += ds * k;
+    StridedMatrix<T>(own_dkv + s.key(b.head), b.keys, dim, kv_stride).noalias() += ds.transpose() * q;
+  });
+}
+
+template void attention_block<float>(const KernelArguments&);
+template void attention_block<double>(const KernelArguments&);
+template void attention_block_backward<float>(const KernelArguments&);
+template void attention_block_backward<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -1,0 +1,52 @@
+// Products of every expert with its rows: x (parts, experts, rows / parts, k), w (experts, k, n), y (parts, experts,
+// rows / parts, n); a part is what one rank of the expert group sent.
+
+#include "runtime/cpu/variants/eigen.h"
+#include "runtime/cpu/variants/kernels.h"
+
+namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
+
+/// Calls visit(expert, first row within x and y, rows) for every block of rows, parts ascending for each expert.
+template <class Visit>
+static void for_each_expert(const program::Op& op, Visit visit) {
+  const Index rows = op.m / op.parts;
+  for (Index expert = 0; expert < op.experts; ++expert) {
+    for (Index part = 0; part < op.parts; ++part) visit(expert, (part * op.experts + expert) * rows, rows);
+  }
+}
+
+template <class T>
+void expert_matmul(const KernelArguments& a) {
+  const Index n = a.op->n, k = a.op->k;
+  for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
+    const ConstMatrix<T> x(input<T>(a, 0) + first * k, rows, k), w(input<T>(a, 1) + expert * k * n, k, n);
+    Matrix<T>(output<T>(a, 0) + first * n, rows, n).noalias() = x * w;
+  });
+}
+
+template <class T>
+void expert_matmul_dgrad(const KernelArguments& a) {
+  const Index n = a.op->n, k = a.op->k;
+  for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
+    const ConstMatrix<T> dy(input<T>(a, 0) + first * n, rows, n), w(input<T>(a, 1) + expert * k * n, k, n);
+    Matrix<T>(output<T>(a, 0) + first * k, rows, k).noalias() = dy * w.transpose();
+  });
+}
+
+template <class T>
+void expert_matmul_wgrad(const KernelArguments& a) {
+  const Index n = a.op->n, k = a.op->k;
+  for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
+    const ConstMatrix<T> x(input<T>(a, 0) + first * k, rows, k), dy(input<T>(a, 1) + first * n, rows, n);
+    Matrix<T>(output<T>(a, 0) + expert * k * n, k, n).noalias() += x.transpose() * dy;
+  });
+}
+
+template void expert_matmul<float>(const KernelArguments&);
+template void expert_matmul<double>(const KernelArguments&);
+template void expert_matmul_dgrad<float>(const KernelArguments&);
+template void expert_matmul_dgrad<double>(const KernelArguments&);
+template void expert_matmul_wgrad<float>(const KernelArguments&);
+template void expert_matmul_wgrad<double>(const KernelArguments&);
+
+}  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

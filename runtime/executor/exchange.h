@@ -1,0 +1,20 @@
+// Collectives that the executor makes of transfers: all-to-all and ring shift.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "runtime/communicator.h"
+
+namespace trivium::runtime {
+
+/// Part i of `in` goes to the i-th of `members`, whose part for this rank becomes part i of `out`. `part_bytes`: of one
+/// part. `number`: of the transfers; members must not have others of that number between them. Blocks until done.
+void all_to_all(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
+                std::int64_t part_bytes, std::int64_t number);
+
+/// `in` goes to the next member (the first follows the last), `out` comes from the one before.
+void ring_shift(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
+                std::int64_t bytes, std::int64_t number);
+
+}  // namespace trivium::runtime

@@ -1,0 +1,220 @@
+// Mixture-of-experts layers: routing, capacity, experts spread over ranks.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "models/load.h"
+#include "program/layout.h"
+#include "program/verify.h"
+#include "tests/program/jobs.h"
+
+namespace trivium::program {
+namespace {
+
+using ::testing::IsEmpty;
+
+/// Four experts in every second layer; LLaMA's other habits.
+Job mixture_job(int expert, int data) {
+  Job job = tiny_job();
+  job.model = tiny_llama();
+  job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2, .capacity_factor = 1.25};
+  job.plan.data = data;
+  job.plan.expert = expert;
+  return job;
+}
+
+std::vector<Op> ops_of(const Program& program, int body, int layer) {
+  std::vector<Op> found;
+  for (const Op& op : program.bodies[static_cast<std::size_t>(body)].ops) {
+    if (op.layer == layer) found.push_back(op);
+  }
+  return found;
+}
+
+std::vector<Op> of_kind(const std::vector<Op>& ops, OpKind kind) {
+  std::vector<Op> found;
+  for (const Op& op : ops) {
+    if (op.kind == kind) found.push_back(op);
+  }
+  return found;
+}
+
+// 16 tokens, 2 choices each, 4 experts: 8 each; times 1.25 is 10. Never more than the sample, never a fraction.
+TEST(Capacity, IsTheEvenShareTimesTheFactor) {
+  models::Experts experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 1.25};
+  EXPECT_EQ(expert_capacity(experts, 16), 10);
+  EXPECT_EQ(expert_capacity(experts, 17), 11);  // 10.6
+  experts.capacity_factor = 100;
+  EXPECT_EQ(expert_capacity(experts, 16), 16);
+}
+
+TEST(Mixture, EverySecondLayerHasExperts) {
+  const Program program = lowered(mixture_job(1, 1));
+  for (int layer = 0; layer < 4; ++layer) {
+    const bool mixture = layer % 2 == 1;
+    EXPECT_EQ(of_kind(ops_of(program, program.kinds[0].forward, layer), OpKind::kRoute).size(), mixture ? 1u : 0u);
+  }
+}
+
+// Two stages of three layers: the first has one mixture layer, the second two. They are not the same kind.
+TEST(Mixture, StagesWithOtherLayersAreOtherKinds) {
+  Job job = mixture_job(1, 1);
+  job.model.layers = 9;
+  job.plan.pipeline = 3;
+  const Program program = lowered(job);
+  std::vector<int> counts;
+  for (const Role& role : program.roles) {
+    int routers = 0;
+    for (const Parameter& p : program.kinds[static_cast<std::size_t>(role.chunks[0].kind)].parameters) {
+      routers += p.name.find("router") != std::string::npos ? 1 : 0;
+    }
+    counts.push_back(routers);
+  }
+  EXPECT_EQ(counts, (std::vector<int>{1, 2, 1}));
+}
+
+// 4 experts of 10 rows for 16 tokens, 32 wide, fp32: 4 · 10 · 32 · 4 = 5120 B there and back, forward and backward.
+TEST(Mixture, RowsGoToTheirExpertsAndBack) {
+  const Program program = lowered(mixture_job(2, 2));
+  for (const int body : {program.kinds[0].forward, program.kinds[0].backward}) {
+    const auto exchanges = of_kind(ops_of(program, body, 1), OpKind::kAllToAll);
+    ASSERT_EQ(exchanges.size(), 2u);
+    for (const Op& op : exchanges) {
+      EXPECT_EQ(op.group, Group::kExpert);
+      EXPECT_EQ(op.bytes, 5120);
+    }
+  }
+  EXPECT_THAT(of_kind(ops_of(lowered(mixture_job(1, 2)), 0, 1), OpKind::kAllToAll), IsEmpty());
+}
+
+// Two experts a rank, 2 · 10 rows each (its own and the other rank's): 2 · 2 · 20 · 192 · 32 FLOPs into the gated MLP.
+TEST(Mixture, ProductsOfExpertsCountTheirCapacity) {
+  const Program program = lowered(mixture_job(2, 2));
+  const auto products = of_kind(ops_of(program, program.kinds[0].forward, 1), OpKind::kExpertMatmul);
+  ASSERT_EQ(products.size(), 2u);
+  EXPECT_EQ(products[0].m, 20);
+  EXPECT_EQ(products[0].experts, 2);
+  EXPECT_EQ(products[0].flops, 491520);
+  EXPECT_EQ(products[1].flops, 245760);
+}
+
+TEST(Mixture, EveryShippedMixtureHasItsPublishedCount) {
+  for (const char* name : {"mixtral-8x7b", "switch-base-8", "switch-base-128", "switch-c"}) {
+    for (const int expert : {1, 8}) {
+      Job job;
+      job.model = models::load_model(name);
+      job.training.sequence = 512;
+      job.training.global_batch = 8;
+      job.plan.data = job.plan.expert = expert;
+      const Program program = lowered(job);
+      std::int64_t elements = 0;
+      for (const Parameter& p : program.kinds[0].parameters) {
+        elements += p.local_rows * p.local_columns * (p.experts > 0 ? expert : 1);
+      }
+      EXPECT_EQ(elements, models::count_parameters(job.model).total) << name << " over " << expert;
+    }
+  }
+}
+
+// Every (row, column) of the global matrix is held by exactly one (expert rank, tensor rank).
+TEST(Mixture, MatricesOfExpertsTileTheirGlobalMatrix) {
+  Job job = mixture_job(2, 2);
+  job.plan.tensor = 2;
+  for (const Parameter& p : expert_parameters(job, 1)) {
+    std::map<std::pair<std::int64_t, std::int64_t>, int> seen;
+    for (int expert = 0; expert < 2; ++expert) {
+      for (int tensor = 0; tensor < 2; ++tensor) {
+        for (std::int64_t i = 0; i < p.local_rows * p.local_columns; ++i) {
+          ++seen[*global_place(p, i / p.local_columns, i % p.local_columns, tensor, 2, expert)];
+        }
+      }
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(seen.size()), p.rows * p.columns) << p.name;
+    for (const auto& [place, times] : seen) ASSERT_EQ(times, 1);
+    EXPECT_EQ(seen.rbegin()->first, (std::pair{p.rows - 1, p.columns - 1}));
+  }
+}
+
+// Experts of 2 over 4 replicas: two ranks hold the same ones and reduce their gradients among themselves.
+TEST(Mixture, GradientsOfExpertsAreReducedAmongTheirHolders) {
+  for (const int zero : {0, 1}) {
+    Job job = mixture_job(2, 4);
+    job.plan.zero_stage = zero;
+    const Program program = lowered(job);
+    EXPECT_EQ(program.mesh.members(Group::kExpert, 1), (std::vector<int>{0, 1}));
+    EXPECT_EQ(program.mesh.members(Group::kExpertData, 1), (std::vector<int>{1, 3}));
+    std::map<Group, int> reductions;
+    for_each_op(program, [&](const Role&, const Task& task, const Op& op) {
+      if (task.kind == TaskKind::kReduceGradients && is_communication(op.kind)) ++reductions[op.group];
+    });
+    EXPECT_EQ(reductions, (std::map<Group, int>{{Group::kData, 6}, {Group::kExpertData, 2}}));
+    for (const Bucket& bucket : program.kinds[0].buckets) {
+      EXPECT_EQ(bucket.shard * (zero == 0 ? 1 : bucket.expert ? 2 : 4), bucket.elements);
+    }
+  }
+}
+
+TEST(Mixture, TheRoutersGradientIsSummedOverTheTensorGroup) {
+  Job job = mixture_job(1, 1);
+  job.plan.tensor = 2;
+  const Program program = lowered(job);
+  std::int64_t summed = 0;
+  for_each_op(program, [&](const Role&, const Task& task, const Op& op) {
+    if (task.kind == TaskKind::kReduceGradients && op.group == Group::kTensor) summed += op.elements;
+  });
+  EXPECT_EQ(summed, 2 * 32 * 4);  // two mixture layers, hidden x experts
+}
+
+TEST(Mixture, EverySplitPassesTheVerifier) {
+  for (const auto recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    for (const int top_k : {1, 2}) {
+      Job job = mixture_job(2, 4);
+      job.model.experts->top_k = top_k;
+      job.plan.tensor = 2, job.plan.pipeline = 2, job.plan.zero_stage = 1;
+      job.plan.sequence_parallel = true;
+      job.plan.recompute = recompute;
+      EXPECT_THAT(verify(lowered(job)), IsEmpty());
+    }
+  }
+}
+
+// A balance loss is counted when a layer is first routed, not again when it is recomputed.
+TEST(Mixture, RecomputedRoutersDoNotCountTheirLossAgain) {
+  Job job = mixture_job(1, 1);
+  job.plan.recompute = Recompute::kFull;
+  const Program program = lowered(job);
+  for (const Op& op : of_kind(ops_of(program, program.kinds[0].forward, 1), OpKind::kRoute)) EXPECT_NE(op.out[2], -1);
+  for (const Op& op : of_kind(ops_of(program, program.kinds[0].backward, 1), OpKind::kRoute)) EXPECT_EQ(op.out[2], -1);
+}
+
+TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
+  const auto reason = [](const Job& job) {
+    const auto verdict = check(job);
+    const auto* no = std::get_if<Infeasible>(&verdict);
+    return no == nullptr ? "" : no->rule + ": " + no->reason;
+  };
+  EXPECT_EQ(reason(mixture_job(2, 1)),
+            "expert-divides-data: experts lie on neighbouring replicas: expert 2 does not divide data 1");
+  Job job = mixture_job(8, 8);
+  EXPECT_EQ(reason(job), "expert-divides-experts: expert 8 does not divide 4 experts");
+  job = tiny_job();
+  job.plan.data = job.plan.expert = 2;
+  EXPECT_EQ(reason(job), "expert-needs-experts: expert 2 splits the experts of mixture layers; tiny has none");
+  job = mixture_job(2, 4);
+  job.plan.zero_stage = 3;
+  EXPECT_EQ(
+      reason(job),
+      "expert-with-zero-supported: experts that are spread over ranks are sharded by zero_stage 1 over all that hold "
+      "them; use zero_stage 0 or 1 and shard_group 0");
+  job = mixture_job(1, 1);
+  job.model.linear_bias = true;
+  EXPECT_EQ(reason(job), "experts-without-bias: tiny-llama has linear_bias: experts have no biases");
+  job = mixture_job(1, 1);
+  job.plan.context = 2, job.plan.attention = Attention::kFlash;
+  EXPECT_EQ(
+      reason(job),
+      "experts-need-whole-sequences: experts count their capacity per sample: context splits samples; use context 1");
+}
+
+}  // namespace
+}  // namespace trivium::program

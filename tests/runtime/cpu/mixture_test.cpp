@@ -1,0 +1,108 @@
+// Routing by hand: who goes where, whose room is taken, what comes back.
+#include <cmath>
+
+#include "tests/runtime/cpu/kernel_call.h"
+
+namespace trivium::runtime::cpu {
+namespace {
+
+using Rows = std::vector<std::int32_t>;
+
+/// A routing kind over `tokens` tokens of samples of `sequence`, `experts` experts with room for `capacity` of a
+/// sample.
+void shape(Call& call, std::int64_t sequence, int experts, std::int64_t capacity) {
+  call.op.sequence = static_cast<std::int32_t>(sequence);
+  call.op.experts = experts;
+  call.op.elements = experts * (call.op.m / sequence) * capacity;
+}
+
+// Logits with the given winner by far; (expert, row) of every token.
+Rows route(const std::vector<int>& winners, std::int64_t sequence, std::int64_t capacity, double* loss = nullptr) {
+  const auto tokens = static_cast<std::int64_t>(winners.size());
+  std::vector<double> logits(winners.size() * 2, 0.0), probabilities(logits.size()), sum(1, 0.0);
+  for (std::size_t t = 0; t < winners.size(); ++t) logits[2 * t + static_cast<std::size_t>(winners[t])] = 100;
+  Rows slots(winners.size() * 2, -7);
+  Call call(OpKind::kRoute, tokens, 2, 1);
+  shape(call, sequence, 2, capacity);
+  call.arguments.balance_loss = 0.5;
+  call.values.loss_weight = 1.0 / static_cast<double>(tokens);
+  call.in(0, logits).out(0, probabilities).out(1, slots);
+  if (loss != nullptr) call.out(2, sum);
+  call.run<double>();
+  if (loss != nullptr) *loss = sum[0];
+  return slots;
+}
+
+// One sample of four tokens, room for two: the third that wants expert 0 finds none. Rows 0, 1 are expert 0's, 2, 3
+// expert 1's.
+TEST(Route, TakesTokensInOrderUntilAnExpertIsFull) {
+  EXPECT_EQ(route({0, 0, 1, 0}, 4, 2), (Rows{0, 0, 0, 1, 1, 2, 0, -1}));
+}
+
+// Two samples of two tokens, room for one of each: rows are expert 0 sample 0, expert 0 sample 1, expert 1 sample 0, …
+TEST(Route, CountsRoomForEverySampleByItself) { EXPECT_EQ(route({0, 0, 0, 1}, 2, 1), (Rows{0, 0, 0, -1, 0, 1, 1, 3})); }
+
+// E sum f P: all on one expert 2 · (1 · 1) = 2, evenly spread 2 · (1/2 · 1/2 + 1/2 · 1/2) = 1; times the weight .5.
+TEST(Route, BalanceLossIsOneWhereChoicesAreEven) {
+  double loss = 0;
+  route({0, 0, 0, 0}, 4, 4, &loss);
+  EXPECT_NEAR(loss, 0.5 * 2, 1e-12);
+  route({0, 1, 1, 0}, 4, 4, &loss);
+  EXPECT_NEAR(loss, 0.5 * 1, 1e-12);
+}
+
+// Second choices come behind all first ones: token 0's second choice is expert 1, where token 1's first takes the room.
+TEST(Route, FirstChoicesComeBeforeSecondOnes) {
+  const std::vector<double> logits{3, 2, 0, 0, 3, 2};  // choices: 0 then 1; 1 then 2
+  std::vector<double> probabilities(6);
+  Rows slots(8);
+  Call call(OpKind::kRoute, 2, 3, 2);
+  shape(call, 2, 3, 1);
+  call.in(0, logits).out(0, probabilities).out(1, slots).run<double>();
+  EXPECT_EQ(slots, (Rows{0, 0, 1, -1, 1, 1, 2, 2}));
+}
+
+// Gates of two chosen experts are their shares: .6 and .3 of probability are 2/3 and 1/3. Row 0 is 3, row 1 is 6.
+TEST(Combine, WeighsRowsByTheSharesOfTheChosen) {
+  const std::vector<double> rows{3, 6, 0}, probabilities{0.6, 0.3, 0.1};
+  const Rows slots{0, 0, 1, 1};
+  std::vector<double> y(1);
+  Call call(OpKind::kCombine, 1, 1, 2);
+  shape(call, 1, 3, 1);
+  call.in(0, rows).in(1, probabilities).in(2, slots).out(0, y).run<double>();
+  EXPECT_NEAR(y[0], 2.0 / 3 * 3 + 1.0 / 3 * 6, 1e-12);
+}
+
+TEST(Dispatch, PadsWithZerosAndItsGradientSumsRows) {
+  const std::vector<double> x{1, 2};
+  const Rows slots{0, 0, 1, -1, 1, 1, 0, -1};  // two tokens, two choices, one has room
+  std::vector<double> rows(2, -1), dx(2, -1);
+  Call call(OpKind::kDispatch, 2, 1, 2);
+  shape(call, 2, 2, 1);
+  call.in(0, x).in(1, slots).out(0, rows).run<double>();
+  EXPECT_EQ(rows, (std::vector<double>{1, 2}));
+  Call back(OpKind::kDispatchBackward, 2, 1, 2);
+  shape(back, 2, 2, 1);
+  const std::vector<double> dy{5, 7};
+  back.in(0, dy).in(1, slots).out(0, dx).run<double>();
+  EXPECT_EQ(dx, (std::vector<double>{5, 7}));
+}
+
+// Two parts of one row for each of two experts, k = n = 1, weights 10 and 100.
+TEST(ExpertMatmul, EveryExpertMeetsTheRowsOfAllParts) {
+  const std::vector<double> x{1, 2, 3, 4}, w{10, 100};  // part 0: expert 0, expert 1; part 1: likewise
+  std::vector<double> y(4);
+  const auto prepare = [](Call& call) { call.op.experts = 2, call.op.parts = 2; };
+  Call forward(OpKind::kExpertMatmul, 2, 1, 1);
+  prepare(forward);
+  forward.in(0, x).in(1, w).out(0, y).run<double>();
+  EXPECT_EQ(y, (std::vector<double>{10, 200, 30, 400}));
+  std::vector<double> dw{1, 1};
+  Call wgrad(OpKind::kExpertMatmulWgrad, 2, 1, 1);
+  prepare(wgrad);
+  wgrad.in(0, x).in(1, y).out(0, dw).run<double>();
+  EXPECT_EQ(dw, (std::vector<double>{1 + 10 + 90, 1 + 400 + 1600}));
+}
+
+}  // namespace
+}  // namespace trivium::runtime::cpu

@@ -1,0 +1,134 @@
+// Mixtures of experts spread over ranks equal their unsplit run: capacity and balance are counted per sample.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/executor/harness.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+constexpr double kTolerance = 1e-11;  // relative, fp64
+
+/// Four experts of a gated or a plain MLP in the given layers, with less room than tokens choose.
+program::Job mixture_job(const program::Plan& plan, int top_k, int every, bool gated) {
+  program::Job job = toy_job(plan, 8);
+  job.model.layers = 4;
+  job.model.linear_bias = false;
+  if (gated) job.model.activation = models::Activation::kSwiglu;
+  job.model.experts = models::Experts{.count = 4, .top_k = top_k, .every = every, .capacity_factor = 0.75};
+  job.model.experts->balance_loss = 0.1;
+  return job;
+}
+
+void expect_equal(const Trained& unsplit, const program::Job& job) {
+  SCOPED_TRACE(program::summary(job.plan));
+  const Trained split = run(job, 2);
+  ASSERT_EQ(split.refused, "");
+  std::string where;
+  const double worst = difference(unsplit, split, where);
+  EXPECT_LE(worst, kTolerance) << "worst in " << where;
+  EXPECT_TRUE(split.replicas_agree);
+  fmt::print("{:<60} {:.1e}\n", program::summary(job.plan), worst);
+}
+
+program::Plan plan_of(int expert, int data) {
+  program::Plan plan;
+  plan.data = data;
+  plan.expert = expert;
+  return plan;
+}
+
+TEST(ExpertParallel, SwitchAndMixtralEqualTheUnsplitRun) {
+  for (const auto& [top_k, every, gated] : {std::tuple{1, 2, false}, std::tuple{2, 1, true}}) {
+    const Trained unsplit = run(mixture_job({}, top_k, every, gated), 2);
+    for (const auto& [expert, data] : {std::pair{1, 2}, std::pair{2, 2}, std::pair{4, 4}, std::pair{2, 4}}) {
+      expect_equal(unsplit, mixture_job(plan_of(expert, data), top_k, every, gated));
+    }
+  }
+}
+
+TEST(ExpertParallel, TogetherWithEverythingElseItEqualsTheUnsplitRun) {
+  const Trained unsplit = run(mixture_job({}, 2, 2, true), 2);
+  for (const auto& [expert, data, tensor, pipeline, sequence_parallel, zero] :
+       std::vector<std::tuple<int, int, int, int, bool, int>>{{1, 1, 2, 1, false, 0},
+                                                              {1, 1, 2, 1, true, 0},
+                                                              {2, 2, 2, 1, false, 0},
+                                                              {2, 2, 2, 2, true, 1},
+                                                              {2, 4, 1, 2, false, 1},
+                                                              {2, 2, 1, 4, false, 0},
+                                                              {4, 4, 1, 1, false, 1}}) {
+    program::Plan plan = plan_of(expert, data);
+    plan.tensor = tensor;
+    plan.pipeline = pipeline;
+    plan.sequence_parallel = sequence_parallel;
+    plan.zero_stage = zero;
+    expect_equal(unsplit, mixture_job(plan, 2, 2, true));
+  }
+}
+
+// Experts that every replica holds are sharded as everything else is.
+TEST(ExpertParallel, ExpertsOfAllReplicasAreShardedWithEverythingElse) {
+  const Trained unsplit = run(mixture_job({}, 2, 2, true), 2);
+  for (const int zero : {2, 3}) {
+    for (const int tensor : {1, 2}) {
+      program::Plan plan = plan_of(1, 2);
+      plan.tensor = tensor;
+      plan.zero_stage = zero;
+      plan.overlap.parameter_gather = true;
+      expect_equal(unsplit, mixture_job(plan, 2, 2, true));
+    }
+  }
+}
+
+TEST(ExpertParallel, RecomputationAndLargerMicroBatchesChangeNothing) {
+  program::Plan larger;
+  larger.micro_batch = 2;
+  const Trained unsplit = run(mixture_job(larger, 1, 2, false), 2);
+  for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
+    program::Plan plan = plan_of(2, 2);
+    plan.micro_batch = 2;
+    plan.recompute = recompute;
+    expect_equal(unsplit, mixture_job(plan, 1, 2, false));
+  }
+}
+
+// Without capacity the balance of four experts is E sum f P = 1 where choices are even; at first they nearly are.
+TEST(ExpertParallel, BalanceLossOfFreshRoutersIsNearOneALayer) {
+  program::Job job = mixture_job({}, 1, 1, false);
+  job.model.experts->balance_loss = 0;
+  const Trained without = run(job, 1);
+  job.model.experts->balance_loss = 1;
+  const Trained with = run(job, 1);
+  EXPECT_NEAR(with.losses[0] - without.losses[0], 4.0, 0.2);
+}
+
+TEST(Mutation, SkippedReductionsOfARouterAreSeen) {
+  const Trained unsplit = run(mixture_job({}, 1, 2, false), 2);
+  program::Plan plan;
+  plan.tensor = 2;
+  const auto skip = [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      for (program::Op& op : body.ops) {
+        if (op.group == program::Group::kTensor && op.lane == program::Lane::kData) op.elements = 0;
+      }
+    }
+  };
+  std::string where;
+  EXPECT_GT(difference(unsplit, run(mixture_job(plan, 1, 2, false), 2, skip), where), kTolerance) << where;
+}
+
+TEST(Mutation, ExpertsReducedLikeReplicasAreSeen) {
+  const Trained unsplit = run(mixture_job({}, 1, 2, false), 2);
+  const auto mix_up = [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      for (program::Op& op : body.ops) {
+        if (op.group == program::Group::kExpertData) op.group = program::Group::kData;
+      }
+    }
+  };
+  std::string where;
+  EXPECT_GT(difference(unsplit, run(mixture_job(plan_of(2, 4), 1, 2, false), 2, mix_up), where), kTolerance) << where;
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

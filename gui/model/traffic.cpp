@@ -12,6 +12,7 @@ double share_sent(program::OpKind kind, int ranks) {
     case program::OpKind::kAllReduce:
       return 2 * half;
     case program::OpKind::kSend:
+    case program::OpKind::kRingShift:
       return 1;
     case program::OpKind::kRecv:
       return 0;

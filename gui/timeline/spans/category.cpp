@@ -88,8 +88,12 @@ Category category_of(const program::Task& task, const program::Op* op, program::
     case program::Group::kData:
     case program::Group::kShard:
     case program::Group::kReplica:
+    case program::Group::kExpertData:
     case program::Group::kEmbedding:
       return Category::kData;
+    case program::Group::kContext:
+    case program::Group::kExpert:
+      return Category::kOther;
     default:
       return Category::kOptimizer;  // the gradient norm belongs to the step
   }

@@ -73,7 +73,15 @@ models::Model model_of(const CsvTable::Row& row) {
 const program::Habits& habits_of(const CsvTable::Row& row) {
   std::vector<std::string> names;
   for (const program::Habits& habits : program::all_habits()) names.push_back(habits.name);
-  return program::all_habits()[row.one_of("software", names)];
+  const program::Habits& named = program::all_habits()[row.one_of("software", names)];
+  const bool vtrain = named.name == "megatron-deepspeed" && row.text("hardware") == "vtrain-hgx-a100";
+  return vtrain ? *program::find_habits("megatron-deepspeed-vtrain") : named;
+}
+
+/// What gradients are reduced in where a row does not say: Megatron's stacks reduce in the type that they keep.
+DType wire_type(const program::Habits& habits, DType precision) {
+  const bool keeps_wide = habits.half_gradients && !habits.keeps_half_gradients(precision);
+  return habits.reduces_in_fp32_by_default || keeps_wide ? DType::kFp32 : precision;
 }
 
 program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
@@ -90,7 +98,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
   plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
   plan.attention = static_cast<program::Attention>(row.one_of("attention", kAttention));
   plan.precision = static_cast<DType>(row.one_of("precision", kPrecisions));
-  plan.reduce_dtype = habits.reduces_in_fp32_by_default ? DType::kFp32 : plan.precision;
+  plan.reduce_dtype = wire_type(habits, plan.precision);
   if (!row.text("reduce_dtype").empty())
     plan.reduce_dtype = static_cast<DType>(row.one_of("reduce_dtype", kPrecisions));
   plan.stack = habits.name;

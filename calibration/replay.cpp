@@ -5,8 +5,7 @@
 
 namespace trivium::calibration {
 
-std::variant<Replayed, Unsupported> replay(const program::Job& job, const hardware::Cluster& cluster,
-                                           simulator::Granularity granularity) {
+std::variant<program::Program, Unsupported> prepare(const program::Job& job, const hardware::Cluster& cluster) {
   auto verdict = program::check(job);
   if (const auto* no = std::get_if<program::Infeasible>(&verdict)) return Unsupported{no->reason};
   if (const auto no = simulator::unsupported_by(job, cluster)) return Unsupported{no->reason};
@@ -14,11 +13,20 @@ std::variant<Replayed, Unsupported> replay(const program::Job& job, const hardwa
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) return Unsupported{no->reason};
   auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
   if (!ordered) return Unsupported{ordered.error().message};
-  Replayed result{std::move(ordered).value(), {}};
+  return std::move(ordered).value();
+}
+
+std::variant<Replayed, Unsupported> replay(const program::Job& job, const hardware::Cluster& cluster,
+                                           simulator::Granularity granularity) {
+  auto prepared = prepare(job, cluster);
+  if (auto* no = std::get_if<Unsupported>(&prepared)) return std::move(*no);
+  Replayed result{std::get<program::Program>(std::move(prepared)), {}};
   auto simulated = simulator::simulate(result.program, cluster, {granularity, false});
   if (!simulated) return Unsupported{simulated.error().message};
   result.simulation = std::move(simulated).value();
   return result;
 }
+
+bool needs_ops(const program::Job& job) { return job.plan.overlap.tensor; }
 
 }  // namespace trivium::calibration

@@ -20,6 +20,13 @@ struct Replayed {
   simulator::Simulation simulation;
 };
 
+/// The job's ordered Program.
+std::variant<program::Program, Unsupported> prepare(const program::Job& job, const hardware::Cluster& cluster);
+
+/// Whether only the op level sees all overlap of the job: collectives inside bodies that run beside their kernels.
+/// Without them whole segments give the same times, many times faster.
+bool needs_ops(const program::Job& job);
+
 /// Whether it would fit the devices is not asked: what was measured did run.
 std::variant<Replayed, Unsupported> replay(const program::Job& job, const hardware::Cluster& cluster,
                                            simulator::Granularity granularity);

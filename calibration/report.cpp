@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "calibration/statistics.h"
 #include "calibration/validate.h"
 #include "edge/units.h"
 
@@ -19,6 +21,10 @@ nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
+std::string correlation(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f}", *value) : std::string("-");  // not defined
+}
+
 std::string size(const std::optional<double>& bytes) {
   return bytes ? edge::to_text(edge::Bytes(*bytes)) : std::string("-");
 }
@@ -28,17 +34,41 @@ void add_groups(std::string& text, const std::vector<ValidationGroup>& groups) {
   text += fmt::format("{:<8} {:<44} {:>5} {:>9} {:>8} {:>8} {:>8} {:>6}\n", "by", "name", "cases", "mean|e| %",
                       "bias %", "median %", "max %", "rank r");
   for (const ValidationGroup& g : groups) {
-    text += fmt::format("{:<8} {:<44} {:>5} {:>9.1f} {:>+8.1f} {:>8.1f} {:>8.1f} {:>6.2f}\n", g.by, g.name, g.cases,
-                        kPercent * g.mape, kPercent * g.bias, kPercent * g.median, kPercent * g.max, g.spearman);
+    text += fmt::format("{:<8} {:<44} {:>5} {:>9.1f} {:>+8.1f} {:>8.1f} {:>8.1f} {:>6}\n", g.by, g.name, g.cases,
+                        kPercent * g.mape, kPercent * g.bias, kPercent * g.median, kPercent * g.max,
+                        correlation(g.spearman));
   }
+}
+
+/// The sweeps whose order can be judged, as one line.
+void add_order(std::string& text, const std::vector<Sweep>& sweeps) {
+  std::vector<double> regrets, correlations;
+  for (const Sweep& sweep : sweeps) {
+    if (!sweep.tells_order()) continue;
+    regrets.push_back(sweep.regret);
+    if (sweep.spearman) correlations.push_back(*sweep.spearman);
+  }
+  if (regrets.empty()) return;
+  const auto mean = [](const std::vector<double>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, v.size()));
+  };
+  text += fmt::format(
+      "order: {} sweeps of 5 plans or more, 2 samples a device or more, 5 % apart or more: regret median {:.1f} %, "
+      "mean "
+      "{:.1f} %, rank r mean {:.2f}\n",
+      regrets.size(), kPercent * median(regrets), kPercent * mean(regrets), mean(correlations));
 }
 
 void add_sweeps(std::string& text, const std::vector<Sweep>& sweeps) {
   if (sweeps.empty()) return;
-  text += fmt::format("\n{:>8} {:>5}  sweep\n", "regret %", "plans");
+  text += fmt::format("\n{:>8} {:>9} {:>8} {:>6} {:>5}  sweep (* regret above 1 % and the spread of repeats)\n",
+                      "regret %", "repeats %", "spread %", "rank r", "plans");
   for (const Sweep& sweep : sweeps) {
-    text += fmt::format("{:>8.1f} {:>5}  {}\n", kPercent * sweep.regret, sweep.plans, sweep.name);
+    text += fmt::format("{:>7.1f}{} {:>9.1f} {:>8.1f} {:>6} {:>5}  {}\n", kPercent * sweep.regret,
+                        sweep.regret > sweep.tolerated() ? '*' : ' ', kPercent * sweep.repeat_spread,
+                        kPercent * sweep.spread, correlation(sweep.spearman), sweep.plans, sweep.name);
   }
+  add_order(text, sweeps);
 }
 
 void add_rows(std::string& text, std::vector<const ValidationRow*> rows) {
@@ -88,10 +118,16 @@ nlohmann::json to_json(const Validation& validation) {
                               {"bias", g.bias},
                               {"median", g.median},
                               {"max", g.max},
-                              {"spearman", g.spearman}});
+                              {"spearman", or_null(g.spearman)}});
   }
   for (const Sweep& s : validation.sweeps) {
-    json["sweeps"].push_back({{"name", s.name}, {"plans", s.plans}, {"regret", s.regret}});
+    json["sweeps"].push_back({{"name", s.name},
+                              {"plans", s.plans},
+                              {"regret", s.regret},
+                              {"repeat_spread", s.repeat_spread},
+                              {"spread", s.spread},
+                              {"samples_per_device", s.samples_per_device},
+                              {"spearman", or_null(s.spearman)}});
   }
   return json;
 }

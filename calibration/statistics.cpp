@@ -35,8 +35,8 @@ double quantile(std::vector<double> values, double q) {
 
 double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
-double spearman(std::span<const Pair> pairs) {
-  if (pairs.size() < 2) return 1;
+std::optional<double> spearman(std::span<const Pair> pairs) {
+  if (pairs.size() < 2) return std::nullopt;
   std::vector<double> measured, predicted;
   for (const Pair& pair : pairs) {
     measured.push_back(pair.measured);
@@ -50,8 +50,8 @@ double spearman(std::span<const Pair> pairs) {
     aa += (a[i] - mean) * (a[i] - mean);
     bb += (b[i] - mean) * (b[i] - mean);
   }
-  if (aa == 0 && bb == 0) return 1;
-  return aa == 0 || bb == 0 ? 0 : ab / std::sqrt(aa * bb);
+  if (aa == 0 || bb == 0) return std::nullopt;
+  return ab / std::sqrt(aa * bb);
 }
 
 ValidationGroup group_of(std::string by, std::string name, std::span<const Pair> pairs) {

@@ -1,6 +1,7 @@
 // Figures over many errors: pure functions of numbers.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,9 @@ double median(std::vector<double> values);
 /// The value below which the share `q` (0 … 1) lies, linear between neighbours; 0 for none.
 double quantile(std::vector<double> values, double q);
 
-/// Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean rank. 1 for fewer than two
-/// pairs; 0 where one side is constant and the other is not.
-double spearman(std::span<const Pair> pairs);
+/// Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean rank. Not
+/// defined for fewer than two pairs, or where one side is constant.
+std::optional<double> spearman(std::span<const Pair> pairs);
 
 ValidationGroup group_of(std::string by, std::string name, std::span<const Pair> pairs);
 

@@ -13,6 +13,7 @@ namespace trivium::calibration {
 struct SweepCase {
   std::string sweep, plan;
   double measured = 0, predicted = 0;
+  double samples_per_device = 0;
 };
 
 /// Cases of one sweep with equal plans are one plan, at their median. Sweeps of three plans or more, by name; among

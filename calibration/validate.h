@@ -29,18 +29,26 @@ struct ValidationGroup {
   std::string by;  ///< "source", "hardware", "op" or "rank"
   std::string name;
   int cases = 0;
-  double mape = 0;      ///< mean of |error|
-  double bias = 0;      ///< mean of error
-  double median = 0;    ///< of |error|
-  double max = 0;       ///< of |error|
-  double spearman = 0;  ///< rank correlation of predicted and measured; 1 for fewer than two cases
+  double mape = 0;    ///< mean of |error|
+  double bias = 0;    ///< mean of error
+  double median = 0;  ///< of |error|
+  double max = 0;     ///< of |error|
+  std::optional<double> spearman =
+      std::nullopt;  ///< rank correlation of predicted and measured; none where it is not defined
 };
 
 /// Plans of one model, machine and batch that were all measured.
 struct Sweep {
   std::string name;
   int plans = 0;
-  double regret = 0;  ///< measured time of the plan predicted fastest, over the best measured, - 1
+  double regret = 0;         ///< measured time of the plan predicted fastest, over the best measured, - 1
+  double repeat_spread = 0;  ///< of equal plans, the largest: slowest over fastest measured, - 1; 0 without repeats
+  double spread = 0;         ///< slowest plan over the best measured, - 1
+  double samples_per_device = 0;
+  std::optional<double> spearman = std::nullopt;
+  /// Whether the order of its plans can be judged: five plans or more, two samples a device, 5 % between them.
+  bool tells_order() const;
+  double tolerated() const;  ///< the regret that repeats explain: the larger of 1 % and their spread
 };
 
 struct Validation {

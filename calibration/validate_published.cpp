@@ -1,13 +1,11 @@
 // Tables of published runs, replayed.
 #include <map>
 
-#include "calibration/csv.h"
-#include "calibration/published_row.h"
+#include "calibration/published_runs.h"
 #include "calibration/replay.h"
 #include "calibration/statistics.h"
 #include "calibration/sweeps.h"
 #include "calibration/validate.h"
-#include "edge/files.h"
 
 namespace trivium::calibration {
 namespace {
@@ -19,10 +17,8 @@ struct Outcome {
   std::optional<std::string> unsupported;
 };
 
-/// Collectives inside bodies that may run beside their kernels are only seen op by op; without them whole segments give
-/// the same times, many times faster.
 Outcome predict(const PublishedRun& run) {
-  const auto granularity = run.job.plan.overlap.tensor ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
+  const auto granularity = needs_ops(run.job) ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
   const auto result = replay(run.job, run.cluster, granularity);
   if (const auto* no = std::get_if<Unsupported>(&result)) return {0, 0, no->reason};
   const simulator::Simulation& simulation = std::get<Replayed>(result).simulation;
@@ -61,10 +57,7 @@ std::vector<ValidationGroup> groups_of(const std::vector<ValidationRow>& rows) {
 }  // namespace
 
 Validation validate_published(const std::filesystem::path& csv) {
-  const CsvTable table(edge::read_file(csv), csv.string());
-  table.require(published_columns());
-  std::vector<PublishedRun> runs;  // all lines are read before the first is simulated: errors come at once
-  for (std::size_t i = 0; i < table.rows(); ++i) runs.push_back(read_published_run(table.row(i)));
+  const std::vector<PublishedRun> runs = read_published_runs(csv);
   Validation result;
   std::vector<SweepCase> cases;
   std::map<std::string, Outcome> known;  // repeats of a configuration differ in nothing that is simulated
@@ -74,7 +67,8 @@ Validation validate_published(const std::filesystem::path& csv) {
     result.rows.push_back(row_of(run, at->second));
     const ValidationRow& row = result.rows.back();
     if (row.unsupported || row.tier == "C") continue;
-    cases.push_back({run.sweep, run.plan, row.measured_iteration_s, row.predicted_iteration_s});
+    const double samples = static_cast<double>(run.job.training.global_batch) / run.job.plan.ranks();
+    cases.push_back({run.sweep, run.plan, row.measured_iteration_s, row.predicted_iteration_s, samples});
   }
   result.groups = groups_of(result.rows);
   result.sweeps = find_sweeps(cases);

@@ -7,7 +7,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "calibration/profile_patch.h"
+#include "calibration/published_fit.h"
+#include "calibration/published_runs.h"
 #include "cli/command.h"
+#include "cli/interrupts.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/render.h"
@@ -22,12 +26,17 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::vector<std::string> records;
+  std::vector<std::string> records, runs;
   std::string base, output;
+  bool leave_one_out = true;
   bool json = false;
 };
 
 void check_output(const Options& options) {
+  std::string output = options.output;
+  if (const std::string wrong = output_file()(output); !wrong.empty()) {
+    throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("--output: {}", wrong));
+  }
   std::vector<std::string> inputs = options.records;
   if (!options.base.empty()) inputs.push_back(options.base);
   for (const std::string& input : inputs) {
@@ -49,7 +58,56 @@ hardware::Node base_node(const Options& options, const program::RunRecord& first
   return cluster.groups.front().node;
 }
 
+nlohmann::json to_json(const calibration::PublishedFit& fit, const std::vector<fs::path>& files) {
+  nlohmann::json json{{"schema", "trivium.fit/1"}, {"runs", fit.rows}, {"effective_constants", fit.fit.freedom}};
+  for (std::size_t i = 0; i < fit.constants.size(); ++i) {
+    json["constants"].push_back({{"name", fit.constants[i].prior.name},
+                                 {"prior", fit.constants[i].prior.prior},
+                                 {"prior_sigma", fit.constants[i].prior.sigma},
+                                 {"value", fit.fit.values[i]},
+                                 {"sigma", fit.fit.sigma[i]}});
+  }
+  for (const calibration::SourceErrors& s : fit.sources) {
+    json["sources"].push_back({{"name", s.fitted.name},
+                               {"cases", s.fitted.cases},
+                               {"mape", s.fitted.mape},
+                               {"bias", s.fitted.bias},
+                               {"left_out_mape", s.left_out.cases > 0 ? nlohmann::json(s.left_out.mape) : nullptr}});
+  }
+  for (const fs::path& file : files) json["files"].push_back(file.string());
+  json["unsupported"] = fit.unsupported;
+  return json;
+}
+
+/// Returns the exit code: 130 where it was interrupted, with the best so far written.
+int fit_to_published(const Options& options) {
+  if (!options.records.empty() || !options.base.empty()) {
+    throw edge::Failure(edge::ErrorKind::kUsage, "--runs fits shipped profiles to tables; leave out RUN and --base");
+  }
+  const Interrupts interrupts;
+  std::vector<calibration::PublishedRun> runs;
+  for (const std::string& table : options.runs) {
+    for (calibration::PublishedRun& one : calibration::read_published_runs(table)) runs.push_back(std::move(one));
+  }
+  calibration::PublishedFitOptions how;
+  how.leave_one_out = options.leave_one_out;
+  how.stop = [&] { return interrupts.happened(); };
+  how.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  const calibration::PublishedFit fit = calibration::fit_published(runs, how);
+  const std::vector<fs::path> files = calibration::write_profiles(fit, options.output);
+  if (options.json) {
+    print_json(to_json(fit, files));
+  } else {
+    print(calibration::to_table(fit) + fmt::format("wrote {} files to {}\n", files.size(), options.output));
+  }
+  constexpr int kInterrupted = 130;
+  return fit.interrupted ? kInterrupted : 0;
+}
+
 void run(const Options& options) {
+  if (options.records.empty()) {
+    throw edge::Failure(edge::ErrorKind::kUsage, "give run records, or --runs with tables of published runs");
+  }
   check_output(options);
   std::vector<program::RunRecord> records;
   for (const std::string& path : options.records) {
@@ -79,15 +137,22 @@ void run(const Options& options) {
 void add_calibrate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measured runs");
-  command->add_option("RUN", options->records, "What `trivium run --record` wrote")->required()->type_name("FILE");
+  command->add_option("RUN", options->records, "What `trivium run --record` wrote")->type_name("FILE");
+  command->add_option("--runs", options->runs, "Tables of published runs: fits the shipped profiles to them")
+      ->type_name("FILE.csv");
   command->add_option("--base", options->base, "Profile to start from; default: that of the first run");
-  command->add_option("-o,--output", options->output, "Where the fitted profile goes")
+  command->add_option("-o,--output", options->output, "Where the fitted profile goes; with --runs a folder for several")
       ->required()
-      ->check(output_file());
+      ->type_name("PATH");
+  command->add_flag("!--no-leave-one-out", options->leave_one_out, "With --runs: skip the errors of left-out sources");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
-    run(*options);
     exit_code = 0;
+    if (options->runs.empty()) {
+      run(*options);
+    } else {
+      exit_code = fit_to_published(*options);
+    }
   });
 }
 

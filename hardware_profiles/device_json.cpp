@@ -26,10 +26,26 @@ class DeviceReader {
   DeviceReader(const SourcedReader& from, bool has_base, Device& into) : from_(from), has_base_(has_base), to_(into) {}
 
   void read() {
-    from_.plain().allow_only({"schema", "sources", "base", "name", "kind", "peak", "memory", "reserved",
-                              "memory_bandwidth", "multiprocessors", "flash_attention", "idle_power", "peak_power",
-                              "compute_scale", "gemm_efficiency", "wgrad_efficiency", "memory_efficiency",
-                              "kernel_issue", "op_rates"});
+    from_.plain().allow_only({"schema",
+                              "sources",
+                              "base",
+                              "name",
+                              "kind",
+                              "peak",
+                              "memory",
+                              "reserved",
+                              "memory_bandwidth",
+                              "multiprocessors",
+                              "flash_attention",
+                              "idle_power",
+                              "peak_power",
+                              "compute_scale",
+                              "gemm_efficiency",
+                              "wgrad_efficiency",
+                              "memory_efficiency",
+                              "kernel_issue",
+                              "physics",
+                              "op_rates"});
     read_names();
     read_vendor_data();
     read_calibrated();
@@ -74,6 +90,7 @@ class DeviceReader {
     factor("wgrad_efficiency", 2, to_.wgrad_efficiency);
     factor("memory_efficiency", 1, to_.memory_efficiency);
     if (wanted("kernel_issue")) to_.kernel_issue = from_.constant("kernel_issue").seconds();
+    if (from_.has("physics")) read_physics(from_.section("physics"));
     if (from_.has("op_rates")) read_op_rates(from_.section("op_rates"));
   }
 
@@ -91,6 +108,18 @@ class DeviceReader {
         at.fail(unknown_name("arithmetic", name, kArithmeticNames));
       }
       to_.peak[static_cast<Arithmetic>(known - kArithmeticNames.begin())] = positive(at, at.flop_rate());
+    }
+  }
+
+  /// Members left out keep the values that they have: the defaults, or the base's.
+  void read_physics(const SourcedReader& physics) {
+    std::vector<std::string> names;
+    for (const PhysicsField& field : physics_fields()) names.emplace_back(field.name);
+    for (const auto& [name, at] : physics.constants()) {
+      const auto known = std::find(names.begin(), names.end(), name);
+      if (known == names.end()) at.fail(unknown_name("member", name, names));
+      const PhysicsField& field = physics_fields()[static_cast<std::size_t>(known - names.begin())];
+      to_.physics.*field.value = number_within(at, field.low, field.high);
     }
   }
 
@@ -165,6 +194,10 @@ nlohmann::json device_to_json(const Device& device) {
   json["peak"] = nlohmann::json::object();
   for (const auto& [arithmetic, rate] : device.peak) {
     json["peak"][kArithmeticNames[static_cast<std::size_t>(arithmetic)]] = exact_text(rate);
+  }
+  for (const PhysicsField& field : physics_fields()) {  // defaults need no source
+    const double value = device.physics.*field.value;
+    if (value != Physics{}.*field.value) json["physics"][std::string(field.name)] = value;
   }
   for (const auto& [kind, rate] : device.op_rates) {
     json["op_rates"][kind] = {{"overhead", exact_text(rate.overhead)},

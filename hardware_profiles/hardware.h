@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edge/units.h"
+#include "hardware_profiles/physics.h"
 
 namespace trivium::hardware {
 
@@ -40,6 +41,7 @@ struct Device {
   double wgrad_efficiency = 0.94;          ///< weight-gradient GEMM (fp32 accumulation), over the forward's
   double memory_efficiency = 0.77;         ///< of memory_bandwidth, for memory-bound kernels
   edge::Seconds kernel_issue;              ///< host time to issue one kernel (floor for small ops)
+  Physics physics;
   std::map<std::string, OpRate> op_rates;  ///< by op kind name; when present it replaces the physics for that kind
 };
 

@@ -81,7 +81,7 @@ class KindMaker {
       last = first - 1;
     }
     std::int64_t shift = 0, end = 0;
-    const std::int64_t state = habits_.half_gradients && is_half(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
+    const std::int64_t state = habits_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
       Bucket bucket;
       bucket.first_segment = static_cast<std::int16_t>(run->first);

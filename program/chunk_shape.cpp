@@ -42,7 +42,7 @@ ChunkShape::ChunkShape(const Job& job) {
   type = plan.precision;
   wide = is_half(type) ? DType::kFp32 : type;
   const Habits* habits = find_habits(plan.stack);
-  gradient = is_half(type) && !(habits != nullptr && habits->half_gradients) ? DType::kFp32 : type;
+  gradient = is_half(type) && !(habits != nullptr && habits->keeps_half_gradients(type)) ? DType::kFp32 : type;
   flash = plan.attention == Attention::kFlash;
   dropout = job.training.dropout > 0;
   bias = model.linear_bias;

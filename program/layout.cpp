@@ -86,7 +86,8 @@ std::vector<int> chunk_layers(const Job& job) {
 
 std::int64_t padded_vocabulary(const Job& job) {
   const Habits* habits = find_habits(job.plan.stack);
-  const std::int64_t multiple = job.plan.tensor * (habits != nullptr ? habits->vocab_multiple : 1);
+  const bool pads = habits != nullptr && (habits->pads_without_tensor || job.plan.tensor > 1);
+  const std::int64_t multiple = job.plan.tensor * (pads ? habits->vocab_multiple : 1);
   return (job.model.vocab + multiple - 1) / multiple * multiple;
 }
 

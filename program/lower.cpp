@@ -10,7 +10,7 @@
 namespace trivium::program {
 
 Plan normalised(Plan plan) {
-  const bool as_kept = find_habits(plan.stack)->half_gradients && is_half(plan.precision);
+  const bool as_kept = find_habits(plan.stack)->keeps_half_gradients(plan.precision);
   if (!is_half(plan.precision) || as_kept) plan.reduce_dtype = plan.precision;
   return plan;
 }

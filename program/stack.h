@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "program/dtype.h"
+
 namespace trivium::program {
 
 /// What differs between trainers that are given the same plan. Rates multiply the cost rules; see docs/cost-model.md.
@@ -13,7 +15,7 @@ struct Habits {
   std::string name;
   bool fused_kernels = true;             ///< mask-softmax, bias-GeLU, bias-dropout-residual in one kernel each
   bool separate_tied_gradients = false;  ///< the two uses of a tied weight accumulate apart (our own runtime)
-  bool half_gradients = false;  ///< gradients in the parameters' 16-bit type, with an fp32 copy in the optimizer
+  bool half_gradients = false;  ///< fp16 gradients stay fp16, with an fp32 copy in the optimizer; bf16 ones are fp32
   bool scatter_gather = false;  ///< pipeline transfers split over the tensor group
   bool overlaps_tensor_collectives = false;  ///< backward tensor collectives beside weight gradients, unasked
   double memory_traffic = 1.0;               ///< of memory-bound kernels, over the reference count
@@ -24,7 +26,11 @@ struct Habits {
   bool keeps_end_units = true;               ///< ZeRO-3: embedding and head stay gathered from forward to backward
   int collectives_per_unit = 1;              ///< ZeRO-3: a layer's tensors gathered and reduced together, or in parts
   bool reduces_in_fp32_by_default = false;   ///< gradients on the wire, where a run does not say
+  bool pads_without_tensor = true;           ///< the vocabulary, also where `tensor` is 1
   bool balances_embedding_as_layer = false;  ///< embedding and head count as a layer each when stages are filled
+
+  /// Whether gradients are kept and reduced in the parameters' own 16-bit type.
+  bool keeps_half_gradients(DType precision) const { return half_gradients && precision == DType::kFp16; }
 };
 
 /// Habits by name: trivium, megatron, megatron-2022, megatron-deepspeed, fsdp, deepspeed-zero3, deepspeed-zero3-2021,

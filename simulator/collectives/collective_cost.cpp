@@ -12,11 +12,6 @@ namespace {
 
 using program::OpKind;
 
-// Inside a training step collectives share memory and multiprocessors with kernels and start on warm channels: what the
-// tensor all-reduces of published runs keep of the nccl-tests curve.
-constexpr double kTrainingBus = 0.92;
-constexpr double kTrainingLatency = 0.67;
-
 /// Hosts of a group do not arrive together; the wait grows with the tree of ranks.
 edge::Seconds late_hosts(const hardware::Node& node, int ranks) {
   return node.collective_skew * std::log2(static_cast<double>(ranks));
@@ -30,11 +25,12 @@ edge::Seconds shared_memory_time(OpKind kind, edge::Bytes bytes, int ranks, cons
 }
 
 /// All-reduce: latency + 2 (n-1)/n S / bus; its halves, and an all-to-all, in which every rank sends (n-1)/n S, move
-/// half the bytes at the same bus, each with the latency.
+/// half the bytes at the same bus, each with the latency. Inside a training step collectives share
+/// memory and multiprocessors with kernels and start on warm channels: Physics says what they keep of the curve.
 edge::Seconds inside_time(OpKind kind, edge::Bytes bytes, int ranks, const hardware::Node& node) {
   RingCurve curve = node_curve(node, ranks);
-  curve.latency = curve.latency * kTrainingLatency;
-  curve.bus = curve.bus * kTrainingBus;
+  curve.latency = curve.latency * node.device.physics.collective_latency;
+  curve.bus = curve.bus * node.device.physics.collective_bus;
   return curve.all_reduce(kind == OpKind::kAllReduce ? bytes : bytes * 0.5, ranks);
 }
 
@@ -50,7 +46,7 @@ edge::Seconds collective_cost(OpKind kind, edge::Bytes bytes, const GroupPlaceme
   const edge::Seconds late = late_hosts(node, group.ranks);
   if (group.nodes > 1) {
     const edge::BytesPerSecond inside = group.ranks_per_node > 1
-                                            ? node_curve(node, group.ranks_per_node).bus * kTrainingBus
+                                            ? node_curve(node, group.ranks_per_node).bus * node.device.physics.collective_bus
                                             : edge::BytesPerSecond(std::numeric_limits<double>::infinity());
     return late + network_collective(kind, bytes, group, node, inside, habits);
   }

@@ -64,7 +64,7 @@ edge::Seconds network_collective(program::OpKind kind, edge::Bytes bytes, const 
   const edge::Seconds tree_latency =
       base + hop * (2 * std::ceil(std::log2(nodes))) + edge::Seconds(local_steps * kTreeInsideHop);
   const edge::Seconds tree_network = bytes * (2 * (nodes - 1) / nodes) / (network * kTreeEfficiency);
-  const edge::Seconds tree = tree_latency + std::max(tree_network, moved / inside);
+  const edge::Seconds tree = tree_latency + tree_network + moved / inside;
   return std::min(ring, tree);
 }
 

@@ -14,9 +14,8 @@ namespace {
 using program::OpKind;
 
 // A 16-bit product whose n or k is not a multiple of 8 leaves the fast kernels: the logits of 50,257 words run at
-// 80-85 TFLOP/s on an A100 (vTrain, tensor 1), that is 82.5 / (.76 · 312) of an aligned product.
+// 80-85 TFLOP/s on an A100 (vTrain, tensor 1), .35 of an aligned product (Physics::unaligned_product).
 constexpr int kAlignedElements = 8;
-constexpr double kMisalignedProduct = 82.5 / (0.76 * 312);
 constexpr double kAccumulatedResult = 8;  // bytes per element: an fp32 gradient, read and written
 
 bool misaligned(const program::Op& op) {
@@ -26,7 +25,7 @@ bool misaligned(const program::Op& op) {
 /// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: a batch of such products.
 edge::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
-  const double alignment = misaligned(op) ? kMisalignedProduct : 1.0, batch = std::max(1, op.experts);
+  const double alignment = misaligned(op) ? device.physics.unaligned_product : 1.0, batch = std::max(1, op.experts);
   if (op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul)
     return gemm_time({m, n, k, batch}, gemm_rates(device, op.dtype, alignment));
   if (op.kind == OpKind::kMatmulDgrad || op.kind == OpKind::kExpertMatmulDgrad)
@@ -98,28 +97,37 @@ edge::Seconds compute_cost(const program::Op& op, const hardware::Device& device
   const edge::Seconds time = device_cost(op, device, habits);
   if (!issued_by_host(op, device)) return time;
   const edge::Seconds issue = issue_cost(op, device, habits);
-  return synchronises(op) ? time + issue : combine(time, issue);
+  return synchronises(op) ? time + issue : combine(time, issue, device.physics.issue_exponent);
 }
 
 std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
-                                         const program::Habits& habits) {
+                                         const program::Habits& habits, std::span<const edge::Seconds> communication) {
+  assert(communication.empty() || communication.size() == ops.size());
   std::vector<edge::Seconds> costs(ops.size());
-  edge::Seconds on_device, on_host;  // of the ops whose issue the host can run ahead with
+  // Of the ops whose issue the host can run ahead with: kernels, and what else fills the same stream meanwhile.
+  edge::Seconds on_device, on_host, beside;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const program::Op& op = ops[i];
-    const bool communication = program::is_communication(op.kind);
-    if (!communication) costs[i] = device_cost(op, device, habits);
+    const bool communicates = program::is_communication(op.kind);
+    if (!communicates) {
+      costs[i] = device_cost(op, device, habits);
+    } else if (!communication.empty()) {
+      costs[i] = communication[i];
+      if (op.lane == program::Lane::kCompute) beside += costs[i];
+    }
     if (!issued_by_host(op, device)) continue;
     if (synchronises(op)) {
       costs[i] += issue_cost(op, device, habits);
       continue;
     }
-    on_device += costs[i];
+    if (!communicates) on_device += costs[i];
     on_host += issue_cost(op, device, habits);
   }
   if (on_device.value() <= 0) return costs;
-  const double stretch = combine(on_device, on_host) / on_device;
+  const edge::Seconds both = combine(on_device + beside, on_host, device.physics.issue_exponent);
+  const double stretch = (both - beside) / on_device;
   for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (program::is_communication(ops[i].kind)) continue;
     if (issued_by_host(ops[i], device) && !synchronises(ops[i])) costs[i] = costs[i] * stretch;
   }
   return costs;

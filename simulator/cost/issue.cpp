@@ -125,11 +125,11 @@ bool synchronises(const program::Op& op) {
   return op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLoss;
 }
 
-edge::Seconds combine(edge::Seconds device, edge::Seconds host) {
+edge::Seconds combine(edge::Seconds device, edge::Seconds host, double exponent) {
   const double larger = std::max(device.value(), host.value());
   if (larger <= 0) return edge::Seconds(0);
-  const double d = device.value() / larger, h = host.value() / larger;
-  return edge::Seconds(larger * std::cbrt(d * d * d + h * h * h));
+  const double d = std::pow(device.value() / larger, exponent), h = std::pow(host.value() / larger, exponent);
+  return edge::Seconds(larger * std::pow(d + h, 1 / exponent));
 }
 
 }  // namespace trivium::simulator

@@ -18,7 +18,7 @@ edge::Seconds issue_cost(const program::Op& op, const hardware::Device& device, 
 /// Whether the op makes host and device wait for each other, so that their times add.
 bool synchronises(const program::Op& op);
 
-/// Time of work that takes the device `device` and the host `host`: (device^3 + host^3)^(1/3), never below either.
-edge::Seconds combine(edge::Seconds device, edge::Seconds host);
+/// Time of work that takes the device `device` and the host `host`: (device^p + host^p)^(1/p), never below either.
+edge::Seconds combine(edge::Seconds device, edge::Seconds host, double exponent);
 
 }  // namespace trivium::simulator

@@ -97,10 +97,12 @@ class Coster {
     for (const Op& op : ops) key.push_back(shape_key(op, peer_stage));
     const auto [at, fresh] = known_.try_emplace(std::move(key));
     if (fresh) {
-      const std::vector<edge::Seconds> computed = segment_costs(ops, node_.device, program_.habits);
+      std::vector<edge::Seconds> communicated(ops.size());
       for (std::size_t i = 0; i < ops.size(); ++i) {
-        const bool communicates = program::is_communication(ops[i].kind);
-        at->second.push_back(to_ps(communicates ? communication(ops[i], peer_stage) : computed[i]));
+        if (program::is_communication(ops[i].kind)) communicated[i] = communication(ops[i], peer_stage);
+      }
+      for (const edge::Seconds time : segment_costs(ops, node_.device, program_.habits, communicated)) {
+        at->second.push_back(to_ps(time));
       }
     }
     return at->second;

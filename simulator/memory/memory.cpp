@@ -27,6 +27,19 @@ std::vector<const hardware::Node*> nodes_of_stage(const program::Program& progra
   return nodes;
 }
 
+/// What DeepSpeed allocates beside the model's state: flat buckets of 5e8 elements to reduce and to gather with
+/// (reduce_bucket_size and allgather_bucket_size, the defaults), and with bf16 the 16-bit gradients that autograd fills
+/// before they are added to the fp32 ones (BF16_Optimizer).
+std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
+  constexpr std::int64_t kBucketElements = 500'000'000;
+  if (!program.habits.name.starts_with("megatron-deepspeed")) return 0;
+  const program::Plan& plan = program.job.plan;
+  const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(plan.precision));
+  const std::int64_t buckets = elements * (program::size_of(plan.reduce_dtype) + program::size_of(plan.precision));
+  const bool wide = program::is_half(plan.precision) && !program.habits.keeps_half_gradients(plan.precision);
+  return buckets + (wide ? memory.parameters : 0);
+}
+
 }  // namespace
 
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
@@ -51,6 +64,7 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
       memory.reserved = first ? reserved : std::max(memory.reserved, reserved);
       first = false;
     }
+    memory.reserved += framework_bytes(program, memory);
     stages.push_back(memory);
   }
   return stages;

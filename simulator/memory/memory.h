@@ -16,7 +16,8 @@ struct StageMemory {
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t activations = 0;  ///< frames: micro-batches in flight, with their tokens and what a split backward keeps
   std::int64_t workspace = 0;    ///< with buckets that are whole only while they are used
-  std::int64_t reserved = 0;  ///< context, communication buffers, fragmentation: the profile's
+  std::int64_t reserved =
+      0;  ///< context, communication buffers, fragmentation: the profile's; and the stack's own buffers
   std::int64_t capacity = 0;  ///< of the smallest device the stage runs on
   std::int64_t total() const { return parameters + gradients + optimizer + activations + workspace + reserved; }
 };

@@ -12,6 +12,9 @@ TEST(Sweeps, RegretIsTheTimeOfTheChoiceOverTheBest) {
   ASSERT_EQ(sweeps.size(), 1u);
   EXPECT_EQ(sweeps[0].plans, 3);
   EXPECT_NEAR(sweeps[0].regret, 0.1, 1e-12);
+  EXPECT_NEAR(sweeps[0].repeat_spread, 0.2, 1e-12);  // 12 over 10
+  EXPECT_NEAR(sweeps[0].spread, 1, 1e-12);           // 20 over 10
+  EXPECT_NEAR(sweeps[0].tolerated(), 0.2, 1e-12);
 }
 
 TEST(Sweeps, TwoPlansAreNone) {

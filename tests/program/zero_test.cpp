@@ -65,7 +65,7 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
         ASSERT_EQ(bucket.optimizer_offset, state);
         end += bucket.elements;
         const bool half = is_half(plan.precision);
-        const int numbers = !half ? 2 : program.habits.half_gradients ? 4 : 3;
+        const int numbers = !half ? 2 : program.habits.keeps_half_gradients(program.job.plan.precision) ? 4 : 3;
         state += bucket.shard * numbers * (half ? 4 : size_of(plan.precision));
       }
       ASSERT_EQ(segment, kind.layers + (kind.embedding ? 1 : 0) + (kind.head ? 1 : 0));

@@ -58,16 +58,19 @@ TEST(NetworkCollective, HasALatencyThatGrowsWithTheRanks) {
               7.184e-3, 1e-6);
 }
 
-// Tensor 16 over two nodes at the adapters' full efficiency of .78: a bus of 1.2 x 200 GB/s = 240 GB/s, from a tree
-// that moves S a direction: 1 GB / (200 GB/s · .78 · .82) = 7.817 ms; 2 · 15/16 · 1 GB / 240 GB/s = 7.81 ms.
-TEST(NetworkCollective, OfAnAllReduceOverTwoNodesBeatsTheRing) {
+// Tensor 16 over two nodes of 4 adapters, 50 MB: 30 us + 2 · 14 us + 14 · 4 us, then 50 MB / (100 GB/s · .78 · .82) =
+// 781.7 us between the nodes and 2 · 15/16 · 50 MB / 211 GB/s = 444.3 us inside: 1340.0 us, a bus of .7 of the line
+// rate (vTrain: .8). The ring would take 30 us + 30 · 14 us + 2 · 15/16 · 50 MB / 78 GB/s = 1651.9 us.
+TEST(NetworkCollective, OfAnAllReduceOverTwoNodesAddsWhatItDoesInsideThem) {
   hardware::Node node = fast_node();
+  node.adapters = 4;
   node.network.efficiency = 0.78;
+  node.network.latency = edge::Seconds(14e-6);
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
-  const double time = network_collective(OpKind::kAllReduce, edge::Bytes(1e9), group, node, edge::BytesPerSecond(1e12),
-                                         habits("megatron"))
+  const double time = network_collective(OpKind::kAllReduce, edge::Bytes(50e6), group, node,
+                                         edge::BytesPerSecond(211e9), habits("megatron"))
                           .value();
-  EXPECT_NEAR(time, 7.81e-3, 0.15e-3);
+  EXPECT_NEAR(time, 1340.0e-6, 0.1e-6);
 }
 
 // 64 replicas, one rank a node and 8 groups: ring 30 us + 126 · 10 us + 126/64 · S / 20 GB/s; tree 30 us + 12 · 10 us +

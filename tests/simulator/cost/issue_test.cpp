@@ -25,11 +25,12 @@ program::Op norm(std::int64_t tokens, std::int64_t hidden) {
 }
 
 // (1 + 1)^(1/3) = 1.25992; 3, 4 -> (27 + 64)^(1/3) = 4.49794.
-TEST(Combine, IsACubicMeanThatNeverFallsBelowEither) {
-  EXPECT_NEAR(combine(edge::Seconds(1), edge::Seconds(1)).value(), 1.25992, 1e-5);
-  EXPECT_NEAR(combine(edge::Seconds(3), edge::Seconds(4)).value(), 4.49794, 1e-5);
-  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(2)).value(), 2);
-  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(0)).value(), 0);
+TEST(Combine, IsAMeanThatNeverFallsBelowEither) {
+  EXPECT_NEAR(combine(edge::Seconds(1), edge::Seconds(1), 3).value(), 1.25992, 1e-5);
+  EXPECT_NEAR(combine(edge::Seconds(3), edge::Seconds(4), 3).value(), 4.49794, 1e-5);
+  EXPECT_NEAR(combine(edge::Seconds(3), edge::Seconds(4), 2).value(), 5, 1e-12);
+  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(2), 3).value(), 2);
+  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(0), 3).value(), 0);
 }
 
 // A norm is 2 kernels of 41 us; its traffic of 4 · 64 · 64 B takes nanoseconds.
@@ -63,12 +64,30 @@ TEST(Segment, LetsTheHostRunAheadOfLongKernels) {
   EXPECT_LT(together, (compute_cost(ops[0], device, megatron()) + compute_cost(ops[1], device, megatron())).value());
 }
 
+// Host 2 kernels of 41 us and 2 for the collective: 164 us. Device: the norm's traffic, nanoseconds, and 200 us of
+// collective. Together (200^3 + 164^3)^(1/3) = 231.6 us: the host issues while the collective runs.
+TEST(Segment, LetsTheHostRunAheadOfCollectivesOfTheSameStream) {
+  hardware::Device device = a100();
+  device.kernel_issue = edge::Seconds(41e-6);
+  program::Op reduce = norm(64, 64);
+  reduce.kind = OpKind::kAllReduce;
+  std::vector<program::Op> ops{norm(64, 64), reduce};
+  const std::vector<edge::Seconds> given{edge::Seconds(0), edge::Seconds(200e-6)};
+  const auto costs = segment_costs(ops, device, megatron(), given);
+  EXPECT_EQ(costs[1], given[1]);
+  EXPECT_NEAR((costs[0] + costs[1]).value(), 231.6e-6, 0.2e-6);
+  // On a lane of its own it is beside the host's work, not before it.
+  ops[1].lane = program::Lane::kTensor;
+  EXPECT_NEAR(segment_costs(ops, device, megatron(), given)[0].value(), 164e-6, 0.1e-6);
+}
+
 // The loss waits for its sums: 12 kernels of 10 us add to 12 B · 2048 · 6400 logits · .86 at .77 · 2039 GB/s = 86.2 us.
 TEST(Segment, AddsTheIssueOfOpsThatSynchronise) {
   hardware::Device device = a100();
   device.kernel_issue = edge::Seconds(10e-6);
   program::Op sums = norm(2048, 6400);
   sums.kind = OpKind::kLossSums;
+  sums.dtype = program::DType::kFp32;
   program::fill_work(sums);
   EXPECT_NEAR(compute_cost(sums, device, megatron()).value(), 206.2e-6, 0.1e-6);
   const std::vector<program::Op> ops{sums};

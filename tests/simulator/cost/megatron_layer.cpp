@@ -74,16 +74,22 @@ std::vector<Op> head(const MegatronShape& shape) {
   const auto backward = [&](OpKind kind, std::int64_t n, std::int64_t k = 0) {
     return op_of(shape, kind, Pass::kBackward, n, k);
   };
-  return {forward(OpKind::kNorm, hidden),
-          forward(OpKind::kMatmul, words, hidden),
-          forward(OpKind::kLossMax, words),
-          forward(OpKind::kLossSums, words),
-          forward(OpKind::kLoss, words),
-          backward(OpKind::kLossBackward, words),
-          backward(OpKind::kMatmulDgrad, words, hidden),
-          backward(OpKind::kMatmulWgrad, words, hidden),
-          backward(OpKind::kAllReduce, hidden),
-          backward(OpKind::kNormBackward, hidden)};
+  std::vector<Op> ops{forward(OpKind::kNorm, hidden),
+                      forward(OpKind::kMatmul, words, hidden),
+                      forward(OpKind::kLossMax, words),
+                      forward(OpKind::kLossSums, words),
+                      forward(OpKind::kLoss, words),
+                      backward(OpKind::kLossBackward, words),
+                      backward(OpKind::kMatmulDgrad, words, hidden),
+                      backward(OpKind::kMatmulWgrad, words, hidden),
+                      backward(OpKind::kAllReduce, hidden),
+                      backward(OpKind::kNormBackward, hidden)};
+  for (Op& op : ops) {  // statistics of the loss are fp32
+    if (op.kind != OpKind::kLossMax && op.kind != OpKind::kLossSums && op.kind != OpKind::kLossBackward) continue;
+    op.dtype = program::DType::kFp32;
+    program::fill_work(op);
+  }
+  return ops;
 }
 
 double time_of(const std::vector<Op>& ops, const hardware::Node& node) {

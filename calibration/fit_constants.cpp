@@ -1,0 +1,57 @@
+// What is fitted to published runs, and what is known of it beforehand.
+#include <fmt/format.h>
+
+#include "calibration/published_fit.h"
+#include "edge/error.h"
+
+namespace trivium::calibration {
+namespace {
+
+constexpr double kMicro = 1e-6;
+
+FitConstant of_profile(const hardware::Node& node, const char* what, FitPrior prior, const char* pointer,
+                       const char* unit, std::function<void(hardware::Node&, double)> set) {
+  prior.name = fmt::format("{} {}", node.name, what);
+  return {prior, node.name, pointer, unit, std::move(set)};
+}
+
+// A machine: clocks and power differ by some per cent, hosts by half, networks by a quarter; how late hosts arrive is
+// known to an order of magnitude only.
+void add_machine(const hardware::Node& node, std::vector<FitConstant>& constants) {
+  constants.push_back(of_profile(node, "compute_scale", {"", 1.0, 0.08, 0.6, 1.3}, "/device/compute_scale", "",
+                                 [](hardware::Node& n, double v) { n.device.compute_scale = v; }));
+  constants.push_back(
+      of_profile(node, "kernel_issue", {"", 15, 0.5, 3, 100}, "/device/kernel_issue", "us",
+                 [](hardware::Node& n, double v) { n.device.kernel_issue = edge::Seconds(v * kMicro); }));
+  constants.push_back(of_profile(node, "collective_skew", {"", 20, 2.0, 1, 5000}, "/collective_skew", "us",
+                                 [](hardware::Node& n, double v) { n.collective_skew = edge::Seconds(v * kMicro); }));
+  if (node.adapters == 0) return;
+  constants.push_back(of_profile(node, "network efficiency", {"", 0.75, 0.25, 0.05, 1}, "/network/efficiency", "",
+                                 [](hardware::Node& n, double v) { n.network.efficiency = v; }));
+}
+
+/// How well each member of Physics is known from micro-measurements, as the sigma of its logarithm.
+double sigma_of(std::string_view field) {
+  static const std::map<std::string_view, double> kSigma = {
+      {"batched_efficiency", 0.15}, {"unaligned_head", 0.3}, {"unaligned_product", 0.2}, {"flash_forward", 0.15},
+      {"flash_backward", 0.15},     {"issue_exponent", 0.3}, {"collective_bus", 0.1},    {"collective_latency", 0.3}};
+  return kSigma.at(field);
+}
+
+}  // namespace
+
+std::vector<FitConstant> fit_constants(const std::vector<hardware::Node>& nodes) {
+  std::vector<FitConstant> constants;
+  for (const hardware::Node& node : nodes) add_machine(node, constants);
+  for (const hardware::PhysicsField& field : hardware::physics_fields()) {
+    const double prior = hardware::Physics{}.*field.value;
+    constants.push_back({{std::string(field.name), prior, sigma_of(field.name), field.low, field.high},
+                         "",
+                         fmt::format("/physics/{}", field.name),
+                         "",
+                         [member = field.value](hardware::Node& n, double v) { n.device.physics.*member = v; }});
+  }
+  return constants;
+}
+
+}  // namespace trivium::calibration

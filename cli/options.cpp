@@ -22,7 +22,9 @@ constexpr int kMostRanks = 1 << 20;
 bool is_flag(const std::string& field) { return field == "sequence_parallel" || field.starts_with("overlap."); }
 
 /// A second name that people expect.
-std::string short_of(const std::string& field) { return field == "total_tokens" ? ",--tokens" : ""; }
+std::string second_name(const JobOptions& options, const std::string& field) {
+  return field == "total_tokens" && options.tokens_is_total_tokens ? ",--tokens" : "";
+}
 
 void add_field(CLI::App& command, JobOptions& options, const std::string& field, const std::string& group) {
   const std::string help(help_of(field));
@@ -30,7 +32,7 @@ void add_field(CLI::App& command, JobOptions& options, const std::string& field,
   if (is_flag(field)) {
     option = command.add_flag(option_of(field) + "{true}", options.fields[field], help);
   } else {
-    option = command.add_option(option_of(field) + short_of(field), options.fields[field], help)
+    option = command.add_option(option_of(field) + second_name(options, field), options.fields[field], help)
                  ->type_name(std::string(values_of(field)));
   }
   option->group(group);

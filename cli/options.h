@@ -17,6 +17,7 @@ struct JobOptions {
   std::string model;
   std::string cluster;
   int ranks = 0;                                    ///< 0: not given
+  bool tokens_is_total_tokens = true;               ///< whether --tokens is --total-tokens, or the command's own
   std::map<std::string, std::string> fields;        ///< by name of program::set_field: their texts
   std::map<std::string, const CLI::Option*> given;  ///< by field: the option, which knows whether it was given
 };

@@ -122,6 +122,7 @@ int run(const Options& options) {
 void add_plan(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "Search the fastest plan that fits; given plan options stay fixed");
+  options->job.tokens_is_total_tokens = false;
   add_job_options(*command, options->job);
   add_space_options(*command, options->space);
   add_study_options(*command, options->studies);

@@ -177,6 +177,7 @@ int run(const Options& options) {
 void add_scale(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("scale", "Best plans on more and more devices: strong and weak scaling");
+  options->job.tokens_is_total_tokens = false;
   add_job_options(*command, options->job);
   add_space_options(*command, options->space);
   command->add_option("--curve", options->curve, "Strong: the batch stays. Weak: it grows with the devices")

@@ -36,11 +36,11 @@ struct Device {
   edge::Watts idle_power, peak_power;
 
   // Calibrated physics, shared by all runs on the machine (docs/cost-model.md has the formulas).
-  double compute_scale = 1.0;              ///< sustained clocks of this cluster against the reference
-  double gemm_efficiency = 0.76;           ///< of peak, inside a full wave of tiles
-  double wgrad_efficiency = 0.94;          ///< weight-gradient GEMM (fp32 accumulation), over the forward's
-  double memory_efficiency = 0.77;         ///< of memory_bandwidth, for memory-bound kernels
-  edge::Seconds kernel_issue;              ///< host time to issue one kernel (floor for small ops)
+  double compute_scale = 1.0;       ///< sustained clocks of this cluster against the reference
+  double gemm_efficiency = 0.76;    ///< of peak, inside a full wave of tiles
+  double wgrad_efficiency = 0.94;   ///< weight-gradient GEMM (fp32 accumulation), over the forward's
+  double memory_efficiency = 0.77;  ///< of memory_bandwidth, for memory-bound kernels
+  edge::Seconds kernel_issue;       ///< host time to issue one kernel (floor for small ops)
   Physics physics;
   std::map<std::string, OpRate> op_rates;  ///< by op kind name; when present it replaces the physics for that kind
 };

@@ -17,8 +17,8 @@ namespace trivium::planner {
 /// pipeline, virtual_stages, schedule (1f1b, zero_bubble, or interleaved with virtual stages), data, micro_batch,
 /// recompute (none, selective, full), zero_stage (0 to 3), shard_group, overlap.gradient_reduction,
 /// overlap.parameter_gather, sequence_parallel, context and its method for long sequences, expert for mixture models,
-/// and on unlike nodes stage_nodes with stage_layers balanced over them (planner/space.h has the ranges). Fields outside
-/// the space are as in `job.plan`. Plans that a constraint does not allow are no part of it.
+/// and on unlike nodes stage_nodes with stage_layers balanced over them (planner/space.h has the ranges). Fields
+/// outside the space are as in `job.plan`. Plans that a constraint does not allow are no part of it.
 struct SearchRequest {
   program::Job job;
   hardware::Cluster cluster;

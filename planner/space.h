@@ -19,8 +19,8 @@ int ranks_of(const SearchRequest& request);
 /// the layers evenly. schedule: interleaved with virtual stages, else 1f1b, and zero_bubble with the trivium stack
 /// where gradients are kept whole. recompute: none, selective, full. zero_stage: 0, and 1 to 3 with data ranks; there
 /// reductions and gathers overlap, where the devices have lanes for them. shard_group: 0, and with zero_stage 3 the
-/// replicas that share a node. sequence_parallel: both with tensor ranks. context: 1, and divisors of the ranks up to 64
-/// for sequences of 16,384 tokens and more; both methods above 1. expert: divisors of data and of the experts of a
+/// replicas that share a node. sequence_parallel: both with tensor ranks. context: 1, and divisors of the ranks up to
+/// 64 for sequences of 16,384 tokens and more; both methods above 1. expert: divisors of data and of the experts of a
 /// mixture model. stage_nodes, where nodes differ: none, and with several stages the groups in their order and in the
 /// opposite one, where stages end with nodes; their layers are balanced by the search (planner/balance.h). Plans that a
 /// constraint does not allow are left out and, where `forbidden` is given, counted there.

@@ -45,9 +45,9 @@ edge::Seconds collective_cost(OpKind kind, edge::Bytes bytes, const GroupPlaceme
   if (kind == OpKind::kRingShift) return transfer_cost(bytes, group.nodes == 1, group.sharing, node, habits);
   const edge::Seconds late = late_hosts(node, group.ranks);
   if (group.nodes > 1) {
-    const edge::BytesPerSecond inside = group.ranks_per_node > 1
-                                            ? node_curve(node, group.ranks_per_node).bus * node.device.physics.collective_bus
-                                            : edge::BytesPerSecond(std::numeric_limits<double>::infinity());
+    const edge::BytesPerSecond inside =
+        group.ranks_per_node > 1 ? node_curve(node, group.ranks_per_node).bus * node.device.physics.collective_bus
+                                 : edge::BytesPerSecond(std::numeric_limits<double>::infinity());
     return late + network_collective(kind, bytes, group, node, inside, habits);
   }
   if (node.topology == hardware::Topology::kSharedMemory) {

@@ -92,7 +92,6 @@ TEST(ShippedProfiles, SeleneIsWhatItsPaperPrints) {
   EXPECT_EQ(node.device.peak.at(Arithmetic::kBf16).value(), 312e12);
   EXPECT_EQ(node.device.memory.value(), 85899345920.0);  // 80 * 2^30
   EXPECT_EQ(node.device.multiprocessors, 108);
-  EXPECT_EQ(node.device.compute_scale, 1.04);
   EXPECT_EQ(node.intra.bandwidth.value(), 300e9);   // 600 GB/s, both directions
   EXPECT_EQ(node.network.bandwidth.value(), 25e9);  // 200 Gb/s / 8
   EXPECT_EQ(node.adapters, 8);

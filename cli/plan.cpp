@@ -34,6 +34,7 @@ struct Options {
   int threads = 0;
   bool ignore_memory = false;
   bool distinct = false;
+  bool offload = false;
   bool all = false;
   bool show_space = false;
   bool json = false;
@@ -88,6 +89,7 @@ int run(const Options& options) {
   wanted.best = options.best;
   wanted.ignore_memory = options.ignore_memory;
   wanted.distinct = options.distinct;
+  wanted.offload = options.offload;
   const Interrupts interrupts;
   const planner::Effort effort{options.threads, interrupts.token()};
   const planner::SearchResult result = search(wanted, options, interrupts);
@@ -135,6 +137,8 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_flag("--distinct", options->distinct, "Show plans that differ in more than their details");
   command->add_flag("--ignore-memory", options->ignore_memory, "Also plans that do not fit");
   command->add_flag("--space", options->show_space, "Print the search space, field by field");
+  command->add_flag("--allow-offload", options->offload,
+                    "Also plans that keep optimizer state or activations in the host's memory");
   command->add_flag("--all", options->all, "Every rejected family");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });

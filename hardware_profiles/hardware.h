@@ -71,6 +71,7 @@ struct Node {
   bool asynchronous_lanes = true;  ///< false: collectives run on the compute lane (CPU backend)
   edge::Bytes host_memory;
   edge::BytesPerSecond host_link;              ///< device to host memory, one direction
+  edge::BytesPerSecond disk;                   ///< of the node's local drives together; 0: none to offload to
   edge::Watts overhead_power;                  ///< of the node besides its devices
   edge::DollarsPerHour price;                  ///< of the node
   std::map<std::string, std::string> sources;  ///< JSON pointer of a constant -> where it comes from

@@ -103,7 +103,7 @@ Node read_node(const edge::JsonReader& profile) {
   check_schema(profile, kNodeSchema);
   profile.allow_only({"schema", "sources", "name", "device", "devices", "topology", "intra", "allreduce_bus",
                       "allreduce_latency", "adapters", "network", "fat_tree", "collective_skew", "asynchronous_lanes",
-                      "host_memory", "host_link", "overhead_power", "price"});
+                      "host_memory", "host_link", "disk", "overhead_power", "price"});
   const Sources sources = Sources::of(profile);
   const SourcedReader at(profile, sources);
   const SourcedDevice device = read_device_of_node(at);
@@ -127,6 +127,10 @@ Node read_node(const edge::JsonReader& profile) {
   node.host_memory = read_host_memory(at.constant("host_memory"));
   const edge::JsonReader host_link = at.constant("host_link");
   node.host_link = positive(host_link, host_link.bandwidth());
+  if (at.has("disk")) {
+    const edge::JsonReader disk = at.constant("disk");
+    node.disk = positive(disk, disk.bandwidth());
+  }
   node.overhead_power = at.constant("overhead_power").watts();
   node.price = at.constant("price").price();
   return node;
@@ -155,6 +159,7 @@ nlohmann::json to_json(const Node& node) {
   for (const auto& [size, latency] : node.allreduce_latency) {
     json["allreduce_latency"][std::to_string(size)] = exact_text(latency);
   }
+  if (node.disk.value() > 0) json["disk"] = exact_text(node.disk);
   if (node.adapters > 0) json["network"] = link_to_json(node.network);
   if (node.leaf_nodes > 0) {
     json["fat_tree"] = {{"leaf_nodes", node.leaf_nodes}, {"oversubscription", node.oversubscription}};

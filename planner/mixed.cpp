@@ -133,6 +133,8 @@ class MixedSearch {
   SearchResult search_in(const Cluster& cluster) const {
     SearchRequest request = request_;
     request.cluster = cluster;
+    // Placed clusters are copies, made for every plan: where constants come from need not come along.
+    for (NodeGroup& group : request.cluster.groups) group.node.sources.clear();
     return search_as_given(request, threads_, stop_, progress_);
   }
 

@@ -154,7 +154,7 @@ class Searcher {
       if (verdict.refused) continue;
       if (!sketch) {
         job = job_of(plans_[i]);
-        sketch.emplace(job, request_.cluster);
+        sketch.emplace(job, request_.cluster, &kind_bytes_);
       }
       if (leaves_layers_open(plans_[i])) {
         const auto layers = static_cast<int>(job.model.layers);
@@ -256,6 +256,7 @@ class Searcher {
   std::stop_token stop_;
   const Progress& progress_;
   std::vector<Plan> plans_;
+  simulator::KindBytes kind_bytes_;
   std::vector<Verdict> verdicts_;  // by plan
   QuickBound quick_;
   std::vector<Group> groups_;                            // not refused whole, by quick bound

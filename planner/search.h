@@ -28,6 +28,7 @@ struct SearchRequest {
   bool ignore_memory = false;
   bool distinct = false;  ///< of each family (equal tensor, pipeline, data) the fastest alone
   std::vector<Constraint> constraints;
+  bool offload = false;  ///< opens offload of optimizer state and activations to the host's memory
 };
 
 struct Candidate {

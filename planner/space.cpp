@@ -139,10 +139,10 @@ class Enumerator {
             plan.zero_stage = stage;
             plan.sequence_parallel = parallel == 1;
             overlap_data_parallel(plan);
-            add_schedules(plan);
+            add_offloads(plan);
             if (const int group = replicas_on_a_node(plan); group > 0) {
               plan.shard_group = group;
-              add_schedules(plan);
+              add_offloads(plan);
             }
           }
         }
@@ -168,6 +168,29 @@ class Enumerator {
     const int replicas = devices / (plan.tensor * plan.context);
     const bool tiles = replicas > 1 && replicas < plan.data && plan.data % replicas == 0;
     return tiles && devices % (plan.tensor * plan.context) == 0 ? replicas : 0;
+  }
+
+  void add_offloads(Plan plan) {
+    for (const program::Offload& offload : offloads()) {
+      plan.offload = offload;
+      add_schedules(plan);
+    }
+  }
+
+  std::vector<program::Offload> offloads() const {
+    using program::Storage;
+    std::vector<program::Offload> all{given_.offload};
+    if (!request_.offload) return all;
+    const auto open = [&](const char* field, Storage program::Offload::*part) {
+      if (fixed(field) || given_.offload.*part != Storage::kNone) return;
+      for (std::size_t i = 0, count = all.size(); i < count; ++i) {
+        all.push_back(all[i]);
+        all.back().*part = Storage::kHost;
+      }
+    };
+    open("offload.optimizer", &program::Offload::optimizer);
+    open("offload.activations", &program::Offload::activations);
+    return all;
   }
 
   void add_schedules(Plan plan) {
@@ -255,7 +278,7 @@ bool share_layers(const Plan& a, const Plan& b) {
   const auto opened = [](const Plan& p) {
     return std::tuple(p.tensor, p.context, p.context_method, p.pipeline, p.data, p.expert, p.micro_batch, p.recompute,
                       p.zero_stage, p.shard_group, p.sequence_parallel, p.stage_nodes,
-                      program::splits_backward(p.schedule));
+                      program::splits_backward(p.schedule), p.offload.optimizer, p.offload.activations);
   };
   return opened(a) == opened(b);
 }

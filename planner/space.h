@@ -17,13 +17,14 @@ int ranks_of(const SearchRequest& request);
 /// is the simulator's to say). pipeline: any count up to the layers; tensor x pipeline divides the ranks and data is
 /// the rest. micro_batch: divisors of a replica's share of the global batch, up to 64. virtual_stages: those that cut
 /// the layers evenly. schedule: interleaved with virtual stages, else 1f1b, and zero_bubble with the trivium stack
-/// where gradients are kept whole. recompute: none, selective, full. zero_stage: 0, and 1 to 3 with data ranks; there
-/// reductions and gathers overlap, where the devices have lanes for them. shard_group: 0, and with zero_stage 3 the
-/// replicas that share a node. sequence_parallel: both with tensor ranks. context: 1, and divisors of the ranks up to
-/// 64 for sequences of 16,384 tokens and more; both methods above 1. expert: divisors of data and of the experts of a
-/// mixture model. stage_nodes, where nodes differ: none, and with several stages the groups in their order and in the
-/// opposite one, where stages end with nodes; their layers are balanced by the search (planner/balance.h). Plans that a
-/// constraint does not allow are left out and, where `forbidden` is given, counted there.
+/// where gradients are kept whole. recompute: none, selective, full. offload: with SearchRequest::offload none and host
+/// for optimizer state and activations. zero_stage: 0, and 1 to 3 with data ranks; there reductions and gathers overlap,
+/// where the devices have lanes for them. shard_group: 0, and with zero_stage 3 the replicas that share a node.
+/// sequence_parallel: both with tensor ranks. context: 1, and divisors of the ranks up to 64 for sequences of 16,384
+/// tokens and more; both methods above 1. expert: divisors of data and of the experts of a mixture model. stage_nodes,
+/// where nodes differ: none, and with several stages the groups in their order and in the opposite one, where stages end
+/// with nodes; their layers are balanced by the search (planner/balance.h). Plans that a constraint does not allow are
+/// left out and, where `forbidden` is given, counted there.
 std::vector<program::Plan> enumerate(const SearchRequest& request, std::int64_t* forbidden = nullptr);
 
 /// Whether a plan of an enumeration leaves its stage layers to be balanced over unequal nodes.

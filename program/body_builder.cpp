@@ -91,7 +91,8 @@ void BodyBuilder::link_lanes() {
     };
     const auto wait_for_users = [&](int b, bool readers_too) {
       for (const auto& [other, touch] : touches) {
-        const bool several_names = buffer(b).space == Space::kGradient || buffer(b).space == Space::kGathered;
+        const Space space = buffer(b).space;
+        const bool several_names = space == Space::kGradient || space == Space::kGathered || space == Space::kStaging;
         if (other != b && !(several_names && share_memory(buffer(other), buffer(b)))) continue;
         wait_for(touch.writer);
         if (readers_too) wait_for(touch.reader);

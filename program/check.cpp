@@ -55,12 +55,15 @@ Verdict check_supported(const Job& job) {
   if (plan.schedule == Schedule::kZeroBubble && job.model.experts) {
     return missing("schedule", "zero_bubble with mixture layers; use schedule 1f1b");
   }
-  const Offload& offload = plan.offload;
-  if (offload.optimizer != Storage::kNone || offload.gradients != Storage::kNone ||
-      offload.parameters != Storage::kNone || offload.activations != Storage::kNone) {
-    return missing("offload", "use none");
+  if (plan.offload.gradients != Storage::kNone) return missing("offload.gradients", "use none");
+  if (plan.offload.parameters != Storage::kNone) return missing("offload.parameters", "use none");
+  if (plan.offload.activations != Storage::kNone && plan.schedule == Schedule::kZeroBubble) {
+    return missing("offload.activations", "zero_bubble keeps them for its second halves; use schedule 1f1b");
   }
-  if (plan.compression != Compression::kNone) return missing("compression", "use none");
+  if (plan.compression == Compression::kTopK) return missing("compression", "top_k; use none or fp16");
+  if (plan.compression != Compression::kNone && plan.zero_stage > 0) {
+    return missing("compression", "sums that are scattered to shards; use zero_stage 0, or compression none");
+  }
   if (!is_half(plan.precision) && is_half(plan.reduce_dtype)) {
     return missing("reduce_dtype", fmt::format("{} for gradients kept in {}; use {}", name_of(plan.reduce_dtype),
                                                name_of(plan.precision), name_of(plan.precision)));
@@ -255,6 +258,17 @@ Verdict check_placement(const Plan& plan) {
                             plan.placement));
 }
 
+Verdict check_offload(const Plan& plan) {
+  const bool full = plan.stage_recompute.empty() ? plan.recompute == Recompute::kFull
+                                                 : std::find(plan.stage_recompute.begin(), plan.stage_recompute.end(),
+                                                             Recompute::kFull) != plan.stage_recompute.end();
+  if (plan.offload.activations == Storage::kNone || !full) return std::nullopt;
+  return refuse(
+      "offload-finds-activations",
+      "offload.activations with full recomputation: a layer keeps its input alone, which stays on the device; "
+      "use recompute none or selective");
+}
+
 Verdict check_stage_nodes(const Plan& plan) {
   if (plan.stage_nodes.empty()) return std::nullopt;
   if (static_cast<int>(plan.stage_nodes.size()) != plan.pipeline) {
@@ -282,6 +296,7 @@ std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_batch(job)) return *no;
   if (auto no = check_placement(job.plan)) return *no;
   if (auto no = check_stage_nodes(job.plan)) return *no;
+  if (auto no = check_offload(job.plan)) return *no;
   if (ranks > 0 && job.plan.ranks() != ranks) {
     return Infeasible{
         "ranks-match",

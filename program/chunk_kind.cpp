@@ -6,6 +6,7 @@
 
 #include "program/layers.h"
 #include "program/layout.h"
+#include "program/offload.h"
 #include "program/optimizer_bodies.h"
 #include "program/schedule.h"
 #include "program/sharding.h"
@@ -33,8 +34,10 @@ class KindMaker {
   ChunkKind make() {
     place_parameters();
     place_buckets();
+    place_away_state(builder_, job_.plan);
     make_transfers_and_passes();
     OptimizerBodies(job_, habits_, builder_, bodies_, segment_of_parameter_).add();
+    add_copies(builder_, job_.plan, slots_, bodies_);
     return std::move(kind_);
   }
 
@@ -169,6 +172,7 @@ class KindMaker {
     for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.mixture(layer);
     const int loss = in_loss ? builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0) : kNoBuffer;
     LayerWriter writer(builder_, shape_, parameters_);
+    if (job_.plan.offload.activations != Storage::kNone) writer.offload_to(slots_);
     const bool recompute = key_.recompute == Recompute::kFull;
     std::vector<int> inputs{input};  // of every layer, and of the head
     for (int layer = 1; layer < key_.layers + (key_.head ? 1 : 0); ++layer) {
@@ -285,6 +289,7 @@ class KindMaker {
   ChunkKind kind_;
   BodyBuilder builder_;
   ParameterBuffers parameters_;
+  LayerSlots slots_;
   std::vector<int> segment_of_parameter_;
   std::vector<std::pair<int, std::vector<Parameter>>> experts_;  // segment, matrices
   std::vector<std::int64_t> segment_end_;                        // elements, before buckets are padded

@@ -90,15 +90,20 @@ void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy,
        s_.own_tokens, s_.hidden, layer);
 }
 
+int LayerWriter::place_kept(int layer, const std::string& name, DType type, std::int64_t elements) {
+  if (slots_ != nullptr) return slots_->place(b_, layer, name, type, elements);
+  return b_.place(name, Space::kFrame, type, elements);
+}
+
 LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_frame) {
   const auto make = [&](const char* name, DType type, std::int64_t elements, bool frame) {
     const std::string full = fmt::format("layer {} {}", layer, name);
-    return frame ? b_.place(full, Space::kFrame, type, elements) : b_.temporary(full, type, elements);
+    return frame ? place_kept(layer, full, type, elements) : b_.temporary(full, type, elements);
   };
   // Inputs of matrices, which their gradients read again.
   const auto input_of_matrix = [&](const char* name, std::int64_t elements, bool gathered) {
     const std::string full = fmt::format("layer {} {}", layer, name);
-    if (in_frame) return b_.place(full, Space::kFrame, s_.type, elements);
+    if (in_frame) return place_kept(layer, full, s_.type, elements);
     return gathered ? b_.temporary(full, s_.type, elements) : hold(full, s_.type, elements);
   };
   const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.all_tokens * s_.part_heads * s_.sequence;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/chunk_shape.h"
+#include "program/offload.h"
 
 namespace trivium::program {
 
@@ -20,6 +21,8 @@ class LayerWriter {
   /// `input` stays as it is. With `scores_in_frame` false the attention scores are temporaries all the same.
   LayerKept keep(int layer, int input, bool in_frame, bool scores_in_frame);
 
+  /// What layers keep between their passes goes to these slots, which must outlive this.
+  void offload_to(LayerSlots& slots) { slots_ = &slots; }
   /// While on, gradients of matrices are not written but kept for `write_weights`, and what they read is placed where
   /// it outlives the body (Space::kDelayed).
   void delay_weights(bool delay) { delaying_ = delay; }
@@ -84,6 +87,7 @@ class LayerWriter {
   int gradient_of(const char* name, std::int64_t elements, int layer);
   int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients
 
+  int place_kept(int layer, const std::string& name, DType type, std::int64_t elements);
   int reduce_tokens(int partial, const char* name, int layer, Pass pass);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
@@ -113,6 +117,7 @@ class LayerWriter {
   BodyBuilder& b_;
   const ChunkShape& s_;
   const ParameterBuffers& p_;
+  LayerSlots* slots_ = nullptr;
   bool delaying_ = false;
   std::vector<WeightGradient> delayed_;
 };

@@ -1,7 +1,6 @@
 #include "program/lower.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "program/chunk_kind.h"
 #include "program/layout.h"
@@ -60,6 +59,12 @@ std::variant<Program, Infeasible> lower(const Job& job) {
   return program;
 }
 
-std::int64_t Role::total_bytes() const { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
+std::int64_t Role::total_bytes() const {
+  std::int64_t total = 0;
+  for (std::size_t space = 0; space < kSpaces; ++space) {
+    if (!is_away(static_cast<Space>(space))) total += bytes[space];
+  }
+  return total;
+}
 
 }  // namespace trivium::program

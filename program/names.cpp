@@ -68,14 +68,24 @@ std::string_view name_of(Pass pass) {
 
 std::string_view name_of(Space space) {
   static constexpr std::array<std::string_view, kSpaces> kNames{
-      "parameters", "gradients", "optimizer", "activations", "workspace", "tokens", "delayed", "scalars", "gathered"};
+      "parameters", "gradients", "optimizer",       "activations",           "workspace", "tokens",
+      "delayed",    "staging",   "offloaded state", "offloaded activations", "scalars",   "gathered"};
   return pick(kNames, space);
 }
 
 std::string_view name_of(TaskKind kind) {
-  static constexpr std::array<std::string_view, 10> kNames{
-      "forward",          "backward",      "backward_weights", "send",      "recv",
-      "reduce_gradients", "gradient_norm", "norm_reduce",      "optimizer", "gather_parameters"};
+  static constexpr std::array<std::string_view, 12> kNames{"forward",
+                                                           "backward",
+                                                           "backward_weights",
+                                                           "send",
+                                                           "recv",
+                                                           "reduce_gradients",
+                                                           "gradient_norm",
+                                                           "norm_reduce",
+                                                           "optimizer",
+                                                           "gather_parameters",
+                                                           "fetch",
+                                                           "store"};
   return pick(kNames, kind);
 }
 
@@ -122,6 +132,10 @@ std::string_view name_of(OpKind kind) {
                                                                  "expert_matmul",
                                                                  "expert_matmul_dgrad",
                                                                  "expert_matmul_wgrad",
+                                                                 "compress",
+                                                                 "decompress",
+                                                                 "fetch",
+                                                                 "store",
                                                                  "all_reduce",
                                                                  "reduce_scatter",
                                                                  "all_gather",

@@ -81,6 +81,10 @@ enum class OpKind : std::uint8_t {
   kExpertMatmul,     // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
   kExpertMatmulDgrad,  //  "                          dy, w                                dx
   kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
+  kCompress,       // elements of the bucket        gradients                            y, 16 bits each
+  kDecompress,     //  "                            x, 16 bits each                      gradients, overwritten
+  kFetch,          // bytes                         x in the host's memory                y on the device
+  kStore,          //  "                            x on the device                       y in the host's memory
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
@@ -93,6 +97,7 @@ enum class OpKind : std::uint8_t {
 constexpr int kOpKinds = static_cast<int>(OpKind::kRecv) + 1;
 std::string_view name_of(OpKind kind);  ///< snake_case, as in profiles and records: "matmul_wgrad"
 bool is_communication(OpKind kind);
+constexpr bool is_copy(OpKind kind) { return kind == OpKind::kFetch || kind == OpKind::kStore; }
 
 enum class Reduction : std::uint8_t { kSum, kMax, kPairSum };  ///< kPairSum: double-double pairs (hi, lo)
 
@@ -109,6 +114,7 @@ struct Op {
   bool weight_transposed = false;  ///< matmul kinds: w is stored (n,k)
   bool token_sharded = false;      ///< T covers this tensor rank's part of the tokens only (sequence parallel)
   bool flash = false;              ///< attention kinds
+  bool disk = false;               ///< copies: the other end is a file, not the host's memory
   std::int16_t layer = -1;         ///< layer within the chunk
   std::int16_t bucket = -1;        ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention and rotary kinds, local counts

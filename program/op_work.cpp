@@ -180,6 +180,9 @@ bool is_loss(OpKind kind) {
 double optimizer_bytes(const Op& op) {
   const double elements = static_cast<double>(op.elements), size = static_cast<double>(size_of(op.dtype));
   switch (op.kind) {
+    case OpKind::kCompress:
+    case OpKind::kDecompress:
+      return (size + 2) * elements;  // r one, w the other
     case OpKind::kAdd:
       return 3 * size * elements;  // r x y, w y
     case OpKind::kAdamW:
@@ -193,7 +196,7 @@ double optimizer_bytes(const Op& op) {
 
 void fill_work(Op& op) {
   op.flops = 0;
-  if (is_communication(op.kind)) {
+  if (is_communication(op.kind) || is_copy(op.kind)) {
     op.bytes = static_cast<double>(op.elements * size_of(op.dtype));
     return;
   }
@@ -222,6 +225,8 @@ void fill_work(Op& op) {
     case OpKind::kActivation:
     case OpKind::kActivationBackward:
       return fill_activation(op);
+    case OpKind::kCompress:
+    case OpKind::kDecompress:
     case OpKind::kAdd:
     case OpKind::kGradientNorm:
     case OpKind::kAdamW:

@@ -29,6 +29,7 @@ class OptimizerBodies {
   void reduce_partial_replicas(const Bucket& bucket);
   void reduce_tied(const Bucket& bucket);
   void reduce_whole(int bucket);
+  void reduce_compressed(int bucket);
   void reduce_to_shard(int bucket);
   void in_parts(OpKind kind, Pass pass, int bucket, int from, int to, DType on_wire);
   int reduce_replicas(int bucket);
@@ -48,6 +49,7 @@ class OptimizerBodies {
   Sharding sharding_;
   DType gradient_;
   std::int64_t summed_ = 0;  // bytes within kGathered: a micro-batch's part before it is added to the shard
+  int wire_ = kNoBuffer;     // gradients of a bucket in 16 bits, where they are compressed
   BodyBuilder& b_;
   std::vector<Body>& bodies_;
   const std::vector<int>& segment_of_parameter_;

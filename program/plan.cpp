@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace trivium::program {
 
 namespace {
@@ -34,6 +36,14 @@ std::string summary(const Plan& plan) {
   text += fmt::format(" mb{}", plan.micro_batch);
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
   text += fmt::format(" recompute={}", name_of(plan.recompute));
+  if (plan.compression != Compression::kNone) text += fmt::format(" compression={}", name_of(plan.compression));
+  const std::pair<const char*, Storage> kept[] = {{"optimizer", plan.offload.optimizer},
+                                                  {"gradients", plan.offload.gradients},
+                                                  {"parameters", plan.offload.parameters},
+                                                  {"activations", plan.offload.activations}};
+  for (const auto& [what, where] : kept) {
+    if (where != Storage::kNone) text += fmt::format(" {}={}", what, name_of(where));
+  }
   if (!plan.stage_layers.empty()) text += " layers=" + run_lengths(plan.stage_layers);
   if (!plan.stage_nodes.empty()) text += " nodes=" + run_lengths(plan.stage_nodes);
   return text;

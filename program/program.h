@@ -30,11 +30,17 @@ enum class Space : std::uint8_t {
   kWorkspace,  ///< alive within one body; shared by all bodies of the rank
   kTokens,     ///< ids and labels of a micro-batch, in frames like kFrame
   kDelayed,    ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
+  kStaging,    ///< on the device: what is kept elsewhere, while it is used or copied
+  kAwayState,  ///< optimizer state in the host's memory or on its disk (Plan::offload)
+  kAwayFrame,  ///< activations there, in frames like kFrame
   kScalar,     ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
   kGathered    ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
 };
-constexpr int kSpaces = 9;
+constexpr int kSpaces = 12;
 std::string_view name_of(Space space);
+
+/// Whether a space lies outside the device.
+constexpr bool is_away(Space space) { return space == Space::kAwayState || space == Space::kAwayFrame; }
 
 struct Buffer {
   std::string name;
@@ -94,6 +100,7 @@ struct Bucket {
   std::int64_t own_gradients(int shard_rank) const {
     return gradient_shard >= 0 ? gradient_shard : own_begin(shard_rank) + gradient_shift;
   }
+  int staged_state = kNoBuffer;  ///< buffer of Space::kStaging in which offloaded optimizer state is used
 };
 
 /// Ops [begin, end) of a body that belong to one part of the model.
@@ -118,15 +125,17 @@ struct ChunkKind {
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
   std::vector<Bucket> buckets;
-  std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens, kDelayed: of one frame)
+  std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens, kDelayed, kAwayFrame: of one frame)
   int forward = -1, backward = -1;            ///< bodies
   int backward_weights = -1;                  ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
   std::vector<int> reduce;  ///< per bucket, behind the last micro-batch, or with a gradient slot every one; -1: none
   std::vector<int> reduce_replicas;  ///< per bucket: shards over shard groups, behind the last micro-batch; -1: none
   int norm = -1, norm_reduce = -1, optimizer = -1;
-  std::vector<int> gather;             ///< per bucket; -1: nothing to gather
-  int tied_head_gradient = kNoBuffer;  ///< where a tied weight's use in the head accumulates apart
+  std::vector<int> fetch_state, store_state;  ///< per bucket: copies of offloaded optimizer state; empty: it stays
+  std::vector<int> fetch_layer, store_layer;  ///< per layer: copies of offloaded activations; empty: they stay
+  std::vector<int> gather;                    ///< per bucket; -1: nothing to gather
+  int tied_head_gradient = kNoBuffer;         ///< where a tied weight's use in the head accumulates apart
 };
 
 /// A chunk of a stage.
@@ -149,7 +158,9 @@ enum class TaskKind : std::uint8_t {
   kGradientNorm,
   kNormReduce,
   kOptimizer,
-  kGatherParameters
+  kGatherParameters,
+  kFetch,  ///< from the host to the device
+  kStore   ///< from the device to the host
 };
 std::string_view name_of(TaskKind kind);
 
@@ -188,7 +199,7 @@ struct Role {
   std::vector<Task> tasks;                    ///< tasks of one lane run in this order
   std::vector<Issue> order;                   ///< total order of the host; empty until simulator::order filled it
   std::array<std::int64_t, kSpaces> bytes{};  ///< of every space of the rank, frames multiplied out
-  std::int64_t total_bytes() const;
+  std::int64_t total_bytes() const;           ///< on the device
 };
 
 /// A lowered job. Immutable but for `Role::order`, which simulator::order fills in once. Safe to share between threads.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "program/offload_tasks.h"
 #include "program/schedule.h"
 #include "program/sharding_tasks.h"
 
@@ -11,7 +12,8 @@ namespace {
 
 class TaskWriter {
  public:
-  TaskWriter(const Program& program, Role& role) : program_(program), role_(role), sharded_(program, role) {}
+  TaskWriter(const Program& program, Role& role)
+      : program_(program), role_(role), sharded_(program, role), offloaded_(program, role) {}
 
   void write() {
     const Plan& plan = program_.job.plan;
@@ -108,6 +110,7 @@ class TaskWriter {
     const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
     wait(task, received);
     sharded_.around_pass(task);
+    offloaded_.around_pass(task);
     *free = FrameState{slot.micro_batch, slot.chunk, task};
     if (kind.send_forward >= 0) {
       free->sent_forward = add_transfer(TaskKind::kSend, kind.send_forward, slot, index, position, false);
@@ -131,6 +134,7 @@ class TaskWriter {
     const int task = add_pass(TaskKind::kBackward, kind.backward, slot, index);
     wait(task, received);
     sharded_.around_pass(task);
+    offloaded_.around_pass(task);
     frame->backward = task;
     if (kind.backward_weights >= 0) {
       auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
@@ -209,6 +213,7 @@ class TaskWriter {
       const ChunkKind& kind = kind_of(chunk);
       const int step = add(TaskKind::kOptimizer, kind.optimizer, chunk);
       wait(step, norm);
+      offloaded_.around_step(step);
       for (std::size_t bucket = 0; bucket < kind.buckets.size(); ++bucket) {
         if (kind.gather[bucket] < 0 || sharded_.gathers_in_passes()) continue;
         const int gather = add(TaskKind::kGatherParameters, kind.gather[bucket], chunk);
@@ -223,6 +228,7 @@ class TaskWriter {
   std::map<int, std::vector<std::int64_t>> delayed_;  // by chunk kind: micro-batch in every frame of Space::kDelayed
   std::vector<int> last_backward_;
   ShardedTasks sharded_;
+  OffloadTasks offloaded_;
   int last_task_ = -1;
   int last_pass_ = -1;
 };
@@ -247,7 +253,8 @@ void lay_out_memory(const Program& program, Role& role) {
         role.bytes[space] = 3 * size_of(DType::kFp64);  // loss, and the norm as a pair
         continue;
       }
-      const bool framed = which == Space::kFrame || which == Space::kTokens || which == Space::kDelayed;
+      const bool framed =
+          which == Space::kFrame || which == Space::kTokens || which == Space::kDelayed || which == Space::kAwayFrame;
       const bool shared = framed || which == Space::kGathered;
       const auto alike = std::find_if(role.chunks.begin(), role.chunks.end(),
                                       [&](const Chunk& other) { return other.kind == chunk.kind; });

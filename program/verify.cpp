@@ -11,6 +11,7 @@
 #include "program/text.h"
 #include "program/verify_context.h"
 #include "program/verify_frames.h"
+#include "program/verify_offload.h"
 #include "program/verify_order.h"
 #include "program/verify_sharding.h"
 
@@ -124,6 +125,10 @@ void check_waits(const Program& program, Problems& problems) {
   }
 }
 
+bool outlives_body(Space space) {
+  return space == Space::kFrame || space == Space::kDelayed || space == Space::kStaging;
+}
+
 // What a body reads must have been written in it, or have come into the frame before.
 void check_buffers(const Program& program, Problems& problems) {
   for (const ChunkKind& kind : program.kinds) {
@@ -147,7 +152,7 @@ void check_buffers(const Program& program, Problems& problems) {
         for (const int b : op.out) {
           if (b == kNoBuffer) continue;
           written.insert(b);
-          if (space_of(b) == Space::kFrame || space_of(b) == Space::kDelayed) in_frame.insert(b);
+          if (outlives_body(space_of(b))) in_frame.insert(b);
         }
       }
     };
@@ -167,6 +172,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_waits(program, problems);
   check_buffers(program, problems);
   check_frames(program, problems);
+  check_offload(program, problems);
   check_temporaries(program, problems);
   check_rings(program, problems);
   check_joint_collectives(program, problems);

@@ -13,8 +13,8 @@ namespace trivium::program {
 /// every chunk forward and backward once · transfers are paired and agree on bytes · collectives that join stages come
 /// in the same sequence everywhere · tasks, lanes and rendezvous form no cycle (the cycle is named) · the host order,
 /// where there is one, holds every segment once and after what it waits for · buffers are written before they are read
-/// · a frame is taken again only when its micro-batch is through · temporaries do not overlap while both live · the
-/// rank's memory is within `capacity_bytes` (0: not checked).
+/// · a frame is taken again only when its micro-batch is through · what is offloaded is there when it is used ·
+/// temporaries do not overlap while both live · the rank's memory is within `capacity_bytes` (0: not checked).
 std::vector<std::string> verify(const Program& program, std::int64_t capacity_bytes = 0);
 
 }  // namespace trivium::program

@@ -35,6 +35,7 @@ Part part_of(const Op& op) {
         return Part::kOptimizer;  // the gradient norm belongs to the step
     }
   }
+  if (program::is_copy(op.kind)) return Part::kExposedOffload;
   switch (op.pass) {
     case program::Pass::kRecompute:
       return Part::kRecompute;

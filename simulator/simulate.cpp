@@ -87,6 +87,11 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
       return program::Infeasible{"precision",
                                  fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
     }
+    const program::Offload& offload = job.plan.offload;
+    const bool to_disk = offload.optimizer == program::Storage::kDisk || offload.activations == program::Storage::kDisk;
+    if (to_disk && group.node.disk.value() <= 0) {
+      return program::Infeasible{"disk", fmt::format("the profile of {} has no disk to offload to", group.node.name)};
+    }
     if (job.plan.attention == program::Attention::kFlash && !device.flash_attention) {
       return program::Infeasible{"flash-attention", fmt::format("{} has no flash attention kernels", device.name)};
     }

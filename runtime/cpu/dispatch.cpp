@@ -63,6 +63,10 @@ Kernel find_plain(OpKind kind) {
       return combine<T>;
     case OpKind::kCombineBackward:
       return combine_backward<T>;
+    case OpKind::kCompress:
+      return compress<T>;
+    case OpKind::kDecompress:
+      return decompress<T>;
     case OpKind::kAdd:
       return add<T>;
     case OpKind::kZeroGradients:
@@ -114,6 +118,7 @@ Variant chosen_variant() {
 }
 
 Kernel find_kernel(Variant variant, OpKind kind, DType type) {
+  if (program::is_copy(kind)) return copy;
   if (type != DType::kFp32 && type != DType::kFp64) return nullptr;
   const Kernel plain = type == DType::kFp32 ? find_plain<float>(kind) : find_plain<double>(kind);
   if (plain != nullptr) return plain;

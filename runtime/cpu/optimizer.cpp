@@ -119,8 +119,8 @@ void adamw(const KernelArguments& a) {
   const T correct2 = static_cast<T>(1 / (1 - std::pow(o.beta2, steps)));
   T* parameters = space<T>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank) - own.begin;
   const T* gradients = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
-  T* moments =
-      reinterpret_cast<T*>(a.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket.optimizer_offset);
+  std::byte* kept = a.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket.optimizer_offset;
+  T* moments = reinterpret_cast<T*>(a.in[1] != nullptr ? a.in[1] : kept);  // fetched, where it is offloaded
   for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
     const T decay = parameter.decayed ? static_cast<T>(o.weight_decay) : T(0);
     T* __restrict p = parameters + begin;
@@ -136,6 +136,8 @@ void adamw(const KernelArguments& a) {
     }
   });
 }
+
+void copy(const KernelArguments& a) { std::memcpy(a.out[0], a.in[0], static_cast<std::size_t>(a.op->elements)); }
 
 template void zero_gradients<float>(const KernelArguments&);
 template void zero_gradients<double>(const KernelArguments&);

@@ -40,10 +40,17 @@ void combine(const KernelArguments& a);
 template <class T>
 void combine_backward(const KernelArguments& a);
 template <class T>
+void compress(const KernelArguments& a);
+template <class T>
+void decompress(const KernelArguments& a);
+template <class T>
 void zero_gradients(const KernelArguments& a);
 template <class T>
 void gradient_norm(const KernelArguments& a);
 template <class T>
 void adamw(const KernelArguments& a);
+
+/// Fetches and stores: `elements` bytes.
+void copy(const KernelArguments& a);
 
 }  // namespace trivium::runtime::cpu

@@ -29,5 +29,7 @@ foreach(variant IN LISTS cpu_variants)
   list(APPEND runtime_sources $<TARGET_OBJECTS:${target}>)
 endforeach()
 
-list(APPEND runtime_sources cpu/context.cpp cpu/dispatch.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp)
-set_source_files_properties(cpu/context.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp PROPERTIES COMPILE_OPTIONS "${cpu_flags}")
+list(APPEND runtime_sources
+  cpu/compression.cpp cpu/context.cpp cpu/dispatch.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp)
+set_source_files_properties(cpu/context.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp
+  PROPERTIES COMPILE_OPTIONS "${cpu_flags}")

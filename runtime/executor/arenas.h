@@ -1,12 +1,14 @@
-// A rank's memory: one allocation a space, laid out by the Program's own map.
+// A rank's memory: one allocation (or, offloaded to disk, one file) a space, laid out by the Program's own map.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "program/program.h"
+#include "runtime/executor/disk_arena.h"
 
 namespace trivium::runtime {
 
@@ -20,8 +22,11 @@ class Arenas {
   /// Address of a buffer of the chunk's kind; null for kNoBuffer.
   std::byte* address(int chunk, int buffer, int frame, int delayed = 0) const;
   /// Start of the whole space (kScalar: loss, then the norm pair).
-  std::byte* space(program::Space which) const { return memory_[static_cast<std::size_t>(which)].get(); }
-  std::int64_t bytes() const { return bytes_; }
+  std::byte* space(program::Space which) const {
+    const auto s = static_cast<std::size_t>(which);
+    return files_[s] ? files_[s]->begin() : memory_[s].get();
+  }
+  std::int64_t bytes() const { return bytes_; }  ///< of the device: what is offloaded is not counted
 
  private:
   struct Free {
@@ -30,6 +35,7 @@ class Arenas {
   const program::Program& program_;
   const program::Role& role_;
   std::array<std::unique_ptr<std::byte, Free>, program::kSpaces> memory_;
+  std::array<std::optional<DiskArena>, program::kSpaces> files_;  // in place of memory_, where offloaded to disk
   std::int64_t bytes_ = 0;
 };
 

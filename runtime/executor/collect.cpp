@@ -47,12 +47,14 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const int dense_shard = program.mesh.shard_rank(rank);
   const int expert_shard = program.mesh.index_in(program::Group::kExpertData, rank);
   const bool gathers_first = program::Sharding(program.job, program.habits).gathers_first;
+  const bool away = program.job.plan.offload.optimizer != program::Storage::kNone;
+  const Space kept_in = away ? Space::kAwayState : Space::kOptimizer;
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     const std::byte* values = arenas.base(static_cast<int>(c), Space::kParameter, 0);
     const std::byte* gradients = arenas.base(static_cast<int>(c), Space::kGradient, 0);
-    const std::byte* moments = arenas.base(static_cast<int>(c), Space::kOptimizer, 0);
+    const std::byte* moments = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {
       const std::string name = program::global_name(p, chunk.first_layer);
       for (std::int64_t i = 0; i < p.local_rows * p.local_columns; ++i) {

@@ -1,6 +1,7 @@
 list(APPEND runtime_sources
   executor/arenas.cpp
   executor/collect.cpp
+  executor/disk_arena.cpp
   executor/exchange.cpp
   executor/initialise.cpp
   executor/pin.cpp

@@ -35,8 +35,12 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
 
 }  // namespace
 
-Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster)
-    : job_(job), cluster_(cluster), placed_(job.plan, cluster), habits_(*program::find_habits(job.plan.stack)) {
+Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster, KindBytes* shared)
+    : job_(job),
+      cluster_(cluster),
+      placed_(job.plan, cluster),
+      habits_(*program::find_habits(job.plan.stack)),
+      shared_(shared) {
   job_.plan = program::normalised(job_.plan);
   sharding_ = program::Sharding(job_, habits_);
 }

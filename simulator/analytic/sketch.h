@@ -9,6 +9,7 @@
 #include "program/chunk_kind.h"
 #include "program/lower.h"
 #include "program/sharding.h"
+#include "simulator/analytic/kind_bytes.h"
 #include "simulator/analytic/kind_costs.h"
 #include "simulator/analytic/outline.h"
 #include "simulator/memory/memory.h"
@@ -22,7 +23,8 @@ namespace trivium::simulator {
 class Sketch {
  public:
   /// Preconditions: program::check accepts the job with some virtual stages and schedule, unsupported_by the cluster.
-  Sketch(const program::Job& job, const hardware::Cluster& cluster);
+  /// `shared`, where given, keeps bytes of kinds for other sketches of the same search; it must outlive this.
+  Sketch(const program::Job& job, const hardware::Cluster& cluster, KindBytes* shared = nullptr);
 
   /// Preconditions: `plan` differs from the job's in virtual stages, schedule and stage layers at most, and passed
   /// program::check.
@@ -63,6 +65,7 @@ class Sketch {
   std::vector<std::size_t> costed_stage_;      // by stage: the stage whose costs hold for it
   bool merged_lanes_ = false;
   std::vector<std::pair<program::ChunkKey, Bytes>> bytes_;  // of kinds built so far
+  KindBytes* shared_;
 };
 
 }  // namespace trivium::simulator

@@ -82,7 +82,8 @@ Sketch::Bytes Sketch::bytes(const ChunkKey& key) {
   Bytes bytes = more;
   for (std::size_t space = 0; space < bytes.size(); ++space) {
     const auto which = static_cast<program::Space>(space);
-    const bool shared = which == program::Space::kWorkspace || which == program::Space::kGathered;  // a few at a time
+    const bool shared = which == program::Space::kWorkspace || which == program::Space::kGathered ||
+                        which == program::Space::kStaging;  // a few at a time
     if (!shared) bytes[space] += (more[space] - less[space]) * (key.layers - kLayersBuilt);
   }
   return bytes;
@@ -92,8 +93,8 @@ Sketch::Bytes Sketch::lowered_bytes(const ChunkKey& key) {
   for (const auto& [known, bytes] : bytes_) {
     if (known == key) return bytes;
   }
-  std::vector<program::Body> bodies;
-  const Bytes bytes = program::make_chunk_kind(job_, habits_, key, 0, bodies).bytes;
+  KindBytes own;
+  const Bytes bytes = (shared_ != nullptr ? *shared_ : own).of(job_, habits_, key);
   bytes_.emplace_back(key, bytes);
   return bytes;
 }

@@ -108,8 +108,8 @@ std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const
   edge::Seconds on_device, on_host, beside;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const program::Op& op = ops[i];
-    const bool communicates = program::is_communication(op.kind);
-    if (!communicates) {
+    const bool elsewhere = program::is_communication(op.kind) || program::is_copy(op.kind);
+    if (!elsewhere) {
       costs[i] = device_cost(op, device, habits);
     } else if (!communication.empty()) {
       costs[i] = communication[i];
@@ -120,14 +120,14 @@ std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const
       costs[i] += issue_cost(op, device, habits);
       continue;
     }
-    if (!communicates) on_device += costs[i];
+    if (!elsewhere) on_device += costs[i];
     on_host += issue_cost(op, device, habits);
   }
   if (on_device.value() <= 0) return costs;
   const edge::Seconds both = combine(on_device + beside, on_host, device.physics.issue_exponent);
   const double stretch = (both - beside) / on_device;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (program::is_communication(ops[i].kind)) continue;
+    if (program::is_communication(ops[i].kind) || program::is_copy(ops[i].kind)) continue;
     if (issued_by_host(ops[i], device) && !synchronises(ops[i])) costs[i] = costs[i] * stretch;
   }
   return costs;

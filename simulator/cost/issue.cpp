@@ -77,6 +77,8 @@ double fused_kernels(const program::Op& op) {
       return 6;
     case OpKind::kLossBackward:
       return 8;
+    case OpKind::kCompress:
+    case OpKind::kDecompress:
     case OpKind::kAdd:
     case OpKind::kZeroGradients:
       return 1;
@@ -89,6 +91,8 @@ double fused_kernels(const program::Op& op) {
     case OpKind::kAllToAll:
     case OpKind::kRingShift:
       return 2;
+    case OpKind::kFetch:
+    case OpKind::kStore:
     case OpKind::kSend:
     case OpKind::kRecv:
       return 1;

@@ -8,6 +8,7 @@
 
 #include "simulator/collectives/collective_cost.h"
 #include "simulator/cost/compute_cost.h"
+#include "simulator/cost/copy_cost.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -25,7 +26,7 @@ std::int64_t to_ps(edge::Seconds time) { return std::llround(time.value() * kPic
 auto shape_key(const Op& op, int peer_stage) {
   return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
                     op.heads, op.kv_heads, op.head_dim, op.sequence, op.experts, op.parts, op.m, op.n, op.k,
-                    op.elements, op.bytes);
+                    op.elements, op.bytes, op.disk);
 }
 
 GroupPlacement place(const Program& program, const hardware::Cluster& cluster, program::Group group, int rank) {
@@ -99,6 +100,7 @@ class Coster {
     if (fresh) {
       std::vector<edge::Seconds> communicated(ops.size());
       for (std::size_t i = 0; i < ops.size(); ++i) {
+        if (program::is_copy(ops[i].kind)) communicated[i] = copy(ops[i]);
         if (program::is_communication(ops[i].kind)) communicated[i] = communication(ops[i], peer_stage);
       }
       for (const edge::Seconds time : segment_costs(ops, node_.device, program_.habits, communicated)) {
@@ -109,6 +111,10 @@ class Coster {
   }
 
  private:
+  edge::Seconds copy(const Op& op) const {
+    return copy_cost(edge::Bytes(op.bytes), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
+  }
+
   edge::Seconds communication(const Op& op, int peer_stage) {
     if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
       return transfer_time(program_, cluster_, op, rank_, peer_stage, ranks_);
@@ -186,6 +192,7 @@ CostedProgram cost(const Program& program, const hardware::Cluster& given) {
     bodies.resize(program.bodies.size());
     std::map<int, int> used;  // body -> peer stage of its transfer
     for (const program::Task& task : role.tasks) used.emplace(task.body, task.peer_stage);
+    if (used.empty()) continue;
     for (const auto& [node, rank] : nodes_of_stage(program, cluster, role.stage)) {
       Coster coster(program, cluster, *node, rank);
       for (const auto& [body, peer] : used) {

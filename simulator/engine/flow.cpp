@@ -140,7 +140,8 @@ StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& 
     steps.segment_begin.push_back(begin);
     begin += count;
   }
-  steps.beside = std::all_of(body.ops.begin(), body.ops.end(), [](const Op& op) { return op.lane == Lane::kData; });
+  steps.beside = std::all_of(body.ops.begin(), body.ops.end(),
+                             [](const Op& op) { return op.lane == Lane::kData || op.lane == Lane::kCopy; });
   return steps;
 }
 

@@ -12,17 +12,18 @@ namespace {
 
 std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / edge::kGiB); }
 
-// Node kinds that hold ranks of the stage.
-std::vector<const hardware::Node*> nodes_of_stage(const program::Program& program, const hardware::Cluster& cluster,
-                                                  int stage) {
-  if (cluster.homogeneous()) return {&cluster.groups.front().node};
-  const program::Mesh mesh(program.job.plan);
-  std::vector<const hardware::Node*> nodes;
+// Node kinds that hold ranks of each stage.
+std::vector<std::vector<const hardware::Node*>> nodes_by_stage(const program::Plan& plan,
+                                                               const hardware::Cluster& cluster) {
+  const auto stages = static_cast<std::size_t>(plan.pipeline);
+  if (cluster.homogeneous()) return {stages, {&cluster.groups.front().node}};
+  const program::Mesh mesh(plan);
+  std::vector<std::vector<const hardware::Node*>> nodes(stages);
   const int ranks = std::min(mesh.size(), cluster.devices());
   for (int rank = 0; rank < ranks; ++rank) {
     const hardware::Node* node = &cluster.node_of_device(rank);
-    if (mesh.coordinates(rank).pipeline != stage) continue;
-    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+    auto& of_stage = nodes[static_cast<std::size_t>(mesh.coordinates(rank).pipeline)];
+    if (std::find(of_stage.begin(), of_stage.end(), node) == of_stage.end()) of_stage.push_back(node);
   }
   return nodes;
 }
@@ -44,6 +45,7 @@ std::int64_t framework_bytes(const program::Program& program, const StageMemory&
 
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
   const PlacedCluster placed(program.job.plan, cluster);
+  const auto nodes = nodes_by_stage(program.job.plan, placed.get());
   std::vector<StageMemory> stages;
   for (const program::Role& role : program.roles) {
     const auto bytes = [&](program::Space space) { return role.bytes[static_cast<std::size_t>(space)]; };
@@ -54,13 +56,19 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
     memory.optimizer = bytes(program::Space::kOptimizer);
     memory.activations =
         bytes(program::Space::kFrame) + bytes(program::Space::kTokens) + bytes(program::Space::kDelayed);
-    memory.workspace =
-        bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) + bytes(program::Space::kGathered);
+    memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
+                       bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
+    const program::Offload& offload = program.job.plan.offload;
+    if (offload.optimizer == program::Storage::kHost) memory.host += bytes(program::Space::kAwayState);
+    if (offload.activations == program::Storage::kHost) memory.host += bytes(program::Space::kAwayFrame);
     bool first = true;
-    for (const hardware::Node* node : nodes_of_stage(program, placed.get(), role.stage)) {
+    for (const hardware::Node* node : nodes[static_cast<std::size_t>(role.stage)]) {
       const auto capacity = static_cast<std::int64_t>(node->device.memory.value());
       const auto reserved = static_cast<std::int64_t>(node->device.reserved.value());
       memory.capacity = first ? capacity : std::min(memory.capacity, capacity);
+      const auto share = static_cast<std::int64_t>(node->host_memory.value()) /
+                         std::min(node->devices, std::max(1, program.job.plan.ranks()));
+      memory.host_capacity = first ? share : std::min(memory.host_capacity, share);
       memory.reserved = first ? reserved : std::max(memory.reserved, reserved);
       first = false;
     }
@@ -72,6 +80,11 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
 
 std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages) {
   for (const StageMemory& m : stages) {
+    if (m.host > m.host_capacity) {
+      return program::Infeasible{"host-memory", fmt::format("stage {} offloads {} GiB a rank; its share of the host's "
+                                                            "memory is {} GiB",
+                                                            m.stage, gib(m.host), gib(m.host_capacity))};
+    }
     if (m.total() <= m.capacity) continue;
     return program::Infeasible{
         "memory",

@@ -16,16 +16,17 @@ struct StageMemory {
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t activations = 0;  ///< frames: micro-batches in flight, with their tokens and what a split backward keeps
   std::int64_t workspace = 0;    ///< with buckets that are whole only while they are used
-  std::int64_t reserved =
-      0;  ///< context, communication buffers, fragmentation: the profile's; and the stack's own buffers
-  std::int64_t capacity = 0;  ///< of the smallest device the stage runs on
+  std::int64_t reserved = 0;  ///< context, communication buffers, fragmentation: the profile's; the stack's own buffers
+  std::int64_t host = 0;      ///< offloaded to the host's memory; not on the device
+  std::int64_t host_capacity = 0;  ///< each rank's share of the smallest host
+  std::int64_t capacity = 0;       ///< of the smallest device the stage runs on
   std::int64_t total() const { return parameters + gradients + optimizer + activations + workspace + reserved; }
 };
 
 /// One entry per stage. The map is the one the runtime allocates by, so parts but `reserved` are exact for it.
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster);
 
-/// The first stage that does not fit, with its parts, or nothing.
+/// The first stage that does not fit, on the device or in the host's memory, with its parts, or nothing.
 std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages);
 
 }  // namespace trivium::simulator

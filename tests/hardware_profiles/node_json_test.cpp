@@ -40,6 +40,19 @@ TEST(Node, MaySitUnderAnOversubscribedFatTree) {
   EXPECT_NE(complaint_of(json).find("node.json#/fat_tree/oversubscription: "), std::string::npos);
 }
 
+TEST(Node, MayHaveDrivesToOffloadTo) {
+  nlohmann::json json = small_node();
+  EXPECT_EQ(node_from_json(json, "node.json").disk.value(), 0);
+  json["disk"] = "2 GB/s";
+  EXPECT_EQ(complaint_of(json), "node.json#/disk: no source; add \"/disk\": \"where the value comes from\" to sources");
+  json["sources"]["/disk"] = "test";
+  const Node node = node_from_json(json, "node.json");
+  EXPECT_EQ(node.disk.value(), 2e9);
+  EXPECT_EQ(node_from_json(to_json(node), "node.json").disk.value(), 2e9);
+  json["disk"] = "0 GB/s";
+  EXPECT_NE(complaint_of(json).find("node.json#/disk"), std::string::npos);
+}
+
 TEST(Node, WithoutASourceForAConstantIsRefused) {
   nlohmann::json json = small_node();
   json["sources"].erase("/host_link");

@@ -52,6 +52,7 @@ SearchRequest random_problem(std::mt19937& random) {
   request.job.plan.precision = one_of(random, {program::DType::kFp32, program::DType::kBf16});  // refused on V100
   request.best = one_of(random, {1, 3, 10});
   request.ignore_memory = one_of(random, {false, false, true});
+  request.offload = one_of(random, {false, false, true});
   if (one_of(random, {true, false, false})) {
     request.fixed.insert("tensor");
     request.job.plan.tensor = one_of(random, {1, 2});

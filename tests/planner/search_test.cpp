@@ -218,6 +218,26 @@ TEST(Search, RefusesByNameWhatFixedFieldsMakeImpossible) {
   EXPECT_EQ(result.rejected[0].rule, "tensor-divides-heads");
 }
 
+// Adam's moments and the fp32 copy of 16-bit parameters are three quarters of the state: where that is too much for the
+// device, offload fits, and only where it is allowed.
+TEST(Search, OffloadsOnlyWhereAllowed) {
+  SearchRequest request = small_problem();
+  request.ranks = 1;
+  request.fixed = {"micro_batch"};
+  request.best = 1;
+  const SearchResult roomy = run(request);
+  ASSERT_EQ(roomy.best.size(), 1U);
+  EXPECT_EQ(roomy.best[0].plan.offload.optimizer, program::Storage::kNone);
+  auto& device = request.cluster.groups[0].node.device;
+  const simulator::StageMemory& needed = roomy.best[0].simulation.stages[0].memory;
+  device.memory = device.reserved + edge::Bytes(static_cast<double>(needed.optimizer + needed.parameters));
+  EXPECT_TRUE(run(request).best.empty());
+  request.offload = true;
+  const SearchResult tight = run(request);
+  ASSERT_EQ(tight.best.size(), 1U);
+  EXPECT_EQ(tight.best[0].plan.offload.optimizer, program::Storage::kHost);
+}
+
 TEST(Search, SaysWhatFillsTheMemory) {
   SearchRequest request = small_problem();
   auto& device = request.cluster.groups[0].node.device;

@@ -50,19 +50,21 @@ TEST(Check, RefusesCountsOutOfRange) {
 }
 
 TEST(Check, RefusesWhatIsNotLoweredYetByName) {
-  const char* offload = "offload is not lowered yet: use none";
   expect_refused({
       {"schedule-supported",
        "schedule is not lowered yet: zero_bubble with sharded gradients; use zero_stage 0 or 1, or schedule 1f1b",
        [](Job& j) { j.plan.schedule = Schedule::kZeroBubble, j.plan.data = j.plan.zero_stage = 2; }},
       {"schedule-supported", "schedule is not lowered yet: zero_bubble with mixture layers; use schedule 1f1b",
        [](Job& j) { j.plan.schedule = Schedule::kZeroBubble, j.model.experts = models::Experts{.count = 4}; }},
-      {"offload-supported", offload, [](Job& j) { j.plan.offload.optimizer = Storage::kHost; }},
-      {"offload-supported", offload, [](Job& j) { j.plan.offload.gradients = Storage::kHost; }},
-      {"offload-supported", offload, [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},
-      {"offload-supported", offload, [](Job& j) { j.plan.offload.activations = Storage::kHost; }},
-      {"compression-supported", "compression is not lowered yet: use none",
+      {"offload.gradients-supported", "offload.gradients is not lowered yet: use none",
+       [](Job& j) { j.plan.offload.gradients = Storage::kHost; }},
+      {"offload.parameters-supported", "offload.parameters is not lowered yet: use none",
+       [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},
+      {"compression-supported", "compression is not lowered yet: top_k; use none or fp16",
        [](Job& j) { j.plan.compression = Compression::kTopK; }},
+      {"compression-supported",
+       "compression is not lowered yet: sums that are scattered to shards; use zero_stage 0, or compression none",
+       [](Job& j) { j.plan.compression = Compression::kFp16, j.plan.data = 2, j.plan.zero_stage = 1; }},
       {"overlap.pipeline-supported",
        "overlap.pipeline is not lowered yet: transfers always run beside compute; use true",
        [](Job& j) { j.plan.overlap.pipeline = false; }},

@@ -61,6 +61,9 @@ program::Plan random_plan(std::mt19937& random) {
   plan.overlap.gradient_reduction = one_of(random, {true, false});
   plan.overlap.tensor = one_of(random, {true, false});
   plan.bucket_bytes = one_of<std::int64_t>(random, {0, 0, 4 << 20});
+  using program::Storage;
+  plan.offload.optimizer = one_of(random, {Storage::kNone, Storage::kNone, Storage::kHost});
+  plan.offload.activations = one_of(random, {Storage::kNone, Storage::kNone, Storage::kHost});
   const auto habits = program::all_habits();
   plan.stack = habits[std::uniform_int_distribution<std::size_t>(0, habits.size() - 1)(random)].name;
   return plan;

@@ -1,0 +1,189 @@
+// What is kept outside the device: bytes, copies, and what they wait for.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "program/verify.h"
+#include "tests/program/jobs.h"
+
+namespace trivium::program {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::int64_t bytes_of(const Program& program, std::size_t stage, Space space) {
+  return program.roles[stage].bytes[static_cast<std::size_t>(space)];
+}
+
+/// Two stages of two layers, four micro-batches.
+Job offloaded(Storage optimizer, Storage activations) {
+  Job job = tiny_job();
+  job.training.global_batch = 4;
+  job.plan.pipeline = 2;
+  job.plan.offload.optimizer = optimizer;
+  job.plan.offload.activations = activations;
+  return job;
+}
+
+std::size_t count(const Role& role, TaskKind kind) {
+  return static_cast<std::size_t>(
+      std::count_if(role.tasks.begin(), role.tasks.end(), [&](const Task& task) { return task.kind == kind; }));
+}
+
+Task& first_of(Program& program, TaskKind kind, const std::string& body) {
+  auto& tasks = program.roles[0].tasks;
+  return *std::find_if(tasks.begin(), tasks.end(), [&](const Task& task) {
+    return task.kind == kind && program.body_of(task).name.find(body) != std::string::npos;
+  });
+}
+
+TEST(Offload, OptimizerStateLeavesTheDeviceButForTwoBuckets) {
+  const Program kept = lowered(offloaded(Storage::kNone, Storage::kNone));
+  const Program away = lowered(offloaded(Storage::kHost, Storage::kNone));
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    EXPECT_EQ(bytes_of(away, stage, Space::kAwayState), bytes_of(kept, stage, Space::kOptimizer));
+    EXPECT_EQ(bytes_of(away, stage, Space::kOptimizer), 0);
+    // The widest bucket is a layer: 12 h^2 weights and 13 h of biases and norms, padded to 16 elements, two moments in
+    // fp32.
+    const std::int64_t layer = 12 * 32 * 32 + 13 * 32;
+    EXPECT_EQ(bytes_of(away, stage, Space::kStaging), 2 * layer * 2 * 4);
+    EXPECT_EQ(away.roles[stage].total_bytes(), kept.roles[stage].total_bytes() -
+                                                   bytes_of(kept, stage, Space::kOptimizer) +
+                                                   bytes_of(away, stage, Space::kStaging));
+  }
+  EXPECT_EQ(count(away.roles[0], TaskKind::kFetch), away.kinds[0].buckets.size());
+  EXPECT_EQ(count(away.roles[0], TaskKind::kStore), away.kinds[0].buckets.size());
+  EXPECT_THAT(verify(away), IsEmpty());
+}
+
+// Of a layer go norms 2 x (32 + 2), qkv 96, probabilities 64, attention output and residual stream 32 each, and twice
+// 128 of the MLP, for 16 tokens in fp32; inputs of layers stay.
+TEST(Offload, ActivationsLeaveTheDeviceButForTwoLayers) {
+  const Program kept = lowered(offloaded(Storage::kNone, Storage::kNone));
+  const Program away = lowered(offloaded(Storage::kNone, Storage::kHost));
+  const std::int64_t layer = 16 * 4 * (2 * (32 + 2) + 96 + 64 + 32 + 32 + 2 * 128);
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    const std::int64_t frames = away.roles[stage].chunks[0].frames;
+    EXPECT_EQ(bytes_of(away, stage, Space::kStaging), 2 * layer);
+    EXPECT_EQ(bytes_of(away, stage, Space::kAwayFrame), frames * 2 * layer);
+    EXPECT_EQ(bytes_of(away, stage, Space::kFrame), bytes_of(kept, stage, Space::kFrame) - frames * 2 * layer);
+  }
+  EXPECT_THAT(verify(away), IsEmpty());
+}
+
+TEST(Offload, LayersUseTwoSlotsInTurn) {
+  Job job = offloaded(Storage::kNone, Storage::kHost);
+  job.plan.pipeline = 1;
+  const Program program = lowered(job);
+  const ChunkKind& kind = program.kinds[0];
+  const auto offset = [&](int layer) {
+    const auto found = std::find_if(kind.buffers.begin(), kind.buffers.end(),
+                                    [&](const Buffer& b) { return b.name == fmt::format("layer {} qkv", layer); });
+    EXPECT_EQ(found->space, Space::kStaging);
+    return found->offset;
+  };
+  EXPECT_EQ(offset(0), offset(2));
+  EXPECT_EQ(offset(1), offset(3));
+  EXPECT_NE(offset(0), offset(1));
+}
+
+// The last stage runs F0 B0 F1 B1 …: the last two layers of a forward are still in their slots for its backward.
+TEST(Offload, WhatStillLiesInItsSlotIsNotFetched) {
+  Job job = offloaded(Storage::kNone, Storage::kHost);
+  job.model = tiny_model(8);
+  const Program program = lowered(job);
+  EXPECT_EQ(count(program.roles[1], TaskKind::kStore), 4U * 4);
+  EXPECT_EQ(count(program.roles[1], TaskKind::kFetch), 4U * 2);
+}
+
+TEST(Offload, CopiesRunOnTheirOwnLaneAndSayWhereTo) {
+  const Program program = lowered(offloaded(Storage::kDisk, Storage::kHost));
+  int to_disk = 0, to_host = 0;
+  for_each_op(program, [&](const Role&, const Task& task, const Op& op) {
+    if (!is_copy(op.kind)) return;
+    EXPECT_EQ(op.lane, Lane::kCopy);
+    EXPECT_EQ(op.bytes, static_cast<double>(op.elements));
+    EXPECT_EQ(op.disk, task.micro_batch < 0);  // states go to disk here, activations to the host's memory
+    (op.disk ? to_disk : to_host) += 1;
+  });
+  EXPECT_GT(to_disk, 0);
+  EXPECT_GT(to_host, 0);
+}
+
+TEST(Offload, RandomJobsPassTheVerifier) {
+  RandomJobs jobs(31);
+  int activations = 0;
+  for (int i = 0; i < 400; ++i) {
+    Job job = jobs.next();
+    job.plan.offload.optimizer = jobs.pick<Storage>({Storage::kNone, Storage::kHost, Storage::kDisk});
+    job.plan.offload.activations = jobs.pick<Storage>({Storage::kHost, Storage::kDisk});
+    if (!std::holds_alternative<std::monostate>(check(job))) continue;
+    EXPECT_THAT(verify(lowered(job)), IsEmpty()) << summary(job.plan);
+    ++activations;
+  }
+  EXPECT_GT(activations, 100);
+}
+
+TEST(Offload, RefusesWhatCannotBeOffloaded) {
+  Job job = offloaded(Storage::kNone, Storage::kHost);
+  job.plan.recompute = Recompute::kFull;
+  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload-finds-activations");
+  job.plan.recompute = Recompute::kNone;
+  job.plan.stage_recompute = {Recompute::kNone, Recompute::kFull};
+  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload-finds-activations");
+  job.plan.stage_recompute.clear();
+  job.plan.schedule = Schedule::kZeroBubble;
+  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload.activations-supported");
+}
+
+TEST(Offload, SummaryNamesWhatIsAway) {
+  EXPECT_THAT(summary(offloaded(Storage::kDisk, Storage::kHost).plan), HasSubstr(" optimizer=disk activations=host"));
+}
+
+TEST(OffloadMutation, ABackwardThatDoesNotWaitForItsFetch) {
+  Program program = lowered(offloaded(Storage::kNone, Storage::kHost));
+  Task& backward = first_of(program, TaskKind::kBackward, "backward");
+  std::erase_if(backward.after, [&](const Dependency& d) {
+    return program.roles[0].tasks[static_cast<std::size_t>(d.task)].kind == TaskKind::kFetch;
+  });
+  EXPECT_THAT(verify(program), Contains(HasSubstr("does not wait for the activations of layer 1")));
+}
+
+TEST(OffloadMutation, AFetchThatDoesNotWaitForTheStore) {
+  Program program = lowered(offloaded(Storage::kNone, Storage::kHost));
+  Task& fetch = first_of(program, TaskKind::kFetch, "activations");
+  std::erase_if(fetch.after, [&](const Dependency& d) {
+    return program.roles[0].tasks[static_cast<std::size_t>(d.task)].kind == TaskKind::kStore;
+  });
+  EXPECT_THAT(verify(program), Contains(HasSubstr("does not wait until they were stored")));
+}
+
+TEST(OffloadMutation, AForwardThatOverwritesWhatIsStillStored) {
+  Program program = lowered(offloaded(Storage::kNone, Storage::kHost));
+  auto& tasks = program.roles[0].tasks;
+  Task& second = *std::find_if(tasks.begin(), tasks.end(), [](const Task& task) {
+    return task.kind == TaskKind::kForward && task.micro_batch == 1;
+  });
+  second.after.clear();
+  EXPECT_THAT(verify(program), Contains(HasSubstr("overwrites activations of layer 0")));
+}
+
+TEST(OffloadMutation, AStateThatIsNotWaitedFor) {
+  Program program = lowered(offloaded(Storage::kHost, Storage::kNone));
+  Task& step = first_of(program, TaskKind::kOptimizer, "optimizer");
+  std::erase_if(step.after, [](const Dependency& d) { return d.before == 1; });
+  EXPECT_THAT(verify(program), Contains(HasSubstr("does not wait for the state of bucket 1")));
+}
+
+TEST(OffloadMutation, AStateThatIsNotGivenBack) {
+  Program program = lowered(offloaded(Storage::kHost, Storage::kNone));
+  first_of(program, TaskKind::kStore, "state of bucket 0").after.clear();
+  EXPECT_THAT(verify(program), Contains(HasSubstr("does not give back the state of bucket 0")));
+}
+
+}  // namespace
+}  // namespace trivium::program

@@ -1,0 +1,128 @@
+// Offloaded runs: state and activations really leave their arenas and come back, and nothing else changes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <tuple>
+
+#include "edge/error.h"
+#include "runtime/executor/disk_arena.h"
+#include "tests/runtime/executor/harness.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+using program::Plan;
+using program::Recompute;
+using program::Schedule;
+using program::Storage;
+
+Plan split(int tensor, int pipeline, int data) {
+  Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  return plan;
+}
+
+// The same plan with everything on the device.
+void expect_bitwise(Plan plan) {
+  SCOPED_TRACE(program::summary(plan));
+  const Trained away = run(toy_job(plan));
+  ASSERT_EQ(away.refused, "");
+  plan.offload = {};
+  const Trained kept = run(toy_job(plan));
+  std::string where;
+  EXPECT_TRUE(bitwise_equal(kept, away, where)) << "first difference in " << where;
+  EXPECT_TRUE(away.replicas_agree);
+}
+
+TEST(OffloadRun, OptimizerStateOnHostAndDiskChangesNothingAtAll) {
+  for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
+    for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 2, 2}}) {
+      Plan plan = split(tensor, pipeline, data);
+      plan.offload.optimizer = storage;
+      plan.zero_stage = data > 1 ? 1 : 0;
+      expect_bitwise(plan);
+    }
+  }
+}
+
+TEST(OffloadRun, ActivationsOnHostAndDiskChangeNothingAtAll) {
+  for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective}) {
+      for (const int pipeline : {1, 2, 4}) {
+        Plan plan = split(1, pipeline, 1);
+        plan.recompute = recompute;
+        plan.offload.activations = storage;
+        expect_bitwise(plan);
+      }
+    }
+  }
+}
+
+TEST(OffloadRun, EverySchedule) {
+  for (const Schedule schedule : {Schedule::kSequential, Schedule::kGpipe, Schedule::kInterleaved}) {
+    Plan plan = split(1, 2, 1);
+    plan.schedule = schedule;
+    plan.virtual_stages = schedule == Schedule::kInterleaved ? 2 : 1;
+    plan.offload = {Storage::kHost, Storage::kNone, Storage::kNone, Storage::kHost};
+    expect_bitwise(plan);
+  }
+}
+
+TEST(OffloadRun, BothWithTensorSequenceAndDataParallel) {
+  Plan plan = split(2, 2, 2);
+  plan.sequence_parallel = true;
+  plan.zero_stage = 1;
+  plan.overlap.gradient_reduction = true;
+  plan.offload = {Storage::kDisk, Storage::kNone, Storage::kNone, Storage::kHost};
+  expect_bitwise(plan);
+}
+
+TEST(OffloadRun, StateOfShardedParametersAndGradients) {
+  for (const int zero : {2, 3}) {
+    Plan plan = split(1, 1, 4);
+    plan.zero_stage = zero;
+    plan.offload.optimizer = Storage::kHost;
+    expect_bitwise(plan);
+  }
+}
+
+// Without its copy back a stage steps with the moments of another bucket.
+TEST(OffloadRun, ALostCopyIsSeen) {
+  Plan plan = split(1, 2, 1);
+  plan.offload.optimizer = Storage::kHost;
+  const Trained right = run(toy_job(plan));
+  const Trained wrong = run(toy_job(plan), 3, [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      if (body.name == "store state of bucket 1") body.ops[0].elements = 0;
+    }
+  });
+  std::string where;
+  EXPECT_FALSE(bitwise_equal(right, wrong, where));
+}
+
+TEST(DiskArena, IsZeroedAndItsOwn) {
+  DiskArena a(5000), b(5000);
+  for (std::size_t i = 0; i < 5000; ++i) ASSERT_EQ(a.begin()[i], std::byte{0});
+  a.begin()[4999] = std::byte{7};
+  EXPECT_EQ(b.begin()[4999], std::byte{0});
+}
+
+TEST(DiskArena, NamesTheFolderThatCannotHoldIt) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TMPDIR", "/nowhere", 1);
+  try {
+    DiskArena arena(64);
+    FAIL() << "a folder that is not there was used";
+  } catch (const edge::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kRuntime);
+    EXPECT_NE(failure.error().message.find("/nowhere: cannot hold 64 bytes offloaded to disk"), std::string::npos);
+  }
+  kept.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

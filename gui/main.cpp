@@ -7,6 +7,7 @@
 
 #include "edge/error.h"
 #include "gui/look/theme.h"
+#include "gui/window/kept_layout.h"
 #include "gui/window/main_window.h"
 #include "gui/window/pictures.h"
 
@@ -88,9 +89,10 @@ int run(QApplication& application) {
   if (!colours.isEmpty() && colours != "light" && colours != "dark") {
     return complain(QString("--theme: \"%1\" is neither light nor dark").arg(colours), kUsage);
   }
-  apply_theme(colours == "dark" ? Theme::kDark : colours == "light" ? Theme::kLight : Theme::kSystem);
   const QStringList files = parser.positionalArguments();
   const bool pictured = parser.isSet(screenshot);
+  const Theme usual = pictured ? Theme::kSystem : kept_theme();
+  apply_theme(colours == "dark" ? Theme::kDark : colours == "light" ? Theme::kLight : usual);
   const QString view = parser.value(screenshot);
   const QSize wanted = size_of(parser.value(size));
   if (pictured && !MainWindow::view_names().contains(view)) {
@@ -110,6 +112,8 @@ int run(QApplication& application) {
   if (files.isEmpty() && (!window.has_autosave() || !window.restore_autosave())) {
     window.begin_example(example_scenario());
   }
+  const qsizetype last = MainWindow::view_names().indexOf(kept_view());
+  if (files.isEmpty() && last >= 0) window.show_view(static_cast<MainWindow::View>(last));
   window.show();
   return QApplication::exec();
 }

@@ -6,11 +6,11 @@
 #include <array>
 #include <cmath>
 
+#include "report/palette.h"
+
 namespace trivium::gui {
 namespace {
 
-constexpr std::array<QRgb, 8> kSeries{0xff0072b2, 0xffe69f00, 0xff009e73, 0xffcc79a7,
-                                      0xff56b4e9, 0xffd55e00, 0xfff0e442, 0xff8c8c8c};
 constexpr std::array<QRgb, 6> kScale{0xff00224e, 0xff35456c, 0xff666970, 0xff948e77, 0xffc8b866, 0xfffee838};
 
 QPalette light_palette() {
@@ -60,12 +60,12 @@ QPalette dark_palette() {
 }  // namespace
 
 void apply_theme(Theme theme) {
+  static const QPalette desktop = QApplication::palette();  // before this program changed it
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   if (theme == Theme::kLight) QApplication::setPalette(light_palette());
   if (theme == Theme::kDark) QApplication::setPalette(dark_palette());
   if (theme == Theme::kSystem) {
     // Where the desktop says nothing of its own, what it gives is the style's plain grey.
-    const QPalette desktop = QApplication::palette();
     QApplication::setPalette(is_dark(desktop) ? dark_palette() : light_palette());
   }
 }
@@ -75,8 +75,9 @@ bool is_dark(const QPalette& palette) {
 }
 
 QColor series_colour(int i) {
-  const QColor base = QColor::fromRgb(kSeries[static_cast<std::size_t>(i) % kSeries.size()]);
-  const int round = i / static_cast<int>(kSeries.size());
+  const auto& series = report::kSeries;
+  const QColor base = QColor::fromRgb(series[static_cast<std::size_t>(i) % series.size()]);
+  const int round = i / static_cast<int>(series.size());
   if (round % 3 == 1) return base.darker(155);
   if (round % 3 == 2) return base.lighter(125);
   return base;
@@ -91,39 +92,11 @@ QColor scale_colour(double share) {
   return {mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue())};
 }
 
-QColor alarm_colour() { return {0xd5, 0x2b, 0x1e}; }
+QColor alarm_colour() { return QColor::fromRgb(report::kAlarm); }
 
-QColor part_colour(simulator::Part part) {
-  switch (part) {
-    case simulator::Part::kCompute:
-      return series_colour(0);
-    case simulator::Part::kRecompute:
-      return series_colour(4);
-    case simulator::Part::kExposedTensor:
-      return series_colour(1);
-    case simulator::Part::kExposedContext:
-      return series_colour(9);
-    case simulator::Part::kExposedExpert:
-      return series_colour(17);
-    case simulator::Part::kExposedData:
-      return series_colour(2);
-    case simulator::Part::kExposedPipeline:
-      return series_colour(3);
-    case simulator::Part::kExposedOffload:
-      return series_colour(5);
-    case simulator::Part::kBubble:
-      return {0xb4, 0xb9, 0xc0};
-    case simulator::Part::kOptimizer:
-      return series_colour(6);
-    default:
-      return series_colour(7);
-  }
-}
+QColor part_colour(simulator::Part part) { return QColor::fromRgb(report::colour_of(part)); }
 
-QString part_words(simulator::Part part) {
-  const std::string_view name = simulator::name_of(part);
-  return QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())).replace('_', ' ');
-}
+QString part_words(simulator::Part part) { return QString::fromStdString(report::words_of(part)); }
 
 QColor ink_on(const QColor& ground) {
   const double light = 0.299 * ground.redF() + 0.587 * ground.greenF() + 0.114 * ground.blueF();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "edge/readable.h"
 #include "program/job_json.h"
 #include "program/stack.h"
 
@@ -74,28 +76,63 @@ void couple(Plan& plan, const std::string& field) {
   }
   if (field == "recompute") plan.stage_recompute.clear();
   if (plan.tensor == 1) plan.sequence_parallel = false;
+  if (field == "zero_stage" && plan.zero_stage == 0) plan.shard_group = 0;
+  if (plan.shard_group > 0 && (plan.shard_group >= plan.data || plan.data % plan.shard_group != 0))
+    plan.shard_group = 0;
 }
 
 }  // namespace
 
 const std::vector<Knob>& knobs() {
+  constexpr const char *kSplit = "Split", *kMemory = "Memory", *kWires = "Communication",
+                       *kSoftware = "Arithmetic and software";
   static const std::vector<Knob> kKnobs{
-      {"tensor", "Tensor parallel", "Ranks that share every matrix of a layer (Megatron column and row split)"},
-      {"sequence_parallel", "Sequence parallel", "Norms and dropout split along the sequence inside the tensor group"},
-      {"context", "Context parallel", "Ranks that share the sequence itself"},
-      {"pipeline", "Pipeline stages", "Runs of layers on different ranks"},
-      {"virtual_stages", "Virtual stages", "Chunks of layers per pipeline stage, interleaved"},
-      {"schedule", "Schedule", "Order of forward and backward passes in the pipeline"},
-      {"data", "Data parallel", "Replicas of the model that share the batch"},
-      {"zero_stage", "ZeRO stage", "What replicas share: 0 nothing, 1 optimizer state, 2 gradients, 3 parameters"},
-      {"micro_batch", "Micro-batch", "Samples that pass the pipeline together"},
-      {"recompute", "Recompute", "Activations computed again in the backward pass instead of kept"},
-      {"attention", "Attention", "Flash attention keeps no matrix of probabilities"},
-      {"overlap.gradient_reduction", "Overlap gradients", "Reduce gradients beside the last backward pass"},
-      {"precision", "Precision", "Arithmetic of the matrix products"},
-      {"placement", "Placement", "Dimensions, neighbouring devices first"},
-      {"stack", "Software stack", "Whose habits: fused kernels, kinds of gradients, transfers"}};
+      {"tensor", "Tensor parallel", "Ranks that share every matrix of a layer (Megatron column and row split)", kSplit},
+      {"sequence_parallel", "Sequence parallel", "Norms and dropout split along the sequence inside the tensor group",
+       kSplit},
+      {"context", "Context parallel", "Ranks that share the sequence itself", kSplit},
+      {"context_method", "Context method", "Keys go round a ring, or tokens are exchanged for heads", kSplit},
+      {"pipeline", "Pipeline stages", "Runs of layers on different ranks", kSplit},
+      {"virtual_stages", "Virtual stages", "Chunks of layers per pipeline stage, interleaved", kSplit},
+      {"schedule", "Schedule", "Order of forward and backward passes in the pipeline", kSplit},
+      {"data", "Data parallel", "Replicas of the model that share the batch", kSplit},
+      {"expert", "Expert parallel", "Replicas that share the experts of mixture layers", kSplit},
+      {"micro_batch", "Micro-batch", "Samples that pass the pipeline together", kSplit},
+      {"zero_stage", "ZeRO stage", "What replicas share: 0 nothing, 1 optimizer state, 2 gradients, 3 parameters",
+       kMemory},
+      {"shard_group", "Shard group", "Replicas that share ZeRO's state; 0: all of them", kMemory},
+      {"recompute", "Recompute", "Activations computed again in the backward pass instead of kept", kMemory},
+      {"attention", "Attention", "Flash attention keeps no matrix of probabilities", kMemory},
+      {"offload.optimizer", "Offload optimizer", "Where the optimizer's state is kept: none is the device", kMemory},
+      {"offload.gradients", "Offload gradients", "Where gradients are kept", kMemory},
+      {"offload.parameters", "Offload parameters", "Where parameters are kept while they are not used", kMemory},
+      {"offload.activations", "Offload activations", "Where activations wait for their backward pass", kMemory},
+      {"overlap.gradient_reduction", "Overlap gradients", "Reduce gradients beside the last backward pass", kWires},
+      {"overlap.parameter_gather", "Overlap gathers", "Gather parameters beside the compute before they are needed",
+       kWires},
+      {"overlap.tensor", "Overlap tensor", "Tensor collectives beside products that do not wait for them", kWires},
+      {"bucket_bytes", "Gradient buckets", "Bytes of gradients that are reduced together", kWires},
+      {"reduce_dtype", "Reduce in", "Type of gradients on the wire", kWires},
+      {"compression", "Compression", "Gradients made smaller on the wire; changes what is trained", kWires},
+      {"precision", "Precision", "Arithmetic of the matrix products", kSoftware},
+      {"placement", "Placement", "Dimensions, neighbouring devices first", kSoftware},
+      {"stack", "Software stack", "Whose habits: fused kernels, kinds of gradients, transfers", kSoftware}};
   return kKnobs;
+}
+
+std::string shown(const std::string& field, const std::string& value) {
+  if (field == "bucket_bytes") {
+    const std::int64_t bytes = std::strtoll(value.c_str(), nullptr, 10);
+    return bytes == 0 ? "one a layer" : edge::size(bytes);
+  }
+  if (field == "shard_group" && value == "0") return "all replicas";
+  if (field != "placement") return value;
+  std::string letters;  // orders of dimensions are long words; their first letters fit
+  for (std::size_t at = 0; at < value.size(); ++at) {
+    if (at > 0 && value[at - 1] != '-') continue;
+    letters += (letters.empty() ? "" : " › ") + std::string(1, static_cast<char>(value[at] - 'a' + 'A'));
+  }
+  return letters;
 }
 
 std::string value_of(const Scenario& scenario, const std::string& field) {
@@ -118,6 +155,18 @@ std::vector<std::string> choices(const Scenario& scenario, const std::string& fi
   if (field == "virtual_stages") texts = divisors(job.model.layers / std::max(1, job.plan.pipeline), job.model.layers);
   if (field == "data") texts = divisors(devices, devices);
   if (field == "micro_batch") texts = divisors(per_replica(scenario), kLargestMicroBatch);
+  if (field == "expert") texts = divisors(job.model.experts ? job.model.experts->count : 1, job.plan.data);
+  if (field == "shard_group") {
+    texts = divisors(job.plan.data, job.plan.data / 2);
+    if (!texts.empty()) texts[0] = "0";  // a group of one shares nothing
+  }
+  if (field == "bucket_bytes") {
+    for (const int mib : {0, 25, 50, 100, 200, 500}) texts.push_back(std::to_string(mib * std::int64_t{1024} * 1024));
+  }
+  if (field == "context_method") texts = {"ring", "all_to_all"};
+  if (field == "reduce_dtype") texts = {"fp64", "fp32", "bf16", "fp16"};
+  if (field == "compression") texts = {"none", "fp16", "top_k"};
+  if (field.starts_with("offload.")) texts = {"none", "host", "disk"};
   if (field == "zero_stage") texts = {"0", "1", "2", "3"};
   if (field == "schedule") texts = {"sequential", "gpipe", "1f1b", "interleaved", "zero_bubble"};
   if (field == "recompute") texts = {"none", "selective", "full"};
@@ -133,8 +182,8 @@ std::vector<std::string> choices(const Scenario& scenario, const std::string& fi
 
 Scenario turn(Scenario scenario, const std::string& field, const std::string& text, bool fill) {
   scenario = with_field(std::move(scenario), field, text);
-  couple(scenario.file.job.plan, field);
   if (fill && (field == "tensor" || field == "pipeline" || field == "context")) fill_devices(scenario);
+  couple(scenario.file.job.plan, field);
   return scenario;
 }
 

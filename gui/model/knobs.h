@@ -13,6 +13,7 @@ struct Knob {
   const char* field;  ///< name of program::set_field
   const char* words;
   const char* help;
+  const char* group;  ///< neighbours with one group stand below its name
 };
 
 /// In the order in which they are shown.
@@ -21,11 +22,15 @@ const std::vector<Knob>& knobs();
 /// Texts that a knob can be set to for this job; the present value is among them.
 std::vector<std::string> choices(const Scenario& scenario, const std::string& field);
 
+/// What is shown for a value: "25 MiB" for bytes, "P › T › D › C" for an order of dimensions.
+std::string shown(const std::string& field, const std::string& value);
+
 /// The present value as text.
 std::string value_of(const Scenario& scenario, const std::string& field);
 
 /// Turns a knob, and with it what would make no sense otherwise: virtual stages and the interleaved schedule need each
-/// other, sequence parallelism needs tensor ranks, layers by stage are of one pipeline. `fill`: the data ranks then use
+/// other, sequence parallelism needs tensor ranks, layers by stage are of one pipeline, a
+/// shard group divides the replicas. `fill`: the data ranks then use
 /// all devices, and the micro-batch stays within a replica's share. Errors: Failure(kUsage).
 Scenario turn(Scenario scenario, const std::string& field, const std::string& text, bool fill);
 

@@ -1,12 +1,15 @@
 // What leaves the program as text: tables and reports.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "calibration/validate.h"
 #include "gui/model/evaluation.h"
 #include "gui/model/plan_rows.h"
 #include "gui/model/sensitivity.h"
+#include "report/plan_report.h"
 
 namespace trivium::gui {
 
@@ -21,17 +24,12 @@ std::string timeline_csv(const Evaluation& evaluation);
 /// A row a statement: kind, change, gain.
 std::string insight_csv(const Insight& insight);
 
-/// A picture of a report: PNG bytes in base64.
-struct ReportPicture {
-  std::string title;
-  std::string png_base64;
-};
+/// A row a group of a validation: what it has in common, its cases and errors as shares.
+std::string validation_csv(const calibration::Validation& validation);
 
-/// One HTML page that stands alone. Precondition: the evaluation runs.
-std::string report_html(const Evaluation& evaluation, const Insight& insight, const std::vector<PlanRow>& plans,
-                        const std::vector<ReportPicture>& pictures);
-
-/// `text` with <, >, & and quotes written so that HTML shows them.
-std::string html(const std::string& text);
+/// One HTML page that stands alone (report/plan_report.h). Precondition: the evaluation runs.
+std::string report_html(const Evaluation& evaluation, const Insight& insight,
+                        const std::optional<report::Spread>& spread, const std::vector<PlanRow>& plans,
+                        std::vector<report::Picture> pictures);
 
 }  // namespace trivium::gui

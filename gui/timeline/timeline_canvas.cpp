@@ -45,10 +45,12 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
   hovered_.reset();
   if (everything || begin_ > last_ps()) {
     range_.reset();
-    fit();
+    show_all();
   }
+  history_.clear();
   rows_changed();
   Q_EMIT selection_changed();
+  Q_EMIT history_changed();
 }
 
 void TimelineCanvas::set_matches(std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches) {
@@ -125,24 +127,12 @@ void TimelineCanvas::pan(double share) {
   show_time(begin_ + by, end_ + by);
 }
 
-void TimelineCanvas::fit() {
-  std::int64_t begin = first_ps(), end = last_ps();
-  if (range_ && range_->end_ps > range_->begin_ps) {
-    begin = range_->begin_ps, end = range_->end_ps;
-  } else if (selected_) {
-    const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(selected_->timeline)].spans;
-    const std::int64_t start = store.start_of(selected_->span), stop = store.end_of(selected_->span);
-    begin = start - (stop - start) / 4, end = stop + (stop - start) / 4;
-  }
-  const auto margin = std::llround(static_cast<double>(end - begin) * kMargin);
-  show_time(begin - margin, end + margin);
-}
-
 void TimelineCanvas::select(std::optional<SpanId> span, bool bring_into_view) {
   selected_ = span;
   if (span && bring_into_view) {
     const SpanStore& store = *scene_.timelines[static_cast<std::size_t>(span->timeline)].spans;
     const std::int32_t row = store.tracks()[store.track_of(span->span)].row;
+    const SeenPart before = seen();
     layout_.reveal({span->timeline, row});
     rows_changed();
     const PlacedRow* placed = layout_.visible_row_of({span->timeline, row});
@@ -158,6 +148,8 @@ void TimelineCanvas::select(std::optional<SpanId> span, bool bring_into_view) {
       const std::int64_t middle = start + (stop - start) / 2;
       show_time(middle - wanted / 2, middle + wanted / 2);
     }
+    if (!(seen() == before)) history_.jump(before, seen());
+    Q_EMIT history_changed();
   }
   viewport()->update();
   Q_EMIT selection_changed();

@@ -7,6 +7,7 @@
 
 #include "gui/timeline/spans/draw_list.h"
 #include "gui/timeline/spans/selection.h"
+#include "gui/timeline/spans/view_history.h"
 #include "gui/timeline/timeline_painter.h"
 
 namespace trivium::gui {
@@ -27,7 +28,8 @@ struct TimeRange {
 /// Rows of all timelines below one another on one scale of time. Keys: W and S (or + and -) zoom, A and D pan, F fits
 /// the selection or else everything, Escape lets go, the arrows step from span to span and from row to row. Wheel:
 /// scrolls; with Ctrl it zooms at the pointer, with Shift it pans. Dragging selects a range; with Shift or the middle
-/// button it pans. Lives on the GUI thread.
+/// button it pans. Backspace goes back to what was seen before a jump, Shift+Backspace forth; the menu of the right
+/// button shows one row alone. Lives on the GUI thread.
 class TimelineCanvas : public QAbstractScrollArea {
   Q_OBJECT
 
@@ -53,6 +55,11 @@ class TimelineCanvas : public QAbstractScrollArea {
   void zoom(double factor, double x);  ///< x: pixel of the time axis that stays in place
   void pan(double share);              ///< of the seen time; positive: later
   void fit();
+  void back();     ///< to what was seen before the last jump
+  void forward();  ///< and forth again
+  bool can_go_back() const { return history_.can_go_back(seen()); }
+  bool can_go_forward() const { return history_.can_go_forward(); }
+  void show_only(std::optional<RowId> row);  ///< what lies below it; none: all rows
   void select(std::optional<SpanId> span, bool bring_into_view);
   void select_range(std::optional<TimeRange> range);
   void toggle_fold(RowId row);
@@ -68,6 +75,7 @@ class TimelineCanvas : public QAbstractScrollArea {
 
  Q_SIGNALS:
   void time_changed();
+  void history_changed();
   void selection_changed();
 
  protected:
@@ -81,6 +89,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void mouseMoveEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
   void changeEvent(QEvent* event) override;
 
  private:
@@ -90,6 +99,10 @@ class TimelineCanvas : public QAbstractScrollArea {
   std::int64_t last_ps() const;
   const PlacedRow* row_at(QPoint position) const;
   bool on_fold_handle(const PlacedRow& row, QPoint position) const;
+  SeenPart seen() const { return {begin_, end_, layout_.only()}; }
+  void go_to(const SeenPart& part);
+  void jump(std::int64_t begin_ps, std::int64_t end_ps, std::optional<RowId> only);
+  void show_all();
   void step_span(int direction);
   void step_row(int direction);
   void redraw();  ///< the picture is out of date
@@ -106,6 +119,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   bool path_shown_ = true;
   QString hint_;
   std::int64_t begin_ = 0, end_ = kShortestView;
+  ViewHistory history_;
   std::optional<TimeRange> range_;
   std::optional<SpanId> selected_, hovered_;
   Drag drag_ = Drag::kNone;

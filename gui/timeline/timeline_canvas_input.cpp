@@ -39,6 +39,8 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
       return pan(kPanStep);
     case Qt::Key_F:
       return fit();
+    case Qt::Key_Backspace:
+      return (event->modifiers() & Qt::ShiftModifier) != 0 ? forward() : back();
     case Qt::Key_Left:
       return step_span(-1);
     case Qt::Key_Right:

@@ -3,15 +3,15 @@
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QKeyEvent>
-#include <QLocale>
 #include <QMenu>
 #include <QShortcut>
 #include <QSplitter>
-#include <QToolButton>
+#include <QStyle>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "edge/error.h"
+#include "edge/readable.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/search.h"
 #include "gui/timeline/spans/time_text.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSearchDelay = 150;  // ms after the last letter
 
-QString number(std::size_t n) { return QLocale::c().toString(static_cast<qulonglong>(n)); }
+QString number(std::size_t n) { return QString::fromStdString(edge::integer(static_cast<double>(n))); }
 QString text_of(const std::string& text) { return QString::fromStdString(text); }
 
 QCheckBox* box(const QString& text, const QString& tip) {
@@ -41,6 +41,8 @@ TimelineView::TimelineView(QWidget* parent)
       search_(new QLineEdit),
       found_(new QLabel),
       note_(new QLabel),
+      back_(new QToolButton),
+      forward_(new QToolButton),
       layout_(lay_out, [this](Answer answer) { take(std::move(answer)); }) {
   setAccessibleName(tr("Timeline"));
   setFocusProxy(canvas_);
@@ -72,12 +74,30 @@ TimelineView::TimelineView(QWidget* parent)
   menu->addAction(tr("One row a rank"), this, [this] { fold(RowKind::kDevice); });
   menu->addAction(tr("One row a node"), this, [this] { fold(RowKind::kNode); });
   rows->setMenu(menu);
+  menu->addSeparator();
+  menu->addAction(tr("Only the selected"), this, [this] { show_only_selected(); });
+  menu->addAction(tr("All rows again"), this, [this] { canvas_->show_only(std::nullopt); });
+  back_->setIcon(style()->standardIcon(QStyle::SP_ArrowBack));
+  back_->setAccessibleName(tr("Back"));
+  back_->setToolTip(tr("What was seen before (Backspace)"));
+  connect(back_, &QToolButton::clicked, canvas_, &TimelineCanvas::back);
+  forward_->setIcon(style()->standardIcon(QStyle::SP_ArrowForward));
+  forward_->setAccessibleName(tr("Forward"));
+  forward_->setToolTip(tr("And forth again (Shift+Backspace)"));
+  connect(forward_, &QToolButton::clicked, canvas_, &TimelineCanvas::forward);
+  const auto show_ways = [this] {
+    back_->setEnabled(canvas_->can_go_back());
+    forward_->setEnabled(canvas_->can_go_forward());
+  };
+  connect(canvas_, &TimelineCanvas::history_changed, this, show_ways);
+  connect(canvas_, &TimelineCanvas::time_changed, this, show_ways);
+  show_ways();
   auto* all = new QPushButton(tr("Fit"));
   all->setToolTip(tr("The selection, or everything (F)"));
   connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fit);
 
   auto* bar = new QHBoxLayout;
-  for (QWidget* widget : std::initializer_list<QWidget*>{search_, found_, path, arrows, rows, all})
+  for (QWidget* widget : std::initializer_list<QWidget*>{search_, found_, path, arrows, rows, all, back_, forward_})
     bar->addWidget(widget);
   bar->addStretch(1);
   bar->addWidget(note_);
@@ -225,6 +245,16 @@ void TimelineView::fold(RowKind kind) {
   rows.set_all_folded(RowKind::kNode, kind == RowKind::kNode);
   rows.set_all_folded(RowKind::kDevice, kind != RowKind::kLane);
   canvas_->rows_changed();
+}
+
+void TimelineView::show_only_selected() {
+  const auto& range = canvas_->range();
+  if (range && range->row) return canvas_->show_only(range->row);
+  if (const auto span = canvas_->selected()) {
+    const SpanStore& store = *canvas_->timelines()[static_cast<std::size_t>(span->timeline)].spans;
+    return canvas_->show_only(RowId{span->timeline, store.device_of(store.tracks()[store.track_of(span->span)].row)});
+  }
+  note_->setText(tr("Select a span or a stretch of a row first"));
 }
 
 QString TimelineView::describe_selected() const {

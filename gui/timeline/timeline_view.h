@@ -6,6 +6,7 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QTimer>
+#include <QToolButton>
 #include <QWidget>
 #include <filesystem>
 #include <vector>
@@ -61,6 +62,7 @@ class TimelineView : public QWidget {
   void search();
   void go_to_match(int direction);
   void fold(RowKind kind);
+  void show_only_selected();
   void update_panel();
   QString describe_selected() const;
 
@@ -68,6 +70,7 @@ class TimelineView : public QWidget {
   BreakdownPanel* panel_;
   QLineEdit* search_;
   QLabel *found_, *note_;
+  QToolButton *back_, *forward_;
   QTimer search_soon_;
   std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches_;
   std::vector<std::shared_ptr<const CriticalPath>> paths_;

@@ -97,21 +97,32 @@ void ClusterCanvas::select(std::optional<int> rank) {
   update();
 }
 
+const std::vector<LitGroup>& lit_groups() {
+  static const std::vector<LitGroup> kGroups{{program::Group::kTensor, "tensor", 1},
+                                             {program::Group::kContext, "context", 4},
+                                             {program::Group::kExpert, "expert", 6},
+                                             {program::Group::kData, "data", 2},
+                                             {program::Group::kPipeline, "pipeline", 3}};
+  return kGroups;
+}
+
 void ClusterCanvas::note_groups() {
-  tensor_peers_.clear();
-  data_peers_.clear();
-  pipeline_peers_.clear();
+  peers_.clear();
   if (!selected_) return;
   const program::Mesh& mesh = program()->mesh;
-  const auto peers = [&](program::Group group) {
-    const std::vector<int> members = mesh.members(group, *selected_);
+  for (const LitGroup& lit : lit_groups()) {
+    const std::vector<int> members = mesh.members(lit.group, *selected_);
+    if (members.size() < 2) continue;
     std::set<int> devices;
     for (const int rank : members) devices.insert(devices_[static_cast<std::size_t>(rank)]);
-    return devices;
-  };
-  tensor_peers_ = peers(program::Group::kTensor);
-  data_peers_ = peers(program::Group::kData);
-  pipeline_peers_ = peers(program::Group::kPipeline);
+    peers_.emplace_back(&lit, std::move(devices));
+  }
+}
+
+const LitGroup* ClusterCanvas::lit_by(int device) const {
+  const auto found =
+      std::find_if(peers_.begin(), peers_.end(), [&](const auto& group) { return group.second.contains(device); });
+  return found == peers_.end() ? nullptr : found->first;
 }
 
 QPointF ClusterCanvas::to_screen(double x, double y) const { return QPointF(x, y) * zoom_ + offset_; }
@@ -150,6 +161,8 @@ QColor ClusterCanvas::colour_of(int device) const {
       return series_colour(at.data);
     case DeviceColour::kContext:
       return series_colour(at.context);
+    case DeviceColour::kExpert:
+      return series_colour(played->mesh.expert_rank(at));
     default:
       break;
   }
@@ -171,6 +184,8 @@ QString ClusterCanvas::label_of(int device) const {
       return QString("d%1").arg(at.data);
     case DeviceColour::kContext:
       return QString("c%1").arg(at.context);
+    case DeviceColour::kExpert:
+      return QString("e%1").arg(played->mesh.expert_rank(at));
     default:
       return QString("%1%").arg(std::lround(100 * stage_values_[static_cast<std::size_t>(at.pipeline)]));
   }
@@ -250,13 +265,9 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
     painter.fillRect(place, colour);
     if (selected_) {
       const bool mine = devices_[static_cast<std::size_t>(*selected_)] == device;
-      const bool tensor = tensor_peers_.contains(device), replica = data_peers_.contains(device),
-                 pipeline = pipeline_peers_.contains(device);
-      if (mine || tensor || replica || pipeline) {
-        const QColor ring = mine      ? palette().color(QPalette::WindowText)
-                            : tensor  ? series_colour(1)
-                            : replica ? series_colour(2)
-                                      : series_colour(3);
+      const LitGroup* lit = lit_by(device);
+      if (mine || lit != nullptr) {
+        const QColor ring = mine ? palette().color(QPalette::WindowText) : series_colour(lit->series);
         painter.setPen(QPen(ring, std::max(1.5, slot * (mine ? 0.22 : 0.16))));
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(place);

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "gui/model/cluster_map.h"
 #include "gui/model/evaluation.h"
@@ -13,7 +15,16 @@
 namespace trivium::gui {
 
 /// What the colour of a device says.
-enum class DeviceColour { kPipeline, kTensor, kData, kContext, kMemory, kUtilisation, kTraffic };
+enum class DeviceColour { kPipeline, kTensor, kData, kContext, kExpert, kMemory, kUtilisation, kTraffic };
+
+/// A group whose members are ringed when one of them is selected.
+struct LitGroup {
+  program::Group group;
+  const char* words;
+  int series;  ///< of the ring
+};
+/// In the order in which a ring is chosen where a device is in several.
+const std::vector<LitGroup>& lit_groups();
 
 /// Pans with the mouse or the arrow keys, zooms with the wheel, + and -, and fits with F. A click selects a rank; a
 /// drag that begins on a device moves its stage to the node where it ends.
@@ -27,6 +38,8 @@ class ClusterCanvas : public QWidget {
   void set_colour(DeviceColour colour);
   void select(std::optional<int> rank);
   std::optional<int> selected() const { return selected_; }
+  /// The group of the selected rank that lights up a device; null where none does.
+  const LitGroup* lit_by(int device) const;
   /// Shows the whole cluster.
   void fit();
   double zoom() const { return zoom_; }
@@ -77,7 +90,7 @@ class ClusterCanvas : public QWidget {
   std::vector<double> stage_values_;  // of the colour's quantity by stage, 0 to 1
   DeviceColour colour_ = DeviceColour::kPipeline;
   std::optional<int> selected_;
-  std::set<int> tensor_peers_, data_peers_, pipeline_peers_;  // of the selected rank
+  std::vector<std::pair<const LitGroup*, std::set<int>>> peers_;  // devices of the selected rank's groups
   double zoom_ = 1;
   QPointF offset_;
   bool fitted_ = true;

@@ -36,8 +36,8 @@ QLabel* wrapped(QWidget* parent, const QString& name) {
 ClusterView::ClusterView(Document& document, QWidget* parent)
     : QWidget(parent), document_(document), canvas_(new ClusterCanvas), colour_(new QComboBox) {
   colour_->setAccessibleName("Colour of devices");
-  colour_->addItems(
-      {"pipeline stage", "tensor rank", "data replica", "context rank", "memory used", "utilisation", "traffic"});
+  colour_->addItems({"pipeline stage", "tensor rank", "data replica", "context rank", "expert rank", "memory used",
+                     "utilisation", "traffic"});
   scale_ = wrapped(this, "Scale of colours and links");
   selection_ = wrapped(this, "Selected rank");
   message_ = wrapped(this, "What went wrong");
@@ -231,10 +231,12 @@ void ClusterView::show_selection(std::optional<int> rank) {
   }
   const program::Mesh& mesh = evaluation->program->mesh;
   QString words = canvas_->tip_of(canvas_->device_of(*rank)).toHtmlEscaped().replace('\n', "<br>");
-  words += QString(
-               "<br><span style='color:%1'>■</span> tensor, <span style='color:%2'>■</span> data, "
-               "<span style='color:%3'>■</span> pipeline group")
-               .arg(series_colour(1).name(), series_colour(2).name(), series_colour(3).name());
+  QStringList rings;
+  for (const LitGroup& lit : lit_groups()) {
+    if (mesh.group_size(lit.group) < 2) continue;
+    rings << QString("<span style='color:%1'>■</span> %2").arg(series_colour(lit.series).name(), lit.words);
+  }
+  if (!rings.isEmpty()) words += "<br>" + rings.join(", ") + " group";
   for (const Exchange& exchange : traffic(*evaluation->program, mesh.coordinates(*rank).pipeline)) {
     const std::vector<int> members = mesh.members(exchange.group, *rank);
     const std::string_view name = name_of(exchange.group);

@@ -1,5 +1,6 @@
 #include "gui/views/explain_view.h"
 
+#include <QHBoxLayout>
 #include <QPainter>
 #include <QScrollArea>
 #include <QSplitter>
@@ -16,8 +17,9 @@ namespace {
 
 constexpr double kSecondsPerPs = 1e-12;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
-constexpr double kRow = 1.7;         // lines of text
-constexpr double kNameShare = 0.46;  // of the width
+constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
+constexpr double kRow = 1.7;                            // lines of text
+constexpr double kNameShare = 0.46;                     // of the width
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -80,20 +82,43 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
       words_(new QTextBrowser),
       costs_(new QLabel),
       parts_(new BarChart("Where the time of every stage goes")),
+      jitter_(new QDoubleSpinBox),
+      band_(new BandChart("How far iterations lie apart")),
       machine_(new GainChart("What a better machine would bring")),
       plans_(new GainChart("What another plan would bring")),
       thinker_([](const std::shared_ptr<const Evaluation>& evaluation,
                   const std::stop_token& stop) { return trivium::gui::insight(*evaluation, stop); },
-               [this](Insight found) { show_insight(std::move(found)); }) {
+               [this](Insight found) { show_insight(std::move(found)); }),
+      sampler_([](const SpreadRequest& asked,
+                  const std::stop_token& stop) { return sample_spread(*asked.evaluation, asked.jitter, stop); },
+               [this](std::optional<report::Spread> found) { show_spread(found); }) {
   words_->setAccessibleName("Explanation");
   costs_->setAccessibleName("Time, energy and cost of the whole training");
   costs_->setWordWrap(true);
   parts_->set_hint("No plan that could run: its stages would stand here.");
   machine_->set_hint("Comes when the plan has been played.");
   plans_->set_hint("Comes when the plan has been played.");
+  jitter_->setAccessibleName("How much longer or shorter an op may take");
+  jitter_->setToolTip("Every op that computes takes up to this much longer or shorter, by chance");
+  jitter_->setRange(kLeastJitter, kMostJitter);
+  jitter_->setDecimals(1);
+  jitter_->setValue(100 * kUsualJitter);
+  jitter_->setPrefix("± ");
+  jitter_->setSuffix(" %");
+  jitter_->setKeyboardTracking(false);
+  connect(jitter_, &QDoubleSpinBox::valueChanged, this, [this] { ask_spread(); });
+  band_->set_hint("Comes when the plan has been played.");
+  auto* sure = new QHBoxLayout;
+  auto* sure_words = new QLabel("<b>How sure</b>: iterations when every op takes");
+  sure_words->setBuddy(jitter_);
+  sure->addWidget(sure_words);
+  sure->addWidget(jitter_);
+  sure->addStretch();
   auto* left = new QWidget;
   auto* left_layout = new QVBoxLayout(left);
   left_layout->addWidget(costs_);
+  left_layout->addLayout(sure);
+  left_layout->addWidget(band_);
   left_layout->addWidget(words_, 1);
   left_layout->addWidget(parts_, 1);
   auto* right = new QWidget;
@@ -112,14 +137,21 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   both->addWidget(scroll);
   both->setSizes({520, 520});
   (new QVBoxLayout(this))->addWidget(both);
-  connect(&document_, &Document::scenario_changed, this, [this] { current_ = false; });
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    current_ = spread_current_ = false;
+    spread_.reset();  // it says nothing of another plan
+    band_->set_hint("Comes when the plan has been played.");
+    band_->set_band(std::nullopt, {}, {});
+  });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
 }
 
 void ExplainView::set_wanted(bool wanted) {
   wanted_ = wanted;
-  if (wanted_ && !current_ && document_.settled()) show_evaluation();
-  if (!wanted_) thinker_.cancel();
+  if (wanted_ && !is_current() && document_.settled()) show_evaluation();
+  if (wanted_) return;
+  thinker_.cancel();
+  sampler_.cancel();
 }
 
 void ExplainView::show_evaluation() {
@@ -158,16 +190,46 @@ void ExplainView::show_evaluation() {
     machine_->set_gains({});
     plans_->set_gains({});
     insight_ = {};
-    current_ = document_.settled();
+    show_spread(std::nullopt);
+    current_ = spread_current_ = document_.settled();
     return;
   }
-  if (!document_.settled() || current_) return;
+  if (!document_.settled() || is_current()) return;
   if (!wanted_) {
     words_->setPlainText("Comes when this view is open.");
     return;
   }
-  words_->setPlainText("Playing plans and machines one change away …");
-  thinker_.post(evaluation);
+  if (!current_) {
+    words_->setPlainText("Playing plans and machines one change away …");
+    thinker_.post(evaluation);
+  }
+  ask_spread();
+}
+
+void ExplainView::ask_spread() {
+  spread_current_ = false;
+  const auto& evaluation = document_.evaluation();
+  if (!wanted_ || !document_.settled() || !evaluation->runs()) return;
+  spread_.reset();
+  band_->set_hint(QString("Playing every rank %1 times …").arg(kSpreadSamples));
+  band_->set_band(std::nullopt, {}, {});
+  sampler_.post({evaluation, jitter_->value() / 100});
+}
+
+void ExplainView::show_spread(std::optional<report::Spread> found) {
+  spread_ = found;
+  spread_current_ = true;
+  const auto& evaluation = document_.evaluation();
+  if (!spread_ || !evaluation->runs()) {
+    band_->set_hint("Comes when the plan has been played.");
+    return band_->set_band(std::nullopt, {}, {});
+  }
+  const auto words = [](double s) { return text(report::precise_seconds(s)); };
+  band_->set_band(report::Band{spread_->p5_s, spread_->p50_s, spread_->p95_s, spread_->nominal_s}, "without chance",
+                  words);
+  band_->setToolTip(QString("Of %1 plays of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")
+                        .arg(spread_->samples)
+                        .arg(words(spread_->p5_s), words(spread_->p50_s), words(spread_->p95_s)));
 }
 
 void ExplainView::show_insight(Insight found) {

@@ -1,12 +1,15 @@
 // Why a plan takes its time, and what would change it.
 #pragma once
 
+#include <QDoubleSpinBox>
 #include <QLabel>
 #include <QTextBrowser>
 #include <QWidget>
 
 #include "gui/document.h"
 #include "gui/model/sensitivity.h"
+#include "gui/model/spread.h"
+#include "gui/plot/band_chart.h"
 #include "gui/plot/bar_chart.h"
 
 namespace trivium::gui {
@@ -32,7 +35,11 @@ class ExplainView : public QWidget {
 
   const Insight& insight() const { return insight_; }
   /// Whether what is said is of the document's plan as it is.
-  bool is_current() const { return current_; }
+  bool is_current() const { return current_ && spread_current_; }
+  /// Of the plan as it is; nothing before it was sampled.
+  const std::optional<report::Spread>& spread() const { return spread_; }
+  QDoubleSpinBox& jitter() { return *jitter_; }
+  BandChart& band() { return *band_; }
   /// Only a view that is seen has its plans played.
   void set_wanted(bool wanted);
   QTextBrowser& words() { return *words_; }
@@ -42,15 +49,25 @@ class ExplainView : public QWidget {
  private:
   void show_evaluation();
   void show_insight(Insight insight);
+  void ask_spread();
+  void show_spread(std::optional<report::Spread> spread);
 
   Document& document_;
   QTextBrowser* words_;
   QLabel* costs_;
   BarChart* parts_;
+  QDoubleSpinBox* jitter_;
+  BandChart* band_;
   GainChart *machine_, *plans_;
   Insight insight_;
-  bool wanted_ = false, current_ = false;
+  std::optional<report::Spread> spread_;
+  bool wanted_ = false, current_ = false, spread_current_ = false;
+  struct SpreadRequest {
+    std::shared_ptr<const Evaluation> evaluation;
+    double jitter = 0;
+  };
   Background<std::shared_ptr<const Evaluation>, Insight> thinker_;
+  Background<SpreadRequest, std::optional<report::Spread>> sampler_;
 };
 
 }  // namespace trivium::gui

@@ -9,6 +9,7 @@
 
 #include "edge/readable.h"
 #include "gui/look/theme.h"
+#include "planner/why_not.h"
 #include "program/job_json.h"
 
 namespace trivium::gui {
@@ -23,6 +24,26 @@ bool equal(const program::Plan& a, const program::Plan& b) { return program::to_
 QString in_two_lines(const QString& words) {
   const qsizetype middle = words.indexOf(' ', words.size() / 2);
   return middle < 0 ? words : words.left(middle) + "\n" + words.mid(middle + 1);
+}
+
+QString why_not_words(const program::Plan& plan, const program::Plan& other, const Scenario& scenario) {
+  program::Job chosen = scenario.file.job, favourite = scenario.file.job;
+  chosen.plan = plan;
+  favourite.plan = other;
+  planner::WhyNot why;
+  try {
+    why = planner::why_not(chosen, favourite, scenario.cluster);
+  } catch (const edge::Failure& failure) {
+    return text(failure.error().message);
+  }
+  QStringList lines{text(program::summary(other)), ""};
+  for (const std::string& sentence : why.sentences) lines << text(sentence);
+  if (!why.differences.empty()) lines << "";
+  for (const planner::Difference& difference : why.differences) {
+    lines
+        << QString("%1: %2 instead of %3").arg(text(difference.field), text(difference.after), text(difference.before));
+  }
+  return lines.join('\n');
 }
 
 QTableWidget* plain_table(const QString& name) {
@@ -69,7 +90,10 @@ PlansView::PlansView(Document& document, QWidget* parent)
           [this](std::vector<PlanRow> rows) {
             pins_ = std::move(rows);
             show_pins();
-          }) {
+          }),
+      asker_([](const WhyRequest& asked,
+                const std::stop_token&) { return why_not_words(asked.chosen, asked.other, asked.scenario); },
+             [this](const QString& words) { why_->setText(words); }) {
   proxy_.setSourceModel(&model_);
   proxy_.setSortRole(PlansModel::kSortRole);
   proxy_.setFilterKeyColumn(-1);
@@ -105,9 +129,11 @@ PlansView::PlansView(Document& document, QWidget* parent)
 
   auto* use_button = new QPushButton("&Use this plan");
   auto* pin_button = new QPushButton("&Pin");
-  auto* pin_current_button = new QPushButton("Pin c&urrent");
+  auto* pin_current_button = new QPushButton("Pin curr&ent");
   auto* unpin_button = new QPushButton("Unpin all");
   auto* why_button = new QPushButton("Why &not?");
+  auto* why_current_button = new QPushButton("Why not c&urrent?");
+  why_current_button->setToolTip("What keeps the plan of the knobs behind the best of the table, or rules it out");
   auto* top = new QHBoxLayout;
   top->addWidget(search_);
   top->addWidget(cancel_);
@@ -115,7 +141,8 @@ PlansView::PlansView(Document& document, QWidget* parent)
   top->addWidget(status_, 1);
   auto* row = new QHBoxLayout;
   row->addWidget(filter_, 1);
-  for (QPushButton* button : {use_button, pin_button, pin_current_button, unpin_button, why_button}) {
+  for (QPushButton* button :
+       {use_button, pin_button, pin_current_button, unpin_button, why_button, why_current_button}) {
     row->addWidget(button);
   }
   auto* list = new QWidget;
@@ -155,6 +182,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   connect(pin_current_button, &QPushButton::clicked, this, [this] { pin_current(); });
   connect(unpin_button, &QPushButton::clicked, this, [this] { unpin_all(); });
   connect(why_button, &QPushButton::clicked, this, [this] { explain_why_not(selected()); });
+  connect(why_current_button, &QPushButton::clicked, this, [this] { explain_why_not_current(); });
   connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& index) { use(source_row(index)); });
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this](const QModelIndex& now) { scatter_->set_selected(now.isValid() ? source_row(now) : -1); });
@@ -204,6 +232,7 @@ void PlansView::show_progress(std::int64_t done, std::int64_t all, double best_s
 
 void PlansView::show_result(const Found& found) {
   searching_ = false;
+  searched_ = found.scenario;
   cancel_->setEnabled(false);
   progress_->setRange(0, 1000);
   progress_->setValue(1000);
@@ -360,6 +389,18 @@ void PlansView::explain_why_not(int row) {
   for (const std::string& line : why_not(rows[static_cast<std::size_t>(row)], *fastest)) words += text(line) + "\n\n";
   why_->setText(words);
   below_->setCurrentWidget(why_);
+}
+
+void PlansView::explain_why_not_current() {
+  below_->setCurrentWidget(why_);
+  const auto best = std::min_element(model_.rows().begin(), model_.rows().end(),
+                                     [](const PlanRow& a, const PlanRow& b) { return a.iteration_s < b.iteration_s; });
+  if (best == model_.rows().end()) {
+    why_->setText("Search first: the plan is then set against the best that was found.");
+    return;
+  }
+  why_->setText("Playing both …");
+  asker_.post({best->plan, document_.scenario().file.job.plan, searched_});
 }
 
 }  // namespace trivium::gui

@@ -37,6 +37,10 @@ class PlansView : public QWidget {
   void use(int row);
   /// Says what keeps a plan of the table behind the best.
   void explain_why_not(int row);
+  /// The same for the document's plan, whether or not the search looked at it: which rule or how much memory rules it
+  /// out, or how much slower it is than the best of the table and where.
+  void explain_why_not_current();
+  QLabel& why() { return *why_; }
 
   const std::vector<PlanRow>& plans() const { return model_.rows(); }
   const std::vector<PlanRow>& pinned_rows() const { return pins_; }
@@ -68,6 +72,7 @@ class PlansView : public QWidget {
   PlansModel model_;
   QSortFilterProxyModel proxy_;
   std::vector<PlanRow> pins_;
+  Scenario searched_;  // what the table answers
   QPushButton *search_, *cancel_;
   QProgressBar* progress_;
   QLabel* status_;
@@ -81,6 +86,11 @@ class PlansView : public QWidget {
   bool searching_ = false;
   Background<Scenario, Found> searcher_;  // ends before what it shows
   Background<std::vector<std::pair<program::Plan, Scenario>>, std::vector<PlanRow>> pinner_;
+  struct WhyRequest {
+    program::Plan chosen, other;
+    Scenario scenario;  ///< that was searched
+  };
+  Background<WhyRequest, QString> asker_;
 };
 
 }  // namespace trivium::gui

@@ -10,14 +10,6 @@ namespace {
 
 constexpr int kSpacing = 3;
 
-/// Orders of dimensions are long words; their first letters fit.
-QString shown(const std::string& field, const std::string& value) {
-  if (field != "placement") return QString::fromStdString(value);
-  QStringList letters;
-  for (const QString& word : QString::fromStdString(value).split('-')) letters << word.left(1).toUpper();
-  return letters.join(" › ");
-}
-
 }  // namespace
 
 KnobsPanel::KnobsPanel(Document& document, QWidget* parent)
@@ -28,7 +20,12 @@ KnobsPanel::KnobsPanel(Document& document, QWidget* parent)
   auto* form = new QFormLayout;
   form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   form->setVerticalSpacing(kSpacing);
+  std::string group;
   for (const Knob& knob : trivium::gui::knobs()) {
+    if (group != knob.group) {
+      group = knob.group;
+      form->addRow(new QLabel(QString("<b>%1</b>").arg(knob.group)));
+    }
     auto* box = new QComboBox;
     box->setAccessibleName(knob.words);
     box->setToolTip(knob.help);
@@ -77,9 +74,10 @@ void KnobsPanel::show_scenario() {
     }
     if (!same) box->clear();
     for (std::size_t i = 0; !same && i < values.size(); ++i) {
-      box->addItem(shown(knob.field, values[i]), QString::fromStdString(values[i]));
+      box->addItem(QString::fromStdString(shown(knob.field, values[i])), QString::fromStdString(values[i]));
     }
     box->setCurrentIndex(box->findData(QString::fromStdString(value_of(scenario, knob.field))));
+    box->setEnabled(box->count() > 1);  // a dense model has no experts to split
   }
   showing_ = false;
 }

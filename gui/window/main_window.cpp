@@ -8,7 +8,6 @@
 #include <QMimeData>
 #include <QPushButton>
 #include <QScrollArea>
-#include <QSettings>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +15,7 @@
 #include "edge/json_reader.h"
 #include "gui/look/theme.h"
 #include "gui/model/project.h"
+#include "gui/window/kept_layout.h"
 #include "hardware_profiles/load.h"
 #include "simulator/placed_cluster.h"
 
@@ -24,7 +24,6 @@ namespace {
 
 constexpr int kAutosaveMs = 400;
 constexpr int kMostRecent = 8;
-constexpr int kLayoutVersion = 1;
 constexpr int kDockWidth = 300;                   // pixels
 constexpr int kJobShare = 340, kPlanShare = 460;  // of the height
 
@@ -41,8 +40,6 @@ NamedTimeline predicted(const Evaluation& evaluation) {
   return {"predicted", evaluation.program, evaluation.timeline, std::make_shared<const hardware::Cluster>(placed.get()),
           nullptr};
 }
-
-QSettings settings() { return QSettings("trivium", "trivium-gui"); }
 
 }  // namespace
 
@@ -65,7 +62,8 @@ MainWindow::MainWindow(QWidget* parent)
       compare_(new CompareView),
       start_(new StartPanel(document_)),
       knobs_(new KnobsPanel(document_)),
-      runs_(new RunPanel(document_)) {
+      runs_(new RunPanel(document_)),
+      validation_(new ValidationPanel) {
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
   auto* close_banner = new QPushButton("Dismiss");
@@ -101,6 +99,7 @@ MainWindow::MainWindow(QWidget* parent)
   connect(&document_, &Document::evaluated, this, [this] {
     refresh_timeline();
     refresh_compare();
+    if (document_.settled()) validation_->set_case(comparison());
   });
   connect(&document_, &Document::scenario_changed, this, [this] {
     changed_ = true;
@@ -116,23 +115,26 @@ MainWindow::MainWindow(QWidget* parent)
     autosave_timer_.start(kAutosaveMs);
   };
   runs_->on_record = [this](const QString& record) { load_record(record); };
+  validation_->on_export = [this] {
+    const QString path = ask_file("Export the validation", "Tables (*.csv);;JSON (*.json)");
+    if (!path.isEmpty()) export_validation(path);
+  };
   connect(&start_->search(), &QPushButton::clicked, this, [this] {
     show_view(kPlans);
     plans_->search();
   });
   autosave_timer_.setSingleShot(true);
   connect(&autosave_timer_, &QTimer::timeout, this, [this] { autosave(); });
-  QSettings kept = settings();
-  restoreGeometry(kept.value("geometry").toByteArray());
-  restoreState(kept.value("state").toByteArray(), kLayoutVersion);
+  restore_layout(*this);
   fill_recent();
 }
 
 MainWindow::~MainWindow() {
   plans_->on_pins = nullptr;
+  validation_->on_export = nullptr;
   // Views listen to the document: they go before it.
   delete takeCentralWidget();
-  for (QDockWidget* dock : {start_dock_, knobs_dock_, run_dock_}) delete dock;
+  for (QDockWidget* dock : {start_dock_, knobs_dock_, run_dock_, validation_dock_}) delete dock;
 }
 
 void MainWindow::make_docks() {
@@ -155,7 +157,10 @@ void MainWindow::make_docks() {
   knobs_dock_ = dock("Plan", "plan", knobs_, Qt::LeftDockWidgetArea);
   run_dock_ = dock("Run on this machine", "run", runs_, Qt::BottomDockWidgetArea);
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+  validation_dock_ = dock("Validation", "validation", validation_, Qt::BottomDockWidgetArea);
+  tabifyDockWidget(run_dock_, validation_dock_);
   run_dock_->hide();
+  validation_dock_->hide();
   resizeDocks({start_dock_, knobs_dock_}, {kJobShare, kPlanShare}, Qt::Vertical);
 }
 
@@ -183,12 +188,14 @@ void MainWindow::refresh_timeline() {
   timeline_->set_timelines(std::move(timelines));
 }
 
-void MainWindow::refresh_compare() {
-  if (view() != kCompare || !document_.settled()) return;
+std::optional<Comparison> MainWindow::comparison() const {
   const auto& evaluation = document_.evaluation();
-  if (!run_ || !evaluation->runs()) return compare_->set_comparison(std::nullopt);
-  const Scenario& scenario = evaluation->scenario;
-  compare_->set_comparison(Comparison{scenario.file, scenario.cluster, run_});
+  if (!run_ || !evaluation || !evaluation->runs()) return std::nullopt;
+  return Comparison{evaluation->scenario.file, evaluation->scenario.cluster, run_};
+}
+
+void MainWindow::refresh_compare() {
+  if (view() == kCompare && document_.settled()) compare_->set_comparison(comparison());
 }
 
 void MainWindow::show_title() {
@@ -267,6 +274,7 @@ bool MainWindow::load_record(const QString& path) {
     if (!same) document_.edit(std::move(scenario), "the plan of the run");
     show_view(kCompare);
     refresh_compare();
+    if (document_.settled()) validation_->set_case(comparison());
   });
 }
 
@@ -300,7 +308,12 @@ bool MainWindow::restore_autosave() {
   });
 }
 
-QStringList MainWindow::recent_files() const { return settings().value("recent").toStringList(); }
+void MainWindow::validate() {
+  validation_dock_->show();
+  validation_dock_->raise();
+}
+
+QStringList MainWindow::recent_files() const { return kept_recent_files(); }
 
 void MainWindow::note_recent(const QString& path) {
   QStringList files = recent_files();
@@ -308,7 +321,7 @@ void MainWindow::note_recent(const QString& path) {
   files.removeAll(whole);
   files.prepend(whole);
   while (files.size() > kMostRecent) files.removeLast();
-  settings().setValue("recent", files);
+  keep_recent_files(files);
   fill_recent();
 }
 
@@ -321,9 +334,8 @@ void MainWindow::fill_recent() {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-  QSettings kept = settings();
-  kept.setValue("geometry", saveGeometry());
-  kept.setValue("state", saveState(kLayoutVersion));
+  keep_layout(*this);
+  keep_view(view_names()[view()]);
   // What was saved needs no second copy; what was not is there at the next start.
   if (changed_) {
     autosave();

@@ -20,6 +20,8 @@
 #include "gui/window/knobs_panel.h"
 #include "gui/window/run_panel.h"
 #include "gui/window/start_panel.h"
+#include "gui/window/validation_panel.h"
+#include "planner/launch/launch.h"
 
 namespace trivium::gui {
 
@@ -42,6 +44,7 @@ class MainWindow : public QMainWindow {
   ExplainView& explain() { return *explain_; }
   CompareView& compare() { return *compare_; }
   RunPanel& runs() { return *runs_; }
+  ValidationPanel& validation() { return *validation_; }
   StartPanel& start_panel() { return *start_; }
   KnobsPanel& knobs() { return *knobs_; }
   Headline& headline() { return *headline_; }
@@ -70,6 +73,11 @@ class MainWindow : public QMainWindow {
   bool export_plan(const QString& path);
   bool export_trace(const QString& path);
   bool export_report(const QString& path);
+  /// The file that launches the plan in another trainer; what that trainer cannot be told is said in the banner.
+  bool export_launch(const QString& path, planner::launch::Trainer trainer);
+  bool export_validation(const QString& path);
+  /// Opens the panel that sets the run against the prediction.
+  void validate();
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -78,9 +86,12 @@ class MainWindow : public QMainWindow {
 
  private:
   void make_menus();
+  void make_export_menu(QMenu& file);
+  void make_run_menu();
   void make_docks();
   void refresh_timeline();
   void refresh_compare();
+  std::optional<Comparison> comparison() const;
   void show_title();
   void say(const QString& words);
   void note_recent(const QString& path);
@@ -104,7 +115,8 @@ class MainWindow : public QMainWindow {
   StartPanel* start_;
   KnobsPanel* knobs_;
   RunPanel* runs_;
-  QDockWidget *start_dock_ = nullptr, *knobs_dock_ = nullptr, *run_dock_ = nullptr;
+  ValidationPanel* validation_;
+  QDockWidget *start_dock_ = nullptr, *knobs_dock_ = nullptr, *run_dock_ = nullptr, *validation_dock_ = nullptr;
   QMenu* recent_ = nullptr;
   QTimer autosave_timer_;
   QString path_;    // of the project; empty: not saved yet

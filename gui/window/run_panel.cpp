@@ -35,8 +35,10 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
       corpus_(new QLineEdit),
+      checkpoint_(new QLineEdit),
       steps_(new QSpinBox),
       start_(new QPushButton("&Run")),
+      resume_(new QPushButton("R&esume")),
       stop_(new QPushButton("S&top")),
       choose_(new QPushButton("…")),
       state_(new QLabel("Runs the plan on this machine's cores; the plan's cluster must be this machine.")),
@@ -46,6 +48,10 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   corpus_->setAccessibleName("Text to train on");
   corpus_->setPlaceholderText("Text or token file to train on");
   choose_->setAccessibleName("Choose the text");
+  checkpoint_->setAccessibleName("Folder of checkpoints");
+  checkpoint_->setPlaceholderText("Folder of checkpoints (none: none kept)");
+  resume_->setToolTip("Goes on where the last checkpoint in the folder stands");
+  for (QWidget* widget : std::initializer_list<QWidget*>{checkpoint_, resume_}) widget->hide();
   steps_->setAccessibleName("Steps");
   steps_->setRange(1, kMostSteps);
   steps_->setValue(20);
@@ -63,7 +69,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   row->addWidget(corpus_, 2);
   row->addWidget(choose_);
   row->addWidget(steps_);
+  row->addWidget(checkpoint_, 1);
   row->addWidget(start_);
+  row->addWidget(resume_);
   row->addWidget(stop_);
   row->addWidget(state_, 3);
   auto* charts = new QSplitter(Qt::Horizontal);
@@ -74,6 +82,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   layout->addLayout(row);
   layout->addWidget(charts, 1);
   connect(start_, &QPushButton::clicked, this, [this] { start(); });
+  connect(resume_, &QPushButton::clicked, this, [this] { resume(); });
   connect(stop_, &QPushButton::clicked, this, [this] { stop(); });
   connect(choose_, &QPushButton::clicked, this, [this] {
     const QString file = QFileDialog::getOpenFileName(this, "Text to train on");
@@ -88,11 +97,15 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
     if (error != QProcess::FailedToStart) return;
     state_->setText("trivium could not be started: " + process_.errorString());
     start_->setEnabled(true);
+    resume_->setEnabled(true);
     stop_->setEnabled(false);
   });
 }
 
 RunPanel::~RunPanel() {
+  probe_.disconnect(this);
+  probe_.kill();
+  probe_.waitForFinished(kPatienceMs);
   process_.disconnect(this);
   if (!is_running()) return;
   process_.terminate();
@@ -102,15 +115,49 @@ RunPanel::~RunPanel() {
   }
 }
 
-void RunPanel::start() {
+void RunPanel::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  ask_for_checkpoints();
+}
+
+void RunPanel::ask_for_checkpoints() {
+  if (keeps_checkpoints_ || probe_.state() != QProcess::NotRunning || trivium_program().isEmpty()) return;
+  probe_.disconnect(this);
+  connect(&probe_, &QProcess::finished, this, [this] {
+    const QByteArray help = probe_.readAllStandardOutput();
+    keeps_checkpoints_ = help.contains("--checkpoint") && help.contains("--resume");
+    checkpoint_->setVisible(keeps_checkpoints_);
+    resume_->setVisible(keeps_checkpoints_);
+  });
+  probe_.start(trivium_program(), {"run", "--help"});
+}
+
+void RunPanel::start() { begin(false); }
+
+void RunPanel::resume() {
+  if (!keeps_checkpoints_) {
+    state_->setText("The program trivium beside this one keeps no checkpoints.");
+    return;
+  }
+  if (!QFileInfo(checkpoint_->text().trimmed()).isDir()) {
+    state_->setText("Give the folder that a run kept its checkpoints in.");
+    checkpoint_->setFocus();
+    return;
+  }
+  begin(true);
+}
+
+void RunPanel::begin(bool resumed) {
   if (is_running()) return;
   if (corpus_->text().trimmed().isEmpty()) {
     state_->setText("Choose a text to train on first.");
     corpus_->setFocus();
     return;
   }
-  losses_.clear();
-  speeds_.clear();
+  if (!resumed) {
+    losses_.clear();
+    speeds_.clear();
+  }
   loss_->set_lines({}, {}, {}, 0, false);
   speed_->set_lines({}, {}, {}, 0, true);
   const QString plan = folder_.filePath("plan.json");
@@ -121,8 +168,13 @@ void RunPanel::start() {
     state_->setText(text(failure.error().message));
     return;
   }
-  launch({"run", plan, "--corpus", corpus_->text().trimmed(), "--steps", QString::number(steps_->value()), "--record",
-          record_, "--json"});
+  QStringList arguments{
+      "run",      plan,    "--corpus", corpus_->text().trimmed(), "--steps", QString::number(steps_->value()),
+      "--record", record_, "--json"};
+  const QString folder = checkpoint_->text().trimmed();
+  if (keeps_checkpoints_ && !folder.isEmpty()) arguments << "--checkpoint" << folder;
+  if (resumed) arguments << "--resume";
+  launch(arguments);
 }
 
 void RunPanel::calibrate(const QString& record, const QString& profile) {
@@ -140,6 +192,7 @@ void RunPanel::launch(const QStringList& arguments) {
   pending_.clear();
   log_->appendPlainText("+ trivium " + arguments.join(' '));
   start_->setEnabled(false);
+  resume_->setEnabled(false);
   stop_->setEnabled(true);
   state_->setText("Starting …");
   process_.start(program, arguments);
@@ -178,6 +231,7 @@ void RunPanel::read_steps() {
 
 void RunPanel::finish(int code, bool crashed) {
   start_->setEnabled(true);
+  resume_->setEnabled(true);
   stop_->setEnabled(false);
   log_->appendPlainText(QString::fromUtf8(process_.readAllStandardError()).trimmed());
   if (!crashed && !pending_.isEmpty()) log_->appendPlainText(QString::fromUtf8(pending_));

@@ -23,6 +23,7 @@ class RunPanel : public QWidget {
 
   QLineEdit& corpus() { return *corpus_; }
   QSpinBox& steps() { return *steps_; }
+  QLineEdit& checkpoint() { return *checkpoint_; }
   QLabel& state() { return *state_; }
   LineChart& loss() { return *loss_; }
   QString record_path() const { return record_; }
@@ -30,6 +31,10 @@ class RunPanel : public QWidget {
 
   /// Starts `trivium run` with the document's plan. Does nothing while one runs.
   void start();
+  /// Goes on where the last checkpoint in the folder stands. Says why where it cannot.
+  void resume();
+  /// Whether the command line program keeps checkpoints; known soon after the panel was first seen.
+  bool keeps_checkpoints() const { return keeps_checkpoints_; }
   /// Asks the run to end after its step; it still writes its record.
   void stop();
   /// Fits the machine's profile to a run record and writes it, by `trivium calibrate`.
@@ -41,7 +46,12 @@ class RunPanel : public QWidget {
   /// The command line program beside this one, else the one on the path.
   static QString trivium_program();
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
+  void ask_for_checkpoints();
+  void begin(bool resumed);
   void launch(const QStringList& arguments);
   void read_steps();
   void finish(int code, bool crashed);
@@ -50,9 +60,11 @@ class RunPanel : public QWidget {
   QTemporaryDir folder_;
   QProcess process_;
   QByteArray pending_;
-  QLineEdit* corpus_;
+  QProcess probe_;  // asks the program what it can do
+  bool keeps_checkpoints_ = false;
+  QLineEdit *corpus_, *checkpoint_;
   QSpinBox* steps_;
-  QPushButton *start_, *stop_, *choose_;
+  QPushButton *start_, *resume_, *stop_, *choose_;
   QLabel* state_;
   LineChart *loss_, *speed_;
   QPlainTextEdit* log_;

@@ -41,6 +41,7 @@ std::int64_t whole_number(const QString& typed, std::int64_t low, std::int64_t h
 }
 
 constexpr int kSpacing = 3;
+constexpr int kMostShown = 60;  // letters of what was typed, in a complaint
 constexpr std::int64_t kMostTokens = 1'000'000'000'000'000;
 
 }  // namespace
@@ -114,6 +115,7 @@ void StartPanel::add_field(QFormLayout& form, const QString& name, const QString
   form.addRow(words, edit);
   fields_[name] = edit;
   connect(edit, &QLineEdit::editingFinished, this, [this, name] { apply(name); });
+  connect(edit, &QLineEdit::textEdited, this, [this, name] { check(name); });
 }
 
 void StartPanel::apply(const QString& name) {
@@ -136,40 +138,55 @@ void StartPanel::apply(const QString& name) {
         },
         "cluster " + text(wanted));
   }
-  const QString typed = field(name).text().trimmed();
   edit(
-      name,
-      [&](Scenario s) {
-        program::Training& training = s.file.job.training;
-        if (name == "global_batch") training.global_batch = whole_number(typed, 1, 1 << 24, "Global batch");
-        if (name == "sequence") training.sequence = whole_number(typed, 1, 1 << 24, "Sequence");
-        if (name == "total_tokens") training.total_tokens = whole_number(typed, 0, kMostTokens, "Total tokens");
-        if (name == "ranks") s.ranks = static_cast<int>(whole_number(typed, 0, s.cluster.devices(), "Devices"));
-        if (name == "memory") {
-          const edge::Bytes memory = edge::parse_bytes(typed.toStdString()).value_or_throw();
-          if (!(memory.value() > 0)) throw edge::Failure(edge::ErrorKind::kInput, "Device memory must be above zero");
-          const bool same = std::all_of(s.cluster.groups.begin(), s.cluster.groups.end(),
-                                        [&](const auto& group) { return group.node.device.memory == memory; });
-          if (same) return s;
-          hardware::Cluster cluster = s.cluster;
-          for (hardware::NodeGroup& group : cluster.groups) {
-            group.node.device.memory = memory;
-            group.node.sources["/device/memory"] = "edited by hand";
-          }
-          return with_cluster(std::move(s), std::move(cluster));
-        }
-        if (name == "fixed") {
-          s.fixed.clear();
-          Scenario probe = s;
-          for (const QString& word : typed.split(',', Qt::SkipEmptyParts)) {
-            const std::string one = word.trimmed().toStdString();
-            probe = with_field(std::move(probe), one, value_of(s, one));
-            s.fixed.insert(one);
-          }
-        }
-        return s;
-      },
-      field(name).accessibleName() + " " + typed);
+      name, [&](Scenario s) { return with_typed(name, std::move(s)); },
+      field(name).accessibleName() + " " + field(name).text().trimmed());
+}
+
+/// What stands in a field, taken into the scenario. Errors: Failure in words; std::exception for a name that is no
+/// field.
+Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
+  const QString typed = field(name).text().trimmed();
+  program::Training& training = s.file.job.training;
+  if (name == "global_batch") training.global_batch = whole_number(typed, 1, 1 << 24, "Global batch");
+  if (name == "sequence") training.sequence = whole_number(typed, 1, 1 << 24, "Sequence");
+  if (name == "total_tokens") training.total_tokens = whole_number(typed, 0, kMostTokens, "Total tokens");
+  if (name == "ranks") s.ranks = static_cast<int>(whole_number(typed, 0, s.cluster.devices(), "Devices"));
+  if (name == "memory") {
+    const edge::Bytes memory = edge::parse_bytes(typed.toStdString()).value_or_throw();
+    if (!(memory.value() > 0)) throw edge::Failure(edge::ErrorKind::kInput, "Device memory must be above zero");
+    const bool same = std::all_of(s.cluster.groups.begin(), s.cluster.groups.end(),
+                                  [&](const auto& group) { return group.node.device.memory == memory; });
+    if (same) return s;
+    hardware::Cluster cluster = s.cluster;
+    for (hardware::NodeGroup& group : cluster.groups) {
+      group.node.device.memory = memory;
+      group.node.sources["/device/memory"] = "edited by hand";
+    }
+    return with_cluster(std::move(s), std::move(cluster));
+  }
+  if (name == "fixed") {
+    s.fixed.clear();
+    Scenario probe = s;
+    for (const QString& word : typed.split(',', Qt::SkipEmptyParts)) {
+      const std::string one = word.trimmed().toStdString();
+      probe = with_field(std::move(probe), one, value_of(s, one));
+      s.fixed.insert(one);
+    }
+  }
+  return s;
+}
+
+void StartPanel::check(const QString& name) {
+  if (showing_) return;
+  try {
+    with_typed(name, document_.scenario());
+    say("");
+  } catch (const edge::Failure& failure) {
+    say(text(failure.error().message));
+  } catch (const std::exception&) {  // value_of: no such field
+    say(QString("“%1” is no field of a plan.").arg(field(name).text().left(kMostShown)));
+  }
 }
 
 void StartPanel::edit(const QString& name, const std::function<Scenario(Scenario)>& change, const QString& words) {
@@ -186,7 +203,7 @@ void StartPanel::edit(const QString& name, const std::function<Scenario(Scenario
   } catch (const edge::Failure& failure) {
     say(text(failure.error().message));
   } catch (const std::exception&) {  // value_of: no such field
-    say(QString("“%1” is no field of a plan.").arg(field(name).text().left(60)));
+    say(QString("“%1” is no field of a plan.").arg(field(name).text().left(kMostShown)));
   }
 }
 

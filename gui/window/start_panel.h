@@ -21,7 +21,7 @@ class StartPanel : public QWidget {
 
   QComboBox& model() { return *model_; }
   QComboBox& cluster() { return *cluster_; }
-  QLineEdit& field(const QString& name) { return *fields_.at(name); }
+  QLineEdit& field(const QString& name) const { return *fields_.at(name); }
   QLabel& verdict() { return *verdict_; }
   QPushButton& search() { return *search_; }
   /// Takes what is typed, as leaving a field does.
@@ -30,6 +30,8 @@ class StartPanel : public QWidget {
  private:
   void show_scenario();
   void say(const QString& problem);
+  Scenario with_typed(const QString& name, Scenario scenario) const;
+  void check(const QString& name);
   void edit(const QString& name, const std::function<Scenario(Scenario)>& change, const QString& words);
   void add_field(class QFormLayout& form, const QString& name, const QString& words, const QString& help);
 

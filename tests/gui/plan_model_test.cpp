@@ -14,6 +14,7 @@
 #include "gui/model/project.h"
 #include "gui/model/report.h"
 #include "gui/model/sensitivity.h"
+#include "gui/model/spread.h"
 #include "program/job_json.h"
 #include "tests/gui/scenarios.h"
 
@@ -68,6 +69,34 @@ TEST(Knobs, FillTheDevicesOrLeaveThemAlone) {
 TEST(Knobs, RefuseWhatIsNoValue) {
   EXPECT_THROW(turn(example_scenario(), "tensor", "eight", true), edge::Failure);
   EXPECT_THROW(turn(example_scenario(), "recompute", "some", true), edge::Failure);
+}
+
+TEST(Knobs, OfferExpertsAndShardGroupsThatDivide) {
+  Scenario scenario = example_scenario();  // eight replicas of a dense model
+  EXPECT_THAT(choices(scenario, "expert"), ElementsAre("1"));
+  EXPECT_THAT(choices(scenario, "shard_group"), ElementsAre("0", "2", "4"));
+  scenario.file.job.model.experts = models::Experts{};
+  scenario.file.job.model.experts->count = 4;
+  EXPECT_THAT(choices(scenario, "expert"), ElementsAre("1", "2", "4"));
+  scenario = turn(std::move(scenario), "zero_stage", "2", true);
+  scenario = turn(std::move(scenario), "shard_group", "4", true);
+  EXPECT_EQ(plan_of(scenario).shard_group, 4);
+  scenario = turn(std::move(scenario), "tensor", "64", true);  // one replica is left
+  EXPECT_EQ(plan_of(scenario).data, 1);
+  EXPECT_EQ(plan_of(scenario).shard_group, 0);
+}
+
+TEST(Knobs, AreTurnedWhateverTheirKind) {
+  Scenario scenario = example_scenario();
+  for (const Knob& knob : knobs()) {
+    for (const std::string& value : choices(scenario, knob.field)) {
+      EXPECT_EQ(value_of(with_field(scenario, knob.field, value), knob.field), value) << knob.field;
+    }
+  }
+  EXPECT_EQ(shown("bucket_bytes", "26214400"), "25.0 MiB");
+  EXPECT_EQ(shown("bucket_bytes", "0"), "one a layer");
+  EXPECT_EQ(shown("placement", "tensor-context-data-pipeline"), "T › C › D › P");
+  EXPECT_EQ(shown("tensor", "8"), "8");
 }
 
 TEST(ParetoFront, HoldsThePlansThatNoneBeatsInBoth) {
@@ -196,17 +225,40 @@ TEST(Insight, FindsThatFasterArithmeticHelpsAndSaysWhatToChange) {
   EXPECT_TRUE(insight(evaluation, stop.get_token()).machine.empty());
 }
 
-TEST(Report, HoldsTheFiguresAndIsSafe) {
-  Scenario scenario = staged_scenario();
-  scenario.file.job.model.name = "<script>";
-  scenario.file.job.training.total_tokens = 1'000'000'000;
-  const Evaluation evaluation = evaluate(scenario, Depth::kFull);
-  const std::string page = report_html(evaluation, insight(evaluation, {}), {row(1, 1, 0)}, {{"Cluster", "AAAA"}});
-  EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
-  EXPECT_THAT(page, Not(HasSubstr("<script>")));
-  EXPECT_THAT(page, HasSubstr("whole training"));
-  EXPECT_THAT(page, HasSubstr("data:image/png;base64,AAAA"));
-  EXPECT_THAT(page, HasSubstr("</html>"));
+TEST(Report, HoldsWhatTheViewsShow) {
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
+  Insight said;
+  said.sentences = {"The bubble is large."};
+  said.machine = {{"network +10 %", -0.02, ""}};
+  said.plans = {{"tensor 2 to 4", 0, "does not fit"}};
+  const report::Spread spread{0.05, 50, 1, 1.01, 1.02, 1.03};
+  const std::string page = report_html(evaluation, said, spread, {row(1, 1, 0)}, {{"Cluster", "AAAA"}});
+  for (const char* part : {"The bubble is large.", "network +10 %", "−2.0 %", "does not fit", "95 % below 1.03 s",
+                           "made up", "data:image/png;base64,AAAA", "</html>"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+}
+
+TEST(Spread, HasTheIterationBetweenItsEnds) {
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
+  const auto narrow = sample_spread(evaluation, 0.02, {}), wide = sample_spread(evaluation, 0.2, {});
+  ASSERT_TRUE(narrow && wide);
+  EXPECT_EQ(narrow->samples, kSpreadSamples);
+  EXPECT_LE(narrow->p5_s, narrow->p50_s);
+  EXPECT_LE(narrow->p50_s, narrow->p95_s);
+  EXPECT_LT(narrow->p95_s - narrow->p5_s, wide->p95_s - wide->p5_s);
+  // Longer ops lengthen the path, shorter ones wait for it: chance costs time on the whole.
+  EXPECT_GT(wide->p50_s, wide->nominal_s * 0.99);
+  EXPECT_NEAR(narrow->nominal_s / evaluation.figures.iteration_s, 1, 0.02);
+}
+
+TEST(Spread, IsNothingWhereItWasStoppedOrNothingRuns) {
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(sample_spread(evaluation, 0.05, stop.get_token()));
+  EXPECT_FALSE(sample_spread(evaluate(staged_scenario(), Depth::kQuick), 0.05, {}));
+  EXPECT_FALSE(sample_spread(evaluate(with_field(staged_scenario(), "tensor", "5"), Depth::kFull), 0.05, {}));
 }
 
 TEST(Report, TablesHaveARowForEverything) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <QElapsedTimer>
+#include <QTemporaryDir>
 #include <QTest>
 #include <cstdio>
 #include <fstream>
@@ -54,6 +55,9 @@ class Hand {
                                                                                 {"move a stage", &Hand::move_stage},
                                                                                 {"resize", &Hand::resize},
                                                                                 {"cluster", &Hand::cluster},
+                                                                                {"write files", &Hand::write_files},
+                                                                                {"look back", &Hand::look_back},
+                                                                                {"explain", &Hand::explain},
                                                                                 {"wait", &Hand::wait}};
     const auto& [name, action] = kActions[pick(kActions.size())];
     (this->*action)();
@@ -91,7 +95,7 @@ class Hand {
                       QPoint(static_cast<int>(pick(600)), static_cast<int>(pick(400))));
     if (view.width() > 10) view.grab();
   }
-  void colour() { window_.cluster().canvas().set_colour(static_cast<DeviceColour>(pick(7))); }
+  void colour() { window_.cluster().canvas().set_colour(static_cast<DeviceColour>(pick(8))); }
   void move_stage() { window_.cluster().move_stage(static_cast<int>(pick(6)), static_cast<int>(pick(6))); }
   void resize() { window_.resize(900 + static_cast<int>(pick(900)), 600 + static_cast<int>(pick(500))); }
   void cluster() {
@@ -100,10 +104,55 @@ class Hand {
     window_.start_panel().cluster().setCurrentText(clusters[pick(5)]);
     window_.start_panel().apply("cluster");
   }
+  void write_files() {
+    const QString file = folder_.filePath("out");
+    switch (pick(6)) {
+      case 0:
+        window_.export_picture(file + ".svg");
+        break;
+      case 1:
+        window_.export_table(file + ".csv");
+        break;
+      case 2:
+        window_.export_report(file + ".html");
+        break;
+      case 3:
+        window_.export_launch(file, planner::launch::trainers()[pick(planner::launch::trainers().size())].trainer);
+        break;
+      case 4:
+        window_.save(file + ".json");
+        break;
+      default:
+        window_.open(file + ".json");
+    }
+  }
+  void look_back() {
+    TimelineCanvas& canvas = window_.timeline().canvas();
+    const auto& rows = canvas.layout_of_rows().rows();
+    switch (pick(4)) {
+      case 0:
+        canvas.show_only(rows.empty() ? std::nullopt : std::optional(rows[pick(rows.size())].id));
+        break;
+      case 1:
+        canvas.show_only(std::nullopt);
+        break;
+      case 2:
+        canvas.back();
+        break;
+      default:
+        canvas.forward();
+    }
+  }
+  void explain() {
+    if (pick(2) == 0) window_.explain().jitter().setValue(1 + static_cast<double>(pick(20)));
+    window_.plans().explain_why_not_current();
+    window_.validate();
+  }
   void wait() { QTest::qWait(static_cast<int>(pick(120))); }
 
   MainWindow& window_;
   std::mt19937 random_;
+  QTemporaryDir folder_;
 };
 
 TEST(RandomActions, LeaveTheWindowStandingAndTrue) {

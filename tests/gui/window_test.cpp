@@ -6,6 +6,7 @@
 #include <QFile>
 #include <QImage>
 #include <QSignalSpy>
+#include <QSplitter>
 #include <QTemporaryDir>
 #include <QTest>
 #include <fstream>
@@ -13,50 +14,14 @@
 
 #include "gui/model/cluster_edit.h"
 #include "gui/views/plans_model.h"
-#include "gui/window/main_window.h"
+#include "gui/window/kept_layout.h"
 #include "program/job_json.h"
-#include "tests/gui/scenarios.h"
+#include "tests/gui/window_fixture.h"
 
 namespace trivium::gui {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int kPatienceMs = 120'000;
-
-std::string plain(const QString& text) { return text.toStdString(); }
-
-/// A window on a small job, shown without a screen.
-class Window : public testing::Test {
- protected:
-  void begin(const Scenario& scenario) {
-    window_.resize(1400, 900);
-    window_.begin_example(scenario);
-    window_.show();
-    ASSERT_TRUE(settles());
-  }
-  bool settles() {
-    return QTest::qWaitFor([&] { return window_.document().settled(); }, kPatienceMs);
-  }
-  QString file(const QString& name) const { return folder_.filePath(name); }
-  void write(const QString& name, const std::string& content) const {
-    std::ofstream(file(name).toStdString()) << content;
-  }
-  const program::Plan& plan() { return window_.document().scenario().file.job.plan; }
-  void choose(QComboBox& box, const QString& text) {
-    ASSERT_GE(box.findText(text), 0) << plain(text);
-    box.setCurrentText(text);
-  }
-  void type(QLineEdit& edit, const QString& text) {
-    edit.setFocus();
-    edit.selectAll();
-    QTest::keyClicks(&edit, text);
-    QTest::keyClick(&edit, Qt::Key_Return);
-  }
-
-  QTemporaryDir folder_;
-  MainWindow window_;
-};
 
 TEST_F(Window, ShowsTheFiguresOfItsPlan) {
   begin(staged_scenario());
@@ -119,6 +84,19 @@ TEST_F(Window, TheStartPanelChecksWhatIsTyped) {
   EXPECT_EQ(plan().data, 2);  // tensor 2 x pipeline 4 leave two replicas of 16 devices
 }
 
+TEST_F(Window, SaysWhatIsWrongWhileItIsTyped) {
+  begin(staged_scenario());
+  StartPanel& panel = window_.start_panel();
+  QLineEdit& batch = panel.field("global_batch");
+  batch.setFocus();
+  batch.selectAll();
+  QTest::keyClicks(&batch, "16x");
+  EXPECT_THAT(plain(panel.verdict().text()), HasSubstr("whole number"));
+  QTest::keyClick(&batch, Qt::Key_Backspace);
+  EXPECT_THAT(plain(panel.verdict().text()), HasSubstr("can run"));
+  EXPECT_EQ(window_.document().scenario().file.job.training.global_batch, 16);
+}
+
 TEST_F(Window, SearchesPinsComparesAndUses) {
   begin(small_scenario());
   PlansView& plans = window_.plans();
@@ -152,6 +130,9 @@ TEST_F(Window, SearchesPinsComparesAndUses) {
   for (int r = 0; r < plans.comparison().rowCount(); ++r) any_bold |= plans.comparison().item(r, 1)->font().bold();
   EXPECT_TRUE(any_bold);
   plans.explain_why_not(2);
+  EXPECT_THAT(plain(plans.why().text()), HasSubstr("slower than"));
+  plans.explain_why_not_current();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return plans.why().text().contains("takes"); }, kPatienceMs));
   plans.use(1);
   EXPECT_EQ(program::to_json(plan()), program::to_json(plans.plans()[1].plan));
   ASSERT_TRUE(settles());
@@ -190,6 +171,10 @@ TEST_F(Window, SelectsZoomsAndPansTheCluster) {
   EXPECT_EQ(canvas.selected(), 5);
   EXPECT_THAT(plain(canvas.tip_of(5)), HasSubstr("Rank 5"));
   EXPECT_EQ(canvas.label_of(9), "idle");
+  // Rank 5 is tensor rank 1 of stage 2: its partner is 4, and 1, 3 and 7 are the same tensor rank of the other stages.
+  EXPECT_STREQ(canvas.lit_by(4)->words, "tensor");
+  EXPECT_STREQ(canvas.lit_by(7)->words, "pipeline");
+  EXPECT_EQ(canvas.lit_by(0), nullptr);
   const double before = canvas.zoom();
   const QPointF held = middle(5);
   QTest::keyClick(&canvas, Qt::Key_Plus);
@@ -238,6 +223,21 @@ TEST_F(Window, ExplainsOnlyWhenLookedAt) {
   EXPECT_FALSE(window_.explain().words().toPlainText().isEmpty());
   EXPECT_EQ(window_.explain().machine().gains().size(), 6U);
   EXPECT_FALSE(window_.explain().plans().gains().empty());
+}
+
+TEST_F(Window, SaysHowSureItIsAndHowMuchThatHangsOnChance) {
+  begin(staged_scenario());
+  window_.show_view(MainWindow::kExplain);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  ASSERT_TRUE(window_.explain().spread().has_value());
+  const report::Spread usual = *window_.explain().spread();
+  EXPECT_EQ(window_.explain().band().band()->low, usual.p5_s);
+  window_.explain().jitter().setValue(20);
+  EXPECT_FALSE(window_.explain().is_current());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  EXPECT_GT(window_.explain().spread()->p95_s - window_.explain().spread()->p5_s, usual.p95_s - usual.p5_s);
+  choose(window_.knobs().knob("tensor"), "1");  // the old band says nothing of another plan
+  EXPECT_FALSE(window_.explain().is_current());
 }
 
 TEST_F(Window, SavesAndReloadsAProject) {
@@ -316,53 +316,22 @@ TEST_F(Window, ExportsPicturesTablesTracesAndAReport) {
   EXPECT_EQ(window_.view(), MainWindow::kMemory);
 }
 
-Scenario runnable() {
-  Scenario scenario = local_example();
-  scenario.file.job.plan.data = 1;
-  return scenario;
-}
-
-std::string some_text() {
-  std::string text;
-  for (int i = 0; i < 3000; ++i) text += "Three roads meet here: tensor, pipeline and data. ";
-  return text;
-}
-
-TEST_F(Window, RunsThePlanAndSetsTheRunBesideThePrediction) {
-  begin(runnable());
-  write("text.txt", some_text());
-  window_.runs().start();
-  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("Choose a text"));
-  window_.runs().corpus().setText(file("text.txt"));
-  window_.runs().steps().setValue(3);
-  window_.runs().start();
-  ASSERT_TRUE(window_.runs().is_running());
-  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().is_running(); }, kPatienceMs));
-  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("3 steps recorded"));
-  EXPECT_EQ(window_.runs().loss().lines().at(0).points.size(), 3U);
-  EXPECT_EQ(window_.view(), MainWindow::kCompare);
-  EXPECT_FALSE(window_.project().record.empty());
-}
-
-TEST_F(Window, StopsARun) {
-  begin(runnable());
-  write("text.txt", some_text());
-  window_.runs().corpus().setText(file("text.txt"));
-  window_.runs().steps().setValue(100'000);
-  window_.runs().start();
-  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().loss().lines().empty(); }, kPatienceMs));
-  window_.runs().stop();
-  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().is_running(); }, kPatienceMs));
-  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("Stopped after"));
-}
-
-TEST_F(Window, SaysWhyARunCannotBe) {
-  begin(staged_scenario());  // for A100s, which are not here
-  write("text.txt", some_text());
-  window_.runs().corpus().setText(file("text.txt"));
-  window_.runs().start();
-  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().is_running(); }, kPatienceMs));
-  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("this-machine"));
+TEST_F(Window, ExportsWhatLaunchesThePlanInOtherTrainers) {
+  begin(staged_scenario());
+  for (const planner::launch::TrainerVersion& known : planner::launch::trainers()) {
+    const std::string name(known.name);
+    const QString path = file(QString::fromStdString(name));
+    ASSERT_TRUE(window_.export_launch(path, known.trainer)) << name;
+    QFile written(path);
+    ASSERT_TRUE(written.open(QIODevice::ReadOnly)) << name;
+    EXPECT_TRUE(written.readAll().contains("gpt2-124m")) << name;
+    EXPECT_THAT(plain(window_.banner().text()), HasSubstr(std::string(known.software))) << name;
+  }
+  window_.knobs().fill().setChecked(false);
+  window_.document().edit(with_field(window_.document().scenario(), "tensor", "5"), "tensor 5");
+  EXPECT_FALSE(window_.export_launch(file("bad"), planner::launch::Trainer::kMegatron));
+  EXPECT_THAT(plain(window_.banner().text()), HasSubstr("does not divide"));
+  EXPECT_FALSE(QFile::exists(file("bad")));
 }
 
 TEST(PlansTable, IsASoundModel) {
@@ -396,6 +365,34 @@ TEST(Widgets, AllControlsHaveNamesForThoseWhoDoNotSee) {
     }
   }
   EXPECT_EQ(nameless.join(", ").toStdString(), "");
+}
+
+TEST(Layout, IsRememberedFromOneStartToTheNext) {
+  {
+    MainWindow window;
+    window.begin_example(small_scenario());
+    window.show();
+    window.validate();
+    window.show_view(MainWindow::kMemory);
+    auto* splitter = window.explain().findChild<QSplitter*>();
+    splitter->resize(1000, 400);
+    splitter->setSizes({300, 700});
+    window.close();
+  }
+  EXPECT_EQ(kept_view(), "memory");
+  MainWindow window;
+  window.begin_example(small_scenario());
+  window.show();
+  EXPECT_TRUE(window.validation().parentWidget()->isVisibleTo(&window));
+  window.show_view(MainWindow::kExplain);
+  QTest::qWait(1);  // hidden splitters have no sizes
+  EXPECT_LT(window.explain().findChild<QSplitter*>()->sizes().at(0),
+            window.explain().findChild<QSplitter*>()->sizes().at(1));
+  window.close();
+  keep_theme(Theme::kDark);
+  EXPECT_EQ(kept_theme(), Theme::kDark);
+  keep_theme(Theme::kSystem);
+  EXPECT_EQ(kept_theme(), Theme::kSystem);
 }
 
 }  // namespace

@@ -25,9 +25,12 @@ const std::map<std::string, std::set<std::string>>& order() {
       {"simulator", {"edge", "models", "program", "hardware_profiles"}},
       {"planner", {"edge", "models", "program", "hardware_profiles", "simulator"}},
       {"calibration", {"edge", "models", "program", "hardware_profiles", "simulator"}},
+      {"report", {"edge", "models", "program", "hardware_profiles", "simulator", "planner"}},
       {"runtime", {"edge", "models", "program", "hardware_profiles"}},
-      {"cli", {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "runtime"}},
-      {"gui", {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "runtime"}},
+      {"cli",
+       {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "report", "runtime"}},
+      {"gui",
+       {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "report", "runtime"}},
   };
   return kOrder;
 }

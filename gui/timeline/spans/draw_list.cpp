@@ -1,7 +1,9 @@
 #include "gui/timeline/spans/draw_list.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <thread>
 #include <unordered_map>
 
 namespace trivium::gui {
@@ -9,6 +11,8 @@ namespace {
 
 constexpr float kMarkHeight = 3;
 constexpr int kPixelsPerArrow = 4;
+constexpr std::size_t kWorthThreads = 100'000;  // cells of strips: below, starting threads takes longer than filling
+constexpr unsigned kMostThreads = 8;
 
 class Builder {
  public:
@@ -21,6 +25,7 @@ class Builder {
   void build() {
     const auto [first, last] = scene_.layout->rows_between(view_.top, view_.top + view_.height);
     for (std::size_t r = first; r < last; ++r) add_row(scene_.layout->rows()[r]);
+    fill_strips();
     for (std::size_t t = 0; t < scene_.timelines.size(); ++t) {
       add_path(static_cast<int>(t));
       if (scene_.arrows) add_arrows(static_cast<int>(t));
@@ -40,8 +45,7 @@ class Builder {
     const auto y = static_cast<float>(placed.y - view_.top);
     if (placed.bare) return;
     if (!placed.lane) {
-      const std::span<float> shares = add_strip(t, y, static_cast<float>(placed.height), true);
-      add_row_coverage(store(t), placed.id.row, columns_, shares);
+      add_strip(t, y, static_cast<float>(placed.height), true, static_cast<std::uint32_t>(placed.id.row));
       if (placed.folded && timeline(t).matches) {
         for (std::int32_t r = placed.id.row; r < row.end; ++r) {
           add_matches(t, store(t).rows()[static_cast<std::size_t>(r)], y, static_cast<float>(placed.height));
@@ -52,19 +56,44 @@ class Builder {
     const float height = static_cast<float>(placed.height) / static_cast<float>(std::max<std::uint32_t>(1, row.tracks));
     for (std::uint32_t i = 0; i < row.tracks; ++i) {
       const float at = y + height * static_cast<float>(i);
-      const std::span<float> shares = add_strip(t, at, height, false);
-      add_coverage(store(t), row.first_track + i, columns_, 1, shares);
+      add_strip(t, at, height, false, row.first_track + i);
       add_frames(t, row.first_track + i, at, height);
     }
     if (timeline(t).matches) add_matches(t, row, y, static_cast<float>(placed.height));
   }
 
-  std::span<float> add_strip(int t, float y, float height, bool stacked) {
-    const std::size_t first = list_.shares.size();
-    const std::size_t count = static_cast<std::size_t>(columns_.columns) * store(t).categories().size();
-    list_.shares.resize(first + count);
-    list_.strips.push_back({t, y, height, stacked, first});
-    return std::span<float>(list_.shares).subspan(first, count);
+  std::size_t cells_of(int t) const {
+    return static_cast<std::size_t>(columns_.columns) * store(t).categories().size();
+  }
+
+  /// `source`: the row of a stacked strip, the track of another.
+  void add_strip(int t, float y, float height, bool stacked, std::uint32_t source) {
+    list_.strips.push_back({t, y, height, stacked, cells_});
+    sources_.push_back(source);
+    cells_ += cells_of(t);
+  }
+
+  void fill_strip(std::size_t s) {
+    const Strip& strip = list_.strips[s];
+    const std::span<float> shares = std::span<float>(list_.shares).subspan(strip.first, cells_of(strip.timeline));
+    if (strip.stacked) {
+      add_row_coverage(store(strip.timeline), static_cast<std::int32_t>(sources_[s]), columns_, shares);
+    } else {
+      add_coverage(store(strip.timeline), sources_[s], columns_, 1, shares);
+    }
+  }
+
+  // Strips know nothing of each other: who fills which does not matter.
+  void fill_strips() {
+    list_.shares.assign(cells_, 0);
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+      for (std::size_t s = next++; s < sources_.size(); s = next++) fill_strip(s);
+    };
+    const unsigned cores = std::min(kMostThreads, std::max(1U, std::thread::hardware_concurrency()));
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 1; cells_ >= kWorthThreads && i < cores; ++i) helpers.emplace_back(work);
+    work();
   }
 
   // Blocks without a wide span are jumped over.
@@ -172,6 +201,8 @@ class Builder {
   const Viewport& view_;
   DrawList& list_;
   TimeScale scale_, columns_;
+  std::size_t cells_ = 0;               // of all strips so far
+  std::vector<std::uint32_t> sources_;  // of every strip: what it shows
 };
 
 }  // namespace

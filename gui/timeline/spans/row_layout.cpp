@@ -18,6 +18,7 @@ void RowLayout::set_stores(std::vector<std::shared_ptr<const SpanStore>> stores)
   stores_ = std::move(stores);
   if (!same) {
     folded_.clear();
+    only_.reset();
     place();
     if (placed_.size() > kManyRows) set_all_folded(RowKind::kDevice, true);
     if (placed_.size() > kManyRows) set_all_folded(RowKind::kNode, true);
@@ -55,7 +56,20 @@ void RowLayout::set_all_folded(RowKind kind, bool folded) {
   place();
 }
 
+void RowLayout::set_only(std::optional<RowId> row) {
+  only_ = row;
+  if (row) folded_.erase(*row);
+  place();
+}
+
+bool RowLayout::is_left_out(int timeline, std::int32_t row) const {
+  if (!only_) return false;
+  const auto& rows = stores_[static_cast<std::size_t>(only_->timeline)]->rows();
+  return timeline != only_->timeline || row < only_->row || row >= rows[static_cast<std::size_t>(only_->row)].end;
+}
+
 void RowLayout::reveal(RowId id) {
+  if (is_left_out(id.timeline, id.row)) only_.reset();
   const auto& rows = stores_[static_cast<std::size_t>(id.timeline)]->rows();
   for (std::int32_t r = rows[static_cast<std::size_t>(id.row)].parent; r != kNoRow;
        r = rows[static_cast<std::size_t>(r)].parent) {
@@ -72,6 +86,10 @@ void RowLayout::place() {
     const auto& rows = stores_[t]->rows();
     place_of_[t].assign(rows.size(), -1);
     for (std::int32_t r = 0; r < static_cast<std::int32_t>(rows.size());) {
+      if (is_left_out(static_cast<int>(t), r)) {
+        ++r;
+        continue;
+      }
       const Row& row = rows[static_cast<std::size_t>(r)];
       const RowId id{static_cast<int>(t), r};
       PlacedRow placed;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -44,21 +45,27 @@ class RowLayout {
   void set_folded(RowId id, bool folded);
   /// Folds every row of that kind, or opens it.
   void set_all_folded(RowKind kind, bool folded);
+  /// Shows what lies below one row alone, or everything again. The row is opened.
+  void set_only(std::optional<RowId> row);
+  const std::optional<RowId>& only() const { return only_; }
   /// Opens whatever hides a row.
   void reveal(RowId id);
 
   const std::vector<PlacedRow>& rows() const { return placed_; }  ///< from top to bottom
   int height() const { return height_; }
-  const PlacedRow* row_at(int y) const;             ///< null between rows and outside
-  const PlacedRow* visible_row_of(RowId id) const;  ///< itself, or the folded row that hides it
+  const PlacedRow* row_at(int y) const;  ///< null between rows and outside
+  /// Itself, or the folded row that hides it; null where it is left out.
+  const PlacedRow* visible_row_of(RowId id) const;
   std::pair<std::size_t, std::size_t> rows_between(int top, int bottom) const;  ///< range of rows()
 
   static constexpr std::size_t kManyRows = 64;
 
  private:
+  bool is_left_out(int timeline, std::int32_t row) const;
   void place();
   std::vector<std::shared_ptr<const SpanStore>> stores_;
   std::set<RowId> folded_;
+  std::optional<RowId> only_;
   std::vector<PlacedRow> placed_;
   std::vector<std::vector<std::int32_t>> place_of_;  // by timeline and row: index into placed_, of what shows it
   RowHeights heights_;

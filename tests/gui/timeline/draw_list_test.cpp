@@ -136,5 +136,23 @@ TEST(DrawList, EndsWhereverItLooks) {
   }
 }
 
+TEST(DrawList, LargePagesShowWhatTheirTracksCover) {
+  // 20 devices, two lanes each, 3,000 columns: enough for several threads.
+  Page page(make_spans({.nodes = 1, .devices_per_node = 20, .spans_per_lane = 2'000}));
+  const SpanStore& store = *page.scene.timelines[0].spans;
+  const DrawList& list = page.draw(0, store.end(), 3'000);
+  const TimeScale scale{0, store.end(), 3'000};
+  std::size_t s = 0;
+  for (const PlacedRow& placed : page.layout.rows()) {
+    if (placed.bare) continue;
+    const Strip& strip = list.strips[s++];
+    if (!placed.lane) continue;
+    std::vector<float> alone(3'000 * store.categories().size());
+    add_coverage(store, store.rows()[static_cast<std::size_t>(placed.id.row)].first_track, scale, 1, alone);
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), list.shares.begin() + static_cast<std::ptrdiff_t>(strip.first)));
+  }
+  EXPECT_EQ(s, list.strips.size());
+}
+
 }  // namespace
 }  // namespace trivium::gui

@@ -99,5 +99,25 @@ TEST(RowLayout, FoldsDevicesAndNodesOfALargeClusterAtFirst) {
   EXPECT_EQ(layout.rows().size(), 1U + 20);
 }
 
+TEST_F(RowLayoutTest, ShowsOneRowAloneWithWhatIsBelow) {
+  layout.set_folded({0, 5}, true);
+  layout.set_only(RowId{0, 5});  // opens it
+  EXPECT_EQ(names(layout, *store), (std::vector<std::string>{"rank 1", "compute", "data"}));
+  EXPECT_EQ(layout.rows()[0].y, 0);
+  EXPECT_EQ(layout.visible_row_of({0, 3}), nullptr);
+  EXPECT_EQ(layout.visible_row_of({0, 7})->id.row, 7);
+  layout.set_only(std::nullopt);
+  EXPECT_EQ(layout.rows().size(), 8U);
+}
+
+TEST_F(RowLayoutTest, RevealsWhatWasLeftOut) {
+  layout.set_only(RowId{0, 5});
+  layout.reveal({0, 6});
+  EXPECT_TRUE(layout.only().has_value());
+  layout.reveal({0, 3});
+  EXPECT_FALSE(layout.only().has_value());
+  EXPECT_EQ(layout.visible_row_of({0, 3})->id.row, 3);
+}
+
 }  // namespace
 }  // namespace trivium::gui

@@ -334,5 +334,35 @@ TEST_F(TimelineViewTest, SurvivesRandomActions) {
   }
 }
 
+TEST_F(TimelineViewTest, BackspaceLeadsBackToWhatWasSeen) {
+  const std::int64_t all = length();
+  EXPECT_FALSE(canvas().can_go_back());
+  drag({400, y_of(3)}, {500, y_of(3)});
+  type(Qt::Key_F);
+  const std::int64_t zoomed = length();
+  EXPECT_LT(zoomed, all);
+  EXPECT_TRUE(canvas().can_go_back());
+  type(Qt::Key_Backspace);
+  EXPECT_EQ(length(), all);
+  EXPECT_FALSE(canvas().can_go_back());
+  QTest::keyClick(&canvas(), Qt::Key_Backspace, Qt::ShiftModifier);
+  EXPECT_EQ(length(), zoomed);
+  EXPECT_FALSE(canvas().can_go_forward());
+}
+
+TEST_F(TimelineViewTest, ShowsOneRankAloneAndAllAgain) {
+  const std::size_t rows = canvas().layout_of_rows().rows().size();
+  const RowId rank = canvas().layout_of_rows().rows()[5].id;
+  canvas().show_only(rank);
+  EXPECT_EQ(canvas().layout_of_rows().rows().size(), 3U);
+  EXPECT_EQ(canvas().layout_of_rows().rows()[0].id, rank);
+  canvas().select(SpanId{0, 0}, true);  // of another rank: brought into view all the same
+  EXPECT_EQ(canvas().layout_of_rows().rows().size(), rows);
+  canvas().back();
+  EXPECT_EQ(canvas().layout_of_rows().rows().size(), 3U);
+  canvas().show_only(std::nullopt);
+  EXPECT_EQ(canvas().layout_of_rows().rows().size(), rows);
+}
+
 }  // namespace
 }  // namespace trivium::gui

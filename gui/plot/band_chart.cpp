@@ -1,0 +1,56 @@
+#include "gui/plot/band_chart.h"
+
+#include <QPainter>
+#include <algorithm>
+
+#include "gui/look/theme.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kLines = 3.6;  // of text: the median, the band, what is marked
+constexpr double kAir = 0.15;   // of the range, left and right of it
+
+}  // namespace
+
+void BandChart::set_band(std::optional<report::Band> band, const QString& marked_as,
+                         std::function<QString(double)> text) {
+  band_ = band;
+  marked_as_ = marked_as;
+  text_ = std::move(text);
+  update();
+}
+
+QSize BandChart::sizeHint() const { return {360, static_cast<int>(kLines * QFontMetricsF(font()).height()) + 6}; }
+
+void BandChart::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  if (!band_) return draw_hint(painter);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const QFontMetricsF metrics(font());
+  const double line = metrics.height();
+  const double low = std::min(band_->low, band_->marked), high = std::max(band_->high, band_->marked);
+  const double air = std::max((high - low) * kAir, high * 1e-6);
+  const QString left = text_(band_->low), right = text_(band_->high);
+  const double margin = std::max(metrics.horizontalAdvance(left), metrics.horizontalAdvance(right)) + 12;
+  const auto x = [&](double value) {
+    return margin + (value - low + air) / (high - low + 2 * air) * std::max(1.0, width() - 2 * margin);
+  };
+  const double top = line * 1.25, tall = line * 0.9;
+  painter.fillRect(QRectF(x(band_->low), top, std::max(1.0, x(band_->high) - x(band_->low)), tall), series_colour(4));
+  painter.fillRect(QRectF(x(band_->middle) - 1.5, top - 4, 3, tall + 8), series_colour(0));
+  painter.setPen(QPen(palette().color(QPalette::WindowText), 1.6, Qt::DashLine));
+  painter.drawLine(QPointF(x(band_->marked), top - 5), QPointF(x(band_->marked), top + tall + 5));
+  painter.setPen(palette().color(QPalette::WindowText));
+  painter.drawText(QRectF(0, top, x(band_->low) - 5, tall), Qt::AlignRight | Qt::AlignVCenter, left);
+  painter.drawText(QRectF(x(band_->high) + 5, top, width(), tall), Qt::AlignLeft | Qt::AlignVCenter, right);
+  const auto centred = [&](double at, double y, const QString& words) {
+    const double wide = metrics.horizontalAdvance(words) + 2;
+    painter.drawText(QRectF(std::clamp(at - wide / 2, 0.0, std::max(0.0, width() - wide)), y, wide, line),
+                     Qt::AlignCenter, words);
+  };
+  centred(x(band_->middle), 0, "median " + text_(band_->middle));
+  centred(x(band_->marked), top + tall + 6, marked_as_ + " " + text_(band_->marked));
+}
+
+}  // namespace trivium::gui

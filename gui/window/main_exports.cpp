@@ -1,0 +1,93 @@
+// What leaves the window as files.
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "edge/files.h"
+#include "gui/model/report.h"
+#include "gui/window/main_window.h"
+#include "gui/window/pictures.h"
+#include "program/chrome_trace.h"
+#include "program/lower.h"
+
+namespace trivium::gui {
+namespace {
+
+void write(const QString& path, const std::string& content) {
+  edge::write_file_atomically(path.toStdString(), content);
+}
+
+[[noreturn]] void nothing_to_export() {
+  throw edge::Failure(edge::ErrorKind::kUsage, "The plan cannot run; there is nothing to export.");
+}
+
+}  // namespace
+
+bool MainWindow::export_picture(const QString& path) {
+  return guarded([&] { save_picture(widget_of(view()), path.toStdString()); });
+}
+
+bool MainWindow::export_plan(const QString& path) {
+  return guarded([&] { write(path, program::to_json(document_.scenario().file).dump(2) + "\n"); });
+}
+
+bool MainWindow::export_table(const QString& path) {
+  return guarded([&] {
+    if (view() == kPlans) return write(path, plans_csv(plans_->plans()));
+    if (view() == kExplain) return write(path, insight_csv(explain_->insight()));
+    const auto& evaluation = document_.evaluation();
+    if (!evaluation || !evaluation->runs()) nothing_to_export();
+    if (view() == kMemory) return write(path, memory_csv(*evaluation));
+    if (view() == kCluster) return write(path, ranks_csv(*evaluation));
+    write(path, timeline_csv(*evaluation));
+  });
+}
+
+bool MainWindow::export_trace(const QString& path) {
+  return guarded([&] {
+    const auto& evaluation = document_.evaluation();
+    if (!evaluation || !evaluation->runs()) nothing_to_export();
+    if (evaluation->depth != Depth::kFull) {
+      throw edge::Failure(edge::ErrorKind::kUsage, "The plan is still being played op by op; try again in a moment.");
+    }
+    write(path, program::chrome_trace(*evaluation->program, *evaluation->timeline));
+  });
+}
+
+bool MainWindow::export_report(const QString& path) {
+  return guarded([&] {
+    const auto& evaluation = document_.evaluation();
+    if (!evaluation || !evaluation->runs()) nothing_to_export();
+    const bool said = explain_->is_current();
+    write(path,
+          report_html(*evaluation, said ? explain_->insight() : Insight{}, said ? explain_->spread() : std::nullopt,
+                      plans_->plans(), {{"The cluster", png_of(cluster_->canvas()).toBase64().toStdString()}}));
+    if (!said) say("Written without reasons and uncertainty: open Explain first to have them in the report.");
+  });
+}
+
+bool MainWindow::export_launch(const QString& path, planner::launch::Trainer trainer) {
+  return guarded([&] {
+    const Scenario& scenario = document_.scenario();
+    const auto checked = program::check(scenario.file.job);
+    const auto* no = std::get_if<program::Infeasible>(&checked);
+    if (no != nullptr && !no->rule.ends_with("-supported")) {  // what we do not run ourselves yet may be exported
+      throw edge::Failure(edge::ErrorKind::kNoPlan, "The plan cannot run: " + no->reason);
+    }
+    const planner::launch::Launch launch = planner::launch::export_plan(scenario.file.job, scenario.cluster, trainer);
+    write(path, launch.text);
+    QStringList lost;
+    for (const planner::launch::Loss& loss : launch.losses) {
+      lost << QString::fromStdString(loss.field + ": " + loss.what);
+    }
+    const std::string_view software = planner::launch::version_of(trainer).software;
+    const QString name = QString::fromUtf8(software.data(), static_cast<qsizetype>(software.size()));
+    say(lost.isEmpty() ? QString("Written for %1.").arg(name)
+                       : QString("Written for %1, which cannot be told: %2").arg(name, lost.join("; ")));
+  });
+}
+
+bool MainWindow::export_validation(const QString& path) {
+  return guarded([&] { validation_->save(path.toStdString()); });
+}
+
+}  // namespace trivium::gui

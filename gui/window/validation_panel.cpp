@@ -1,0 +1,153 @@
+#include "gui/window/validation_panel.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "edge/files.h"
+#include "edge/readable.h"
+#include "gui/model/report.h"
+
+namespace trivium::gui {
+namespace {
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+QString signed_percent(double share) {
+  return QString("%1%2 %").arg(share < 0 ? "−" : "+").arg(std::abs(100 * share), 0, 'f', 1);
+}
+
+constexpr const char* kHint = "Run the plan, or load a run record, to see how far it is from the prediction.";
+
+}  // namespace
+
+ValidationPanel::ValidationPanel(QWidget* parent)
+    : QWidget(parent),
+      summary_(new QLabel(kHint)),
+      table_(new QTreeWidget),
+      export_(new QPushButton("&Export …")),
+      work_(
+          [](const Comparison& asked, const std::stop_token&) {
+            Answer answer;
+            try {
+              answer.validation = calibration::validate_run(asked.plan, *asked.record, asked.cluster);
+            } catch (const edge::Failure& failure) {
+              answer.error = text(failure.error().message);
+            }
+            return answer;
+          },
+          [this](Answer answer) { show_answer(std::move(answer)); }) {
+  setAccessibleName("Validation");
+  summary_->setWordWrap(true);
+  summary_->setAccessibleName("Result of the validation");
+  summary_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  table_->setAccessibleName("Errors by op kind and rank");
+  table_->setColumnCount(6);
+  table_->setHeaderLabels({"", "Cases", "Mean error", "Bias", "Median", "Largest"});
+  table_->setAlternatingRowColors(true);
+  table_->header()->setStretchLastSection(false);
+  table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
+  export_->setEnabled(false);
+  auto* row = new QHBoxLayout;
+  row->addWidget(summary_, 1);
+  row->addWidget(export_, 0, Qt::AlignTop);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(row);
+  layout->addWidget(table_, 1);
+  connect(export_, &QPushButton::clicked, this, [this] {
+    if (on_export) on_export();
+  });
+}
+
+void ValidationPanel::set_case(std::optional<Comparison> asked) {
+  asked_ = std::move(asked);
+  work_.cancel();
+  busy_ = false;
+  validation_.reset();
+  table_->clear();
+  export_->setEnabled(false);
+  summary_->setText(kHint);
+  stale_ = asked_.has_value();
+  if (isVisible()) ask();
+}
+
+void ValidationPanel::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  ask();
+}
+
+void ValidationPanel::ask() {
+  if (!stale_) return;
+  stale_ = false;
+  busy_ = true;
+  summary_->setText("Setting the run against the prediction …");
+  work_.post(*asked_);
+}
+
+void ValidationPanel::show_answer(Answer answer) {
+  busy_ = false;
+  validation_ = std::move(answer.validation);
+  table_->clear();
+  export_->setEnabled(validation_.has_value());
+  if (!validation_) {
+    summary_->setText(answer.error);
+    return;
+  }
+  QStringList lines;
+  for (const calibration::ValidationRow& row : validation_->rows) {
+    if (row.unsupported) {
+      lines << "The plan cannot be predicted: " + text(*row.unsupported);
+      continue;
+    }
+    lines << QString("<b>Iteration: predicted %1, measured %2: %3.</b>")
+                 .arg(text(edge::seconds(row.predicted_iteration_s)), text(edge::seconds(row.measured_iteration_s)),
+                      signed_percent(row.error));
+    if (row.predicted_peak_bytes && row.measured_peak_bytes) {
+      lines << QString("Memory of the fullest rank: predicted %1, measured %2.")
+                   .arg(text(edge::size(static_cast<std::int64_t>(*row.predicted_peak_bytes))),
+                        text(edge::size(static_cast<std::int64_t>(*row.measured_peak_bytes))));
+    }
+    if (!row.source.empty()) lines << text(row.source).toHtmlEscaped() + ".";
+  }
+  summary_->setText(lines.join(' '));
+  add_group("op", "Op kinds");
+  add_group("rank", "Ranks");
+}
+
+void ValidationPanel::add_group(const char* by, const QString& title) {
+  std::vector<const calibration::ValidationGroup*> groups;
+  for (const calibration::ValidationGroup& group : validation_->groups) {
+    if (group.by == by) groups.push_back(&group);
+  }
+  if (groups.empty()) return;
+  std::stable_sort(groups.begin(), groups.end(), [](const auto* a, const auto* b) { return a->mape > b->mape; });
+  auto* parent = new QTreeWidgetItem(table_, {title + ", the worst first"});
+  QFont bold = table_->font();
+  bold.setBold(true);
+  parent->setFont(0, bold);
+  parent->setFirstColumnSpanned(true);
+  parent->setExpanded(true);
+  for (const calibration::ValidationGroup* group : groups) {
+    auto* line = new QTreeWidgetItem(
+        parent, {text(group->name), QString::number(group->cases), text(edge::percent(group->mape)),
+                 signed_percent(group->bias), text(edge::percent(group->median)), text(edge::percent(group->max))});
+    for (int column = 1; column < table_->columnCount(); ++column) {
+      line->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+    }
+  }
+}
+
+void ValidationPanel::save(const std::string& path) const {
+  if (!validation_) throw edge::Failure(edge::ErrorKind::kUsage, "Nothing is validated yet; run the plan first.");
+  if (path.ends_with(".csv")) return edge::write_file_atomically(path, validation_csv(*validation_));
+  if (path.ends_with(".json")) {
+    return edge::write_file_atomically(path, calibration::to_json(*validation_).dump(2) + "\n");
+  }
+  throw edge::Failure(edge::ErrorKind::kUsage, path + ": a validation ends in .csv or .json");
+}
+
+}  // namespace trivium::gui

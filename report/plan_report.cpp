@@ -1,0 +1,137 @@
+#include "report/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/readable.h"
+#include "report/html.h"
+#include "report/palette.h"
+#include "report/timeline_chart.h"
+#include "simulator/whole_training.h"
+
+namespace trivium::report {
+namespace {
+
+constexpr double kSecondsPerPs = 1e-12;
+constexpr double kJoulesPerMegawattHour = 3.6e9;
+
+std::string bytes_text(double bytes) { return edge::size(static_cast<std::int64_t>(bytes)); }
+
+void headline(Page& page, const PlanReport& report) {
+  const simulator::Simulation& figures = report.simulation;
+  std::vector<std::vector<std::string>> rows{
+      {"iteration", edge::seconds(figures.iteration_s)},
+      {"throughput", edge::integer(figures.tokens_per_s) + " tokens/s"},
+      {"MFU, HFU", edge::percent(figures.mfu) + ", " + edge::percent(figures.hfu)},
+      {"peak memory of a device", edge::size(figures.peak_memory_bytes)}};
+  if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
+    rows.push_back({"whole training", edge::duration(whole->seconds)});
+    rows.push_back({"energy", edge::integer(whole->energy_joules / kJoulesPerMegawattHour) + " MWh"});
+    rows.push_back({"cost", whole->cost_usd ? "$" + edge::integer(*whole->cost_usd) : "price not known"});
+  }
+  page.table({}, rows);
+  if (!report.overflow.empty()) page.warning("Does not fit: " + report.overflow);
+}
+
+void time(Page& page, const PlanReport& report) {
+  page.heading("Where the time goes");
+  std::vector<std::vector<std::string>> rows;
+  std::vector<ChartPart> parts;
+  for (int p = 0; p < simulator::kParts; ++p) {
+    const auto part = static_cast<simulator::Part>(p);
+    parts.push_back({words_of(part), colour_of(part)});
+    const double seconds = report.simulation.breakdown_s[static_cast<std::size_t>(p)];
+    if (seconds <= 0) continue;
+    rows.push_back({words_of(part), edge::seconds(seconds), edge::percent(seconds / report.simulation.iteration_s)});
+  }
+  page.table({"mean over ranks", "time", "share"}, rows);
+  std::vector<StackedBar> bars;
+  for (const simulator::StageResult& stage : report.simulation.stages) {
+    StackedBar bar{fmt::format("stage {}", stage.stage), {}, 0};
+    for (const std::int64_t ps : stage.breakdown) bar.values.push_back(static_cast<double>(ps) * kSecondsPerPs);
+    bars.push_back(std::move(bar));
+  }
+  page.figure("An iteration of every stage, by what its compute lane does or waits for",
+              stacked_bars(parts, bars, edge::seconds));
+  if (report.simulation.iteration_ps > 0) {
+    page.figure("The compute lane of every stage over one iteration; blank: idle, or waiting for communication",
+                timeline_chart(report.program, report.timeline, report.simulation.iteration_ps));
+  }
+}
+
+void memory(Page& page, const PlanReport& report) {
+  page.heading("Memory");
+  std::vector<StackedBar> bars;
+  for (const simulator::StageResult& stage : report.simulation.stages) {
+    const simulator::StageMemory& m = stage.memory;
+    StackedBar bar{fmt::format("stage {}", m.stage), {}, static_cast<double>(m.capacity)};
+    for (const std::int64_t part : {m.parameters, m.gradients, m.optimizer, m.activations, m.workspace, m.reserved}) {
+      bar.values.push_back(static_cast<double>(part));
+    }
+    bars.push_back(std::move(bar));
+  }
+  page.figure("A device of every stage; dashed: what it has", stacked_bars({{"parameters", kSeries[0]},
+                                                                            {"gradients", kSeries[1]},
+                                                                            {"optimizer", kSeries[2]},
+                                                                            {"activations", kSeries[3]},
+                                                                            {"workspace", kSeries[4]},
+                                                                            {"reserved", kSeries[7]}},
+                                                                           bars, bytes_text));
+}
+
+void spread(Page& page, const PlanReport& report) {
+  if (!report.spread) return;
+  const Spread& s = *report.spread;
+  page.heading("How sure");
+  page.paragraph(fmt::format(
+      "{} plays of every rank in which each op that computes takes up to {} longer or shorter by "
+      "chance: 5 % of the iterations are below {}, half below {}, 95 % below {}.",
+      s.samples, edge::percent(s.jitter), precise_seconds(s.p5_s), precise_seconds(s.p50_s), precise_seconds(s.p95_s)));
+  page.figure("From 5 % to 95 % of the plays",
+              band_chart({s.p5_s, s.p50_s, s.p95_s, s.nominal_s}, "without chance", precise_seconds));
+}
+
+void changes(Page& page, const PlanReport& report) {
+  if (!report.sentences.empty()) {
+    page.heading("Why, and what to change");
+    page.list(report.sentences);
+  }
+  if (!report.machine.empty()) {
+    page.figure("What a better machine would change of an iteration", change_bars(report.machine));
+  }
+  if (!report.plans.empty()) {
+    page.figure("What plans one change away would change of an iteration", change_bars(report.plans));
+  }
+}
+
+void others(Page& page, const PlanReport& report) {
+  if (report.others.empty()) return;
+  page.heading("Plans beside it");
+  std::vector<std::vector<std::string>> rows;
+  for (const PlanLine& plan : report.others) {
+    rows.push_back({plan.summary, edge::seconds(plan.iteration_s), edge::integer(plan.tokens_per_s),
+                    edge::percent(plan.mfu), edge::size(plan.peak_memory_bytes)});
+  }
+  page.table({"plan", "iteration", "tokens/s", "MFU", "peak memory"}, rows);
+}
+
+}  // namespace
+
+std::string plan_report(const PlanReport& report) {
+  const program::Job& job = report.file.job;
+  Page page(fmt::format("{} on {}", job.model.name, report.cluster.name));
+  page.paragraph(fmt::format("{}, global batch {} × {} tokens", program::summary(job.plan), job.training.global_batch,
+                             job.training.sequence));
+  headline(page, report);
+  time(page, report);
+  memory(page, report);
+  spread(page, report);
+  changes(page, report);
+  others(page, report);
+  for (const Picture& picture : report.pictures) page.picture(picture.title, picture.png_base64);
+  page.listing("The plan as a file for trivium", program::to_json(report.file).dump(2));
+  return page.text();
+}
+
+}  // namespace trivium::report

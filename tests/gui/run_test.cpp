@@ -1,0 +1,84 @@
+// Runs as children of the window, and what is made of their records.
+#include <nlohmann/json.hpp>
+
+#include "tests/gui/window_fixture.h"
+
+namespace trivium::gui {
+namespace {
+
+using testing::HasSubstr;
+
+Scenario runnable() {
+  Scenario scenario = local_example();
+  scenario.file.job.plan.data = 1;
+  return scenario;
+}
+
+std::string some_text() {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "Three roads meet here: tensor, pipeline and data. ";
+  return text;
+}
+
+TEST_F(Window, RunsThePlanAndSetsTheRunBesideThePrediction) {
+  begin(runnable());
+  write("text.txt", some_text());
+  window_.runs().start();
+  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("Choose a text"));
+  window_.runs().corpus().setText(file("text.txt"));
+  window_.runs().steps().setValue(3);
+  window_.runs().start();
+  ASSERT_TRUE(window_.runs().is_running());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().is_running(); }, kPatienceMs));
+  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("3 steps recorded"));
+  EXPECT_EQ(window_.runs().loss().lines().at(0).points.size(), 3U);
+  EXPECT_EQ(window_.view(), MainWindow::kCompare);
+  EXPECT_FALSE(window_.project().record.empty());
+  // And judges it.
+  window_.validate();
+  ValidationPanel& judged = window_.validation();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return judged.validation().has_value(); }, kPatienceMs));
+  EXPECT_THAT(plain(judged.summary().text()), HasSubstr("measured"));
+  ASSERT_EQ(judged.table().topLevelItemCount(), 2);  // op kinds and ranks
+  EXPECT_GT(judged.table().topLevelItem(0)->childCount(), 3);
+  EXPECT_EQ(judged.table().topLevelItem(1)->childCount(), 1);
+  ASSERT_TRUE(window_.export_validation(file("v.csv")));
+  ASSERT_TRUE(window_.export_validation(file("v.json")));
+  std::ifstream json(file("v.json").toStdString());
+  EXPECT_EQ(nlohmann::json::parse(json).at("schema"), "trivium.validation/1");
+  EXPECT_FALSE(window_.export_validation(file("v.txt")));
+}
+
+TEST_F(Window, SaysWhatIsMissingForAValidationOrAResumedRun) {
+  begin(staged_scenario());
+  window_.validate();
+  EXPECT_THAT(plain(window_.validation().summary().text()), HasSubstr("load a run record"));
+  EXPECT_FALSE(window_.export_validation(file("v.csv")));
+  window_.runs().resume();
+  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("checkpoints"));
+  EXPECT_FALSE(window_.runs().is_running());
+}
+
+TEST_F(Window, StopsARun) {
+  begin(runnable());
+  write("text.txt", some_text());
+  window_.runs().corpus().setText(file("text.txt"));
+  window_.runs().steps().setValue(100'000);
+  window_.runs().start();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().loss().lines().empty(); }, kPatienceMs));
+  window_.runs().stop();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().is_running(); }, kPatienceMs));
+  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("Stopped after"));
+}
+
+TEST_F(Window, SaysWhyARunCannotBe) {
+  begin(staged_scenario());  // for A100s, which are not here
+  write("text.txt", some_text());
+  window_.runs().corpus().setText(file("text.txt"));
+  window_.runs().start();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().is_running(); }, kPatienceMs));
+  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("this-machine"));
+}
+
+}  // namespace
+}  // namespace trivium::gui

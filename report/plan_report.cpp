@@ -71,6 +71,12 @@ void memory(Page& page, const PlanReport& report) {
     }
     bars.push_back(std::move(bar));
   }
+  std::vector<std::vector<std::string>> away;
+  for (const simulator::StageResult& stage : report.simulation.stages) {
+    const simulator::StageMemory& m = stage.memory;
+    if (m.host > 0) away.push_back({fmt::format("stage {}", m.stage), edge::size(m.host), edge::size(m.host_capacity)});
+  }
+  if (!away.empty()) page.table({"in the host's memory", "a rank keeps", "of its share"}, away);
   page.figure("A device of every stage; dashed: what it has", stacked_bars({{"parameters", kSeries[0]},
                                                                             {"gradients", kSeries[1]},
                                                                             {"optimizer", kSeries[2]},

@@ -48,10 +48,10 @@ std::string plans_csv(const std::vector<PlanRow>& plans) {
 std::string memory_csv(const Evaluation& evaluation) {
   std::string text =
       "stage,parameters_bytes,gradients_bytes,optimizer_bytes,activations_bytes,workspace_bytes,reserved_bytes,"
-      "capacity_bytes\n";
+      "capacity_bytes,host_bytes,host_capacity_bytes\n";
   for (const simulator::StageMemory& m : evaluation.memory) {
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", m.stage, m.parameters, m.gradients, m.optimizer, m.activations,
-                        m.workspace, m.reserved, m.capacity);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", m.stage, m.parameters, m.gradients, m.optimizer,
+                        m.activations, m.workspace, m.reserved, m.capacity, m.host, m.host_capacity);
   }
   return text;
 }

@@ -61,6 +61,13 @@ void MemoryView::show_evaluation() {
   } else {
     reason_->setText("Fits. The dashed line is what a device has; hover a bar for its parts.");
   }
+  const auto fullest = std::max_element(evaluation->memory.begin(), evaluation->memory.end(),
+                                        [](const auto& a, const auto& b) { return a.host < b.host; });
+  if (fullest != evaluation->memory.end() && fullest->host > 0) {
+    reason_->setText(reason_->text() +
+                     QString(" In the host's memory a rank keeps %1 of its share of %2.")
+                         .arg(text(edge::size(fullest->host)), text(edge::size(fullest->host_capacity))));
+  }
   if (bars_->selected() < 0 && evaluation->runs()) bars_->set_selected(0);
   show_stage(bars_->selected());
 }

@@ -48,6 +48,15 @@ TEST_F(Window, KnobsTurnThePlanAndCanBeUndone) {
   EXPECT_EQ(plan().recompute, program::Recompute::kFull);
 }
 
+TEST_F(Window, SaysWhatIsKeptInTheHostsMemory) {
+  begin(staged_scenario());
+  EXPECT_THAT(plain(window_.memory().reason().text()), testing::Not(HasSubstr("host")));
+  choose(window_.knobs().knob("offload.optimizer"), "host");
+  ASSERT_TRUE(settles());
+  EXPECT_THAT(plain(window_.memory().reason().text()), HasSubstr("In the host's memory a rank keeps"));
+  EXPECT_FALSE(window_.knobs().knob("expert").isEnabled());  // a dense model has one choice
+}
+
 TEST_F(Window, SaysInWordsWhatCannotRun) {
   begin(staged_scenario());
   window_.knobs().fill().setChecked(false);

@@ -31,6 +31,7 @@ Category category_of_lane(std::string_view lane) {
   if (lane == "pipeline") return Category::kPipeline;
   if (lane == "data") return Category::kData;
   if (lane == "copy") return Category::kOffload;
+  if (lane == "context") return Category::kContext;
   return Category::kOther;
 }
 
@@ -65,9 +66,11 @@ Category category_of_task(program::TaskKind kind) {
     case program::TaskKind::kNormReduce:
     case program::TaskKind::kOptimizer:
       return Category::kOptimizer;
-    default:
-      return Category::kOther;
+    case program::TaskKind::kFetch:
+    case program::TaskKind::kStore:
+      return Category::kOffload;
   }
+  return Category::kOther;
 }
 
 }  // namespace
@@ -92,8 +95,9 @@ Category category_of(const program::Task& task, const program::Op* op, program::
     case program::Group::kEmbedding:
       return Category::kData;
     case program::Group::kContext:
+      return Category::kContext;
     case program::Group::kExpert:
-      return Category::kOther;
+      return Category::kExpert;
     default:
       return Category::kOptimizer;  // the gradient norm belongs to the step
   }
@@ -101,7 +105,8 @@ Category category_of(const program::Task& task, const program::Op* op, program::
 
 Category category_of(std::string_view name, std::string_view kind, std::string_view lane) {
   const bool communicates = kind == "all_reduce" || kind == "reduce_scatter" || kind == "all_gather" ||
-                            kind == "send" || kind == "recv" || kind == "all_to_all";
+                            kind == "send" || kind == "recv" || kind == "all_to_all" || kind == "ring_shift";
+  if (kind == "fetch" || kind == "store") return Category::kOffload;
   if (communicates && lane != "compute") return category_of_lane(lane);
   const std::string_view word = name.substr(0, name.find(' '));
   if (communicates) {  // on the compute lane of a machine whose collectives are synchronous

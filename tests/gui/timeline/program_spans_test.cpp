@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "gui/timeline/spans/critical_path.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
@@ -18,21 +20,55 @@ struct Played {
   simulator::Simulation simulation;
 };
 
-Played play(int tensor, int pipeline, int data) {
+Played play(const program::Plan& plan) {
   program::Job job;
   job.model = models::load_model("gpt-tiny");
   job.training.sequence = 64;
-  job.training.global_batch = 8 * data;
-  job.plan.tensor = tensor;
-  job.plan.pipeline = pipeline;
-  job.plan.data = data;
-  job.plan.recompute = program::Recompute::kFull;
+  job.training.global_batch = 8 * plan.data;
+  job.plan = plan;
   Played played;
   played.cluster = hardware::load_cluster("dgx-a100-80gb:2");
   played.program = simulator::order(std::get<program::Program>(program::lower(job)), played.cluster).value_or_throw();
   played.simulation =
       simulator::simulate(played.program, played.cluster, {simulator::Granularity::kOp, true}).value_or_throw();
   return played;
+}
+
+Played play(int tensor, int pipeline, int data) {
+  program::Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  plan.recompute = program::Recompute::kFull;
+  return play(plan);
+}
+
+/// Names of the categories that spans of the plan have.
+std::set<std::string> categories_of(const program::Plan& plan) {
+  const Played played = play(plan);
+  const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
+  std::set<std::string> names;
+  for (std::uint32_t s = 0; s < store->size(); ++s) {
+    names.insert(store->categories()[static_cast<std::size_t>(store->category_of(s))].name);
+  }
+  return names;
+}
+
+TEST(ProgramSpans, TellEveryKindOfExchangeApart) {
+  program::Plan ring;
+  ring.context = 2;
+  ring.attention = program::Attention::kFlash;
+  EXPECT_TRUE(categories_of(ring).contains("context"));
+  program::Plan away;
+  away.data = 2;
+  away.offload.optimizer = program::Storage::kHost;
+  EXPECT_TRUE(categories_of(away).contains("offload"));
+  program::Plan plain;
+  plain.data = 2;
+  const std::set<std::string> usual = categories_of(plain);
+  EXPECT_FALSE(usual.contains("context"));
+  EXPECT_FALSE(usual.contains("offload"));
+  EXPECT_FALSE(usual.contains("other"));
 }
 
 TEST(ProgramSpans, HoldsEveryEventUnderItsName) {

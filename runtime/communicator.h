@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -50,6 +51,15 @@ class Communicator {
   virtual void post_recv(int from, std::int64_t number, void* data, std::int64_t bytes) = 0;
   virtual void wait_send(int to, std::int64_t number) = 0;
   virtual void wait_recv(int from, std::int64_t number) = 0;
+
+  /// Transfers posted between these two may all be under way at once; they begin with end_batch at the latest. Ends
+  /// that exchange data both ways post within a batch, as a posted transfer may hold up those after it.
+  virtual void begin_batch() {}
+  virtual void end_batch() {}
+  /// Copies between two buffers of this rank, in order with its communication.
+  virtual void copy(void* to, const void* from, std::int64_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
 
   /// Wakes every rank that waits, here and elsewhere, with Aborted(reason). Callable from any thread.
   virtual void abort(const std::string& reason) = 0;

@@ -1,47 +1,49 @@
 #include "runtime/executor/arenas.h"
 
-#include <cstdlib>
-#include <cstring>
-#include <new>
+#include "runtime/cpu/backend.h"
 
 namespace trivium::runtime {
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // what kernels are promised
+using program::Space;
+
+std::array<Space, program::kSpaces> all_spaces() {
+  std::array<Space, program::kSpaces> spaces{};
+  for (std::size_t s = 0; s < spaces.size(); ++s) spaces[s] = static_cast<Space>(s);
+  return spaces;
+}
 
 }  // namespace
 
-void Arenas::Free::operator()(std::byte* p) const { std::free(p); }
+Arenas::Arenas(const program::Program& program, const program::Role& role, Backend& backend)
+    : Arenas(program, role, backend, all_spaces()) {}
 
-Arenas::Arenas(const program::Program& program, const program::Role& role) : program_(program), role_(role) {
+Arenas::Arenas(const program::Program& program, const program::Role& role, Backend& backend,
+               std::span<const Space> spaces)
+    : program_(program), role_(role) {
   const program::Offload& offload = program.job.plan.offload;
-  for (std::size_t s = 0; s < program::kSpaces; ++s) {
-    const auto which = static_cast<program::Space>(s);
-    const program::Storage storage = which == program::Space::kAwayState   ? offload.optimizer
-                                     : which == program::Space::kAwayFrame ? offload.activations
-                                                                           : program::Storage::kNone;
-    const auto wanted = static_cast<std::size_t>(role.bytes[s]);
-    if (storage == program::Storage::kDisk && wanted > 0) {
-      files_[s].emplace(wanted);
+  for (const Space space : spaces) {
+    const auto s = static_cast<std::size_t>(space);
+    const program::Storage storage = space == Space::kAwayState   ? offload.optimizer
+                                     : space == Space::kAwayFrame ? offload.activations
+                                                                  : program::Storage::kNone;
+    if (storage == program::Storage::kDisk && role.bytes[s] > 0) {
+      files_[s] = std::make_unique<DiskArena>(static_cast<std::size_t>(role.bytes[s]));
       continue;
     }
-    const std::size_t size = (wanted + kAlignment) / kAlignment * kAlignment;
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
-    if (memory == nullptr) throw std::bad_alloc();
-    std::memset(memory, 0, size);
-    memory_[s].reset(memory);
-    if (!program::is_away(which)) bytes_ += role.bytes[s];
+    memory_[s] = program::is_away(space) ? backend.allocate_on_host(role.bytes[s]) : backend.allocate(role.bytes[s]);
+    if (!program::is_away(space)) bytes_ += role.bytes[s];
   }
 }
 
-std::byte* Arenas::base(int chunk, program::Space space, int frame, int delayed) const {
+std::byte* Arenas::base(int chunk, Space space, int frame, int delayed) const {
   const program::Chunk& part = role_.chunks[static_cast<std::size_t>(chunk)];
   const auto s = static_cast<std::size_t>(space);
   std::int64_t offset = part.base[s];
-  if (space == program::Space::kFrame || space == program::Space::kTokens || space == program::Space::kAwayFrame) {
+  if (space == Space::kFrame || space == Space::kTokens || space == Space::kAwayFrame) {
     offset += frame * program_.kinds[static_cast<std::size_t>(part.kind)].bytes[s];
   }
-  if (space == program::Space::kDelayed) {
+  if (space == Space::kDelayed) {
     offset += delayed * program_.kinds[static_cast<std::size_t>(part.kind)].bytes[s];
   }
   return this->space(space) + offset;
@@ -53,6 +55,19 @@ std::byte* Arenas::address(int chunk, int buffer, int frame, int delayed) const 
   const program::Buffer& b =
       program_.kinds[static_cast<std::size_t>(part.kind)].buffers[static_cast<std::size_t>(buffer)];
   return base(chunk, b.space, frame, delayed) + b.offset;
+}
+
+Arenas Arenas::on_host(Backend& backend, std::span<const Space> spaces) const {
+  cpu::CpuBackend host;
+  Arenas copy(program_, role_, host, spaces);
+  for (const Space s : spaces) backend.download(copy.space(s), space(s), role_.bytes[static_cast<std::size_t>(s)]);
+  return copy;
+}
+
+void Arenas::take(Backend& backend, const Arenas& host, std::span<const Space> spaces) {
+  for (const Space s : spaces) {
+    backend.upload(program::Lane::kCompute, space(s), host.space(s), role_.bytes[static_cast<std::size_t>(s)]);
+  }
 }
 
 }  // namespace trivium::runtime

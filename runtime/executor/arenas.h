@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <span>
 
 #include "program/program.h"
+#include "runtime/backend.h"
 #include "runtime/executor/disk_arena.h"
 
 namespace trivium::runtime {
@@ -15,7 +16,11 @@ namespace trivium::runtime {
 /// Memory of one rank, zeroed. Addresses follow from the Program alone, so what is allocated is what was predicted.
 class Arenas {
  public:
-  Arenas(const program::Program& program, const program::Role& role);
+  /// All spaces, in memory of the backend.
+  Arenas(const program::Program& program, const program::Role& role, Backend& backend);
+  /// Some spaces; the others have no memory, and their addresses mean nothing.
+  Arenas(const program::Program& program, const program::Role& role, Backend& backend,
+         std::span<const program::Space> spaces);
 
   /// Start of a chunk's part of a space; for kFrame and kTokens of its frame `frame`, for kDelayed of `delayed`.
   std::byte* base(int chunk, program::Space space, int frame, int delayed = 0) const;
@@ -28,14 +33,16 @@ class Arenas {
   }
   std::int64_t bytes() const { return bytes_; }  ///< of the device: what is offloaded is not counted
 
+  /// What the spaces hold, in memory of the host. Waits for the backend's lanes.
+  Arenas on_host(Backend& backend, std::span<const program::Space> spaces) const;
+  /// Takes over what `host` holds, in the order of the compute lane.
+  void take(Backend& backend, const Arenas& host, std::span<const program::Space> spaces);
+
  private:
-  struct Free {
-    void operator()(std::byte* p) const;
-  };
   const program::Program& program_;
   const program::Role& role_;
-  std::array<std::unique_ptr<std::byte, Free>, program::kSpaces> memory_;
-  std::array<std::optional<DiskArena>, program::kSpaces> files_;  // in place of memory_, where offloaded to disk
+  std::array<Memory, program::kSpaces> memory_;
+  std::array<std::unique_ptr<DiskArena>, program::kSpaces> files_;  // in place of memory_, where offloaded to disk
   std::int64_t bytes_ = 0;
 };
 

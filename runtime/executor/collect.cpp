@@ -6,6 +6,7 @@
 
 #include "program/layout.h"
 #include "program/sharding.h"
+#include "runtime/reduction/half.h"
 
 namespace trivium::runtime {
 namespace {
@@ -15,8 +16,9 @@ using program::DType;
 using program::Space;
 
 double read(const std::byte* base, std::int64_t index, DType type) {
-  return type == DType::kFp64 ? reinterpret_cast<const double*>(base)[index]
-                              : static_cast<double>(reinterpret_cast<const float*>(base)[index]);
+  if (type == DType::kFp64) return reinterpret_cast<const double*>(base)[index];
+  if (type == DType::kBf16) return reduction::float_of_bf16(reinterpret_cast<const std::uint16_t*>(base)[index]);
+  return static_cast<double>(reinterpret_cast<const float*>(base)[index]);
 }
 
 // The bucket that holds element `offset` of the chunk.
@@ -44,6 +46,7 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const program::Role& role = program.role_of(rank);
   const int expert_rank = program.mesh.expert_rank(at);
   const DType type = program.job.plan.precision;
+  const DType wide = program::is_half(type) ? DType::kFp32 : type;  // of moments
   const int dense_shard = program.mesh.shard_rank(rank);
   const int expert_shard = program.mesh.index_in(program::Group::kExpertData, rank);
   const bool gathers_first = program::Sharding(program.job, program.habits).gathers_first;
@@ -75,9 +78,10 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
         const std::byte* state = moments + bucket.optimizer_offset;
         put(p, name, place->first, place->second,
             quantity == Quantity::kValue         ? read(values, bucket.own_parameters(shard_rank) + inside, type)
-            : quantity == Quantity::kGradient    ? read(gradients, bucket.own_gradients(shard_rank) + inside, type)
-            : quantity == Quantity::kFirstMoment ? read(state, inside, type)
-                                                 : read(state, bucket.shard + inside, type));
+            : quantity == Quantity::kGradient    ? read(gradients, bucket.own_gradients(shard_rank) + inside,
+                                                        kind.buffers[static_cast<std::size_t>(p.gradient)].dtype)
+            : quantity == Quantity::kFirstMoment ? read(state, inside, wide)
+                                                 : read(state, bucket.shard + inside, wide));
       }
     }
   }

@@ -17,7 +17,7 @@ enum class Quantity { kValue, kGradient, kFirstMoment, kSecondMoment };
 /// Whole tensors filled in by ranks, each with what it owns. Thread-safe.
 class Collection {
  public:
-  /// Adds this rank's pieces. Gradients: valid after reduction, where this rank owns them.
+  /// Adds this rank's pieces, which lie in host memory. Gradients: valid after reduction, where this rank owns them.
   void add(const program::Program& program, int rank, const Arenas& arenas, Quantity quantity);
 
   /// Row-major values by global name. Elements nobody added are NaN.

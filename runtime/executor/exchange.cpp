@@ -1,21 +1,22 @@
 #include "runtime/executor/exchange.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace trivium::runtime {
 
 void all_to_all(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
                 std::int64_t part_bytes, std::int64_t number) {
   const auto part = [&](std::size_t i) { return static_cast<std::int64_t>(i) * part_bytes; };
+  communicator.begin_batch();
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (members[i] == communicator.rank()) {
-      if (part_bytes > 0) std::memcpy(out + part(i), in + part(i), static_cast<std::size_t>(part_bytes));
+      communicator.copy(out + part(i), in + part(i), part_bytes);
       continue;
     }
     communicator.post_recv(members[i], number, out + part(i), part_bytes);
     communicator.post_send(members[i], number, in + part(i), part_bytes);
   }
+  communicator.end_batch();
   for (const int member : members) {
     if (member == communicator.rank()) continue;
     communicator.wait_recv(member, number);
@@ -29,8 +30,10 @@ void ring_shift(Communicator& communicator, std::span<const int> members, const 
   const auto me =
       static_cast<std::size_t>(std::find(members.begin(), members.end(), communicator.rank()) - members.begin());
   const int next = members[(me + 1) % count], before = members[(me + count - 1) % count];
+  communicator.begin_batch();
   communicator.post_recv(before, number, out, bytes);
   communicator.post_send(next, number, in, bytes);
+  communicator.end_batch();
   communicator.wait_recv(before, number);
   communicator.wait_send(next, number);
 }

@@ -1,12 +1,12 @@
 #include "runtime/executor/rank_executor.h"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cmath>
 #include <span>
 
 #include "program/context.h"
-#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/backend.h"
 #include "runtime/executor/exchange.h"
 #include "runtime/executor/initialise.h"
 
@@ -22,28 +22,38 @@ using program::TaskKind;
 
 constexpr int kGroups = static_cast<int>(Group::kWorld) + 1;
 constexpr std::int64_t kPsPerNs = 1000;
+constexpr int kScalars = 3;  // loss, and the norm as a pair
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+/// Parameters in memory that the host cannot write are made beside it and copied.
+void set_first_values(const program::Program& program, int rank, Backend& backend, Arenas& arenas) {
+  if (backend.shares_host_memory()) return initialise_parameters(program, rank, arenas);
+  const std::array spaces{Space::kParameter, Space::kOptimizer, Space::kAwayState};
+  cpu::CpuBackend host;
+  Arenas made(program, program.role_of(rank), host, spaces);
+  initialise_parameters(program, rank, made);
+  arenas.take(backend, made, spaces);
+  backend.finish();
 }
 
 }  // namespace
 
-RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus)
+RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                           Backend& backend)
     : program_(program),
       communicator_(communicator),
       corpus_(corpus),
+      backend_(backend),
       at_(program.mesh.coordinates(communicator.rank())),
       shard_rank_(program.mesh.shard_rank(communicator.rank())),
       role_(program.role_of(communicator.rank())),
-      arenas_(program, role_),
+      arenas_(program, role_, backend),
+      lanes_(program, role_),
       sampler_(corpus.tokens(), program.job.training.sequence, program.job.training.seed),
       groups_(kGroups, -1),
       members_(kGroups),
       places_(kGroups, 0),
       transfers_(role_.tasks.size(), Transfer::kIdle),
-      posted_ns_(role_.tasks.size(), 0) {
+      transfer_times_(role_.tasks.size()) {
   for (const Group group : {Group::kTensor, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
                             Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld}) {
     const auto g = static_cast<std::size_t>(group);
@@ -52,33 +62,45 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     places_[g] = static_cast<int>(here - members_[g].begin());
     if (here != members_[g].end()) groups_[g] = communicator.make_group(members_[g]);
   }
-  for (const program::Body& body : program.bodies) {
-    auto& kernels = kernels_.emplace_back();
-    for (const Op& op : body.ops) {
-      kernels.push_back(program::is_communication(op.kind) ? nullptr : cpu::find_kernel(op.kind, op.dtype));
-    }
-  }
-  initialise_parameters(program, role_, at_.tensor, shard_rank_, program.mesh.expert_rank(at_), arenas_);
+  set_first_values(program, rank(), backend_, arenas_);
 }
+
+RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                           std::unique_ptr<Backend> core)
+    : RankExecutor(program, communicator, corpus, *core) {
+  core_ = std::move(core);
+}
+
+RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus)
+    : RankExecutor(program, communicator, corpus, std::make_unique<cpu::CpuBackend>()) {}
 
 RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<program::Event>* events) {
   values_ = values;
   events_ = events;
   optimizer_begun_ = false;
+  noted_.clear();
   std::fill(transfers_.begin(), transfers_.end(), Transfer::kIdle);
-  auto* scalars = reinterpret_cast<double*>(arenas_.space(Space::kScalar));
-  std::fill(scalars, scalars + 3, 0.0);
+  std::array<double, kScalars> scalars{};
+  std::byte* const scalar_space = arenas_.space(Space::kScalar);
+  backend_.upload(program::Lane::kCompute, scalar_space, scalars.data(), sizeof scalars);
+  backend_.enter(program::Lane::kCompute);
   const int world = groups_[static_cast<std::size_t>(Group::kWorld)];
   communicator_.barrier(world);
-  step_start_ns_ = now_ns();
   // One start for all ranks: they share the machine's monotonic clock.
-  communicator_.broadcast(world, &step_start_ns_, sizeof step_start_ns_, 0);
+  std::int64_t start_ns = now_ns();
+  communicator_.broadcast(world, &start_ns, sizeof start_ns, 0);
+  backend_.start_clock(start_ns);
   for (const program::Issue& issue : role_.order) {
-    const Task& task = role_.tasks[static_cast<std::size_t>(issue.task)];
-    await(task, issue.segment);
-    task.transfer >= 0 ? post(issue.task) : run_segment(issue.task, issue.segment);
+    const bool is_transfer = role_.tasks[static_cast<std::size_t>(issue.task)].transfer >= 0;
+    if (!is_transfer) end_batch();
+    await(issue.task, issue.segment);
+    is_transfer ? post(issue.task) : run_segment(issue.task, issue.segment);
   }
+  end_batch();
   for (std::size_t t = 0; t < role_.tasks.size(); ++t) finish_transfer(static_cast<std::int32_t>(t));
+  backend_.finish();
+  backend_.download(scalars.data(), scalar_space, sizeof scalars);
+  tell_events();
 
   // A last-stage rank holds its replica's loss, a stage with mixture layers their balance; tensor ranks the same one.
   const bool counts = at_.tensor == 0;
@@ -87,16 +109,30 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   return {loss, std::sqrt(scalars[1] + scalars[2])};
 }
 
-// What the segment waits for: work of this host is done already, as it comes earlier in the order; transfers may be
+// What the segment waits for: work of this host was issued already, as it comes earlier in the order; transfers may be
 // under way.
-void RankExecutor::await(const Task& task, int segment) {
-  for (const program::Dependency& d : task.after) {
+void RankExecutor::await(std::int32_t task_id, int segment) {
+  for (const program::Dependency& d : role_.tasks[static_cast<std::size_t>(task_id)].after) {
     if (d.before == segment) finish_transfer(d.task);
+  }
+  for (const LaneOrder::Wait& w : lanes_.before(task_id, segment)) backend_.wait(w.mark, w.lane);
+}
+
+void RankExecutor::join_side_lanes() {
+  const std::span<const program::Lane> sides = lanes_.side_lanes();
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    backend_.mark(lanes_.side_mark(i, 0), sides[i]);
+    backend_.mark(lanes_.side_mark(i, 1), program::Lane::kCompute);
+    backend_.wait(lanes_.side_mark(i, 0), program::Lane::kCompute);
+    backend_.wait(lanes_.side_mark(i, 1), sides[i]);
   }
 }
 
 void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
   const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
+  const bool is_pass =
+      task.kind == TaskKind::kForward || task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeights;
+  if (is_pass && segment_id == 0) join_side_lanes();
   if (task.kind == TaskKind::kForward && segment_id == 0) read_samples(task);
   if (task.kind == TaskKind::kOptimizer && !optimizer_begun_) {
     optimizer_begun_ = true;
@@ -106,38 +142,47 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
   const program::Segment& segment = body.segments[static_cast<std::size_t>(segment_id)];
   for (int i = segment.begin; i < segment.end; ++i) {
     const Op& op = body.ops[static_cast<std::size_t>(i)];
-    const std::int64_t start = now_ns();
+    for (const std::int32_t earlier : op.after) {
+      if (earlier >= 0) backend_.wait(lanes_.mark_of(task_id, earlier), op.lane);
+    }
+    const std::int32_t start = stamp(op.lane);
     if (program::is_communication(op.kind)) {
+      backend_.enter(op.lane);
       run_collective(task, op, i);
     } else {
-      KernelArguments a;
-      a.op = &op;
-      for (std::size_t j = 0; j < op.in.size(); ++j)
-        a.in[j] = arenas_.address(task.chunk, op.in[j], task.frame, task.delayed_frame);
-      for (std::size_t j = 0; j < op.out.size(); ++j)
-        a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame, task.delayed_frame);
-      a.tensor_rank = at_.tensor;
-      a.tensor_ranks = program_.mesh.tensor();
-      const bool of_experts =
-          op.bucket >= 0 && program_.kind_of(body).buckets[static_cast<std::size_t>(op.bucket)].expert;
-      a.shard_rank = of_experts ? place_in(Group::kExpertData) : shard_rank_;
-      a.shard_replica = program_.mesh.shard_replica(rank());
-      a.expert_rank = program_.mesh.expert_rank(at_);
-      if (program_.job.model.experts) a.balance_loss = program_.job.model.experts->balance_loss;
-      a.context_rank = at_.context;
-      a.context_ranks = program_.mesh.context();
-      a.context_method = program_.job.plan.context_method;
-      a.kind = &program_.kind_of(body);
-      for (std::size_t s = 0; s < program::kSpaces; ++s) {
-        a.chunk_base[s] = arenas_.base(task.chunk, static_cast<Space>(s), task.frame);
-      }
-      a.optimizer = &program_.job.training.optimizer;
-      a.values = &values_;
-      a.vocabulary = program_.job.model.vocab;
-      kernels_[static_cast<std::size_t>(task.body)][static_cast<std::size_t>(i)](a);
+      run_kernel(task, op);
     }
-    note(task_id, i, op.lane, start, now_ns());
+    note(task_id, i, op.lane, start, stamp(op.lane));
+    if (lanes_.is_awaited(task_id, i)) backend_.mark(lanes_.mark_of(task_id, i), op.lane);
   }
+}
+
+void RankExecutor::run_kernel(const Task& task, const Op& op) {
+  const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
+  KernelArguments a;
+  a.op = &op;
+  for (std::size_t j = 0; j < op.in.size(); ++j)
+    a.in[j] = arenas_.address(task.chunk, op.in[j], task.frame, task.delayed_frame);
+  for (std::size_t j = 0; j < op.out.size(); ++j)
+    a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame, task.delayed_frame);
+  a.tensor_rank = at_.tensor;
+  a.tensor_ranks = program_.mesh.tensor();
+  const bool of_experts = op.bucket >= 0 && kind.buckets[static_cast<std::size_t>(op.bucket)].expert;
+  a.shard_rank = of_experts ? place_in(Group::kExpertData) : shard_rank_;
+  a.shard_replica = program_.mesh.shard_replica(rank());
+  a.expert_rank = program_.mesh.expert_rank(at_);
+  if (program_.job.model.experts) a.balance_loss = program_.job.model.experts->balance_loss;
+  a.context_rank = at_.context;
+  a.context_ranks = program_.mesh.context();
+  a.context_method = program_.job.plan.context_method;
+  a.kind = &kind;
+  for (std::size_t s = 0; s < program::kSpaces; ++s) {
+    a.chunk_base[s] = arenas_.base(task.chunk, static_cast<Space>(s), task.frame);
+  }
+  a.optimizer = &program_.job.training.optimizer;
+  a.values = &values_;
+  a.vocabulary = program_.job.model.vocab;
+  backend_.run(a, op.lane);
 }
 
 void RankExecutor::run_collective(const Task& task, const Op& op, int number) {
@@ -181,11 +226,18 @@ int RankExecutor::peer_rank(const Task& task) const {
   return program_.mesh.rank(other);
 }
 
+// Transfers that follow each other in the total order are posted together. None of them waits for another of them:
+// await would have ended the batch.
 void RankExecutor::post(std::int32_t task_id) {
   const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
   const Op& op = program_.body_of(task).ops.front();
   const std::int64_t bytes = op.elements * size_of(op.dtype);
-  posted_ns_[static_cast<std::size_t>(task_id)] = now_ns();
+  if (batch_.empty()) {
+    backend_.enter(program::Lane::kPipeline);
+    communicator_.begin_batch();
+  }
+  batch_.push_back(task_id);
+  transfer_times_[static_cast<std::size_t>(task_id)] = {stamp(program::Lane::kPipeline), -1};
   if (task.kind == TaskKind::kSend) {
     communicator_.post_send(peer_rank(task), task.transfer, arenas_.address(task.chunk, op.in[0], task.frame), bytes);
   } else {
@@ -194,9 +246,24 @@ void RankExecutor::post(std::int32_t task_id) {
   transfers_[static_cast<std::size_t>(task_id)] = Transfer::kPosted;
 }
 
+void RankExecutor::end_batch() {
+  if (batch_.empty()) return;
+  backend_.enter(program::Lane::kPipeline);
+  communicator_.end_batch();
+  for (const std::int32_t task : batch_) {
+    // In the order of a lane they end here; cores see the end only when they wait for it.
+    if (!backend_.shares_host_memory()) {
+      transfer_times_[static_cast<std::size_t>(task)].ended = stamp(program::Lane::kPipeline);
+    }
+    if (lanes_.is_awaited(task, 0)) backend_.mark(lanes_.mark_of(task, 0), program::Lane::kPipeline);
+  }
+  batch_.clear();
+}
+
 void RankExecutor::finish_transfer(std::int32_t task_id) {
   Transfer& state = transfers_[static_cast<std::size_t>(task_id)];
   if (state != Transfer::kPosted) return;
+  end_batch();
   const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
   if (task.kind == TaskKind::kSend) {
     communicator_.wait_send(peer_rank(task), task.transfer);
@@ -204,7 +271,9 @@ void RankExecutor::finish_transfer(std::int32_t task_id) {
     communicator_.wait_recv(peer_rank(task), task.transfer);
   }
   state = Transfer::kDone;
-  note(task_id, 0, program::Lane::kPipeline, posted_ns_[static_cast<std::size_t>(task_id)], now_ns());
+  TransferTimes& times = transfer_times_[static_cast<std::size_t>(task_id)];
+  if (times.ended < 0) times.ended = stamp(program::Lane::kPipeline);
+  note(task_id, 0, program::Lane::kPipeline, times.posted, times.ended);
 }
 
 // Samples are numbered through the whole training, so that every layout reads the same ones: micro-batch by micro-batch
@@ -213,7 +282,7 @@ void RankExecutor::read_samples(const Task& task) {
   const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
   if (!kind.embedding && !kind.head) return;
   const std::int64_t sequence = program_.job.training.sequence, batch = program_.job.plan.micro_batch;
-  std::byte* ids = nullptr;
+  std::byte* ids = nullptr;  // in the backend's memory
   std::byte* labels = nullptr;
   for (const program::Buffer& buffer : kind.buffers) {
     if (buffer.space != Space::kTokens) continue;
@@ -223,27 +292,33 @@ void RankExecutor::read_samples(const Task& task) {
   const int context = program_.mesh.context();
   const std::int64_t local = sequence / context;
   std::vector<std::int32_t> sample_ids(static_cast<std::size_t>(sequence)), sample_labels(sample_ids.size());
+  std::vector<std::int32_t> own_ids(static_cast<std::size_t>(batch * local)), own_labels(own_ids.size());
   const std::int64_t first =
       values_.step * program_.job.training.global_batch + (task.micro_batch * program_.mesh.data() + at_.data) * batch;
   for (std::int64_t i = 0; i < batch; ++i) {
     data::read_sample(corpus_, sampler_.start_of(first + i), sample_ids, sample_labels);
-    const auto keep_own = [&](std::byte* base, const std::vector<std::int32_t>& whole) {
-      if (base == nullptr) return;
-      auto* own = reinterpret_cast<std::int32_t*>(base) + i * local;
-      for (std::int64_t t = 0; t < local; ++t) {
-        own[t] = whole[static_cast<std::size_t>(
-            program::context_position(program_.job.plan.context_method, t, sequence, at_.context, context))];
-      }
-    };
-    keep_own(ids, sample_ids);
-    keep_own(labels, sample_labels);
+    for (std::int64_t t = 0; t < local; ++t) {
+      const auto from = static_cast<std::size_t>(
+          program::context_position(program_.job.plan.context_method, t, sequence, at_.context, context));
+      own_ids[static_cast<std::size_t>(i * local + t)] = sample_ids[from];
+      own_labels[static_cast<std::size_t>(i * local + t)] = sample_labels[from];
+    }
   }
+  const std::int64_t bytes = batch * local * size_of(program::DType::kInt32);
+  if (ids != nullptr) backend_.upload(program::Lane::kCompute, ids, own_ids.data(), bytes);
+  if (labels != nullptr) backend_.upload(program::Lane::kCompute, labels, own_labels.data(), bytes);
 }
 
-void RankExecutor::note(std::int32_t task, std::int32_t op, program::Lane lane, std::int64_t start, std::int64_t end) {
-  if (events_ == nullptr) return;
-  const auto since = [&](std::int64_t ns) { return std::max<std::int64_t>(0, ns - step_start_ns_) * kPsPerNs; };
-  events_->push_back({static_cast<std::int32_t>(values_.step), rank(), task, op, lane, since(start), since(end), 0});
+void RankExecutor::note(std::int32_t task, std::int32_t op, program::Lane lane, std::int32_t start, std::int32_t end) {
+  if (events_ != nullptr) noted_.push_back({task, op, lane, start, end});
+}
+
+void RankExecutor::tell_events() {
+  for (const Noted& n : noted_) {
+    const std::int64_t start = backend_.since_start_ns(n.start), end = backend_.since_start_ns(n.end);
+    events_->push_back(
+        {static_cast<std::int32_t>(values_.step), rank(), n.task, n.op, n.lane, start * kPsPerNs, end * kPsPerNs, 0});
+  }
 }
 
 }  // namespace trivium::runtime

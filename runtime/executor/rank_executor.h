@@ -3,20 +3,27 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "program/program.h"
 #include "program/timeline.h"
+#include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
 #include "runtime/executor/arenas.h"
+#include "runtime/executor/lane_order.h"
 #include "runtime/kernel.h"
 
 namespace trivium::runtime {
 
 class RankExecutor {
  public:
-  /// Parameters hold their first values afterwards. The program, the communicator and the corpus must outlive this.
+  /// Parameters hold their first values afterwards. Everything that is given must outlive this. The communicator takes
+  /// the backend's memory.
+  RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+               Backend& backend);
+  /// On a core.
   RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus);
 
   /// What one step came to, equal on all ranks.
@@ -33,37 +40,57 @@ class RankExecutor {
   void before_optimizer(std::function<void()> call) { before_optimizer_ = std::move(call); }
 
   const Arenas& arenas() const { return arenas_; }
+  /// What the spaces hold now, in memory of the host.
+  Arenas arenas_on_host(std::span<const program::Space> spaces) const { return arenas_.on_host(backend_, spaces); }
   int rank() const { return communicator_.rank(); }
 
  private:
+  RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+               std::unique_ptr<Backend> core);
   void run_segment(std::int32_t task, int segment);
+  void run_kernel(const program::Task& task, const program::Op& op);
   void run_collective(const program::Task& task, const program::Op& op, int number);
   int place_in(program::Group group) const { return places_[static_cast<std::size_t>(group)]; }
   void post(std::int32_t task);
+  void end_batch();
   void finish_transfer(std::int32_t task);
-  void await(const program::Task& task, int segment);
+  void await(std::int32_t task, int segment);
+  void join_side_lanes();
   void read_samples(const program::Task& task);
-  void note(std::int32_t task, std::int32_t op, program::Lane lane, std::int64_t start_ns, std::int64_t end_ns);
   int peer_rank(const program::Task& task) const;
+  std::int32_t stamp(program::Lane lane) { return events_ != nullptr ? backend_.stamp(lane) : -1; }
+  void note(std::int32_t task, std::int32_t op, program::Lane lane, std::int32_t start, std::int32_t end);
+  void tell_events();
 
   const program::Program& program_;
   Communicator& communicator_;
   const data::Corpus& corpus_;
+  std::unique_ptr<Backend> core_;  // where no backend was given
+  Backend& backend_;
   program::Coordinates at_;
   int shard_rank_;
   const program::Role& role_;
   Arenas arenas_;
+  LaneOrder lanes_;
   data::Sampler sampler_;
-  std::vector<int> groups_;                   // handle by program::Group; -1 where this rank is in none
-  std::vector<std::vector<int>> members_;     // by program::Group
-  std::vector<int> places_;                   // by program::Group: of this rank among the members
-  std::vector<std::vector<Kernel>> kernels_;  // by body, by op; null for communication
+  std::vector<int> groups_;                // handle by program::Group; -1 where this rank is in none
+  std::vector<std::vector<int>> members_;  // by program::Group
+  std::vector<int> places_;                // by program::Group: of this rank among the members
   enum class Transfer : std::uint8_t { kIdle, kPosted, kDone };
-  std::vector<Transfer> transfers_;      // by task
-  std::vector<std::int64_t> posted_ns_;  // by task
+  struct TransferTimes {
+    std::int32_t posted = -1, ended = -1;  // stamps
+  };
+  std::vector<Transfer> transfers_;            // by task
+  std::vector<TransferTimes> transfer_times_;  // by task
+  std::vector<std::int32_t> batch_;            // transfers posted together, not yet under way
   StepValues values_;
+  struct Noted {
+    std::int32_t task, op;
+    program::Lane lane;
+    std::int32_t start, end;  // stamps
+  };
+  std::vector<Noted> noted_;
   std::vector<program::Event>* events_ = nullptr;
-  std::int64_t step_start_ns_ = 0;
   bool optimizer_begun_ = false;
   std::function<void()> before_optimizer_;
 };

@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "program/sharding.h"
-#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/backend.h"
 #include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/schedule.h"
@@ -85,11 +85,7 @@ double learning_rate(const program::Optimizer& o, std::int64_t step, std::int64_
   return o.min_learning_rate + 0.5 * (o.learning_rate - o.min_learning_rate) * (1 + std::cos(std::numbers::pi * done));
 }
 
-std::string cannot_run_on_cpu(const program::Program& program) {
-  const program::DType precision = program.job.plan.precision;
-  if (precision != program::DType::kFp32 && precision != program::DType::kFp64) {
-    return fmt::format("the CPU backend runs fp32 and fp64, not {}; use --precision fp32", name_of(precision));
-  }
+std::string cannot_run(const program::Program& program, const Backend& backend) {
   if (program::Sharding(program.job, program.habits).parts > 1) {
     return fmt::format("the {} stack gathers a layer in parts, which is simulated, not executed; use --stack trivium",
                        program.habits.name);
@@ -100,19 +96,34 @@ std::string cannot_run_on_cpu(const program::Program& program) {
   }
   for (const program::Body& body : program.bodies) {
     for (const program::Op& op : body.ops) {
-      if (!program::is_communication(op.kind) && cpu::find_kernel(op.kind, op.dtype) == nullptr) {
-        return fmt::format("the CPU backend has no {} kernel in {}", name_of(op.kind), name_of(op.dtype));
-      }
+      if (program::is_communication(op.kind)) continue;
+      if (std::string why = backend.refusal(program, op); !why.empty()) return why;
     }
   }
   return "";
+}
+
+std::string cannot_run_on_cpu(const program::Program& program) {
+  const program::DType precision = program.job.plan.precision;
+  if (precision != program::DType::kFp32 && precision != program::DType::kFp64) {
+    return fmt::format("the CPU backend runs fp32 and fp64, not {}; use --precision fp32", name_of(precision));
+  }
+  return cannot_run(program, cpu::CpuBackend());
 }
 
 TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
                        const TrainOptions& options) {
   TrainResult result;
   if (result.refused = cannot_run_on_cpu(program); !result.refused.empty()) return result;
-  RankExecutor executor(program, communicator, corpus);
+  cpu::CpuBackend core;
+  return train_rank(program, communicator, corpus, core, options);
+}
+
+TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                       Backend& backend, const TrainOptions& options) {
+  TrainResult result;
+  if (result.refused = cannot_run(program, backend); !result.refused.empty()) return result;
+  RankExecutor executor(program, communicator, corpus, backend);
   std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
   for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
   const int world = communicator.make_group(everyone);

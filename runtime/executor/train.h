@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/run_record.h"
+#include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
 
@@ -34,14 +35,18 @@ struct TrainResult {
   std::string diverged;  ///< non-empty: at which step training left the finite numbers; it stopped there
 };
 
-/// Why the CPU backend cannot run the program, or empty: op kinds or types without kernel, dropout, missing order.
+/// Why the backend cannot run the program, or empty: op kinds or types without kernel, dropout, missing order.
+std::string cannot_run(const program::Program& program, const Backend& backend);
 std::string cannot_run_on_cpu(const program::Program& program);
 
 /// Runs every rank as a thread of this process. `program` must be ordered and verified.
 TrainResult train_in_threads(const program::Program& program, const data::Corpus& corpus, const TrainOptions& options);
 
 /// Runs this process's rank; every rank of the communicator calls it with the same program. Steps and timeline are
-/// complete on rank 0.
+/// complete on rank 0. The communicator takes the backend's memory.
+TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                       Backend& backend, const TrainOptions& options);
+/// On a core.
 TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
                        const TrainOptions& options);
 

@@ -1,0 +1,62 @@
+// What the executor asks of the machine that runs the kernels: memory, kernels, lanes and their order, a clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/kernel.h"
+
+namespace trivium::runtime {
+
+/// Memory of a backend, given back to it.
+using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+
+/// One rank's device, used by that rank's thread only. On cores work is done when a call returns. On a GPU a call
+/// issues work to a lane, which is an in-order queue: work of one lane is ordered, lanes wait for each other's marks.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;  ///< "CPU", "CUDA"
+  /// Why it has no kernel for an op of the program (not a communication), or empty.
+  virtual std::string refusal(const program::Program& program, const program::Op& op) const = 0;
+
+  /// Zeroed and aligned to 64 bytes at least. Throws std::bad_alloc.
+  virtual Memory allocate(std::int64_t bytes) = 0;
+  /// Likewise in memory of the host, from where the device copies fast.
+  virtual Memory allocate_on_host(std::int64_t bytes) = 0;
+  /// Whether the host reads and writes the memory of `allocate` itself.
+  virtual bool shares_host_memory() const = 0;
+  /// Copies from host memory in the order of the lane; `from` may be reused at once. Either end of a copy may also be
+  /// memory of allocate_on_host.
+  virtual void upload(program::Lane lane, std::byte* to, const void* from, std::int64_t bytes) = 0;
+  /// Copies to host memory, behind everything issued so far.
+  virtual void download(void* to, const std::byte* from, std::int64_t bytes) = 0;
+
+  /// Runs, or issues, the kernel of `a.op`, whose operands lie in memory of this backend.
+  virtual void run(const KernelArguments& a, program::Lane lane) = 0;
+  /// Communication that is called for from here on belongs to the lane: with lanes, "blocks" in communicator.h means
+  /// that the lane does.
+  virtual void enter(program::Lane lane) = 0;
+  /// Notes how far a lane has come; numbers count from 0 and may be used again once all waited.
+  virtual void mark(std::int32_t number, program::Lane lane) = 0;
+  /// Work issued to the lane from here on waits for the mark.
+  virtual void wait(std::int32_t number, program::Lane lane) = 0;
+  /// Returns when all lanes are done. Throws Aborted when they never will be.
+  virtual void finish() = 0;
+
+  /// Begins a step's clock, which all ranks of a machine share: `shared_ns` is rank 0's now_ns().
+  virtual void start_clock(std::int64_t shared_ns) = 0;
+  /// Notes the time at which the lane gets here. The number is good until the next start_clock.
+  virtual std::int32_t stamp(program::Lane lane) = 0;
+  /// Nanoseconds from the shared start to a stamp, once the lanes have finished.
+  virtual std::int64_t since_start_ns(std::int32_t stamp) = 0;
+};
+
+/// The machine's monotonic clock.
+std::int64_t now_ns();
+
+}  // namespace trivium::runtime

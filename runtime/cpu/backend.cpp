@@ -1,0 +1,65 @@
+#include "runtime/cpu/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "runtime/cpu/kernels.h"
+
+namespace trivium::runtime {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+namespace cpu {
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // what kernels are promised
+
+}  // namespace
+
+std::string CpuBackend::refusal(const program::Program&, const program::Op& op) const {
+  if (find_kernel(op.kind, op.dtype) != nullptr) return "";
+  return fmt::format("the CPU backend has no {} kernel in {}", name_of(op.kind), name_of(op.dtype));
+}
+
+Memory CpuBackend::allocate(std::int64_t bytes) {
+  const std::size_t size = (static_cast<std::size_t>(bytes) + kAlignment) / kAlignment * kAlignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory, 0, size);
+  return Memory(memory, [](std::byte* p) { std::free(p); });
+}
+
+void CpuBackend::upload(program::Lane, std::byte* to, const void* from, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void CpuBackend::download(void* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void CpuBackend::run(const KernelArguments& a, program::Lane) { find_kernel(a.op->kind, a.op->dtype)(a); }
+
+void CpuBackend::start_clock(std::int64_t shared_ns) {
+  start_ns_ = shared_ns;
+  stamps_.clear();
+}
+
+std::int32_t CpuBackend::stamp(program::Lane) {
+  stamps_.push_back(now_ns());
+  return static_cast<std::int32_t>(stamps_.size()) - 1;
+}
+
+std::int64_t CpuBackend::since_start_ns(std::int32_t stamp) {
+  return std::max<std::int64_t>(0, stamps_[static_cast<std::size_t>(stamp)] - start_ns_);
+}
+
+}  // namespace cpu
+}  // namespace trivium::runtime

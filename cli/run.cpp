@@ -2,16 +2,20 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/checkpointing.h"
 #include "cli/command.h"
 #include "cli/interrupts.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/prepare.h"
 #include "cli/render.h"
+#include "cli/supervise.h"
 #include "edge/error.h"
 #include "edge/files.h"
 #include "hardware_profiles/cluster_text.h"
@@ -34,6 +38,8 @@ struct Options {
   std::int64_t steps = 10;
   std::int64_t timeline_steps = 3;
   bool json = false;
+  CheckpointOptions checkpoint;
+  SurvivalOptions survival;
 };
 
 /// More ranks than cores run all the same, only slower: the cores are shared, and so the machine counts as larger.
@@ -128,6 +134,9 @@ int train(const Options& options, runtime::Communicator* communicator, const Int
   if (const std::string why = runtime::cannot_run_on_cpu(program); !why.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, why);
   }
+  if (options.survival.processes > 0 && communicator == nullptr) {
+    return supervise(options.survival, program, !options.checkpoint.folder.empty(), interrupts);
+  }
   if (communicator != nullptr && communicator->size() != program.mesh.size()) {
     throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("the plan has {} ranks, mpirun started {}",
                                                              program.mesh.size(), communicator->size()));
@@ -137,6 +146,9 @@ int train(const Options& options, runtime::Communicator* communicator, const Int
   how.steps = options.steps;
   how.timeline_steps = options.timeline_steps;
   how.stop = interrupts.token();
+  how.flight_folder = options.survival.flight_record;
+  how.deadline = std::chrono::milliseconds(std::llround(options.survival.deadline_s * kMsPerSecond));
+  how.keeper = keepers_of(options.checkpoint, request, corpus->tokens());
   how.on_step = [&](const program::StepRecord& step) { print_step(step, options.json); };
   runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, program, *corpus, how)
                                                         : runtime::train_in_threads(program, *corpus, how);
@@ -147,8 +159,9 @@ int train(const Options& options, runtime::Communicator* communicator, const Int
   if (!diverged.empty()) throw edge::Failure(edge::ErrorKind::kRuntime, diverged);
   if (speaks && interrupts.happened()) {
     throw edge::Failure(edge::ErrorKind::kInterrupted,
-                        fmt::format("interrupted after {} steps{}", done,
-                                    options.record.empty() ? "" : "; " + options.record + " holds them"));
+                        fmt::format("interrupted after {} steps{}{}", done,
+                                    options.record.empty() ? "" : "; " + options.record + " holds them",
+                                    options.checkpoint.folder.empty() ? "" : "; --resume goes on from there"));
   }
   return 0;
 }
@@ -177,6 +190,8 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--steps", options->steps, "Optimizer steps")
       ->check(CLI::Range(std::int64_t{1}, kMostSteps))
       ->capture_default_str();
+  add_checkpoint_options(*command, options->checkpoint);
+  add_survival_options(*command, options->survival);
   command->add_option("--record", options->record, "Write steps and measured timeline")->check(output_file());
   command->add_option("--timeline-steps", options->timeline_steps, "How many of the last steps keep their timeline")
       ->check(CLI::Range(std::int64_t{0}, kMostSteps))

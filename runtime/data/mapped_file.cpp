@@ -24,10 +24,10 @@ std::string reason_of(int error_number) { return std::generic_category().message
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
+MappedFile::MappedFile(const std::filesystem::path& path, const char* what) {
   // Non-blocking, so that opening a pipe nobody writes to does not hang before it is refused.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) refuse(path, fmt::format("cannot open the corpus: {}", reason_of(errno)));
+  if (file < 0) refuse(path, fmt::format("cannot open the {}: {}", what, reason_of(errno)));
   struct stat status {};
   const int stat_error = ::fstat(file, &status) == 0 ? 0 : errno;
   const auto size = static_cast<std::size_t>(status.st_size);
@@ -38,11 +38,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     if (memory == MAP_FAILED) map_error = errno;
   }
   ::close(file);
-  if (stat_error != 0) refuse(path, fmt::format("cannot read the corpus: {}", reason_of(stat_error)));
-  if (S_ISDIR(status.st_mode)) refuse(path, "the corpus is a directory; give one text or token file");
-  if (!S_ISREG(status.st_mode)) refuse(path, "the corpus is not a regular file; save it to a file first");
-  if (size == 0) refuse(path, "the corpus is empty");
-  if (map_error != 0) refuse(path, fmt::format("cannot map the corpus: {}", reason_of(map_error)));
+  if (stat_error != 0) refuse(path, fmt::format("cannot read the {}: {}", what, reason_of(stat_error)));
+  if (S_ISDIR(status.st_mode)) refuse(path, fmt::format("the {} is a directory; give one file", what));
+  if (!S_ISREG(status.st_mode))
+    refuse(path, fmt::format("the {} is not a regular file; save it to a file first", what));
+  if (size == 0) refuse(path, fmt::format("the {} is empty", what));
+  if (map_error != 0) refuse(path, fmt::format("cannot map the {}: {}", what, reason_of(map_error)));
   bytes_ = {static_cast<const std::byte*>(memory), size};
 }
 

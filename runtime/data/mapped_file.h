@@ -11,8 +11,9 @@ namespace trivium::runtime::data {
 /// The file must not shrink meanwhile.
 class MappedFile {
  public:
-  /// Errors: edge::Failure(kInput) when it is missing, not a regular file, unreadable or empty.
-  explicit MappedFile(const std::filesystem::path& path);
+  /// `what`: the file in words, for errors. Errors: edge::Failure(kInput) when it is missing, not a regular file,
+  /// unreadable or empty.
+  explicit MappedFile(const std::filesystem::path& path, const char* what = "corpus");
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

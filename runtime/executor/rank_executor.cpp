@@ -85,6 +85,7 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   backend_.upload(program::Lane::kCompute, scalar_space, scalars.data(), sizeof scalars);
   backend_.enter(program::Lane::kCompute);
   const int world = groups_[static_cast<std::size_t>(Group::kWorld)];
+  record(flight::Doing::kStepStart);
   communicator_.barrier(world);
   // One start for all ranks: they share the machine's monotonic clock.
   std::int64_t start_ns = now_ns();
@@ -102,6 +103,7 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   backend_.download(scalars.data(), scalar_space, sizeof scalars);
   tell_events();
 
+  record(flight::Doing::kLoss);
   // A last-stage rank holds its replica's loss, a stage with mixture layers their balance; tensor ranks the same one.
   const bool counts = at_.tensor == 0;
   double loss = counts ? scalars[0] : 0;
@@ -146,7 +148,9 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
       if (earlier >= 0) backend_.wait(lanes_.mark_of(task_id, earlier), op.lane);
     }
     const std::int32_t start = stamp(op.lane);
-    if (program::is_communication(op.kind)) {
+    const bool collective = program::is_communication(op.kind);
+    record(collective ? flight::Doing::kCollective : flight::Doing::kCompute, task_id, i);
+    if (collective) {
       backend_.enter(op.lane);
       run_collective(task, op, i);
     } else {
@@ -263,6 +267,7 @@ void RankExecutor::end_batch() {
 void RankExecutor::finish_transfer(std::int32_t task_id) {
   Transfer& state = transfers_[static_cast<std::size_t>(task_id)];
   if (state != Transfer::kPosted) return;
+  record(flight::Doing::kTransfer, task_id);
   end_batch();
   const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
   if (task.kind == TaskKind::kSend) {

@@ -13,6 +13,7 @@
 #include "runtime/data/corpus.h"
 #include "runtime/executor/arenas.h"
 #include "runtime/executor/lane_order.h"
+#include "runtime/flight/ring.h"
 #include "runtime/kernel.h"
 
 namespace trivium::runtime {
@@ -39,7 +40,11 @@ class RankExecutor {
   /// Called once a step when gradients are reduced and not yet applied.
   void before_optimizer(std::function<void()> call) { before_optimizer_ = std::move(call); }
 
+  /// Every instruction from now on is noted there; it must outlive this.
+  void record_flight(flight::Ring* ring) { flight_ = ring; }
+
   const Arenas& arenas() const { return arenas_; }
+  Arenas& arenas() { return arenas_; }
   /// What the spaces hold now, in memory of the host.
   Arenas arenas_on_host(std::span<const program::Space> spaces) const { return arenas_.on_host(backend_, spaces); }
   int rank() const { return communicator_.rank(); }
@@ -61,6 +66,9 @@ class RankExecutor {
   std::int32_t stamp(program::Lane lane) { return events_ != nullptr ? backend_.stamp(lane) : -1; }
   void note(std::int32_t task, std::int32_t op, program::Lane lane, std::int32_t start, std::int32_t end);
   void tell_events();
+  void record(flight::Doing doing, std::int32_t task = -1, std::int32_t op = -1) {
+    if (flight_ != nullptr) flight_->note(doing, now_ns(), values_.step, task, op);
+  }
 
   const program::Program& program_;
   Communicator& communicator_;
@@ -91,6 +99,7 @@ class RankExecutor {
   };
   std::vector<Noted> noted_;
   std::vector<program::Event>* events_ = nullptr;
+  flight::Ring* flight_ = nullptr;
   bool optimizer_begun_ = false;
   std::function<void()> before_optimizer_;
 };

@@ -17,6 +17,8 @@
 #include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/schedule.h"
+#include "runtime/flight/ring.h"
+#include "runtime/flight/watchdog.h"
 #include "runtime/inproc/threads.h"
 
 namespace trivium::runtime {
@@ -74,6 +76,18 @@ RankExecutor::Outcome step_or_abort(RankExecutor& executor, Communicator& commun
   }
 }
 
+// Where asked for: this rank's record, made before anyone can wait for it.
+std::unique_ptr<flight::Ring> ring_of(const program::Program& program, const Communicator& communicator,
+                                      const TrainOptions& options) {
+  if (options.flight_folder.empty()) return nullptr;
+  return std::make_unique<flight::Ring>(options.flight_folder, communicator.rank(), communicator.size(),
+                                        std::stoull(program::hash_of(program), nullptr, 16));
+}
+
+void between_steps(flight::Ring* ring, std::int64_t done) {
+  if (ring != nullptr) ring->note(flight::Doing::kCheckpoint, now_ns(), done);
+}
+
 }  // namespace
 
 double learning_rate(const program::Optimizer& o, std::int64_t step, std::int64_t steps) {
@@ -119,22 +133,28 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
   return train_rank(program, communicator, corpus, core, options);
 }
 
-TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
-                       Backend& backend, const TrainOptions& options) {
+namespace {
+
+TrainResult train_recorded(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                           Backend& backend, const TrainOptions& options, flight::Ring* ring) {
   TrainResult result;
-  if (result.refused = cannot_run(program, backend); !result.refused.empty()) return result;
   RankExecutor executor(program, communicator, corpus, backend);
+  executor.record_flight(ring);
   std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
   for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
   const int world = communicator.make_group(everyone);
   const program::Training& training = program.job.training;
   const double tokens = static_cast<double>(training.global_batch * training.sequence);
   std::vector<std::vector<Event>> kept;  // of the last steps
-  for (std::int64_t step = 0; step < options.steps; ++step) {
+  const std::unique_ptr<StepKeeper> keeper =
+      options.keeper ? options.keeper(program, communicator, executor.arenas(), backend) : nullptr;
+  std::int64_t step = keeper ? keeper->begin() : 0;
+  bool stopped = false;
+  for (; step < options.steps; ++step) {
     // Whether to go on is decided once, by rank 0: all ranks do the same number of steps.
     std::int64_t stop = communicator.rank() == 0 && options.stop.stop_requested() ? 1 : 0;
     communicator.broadcast(world, &stop, sizeof stop, 0);
-    if (stop != 0) break;
+    if (stopped = stop != 0; stopped) break;
     StepValues values;
     values.step = step;
     values.learning_rate = learning_rate(training.optimizer, step, options.steps);
@@ -152,10 +172,13 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
       result.diverged = fmt::format("step {}: the loss or its gradient is not finite; lower the learning rate", step);
       break;
     }
-    if (communicator.rank() != 0) continue;
-    result.steps.push_back({step, outcome.loss, outcome.grad_norm, values.learning_rate, seconds, tokens / seconds});
-    if (options.on_step) options.on_step(result.steps.back());
+    if (communicator.rank() == 0) {
+      result.steps.push_back({step, outcome.loss, outcome.grad_norm, values.learning_rate, seconds, tokens / seconds});
+      if (options.on_step) options.on_step(result.steps.back());
+    }
+    if (keeper) between_steps(ring, step + 1), keeper->after_step(step + 1, step + 1 == options.steps);
   }
+  if (keeper && stopped) between_steps(ring, step), keeper->after_step(step, true);
   for (int rank = 0; rank < communicator.size(); ++rank) {
     for (std::vector<Event>& mine : kept) {
       std::vector<Event> events = rank == communicator.rank() ? mine : std::vector<Event>{};
@@ -168,6 +191,34 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
     result.memory_bytes.push_back(bytes);
   }
   mark_waits(program, result.timeline);
+  return result;
+}
+
+}  // namespace
+
+TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+                       Backend& backend, const TrainOptions& options) {
+  TrainResult result;
+  if (result.refused = cannot_run(program, backend); !result.refused.empty()) return result;
+  const std::unique_ptr<flight::Ring> ring = ring_of(program, communicator, options);
+  if (!ring) return train_recorded(program, communicator, corpus, backend, options, nullptr);
+  // Whoever is told to end says so: those that say nothing were killed.
+  const std::stop_callback told(options.stop, [&] { ring->ended(flight::End::kTerminated); });
+  std::optional<flight::Watchdog> watchdog;
+  if (options.deadline.count() > 0) {
+    watchdog.emplace(options.flight_folder, program, communicator.rank(), options.deadline,
+                     [&](const std::string& why) {
+                       ring->ended(flight::End::kTerminated);
+                       communicator.abort(why);
+                     });
+  }
+  try {
+    result = train_recorded(program, communicator, corpus, backend, options, ring.get());
+    ring->ended(result.diverged.empty() ? flight::End::kWell : flight::End::kFailed, result.diverged);
+  } catch (const std::exception& error) {
+    ring->ended(flight::End::kFailed, error.what());
+    throw;
+  }
   return result;
 }
 

@@ -1,6 +1,8 @@
 // Training for real: ranks run the ordered Program on a backend.
 #pragma once
 
+#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -10,6 +12,7 @@
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
+#include "runtime/executor/step_keeper.h"
 
 namespace trivium::runtime {
 
@@ -18,6 +21,9 @@ struct TrainOptions {
   std::int64_t timeline_steps = 3;                          ///< how many of the last steps keep their timeline; 0: none
   std::function<void(const program::StepRecord&)> on_step;  ///< after every step, on rank 0's thread
   std::stop_token stop;                                     ///< ends after the current step
+  std::filesystem::path flight_folder;                      ///< where ranks keep their flight records; empty: none
+  std::chrono::milliseconds deadline{0};                    ///< gives up when no rank moves for so long; 0: never
+  KeeperFactory keeper;                                     ///< where given: makes each rank's end of checkpoints
 };
 
 /// Values of all parameters (or gradients) of the model, gathered: global name -> row-major values.

@@ -1,0 +1,24 @@
+// Rectangles of tensors.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace trivium::runtime::checkpoint {
+
+/// Rows [row, row + rows) and columns [column, column + columns) of a tensor.
+struct Box {
+  std::int64_t row = 0, column = 0, rows = 0, columns = 0;
+  bool operator==(const Box&) const = default;
+  std::int64_t elements() const { return rows * columns; }
+};
+
+/// What two boxes share; without elements where they do not meet.
+Box intersection(const Box& a, const Box& b);
+
+/// What of a parameter is kept: its value (of 16-bit parameters the fp32 master copy), and AdamW's two moments.
+enum class State : std::uint8_t { kValue, kFirstMoment, kSecondMoment };
+constexpr int kStates = 3;
+std::string_view name_of(State state);  ///< "value", "first_moment", "second_moment"
+
+}  // namespace trivium::runtime::checkpoint

@@ -1,0 +1,90 @@
+#include "runtime/checkpoint/description.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "edge/json_reader.h"
+
+namespace trivium::runtime::checkpoint {
+namespace {
+
+constexpr const char* kSchema = "trivium.checkpoint/1";
+constexpr std::int64_t kMost = std::int64_t{1} << 60;
+
+std::uint64_t checksum_at(const edge::JsonReader& reader) {
+  constexpr int kHexadecimal = 16;
+  const std::string text = reader.text();
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, kHexadecimal);
+  if (text.size() != kHexadecimal || error != std::errc() || end != text.data() + text.size()) {
+    reader.fail("must be 16 hexadecimal digits");
+  }
+  return value;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Description& description) {
+  nlohmann::json files = nlohmann::json::array();
+  for (const ShardFile& file : description.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", fmt::format("{:016x}", file.checksum)}});
+  }
+  return {{"schema", kSchema},
+          {"step", description.step},
+          {"data", {{"samples", description.samples}, {"corpus_tokens", description.corpus_tokens}}},
+          {"job", program::to_json(description.job)},
+          {"files", files}};
+}
+
+Description description_from_json(const nlohmann::json& json, const std::string& where) {
+  const edge::JsonReader reader(json, where);
+  const std::vector<std::string> schemas{kSchema};
+  reader.at("schema").one_of(schemas);
+  reader.allow_only({"schema", "step", "data", "job", "files"});
+  Description description;
+  description.step = reader.at("step").integer(0, kMost);
+  const edge::JsonReader data = reader.at("data");
+  data.allow_only({"samples", "corpus_tokens"});
+  description.samples = data.at("samples").integer(0, kMost);
+  description.corpus_tokens = data.at("corpus_tokens").integer(0, kMost);
+  description.job = program::plan_file_from_json(reader.at("job").json(), where + "#/job");
+  for (const edge::JsonReader& file : reader.at("files").elements()) {
+    file.allow_only({"name", "bytes", "checksum"});
+    ShardFile& shard = description.files.emplace_back();
+    shard.name = file.at("name").text();
+    if (shard.name.empty() || shard.name.find('/') != std::string::npos || shard.name.front() == '.') {
+      file.at("name").fail("must be the name of a file in this folder");
+    }
+    shard.bytes = file.at("bytes").integer(0, kMost);
+    shard.checksum = checksum_at(file.at("checksum"));
+  }
+  return description;
+}
+
+std::string cannot_continue(const Description& saved, const program::Job& wanted, std::int64_t corpus_tokens) {
+  models::Model model = saved.job.job.model;
+  // What the model is called and where its numbers were published does not matter.
+  model.name = wanted.model.name;
+  model.source = wanted.model.source;
+  if (model != wanted.model) return fmt::format("it holds another model ({})", saved.job.job.model.name);
+  if (saved.step == 0) return "";
+  const program::Training& before = saved.job.job.training;
+  const auto differs = [](const char* what, auto old_value, auto new_value) {
+    return fmt::format("it was trained with --{} {}, now {}: samples would repeat or be left out", what, old_value,
+                       new_value);
+  };
+  if (before.sequence != wanted.training.sequence) {
+    return differs("sequence", before.sequence, wanted.training.sequence);
+  }
+  if (before.global_batch != wanted.training.global_batch) {
+    return differs("global-batch", before.global_batch, wanted.training.global_batch);
+  }
+  if (before.seed != wanted.training.seed) return differs("seed", before.seed, wanted.training.seed);
+  if (saved.corpus_tokens != corpus_tokens) {
+    return fmt::format("it was trained on a corpus of {} tokens, this one has {}", saved.corpus_tokens, corpus_tokens);
+  }
+  return "";
+}
+
+}  // namespace trivium::runtime::checkpoint

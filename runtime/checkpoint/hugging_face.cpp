@@ -1,0 +1,282 @@
+// GPT-2 and llama-style files. Names and shapes: transformers, models/gpt2/modeling_gpt2.py and
+// models/llama/modeling_llama.py (Conv1D keeps (in, out), nn.Linear (out, in)).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "edge/error.h"
+#include "edge/quote.h"
+#include "runtime/checkpoint/whole.h"
+
+namespace trivium::runtime::checkpoint {
+namespace {
+
+/// One of our tensors and the tensors of the file that make it, side by side.
+struct Correspondence {
+  std::string ours;
+  std::int64_t rows = 0, columns = 0;
+  std::vector<std::string> theirs;
+  std::vector<std::int64_t> widths;  ///< columns of each of them
+  bool transposed = false;
+  std::string fused;  ///< the name under which a file may have all of them as one
+};
+
+bool is_gpt2(const models::Model& model) {
+  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
+         model.linear_bias && model.qkv_bias && !model.parallel_block && !model.experts &&
+         model.kv_heads == model.heads;
+}
+
+bool is_llama(const models::Model& model) {
+  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
+         !model.parallel_block && !model.experts;
+}
+
+class Table {
+ public:
+  explicit Table(const models::Model& model) : m_(model) {
+    if (is_gpt2(model)) {
+      gpt2();
+    } else if (is_llama(model)) {
+      llama();
+    } else {
+      throw edge::Failure(edge::ErrorKind::kUsage,
+                          fmt::format("{} is neither GPT-2 nor llama-style; only these have a single file to convert",
+                                      edge::quote(model.name)));
+    }
+  }
+  const std::vector<Correspondence>& rows() const { return rows_; }
+
+ private:
+  void same(const std::string& name, const std::string& theirs, std::int64_t rows, std::int64_t columns) {
+    rows_.push_back({name, rows, columns, {theirs}, {columns}, false, ""});
+  }
+  void linear(const std::string& name, std::vector<std::string> theirs, std::int64_t rows,
+              std::vector<std::int64_t> widths, std::string fused = "") {
+    std::int64_t columns = 0;
+    for (const std::int64_t width : widths) columns += width;
+    rows_.push_back({name, rows, columns, std::move(theirs), std::move(widths), rows > 1, std::move(fused)});
+  }
+
+  void gpt2() {
+    const std::int64_t h = m_.hidden, f = m_.ffn_hidden, query = m_.heads * m_.head_dim;
+    const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
+      same(name, "transformer." + name, rows, columns);
+    };
+    const auto norm = [&](const std::string& name) {
+      add(name + ".weight", 1, h);
+      add(name + ".bias", 1, h);
+    };
+    const auto conv1d = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+      add(name + ".weight", in, out);
+      add(name + ".bias", 1, out);
+    };
+    add("wte.weight", m_.vocab, h);
+    add("wpe.weight", m_.max_sequence, h);
+    for (std::int64_t layer = 0; layer < m_.layers; ++layer) {
+      const std::string at = fmt::format("h.{}.", layer);
+      norm(at + "ln_1");
+      conv1d(at + "attn.c_attn", h, 3 * query);
+      conv1d(at + "attn.c_proj", query, h);
+      norm(at + "ln_2");
+      conv1d(at + "mlp.c_fc", h, f);
+      conv1d(at + "mlp.c_proj", f, h);
+    }
+    norm("ln_f");
+    if (!m_.tied_embeddings) same("lm_head.weight", "lm_head.weight", m_.vocab, h);
+  }
+
+  void llama() {
+    const std::int64_t h = m_.hidden, f = m_.ffn_hidden, q = m_.heads * m_.head_dim, k = m_.kv_heads * m_.head_dim;
+    same("wte.weight", "model.embed_tokens.weight", m_.vocab, h);
+    for (std::int64_t layer = 0; layer < m_.layers; ++layer) {
+      const std::string at = fmt::format("h.{}.", layer), there = fmt::format("model.layers.{}.", layer);
+      const auto both = [&](const std::string& name, std::int64_t in, const std::vector<std::string>& parts,
+                            const std::vector<std::int64_t>& widths, const std::string& fused, bool bias) {
+        std::vector<std::string> weights, biases;
+        for (const std::string& part : parts) {
+          weights.push_back(there + part + ".weight");
+          biases.push_back(there + part + ".bias");
+        }
+        const auto fused_as = [&](const char* what) { return fused.empty() ? "" : there + fused + what; };
+        linear(at + name + ".weight", weights, in, widths, fused_as(".weight"));
+        if (bias) linear(at + name + ".bias", biases, 1, widths, fused_as(".bias"));
+      };
+      same(at + "ln_1.weight", there + "input_layernorm.weight", 1, h);
+      both("attn.c_attn", h, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, k, k},
+           "self_attn.qkv_proj", m_.qkv_bias);
+      both("attn.c_proj", q, {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
+      same(at + "ln_2.weight", there + "post_attention_layernorm.weight", 1, h);
+      both("mlp.c_fc", h, {"mlp.gate_proj", "mlp.up_proj"}, {f, f}, "mlp.gate_up_proj", m_.linear_bias);
+      both("mlp.c_proj", f, {"mlp.down_proj"}, {h}, "", m_.linear_bias);
+    }
+    same("ln_f.weight", "model.norm.weight", 1, h);
+    if (!m_.tied_embeddings) same("lm_head.weight", "lm_head.weight", m_.vocab, h);
+  }
+
+  const models::Model& m_;
+  std::vector<Correspondence> rows_;
+};
+
+std::vector<std::int64_t> shape_of(const Correspondence& c, std::int64_t width) {
+  if (c.rows == 1 && !c.transposed) return {width};
+  return c.transposed ? std::vector{width, c.rows} : std::vector{c.rows, width};
+}
+
+/// Tensors of the file by the name transformers gives them today: GPT-2's older files lack the first word.
+class Names {
+ public:
+  Names(const SafetensorsFile& file, bool gpt2) {
+    for (const TensorEntry& entry : file.header().tensors) {
+      const bool bare = gpt2 && !entry.name.starts_with("transformer.") && entry.name != "lm_head.weight";
+      entries_.emplace(bare ? "transformer." + entry.name : entry.name, &entry);
+    }
+  }
+  const TensorEntry* take(const std::string& name) {
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) return nullptr;
+    taken_.insert(name);
+    return found->second;
+  }
+  /// The first tensor that nobody took and that is no constant of the model; empty when there is none.
+  std::string left_over() const {
+    for (const auto& [name, entry] : entries_) {
+      const bool constant =
+          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
+      if (!taken_.contains(name) && !constant) return entry->name;
+    }
+    return "";
+  }
+
+ private:
+  std::map<std::string, const TensorEntry*> entries_;
+  std::set<std::string> taken_;
+};
+
+/// Which element of their tensor is element (row, column) of ours.
+std::int64_t place_of(const Correspondence& c, std::int64_t width, std::int64_t row, std::int64_t column) {
+  return c.transposed ? column * c.rows + row : row * width + column;
+}
+
+}  // namespace
+
+WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model& model, const std::string& where) {
+  const auto refuse = [&](const std::string& what) -> void {
+    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(where), what));
+  };
+  const Table table(model);
+  Names names(file, is_gpt2(model));
+  WholeTensors tensors;
+  for (const Correspondence& c : table.rows()) {
+    WholeTensor& tensor = tensors[c.ours];
+    tensor = {c.rows, c.columns, std::vector<float>(static_cast<std::size_t>(c.rows * c.columns))};
+    const auto read = [&](const TensorEntry& entry, std::int64_t first, std::int64_t width) {
+      const std::vector<std::int64_t> expected = shape_of(c, width);
+      if (entry.shape != expected) {
+        refuse(fmt::format("{} has the shape [{}], the model needs [{}]", edge::quote(entry.name),
+                           fmt::join(entry.shape, ", "), fmt::join(expected, ", ")));
+      }
+      if (entry.number > Number::kF16) refuse(fmt::format("{} is not of floats", edge::quote(entry.name)));
+      const std::byte* values = file.bytes_of(entry).data();
+      for (std::int64_t row = 0; row < c.rows; ++row) {
+        for (std::int64_t column = 0; column < width; ++column) {
+          tensor.values[static_cast<std::size_t>(row * c.columns + first + column)] =
+              static_cast<float>(element(values, place_of(c, width, row, column), entry.number));
+        }
+      }
+    };
+    if (const TensorEntry* fused = c.fused.empty() ? nullptr : names.take(c.fused)) {
+      read(*fused, 0, c.columns);
+      continue;
+    }
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < c.theirs.size(); ++i) {
+      const TensorEntry* entry = names.take(c.theirs[i]);
+      if (entry == nullptr) refuse(fmt::format("it has no tensor {}", edge::quote(c.theirs[i])));
+      read(*entry, first, c.widths[i]);
+      first += c.widths[i];
+    }
+  }
+  if (model.tied_embeddings) names.take("lm_head.weight");  // the embedding again
+  if (const std::string extra = names.left_over(); !extra.empty()) {
+    refuse(fmt::format("the model has no tensor {}; is its description that of these weights?", edge::quote(extra)));
+  }
+  return tensors;
+}
+
+void write_hugging_face(const WholeTensors& tensors, const models::Model& model, const std::filesystem::path& path) {
+  const Table table(model);
+  std::vector<TensorEntry> entries;
+  for (const Correspondence& c : table.rows()) {
+    for (std::size_t i = 0; i < c.theirs.size(); ++i) {
+      entries.push_back({.name = c.theirs[i], .number = Number::kF32, .shape = shape_of(c, c.widths[i])});
+    }
+  }
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  const std::filesystem::path unfinished = path.parent_path() / fmt::format(".{}.tmp", path.filename().string());
+  SafetensorsWriter writer(unfinished, std::move(entries), {{"format", "pt"}});
+  std::vector<float> values;
+  for (const Correspondence& c : table.rows()) {
+    const WholeTensor& tensor = tensors.at(c.ours);
+    std::int64_t first = 0;
+    for (const std::int64_t width : c.widths) {
+      values.resize(static_cast<std::size_t>(c.rows * width));
+      for (std::int64_t row = 0; row < c.rows; ++row) {
+        for (std::int64_t column = 0; column < width; ++column) {
+          values[static_cast<std::size_t>(place_of(c, width, row, column))] =
+              tensor.values[static_cast<std::size_t>(row * c.columns + first + column)];
+        }
+      }
+      first += width;
+      writer.write(std::as_bytes(std::span(values)));
+    }
+  }
+  writer.finish();
+  std::filesystem::rename(unfinished, path, error);
+  if (error) {
+    throw edge::Failure(edge::ErrorKind::kRuntime,
+                        fmt::format("{}: cannot write: {}", edge::one_line(path.string()), error.message()));
+  }
+}
+
+nlohmann::json hugging_face_config(const models::Model& m) {
+  constexpr double kNormEpsilon = 1e-5, kRopeTheta = 10000;  // what the kernels compute with
+  if (is_gpt2(m)) {
+    return {{"model_type", "gpt2"},
+            {"architectures", {"GPT2LMHeadModel"}},
+            {"vocab_size", m.vocab},
+            {"n_positions", m.max_sequence},
+            {"n_embd", m.hidden},
+            {"n_layer", m.layers},
+            {"n_head", m.heads},
+            {"n_inner", m.ffn_hidden},
+            {"activation_function", m.activation == models::Activation::kRelu ? "relu" : "gelu_new"},
+            {"layer_norm_epsilon", kNormEpsilon},
+            {"tie_word_embeddings", m.tied_embeddings}};
+  }
+  return {{"model_type", "llama"},
+          {"architectures", {"LlamaForCausalLM"}},
+          {"vocab_size", m.vocab},
+          {"max_position_embeddings", m.max_sequence},
+          {"hidden_size", m.hidden},
+          {"num_hidden_layers", m.layers},
+          {"num_attention_heads", m.heads},
+          {"num_key_value_heads", m.kv_heads},
+          {"head_dim", m.head_dim},
+          {"intermediate_size", m.ffn_hidden},
+          {"hidden_act", m.activation == models::Activation::kSwiglu ? "silu" : "gelu_pytorch_tanh"},
+          {"rms_norm_eps", kNormEpsilon},
+          {"rope_theta", kRopeTheta},
+          {"attention_bias", m.qkv_bias},
+          {"mlp_bias", m.linear_bias},
+          {"tie_word_embeddings", m.tied_embeddings}};
+}
+
+}  // namespace trivium::runtime::checkpoint

@@ -1,0 +1,123 @@
+#include "runtime/checkpoint/keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "edge/error.h"
+#include "edge/quote.h"
+#include "runtime/checkpoint/agree.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/directory.h"
+#include "runtime/cpu/backend.h"
+
+namespace trivium::runtime::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Keeper final : public StepKeeper {
+ public:
+  Keeper(const KeeperOptions& options, const program::Program& program, Communicator& communicator, Arenas& arenas,
+         Backend& backend)
+      : options_(options), program_(program), communicator_(communicator), arenas_(arenas), backend_(backend) {
+    std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    everyone_ = communicator.make_group(ranks);
+  }
+
+  std::int64_t begin() override {
+    std::array<char, 4096> path{};
+    agree(communicator_, everyone_, [&]() -> ShardFile {
+      if (leads()) choose(path);
+      return {};
+    });
+    communicator_.broadcast(everyone_, path.data(), path.size(), 0);
+    if (path.front() == '\0') return 0;
+    std::int64_t step = 0;
+    agree(communicator_, everyone_, [&]() -> ShardFile {
+      const Opened opened = open(path.data(), false);  // rank 0 has verified the files
+      const std::string why = cannot_continue(opened.description, options_.job.job, options_.corpus_tokens);
+      if (!why.empty()) {
+        throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.data()), why));
+      }
+      fill_rank(opened.tensors);
+      step = opened.description.step;
+      return {};
+    });
+    note(fmt::format("resumed at step {} from {}", step, path.data()));
+    saved_ = step;
+    return step;
+  }
+
+  void after_step(std::int64_t done, bool last) override {
+    const bool due = options_.every > 0 && done % options_.every == 0;
+    if ((!due && !last) || done == saved_) return;
+    Description description;
+    description.step = done;
+    description.samples = done * options_.job.job.training.global_batch;
+    description.corpus_tokens = options_.corpus_tokens;
+    description.job = options_.job;
+    const auto write = [&](const Arenas& host) {
+      save(options_.folder, std::move(description), options_.keep, program_, host, communicator_, everyone_);
+    };
+    backend_.shares_host_memory() ? write(arenas_) : write(arenas_.on_host(backend_, kKeptSpaces));
+    saved_ = done;
+    if (last) note(fmt::format("saved step {} to {}", done, (options_.folder / folder_name(done)).string()));
+  }
+
+ private:
+  bool leads() const { return communicator_.rank() == 0; }
+  void note(const std::string& text) const {
+    if (leads() && options_.note) options_.note(text);
+  }
+
+  void fill_rank(const StoredTensors& tensors) {
+    if (backend_.shares_host_memory()) return fill(tensors, program_, communicator_.rank(), arenas_);
+    cpu::CpuBackend core;
+    const Arenas host(program_, program_.role_of(communicator_.rank()), core, kKeptSpaces);
+    fill(tensors, program_, communicator_.rank(), host);
+    arenas_.take(backend_, host, kKeptSpaces);
+    backend_.finish();
+  }
+
+  // Rank 0's choice of where to begin; empty: at the beginning.
+  void choose(std::array<char, 4096>& path) {
+    if (!options_.resume) {
+      if (const Listing listing = list(options_.folder); !listing.whole.empty()) {
+        throw edge::Failure(edge::ErrorKind::kUsage,
+                            fmt::format("{} already holds {}; go on with --resume or name another folder",
+                                        edge::one_line(options_.folder.string()),
+                                        edge::one_line(listing.whole.front().filename().string())));
+      }
+      return;
+    }
+    const Newest found = newest(options_.folder);
+    for (const std::string& text : found.passed_over) note(text);
+    if (!found.path) return note(fmt::format("{} holds no checkpoint; beginning at step 0", options_.folder.string()));
+    const std::string text = found.path->string();
+    if (text.size() >= path.size()) throw edge::Failure(edge::ErrorKind::kInput, "the checkpoint's path is too long");
+    std::copy(text.begin(), text.end(), path.begin());
+  }
+
+  KeeperOptions options_;
+  const program::Program& program_;
+  Communicator& communicator_;
+  Arenas& arenas_;
+  Backend& backend_;
+  int everyone_ = -1;
+  std::int64_t saved_ = -1;  // the step whose checkpoint is on the disk
+};
+
+}  // namespace
+
+KeeperFactory make_keepers(const KeeperOptions& options) {
+  return [options](const program::Program& program, Communicator& communicator, Arenas& arenas, Backend& backend) {
+    return std::make_unique<Keeper>(options, program, communicator, arenas, backend);
+  };
+}
+
+}  // namespace trivium::runtime::checkpoint

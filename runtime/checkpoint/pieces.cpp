@@ -1,0 +1,192 @@
+#include "runtime/checkpoint/pieces.h"
+
+#include <algorithm>
+
+#include "program/layout.h"
+
+namespace trivium::runtime::checkpoint {
+namespace {
+
+using program::Bucket;
+using program::ChunkKind;
+using program::DType;
+using program::Group;
+using program::Parameter;
+using program::Space;
+
+// Elements [begin, end) of a chunk's parameters; the first of them lies at `at`.
+struct Stretch {
+  std::int64_t begin = 0, end = 0;
+  std::byte* at = nullptr;
+  DType type{};
+};
+
+const Bucket& bucket_of(const ChunkKind& kind, const Parameter& p) {
+  return *std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const Bucket& bucket) {
+    return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
+  });
+}
+
+// Cuts local rectangles of one parameter where neighbouring elements stop being neighbours in the whole tensor.
+class Cutter {
+ public:
+  Cutter(const program::Program& program, int rank, const Parameter& p, std::string name, std::vector<Piece>& out)
+      : p_(p),
+        name_(std::move(name)),
+        tensor_(program.mesh.tensor()),
+        tensor_rank_(program.mesh.coordinates(rank).tensor),
+        expert_rank_(program.mesh.expert_rank(program.mesh.coordinates(rank))),
+        out_(out) {}
+
+  // The part of `stretch` that belongs to the parameter.
+  void cut(const Stretch& stretch, State state) {
+    std::int64_t at = std::max<std::int64_t>(0, stretch.begin - p_.offset);
+    const std::int64_t end = std::min(p_.local_rows * p_.local_columns, stretch.end - p_.offset);
+    while (at < end) {
+      Box local{.row = at / p_.local_columns, .column = at % p_.local_columns, .rows = 1};
+      local.columns = std::min(p_.local_columns - local.column, end - at);
+      if (local.columns == p_.local_columns) local.rows = (end - at) / p_.local_columns;
+      at += local.elements();
+      by_expert(local, stretch, state);
+    }
+  }
+
+ private:
+  void by_expert(const Box& local, const Stretch& stretch, State state) {
+    const std::int64_t one = p_.local_rows / std::max<std::int64_t>(1, p_.local_experts);
+    for (std::int64_t row = local.row; row < local.row + local.rows;) {
+      const std::int64_t next = std::min(local.row + local.rows, (row / one + 1) * one);
+      by_section({row, local.column, next - row, local.columns}, stretch, state);
+      row = next;
+    }
+  }
+
+  void by_section(const Box& local, const Stretch& stretch, State state) {
+    std::int64_t column = local.column;
+    const std::int64_t end = local.column + local.columns;
+    std::int64_t section_end = 0;
+    for (const std::int64_t section : p_.sections) {
+      section_end += section / tensor_;
+      if (column >= section_end || column >= end) continue;
+      const std::int64_t next = std::min(end, section_end);
+      add({local.row, column, local.rows, next - column}, stretch, state);
+      column = next;
+    }
+    if (p_.sections.empty()) add(local, stretch, state);
+  }
+
+  void add(const Box& local, const Stretch& stretch, State state) {
+    const auto place = program::global_place(p_, local.row, local.column, tensor_rank_, tensor_, expert_rank_);
+    if (!place) return;  // padding of the vocabulary
+    const std::int64_t block = p_.rows / std::max<std::int64_t>(1, p_.experts);
+    const std::int64_t rows = std::min(local.rows, (place->first / block + 1) * block - place->first);
+    const std::int64_t element = p_.offset + local.row * p_.local_columns + local.column - stretch.begin;
+    out_.push_back({.state = state,
+                    .name = name_,
+                    .rows = p_.rows,
+                    .columns = p_.columns,
+                    .box = {place->first, place->second, rows, local.columns},
+                    .first = stretch.at + element * program::size_of(stretch.type),
+                    .stride = p_.local_columns,
+                    .type = stretch.type});
+  }
+
+  const Parameter& p_;
+  std::string name_;
+  int tensor_, tensor_rank_, expert_rank_;
+  std::vector<Piece>& out_;
+};
+
+// Where a bucket's state lies on one rank.
+class BucketPlaces {
+ public:
+  BucketPlaces(const program::Program& program, int rank, const Arenas& arenas, int chunk, const Bucket& bucket)
+      : bucket_(bucket), precision_(program.job.plan.precision) {
+    shard_rank_ = bucket.expert ? program.mesh.index_in(Group::kExpertData, rank) : program.mesh.shard_rank(rank);
+    parameters_ = arenas.base(chunk, Space::kParameter, 0);
+    const bool away = program.job.plan.offload.optimizer != program::Storage::kNone;
+    states_ = arenas.base(chunk, away ? Space::kAwayState : Space::kOptimizer, 0) + bucket.optimizer_offset;
+  }
+
+  // The optimizer's arrays hold this rank's part: first moments, second moments, with 16-bit parameters their master.
+  Stretch state(int array) const {
+    const DType type = program::is_half(precision_) ? DType::kFp32 : precision_;
+    const std::int64_t begin = bucket_.own_begin(shard_rank_);
+    return {begin, begin + bucket_.shard, states_ + array * bucket_.shard * program::size_of(type), type};
+  }
+  Stretch own_parameters() const {
+    const std::int64_t begin = bucket_.own_begin(shard_rank_);
+    return {begin, begin + bucket_.shard,
+            parameters_ + bucket_.own_parameters(shard_rank_) * program::size_of(precision_), precision_};
+  }
+  Stretch kept_parameters() const {
+    if (bucket_.parameter_shard >= 0) return own_parameters();
+    return {bucket_.begin, bucket_.begin + bucket_.elements, parameters_ + bucket_.begin * program::size_of(precision_),
+            precision_};
+  }
+  bool has_master() const { return program::is_half(precision_); }
+
+ private:
+  const Bucket& bucket_;
+  DType precision_;
+  int shard_rank_ = 0;
+  std::byte* parameters_ = nullptr;
+  std::byte* states_ = nullptr;
+};
+
+constexpr int kFirstMomentArray = 0, kSecondMomentArray = 1, kMasterArray = 2;
+
+// Of the ranks that hold the same part of a parameter, the one that saves it.
+bool saves(const program::Program& program, int rank, const Parameter& p, const Bucket& bucket) {
+  const program::Mesh& mesh = program.mesh;
+  if (p.tied_copy) return false;
+  if (p.split == program::Split::kReplicated && mesh.coordinates(rank).tensor != 0) return false;
+  const bool sharded = bucket.shard < bucket.elements;
+  if (bucket.expert) return sharded || mesh.index_in(Group::kExpertData, rank) == 0;
+  return sharded ? mesh.shard_replica(rank) == 0 : mesh.index_in(Group::kData, rank) == 0;
+}
+
+template <class Visit>
+void for_each_parameter(const program::Program& program, int rank, const Arenas& arenas, Visit visit) {
+  const program::Role& role = program.role_of(rank);
+  for (std::size_t c = 0; c < role.chunks.size(); ++c) {
+    const program::Chunk& chunk = role.chunks[c];
+    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    for (const Parameter& p : kind.parameters) {
+      const Bucket& bucket = bucket_of(kind, p);
+      visit(p, program::global_name(p, chunk.first_layer), bucket,
+            BucketPlaces(program, rank, arenas, static_cast<int>(c), bucket));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Piece> saved_pieces(const program::Program& program, int rank, const Arenas& arenas) {
+  std::vector<Piece> pieces;
+  for_each_parameter(program, rank, arenas,
+                     [&](const Parameter& p, std::string name, const Bucket& bucket, const BucketPlaces& places) {
+                       if (!saves(program, rank, p, bucket)) return;
+                       Cutter cutter(program, rank, p, std::move(name), pieces);
+                       cutter.cut(places.has_master() ? places.state(kMasterArray) : places.own_parameters(),
+                                  State::kValue);
+                       cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
+                       cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+                     });
+  return pieces;
+}
+
+std::vector<Piece> needed_pieces(const program::Program& program, int rank, const Arenas& arenas) {
+  std::vector<Piece> pieces;
+  for_each_parameter(program, rank, arenas,
+                     [&](const Parameter& p, std::string name, const Bucket&, const BucketPlaces& places) {
+                       Cutter cutter(program, rank, p, std::move(name), pieces);
+                       cutter.cut(places.kept_parameters(), State::kValue);
+                       if (places.has_master()) cutter.cut(places.state(kMasterArray), State::kValue);
+                       cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
+                       cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+                     });
+  return pieces;
+}
+
+}  // namespace trivium::runtime::checkpoint

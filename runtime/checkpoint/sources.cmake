@@ -1,0 +1,14 @@
+# Checkpoints: safetensors shards, saved under any plan and loaded under any other.
+list(APPEND runtime_sources
+  ${CMAKE_CURRENT_LIST_DIR}/agree.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/box.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/checkpoint.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/description.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/directory.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/hugging_face.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/keeper.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pieces.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/safetensors_file.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/safetensors_header.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/stored.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/whole.cpp)

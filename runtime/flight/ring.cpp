@@ -1,0 +1,77 @@
+#include "runtime/flight/ring.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "edge/error.h"
+#include "edge/quote.h"
+#include "runtime/backend.h"
+#include "runtime/flight/log.h"
+
+namespace trivium::runtime::flight {
+
+std::string_view name_of(Doing doing) {
+  static constexpr std::array<std::string_view, 7> kNames{"starting",   "compute", "collective", "transfer",
+                                                          "step start", "loss",    "checkpoint"};
+  return kNames.at(static_cast<std::size_t>(doing));
+}
+
+std::string ring_name(int rank) { return fmt::format("rank-{:05}.flight", rank); }
+
+Ring::Ring(const std::filesystem::path& folder, int rank, int ranks, std::uint64_t program_hash) {
+  const std::filesystem::path path = folder / ring_name(rank);
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  // Made beside its place, so that a reader never sees a header that is not finished.
+  const std::filesystem::path making = folder / ("." + ring_name(rank));
+  const int file = ::open(making.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const auto fail = [&] {
+    const int why = errno;
+    if (file >= 0) ::close(file);
+    throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
+                                                               edge::one_line(path.string()), std::strerror(why)));
+  };
+  // Allocated at once: a page that finds the disk full later would end the process.
+  if (file < 0) fail();
+  if (const int full = ::posix_fallocate(file, 0, sizeof(Content)); full != 0) errno = full, fail();
+  void* memory = ::mmap(nullptr, sizeof(Content), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) fail();
+  ::close(file);
+  content_ = static_cast<Content*>(memory);
+  std::copy_n(kMagic, sizeof content_->magic, content_->magic);
+  content_->version = kVersion;
+  content_->rank = rank;
+  content_->ranks = ranks;
+  content_->pid = ::getpid();
+  content_->program_hash = program_hash;
+  note(Doing::kStarting, now_ns(), 0);
+  if (::rename(making.c_str(), path.c_str()) != 0) {
+    const int why = errno;
+    ::munmap(content_, sizeof(Content));
+    throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
+                                                               edge::one_line(path.string()), std::strerror(why)));
+  }
+}
+
+Ring::~Ring() { ::munmap(content_, sizeof(Content)); }
+
+void Ring::ended(End how, std::string_view message) {
+  auto none = static_cast<std::int32_t>(End::kNone);
+  auto* end = reinterpret_cast<std::int32_t*>(&content_->end);
+  if (!__atomic_compare_exchange_n(end, &none, static_cast<std::int32_t>(how), false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    return;
+  }
+  const std::size_t length = std::min(message.size(), sizeof content_->message - 1);
+  std::copy_n(message.begin(), length, content_->message);
+}
+
+}  // namespace trivium::runtime::flight

@@ -1,0 +1,153 @@
+// Checkpoints as a user meets them: going on, stopping, moving, reading.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/process.h"
+
+namespace trivium::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+std::string training(const std::string& more) {
+  return "trivium run --model gpt-tiny --cluster this-machine --global-batch 4 --micro-batch 1 --warmup-steps 1 "
+         "--sequence 32 --corpus text.txt --json " +
+         more;
+}
+
+std::vector<double> losses_in(const std::string& text) {
+  std::vector<double> losses;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) losses.push_back(json::parse(line).at("loss"));
+  return losses;
+}
+
+class Checkpoints : public ::testing::Test {
+ protected:
+  Checkpoints() {
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += "In the beginning was the Word, and line " + std::to_string(i) + ".\n";
+    place_.write("text.txt", text);
+  }
+  std::vector<double> train(const std::string& more) {
+    const Outcome outcome = place_.run(training(more));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    err_ = outcome.err;
+    return losses_in(outcome.out);
+  }
+  Workplace place_;
+  std::string err_;
+};
+
+TEST_F(Checkpoints, AResumedRunHasTheLossesOfTheWholeOne) {
+  const std::vector<double> whole = train("--steps 5 --data 2");
+  train("--steps 5 --data 2 --checkpoint ck --checkpoint-every 2 --timeline-steps 0");
+  // The last one is of step 5; what was reached after step 4 is there as well.
+  ASSERT_EQ(place_.run("rm -r ck/step-00000005 && rm ck/latest").exit_code, 0);
+  const std::vector<double> rest = train("--steps 5 --data 2 --checkpoint ck --resume");
+  EXPECT_EQ(rest, std::vector<double>(whole.end() - 1, whole.end()));
+  EXPECT_THAT(err_, HasSubstr("note: resumed at step 4 from ck/step-00000004"));
+  // A pipeline's sums are those of a run that is not split, so it may take over from one; here from replicas.
+  ASSERT_EQ(place_.run("rm -r ck/step-00000005").exit_code, 0);
+  const std::vector<double> moved = train("--steps 5 --pipeline 2 --checkpoint ck --resume");
+  ASSERT_EQ(moved.size(), 1u);
+  EXPECT_NEAR(moved.front(), whole.back(), 1e-4);
+}
+
+TEST_F(Checkpoints, AnInterruptedRunSavesAndGoesOn) {
+  const Outcome outcome =
+      place_.run("(" + training("--steps 1000000 --checkpoint ck --timeline-steps 0") +
+                 ") >out.txt & p=$!\n"
+                 "for i in $(seq 600); do [ \"$(grep -c loss out.txt)\" -ge 2 ] && break; sleep 0.05; done\n"
+                 "kill -INT $(cat /proc/$p/task/$p/children | cut -d' ' -f1) 2>/dev/null || kill -INT $p\n"
+                 "wait $p");
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("error: interrupted after "));
+  EXPECT_THAT(outcome.err, HasSubstr("--resume goes on from there"));
+  const auto done = static_cast<std::int64_t>(losses_in(place_.read("out.txt")).size());
+  const Outcome seen = place_.run("trivium checkpoint inspect ck --json");
+  ASSERT_EQ(seen.exit_code, 0) << seen.err;
+  EXPECT_EQ(json::parse(seen.out).at("step"), done);
+  EXPECT_EQ(json::parse(seen.out).at("data").at("samples"), 4 * done);
+}
+
+TEST_F(Checkpoints, AFullDiskEndsTheRunWithItsReasonAndKeepsTheLastOne) {
+  train("--steps 2 --data 2 --checkpoint ck");
+  // No file may grow beyond 600 blocks of 512 bytes: the shard finds no room.
+  const Outcome outcome =
+      place_.run("ulimit -f 600; trap '' XFSZ\n" + training("--steps 4 --data 2 --checkpoint ck --resume"));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("error: rank 0: ck/.step-00000004.tmp/rank-00000.safetensors: cannot write: "
+                                     "File too large"));
+  const Outcome seen = place_.run("trivium checkpoint inspect ck --json");
+  ASSERT_EQ(seen.exit_code, 0) << seen.err;
+  EXPECT_EQ(json::parse(seen.out).at("step"), 2);
+}
+
+TEST_F(Checkpoints, WithoutResumeAnOldFolderIsNotTouched) {
+  train("--steps 1 --checkpoint ck");
+  const Outcome outcome = place_.run(training("--steps 1 --checkpoint ck"));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("ck already holds step-00000001; go on with --resume or name another folder"));
+}
+
+TEST_F(Checkpoints, ATornOneIsNamedAndTheOneBeforeTaken) {
+  train("--steps 2 --checkpoint ck --checkpoint-every 1");
+  ASSERT_EQ(place_.run("truncate -s 1000 ck/step-00000002/rank-00000.safetensors").exit_code, 0);
+  EXPECT_EQ(train("--steps 2 --checkpoint ck --resume").size(), 1u);
+  EXPECT_THAT(err_, HasSubstr("ck/step-00000002/rank-00000.safetensors: torn: 1000 bytes"));
+  EXPECT_THAT(err_, HasSubstr("resumed at step 1"));
+}
+
+TEST_F(Checkpoints, ConvertedToAnotherPlanItIsTheSame) {
+  train("--steps 2 --checkpoint ck");
+  const Outcome planned = place_.run(
+      "trivium plan --model gpt-tiny --cluster this-machine --ranks 2 --tensor 2 --global-batch 4 --sequence 32 "
+      "--precision fp32 -o plan.json");
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const Outcome moved = place_.run("trivium checkpoint convert ck two --plan plan.json");
+  ASSERT_EQ(moved.exit_code, 0) << moved.err;
+  const json seen = json::parse(place_.run("trivium checkpoint inspect two --json").out);
+  EXPECT_EQ(seen.at("files").size(), 2u);
+  EXPECT_EQ(seen.at("job").at("plan").at("tensor"), 2);
+  EXPECT_EQ(seen.at("step"), 2);
+  EXPECT_TRUE(seen.at("moments").get<bool>());
+  // And back: the single file is the same byte by byte.
+  ASSERT_EQ(place_.run("trivium checkpoint convert ck a/model.safetensors").exit_code, 0);
+  ASSERT_EQ(place_.run("trivium checkpoint convert two b/model.safetensors").exit_code, 0);
+  EXPECT_EQ(place_.run("cmp a/model.safetensors b/model.safetensors").exit_code, 0);
+  // From there it is a model for others, and for a training that begins at step 0.
+  ASSERT_EQ(place_.run("trivium checkpoint convert a/model.safetensors fresh").exit_code, 0);
+  EXPECT_EQ(json::parse(place_.run("trivium checkpoint inspect fresh --json").out).at("step"), 0);
+  EXPECT_EQ(place_
+                .run("trivium checkpoint convert fresh c/model.safetensors && cmp a/model.safetensors "
+                     "c/model.safetensors")
+                .exit_code,
+            0);
+  const std::vector<double> tuned = train("--steps 1 --checkpoint fresh --resume");
+  const std::vector<double> untrained = train("--steps 1");
+  ASSERT_EQ(tuned.size(), 1u);
+  EXPECT_LT(tuned.front(), untrained.front());
+}
+
+TEST_F(Checkpoints, GiveText) {
+  train("--steps 3 --checkpoint ck");
+  const std::string command = "trivium sample --checkpoint ck --prompt 'In the ' --tokens 8 ";
+  const Outcome greedy = place_.run(command + "--temperature 0");
+  ASSERT_EQ(greedy.exit_code, 0) << greedy.err;
+  EXPECT_EQ(greedy.out.substr(0, 7), "In the ");
+  EXPECT_GE(greedy.out.size(), 7u + 8u + 1u);
+  EXPECT_EQ(place_.run(command + "--temperature 0").out, greedy.out);
+  EXPECT_EQ(place_.run(command + "--seed 4").out, place_.run(command + "--seed 4").out);
+  EXPECT_NE(place_.run(command + "--seed 4").out, place_.run(command + "--seed 5").out);
+  const Outcome empty = place_.run("trivium sample --checkpoint nowhere --prompt x");
+  EXPECT_EQ(empty.exit_code, 3);
+  EXPECT_THAT(empty.err, HasSubstr("nowhere: there is no checkpoint here"));
+}
+
+}  // namespace
+}  // namespace trivium::cli

@@ -1,0 +1,127 @@
+// Saved under any plan, loaded under any other: the same bits.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/checkpoint/directory.h"
+#include "tests/runtime/checkpoint/training.h"
+
+namespace trivium::runtime::checkpoint {
+namespace {
+
+constexpr std::int64_t kSteps = 2;  // so that moments are not zero
+
+program::Plan split(int tensor, int pipeline, int data, int zero_stage) {
+  program::Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  plan.zero_stage = zero_stage;
+  return plan;
+}
+
+std::vector<program::Plan> dense_plans() {
+  std::vector<program::Plan> plans;
+  plans.push_back(split(1, 1, 1, 0));
+  plans.push_back(split(2, 1, 1, 0));  // 61 words: the vocabulary is padded
+  plans.push_back(split(4, 1, 1, 0));
+  plans.back().sequence_parallel = true;
+  plans.push_back(split(1, 4, 1, 0));
+  plans.push_back(split(1, 2, 1, 0));
+  plans.back().virtual_stages = 2;
+  plans.back().schedule = program::Schedule::kInterleaved;
+  plans.push_back(split(1, 2, 2, 0));
+  plans.back().stage_layers = {1, 3};
+  plans.push_back(split(1, 2, 1, 0));
+  plans.back().schedule = program::Schedule::kZeroBubble;
+  plans.push_back(split(1, 1, 4, 1));
+  plans.push_back(split(1, 1, 4, 1));
+  plans.back().overlap.parameter_gather = true;  // whole parameters are stale between steps
+  plans.push_back(split(2, 1, 2, 2));
+  plans.push_back(split(1, 2, 4, 3));
+  plans.push_back(split(2, 1, 4, 3));
+  plans.back().shard_group = 2;
+  plans.push_back(split(1, 1, 2, 1));
+  plans.back().context = 2;
+  plans.back().attention = program::Attention::kFlash;
+  plans.push_back(split(1, 1, 2, 3));
+  plans.back().bucket_bytes = 100'000;
+  plans.push_back(split(1, 1, 2, 1));
+  plans.back().offload.optimizer = program::Storage::kHost;
+  plans.push_back(split(1, 2, 1, 0));
+  plans.back().offload.optimizer = program::Storage::kDisk;
+  return plans;
+}
+
+/// Trains under every plan and loads what it left under every plan.
+void expect_all_pairs_equal(const std::vector<program::Job>& jobs) {
+  std::vector<program::Program> programs;
+  for (const program::Job& job : jobs) programs.push_back(program_of(job));
+  int pairs = 0;
+  for (const program::Job& job : jobs) {
+    const Folder folder;
+    const Toy toy = train(job, folder.path(), kSteps);
+    for (const program::Program& program : programs) {
+      SCOPED_TRACE(fmt::format("saved under {}, loaded under {}", program::summary(job.plan),
+                               program::summary(program.job.plan)));
+      bool replicas_agree = false;
+      const Whole again = loaded(program, folder.path() / folder_name(kSteps), replicas_agree);
+      EXPECT_EQ(first_difference(toy.whole, again), "");
+      EXPECT_TRUE(replicas_agree);
+      ++pairs;
+    }
+  }
+  fmt::print("{} pairs of plans\n", pairs);
+}
+
+TEST(Resharding, EveryPairOfPlansHoldsTheSameBits) {
+  std::vector<program::Job> jobs;
+  for (const program::Plan& plan : dense_plans()) jobs.push_back(small_job(plan));
+  expect_all_pairs_equal(jobs);
+}
+
+TEST(Resharding, UntiedAndLlamaStyleModelsHoldTheSameBits) {
+  std::vector<program::Job> jobs;
+  for (const program::Plan& plan : {split(1, 1, 1, 0), split(2, 2, 1, 0), split(1, 1, 4, 3), split(2, 1, 2, 1)}) {
+    program::Job job = small_job(plan);
+    job.model.tied_embeddings = false;
+    job.model.kv_heads = 2;
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kSwiglu;
+    job.model.linear_bias = job.model.qkv_bias = false;
+    jobs.push_back(job);
+  }
+  expect_all_pairs_equal(jobs);
+}
+
+TEST(Resharding, ExpertsHoldTheSameBits) {
+  std::vector<program::Job> jobs;
+  const auto add = [&](program::Plan plan, int expert) {
+    plan.expert = expert;
+    program::Job job = small_job(plan);
+    job.model.linear_bias = false;
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2, .capacity_factor = 1.25, .balance_loss = 0};
+    jobs.push_back(job);
+  };
+  add(split(1, 1, 1, 0), 1);
+  add(split(2, 1, 2, 0), 2);
+  add(split(1, 2, 2, 1), 2);
+  add(split(1, 1, 4, 1), 2);
+  add(split(1, 1, 4, 0), 4);
+  expect_all_pairs_equal(jobs);
+}
+
+// A mutation that must be caught: one bit of one moment.
+TEST(Resharding, TheComparisonSeesOneBit) {
+  const Folder folder;
+  const Toy toy = train(small_job(split(1, 1, 1, 0)), folder.path(), 1);
+  Whole spoiled = toy.whole;
+  auto& values = spoiled.at("second moment of ln_f.weight");
+  values.back() = std::nextafter(values.back(), 1.0);
+  EXPECT_EQ(first_difference(toy.whole, spoiled), "second moment of ln_f.weight");
+}
+
+}  // namespace
+}  // namespace trivium::runtime::checkpoint

@@ -1,0 +1,103 @@
+// Going on from a checkpoint is as if nothing had happened.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "edge/error.h"
+#include "runtime/checkpoint/directory.h"
+#include "tests/runtime/checkpoint/training.h"
+
+namespace trivium::runtime::checkpoint {
+namespace {
+
+program::Plan plan_of(int tensor, int pipeline, int data, int zero_stage) {
+  program::Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  plan.zero_stage = zero_stage;
+  return plan;
+}
+
+Toy whole_run(const program::Job& job, std::int64_t steps) {
+  const Folder folder;
+  return train(job, folder.path(), steps);
+}
+
+std::vector<double> last(const std::vector<double>& losses, std::size_t count) {
+  return {losses.end() - static_cast<std::ptrdiff_t>(count), losses.end()};
+}
+
+TEST(Resume, LossesAndStateAreBitwiseThoseOfTheUninterruptedRun) {
+  for (const program::Plan& plan : {plan_of(1, 1, 1, 0), plan_of(2, 2, 1, 0), plan_of(1, 1, 2, 3)}) {
+    SCOPED_TRACE(program::summary(plan));
+    const program::Job job = small_job(plan);
+    const Toy straight = whole_run(job, 6);
+    const Folder folder;
+    train(job, folder.path(), 6, false, 3);
+    const Toy rest = train(job, folder.path(), 6, true);
+    EXPECT_EQ(rest.losses, last(straight.losses, 3));
+    EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+  }
+}
+
+// Pipelines and the sharded optimizer compute the same bits, so a run may move between them and none is lost.
+TEST(Resume, MovingToAnotherPlanGoesOnWithTheSameLosses) {
+  const program::Job unsplit = small_job(plan_of(1, 1, 1, 0));
+  const Toy straight = whole_run(unsplit, 6);
+  const Folder folder;
+  train(unsplit, folder.path(), 6, false, 2);
+  train(small_job(plan_of(1, 4, 1, 0)), folder.path(), 6, true, 4);
+  const Toy rest = train(small_job(plan_of(1, 2, 1, 0)), folder.path(), 6, true);
+  EXPECT_EQ(rest.losses, last(straight.losses, 2));
+  const Folder other;
+  train(unsplit, other.path(), 6, false, 2);
+  const Toy tensor = train(small_job(plan_of(4, 1, 2, 1)), other.path(), 6, true);
+  const std::vector<double> expected = last(straight.losses, 4);
+  ASSERT_EQ(tensor.losses.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(tensor.losses[i], expected[i], 1e-11 * expected[i]);
+}
+
+TEST(Resume, AFinishedRunHasNothingLeftToDo) {
+  const program::Job job = small_job(plan_of(1, 1, 2, 1));
+  const Folder folder;
+  train(job, folder.path(), 2);
+  EXPECT_EQ(train(job, folder.path(), 2, true).losses.size(), 0u);
+}
+
+TEST(Resume, OldCheckpointsMakeRoom) {
+  const Folder folder;
+  train(small_job(plan_of(1, 1, 1, 0)), folder.path(), 6, false, 0, 1, 2);
+  std::vector<std::string> names;
+  for (const auto& path : list(folder.path()).whole) names.push_back(path.filename().string());
+  EXPECT_EQ(names, (std::vector<std::string>{"step-00000006", "step-00000005"}));
+}
+
+std::string refusal(const program::Job& job, const std::filesystem::path& folder, bool resume) {
+  try {
+    train(job, folder, 4, resume);
+  } catch (const edge::Failure& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+TEST(Resume, AnotherTrainingIsRefusedByName) {
+  const program::Job job = small_job(plan_of(1, 1, 1, 0));
+  const Folder folder;
+  train(job, folder.path(), 1);
+  program::Job other = job;
+  other.training.seed = 99;
+  EXPECT_NE(refusal(other, folder.path(), true).find("--seed 1234, now 99"), std::string::npos);
+  other = job;
+  other.training.global_batch = 4;
+  EXPECT_NE(refusal(other, folder.path(), true).find("--global-batch 8, now 4"), std::string::npos);
+  other = job;
+  other.model.layers = 2;
+  EXPECT_NE(refusal(other, folder.path(), true).find("another model"), std::string::npos);
+  EXPECT_NE(refusal(job, folder.path(), false).find("already holds step-00000001; go on with --resume"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::checkpoint

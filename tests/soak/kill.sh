@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Kills a random rank again and again while it trains; the losses must be those of a run that was left alone.
+#   kill.sh TRIVIUM [STEPS] [KILLS] [SEED]
+set -euo pipefail
+trivium=$(realpath "$1") steps=${2:-200} kills=${3:-20}
+RANDOM=${4:-$$}
+ranks=2
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+export XDG_DATA_HOME=$place/data
+for i in $(seq 400); do echo "In the beginning was the Word, and line $i."; done >text.txt
+
+train() {
+  "$trivium" run --model gpt-tiny --cluster this-machine --data $ranks --zero-stage 1 --global-batch 16 --micro-batch 2 \
+    --corpus text.txt --timeline-steps 0 --steps "$steps" --json "$@"
+}
+# losses FILE: "step loss" lines, each step once; a step that was done twice must have said the same both times.
+losses() { sed -E 's/.*"loss":([^,}]*).*"step":([0-9]+).*/\2 \1/' "$1" | sort -un; }
+
+train >calm.txt
+train --processes $ranks --flight-record flight --checkpoint checkpoints --checkpoint-every 2 --keep 2 \
+  --max-restarts "$kills" >disturbed.txt 2>disturbed.err &
+run=$!
+for ((kill = 0; kill < kills; ++kill)); do
+  victim=flight/attempt-$kill/rank-0000$((RANDOM % ranks)).flight
+  until [ -e "$victim" ]; do
+    kill -0 $run 2>/dev/null || { cat disturbed.err >&2; echo "it ended after $kill kills" >&2; exit 1; }
+    sleep 0.02
+  done
+  sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
+  # The process' number stands in its flight record, behind magic, version, rank and ranks.
+  kill -9 "$(od -An -t d4 -j 20 -N 4 "$victim" | tr -d ' ')"
+done
+wait $run || { cat disturbed.err >&2; exit 1; }
+losses calm.txt >calm.losses
+losses disturbed.txt >disturbed.losses
+if ! cmp calm.losses disturbed.losses; then
+  echo "the losses differ" >&2
+  exit 1
+fi
+echo "$steps steps, $kills kills (seed ${4:-$$}): every loss bitwise equal, the last is $(tail -n 1 calm.losses | cut -d' ' -f2)"

@@ -1,0 +1,57 @@
+// Small cases that PyTorch and transformers once computed, replayed without them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/load.h"
+#include "runtime/checkpoint/whole.h"
+#include "tests/oracle/replay.h"
+
+namespace trivium::oracle {
+namespace {
+
+constexpr double kTolerance = 1e-4;  // relative, fp32
+
+void expect_agreement(const std::string& name) {
+  const Agreement a = replay(std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name);
+  EXPECT_LE(a.logits, kTolerance);
+  EXPECT_LE(a.gradients, kTolerance) << a.worst_gradient;
+  EXPECT_LE(a.gradient_norms, kTolerance);
+  EXPECT_LE(a.losses, kTolerance);
+  EXPECT_LE(a.split_losses, kTolerance);
+}
+
+/// Read as ours and written again, the file has the tensors that transformers wrote: it can read what we write.
+void expect_same_file(const std::string& name) {
+  namespace checkpoint = runtime::checkpoint;
+  const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
+  const auto again = std::filesystem::path(::testing::TempDir()) / ("oracle-" + name + ".safetensors");
+  const models::Model model = models::load_model((folder / "config.json").string());
+  const checkpoint::SafetensorsFile theirs(folder / "model.safetensors");
+  checkpoint::write_hugging_face(checkpoint::from_hugging_face(theirs, model, name), model, again);
+  const checkpoint::SafetensorsFile ours(again);
+  std::filesystem::remove(again);
+  const auto by_name = [](const checkpoint::SafetensorsFile& file) {
+    std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<std::byte>>> tensors;
+    for (const checkpoint::TensorEntry& entry : file.header().tensors) {
+      const auto bytes = file.bytes_of(entry);
+      tensors[entry.name] = {entry.shape, {bytes.begin(), bytes.end()}};
+    }
+    return tensors;
+  };
+  EXPECT_TRUE(by_name(ours) == by_name(theirs)) << name;
+}
+
+TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
+  expect_same_file("gpt2");
+  expect_same_file("llama");
+}
+
+TEST(Oracle, Gpt2AgreesWithPyTorch) { expect_agreement("gpt2"); }
+TEST(Oracle, LlamaAgreesWithPyTorch) { expect_agreement("llama"); }
+
+}  // namespace
+}  // namespace trivium::oracle

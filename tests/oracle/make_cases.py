@@ -1,0 +1,95 @@
+"""Randomly initialised models by transformers, and what PyTorch computes with them.
+
+make_cases.py FOLDER [SIZE]: FOLDER/NAME/ gets config.json and model.safetensors (as transformers saves them), tokens.bin
+(raw uint16), logits.safetensors and gradients.safetensors (names of the model's parameters), expected.json (training, losses
+and gradient norms). Every step trains on the whole of tokens.bin, so the order of samples does not matter.
+"""
+
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+SIZES = {
+    "golden": dict(vocab=48, hidden=16, layers=2, heads=4, sequence=16, batch=4),
+    "full": dict(vocab=251, hidden=64, layers=4, heads=8, sequence=64, batch=8),
+}
+TRAINING = dict(learning_rate=1e-3, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip_norm=1.0)
+STEPS = 10
+
+
+def gpt2(s):
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=s["vocab"], n_positions=s["sequence"], n_embd=s["hidden"], n_layer=s["layers"], n_head=s["heads"],
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0))
+
+
+def llama(s, tied):
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        intermediate_size=5 * s["hidden"] // 2, rms_norm_eps=1e-5, tie_word_embeddings=tied, bos_token_id=0,
+        eos_token_id=0, pad_token_id=None))  # a padding token would get no gradient
+
+
+def parameters_of(model):
+    """Every parameter once, by the name under which transformers saves it."""
+    return dict(model.named_parameters())
+
+
+def write_case(folder, model, size):
+    folder.mkdir(parents=True, exist_ok=True)
+    model = model.float().eval()
+    model.save_pretrained(folder, safe_serialization=True)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    count = size["batch"] * size["sequence"] + 1
+    tokens = torch.randint(0, size["vocab"], (count,), generator=torch.Generator().manual_seed(7))
+    tokens.numpy().astype("<u2").tofile(folder / "tokens.bin")
+    ids = tokens[:-1].view(size["batch"], size["sequence"])
+    labels = tokens[1:].view(size["batch"], size["sequence"])
+    with torch.no_grad():
+        save_file({"logits": model(ids[:1]).logits[0].contiguous()}, folder / "logits.safetensors")
+
+    named = parameters_of(model)
+    groups = [dict(params=[p for p in named.values() if p.dim() >= 2], weight_decay=TRAINING["weight_decay"]),
+              dict(params=[p for p in named.values() if p.dim() < 2], weight_decay=0.0)]
+    optimizer = torch.optim.AdamW(groups, lr=TRAINING["learning_rate"], betas=(TRAINING["beta1"], TRAINING["beta2"]),
+                                  eps=TRAINING["epsilon"])
+    losses, norms = [], []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        logits = model(ids).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        loss.backward()
+        if step == 0:
+            save_file({name: p.grad.clone().contiguous() for name, p in named.items()}, folder / "gradients.safetensors")
+        norms.append(float(torch.nn.utils.clip_grad_norm_(named.values(), TRAINING["clip_norm"])))
+        losses.append(loss.item())
+        optimizer.step()
+    expected = dict(sequence=size["sequence"], global_batch=size["batch"], training=TRAINING, losses=losses,
+                    gradient_norms=norms, made_with=dict(torch=torch.__version__.split("+")[0],
+                                                         transformers=transformers.__version__))
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    size = SIZES[sys.argv[2] if len(sys.argv) > 2 else "full"]
+    torch.set_num_threads(1)
+    for name, make in {"gpt2": gpt2, "llama": lambda s: llama(s, False), "llama-tied": lambda s: llama(s, True)}.items():
+        torch.manual_seed(11)
+        if name == "llama-tied" and size is SIZES["golden"]:
+            continue
+        model = make(size)
+        with torch.no_grad():  # norms of 1 and biases of 0 would hide which is which
+            for parameter in model.parameters():
+                if parameter.dim() < 2:
+                    parameter += 0.1 * torch.randn_like(parameter)
+        write_case(folder / name, model, size)
+
+
+if __name__ == "__main__":
+    main()

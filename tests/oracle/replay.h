@@ -1,0 +1,22 @@
+// What PyTorch and transformers computed, computed again here.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace trivium::oracle {
+
+/// Largest differences, each relative to the largest value of its tensor (losses and norms: to the value itself).
+struct Agreement {
+  std::string name;
+  double logits = 0, gradients = 0, losses = 0, gradient_norms = 0;
+  double split_losses = 0;  ///< of the same training cut over two stages of two tensor ranks
+  std::string worst_gradient;
+  double worst() const;
+};
+
+/// Replays one case that make_cases.py wrote, in fp32. Errors: edge::Failure for files that are not right.
+Agreement replay(const std::filesystem::path& folder);
+
+}  // namespace trivium::oracle

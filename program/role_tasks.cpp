@@ -30,6 +30,7 @@ class TaskWriter {
       chunk.delayed_frames = delayed_frames_needed(slots, alike);
       delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.delayed_frames), kFree);
     }
+    role_.tasks.reserve(slots.size() * 3 + 64);  // a pass with a transfer before and behind it, and the step
     sharded_.gather_first();
     for (const Slot& slot : slots) {
       if (slot.weights) {

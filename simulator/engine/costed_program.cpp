@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -190,18 +191,22 @@ CostedProgram cost(const Program& program, const hardware::Cluster& given) {
   for (const program::Role& role : program.roles) {
     auto& bodies = costed.op_ps[static_cast<std::size_t>(role.stage)];
     bodies.resize(program.bodies.size());
-    std::map<int, int> used;  // body -> peer stage of its transfer
-    for (const program::Task& task : role.tasks) used.emplace(task.body, task.peer_stage);
-    if (used.empty()) continue;
+    if (role.tasks.empty()) continue;
+    std::vector<std::optional<int>> used(program.bodies.size());  // by body: peer stage of its transfer
+    for (const program::Task& task : role.tasks) {
+      auto& peer = used[static_cast<std::size_t>(task.body)];
+      if (!peer) peer = task.peer_stage;
+    }
     for (const auto& [node, rank] : nodes_of_stage(program, cluster, role.stage)) {
       Coster coster(program, cluster, *node, rank);
-      for (const auto& [body, peer] : used) {
-        const program::Body& work = program.bodies[static_cast<std::size_t>(body)];
-        auto& times = bodies[static_cast<std::size_t>(body)];
+      for (std::size_t body = 0; body < used.size(); ++body) {
+        if (!used[body]) continue;
+        const program::Body& work = program.bodies[body];
+        auto& times = bodies[body];
         times.resize(work.ops.size(), 0);
         for (const program::Segment& part : work.segments) {
           const auto begin = static_cast<std::size_t>(part.begin), end = static_cast<std::size_t>(part.end);
-          const auto& part_ps = coster.segment(std::span(work.ops).subspan(begin, end - begin), peer);
+          const auto& part_ps = coster.segment(std::span(work.ops).subspan(begin, end - begin), *used[body]);
           for (std::size_t i = begin; i < end; ++i) times[i] = std::max(times[i], part_ps[i - begin]);
         }
       }

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <map>
-#include <queue>
-#include <set>
 #include <span>
-#include <tuple>
 
 #include "program/text.h"
-#include "simulator/engine/flow.h"
+#include "simulator/engine/end_queue.h"
+#include "simulator/engine/task_graph.h"
 
 namespace trivium::simulator {
 namespace {
@@ -18,11 +16,6 @@ namespace {
 using program::Lane;
 
 constexpr std::int32_t kNone = -1;
-
-struct NodeRef {
-  std::int32_t stage = 0;
-  std::int32_t node = 0;
-};
 
 /// The members of one collective across stages, or the two ends of a transfer.
 struct Rendezvous {
@@ -36,19 +29,10 @@ struct Rendezvous {
 struct LaneState {
   bool busy = false;
   bool ordered = true;
-  std::size_t next = 0;  // ordered: place in Flow::lane_order
+  const std::int32_t* next = nullptr;  // ordered: in TaskGraph::lane_order
+  const std::int32_t* end = nullptr;
   // Unordered: (ready time, node), ascending, of what nobody's readiness is missing for.
   std::vector<std::pair<std::int64_t, std::int32_t>> ready;
-};
-
-/// An end of work. Only ends are events: starts follow from them at once. Ties are broken by the order of starts, so
-/// that the same input plays the same way.
-struct End {
-  std::int64_t time;
-  std::int64_t sequence;
-  NodeRef at;
-  std::int32_t meeting;  // kNone: of one node alone
-  bool operator>(const End& other) const { return time != other.time ? time > other.time : sequence > other.sequence; }
 };
 
 class Player {
@@ -58,44 +42,39 @@ class Player {
       : program_(*costed.program), keeps_spans_(spans) {
     const bool merge = !costed.asynchronous_lanes;
     for (const program::Role& role : program_.roles) {
-      auto& bodies = bodies_.emplace_back(program_.bodies.size());
+      auto& [bodies, whole] = bodies_.emplace_back();
+      bodies.resize(program_.bodies.size());
       const auto& times = costed.op_ps[static_cast<std::size_t>(role.stage)];
       for (std::size_t b = 0; b < times.size(); ++b) {
         if (!times[b].empty()) bodies[b] = make_steps(program_.bodies[b], times[b], granularity, merge);
       }
+      if (keeps_spans_) continue;
+      for (const StepBody& body : bodies) whole.push_back(merged(body));
     }
-    for (std::size_t s = 0; s < program_.roles.size(); ++s) {
-      auto& whole = whole_.emplace_back();
-      if (!keeps_spans_) {
-        for (const StepBody& body : bodies_[s]) whole.push_back(merged(body));
-      }
-      flows_.push_back(make_flow(program_.roles[s], bodies_[s], whole));
-      lanes_.emplace_back(program::kLanes);
-      for (std::size_t lane = 0; lane < program::kLanes; ++lane) {
-        lanes_.back()[lane].ordered = !program_.roles[s].order.empty() || static_cast<Lane>(lane) == Lane::kCompute;
-      }
-      arrivals_.emplace_back(flows_.back().task_of.size(), 0);
-      spans_.emplace_back();
-      if (keeps_spans_) spans_.back().reserve(flows_.back().task_of.size());
+    graph_ = make_task_graph(program_.roles, bodies_);
+    lanes_.resize(program_.roles.size() * program::kLanes);
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      LaneState& lane = lanes_[i];
+      const auto which = static_cast<Lane>(i % program::kLanes);
+      lane.ordered = !program_.roles[i / program::kLanes].order.empty() || which == Lane::kCompute;
+      lane.next = graph_.lane_order[i].data();
+      lane.end = lane.next + graph_.lane_order[i].size();
     }
+    spans_.resize(program_.roles.size());
     find_rendezvous();
   }
 
   edge::Result<Play> play() {
-    for (std::int32_t s = 0; s < stages(); ++s) {
-      Flow& flow = flow_of(s);
-      for (std::int32_t n = 0; n < static_cast<std::int32_t>(flow.pending.size()); ++n) {
-        if (flow.pending[static_cast<std::size_t>(n)] == 0) became_ready({s, n});
-      }
+    for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
+      if (node(n).pending == 0) became_ready(n);
     }
     while (!ends_.empty()) {
-      const End end = ends_.top();
-      ends_.pop();
+      const End end = ends_.pop();
       now_ = end.time;
-      if (end.meeting == kNone) {
-        finish(end.at);
+      if (end.what >= 0) {
+        finish(end.what);
       } else {
-        for (const NodeRef member : members_of(meetings_[static_cast<std::size_t>(end.meeting)])) finish(member);
+        for (const std::int32_t member : members_of(meetings_[static_cast<std::size_t>(~end.what)])) finish(member);
       }
     }
     if (auto stuck = find_stuck(); !stuck.empty()) return edge::Error{edge::ErrorKind::kRuntime, stuck};
@@ -106,45 +85,43 @@ class Player {
   }
 
  private:
-  std::int32_t stages() const { return static_cast<std::int32_t>(flows_.size()); }
-  Flow& flow_of(std::int32_t stage) { return flows_[static_cast<std::size_t>(stage)]; }
-  const BodyStep& step_of(NodeRef at) { return flow_of(at.stage).step(at.node); }
-  LaneState& lane_of(NodeRef at) {
-    return lanes_[static_cast<std::size_t>(at.stage)][static_cast<std::size_t>(step_of(at).lane)];
+  Node& node(std::int32_t n) { return graph_.nodes[static_cast<std::size_t>(n)]; }
+  LaneState& lane_of(const Node& at) {
+    return lanes_[static_cast<std::size_t>(at.stage) * program::kLanes + static_cast<std::size_t>(at.step->lane)];
   }
-  std::int64_t& arrival_of(NodeRef at) {
-    return arrivals_[static_cast<std::size_t>(at.stage)][static_cast<std::size_t>(at.node)];
+  const program::Task& task_at(const Node& at) const {
+    return program_.roles[static_cast<std::size_t>(at.stage)].tasks[static_cast<std::size_t>(at.task)];
   }
-  std::int32_t& rendezvous_of(NodeRef at) { return flow_of(at.stage).rendezvous[static_cast<std::size_t>(at.node)]; }
+  std::span<const std::int32_t> members_of(const Rendezvous& r) const {
+    return std::span(members_).subspan(static_cast<std::size_t>(r.first), static_cast<std::size_t>(r.size));
+  }
 
   // Transfers meet by number; collectives that join stages by their place in each stage's sequence of that group.
   void find_rendezvous() {
     std::map<std::pair<program::Group, std::int64_t>, std::int32_t> collectives;
+    std::vector<std::map<program::Group, std::int64_t>> counts(program_.roles.size());
     std::vector<std::int32_t> transfers;  // by number
-    std::vector<NodeRef> joint;
-    for (std::int32_t s = 0; s < stages(); ++s) {
-      std::map<program::Group, std::int64_t> counts;
-      Flow& flow = flow_of(s);
-      for (std::int32_t n = 0; n < static_cast<std::int32_t>(flow.task_of.size()); ++n) {
-        const BodyStep& step = flow.step(n);
-        if (!step.joint) continue;
-        const program::Task& task = task_at({s, n});
-        std::int32_t* known = nullptr;
-        if (task.transfer >= 0) {
-          const auto number = static_cast<std::size_t>(task.transfer);
-          if (number >= transfers.size()) transfers.resize(number + 1, kNone);
-          known = &transfers[number];
-        } else {
-          known = &collectives.try_emplace({step.group, counts[step.group]++}, kNone).first->second;
-        }
-        if (*known == kNone) {
-          *known = static_cast<std::int32_t>(meetings_.size());
-          meetings_.emplace_back();
-        }
-        ++meetings_[static_cast<std::size_t>(*known)].size;
-        flow.rendezvous[static_cast<std::size_t>(n)] = *known;
-        joint.push_back({s, n});
+    std::vector<std::int32_t> joint;
+    for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
+      Node& at = node(n);
+      if (!at.step->joint) continue;
+      std::int32_t* known = nullptr;
+      if (const std::int32_t transfer = task_at(at).transfer; transfer >= 0) {
+        const auto number = static_cast<std::size_t>(transfer);
+        if (number >= transfers.size()) transfers.resize(number + 1, kNone);
+        known = &transfers[number];
+      } else {
+        const program::Group group = at.step->group;
+        const std::int64_t place = counts[static_cast<std::size_t>(at.stage)][group]++;
+        known = &collectives.try_emplace({group, place}, kNone).first->second;
       }
+      if (*known == kNone) {
+        *known = static_cast<std::int32_t>(meetings_.size());
+        meetings_.emplace_back();
+      }
+      ++meetings_[static_cast<std::size_t>(*known)].size;
+      at.meeting = *known;
+      joint.push_back(n);
     }
     std::int32_t first = 0;
     for (Rendezvous& meeting : meetings_) {
@@ -153,88 +130,79 @@ class Player {
       meeting.size = 0;
     }
     members_.resize(joint.size());
-    for (const NodeRef at : joint) {
-      Rendezvous& meeting = meetings_[static_cast<std::size_t>(rendezvous_of(at))];
-      members_[static_cast<std::size_t>(meeting.first + meeting.size++)] = at;
+    for (const std::int32_t n : joint) {
+      Rendezvous& meeting = meetings_[static_cast<std::size_t>(node(n).meeting)];
+      members_[static_cast<std::size_t>(meeting.first + meeting.size++)] = n;
     }
     for (Rendezvous& meeting : meetings_) {
-      const NodeRef one = members_[static_cast<std::size_t>(meeting.first)];
-      const bool transfer = step_of(one).group == program::Group::kPipeline;
+      Node& one = node(members_[static_cast<std::size_t>(meeting.first)]);
+      const bool transfer = one.step->group == program::Group::kPipeline;
       meeting.expected = transfer ? 2 : meeting.size;
-      if (!transfer && meeting.size == 1) rendezvous_of(one) = kNone;
+      if (!transfer && meeting.size == 1) one.meeting = kNone;
     }
   }
 
-  const program::Task& task_at(NodeRef at) {
-    const Flow& flow = flow_of(at.stage);
-    return flow.role->tasks[static_cast<std::size_t>(flow.task_of[static_cast<std::size_t>(at.node)])];
-  }
-  std::span<const NodeRef> members_of(const Rendezvous& r) const {
-    return std::span(members_).subspan(static_cast<std::size_t>(r.first), static_cast<std::size_t>(r.size));
-  }
-
-  void became_ready(NodeRef at) {
-    if (!lane_of(at).ordered) {
-      arrival_of(at) = now_;
-      const std::int32_t meeting = rendezvous_of(at);
-      if (meeting == kNone) {
-        enlist(at);
+  void became_ready(std::int32_t n) {
+    Node& at = node(n);
+    LaneState& lane = lane_of(at);
+    if (!lane.ordered) {
+      at.arrival = now_;
+      if (at.meeting == kNone) {
+        enlist(n);
       } else {
-        Rendezvous& r = meetings_[static_cast<std::size_t>(meeting)];
+        Rendezvous& r = meetings_[static_cast<std::size_t>(at.meeting)];
         if (++r.ready == r.expected) {
-          for (const NodeRef member : members_of(r)) enlist(member);
+          for (const std::int32_t member : members_of(r)) enlist(member);
         }
       }
     }
-    advance(at.stage, step_of(at).lane);
+    advance(lane);
   }
 
-  void enlist(NodeRef at) {
-    auto& ready = lane_of(at).ready;
-    const std::pair entry(arrival_of(at), at.node);
+  void enlist(std::int32_t n) {
+    auto& ready = lane_of(node(n)).ready;
+    const std::pair entry(node(n).arrival, n);
     ready.insert(std::lower_bound(ready.begin(), ready.end(), entry), entry);
   }
 
-  void advance(std::int32_t stage, Lane which) {
-    LaneState& lane = lanes_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(which)];
+  void advance(LaneState& lane) {
     if (lane.busy) return;
-    lane.ordered ? advance_ordered(stage, which, lane) : advance_by_readiness(stage, lane);
+    lane.ordered ? advance_ordered(lane) : advance_by_readiness(lane);
   }
 
   // The head of an in-order lane starts when it is ready; at a rendezvous it holds its lane until the others arrive.
-  void advance_ordered(std::int32_t stage, Lane which, LaneState& lane) {
-    const auto& sequence = flow_of(stage).lane_order[static_cast<std::size_t>(which)];
-    if (lane.next >= sequence.size()) return;
-    const NodeRef at{stage, sequence[lane.next]};
-    if (flow_of(stage).pending[static_cast<std::size_t>(at.node)] != 0) return;
+  void advance_ordered(LaneState& lane) {
+    if (lane.next == lane.end) return;
+    const std::int32_t n = *lane.next;
+    Node& at = node(n);
+    if (at.pending != 0) return;
     ++lane.next;
     lane.busy = true;
-    arrival_of(at) = now_;
-    const std::int32_t meeting = rendezvous_of(at);
-    if (meeting == kNone) return begin(at);
-    Rendezvous& r = meetings_[static_cast<std::size_t>(meeting)];
+    at.arrival = now_;
+    if (at.meeting == kNone) return begin(n);
+    Rendezvous& r = meetings_[static_cast<std::size_t>(at.meeting)];
     ++r.ready;
     if (r.complete()) meet(r);
   }
 
-  void advance_by_readiness(std::int32_t stage, LaneState& lane) {
+  void advance_by_readiness(LaneState& lane) {
     for (std::size_t i = 0; i < lane.ready.size(); ++i) {
-      const NodeRef at{stage, lane.ready[i].second};
-      const std::int32_t meeting = rendezvous_of(at);
-      if (meeting == kNone) {
+      const std::int32_t n = lane.ready[i].second;
+      Node& at = node(n);
+      if (at.meeting == kNone) {
         lane.ready.erase(lane.ready.begin() + static_cast<std::ptrdiff_t>(i));
         lane.busy = true;
-        arrival_of(at) = now_;
-        return begin(at);
+        at.arrival = now_;
+        return begin(n);
       }
-      const Rendezvous& r = meetings_[static_cast<std::size_t>(meeting)];
+      const Rendezvous& r = meetings_[static_cast<std::size_t>(at.meeting)];
       const auto members = members_of(r);
-      if (std::any_of(members.begin(), members.end(), [&](NodeRef m) { return lane_of(m).busy; })) continue;
-      for (const NodeRef member : members) {
-        LaneState& other = lane_of(member);
-        std::erase(other.ready, std::pair(arrival_of(member), member.node));
+      if (std::any_of(members.begin(), members.end(), [&](std::int32_t m) { return lane_of(node(m)).busy; })) continue;
+      for (const std::int32_t member : members) {
+        LaneState& other = lane_of(node(member));
+        std::erase(other.ready, std::pair(node(member).arrival, member));
         other.busy = true;
-        arrival_of(member) = now_;
+        node(member).arrival = now_;
       }
       return meet(r);
     }
@@ -243,85 +211,85 @@ class Player {
   // All members begin now and end together; the slowest of their durations holds.
   void meet(const Rendezvous& r) {
     std::int64_t longest = 0;
-    for (const NodeRef member : members_of(r)) longest = std::max(longest, step_of(member).ps);
+    for (const std::int32_t member : members_of(r)) longest = std::max(longest, node(member).step->ps);
     const std::int64_t sequence = sequence_++;
-    for (const NodeRef member : members_of(r)) note(member, longest, sequence);
-    ends_.push({now_ + longest, ends_pushed_++, {}, static_cast<std::int32_t>(&r - meetings_.data())});
+    for (const std::int32_t member : members_of(r)) note(member, longest, sequence);
+    ends_.push({now_ + longest, ends_pushed_++, ~static_cast<std::int32_t>(&r - meetings_.data())});
   }
 
-  void begin(NodeRef at) {
-    const std::int64_t ps = step_of(at).ps;
-    note(at, ps, sequence_++);
-    ends_.push({now_ + ps, ends_pushed_++, at, kNone});
+  void begin(std::int32_t n) {
+    const std::int64_t ps = node(n).step->ps;
+    note(n, ps, sequence_++);
+    ends_.push({now_ + ps, ends_pushed_++, n});
   }
 
-  void note(NodeRef at, std::int64_t ps, std::int64_t sequence) {
+  void note(std::int32_t n, std::int64_t ps, std::int64_t sequence) {
     if (!keeps_spans_) return;
-    const BodyStep& step = step_of(at);
+    const Node& at = node(n);
     Span span;
-    span.start_ps = arrival_of(at);
-    span.task = flow_of(at.stage).task_of[static_cast<std::size_t>(at.node)];
-    span.segment = step.segment;
-    span.op = step.op;
-    span.lane = step.lane;
+    span.start_ps = at.arrival;
+    span.task = at.task;
+    span.segment = at.step->segment;
+    span.op = at.step->op;
+    span.lane = at.step->lane;
     span.begin_ps = now_;
     span.end_ps = now_ + ps;
     span.sequence = sequence;
     spans_[static_cast<std::size_t>(at.stage)].push_back(span);
   }
 
-  void finish(NodeRef at) {
-    Flow& flow = flow_of(at.stage);
-    const BodyStep& step = step_of(at);
-    lane_of(at).busy = false;
+  void finish(std::int32_t n) {
+    const Node at = node(n);
+    LaneState& lane = lane_of(at);
+    lane.busy = false;
     ++finished_;
-    const auto task = static_cast<std::size_t>(flow.task_of[static_cast<std::size_t>(at.node)]);
-    for (const std::int32_t next : step.next) release({at.stage, flow.first[task] + next});
-    if (--flow.left[static_cast<std::size_t>(flow.first_left[task] + step.segment)] == 0) {
-      const bool whole = --flow.segments_left[task] == 0;
-      for (const Flow::Waiter& waiter : flow.waiters_of(task)) {
-        const bool open = waiter.segment == step.segment || (waiter.segment == program::kWholeTask && whole);
-        if (open) release_segment(at.stage, waiter);
-      }
+    const auto task = static_cast<std::size_t>(graph_.first_task[static_cast<std::size_t>(at.stage)] + at.task);
+    if (at.whole) {
+      for (const Waiter& waiter : graph_.waiters_of(task)) release(waiter);
+    } else {
+      finish_part(at, task);
     }
-    advance(at.stage, step.lane);
+    advance(lane);
   }
 
-  void release_segment(std::int32_t stage, const Flow::Waiter& waiter) {
-    Flow& flow = flow_of(stage);
-    const StepBody& body = *flow.bodies[static_cast<std::size_t>(waiter.task)];
-    const auto before = static_cast<std::size_t>(waiter.before);
-    const std::int32_t begin = flow.first[static_cast<std::size_t>(waiter.task)] + body.segment_begin[before];
-    for (std::int32_t i = 0; i < body.segment_steps[before]; ++i) release({stage, begin + i});
+  void finish_part(const Node& at, std::size_t task) {
+    const BodyStep& step = *at.step;
+    for (const std::int32_t next : step.next) release(graph_.first_node[task] + next);
+    if (--graph_.left[static_cast<std::size_t>(graph_.first_left[task] + step.segment)] != 0) return;
+    const bool whole = --graph_.segments_left[task] == 0;
+    for (const Waiter& waiter : graph_.waiters_of(task)) {
+      const bool open = waiter.segment == step.segment || (waiter.segment == program::kWholeTask && whole);
+      if (open) release(waiter);
+    }
   }
 
-  void release(NodeRef at) {
-    if (--flow_of(at.stage).pending[static_cast<std::size_t>(at.node)] == 0) became_ready(at);
+  void release(const Waiter& waiter) {
+    for (std::int32_t n = waiter.first; n < waiter.first + waiter.count; ++n) release(n);
+  }
+
+  void release(std::int32_t n) {
+    if (--node(n).pending == 0) became_ready(n);
   }
 
   std::string find_stuck() {
-    std::int64_t total = 0;
-    for (const Flow& flow : flows_) total += static_cast<std::int64_t>(flow.task_of.size());
+    const auto total = static_cast<std::int64_t>(graph_.nodes.size());
     if (finished_ == total) return "";
     std::string text =
         fmt::format("the simulation cannot proceed: {} of {} steps never ran;", total - finished_, total);
     int named = 0;
-    for (std::int32_t s = 0; s < stages() && named < 4; ++s) {
-      const auto& sequence = flow_of(s).lane_order[static_cast<std::size_t>(Lane::kCompute)];
-      const LaneState& lane = lanes_[static_cast<std::size_t>(s)][static_cast<std::size_t>(Lane::kCompute)];
-      if (lane.next >= sequence.size()) continue;
-      const auto task = flow_of(s).task_of[static_cast<std::size_t>(sequence[lane.next])];
-      text += fmt::format(" stage {} waits at task {} ({});", s, task,
-                          describe(flow_of(s).role->tasks[static_cast<std::size_t>(task)]));
+    for (std::size_t s = 0; s < program_.roles.size() && named < 4; ++s) {
+      const LaneState& lane = lanes_[s * program::kLanes + static_cast<std::size_t>(Lane::kCompute)];
+      if (lane.next == lane.end) continue;
+      const Node& at = node(*lane.next);
+      text += fmt::format(" stage {} waits at task {} ({});", s, at.task, describe(task_at(at)));
       ++named;
     }
     for (std::size_t m = 0; m < meetings_.size() && named < 8; ++m) {
       const Rendezvous& r = meetings_[m];
       if (r.ready == 0 || r.complete()) continue;
-      const NodeRef one = members_of(r).front();
-      text += fmt::format(" {} of stage {} task {} ({}) has {} of {} members;", name_of(step_of(one).group), one.stage,
-                          flow_of(one.stage).task_of[static_cast<std::size_t>(one.node)], describe(task_at(one)),
-                          r.ready, r.expected);
+      const Node& one = node(members_of(r).front());
+      text += fmt::format(" {} of stage {} task {} ({}) has {} of {} members;", name_of(one.step->group), one.stage,
+                          one.task, describe(task_at(one)), r.ready, r.expected);
       ++named;
     }
     return text;
@@ -329,16 +297,15 @@ class Player {
 
   const program::Program& program_;
   bool keeps_spans_;
-  std::vector<std::vector<StepBody>> bodies_;
-  std::vector<std::vector<std::optional<StepBody>>> whole_;
-  std::vector<Flow> flows_;
-  std::vector<std::vector<LaneState>> lanes_;
-  std::vector<std::vector<std::int64_t>> arrivals_;  // by node: when it could start
-  std::vector<std::vector<Span>> spans_;             // in order of sequence
+  std::vector<RoleBodies> bodies_;
+  TaskGraph graph_;
+  std::vector<LaneState> lanes_;          // [stage * kLanes + lane]
+  std::vector<std::vector<Span>> spans_;  // by stage, in order of sequence
   std::vector<Rendezvous> meetings_;
-  std::vector<NodeRef> members_;
-  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
-  std::int64_t now_ = 0, sequence_ = 0, ends_pushed_ = 0, finished_ = 0;
+  std::vector<std::int32_t> members_;
+  EndQueue ends_;  // `what`: a node, or ~meeting
+  std::int64_t now_ = 0, sequence_ = 0, finished_ = 0;
+  std::uint32_t ends_pushed_ = 0;
 };
 
 }  // namespace
@@ -359,17 +326,26 @@ edge::Result<program::Program> order(program::Program program, const hardware::C
   edge::Result<Play> played = play(costed, Granularity::kSegment);
   if (!played) return played.error();
   for (std::size_t s = 0; s < program.roles.size(); ++s) {
-    std::set<std::pair<std::int32_t, std::int32_t>> issued;
+    program::Role& role = program.roles[s];
+    std::vector<std::int32_t> first;  // by task: its first segment in `issued`
+    std::int32_t segments = 0;
+    for (const program::Task& task : role.tasks) {
+      first.push_back(segments);
+      segments += static_cast<std::int32_t>(program.body_of(task).segments.size());
+    }
+    std::vector<char> issued(static_cast<std::size_t>(segments), 0);
+    role.order.reserve(issued.size());
     // A host that computes while it issues (the CPU runtime) posts a transfer only between segments: what begins
     // together with a segment comes before it, or the partner would wait for that segment.
-    std::vector<Span> spans = played.value().stages[s];
+    std::vector<Span>& spans = played.value().stages[s];
     const auto computes = [](const Span& span) { return span.lane == Lane::kCompute && span.end_ps > span.begin_ps; };
     std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {
       return std::pair(a.begin_ps, computes(a)) < std::pair(b.begin_ps, computes(b));
     });
     for (const Span& span : spans) {
-      if (!issued.insert({span.task, span.segment}).second) continue;
-      program.roles[s].order.push_back({span.task, static_cast<std::int16_t>(span.segment)});
+      char& done = issued[static_cast<std::size_t>(first[static_cast<std::size_t>(span.task)] + span.segment)];
+      if (done == 0) role.order.push_back({span.task, static_cast<std::int16_t>(span.segment)});
+      done = 1;
     }
   }
   return program;

@@ -11,7 +11,12 @@
 
 namespace trivium::simulator {
 
-enum class FlowKind : std::uint8_t { kCollective, kTransfer, kCopy };
+enum class FlowKind : std::uint8_t {
+  kCollective,
+  kExchange,  ///< a collective in which each sends to every other
+  kTransfer,
+  kCopy
+};
 
 /// Who moves data. `at`: player and stream of a member as player * kStreams + stream (of a transfer: the sender).
 struct FlowParty {
@@ -65,10 +70,16 @@ class Flows {
     }
   };
 
-  const std::vector<sharing::Use>& uses_of(const FlowParty& party);
-  std::vector<sharing::Use> collective_uses(const Communicator& all) const;
-  void transfer_uses(std::int32_t from, std::int32_t to);
-  double limit_of(const FlowParty& party) const;
+  /// What a flow uses, and how fast it may be even when alone with its siblings, B/s.
+  struct Route {
+    std::vector<sharing::Use> uses;
+    double limit = 0;
+  };
+
+  const Route& route_of(const FlowParty& party);
+  Route ring(const Communicator& all) const;
+  Route exchange(const Communicator& all) const;
+  void route_transfer(std::int32_t from, std::int32_t to);
   void start(std::int32_t flow, std::int64_t now);
   void retime(const std::vector<int>& changed, std::int64_t now);
   void drop_stale();
@@ -77,10 +88,9 @@ class Flows {
   sharing::SharedLinks links_;
   std::vector<Flow> flows_;
   std::vector<std::int32_t> free_;
-  std::vector<std::int32_t> by_link_;  // number in links_ -> flow
-  std::vector<std::vector<sharing::Use>> communicator_uses_;
-  std::vector<char> known_;  // by communicator
-  std::vector<sharing::Use> scratch_;
+  std::vector<std::int32_t> by_link_;                    // number in links_ -> flow
+  std::vector<std::optional<Route>> rings_, exchanges_;  // by communicator
+  Route scratch_;
   std::vector<int> changed_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t entered_ = 0;

@@ -189,7 +189,8 @@ class Stage {
       if (++meeting.arrived < world_.communicators[static_cast<std::size_t>(id)].size) return;
       const Meeting full = meeting;
       meeting = {};
-      return meet({FlowKind::kCollective, at, id}, full.time, full.ps, step_of(at).wire);
+      const Step& step = step_of(at);
+      return meet({step.exchange ? FlowKind::kExchange : FlowKind::kCollective, at, id}, full.time, full.ps, step.wire);
     }
     const std::int32_t role = world_.role[static_cast<std::size_t>(player)];
     const std::int32_t peer = player + (in.peer_role - role) * world_.role_stride;
@@ -221,7 +222,7 @@ class Stage {
       pass(at, c, end.begin, end.end);
       if (c.state != State::kDone) enqueue(at);
     };
-    if (end.party.kind == FlowKind::kCollective) {
+    if (end.party.kind == FlowKind::kCollective || end.party.kind == FlowKind::kExchange) {
       const Communicator& all = world_.communicators[static_cast<std::size_t>(end.party.other)];
       const std::int32_t stream = end.party.at % kStreams;
       for (std::int32_t i = all.first; i < all.first + all.size; ++i) {

@@ -13,11 +13,12 @@ constexpr int kStreams = 6;
 /// One op, or one whole segment where segments are played at once.
 struct Step {
   std::int64_t ps = 0;
-  double wire = 0;       ///< communication: bytes that pass between neighbours, one way; 0: too few to count
+  double wire = 0;       ///< communication: bytes that each sends, one way; 0: too few to count
   std::int32_t op = -1;  ///< index in its body; -1: the whole segment
   std::int32_t segment = 0;
   bool computes = false;  ///< its duration varies from time to time, and with the device
   bool sends = false;     ///< a transfer's outgoing end
+  bool exchange = false;  ///< a collective in which each sends to every other, not to the next of a ring
 };
 
 /// What an instruction joins several ranks for.

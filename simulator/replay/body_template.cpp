@@ -20,7 +20,8 @@ int members_of(const program::Program& program, const Op& op, Ranks ranks) {
   return op.group == program::Group::kEmbedding ? std::min(2, program.mesh.pipeline()) : program.mesh.pipeline();
 }
 
-// Bytes that pass from each member to the next: a ring moves (n-1)/n of the buffer, an all-reduce twice that.
+// Bytes that each member sends: to the next of a ring (n-1)/n of the buffer, in an all-reduce twice that; in an
+// all-to-all as many, to all others together.
 double wire_bytes(const program::Program& program, const Op& op) {
   if (is_transfer(op) || op.kind == OpKind::kRingShift) return op.bytes;
   const double n = program.mesh.group_size(op.group);
@@ -37,11 +38,19 @@ std::int16_t channel_of(const Op& op, int stream, std::vector<Channel>& channels
 
 void describe_op(const program::Program& program, const Op& op, const CastOptions& options,
                  std::vector<Channel>& channels, TemplateStep& at, Step& step) {
+  if (program::is_copy(op.kind)) {
+    step.wire = op.bytes;
+    if (!options.contention) return;  // nobody else is on its way
+    at.joint = Joint::kCopy;
+    at.channel = op.kind == OpKind::kFetch ? 1 : 0;
+    return;
+  }
   if (!program::is_communication(op.kind)) {
     step.computes = true;
     return;
   }
   step.wire = wire_bytes(program, op);
+  step.exchange = op.kind == OpKind::kAllToAll;
   if (is_transfer(op)) {
     step.sends = op.kind == OpKind::kSend;
     at.joint = Joint::kTransfer;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "simulator/engine/costed_program.h"
-#include "simulator/engine/flow.h"
 #include "simulator/engine/script.h"
+#include "simulator/engine/step_body.h"
 #include "simulator/replay/cast.h"
 
 namespace trivium::simulator {
@@ -19,7 +19,7 @@ using LastSteps = std::array<std::int32_t, kStreams>;
 struct TemplateStep {
   std::int8_t stream = 0;
   Joint joint = Joint::kNone;
-  std::int16_t channel = -1;        ///< kCollective
+  std::int16_t channel = -1;        ///< kCollective; kCopy: 0 out of the device, 1 into it
   std::int32_t place = 0;           ///< in Script::steps
   std::vector<std::int32_t> after;  ///< steps of other streams
 };

@@ -116,7 +116,7 @@ class LinkBuilder {
 
   /// The fastest that a stream of a role moves data on one channel or to one peer: the same for all its players.
   struct Fastest {
-    std::map<std::int32_t, double> channels, peers;
+    std::map<std::int32_t, double> rings, exchanges, peers;  // the first two by channel
     double copies = 0;
   };
 
@@ -125,10 +125,11 @@ class LinkBuilder {
     if (!fresh) return at->second;
     const Script& script = scripts_[static_cast<std::size_t>(role)];
     for (const Instruction& in : script.streams[static_cast<std::size_t>(stream)]) {
-      const double wire = script.steps[static_cast<std::size_t>(in.first_step)].wire;
-      if (in.joint == Joint::kNone || wire <= 0 || in.ps <= 0) continue;
-      const double rate = wire * kPicoseconds / static_cast<double>(in.ps);
-      double& most = in.joint == Joint::kCollective ? at->second.channels[in.partner]
+      const Step& step = script.steps[static_cast<std::size_t>(in.first_step)];
+      if (in.joint == Joint::kNone || step.wire <= 0 || in.ps <= 0) continue;
+      const double rate = step.wire * kPicoseconds / static_cast<double>(in.ps);
+      auto& collectives = step.exchange ? at->second.exchanges : at->second.rings;
+      double& most = in.joint == Joint::kCollective ? collectives[in.partner]
                      : in.joint == Joint::kTransfer ? at->second.peers[in.peer_role]
                                                     : at->second.copies;
       most = std::max(most, rate);
@@ -142,7 +143,8 @@ class LinkBuilder {
     for (int stream = 0; stream < kStreams; ++stream) {
       const Fastest& fastest = fastest_of(role_of(p), stream);
       Load most;
-      for (const auto& [channel, rate] : fastest.channels) most.raise_to(of_collective(p, channel, rate));
+      for (const auto& [channel, rate] : fastest.rings) most.raise_to(of_ring(p, channel, rate));
+      for (const auto& [channel, rate] : fastest.exchanges) most.raise_to(of_exchange(p, channel, rate));
       for (const auto& [role, rate] : fastest.peers) {
         const Seat& there = seat_of(p + (role - role_of(p)) * world_.role_stride);
         const double outside = std::min(rate, world_.transfer_limit[static_cast<std::size_t>(p)]);
@@ -161,9 +163,13 @@ class LinkBuilder {
     uplinks_[here.leaf].most += all.uplink;
   }
 
-  Load of_collective(std::int32_t p, std::int32_t channel, double rate) {
-    const auto id =
-        static_cast<std::size_t>(world_.communicator[static_cast<std::size_t>(p * world_.channels + channel)]);
+  std::size_t communicator_of(std::int32_t p, std::int32_t channel) const {
+    return static_cast<std::size_t>(world_.communicator[static_cast<std::size_t>(p * world_.channels + channel)]);
+  }
+
+  // As Flows routes them: a ring enters and leaves each node once, its members there share the adapters' part.
+  Load of_ring(std::int32_t p, std::int32_t channel, double rate) {
+    const std::size_t id = communicator_of(p, channel);
     const Communicator& all = world_.communicators[id];
     const int on_node = neighbours_[id].on_node.at(seat_of(p).node),
               in_leaf = neighbours_[id].in_leaf.at(seat_of(p).leaf);
@@ -176,6 +182,27 @@ class LinkBuilder {
     if (in_leaf == all.size) return load;
     load.uplink = flow / in_leaf;
     uplinks_[seat_of(p).leaf].largest = std::max(uplinks_[seat_of(p).leaf].largest, flow);
+    return load;
+  }
+
+  // Each member sends to all others alike.
+  Load of_exchange(std::int32_t p, std::int32_t channel, double rate) {
+    const std::size_t id = communicator_of(p, channel);
+    const Communicator& all = world_.communicators[id];
+    const int on_node = neighbours_[id].on_node.at(seat_of(p).node),
+              in_leaf = neighbours_[id].in_leaf.at(seat_of(p).leaf);
+    const double others = all.size - 1, leave = (all.size - on_node) / others;
+    const double flow = leave > 0 ? std::min(rate, all.limit / (on_node * leave)) : rate;
+    Load load;
+    load.port = flow * (on_node - 1) / others;
+    load.bus = load.adapters = flow * leave;
+    load.uplink = flow * (all.size - in_leaf) / others;
+    Candidate& adapters = adapters_[seat_of(p).node];
+    adapters.largest = std::max(adapters.largest, load.adapters * on_node);
+    if (in_leaf < all.size) {
+      Candidate& uplink = uplinks_[seat_of(p).leaf];
+      uplink.largest = std::max(uplink.largest, load.uplink * in_leaf);
+    }
     return load;
   }
 

@@ -174,7 +174,7 @@ class ScriptWriter {
         in.waits = marks.waits;
         in.signals = marks.signals;
         in.joint = step.joint;
-        if (step.joint == Joint::kCollective) in.partner = step.channel;
+        if (step.joint == Joint::kCollective || step.joint == Joint::kCopy) in.partner = step.channel;
         if (step.joint == Joint::kTransfer) {
           const program::Task& work = role_.tasks[static_cast<std::size_t>(task)];
           in.partner = work.transfer;

@@ -5,18 +5,19 @@
 namespace trivium::simulator::sharing {
 namespace {
 
-constexpr double kFull = 1 + 1e-9;  // shares that add up to a capacity but for rounding do not overbook it
+constexpr double kFull = 1 + 1e-9;   // shares that add up to a capacity but for rounding do not overbook it
+constexpr double kSame = 1 + 1e-11;  // rates, and loads of links, that differ by rounding alone
 
 }  // namespace
 
-SharedLinks::SharedLinks(std::vector<double> capacity) : links_(capacity.size()), local_(capacity.size(), -1) {
+SharedLinks::SharedLinks(std::vector<double> capacity) : links_(capacity.size()) {
   for (std::size_t i = 0; i < capacity.size(); ++i) links_[i].capacity = capacity[i];
 }
 
 // Added up anew each time, in the order in which the flows came: no rounding is left behind by flows that are gone.
-void SharedLinks::book(Link& link) const {
+void SharedLinks::book(Link& link) {
   double wanted = 0;
-  for (const Crossing& c : link.flows) wanted += c.amount * flows_[static_cast<std::size_t>(c.flow)].limit;
+  for (const Crossing& c : link.flows) wanted += c.amount * flow_at(c.flow).limit;
   link.overbooked = wanted > link.capacity * kFull;
 }
 
@@ -29,13 +30,14 @@ int SharedLinks::add(double limit, std::span<const Use> uses, std::vector<int>& 
     id = free_.back();
     free_.pop_back();
   }
-  Flow& flow = flows_[static_cast<std::size_t>(id)];
+  Flow& flow = flow_at(id);
   flow.limit = flow.rate = limit;
+  flow.held_by = -1;
   flow.uses.assign(uses.begin(), uses.end());
   ++active_;
   bool crowded = false;
   for (const Use& use : uses) {
-    Link& link = links_[static_cast<std::size_t>(use.link)];
+    Link& link = link_at(use.link);
     link.flows.push_back({id, use.amount});
     book(link);
     crowded |= link.overbooked;
@@ -44,90 +46,132 @@ int SharedLinks::add(double limit, std::span<const Use> uses, std::vector<int>& 
     changed.push_back(id);
     return id;
   }
-  for (const Use& use : uses) {
-    Link& link = links_[static_cast<std::size_t>(use.link)];
-    if (link.overbooked) mark(link);
-  }
+  flow.rate = 0;  // so far
+  mark(id);
   solve_marked(changed);
-  if (!std::binary_search(changed.begin(), changed.end(), id)) {
-    changed.insert(std::lower_bound(changed.begin(), changed.end(), id), id);
-  }
   return id;
 }
 
 void SharedLinks::remove(int id, std::vector<int>& changed) {
   changed.clear();
-  Flow& flow = flows_[static_cast<std::size_t>(id)];
-  for (const Use& use : flow.uses) {
-    Link& link = links_[static_cast<std::size_t>(use.link)];
+  for (const Use& use : flow_at(id).uses) {
+    Link& link = link_at(use.link);
     std::erase_if(link.flows, [id](const Crossing& c) { return c.flow == id; });
     if (!link.overbooked) continue;
-    mark(link);
+    for (const Crossing& c : link.flows) {
+      if (flow_at(c.flow).held_by == use.link) mark(c.flow);
+    }
     book(link);
   }
-  flow.uses.clear();
+  flow_at(id).uses.clear();
   free_.push_back(id);
   --active_;
-  if (!marked_links_.empty()) solve_marked(changed);
+  if (!marked_.empty()) solve_marked(changed);
 }
 
-void SharedLinks::mark(Link& link) {
-  if (link.marked) return;
-  link.marked = true;
-  marked_links_.push_back(static_cast<std::int32_t>(&link - links_.data()));
-  for (const Crossing& c : link.flows) {
-    Flow& flow = flows_[static_cast<std::size_t>(c.flow)];
-    if (flow.marked) continue;
-    flow.marked = true;
-    marked_.push_back(c.flow);
-  }
+void SharedLinks::mark(int id) {
+  Flow& flow = flow_at(id);
+  if (flow.marked) return;
+  flow.marked = true;
+  marked_.push_back(id);
 }
 
-// Marked flows and all that overbooked links join to them; a link that is not overbooked binds nobody.
 void SharedLinks::solve_marked(std::vector<int>& changed) {
+  do {
+    pose_problem();
+    solver_.solve(capacity_, demands_);
+  } while (mark_faster() || mark_wronged());
   for (std::size_t i = 0; i < marked_.size(); ++i) {
-    for (const Use& use : flows_[static_cast<std::size_t>(marked_[i])].uses) {
-      Link& link = links_[static_cast<std::size_t>(use.link)];
-      if (link.overbooked) mark(link);
-    }
-  }
-  std::vector<double> capacity;
-  std::vector<std::int32_t> numbered;
-  std::vector<Use> uses;
-  std::vector<std::size_t> ends;
-  for (const int f : marked_) {
-    for (const Use& use : flows_[static_cast<std::size_t>(f)].uses) {
-      const Link& link = links_[static_cast<std::size_t>(use.link)];
-      if (!link.overbooked) continue;
-      std::int32_t& number = local_[static_cast<std::size_t>(use.link)];
-      if (number < 0) {
-        number = static_cast<std::int32_t>(capacity.size());
-        capacity.push_back(link.capacity);
-        numbered.push_back(use.link);
-      }
-      uses.push_back({number, use.amount});
-    }
-    ends.push_back(uses.size());
-  }
-  std::vector<Demand> demands;
-  for (std::size_t i = 0; i < marked_.size(); ++i) {
-    const std::size_t begin = i == 0 ? 0 : ends[i - 1];
-    demands.push_back({flows_[static_cast<std::size_t>(marked_[i])].limit,
-                       std::span<const Use>(uses).subspan(begin, ends[i] - begin)});
-  }
-  const std::vector<double> rates = max_min(capacity, demands);
-  for (std::size_t i = 0; i < marked_.size(); ++i) {
-    Flow& flow = flows_[static_cast<std::size_t>(marked_[i])];
+    Flow& flow = flow_at(marked_[i]);
     flow.marked = false;
-    if (flow.rate == rates[i]) continue;
-    flow.rate = rates[i];
+    const std::int32_t held_by = solver_.held_by()[i];
+    flow.held_by = held_by < 0 ? -1 : numbered_[static_cast<std::size_t>(held_by)];
+    if (flow.rate == solver_.rates()[i]) continue;
+    flow.rate = solver_.rates()[i];
     changed.push_back(marked_[i]);
   }
-  std::sort(changed.begin(), changed.end());
-  for (const std::int32_t link : numbered) local_[static_cast<std::size_t>(link)] = -1;
-  for (const std::int32_t link : marked_links_) links_[static_cast<std::size_t>(link)].marked = false;
-  marked_links_.clear();
+  for (const std::int32_t link : numbered_) link_at(link).number = -1;
   marked_.clear();
+  std::sort(changed.begin(), changed.end());
+}
+
+// A link that is not overbooked binds nobody.
+void SharedLinks::pose_problem() {
+  for (const std::int32_t link : numbered_) link_at(link).number = -1;
+  capacity_.clear();
+  numbered_.clear();
+  uses_.clear();
+  ends_.clear();
+  for (const int f : marked_) {
+    for (const Use& use : flow_at(f).uses) {
+      Link& link = link_at(use.link);
+      if (!link.overbooked) continue;
+      if (link.number < 0) {
+        link.number = static_cast<std::int32_t>(capacity_.size());
+        double left = link.capacity;
+        for (const Crossing& c : link.flows) {
+          if (!flow_at(c.flow).marked) left -= c.amount * flow_at(c.flow).rate;
+        }
+        capacity_.push_back(left);
+        numbered_.push_back(use.link);
+      }
+      uses_.push_back({link.number, use.amount});
+    }
+    ends_.push_back(uses_.size());
+  }
+  demands_.clear();
+  for (std::size_t i = 0; i < marked_.size(); ++i) {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+    demands_.push_back({flow_at(marked_[i]).limit, std::span<const Use>(uses_).subspan(begin, ends_[i] - begin)});
+  }
+}
+
+// On a link that holds a marked flow nobody may be faster than it. Those that are, the fastest first: the others may
+// then be left as they are. Whether there were any.
+bool SharedLinks::mark_faster() {
+  const std::size_t before = marked_.size();
+  for (std::size_t i = 0; i < before; ++i) {
+    if (solver_.held_by()[i] < 0) continue;
+    const Link& link = link_at(numbered_[static_cast<std::size_t>(solver_.held_by()[i])]);
+    double fastest = solver_.rates()[i];
+    for (const Crossing& c : link.flows) {
+      if (!flow_at(c.flow).marked) fastest = std::max(fastest, flow_at(c.flow).rate);
+    }
+    if (fastest <= solver_.rates()[i] * kSame) continue;
+    for (const Crossing& c : link.flows) {
+      if (flow_at(c.flow).rate * kSame >= fastest) mark(c.flow);
+    }
+  }
+  return marked_.size() > before;
+}
+
+// Where a marked flow's rate changed, a flow that is held by the same link has no reason any more if the link is no
+// longer full or somebody on it is faster now. Whether there were any.
+bool SharedLinks::mark_wronged() {
+  const std::size_t before = marked_.size();
+  load_.assign(numbered_.size(), 0);
+  fastest_.assign(numbered_.size(), 0);
+  touched_.assign(numbered_.size(), 0);
+  for (std::size_t i = 0; i < before; ++i) {
+    const double rate = solver_.rates()[i];
+    for (const Use& use : demands_[i].uses) {
+      const auto link = static_cast<std::size_t>(use.link);
+      load_[link] += use.amount * rate;
+      fastest_[link] = std::max(fastest_[link], rate);
+      if (rate != flow_at(marked_[i]).rate) touched_[link] = 1;
+    }
+  }
+  for (std::size_t n = 0; n < numbered_.size(); ++n) {
+    if (touched_[n] == 0) continue;
+    const Link& link = link_at(numbered_[n]);
+    const bool full = capacity_[n] - load_[n] <= link.capacity * (kSame - 1);
+    for (const Crossing& c : link.flows) {
+      const Flow& flow = flow_at(c.flow);
+      if (flow.marked || flow.held_by != numbered_[n]) continue;
+      if (!full || fastest_[n] > flow.rate * kSame) mark(c.flow);
+    }
+  }
+  return marked_.size() > before;
 }
 
 }  // namespace trivium::simulator::sharing

@@ -10,7 +10,10 @@
 namespace trivium::simulator::sharing {
 
 /// The flows that are under way and their max-min fair rates. Where no link is overbooked every flow runs at exactly
-/// its limit; else the flows that overbooked links join are solved anew, and only they. Not for use by several threads.
+/// its limit; else only what a change reaches is solved anew: beginning with the flow that came, or with those that the
+/// one that left held back, a set of flows is solved while all others keep their rates, and grows by the flows that the
+/// new rates wrong, until nobody is wronged. An allocation that wrongs nobody is the only one (max_min.h), so the
+/// result is that of the whole problem but for rounding. Not for use by several threads.
 class SharedLinks {
  public:
   /// `capacity` by link, in the unit of the rates.
@@ -31,7 +34,8 @@ class SharedLinks {
   struct Flow {
     double limit = 0, rate = 0;
     std::vector<Use> uses;
-    bool marked = false;
+    std::int32_t held_by = -1;  // the full link on which nobody is faster; -1: it runs at its limit
+    bool marked = false;        // one of marked_
   };
   struct Crossing {
     int flow = 0;
@@ -41,20 +45,34 @@ class SharedLinks {
     double capacity = 0;
     std::vector<Crossing> flows;  // in the order in which they came
     bool overbooked = false;
-    bool marked = false;  // its flows are
+    std::int32_t number = -1;  // in the problem being solved
   };
 
-  void book(Link& link) const;
-  void mark(Link& link);
+  Flow& flow_at(int flow) { return flows_[static_cast<std::size_t>(flow)]; }
+  Link& link_at(std::int32_t link) { return links_[static_cast<std::size_t>(link)]; }
+
+  void book(Link& link);
+  void mark(int flow);
   void solve_marked(std::vector<int>& changed);
+  void pose_problem();
+  bool mark_faster();
+  bool mark_wronged();
 
   std::vector<Flow> flows_;
   std::vector<Link> links_;
   std::vector<int> free_;
-  std::vector<int> marked_;                 // flows to be solved anew
-  std::vector<std::int32_t> marked_links_;  // whose flows are all marked
-  std::vector<std::int32_t> local_;         // by link: its number in the problem being solved, or -1
+  std::vector<int> marked_;  // flows to be solved anew
   int active_ = 0;
+
+  // The problem of the marked flows.
+  MaxMin solver_;
+  std::vector<double> capacity_;        // by link: what the flows that are not marked leave of it
+  std::vector<std::int32_t> numbered_;  // by link: its number in links_
+  std::vector<Use> uses_;
+  std::vector<std::size_t> ends_;  // by flow: the end of its part of uses_
+  std::vector<Demand> demands_;
+  std::vector<double> load_, fastest_;  // by link: of the marked flows
+  std::vector<char> touched_;           // by link: whether a marked flow on it has another rate now
 };
 
 }  // namespace trivium::simulator::sharing

@@ -127,6 +127,34 @@ TEST(Player, AnEndComesBeforeAStartAtTheSameTime) {
   EXPECT_EQ(scene.play().makespan_ps, 200);
 }
 
+// Two players on each of two nodes, 300 B in 100 ps, through adapters of one capacity.
+Scene two_nodes(bool exchange, double adapters) {
+  Scene scene(4);
+  scene.world.channels = 1;
+  scene.world.communicator.assign(4, 0);
+  scene.world.communicators = {{0, 4}};
+  scene.world.members = {0, 1, 2, 3};
+  scene.world.capacity.assign(4, adapters);
+  for (std::size_t p = 0; p < 4; ++p) {
+    Seat seat;
+    seat.node = static_cast<std::int32_t>(p / 2);
+    seat.adapters = 2 * seat.node;
+    scene.world.seats.push_back(seat);
+    scene.add(p, kLink, 100, 300).joint = Joint::kCollective;
+    scene.scripts[p].steps.back().exchange = exchange;
+    scene.scripts[p].streams[kLink].back().partner = 0;
+  }
+  return scene;
+}
+
+// A ring crosses from node to node once: 3 B/ps. In an exchange each sends 100 B to every other: 400 B leave a node.
+TEST(Player, AnExchangeLeavesANodeAsOftenAsItsMembersHavePartnersElsewhere) {
+  EXPECT_EQ(two_nodes(false, 3e12).play().makespan_ps, 100);
+  EXPECT_EQ(two_nodes(true, 4e12).play().makespan_ps, 100);
+  EXPECT_EQ(two_nodes(true, 3e12).play().makespan_ps, 133);  // 400 / 3
+  EXPECT_EQ(two_nodes(true, 2e12).play().makespan_ps, 200);
+}
+
 TEST(Player, ASlowDeviceStretchesWhatComputesAndASlowLinkWhatMeets) {
   Scene scene(2);
   for (std::size_t p = 0; p < 2; ++p) {

@@ -54,6 +54,20 @@ TEST(MaxMin, AmountsCount) {
   EXPECT_EQ(p.solve(), (std::vector<double>{3, 3}));
 }
 
+// As in the line above: the long flow and the first short one are held by link 0, the other short one by link 1. With a
+// limit of .25 the long flow holds itself.
+TEST(MaxMin, SaysWhichLinkHoldsAFlow) {
+  const std::vector<double> capacity{1, 2};
+  const std::vector<std::vector<Use>> uses{{{0}, {1}}, {{0}}, {{1}}};
+  std::vector<Demand> demands{{kMuch, uses[0]}, {kMuch, uses[1]}, {kMuch, uses[2]}};
+  MaxMin solver;
+  solver.solve(capacity, demands);
+  EXPECT_EQ(solver.held_by(), (std::vector<std::int32_t>{0, 0, 1}));
+  demands[0].limit = .25;
+  EXPECT_EQ(solver.solve(capacity, demands), (std::vector<double>{.25, .75, 1.75}));
+  EXPECT_EQ(solver.held_by(), (std::vector<std::int32_t>{-1, 0, 1}));
+}
+
 TEST(MaxMin, AFlowWithoutLinksRunsAtItsLimit) {
   const Problem p{{}, {7}, {{}}};
   EXPECT_EQ(p.solve(), (std::vector<double>{7}));

@@ -88,5 +88,57 @@ TEST(SharedLinks, RatesAreThoseOfTheWholeProblemAfterEveryChange) {
   }
 }
 
+// A flow over many links, held to 4 by the first; what comes and goes elsewhere without filling a link is its own
+// affair.
+TEST(SharedLinks, WhatAChangeDoesNotReachKeepsItsRateToTheBit) {
+  SharedLinks links({8, 10, 10, 10});
+  std::vector<int> changed;
+  const int along = links.add(9, over({0, 1, 2, 3}), changed), holds = links.add(9, over({0}), changed);
+  ASSERT_EQ(links.rate(along), 4);
+  for (const int link : {1, 2, 3}) {
+    const int beside = links.add(9, over({link}), changed);  // link: 9 + 9 > 10, but 4 + 6 fit
+    EXPECT_EQ(changed, (std::vector<int>{beside}));
+    EXPECT_EQ(links.rate(beside), 6);
+  }
+  links.remove(holds, changed);  // 9 + 9 on each of three links: 5 each
+  EXPECT_EQ(changed.size(), 4U);
+  EXPECT_EQ(links.rate(along), 5);
+}
+
+// Long flows over half of all links beside short ones, as reductions beside transfers; with parts of links.
+TEST(SharedLinks, LongAndShortFlowsShareAsInTheWholeProblem) {
+  std::mt19937 random(21);
+  constexpr int kLinks = 40;
+  const std::vector<double> capacity(kLinks, 10.0);
+  SharedLinks links(capacity);
+  std::map<int, std::pair<double, std::vector<Use>>> known;
+  std::vector<int> changed;
+  std::size_t told = 0;
+  for (int step = 0; step < 3000; ++step) {
+    if (known.size() > 60 || (!known.empty() && std::bernoulli_distribution(.45)(random))) {
+      const auto gone =
+          std::next(known.begin(), std::uniform_int_distribution<int>(0, static_cast<int>(known.size()) - 1)(random));
+      links.remove(gone->first, changed);
+      known.erase(gone);
+    } else {
+      const bool is_long = std::bernoulli_distribution(.1)(random);
+      std::vector<Use> uses;
+      for (int l = 0; l < kLinks; ++l) {
+        if (!std::bernoulli_distribution(is_long ? .5 : .05)(random)) continue;
+        uses.push_back({l, is_long ? 1.0 : std::uniform_int_distribution<int>(1, 3)(random) / 3.0});
+      }
+      const double limit = std::uniform_int_distribution<int>(2, 12)(random);
+      known[links.add(limit, uses, changed)] = {limit, uses};
+    }
+    told += changed.size();
+    std::vector<Demand> demands;
+    for (const auto& [flow, k] : known) demands.push_back({k.first, k.second});
+    const std::vector<double> rates = max_min(capacity, demands);
+    std::size_t i = 0;
+    for (const auto& [flow, k] : known) ASSERT_NEAR(links.rate(flow), rates[i++], 1e-8) << "step " << step;
+  }
+  EXPECT_GT(told, 3000U);
+}
+
 }  // namespace
 }  // namespace trivium::simulator::sharing

@@ -1,9 +1,7 @@
-#include "simulator/engine/flow.h"
+#include "simulator/engine/step_body.h"
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <numeric>
 #include <set>
 
 namespace trivium::simulator {
@@ -157,81 +155,6 @@ std::optional<StepBody> merged(const StepBody& by_segment) {
   out.segment_steps.push_back(1);
   out.segment_begin.push_back(0);
   return out;
-}
-
-Flow make_flow(const program::Role& role, const std::vector<StepBody>& bodies,
-               const std::vector<std::optional<StepBody>>& whole) {
-  std::vector<bool> parts_matter(role.tasks.size(), whole.empty());
-  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
-    for (const program::Dependency& d : role.tasks[t].after) {
-      if (d.segment != program::kWholeTask) parts_matter[static_cast<std::size_t>(d.task)] = true;
-      if (d.before != 0) parts_matter[t] = true;
-    }
-  }
-  Flow flow;
-  flow.role = &role;
-  flow.lane_order.resize(program::kLanes);
-  flow.first_waiter.assign(role.tasks.size() + 1, 0);
-  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
-    const auto id = static_cast<std::size_t>(role.tasks[t].body);
-    const StepBody& body = parts_matter[t] || !whole[id] ? bodies[id] : *whole[id];
-    flow.bodies.push_back(&body);
-    flow.first.push_back(static_cast<std::int32_t>(flow.task_of.size()));
-    for (const BodyStep& step : body.steps) {
-      flow.task_of.push_back(static_cast<std::int32_t>(t));
-      flow.pending.push_back(step.waits);
-    }
-    flow.first_left.push_back(static_cast<std::int32_t>(flow.left.size()));
-    flow.left.insert(flow.left.end(), body.segment_steps.begin(), body.segment_steps.end());
-    flow.segments_left.push_back(static_cast<std::int32_t>(body.segment_steps.size()));
-    for (const program::Dependency& d : role.tasks[t].after) {
-      ++flow.first_waiter[static_cast<std::size_t>(d.task) + 1];
-      const auto before = static_cast<std::size_t>(d.before);
-      const auto begin = static_cast<std::size_t>(flow.first.back() + body.segment_begin[before]);
-      for (std::int32_t i = 0; i < body.segment_steps[before]; ++i) ++flow.pending[begin + static_cast<std::size_t>(i)];
-    }
-  }
-  std::partial_sum(flow.first_waiter.begin(), flow.first_waiter.end(), flow.first_waiter.begin());
-  std::vector<std::int32_t> filled(flow.first_waiter.begin(), flow.first_waiter.end() - 1);
-  flow.waiters.resize(static_cast<std::size_t>(flow.first_waiter.back()));
-  for (std::size_t t = 0; t < role.tasks.size(); ++t) {
-    for (const program::Dependency& d : role.tasks[t].after) {
-      auto& place = filled[static_cast<std::size_t>(d.task)];
-      flow.waiters[static_cast<std::size_t>(place++)] = {d.segment, static_cast<std::int32_t>(t), d.before};
-    }
-  }
-  flow.rendezvous.assign(flow.task_of.size(), -1);
-  const auto enter = [&](std::int32_t task, std::int32_t segment, bool compute_only) {
-    const StepBody& body = *flow.bodies[static_cast<std::size_t>(task)];
-    const auto begin = body.segment_begin[static_cast<std::size_t>(segment)];
-    for (std::int32_t i = begin; i < begin + body.segment_steps[static_cast<std::size_t>(segment)]; ++i) {
-      const BodyStep& step = body.steps[static_cast<std::size_t>(i)];
-      if (compute_only && step.lane != Lane::kCompute) continue;
-      flow.lane_order[static_cast<std::size_t>(step.lane)].push_back(flow.first[static_cast<std::size_t>(task)] + i);
-    }
-  };
-  if (!role.order.empty()) {
-    for (const program::Issue& issue : role.order) enter(issue.task, issue.segment, false);
-  } else {
-    // Where gathers and reductions share the compute lane, each comes when the first segment that waits for it does.
-    std::vector<bool> entered(role.tasks.size(), false);
-    const std::function<void(std::int32_t, std::int32_t)> enter_with_awaited = [&](std::int32_t t, std::int32_t s) {
-      for (const program::Dependency& d : role.tasks[static_cast<std::size_t>(t)].after) {
-        const auto awaited = static_cast<std::size_t>(d.task);
-        if (d.before != s || !flow.bodies[awaited]->beside || entered[awaited]) continue;
-        entered[awaited] = true;
-        for (std::size_t i = 0; i < flow.bodies[awaited]->segment_steps.size(); ++i)
-          enter_with_awaited(d.task, static_cast<std::int32_t>(i));
-      }
-      enter(t, s, true);
-    };
-    for (std::size_t t = 0; t < role.tasks.size(); ++t) {
-      if (flow.bodies[t]->beside && !flow.waiters_of(t).empty()) continue;
-      for (std::size_t s = 0; s < flow.bodies[t]->segment_steps.size(); ++s)
-        enter_with_awaited(static_cast<std::int32_t>(t), static_cast<std::int32_t>(s));
-    }
-  }
-  return flow;
 }
 
 }  // namespace trivium::simulator

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/render.h"
@@ -44,6 +45,9 @@ nlohmann::json ranks_json(const program::Program& program, const Simulation& sim
   }
   return ranks;
 }
+
+/// By more than what is worth a line.
+bool differ(double a, double b) { return std::abs(a / b - 1) >= 1e-4; }
 
 std::string breakdown_table(const Simulation& simulation) {
   Table table({"<time of an iteration", "time", "share"});
@@ -104,6 +108,7 @@ nlohmann::json simulation_json(const JobRequest& request, const program::Program
   json["hypothetical"] = hypothetical;
   json["model_flops_per_s_per_device"] = simulation.model_flops_per_s_per_device;
   json["hardware_flops_per_s_per_device"] = simulation.hardware_flops_per_s_per_device;
+  if (simulation.shared_links_s) json["iteration_shared_links_s"] = *simulation.shared_links_s;
   json["breakdown_s"] = breakdown_json(simulation.breakdown_s, 1);
   json["ranks"] = ranks_json(program, simulation);
   if (const auto whole = whole_training(request.file.job, request.cluster, simulation)) {
@@ -120,6 +125,10 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
       fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
   text += fmt::format("\n  iteration   {}\n", seconds(simulation.iteration_s));
+  if (const auto shared = simulation.shared_links_s; shared && differ(*shared, simulation.iteration_s)) {
+    text += fmt::format("              {} ({:+.2f} %) where communication that overlaps shares links: --every-rank\n",
+                        seconds(*shared), 100 * (*shared / simulation.iteration_s - 1));
+  }
   text += fmt::format("  throughput  {} tokens/s\n", integer(simulation.tokens_per_s));
   text += fmt::format(
       "  per device  {} of the model (MFU {}), {} of the hardware (HFU {})\n\n",

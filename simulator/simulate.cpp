@@ -26,47 +26,122 @@ hardware::Arithmetic arithmetic_of(program::DType type) {
   }
 }
 
-program::Timeline timeline_of(const std::vector<RankSpans>& ranks) {
+bool is_ordered(const program::Program& program) {
+  return std::none_of(program.roles.begin(), program.roles.end(),
+                      [](const program::Role& role) { return role.order.empty(); });
+}
+
+/// What became of a program: its makespan, and what its ranks' spans add up to.
+struct Played {
+  std::int64_t makespan_ps = 0;
+  std::vector<Breakdown> breakdowns;  // by stage: sums over `heard` ranks of it
+  std::vector<std::int64_t> heard;    // by stage
   program::Timeline timeline;
-  for (const RankSpans& rank : ranks) {
+};
+
+/// Takes the spans of one rank after the other.
+class Account {
+ public:
+  Account(const CostedProgram& costed, bool timeline) : costed_(costed), keeps_timeline_(timeline) {
+    played_.breakdowns.resize(costed.program->roles.size());
+    played_.heard.resize(costed.program->roles.size());
+  }
+
+  void hear(const RankSpans& rank) {
+    const program::Program& program = *costed_.program;
+    const auto stage = static_cast<std::size_t>(program.mesh.coordinates(rank.rank).pipeline);
+    // Up to the last end of all: what a rank idles behind its own is added when that is known.
+    std::int64_t end = 0;
+    for (const Span& span : rank.spans) end = std::max(end, span.end_ps);
+    const Breakdown parts = break_down(program, program.roles[stage], rank.spans, costed_.op_ps[stage], end);
+    for (std::size_t p = 0; p < kParts; ++p) played_.breakdowns[stage][p] += parts[p];
+    played_.breakdowns[stage][static_cast<std::size_t>(Part::kBubble)] -= end;
+    ++played_.heard[stage];
+    if (!keeps_timeline_) return;
     for (const Span& span : rank.spans) {
-      timeline.events.push_back(
+      played_.timeline.events.push_back(
           {0, rank.rank, span.task, span.op, span.lane, span.start_ps, span.end_ps, span.begin_ps - span.start_ps});
     }
   }
-  return timeline;
+
+  Played close(std::int64_t makespan_ps) {
+    played_.makespan_ps = makespan_ps;
+    for (std::size_t stage = 0; stage < played_.breakdowns.size(); ++stage) {
+      played_.breakdowns[stage][static_cast<std::size_t>(Part::kBubble)] += makespan_ps * played_.heard[stage];
+    }
+    return std::move(played_);
+  }
+
+ private:
+  const CostedProgram& costed_;
+  bool keeps_timeline_;
+  Played played_;
+};
+
+// The representatives; every rank where the timeline shows it, or as many of each stage, evenly, as are soon told.
+std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cast, const SimulationOptions& options) {
+  constexpr double kMostSpans = 8e6;
+  const World& world = cast.world;
+  std::vector<bool> hear(static_cast<std::size_t>(world.players()), true);
+  if (!options.every_rank || options.timeline) return hear;
+  double spans = 0;
+  for (const std::int32_t role : world.role) {
+    for (const program::Task& task : program.roles[static_cast<std::size_t>(role)].tasks) {
+      spans += static_cast<double>(program.body_of(task).ops.size());
+    }
+  }
+  const auto ranks = world.players() / static_cast<std::int32_t>(program.roles.size());  // of a stage
+  const auto wanted = std::clamp(static_cast<std::int32_t>(ranks * kMostSpans / spans), 1, ranks);
+  std::vector<std::int32_t> seen(program.roles.size(), 0);
+  for (std::size_t p = 0; p < hear.size(); ++p) {
+    const std::int64_t at = seen[static_cast<std::size_t>(world.role[p])]++;
+    hear[p] = at == 0 || at * wanted / ranks != (at - 1) * wanted / ranks;
+  }
+  return hear;
 }
 
 // An ordered program is replayed; one without an order is played in the order of readiness, one rank for every stage.
-edge::Result<Replay> played(const CostedProgram& costed, const hardware::Cluster& cluster,
-                            const SimulationOptions& options) {
+edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
+                             const SimulationOptions& options) {
   const program::Program& program = *costed.program;
-  const bool ordered = std::none_of(program.roles.begin(), program.roles.end(),
-                                    [](const program::Role& role) { return role.order.empty(); });
-  if (ordered) {
+  Account account(costed, options.timeline);
+  if (is_ordered(program)) {
     const CastOptions how{options.granularity, options.every_rank ? Ranks::kEvery : Ranks::kFolded, options.every_rank};
     const auto made = cast(costed, cluster, how);
     if (!made) return made.error();
     const Variation variation = variation_of(options.disturbance, made.value().world, options.seed);
-    const bool all = options.every_rank && options.timeline;
-    return replay(costed, made.value(), variation, all ? Keep::kEverything : Keep::kRepresentatives);
+    const auto replayed = replay(costed, made.value(), variation, ranks_to_hear(program, made.value(), options),
+                                 [&](const RankSpans& rank) { account.hear(rank); });
+    if (!replayed) return replayed.error();
+    return account.close(replayed.value().makespan_ps);
   }
   edge::Result<Play> play_of_stages = play(costed, options.granularity);
   if (!play_of_stages) return play_of_stages.error();
-  Replay result;
-  result.makespan_ps = play_of_stages.value().makespan_ps;
   for (std::size_t stage = 0; stage < program.roles.size(); ++stage) {
-    result.ranks.push_back(
-        {representative(program, static_cast<int>(stage)), std::move(play_of_stages.value().stages[stage])});
+    account.hear({representative(program, static_cast<int>(stage)), std::move(play_of_stages.value().stages[stage])});
   }
-  return result;
+  return account.close(play_of_stages.value().makespan_ps);
 }
 
-const std::vector<Span>& spans_of_stage(const Replay& replay, const program::Program& program, int stage) {
-  const int rank = representative(program, stage);
-  const auto found = std::find_if(replay.ranks.begin(), replay.ranks.end(),
-                                  [&](const RankSpans& spans) { return spans.rank == rank; });
-  return found->spans;
+// One rank for every stage where they share links alike, else all.
+edge::Result<std::int64_t> with_shared_links(const CostedProgram& costed, const hardware::Cluster& cluster,
+                                             Granularity granularity) {
+  auto made = cast(costed, cluster, {granularity, Ranks::kFolded, true});
+  if (made && !made.value().shares_links) made = cast(costed, cluster, {granularity, Ranks::kEvery, true});
+  if (!made) return made.error();
+  const auto replayed = replay(costed, made.value(), {}, Keep::kNothing);
+  if (!replayed) return replayed.error();
+  return replayed.value().makespan_ps;
+}
+
+// The mean over the ranks heard of, in whole picoseconds that add up to the iteration: the largest part takes what
+// rounding leaves.
+Breakdown mean(const Breakdown& sums, std::int64_t count, std::int64_t iteration_ps) {
+  Breakdown parts{};
+  std::int64_t left = iteration_ps;
+  for (std::size_t p = 0; p < kParts; ++p) left -= parts[p] = sums[p] / count;
+  *std::max_element(parts.begin(), parts.end()) += left;
+  return parts;
 }
 
 }  // namespace
@@ -133,18 +208,18 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   if (const auto no = unsupported_by(program.job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
   if (auto wrong = unknown_rank(options.disturbance, program.mesh.size())) return *wrong;
   const CostedProgram costed = cost(program, cluster);
-  const edge::Result<Replay> replayed = played(costed, cluster, options);
-  if (!replayed) return replayed.error();
+  edge::Result<Played> outcome = play_it(costed, cluster, options);
+  if (!outcome) return outcome.error();
+  Played& played = outcome.value();
   Simulation result;
-  result.iteration_ps = replayed.value().makespan_ps;
+  result.iteration_ps = played.makespan_ps;
   result.iteration_s = static_cast<double>(result.iteration_ps) * kSecondsPerPs;
   const std::vector<StageMemory> memory = memory_of(program, cluster);
   for (const program::Role& role : program.roles) {
     const auto stage = static_cast<std::size_t>(role.stage);
     StageResult part;
     part.stage = role.stage;
-    part.breakdown = break_down(program, role, spans_of_stage(replayed.value(), program, role.stage),
-                                costed.op_ps[stage], result.iteration_ps);
+    part.breakdown = mean(played.breakdowns[stage], played.heard[stage], result.iteration_ps);
     part.memory = memory[stage];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
     for (std::size_t p = 0; p < kParts; ++p) {
@@ -162,7 +237,12 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   result.hfu = result.hardware_flops_per_s_per_device / peak;
   result.tokens_per_s =
       static_cast<double>(program.job.training.global_batch * program.job.training.sequence) / result.iteration_s;
-  if (options.timeline) result.timeline = timeline_of(replayed.value().ranks);
+  result.timeline = std::move(played.timeline);
+  if (options.shared_links && !options.every_rank && is_ordered(program)) {
+    const auto shared = with_shared_links(costed, cluster, options.granularity);
+    if (!shared) return shared.error();
+    result.shared_links_s = static_cast<double>(shared.value()) * kSecondsPerPs;
+  }
   return result;
 }
 

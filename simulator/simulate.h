@@ -1,6 +1,7 @@
 // One job on one cluster, simulated: the figures everything else shows.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "edge/error.h"
@@ -24,16 +25,19 @@ struct Simulation {
   double model_flops_per_s_per_device = 0, hardware_flops_per_s_per_device = 0;
   std::array<double, kParts> breakdown_s{};  ///< mean over ranks; sums to iteration_s
   std::vector<StageResult> stages;
-  std::int64_t peak_memory_bytes = 0;  ///< of the fullest rank
-  program::Timeline timeline;          ///< of every rank that was played; empty unless asked for
+  std::optional<double> shared_links_s;  ///< the iteration with links shared by what overlaps on them; if asked for
+  std::int64_t peak_memory_bytes = 0;    ///< of the fullest rank
+  program::Timeline timeline;            ///< of every rank that was played; empty unless asked for
 };
 
 struct SimulationOptions {
   Granularity granularity = Granularity::kOp;
   bool timeline = false;
   /// Play every rank, with links shared by what overlaps on them, instead of one rank for every stage; needed for a
-  /// disturbance. The breakdown is then that of the ranks that stand for the stages, the timeline that of every rank.
+  /// disturbance. The timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all,
+  /// or where they have millions of spans together over some that lie evenly among them.
   bool every_rank = false;
+  bool shared_links = false;  ///< without `every_rank`: find Simulation::shared_links_s too
   Disturbance disturbance{};
   std::uint64_t seed = 0;  ///< of the jitter
 };

@@ -2,138 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
-
-#include "simulator/engine/script.h"
 
 namespace trivium::simulator {
 namespace {
 
 constexpr double kPicoseconds = 1e12;
 
-void use_both_ways(std::vector<sharing::Use>& uses, std::int32_t link, double amount) {
-  if (link < 0) return;
-  uses.push_back({link, amount});
-  uses.push_back({link + 1, amount});
-}
-
-void use_one_way(std::vector<sharing::Use>& uses, std::int32_t link, int direction) {
-  if (link >= 0) uses.push_back({link + direction, 1});
-}
-
-/// Members of a communicator by node and by leaf switch.
-struct Neighbours {
-  std::map<std::int32_t, std::int32_t> on_node, in_leaf, uplinks;  // the last: leaf -> link
-};
-
-Neighbours neighbours_of(const World& world, const Communicator& all) {
-  Neighbours found;
-  for (std::int32_t i = all.first; i < all.first + all.size; ++i) {
-    const Seat& seat = world.seats[static_cast<std::size_t>(world.members[static_cast<std::size_t>(i)])];
-    ++found.on_node[seat.node];
-    ++found.in_leaf[seat.leaf];
-    found.uplinks[seat.leaf] = seat.uplink;
-  }
-  return found;
-}
-
 }  // namespace
 
-Flows::Flows(const World& world) : world_(world), links_(world.capacity) {
-  if (world.capacity.empty()) return;
-  rings_.resize(world.communicators.size());
-  exchanges_.resize(world.communicators.size());
-}
-
-// A ring enters and leaves every node, leaf and device once at the collective's rate; ranks of one node drive their own
-// buses, each with its part.
-Flows::Route Flows::ring(const Communicator& all) const {
-  Route route{{}, all.limit};
-  const Neighbours neighbours = neighbours_of(world_, all);
-  std::map<std::int32_t, bool> counted;
-  for (std::int32_t i = all.first; i < all.first + all.size; ++i) {
-    const Seat& seat = world_.seats[static_cast<std::size_t>(world_.members[static_cast<std::size_t>(i)])];
-    const int here = neighbours.on_node.at(seat.node);
-    if (here > 1) use_both_ways(route.uses, seat.port, 1);
-    if (here == all.size) continue;
-    use_both_ways(route.uses, seat.bus, 1.0 / here);
-    if (counted.try_emplace(seat.node, true).second) use_both_ways(route.uses, seat.adapters, 1);
-  }
-  if (neighbours.in_leaf.size() > 1) {
-    for (const auto& [leaf, uplink] : neighbours.uplinks) use_both_ways(route.uses, uplink, 1);
-  }
-  return route;
-}
-
-// Each member's rate is spread evenly over all others: what is meant for those of its own node stays there, the rest
-// leaves through its bus, its node's adapters and, where they are elsewhere, its leaf's uplinks.
-Flows::Route Flows::exchange(const Communicator& all) const {
-  Route route{{}, all.limit};
-  const Neighbours neighbours = neighbours_of(world_, all);
-  const double others = all.size - 1;
-  std::map<std::int32_t, bool> counted;
-  for (std::int32_t i = all.first; i < all.first + all.size; ++i) {
-    const Seat& seat = world_.seats[static_cast<std::size_t>(world_.members[static_cast<std::size_t>(i)])];
-    const int here = neighbours.on_node.at(seat.node);
-    if (here > 1) use_both_ways(route.uses, seat.port, (here - 1) / others);
-    if (here == all.size) continue;
-    const double leaves = (all.size - here) / others;
-    use_both_ways(route.uses, seat.bus, leaves);
-    if (!counted.try_emplace(seat.node, true).second) continue;
-    use_both_ways(route.uses, seat.adapters, here * leaves);
-    route.limit = std::min(route.limit, all.limit / (here * leaves));
-  }
-  for (const auto& [leaf, uplink] : neighbours.uplinks) {
-    const int here = neighbours.in_leaf.at(leaf);
-    if (here < all.size) use_both_ways(route.uses, uplink, here * (all.size - here) / others);
-  }
-  return route;
-}
-
-void Flows::route_transfer(std::int32_t from, std::int32_t to) {
-  const Seat& source = world_.seats[static_cast<std::size_t>(from)];
-  const Seat& target = world_.seats[static_cast<std::size_t>(to)];
-  auto& uses = scratch_.uses;
-  if (source.node == target.node) {
-    use_one_way(uses, source.port, 0);
-    use_one_way(uses, target.port, 1);
-    return;
-  }
-  scratch_.limit = world_.transfer_limit[static_cast<std::size_t>(from)];
-  use_one_way(uses, source.bus, 0);
-  use_one_way(uses, target.bus, 1);
-  use_one_way(uses, source.adapters, 0);
-  use_one_way(uses, target.adapters, 1);
-  if (source.leaf == target.leaf) return;
-  use_one_way(uses, source.uplink, 0);
-  use_one_way(uses, target.uplink, 1);
-}
-
-const Flows::Route& Flows::route_of(const FlowParty& party) {
-  if (party.kind == FlowKind::kCollective || party.kind == FlowKind::kExchange) {
-    const bool is_exchange = party.kind == FlowKind::kExchange;
-    auto& route = (is_exchange ? exchanges_ : rings_)[static_cast<std::size_t>(party.other)];
-    if (!route) {
-      const Communicator& all = world_.communicators[static_cast<std::size_t>(party.other)];
-      route = is_exchange ? exchange(all) : ring(all);
-    }
-    return *route;
-  }
-  scratch_.uses.clear();
-  scratch_.limit = std::numeric_limits<double>::infinity();
-  const std::int32_t player = party.at / kStreams;
-  if (party.kind == FlowKind::kTransfer) {
-    route_transfer(player, party.other / kStreams);
-  } else {
-    use_one_way(scratch_.uses, world_.seats[static_cast<std::size_t>(player)].bus, party.other);
-  }
-  return scratch_;
-}
+Flows::Flows(const World& world) : routes_(world), shared_(!world.capacity.empty()), links_(world.capacity) {}
 
 bool Flows::enter(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire) {
-  if (world_.capacity.empty() || wire <= 0 || ps <= 0) return false;
-  const Route& route = route_of(party);
+  if (!shared_ || wire <= 0 || ps <= 0) return false;
+  const Route& route = routes_.of(party);
   if (route.uses.empty()) return false;
   auto id = static_cast<std::int32_t>(flows_.size());
   if (free_.empty()) {
@@ -181,7 +62,7 @@ void Flows::drop_stale() {
 }
 
 void Flows::start(std::int32_t id, std::int64_t now) {
-  const std::vector<sharing::Use>& uses = route_of(flows_[static_cast<std::size_t>(id)].party).uses;
+  const std::vector<sharing::Use>& uses = routes_.of(flows_[static_cast<std::size_t>(id)].party).uses;
   Flow& flow = flows_[static_cast<std::size_t>(id)];
   flow.since = now;
   flow.left = static_cast<double>(flow.ps);

@@ -6,24 +6,11 @@
 #include <queue>
 #include <vector>
 
+#include "simulator/engine/routes.h"
 #include "simulator/engine/world.h"
 #include "simulator/sharing/shared_links.h"
 
 namespace trivium::simulator {
-
-enum class FlowKind : std::uint8_t {
-  kCollective,
-  kExchange,  ///< a collective in which each sends to every other
-  kTransfer,
-  kCopy
-};
-
-/// Who moves data. `at`: player and stream of a member as player * kStreams + stream (of a transfer: the sender).
-struct FlowParty {
-  FlowKind kind{};
-  std::int32_t at = 0;
-  std::int32_t other = 0;  ///< communicator · the receiver, as `at` · direction of a copy: 0 out, 1 in
-};
 
 struct FlowEnd {
   FlowParty party;
@@ -70,27 +57,16 @@ class Flows {
     }
   };
 
-  /// What a flow uses, and how fast it may be even when alone with its siblings, B/s.
-  struct Route {
-    std::vector<sharing::Use> uses;
-    double limit = 0;
-  };
-
-  const Route& route_of(const FlowParty& party);
-  Route ring(const Communicator& all) const;
-  Route exchange(const Communicator& all) const;
-  void route_transfer(std::int32_t from, std::int32_t to);
   void start(std::int32_t flow, std::int64_t now);
   void retime(const std::vector<int>& changed, std::int64_t now);
   void drop_stale();
 
-  const World& world_;
+  Routes routes_;
+  bool shared_;  // whether there is any link
   sharing::SharedLinks links_;
   std::vector<Flow> flows_;
   std::vector<std::int32_t> free_;
-  std::vector<std::int32_t> by_link_;                    // number in links_ -> flow
-  std::vector<std::optional<Route>> rings_, exchanges_;  // by communicator
-  Route scratch_;
+  std::vector<std::int32_t> by_link_;  // number in links_ -> flow
   std::vector<int> changed_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t entered_ = 0;

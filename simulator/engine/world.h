@@ -3,7 +3,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <vector>
+
+#include "simulator/sharing/max_min.h"
 
 namespace trivium::simulator {
 
@@ -23,6 +27,19 @@ struct Seat {
   std::int32_t uplink = -1;    ///< of the leaf switch
 };
 
+enum class FlowKind : std::uint8_t {
+  kCollective,
+  kExchange,  ///< a collective in which each sends to every other
+  kTransfer,
+  kCopy
+};
+
+/// What a flow takes of which links, and how fast it may be even when alone with its siblings, B/s.
+struct Route {
+  std::vector<sharing::Use> uses;
+  double limit = std::numeric_limits<double>::infinity();
+};
+
 struct World {
   std::vector<std::int32_t> role;  ///< by player
   std::vector<std::int32_t> rank;  ///< by player: the rank it is, or stands for
@@ -32,8 +49,13 @@ struct World {
   std::vector<Communicator> communicators;
   std::vector<std::int32_t> members;
   std::vector<double> capacity;        ///< of links, B/s; empty: nothing is shared
-  std::vector<Seat> seats;             ///< by player; empty where `capacity` is
+  std::vector<Seat> seats;             ///< by player; empty where `capacity` is, and in folded worlds
   std::vector<double> transfer_limit;  ///< by player, B/s out of the node, with its siblings
+
+  /// Where every player stands for all ranks of its role, links stand for classes of links, and a flow takes of them
+  /// what those that it stands for take together. By kind, then communicator and 0, sender and receiver, or player and
+  /// direction. Empty where players stand for themselves.
+  std::map<std::tuple<FlowKind, std::int32_t, std::int32_t>, Route> folded;
 
   std::int32_t players() const { return static_cast<std::int32_t>(role.size()); }
 };

@@ -10,12 +10,9 @@ using program::OpKind;
 
 bool is_transfer(const Op& op) { return op.kind == OpKind::kSend || op.kind == OpKind::kRecv; }
 
-bool joins_stages(program::Group group) {
-  return group == program::Group::kEmbedding || group == program::Group::kModel || group == program::Group::kWorld;
-}
-
-int members_of(const program::Program& program, const Op& op, Ranks ranks) {
-  if (ranks == Ranks::kEvery) return program.mesh.group_size(op.group);
+// How many have to meet: with one rank for every stage, and links that nobody shares, only other stages matter.
+int members_of(const program::Program& program, const Op& op, const CastOptions& options) {
+  if (options.ranks == Ranks::kEvery || options.contention) return program.mesh.group_size(op.group);
   if (!joins_stages(op.group)) return 1;
   return op.group == program::Group::kEmbedding ? std::min(2, program.mesh.pipeline()) : program.mesh.pipeline();
 }
@@ -54,13 +51,17 @@ void describe_op(const program::Program& program, const Op& op, const CastOption
   if (is_transfer(op)) {
     step.sends = op.kind == OpKind::kSend;
     at.joint = Joint::kTransfer;
-  } else if (members_of(program, op, options.ranks) > 1) {
+  } else if (members_of(program, op, options) > 1) {
     at.joint = Joint::kCollective;
     at.channel = channel_of(op, at.stream, channels);
   }
 }
 
 }  // namespace
+
+bool joins_stages(program::Group group) {
+  return group == program::Group::kEmbedding || group == program::Group::kModel || group == program::Group::kWorld;
+}
 
 BodyTemplate make_template(const CostedProgram& costed, int stage, int body, const CastOptions& options,
                            std::vector<Channel>& channels, std::vector<Step>& steps) {

@@ -22,7 +22,7 @@ enum class Ranks {
 struct CastOptions {
   Granularity granularity = Granularity::kOp;
   Ranks ranks = Ranks::kFolded;
-  bool contention = false;  ///< flows that overlap on a link share it; needs kEvery
+  bool contention = false;  ///< flows that overlap on a link share it
 };
 
 /// A collective of `group` on `lane` is a channel: every rank is a member of one communicator of it.
@@ -38,6 +38,9 @@ struct Cast {
   std::vector<Script> scripts;
   std::vector<Channel> channels;
   World world;
+  /// Whether links are shared: as asked for, but that one rank for every stage cannot stand for all where they do not
+  /// sit alike.
+  bool shares_links = false;
 };
 
 /// Errors: kRuntime where a stage's order asks a stream to wait for what it does later itself; the message names the

@@ -52,21 +52,35 @@ edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const
       record[p] = world.rank[p] == representative(*costed.program, world.role[p]);
     }
   }
+  std::vector<RankSpans> kept;
+  edge::Result<Replay> result =
+      replay(costed, cast, variation, record, [&](const RankSpans& spans) { kept.push_back(spans); });
+  if (result) result.value().ranks = std::move(kept);
+  return result;
+}
+
+edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
+                            const std::vector<bool>& record, const Listener& listener) {
+  const World& world = cast.world;
   const Performance played = perform(cast.scripts, world, variation, record);
   if (!played.blocked.empty()) {
     return edge::Error{edge::ErrorKind::kRuntime, why_stuck(*costed.program, cast, played.blocked)};
+  }
+  std::vector<std::int32_t> players;
+  for (std::int32_t p = 0; p < world.players(); ++p) {
+    if (record[static_cast<std::size_t>(p)]) players.push_back(p);
+  }
+  std::sort(players.begin(), players.end(), [&](std::int32_t a, std::int32_t b) {
+    return world.rank[static_cast<std::size_t>(a)] < world.rank[static_cast<std::size_t>(b)];
+  });
+  for (const std::int32_t p : players) {
+    const auto player = static_cast<std::size_t>(p);
+    listener({world.rank[player], spans_of(cast, variation, p, played.runs[player])});
   }
   Replay result;
   result.makespan_ps = played.makespan_ps;
   result.joints = played.joints;
   result.flows = played.flows;
-  for (std::size_t p = 0; p < record.size(); ++p) {
-    if (!record[p]) continue;
-    const auto player = static_cast<std::int32_t>(p);
-    result.ranks.push_back({world.rank[p], spans_of(cast, variation, player, played.runs[p])});
-  }
-  std::sort(result.ranks.begin(), result.ranks.end(),
-            [](const RankSpans& a, const RankSpans& b) { return a.rank < b.rank; });
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "edge/error.h"
@@ -29,8 +30,15 @@ struct Replay {
   std::int64_t joints = 0, flows = 0;  ///< meetings of ranks, and those that were played over shared links
 };
 
+/// Who is told of the spans of a rank, rank after rank in ascending order, so that not all have to be kept.
+using Listener = std::function<void(const RankSpans&)>;
+
 /// Plays one step of the cast. Errors: kRuntime when it cannot proceed; the message names the ranks, their instructions
 /// and the partners that are missing. Same input, same result.
 edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep);
+
+/// The same; nothing is kept, and `listener` hears of the players of `record`.
+edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
+                            const std::vector<bool>& record, const Listener& listener);
 
 }  // namespace trivium::simulator

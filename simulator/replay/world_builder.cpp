@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/placed_cluster.h"
+#include "simulator/replay/body_template.h"
 #include "simulator/replay/script_writer.h"
 
 namespace trivium::simulator {
@@ -21,8 +22,9 @@ std::vector<char> users_of(const std::vector<Script>& scripts, std::size_t chann
   return uses;
 }
 
-std::vector<int> folded_members(const program::Program& program, program::Group group) {
+std::vector<int> folded_members(const program::Program& program, program::Group group, int stage) {
   const int stages = program.mesh.pipeline();
+  if (!joins_stages(group)) return {stage};
   if (group == program::Group::kEmbedding) return {0, stages - 1};
   std::vector<int> all(static_cast<std::size_t>(stages));
   for (int s = 0; s < stages; ++s) all[static_cast<std::size_t>(s)] = s;
@@ -51,7 +53,7 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
       };
       if (used[static_cast<std::size_t>(world.role[static_cast<std::size_t>(p)])] == 0 || slot(p) >= 0) continue;
       const std::vector<int> members =
-          every ? program.mesh.members(channels[c].group, p) : folded_members(program, channels[c].group);
+          every ? program.mesh.members(channels[c].group, p) : folded_members(program, channels[c].group, p);
       for (const int member : members) slot(member) = static_cast<std::int32_t>(world.communicators.size());
       world.communicators.push_back(
           {static_cast<std::int32_t>(world.members.size()), static_cast<std::int32_t>(members.size())});
@@ -70,8 +72,15 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
     made.scripts.push_back(std::move(script).value());
   }
   made.world = make_world(*costed.program, made.scripts, made.channels, options.ranks);
-  if (options.contention && options.ranks == Ranks::kEvery) {
-    add_links(made.world, PlacedCluster(costed.program->job.plan, cluster).get(), made.scripts);
+  if (!options.contention) return made;
+  const PlacedCluster placed(costed.program->job.plan, cluster);
+  if (options.ranks == Ranks::kEvery) {
+    add_links(made.world, placed.get(), made.scripts);
+    made.shares_links = true;
+  } else {
+    World every = make_world(*costed.program, made.scripts, made.channels, Ranks::kEvery);
+    add_links(every, placed.get(), made.scripts);
+    made.shares_links = fold_links(made.world, every, made.scripts);
   }
   return made;
 }

@@ -15,4 +15,10 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
 /// Rank r runs on device r of the cluster.
 void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts);
 
+/// Gives a folded world the links of the world of every rank. By symmetry: flows of one kind and stage begin together;
+/// if each of them crosses links of the same classes, and each link of a class carries as much of that kind, their
+/// max-min fair rates are equal, and equal to those of one flow that takes of one link of each class what they all take
+/// (an equitable partition of flows and links). Whether that holds; where not, the folded world is left as it was.
+bool fold_links(World& folded, const World& every, const std::vector<Script>& scripts);
+
 }  // namespace trivium::simulator

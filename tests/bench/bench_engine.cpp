@@ -85,6 +85,14 @@ void every_rank_ops(benchmark::State& state, std::int64_t micro_batches, double 
   report(state, counts);
 }
 
+// The same iteration by one rank for every stage, links shared as classes of links.
+void folded_ops_shared_links(benchmark::State& state) {
+  constexpr simulator::CastOptions kFoldedOps{simulator::Granularity::kOp, simulator::Ranks::kFolded, true};
+  Counts counts;
+  for (auto _ : state) counts = iteration(job_175b(16), "dgx-a100-80gb:64", kFoldedOps, 0);
+  report(state, counts);
+}
+
 void every_rank_tasks(benchmark::State& state) {
   Counts counts;
   for (auto _ : state) counts = iteration(job_1t(), "dgx-a100-80gb:384", kTasks, 0);
@@ -127,6 +135,7 @@ BENCHMARK(analytic)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(every_rank_ops, 175b_512_gpus_16_micro_batches, 16, 0.0)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(every_rank_ops, 175b_512_gpus_16_micro_batches_jitter, 16, 0.05)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(every_rank_ops, 175b_512_gpus_64_micro_batches_jitter, 64, 0.05)->Unit(benchmark::kMillisecond);
+BENCHMARK(folded_ops_shared_links)->Name("folded_ops_shared_links/175b_512_gpus")->Unit(benchmark::kMillisecond);
 BENCHMARK(every_rank_tasks)->Name("every_rank_tasks/1t_3072_gpus")->Unit(benchmark::kMillisecond);
 BENCHMARK(folded_tasks)->Name("folded_tasks/1t_3072_gpus")->Unit(benchmark::kMillisecond);
 BENCHMARK(cost_curve)->RangeMultiplier(4)->Range(64, 16384)->Iterations(1)->Unit(benchmark::kMillisecond);

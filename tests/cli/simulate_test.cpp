@@ -105,6 +105,24 @@ TEST(Simulate, TakesThePlanFileAndTheResultOfThePlanner) {
             json::parse(from_plan.out).at("iteration_s"));
 }
 
+// Reductions and transfers of two nodes overlap: the report has both figures, and the second is that of every rank.
+TEST(Simulate, SaysWhatSharedLinksCost) {
+  const Workplace workplace;
+  const std::string command =
+      "trivium simulate --model gpt3-1.3b --cluster dgx-a100-80gb:4 --tensor 8 --pipeline 2 --data 2 --global-batch 16 "
+      "--overlap-gradient-reduction";
+  const Outcome text = workplace.run(command), folded = workplace.run(command + " --json"),
+                every = workplace.run(command + " --json --every-rank");
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find(" where communication that overlaps shares links: --every-rank\n"), std::string::npos)
+      << text.out;
+  const double shared = json::parse(folded.out).at("iteration_shared_links_s"),
+               played = json::parse(every.out).at("iteration_s");
+  EXPECT_GT(shared, json::parse(folded.out).at("iteration_s").get<double>());
+  EXPECT_NEAR(shared, played, 1e-9 * played);
+  EXPECT_FALSE(json::parse(every.out).contains("iteration_shared_links_s"));
+}
+
 // Quantiles come in order, the nominal iteration lies below them (meetings wait for the slowest), and the draw is the
 // seed's.
 TEST(Simulate, DrawsIterationsWithJitter) {

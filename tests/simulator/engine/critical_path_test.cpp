@@ -55,7 +55,9 @@ class LongestChain {
           auto& lane = lanes[static_cast<std::size_t>(op.lane)];
           std::int64_t start = std::max(entry, lane);
           if (op.lane == Lane::kCompute) start = std::max(start, computed);
-          for (const int before : op.after) start = std::max(start, ends[static_cast<std::size_t>(before)]);
+          for (const int before : op.after) {
+            if (before >= 0) start = std::max(start, ends[static_cast<std::size_t>(before)]);
+          }
           std::int64_t ps = costed_.op_ps[stage][static_cast<std::size_t>(task.body)][static_cast<std::size_t>(i)];
           if (joins_stages(op)) {
             const std::pair<int, int> key = task.transfer >= 0

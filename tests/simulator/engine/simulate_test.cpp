@@ -114,5 +114,54 @@ TEST(Simulation, TheReplicaThatCrossesNodesSetsThePaceOfItsStage) {
   EXPECT_EQ(all_reduce_of_layer_1(0), all_reduce_of_layer_1(1));
 }
 
+program::Job small(int tensor, int pipeline, int data) {
+  program::Job job;
+  job.model = models::load_model("gpt3-1.3b");
+  job.training.sequence = 1024;
+  job.training.global_batch = 8 * data;
+  job.plan.tensor = tensor;
+  job.plan.pipeline = pipeline;
+  job.plan.data = data;
+  job.plan.overlap.gradient_reduction = true;
+  return job;
+}
+
+// One of a stage's four ranks computes twice as long: on average (3 + 2) / 4 as long, and the other three wait for it.
+TEST(Simulation, TheBreakdownOfEveryRankIsTheMeanOverThem) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  const program::Program program =
+      order(std::get<program::Program>(program::lower(small(4, 1, 1))), cluster).value_or_throw();
+  SimulationOptions every;
+  every.every_rank = true;
+  const Simulation plain = simulate(program, cluster, every).value_or_throw();
+  every.disturbance.slow_devices[2] = 2;
+  const Simulation slow = simulate(program, cluster, every).value_or_throw();
+  const auto part = [](const Simulation& s, Part which) { return s.breakdown_s[static_cast<std::size_t>(which)]; };
+  EXPECT_NEAR(part(slow, Part::kCompute), 1.25 * part(plain, Part::kCompute), 1e-9);
+  for (const Simulation* s : {&plain, &slow}) {
+    const Breakdown& stage = s->stages[0].breakdown;
+    EXPECT_EQ(std::accumulate(stage.begin(), stage.end(), std::int64_t{0}), s->iteration_ps);
+    EXPECT_NEAR(std::accumulate(s->breakdown_s.begin(), s->breakdown_s.end(), 0.0), s->iteration_s, 1e-9);
+  }
+  EXPECT_GT(part(slow, Part::kExposedTensor) + part(slow, Part::kBubble),
+            part(plain, Part::kExposedTensor) + part(plain, Part::kBubble));
+}
+
+// Transfers and the reductions beside them leave through one node's adapters: slower, and as slow as with every rank.
+TEST(Simulation, FindsTheIterationWithSharedLinksBesideTheOther) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
+  const program::Program program =
+      order(std::get<program::Program>(program::lower(small(8, 2, 2))), cluster).value_or_throw();
+  SimulationOptions folded, every;
+  folded.shared_links = true;
+  every.every_rank = true;
+  const Simulation one = simulate(program, cluster, folded).value_or_throw();
+  const Simulation all = simulate(program, cluster, every).value_or_throw();
+  ASSERT_TRUE(one.shared_links_s.has_value());
+  EXPECT_GT(*one.shared_links_s, one.iteration_s);
+  EXPECT_NEAR(*one.shared_links_s, all.iteration_s, 1e-9 * all.iteration_s);
+  EXPECT_FALSE(all.shared_links_s.has_value());
+}
+
 }  // namespace
 }  // namespace trivium::simulator

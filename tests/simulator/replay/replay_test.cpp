@@ -23,8 +23,11 @@ std::int64_t makespan(const CostedProgram& costed, const hardware::Cluster& clus
   return replay(costed, made, variation, Keep::kNothing).value_or_throw().makespan_ps;
 }
 
+// Whole segments take as long as their ops where no lane that a segment leaves busy is one that the next needs: not
+// with collectives of the tensor group or shifts of a ring that run beside the compute lane.
 TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
   std::mt19937 random(17);
+  int compared = 0;
   for (int i = 0; i < 1000; ++i) {
     const RandomJob made = random_job(random);
     SCOPED_TRACE(program::summary(made.job.plan));
@@ -33,12 +36,41 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
     const auto ordered = order(std::get<Program>(std::move(lowered)), made.cluster);
     ASSERT_TRUE(ordered.ok()) << ordered.error().message;
     const CostedProgram costed = cost(ordered.value(), made.cluster);
+    std::vector<std::int64_t> times;
     for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
       const std::int64_t folded = makespan(costed, made.cluster, {granularity, Ranks::kFolded, false});
       EXPECT_EQ(folded, play(costed, granularity).value_or_throw().makespan_ps);
       EXPECT_EQ(makespan(costed, made.cluster, {granularity, Ranks::kEvery, false}), folded);
+      times.push_back(folded);
     }
+    const program::Plan& plan = made.job.plan;
+    if (plan.overlap.tensor || (plan.context > 1 && plan.context_method == program::ContextMethod::kRing)) continue;
+    EXPECT_EQ(times[0], times[1]);
+    ++compared;
   }
+  EXPECT_GT(compared, 300);
+}
+
+// With shared links one rank stands for all of its stage where they sit alike; then it sees what they see. Rates are
+// sums in another order: equal but for rounding.
+TEST(Replay, OneRankOfEachStageSharesLinksAsEveryRankDoes) {
+  std::mt19937 random(31);
+  int alike = 0, slower = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const RandomJob made = random_job(random);
+    SCOPED_TRACE(program::summary(made.job.plan));
+    const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();
+    const CostedProgram costed = cost(program, made.cluster);
+    const Cast folded = cast(costed, made.cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
+    if (!folded.shares_links) continue;
+    const std::int64_t one = replay(costed, folded, {}, Keep::kNothing).value_or_throw().makespan_ps;
+    const std::int64_t every = makespan(costed, made.cluster, {Granularity::kOp, Ranks::kEvery, true});
+    EXPECT_NEAR(static_cast<double>(one), static_cast<double>(every), 1e-9 * static_cast<double>(every));
+    ++alike;
+    slower += one > makespan(costed, made.cluster, {Granularity::kOp, Ranks::kFolded, false}) ? 1 : 0;
+  }
+  EXPECT_GT(alike, 500);
+  EXPECT_GT(slower, 100);
 }
 
 // Every rank, jitter and shared links: no stream is busy longer than the iteration, and no iteration is longer than all

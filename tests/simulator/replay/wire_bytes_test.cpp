@@ -100,7 +100,7 @@ TEST(WireBytes, ReplicasReduceTheirGradientsOnce) {
     }
   }
   // 1.3 billion parameters, 4 bytes each; padding is less than a thousandth.
-  const double parameters = static_cast<double>(models::count_parameters(job.model).total());
+  const double parameters = static_cast<double>(models::count_parameters(job.model).total);
   EXPECT_NEAR(gradients, 4 * parameters, 4e-3 * parameters);
   const auto sent = sent_by_first_stage(job, node());
   EXPECT_EQ(sent.at({program::Group::kData, OpKind::kAllReduce}), gradients * 2 * 7 / 8);

@@ -26,6 +26,7 @@ template <class Forward, class Backward>
 std::vector<Slot> one_forward_one_backward(std::int64_t total, std::int64_t warmup, Forward forward,
                                            Backward backward) {
   std::vector<Slot> slots;
+  slots.reserve(static_cast<std::size_t>(2 * total));
   for (std::int64_t k = 0; k < warmup; ++k) slots.push_back(forward(k));
   for (std::int64_t k = warmup; k < total; ++k) {
     slots.push_back(forward(k));

@@ -179,10 +179,30 @@ class Player {
     ++lane.next;
     lane.busy = true;
     at.arrival = now_;
+    look_ahead(n);
     if (at.meeting == kNone) return begin(n);
     Rendezvous& r = meetings_[static_cast<std::size_t>(at.meeting)];
     ++r.ready;
     if (r.complete()) meet(r);
+  }
+
+  // Stages advance by turns, so that what a stage needs next has left the near caches by the time it does. Nodes of a
+  // stage are needed about in order, and with each its waiters, its meeting and that one's members.
+  void look_ahead(std::int32_t n) {
+    constexpr std::size_t kFar = 14, kNear = 6;
+    const std::size_t far = static_cast<std::size_t>(n) + kFar, near = static_cast<std::size_t>(n) + kNear;
+    if (far + 2 >= graph_.nodes.size()) return;
+    __builtin_prefetch(graph_.nodes.data() + far);
+    __builtin_prefetch(graph_.nodes.data() + far + 2);
+    const Node& soon = graph_.nodes[near];
+    const auto task = static_cast<std::size_t>(graph_.first_task[static_cast<std::size_t>(soon.stage)] + soon.task);
+    __builtin_prefetch(graph_.waiters.data() + graph_.first_waiter[task]);
+    for (std::size_t i = near; i < near + 3; ++i) {
+      const std::int32_t meeting = graph_.nodes[i].meeting;
+      if (meeting == kNone) continue;
+      __builtin_prefetch(meetings_.data() + meeting);
+      __builtin_prefetch(members_.data() + std::min(static_cast<std::size_t>(meeting) * 2, members_.size()));
+    }
   }
 
   void advance_by_readiness(LaneState& lane) {

@@ -45,33 +45,29 @@ class RoleWriter {
     std::partial_sum(begin, counts.end(), begin);
     graph_.waiters.resize(static_cast<std::size_t>(counts.back()));
     steps_.reserve(tasks_);
-    std::size_t nodes = graph_.nodes.size();
     for (std::size_t t = 0; t < tasks_; ++t) {
       const auto id = static_cast<std::size_t>(role_.tasks[t].body);
       const bool parts = parts_matter[t] != 0 || !bodies_.whole[id];
       steps_.push_back(parts ? &bodies_.bodies[id] : &*bodies_.whole[id]);
-      graph_.first_node.push_back(static_cast<std::int32_t>(nodes));
-      nodes += steps_.back()->steps.size();
     }
-    graph_.nodes.resize(nodes);
   }
 
   void add_nodes() {
     auto filled = std::vector<std::int32_t>(graph_.first_waiter.begin() + static_cast<std::ptrdiff_t>(first_),
                                             graph_.first_waiter.end() - 1);
     waits_beside_.assign(tasks_, 0);
-    graph_.first_left.reserve(first_ + tasks_);
-    graph_.segments_left.reserve(first_ + tasks_);
     for (std::size_t t = 0; t < tasks_; ++t) {
       const StepBody& body = body_of(t);
-      Node* const nodes = &graph_.nodes[static_cast<std::size_t>(node_of(t))];
+      const std::size_t first_node = graph_.nodes.size();
+      graph_.first_node.push_back(static_cast<std::int32_t>(first_node));
       const bool whole = body.steps.size() == 1 && body.segment_steps.size() == 1;
-      for (std::size_t i = 0; i < body.steps.size(); ++i) {
-        nodes[i].step = &body.steps[i];
-        nodes[i].pending = body.steps[i].waits;
-        nodes[i].task = static_cast<std::int32_t>(t);
-        nodes[i].stage = static_cast<std::int16_t>(role_.stage);
-        nodes[i].whole = whole;
+      for (const BodyStep& step : body.steps) {
+        Node& node = graph_.nodes.emplace_back();
+        node.step = &step;
+        node.pending = step.waits;
+        node.task = static_cast<std::int32_t>(t);
+        node.stage = static_cast<std::int16_t>(role_.stage);
+        node.whole = whole;
       }
       graph_.first_left.push_back(static_cast<std::int32_t>(graph_.left.size()));
       if (!whole) graph_.left.insert(graph_.left.end(), body.segment_steps.begin(), body.segment_steps.end());
@@ -79,7 +75,8 @@ class RoleWriter {
       for (const program::Dependency& d : role_.tasks[t].after) {
         const auto before = static_cast<std::size_t>(d.before), awaited = static_cast<std::size_t>(d.task);
         const std::int32_t begin = body.segment_begin[before], count = body.segment_steps[before];
-        for (std::int32_t i = begin; i < begin + count; ++i) ++nodes[i].pending;
+        for (std::int32_t i = begin; i < begin + count; ++i)
+          ++graph_.nodes[first_node + static_cast<std::size_t>(i)].pending;
         graph_.waiters[static_cast<std::size_t>(filled[awaited]++)] = {node_of(t) + begin, count, d.segment};
         if (body_of(awaited).beside) waits_beside_[t] = 1;
       }
@@ -136,12 +133,17 @@ class RoleWriter {
 TaskGraph make_task_graph(const std::vector<program::Role>& roles, const std::vector<RoleBodies>& bodies) {
   TaskGraph graph;
   graph.first_waiter.push_back(0);
-  std::size_t tasks = 0;
-  for (const program::Role& role : roles) tasks += role.tasks.size();
-  graph.nodes.reserve(tasks);
-  graph.waiters.reserve(tasks * 3 / 2);
+  std::size_t tasks = 0, waiters = 0;
+  for (const program::Role& role : roles) {
+    tasks += role.tasks.size();
+    for (const program::Task& task : role.tasks) waiters += task.after.size();
+  }
+  graph.nodes.reserve(tasks + tasks / 4);  // most tasks are one step
+  graph.waiters.reserve(waiters);
   graph.first_node.reserve(tasks);
   graph.first_waiter.reserve(tasks + 1);
+  graph.first_left.reserve(tasks);
+  graph.segments_left.reserve(tasks);
   for (std::size_t s = 0; s < roles.size(); ++s) RoleWriter(graph, roles[s], bodies[s]).write();
   return graph;
 }

@@ -1,6 +1,10 @@
 // What is fitted to published runs, and what is known of it beforehand.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "calibration/published_fit.h"
 #include "edge/error.h"
 
@@ -12,16 +16,21 @@ constexpr double kMicro = 1e-6;
 FitConstant of_profile(const hardware::Node& node, const char* what, FitPrior prior, const char* pointer,
                        const char* unit, std::function<void(hardware::Node&, double)> set) {
   prior.name = fmt::format("{} {}", node.name, what);
-  return {prior, node.name, pointer, unit, std::move(set)};
+  return {prior, node.name, "", pointer, unit, std::move(set)};
 }
 
-// A machine: clocks and power differ by some per cent, hosts by half, networks by a quarter; how late hosts arrive is
-// known to an order of magnitude only.
-void add_machine(const hardware::Node& node, std::vector<FitConstant>& constants) {
+void add_scale(const hardware::Node& node, std::vector<FitConstant>& constants) {
   constants.push_back(of_profile(node, "compute_scale", {"", 1.0, 0.08, 0.6, 1.3}, "/device/compute_scale", "",
                                  [](hardware::Node& n, double v) { n.device.compute_scale = v; }));
+}
+
+// A machine: clocks and power differ by some per cent, networks by a quarter; a kernel takes its host 10 us (bare
+// launches) to 50 us (many small Python layers on a slow core); how late hosts arrive is known to an order of
+// magnitude.
+void add_machine(const hardware::Node& node, std::vector<FitConstant>& constants) {
+  add_scale(node, constants);
   constants.push_back(
-      of_profile(node, "kernel_issue", {"", 15, 0.5, 3, 100}, "/device/kernel_issue", "us",
+      of_profile(node, "kernel_issue", {"", 22, 0.5, 3, 100}, "/device/kernel_issue", "us",
                  [](hardware::Node& n, double v) { n.device.kernel_issue = edge::Seconds(v * kMicro); }));
   constants.push_back(of_profile(node, "collective_skew", {"", 20, 2.0, 1, 5000}, "/collective_skew", "us",
                                  [](hardware::Node& n, double v) { n.collective_skew = edge::Seconds(v * kMicro); }));
@@ -38,14 +47,37 @@ double sigma_of(std::string_view field) {
   return kSigma.at(field);
 }
 
+/// Of products on all devices whose names begin alike ("a100"): what micro-measurements tell and runs do not, since a
+/// machine's scale takes their place.
+void add_products(const std::string& family, std::vector<FitConstant>& constants) {
+  const auto add = [&](const char* name, double prior, double high, double hardware::Device::*member) {
+    const auto set = [family, member](hardware::Node& n, double v) {
+      if (n.device.name.starts_with(family)) n.device.*member = v;
+    };
+    constants.push_back(
+        {{fmt::format("{} {}", family, name), prior, 0.05, 0.4, high}, "", family, fmt::format("/{}", name), "", set});
+  };
+  add("gemm_efficiency", 0.76, 1.0, &hardware::Device::gemm_efficiency);
+  add("wgrad_efficiency", 0.94, 1.1, &hardware::Device::wgrad_efficiency);
+}
+
 }  // namespace
 
-std::vector<FitConstant> fit_constants(const std::vector<hardware::Node>& nodes) {
+std::vector<FitConstant> fit_constants(const std::vector<hardware::Node>& nodes,
+                                       const std::vector<hardware::Node>& micro) {
   std::vector<FitConstant> constants;
   for (const hardware::Node& node : nodes) add_machine(node, constants);
+  std::set<std::string> families;
+  for (const hardware::Node& node : micro) {
+    const auto same = [&](const hardware::Node& other) { return other.name == node.name; };
+    if (std::none_of(nodes.begin(), nodes.end(), same)) add_scale(node, constants);
+    families.insert(node.device.name.substr(0, node.device.name.find('-')));
+  }
+  for (const std::string& family : families) add_products(family, constants);
   for (const hardware::PhysicsField& field : hardware::physics_fields()) {
     const double prior = hardware::Physics{}.*field.value;
     constants.push_back({{std::string(field.name), prior, sigma_of(field.name), field.low, field.high},
+                         "",
                          "",
                          fmt::format("/physics/{}", field.name),
                          "",

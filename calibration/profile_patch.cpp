@@ -30,9 +30,9 @@ std::string source_of(const PublishedFit& fit, std::size_t i) {
         prior.prior, fit.constants[i].unit.empty() ? "" : " ", fit.constants[i].unit, std::exp(prior.sigma));
   }
   return fmt::format(
-      "fitted by trivium calibrate --runs from the {} published runs of validation/runs (tiers A and B): "
+      "fitted by trivium calibrate --runs from the {} published runs of validation/runs (tiers A and B){}: "
       "+-{:.1f} %",
-      fit.rows, 100 * fit.fit.sigma[i]);
+      fit.rows, fit.micro.empty() ? "" : " and validation/micro", 100 * fit.fit.sigma[i]);
 }
 
 void set(Json& profile, const PublishedFit& fit, std::size_t i) {
@@ -53,7 +53,9 @@ fs::path write_one(const PublishedFit& fit, const fs::path& from, const std::str
   json.erase("sources");  // last, as in the shipped files
   json["sources"] = sources;
   for (std::size_t i = 0; i < fit.constants.size(); ++i) {
-    if (fit.constants[i].profile == profile) set(json, fit, i);
+    const FitConstant& constant = fit.constants[i];
+    const bool meant = !profile.empty() || json.at("name").get<std::string>().starts_with(constant.family);
+    if (constant.profile == profile && meant) set(json, fit, i);
   }
   sources = json["sources"];
   json.erase("sources");

@@ -17,46 +17,46 @@ namespace {
 constexpr double kSourceWeight = 2;  // times the root of its rows
 
 struct Row {
-  const PublishedRun* run = nullptr;
+  std::string name, source;
+  double measured = 0;
   std::size_t configuration = 0;
   double weight = 0;
+  bool micro = false;
 };
 
 /// Runs of equal configuration differ in nothing that is simulated: each is prepared and timed once.
 struct Configuration {
-  PreparedRun prepared;
+  std::function<double(const hardware::Node&)> seconds;  ///< empty where it cannot be replayed
+  std::string reason;
   hardware::Node node;
 };
 
 class Fitter {
  public:
-  Fitter(const std::vector<PublishedRun>& runs, const PublishedFitOptions& options) : options_(options) {
-    std::map<std::string, std::size_t> known;
-    std::map<std::string, double> count;
+  Fitter(const std::vector<PublishedRun>& runs, const std::vector<MicroRow>& micro, const PublishedFitOptions& options)
+      : options_(options) {
     for (const PublishedRun& run : runs) {
       if (options_.stop()) break;
-      if (run.tier == "C") continue;
-      const auto [at, fresh] = known.try_emplace(run.sweep + " | " + run.plan, configurations_.size());
-      if (fresh) {
-        configurations_.push_back({PreparedRun(run), run.cluster.groups.front().node});
-        if (configurations_.size() % 100 == 0)
-          options_.progress(fmt::format("{} plans lowered", configurations_.size()));
-      }
-      if (!configurations_[at->second].prepared.reason().empty()) {
-        result_.unsupported.push_back(run.case_name + ": " + configurations_[at->second].prepared.reason());
-        continue;
-      }
-      rows_.push_back({&run, at->second, 0});
-      ++count[run.source];
-      nodes_.try_emplace(run.hardware, run.cluster.groups.front().node);
+      if (run.tier != "C") add(run);
     }
     if (rows_.empty()) throw edge::Failure(edge::ErrorKind::kInput, "no run of tier A or B can be replayed");
-    for (Row& row : rows_) row.weight = kSourceWeight * std::sqrt(count[row.run->source]) / count[row.run->source];
-    seconds_.resize(configurations_.size());
-    std::vector<hardware::Node> nodes;
-    for (const auto& [name, node] : nodes_) nodes.push_back(node);
-    result_.constants = fit_constants(nodes);
     result_.rows = static_cast<int>(rows_.size());
+    std::vector<hardware::Node> nodes, measured;
+    for (const auto& [name, node] : nodes_) nodes.push_back(node);
+    for (const MicroRow& one : micro) {
+      rows_.push_back({one.name, one.source, one.seconds, configurations_.size(), 0, true});
+      configurations_.push_back({one.predict, "", one.node});
+      if (!one.fitted) continue;
+      ++count_[one.source];
+      const auto same = [&](const hardware::Node& other) { return other.name == one.node.name; };
+      if (std::none_of(measured.begin(), measured.end(), same)) measured.push_back(one.node);
+    }
+    for (Row& row : rows_) {
+      const double count = count_[row.source];
+      row.weight = count > 0 ? kSourceWeight * std::sqrt(count) / count : 0;  // 0: judged only
+    }
+    seconds_.resize(configurations_.size());
+    result_.constants = fit_constants(nodes, measured);
   }
 
   PublishedFit fit() {
@@ -76,13 +76,33 @@ class Fitter {
     result_.fit = robust_fit(priors_, start, weights(""), errors, robust);
     result_.interrupted = options_.stop();
     compare_sources(robust.noise);
+    list_residuals();
     return std::move(result_);
   }
 
  private:
+  void add(const PublishedRun& run) {
+    const auto [at, fresh] = known_.try_emplace(run.sweep + " | " + run.plan, configurations_.size());
+    if (fresh) {
+      const PreparedRun prepared(run);
+      Configuration one{nullptr, prepared.reason(), run.cluster.groups.front().node};
+      if (one.reason.empty())
+        one.seconds = [prepared](const hardware::Node& node) { return prepared.iteration_s(node); };
+      configurations_.push_back(std::move(one));
+      if (configurations_.size() % 100 == 0) options_.progress(fmt::format("{} plans lowered", configurations_.size()));
+    }
+    if (const std::string& reason = configurations_[at->second].reason; !reason.empty()) {
+      result_.unsupported.push_back(run.case_name + ": " + reason);
+      return;
+    }
+    rows_.push_back({run.case_name, run.source, run.iteration_s, at->second, 0, false});
+    ++count_[run.source];
+    nodes_.try_emplace(run.hardware, run.cluster.groups.front().node);
+  }
+
   std::vector<double> weights(const std::string& without) const {
     std::vector<double> w;
-    for (const Row& row : rows_) w.push_back(row.run->source == without ? 0 : row.weight);
+    for (const Row& row : rows_) w.push_back(row.source == without ? 0 : row.weight);
     return w;
   }
 
@@ -102,8 +122,8 @@ class Fitter {
     const auto work = [&] {
       for (std::size_t i = next++; i < configurations_.size(); i = next++) {
         const Configuration& c = configurations_[i];
-        if (!c.prepared.reason().empty() || (!profile.empty() && c.node.name != profile)) continue;
-        seconds[i] = c.prepared.iteration_s(with(c.node, values));
+        if (!c.seconds || (!profile.empty() && c.node.name != profile)) continue;
+        seconds[i] = c.seconds(with(c.node, values));
       }
     };
     {
@@ -112,29 +132,34 @@ class Fitter {
     }
     if (touched < 0) seconds_ = seconds;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      out[static_cast<Eigen::Index>(i)] = std::log(seconds[rows_[i].configuration] / rows_[i].run->iteration_s);
+      out[static_cast<Eigen::Index>(i)] = std::log(seconds[rows_[i].configuration] / rows_[i].measured);
     }
   }
 
   ValidationGroup errors_of(const std::string& source, const Eigen::VectorXd& errors) const {
     std::vector<Pair> pairs;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (rows_[i].run->source != source) continue;
-      const double measured = rows_[i].run->iteration_s;
+      if (rows_[i].source != source) continue;
+      const double measured = rows_[i].measured;
       pairs.push_back({measured, measured * std::exp(errors[static_cast<Eigen::Index>(i)])});
     }
     return group_of("source", source, pairs);
   }
 
-  void compare_sources(double noise) {
-    std::vector<std::string> sources;
+  std::vector<std::string> sources(bool micro) const {
+    std::vector<std::string> names;
     for (const Row& row : rows_) {
-      if (std::find(sources.begin(), sources.end(), row.run->source) == sources.end())
-        sources.push_back(row.run->source);
+      if (row.micro == micro && std::find(names.begin(), names.end(), row.source) == names.end())
+        names.push_back(row.source);
     }
-    for (const std::string& source : sources) {
+    return names;
+  }
+
+  void compare_sources(double noise) {
+    const std::vector<std::string> runs = sources(false);
+    for (const std::string& source : runs) {
       SourceErrors both{errors_of(source, result_.fit.errors), {}};
-      if (options_.leave_one_out && sources.size() > 1 && !options_.stop()) {
+      if (options_.leave_one_out && runs.size() > 1 && !options_.stop()) {
         options_.progress(fmt::format("without {}", source));
         const std::vector<double> values = refit_linear(priors_, result_.fit, weights(source), noise);
         Eigen::VectorXd errors = result_.fit.errors;
@@ -143,11 +168,24 @@ class Fitter {
       }
       result_.sources.push_back(both);
     }
+    for (const std::string& source : sources(true)) result_.micro.push_back(errors_of(source, result_.fit.errors));
+  }
+
+  void list_residuals() {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (rows_[i].micro) continue;
+      const double error = std::exp(result_.fit.errors[static_cast<Eigen::Index>(i)]) - 1;
+      result_.residuals.push_back({rows_[i].name, rows_[i].source, error});
+    }
+    std::stable_sort(result_.residuals.begin(), result_.residuals.end(),
+                     [](const Residual& a, const Residual& b) { return std::abs(a.error) > std::abs(b.error); });
   }
 
   const PublishedFitOptions& options_;
   std::vector<Configuration> configurations_;
   std::vector<Row> rows_;
+  std::map<std::string, std::size_t> known_;  // configurations of runs
+  std::map<std::string, double> count_;       // rows of a source
   std::map<std::string, hardware::Node> nodes_;
   std::vector<FitPrior> priors_;
   std::vector<double> seconds_;  // by configuration, at the values last asked for as a whole
@@ -156,8 +194,9 @@ class Fitter {
 
 }  // namespace
 
-PublishedFit fit_published(const std::vector<PublishedRun>& runs, const PublishedFitOptions& options) {
-  return Fitter(runs, options).fit();
+PublishedFit fit_published(const std::vector<PublishedRun>& runs, const PublishedFitOptions& options,
+                           const std::vector<MicroRow>& micro) {
+  return Fitter(runs, micro, options).fit();
 }
 
 }  // namespace trivium::calibration

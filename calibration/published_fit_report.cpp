@@ -1,6 +1,7 @@
 // A fit to published runs, for people.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "calibration/published_fit.h"
@@ -9,8 +10,9 @@ namespace trivium::calibration {
 namespace {
 
 constexpr double kPercent = 100;
-constexpr double kUndetermined = 0.9;  // of the prior's sigma: the runs hardly speak of it
-constexpr double kTogether = 0.8;      // correlation
+constexpr double kUndetermined = 0.9;   // of the prior's sigma: the runs hardly speak of it
+constexpr std::size_t kResiduals = 20;  // printed; --json has all
+constexpr double kTogether = 0.8;       // correlation
 
 }  // namespace
 
@@ -29,6 +31,10 @@ std::string to_table(const PublishedFit& fit) {
     left_out += kPercent * s.left_out.mape / static_cast<double>(fit.sources.size());
   }
   text += fmt::format("{:<44} {:>5} {:>7.1f} {:>7} {:>9.1f}\n\n", "mean over sources", "", fitted, "", left_out);
+  for (const ValidationGroup& m : fit.micro) {
+    text += fmt::format("{:<44} {:>5} {:>7.1f} {:>+7.1f}\n", m.name, m.cases, kPercent * m.mape, kPercent * m.bias);
+  }
+  if (!fit.micro.empty()) text += "\n";
   text += fmt::format("{:<46} {:>10} {:>10} {:>7}\n", "constant", "prior", "fitted", "+- %");
   const auto& values = fit.fit.values;
   for (std::size_t i = 0; i < fit.constants.size(); ++i) {
@@ -42,6 +48,11 @@ std::string to_table(const PublishedFit& fit) {
     }
     text += fmt::format("{:<46} {:>10.4g} {:>10.4g} {:>7.1f}  {}\n", prior.name, prior.prior, values[i],
                         kPercent * fit.fit.sigma[i], remark);
+  }
+  text += "\nlargest residuals, %\n";
+  for (std::size_t i = 0; i < std::min(kResiduals, fit.residuals.size()); ++i) {
+    const Residual& one = fit.residuals[i];
+    text += fmt::format("{:>+7.1f}  {} ({})\n", kPercent * one.error, one.name, one.source);
   }
   for (const std::string& row : fit.unsupported) text += "not replayed: " + row + "\n";
   return text;

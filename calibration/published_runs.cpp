@@ -7,6 +7,7 @@
 #include "edge/files.h"
 #include "simulator/engine/costed_program.h"
 #include "simulator/engine/engine.h"
+#include "simulator/memory/crowding.h"
 
 namespace trivium::calibration {
 
@@ -28,6 +29,7 @@ PreparedRun::PreparedRun(const PublishedRun& run) : cluster_(run.cluster), by_op
     reason_ = no->reason;
   } else {
     program_ = std::make_shared<program::Program>(std::get<program::Program>(std::move(result)));
+    crowding_ = simulator::crowding(*program_, cluster_);
   }
 }
 
@@ -37,7 +39,8 @@ double PreparedRun::iteration_s(const hardware::Node& node) const {
   cluster.groups.front().node = node;
   const auto costed = simulator::cost(*program_, cluster);
   const auto granularity = by_op_ ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
-  return static_cast<double>(simulator::play(costed, granularity).value_or_throw().makespan_ps) * kSecondsPerPs;
+  return static_cast<double>(simulator::play(costed, granularity).value_or_throw().makespan_ps) * kSecondsPerPs *
+         crowding_;
 }
 
 }  // namespace trivium::calibration

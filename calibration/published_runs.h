@@ -28,6 +28,7 @@ class PreparedRun {
   std::string reason_;
   hardware::Cluster cluster_;
   std::shared_ptr<const program::Program> program_;
+  double crowding_ = 1;
   bool by_op_ = false;  ///< collectives beside kernels: only seen op by op
 };
 

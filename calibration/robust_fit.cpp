@@ -104,16 +104,21 @@ RobustFit robust_fit(const std::vector<FitPrior>& priors, std::vector<double> st
   double cost = cost_of(priors, offsets(priors, fit.values), fit.errors, weights, options.noise);
   options.report(0, cost);
   double damping = 1e-2;
+  bool stale = false;  // the Jacobian was updated (Broyden 1965), not taken anew
+  const auto renew = [&] {
+    log_errors(fit.values, -1, fit.errors);  // rows kept for differences are those of `values` again
+    fit.jacobian = jacobian_at(priors, fit.values, fit.errors, log_errors);
+    stale = false;
+  };
   while (fit.steps < options.most_steps && !options.stop()) {
     const VectorXd z = offsets(priors, fit.values);
-    Normal normal = normal_of(priors, z, fit.errors, fit.jacobian, weights, options.noise);
+    const Normal normal = normal_of(priors, z, fit.errors, fit.jacobian, weights, options.noise);
     bool better = false, still = false;
     for (int attempt = 0; attempt < 4 && !better && !options.stop(); ++attempt) {
       MatrixXd damped = normal.matrix;
       damped.diagonal() *= 1 + damping;
-      const VectorXd step = damped.ldlt().solve(-normal.gradient);
-      const std::vector<double> values = values_at(priors, z + step);
-      const VectorXd moved = offsets(priors, values);
+      const std::vector<double> values = values_at(priors, z + damped.ldlt().solve(-normal.gradient));
+      const VectorXd moved = offsets(priors, values), step = moved - z;
       VectorXd errors = fit.errors;
       log_errors(values, -1, errors);
       const double now = cost_of(priors, moved, errors, weights, options.noise);
@@ -122,7 +127,11 @@ RobustFit robust_fit(const std::vector<FitPrior>& priors, std::vector<double> st
         damping *= 8;
         continue;
       }
-      still = (moved - z).cwiseAbs().maxCoeff() < kSmallStep || cost - now < kSmallGain * cost;
+      still = step.cwiseAbs().maxCoeff() < kSmallStep || cost - now < kSmallGain * cost;
+      if (step.squaredNorm() > 0) {
+        fit.jacobian += (errors - fit.errors - fit.jacobian * step) * step.transpose() / step.squaredNorm();
+      }
+      stale = true;
       fit.values = values;
       fit.errors = errors;
       cost = now;
@@ -130,13 +139,11 @@ RobustFit robust_fit(const std::vector<FitPrior>& priors, std::vector<double> st
     }
     ++fit.steps;
     options.report(fit.steps, cost);
-    if (!better) {
-      log_errors(fit.values, -1, fit.errors);  // rows kept for differences are those of `values` again
-      break;
-    }
-    fit.jacobian = jacobian_at(priors, fit.values, fit.errors, log_errors);
-    if (still) break;
+    if (better && !still) continue;
+    if (!stale) break;
+    renew();  // the end is judged, and what is known is told, by differences and not by updates
   }
+  if (stale) renew();
   add_confidence(priors, weights, options.noise, fit);
   return fit;
 }

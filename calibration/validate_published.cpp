@@ -6,6 +6,7 @@
 #include "calibration/statistics.h"
 #include "calibration/sweeps.h"
 #include "calibration/validate.h"
+#include "simulator/memory/crowding.h"
 
 namespace trivium::calibration {
 namespace {
@@ -21,8 +22,9 @@ Outcome predict(const PublishedRun& run) {
   const auto granularity = needs_ops(run.job) ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
   const auto result = replay(run.job, run.cluster, granularity);
   if (const auto* no = std::get_if<Unsupported>(&result)) return {0, 0, no->reason};
-  const simulator::Simulation& simulation = std::get<Replayed>(result).simulation;
-  return {simulation.iteration_s, static_cast<double>(simulation.peak_memory_bytes), std::nullopt};
+  const auto& [program, simulation] = std::get<Replayed>(result);
+  const double crowding = simulator::crowding(program, run.cluster);
+  return {simulation.iteration_s * crowding, static_cast<double>(simulation.peak_memory_bytes), std::nullopt};
 }
 
 ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {

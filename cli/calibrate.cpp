@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "calibration/micro_rows.h"
 #include "calibration/profile_patch.h"
 #include "calibration/published_fit.h"
 #include "calibration/published_runs.h"
@@ -26,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::vector<std::string> records, runs;
+  std::vector<std::string> records, runs, micro;
   std::string base, output;
   bool leave_one_out = true;
   bool json = false;
@@ -74,6 +75,12 @@ nlohmann::json to_json(const calibration::PublishedFit& fit, const std::vector<f
                                {"bias", s.fitted.bias},
                                {"left_out_mape", s.left_out.cases > 0 ? nlohmann::json(s.left_out.mape) : nullptr}});
   }
+  for (const calibration::ValidationGroup& m : fit.micro) {
+    json["micro"].push_back({{"name", m.name}, {"cases", m.cases}, {"mape", m.mape}, {"bias", m.bias}});
+  }
+  for (const calibration::Residual& r : fit.residuals) {
+    json["residuals"].push_back({{"case", r.name}, {"source", r.source}, {"error", r.error}});
+  }
   for (const fs::path& file : files) json["files"].push_back(file.string());
   json["unsupported"] = fit.unsupported;
   return json;
@@ -89,11 +96,15 @@ int fit_to_published(const Options& options) {
   for (const std::string& table : options.runs) {
     for (calibration::PublishedRun& one : calibration::read_published_runs(table)) runs.push_back(std::move(one));
   }
+  std::vector<calibration::MicroRow> micro;
+  for (const std::string& path : options.micro) {
+    for (calibration::MicroRow& one : calibration::read_micro_rows(path)) micro.push_back(std::move(one));
+  }
   calibration::PublishedFitOptions how;
   how.leave_one_out = options.leave_one_out;
   how.stop = [&] { return interrupts.happened(); };
   how.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  const calibration::PublishedFit fit = calibration::fit_published(runs, how);
+  const calibration::PublishedFit fit = calibration::fit_published(runs, how, micro);
   const std::vector<fs::path> files = calibration::write_profiles(fit, options.output);
   if (options.json) {
     print_json(to_json(fit, files));
@@ -105,6 +116,7 @@ int fit_to_published(const Options& options) {
 }
 
 void run(const Options& options) {
+  if (!options.micro.empty()) throw edge::Failure(edge::ErrorKind::kUsage, "--micro goes with --runs");
   if (options.records.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, "give run records, or --runs with tables of published runs");
   }
@@ -140,6 +152,10 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("RUN", options->records, "What `trivium run --record` wrote")->type_name("FILE");
   command->add_option("--runs", options->runs, "Tables of published runs: fits the shipped profiles to them")
       ->type_name("FILE.csv");
+  command
+      ->add_option("--micro", options->micro,
+                   "With --runs: tables of measured kernels and collectives, or folders of them")
+      ->type_name("PATH");
   command->add_option("--base", options->base, "Profile to start from; default: that of the first run");
   command->add_option("-o,--output", options->output, "Where the fitted profile goes; with --runs a folder for several")
       ->required()

@@ -25,6 +25,11 @@ struct Habits {
   int units_ahead = 1;                       ///< how many units, where gathers run ahead
   bool keeps_end_units = true;               ///< ZeRO-3: embedding and head stay gathered from forward to backward
   int collectives_per_unit = 1;              ///< ZeRO-3: a layer's tensors gathered and reduced together, or in parts
+  bool wide_shards_only = false;             ///< ZeRO-3: one fp32 shard is parameter and master copy in one
+  bool half_gradient_shards = false;         ///< ZeRO-3: shards of gradients stay in 16 bit until the step
+  int fused_softmax_batch = 1;               ///< mask-softmax is fused only where samples x heads divide by it
+  double crowded_above = 0;                  ///< share of the memory above which the allocator thrashes; 0: never
+  bool frees_sent_outputs = false;           ///< an output that was sent to the next stage gives its memory back
   bool reduces_in_fp32_by_default = false;   ///< gradients on the wire, where a run does not say
   bool pads_without_tensor = true;           ///< the vocabulary, also where `tensor` is 1
   bool balances_embedding_as_layer = false;  ///< embedding and head count as a layer each when stages are filled

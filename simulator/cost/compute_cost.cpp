@@ -1,7 +1,10 @@
 #include "simulator/cost/compute_cost.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "simulator/cost/attention.h"
@@ -13,19 +16,25 @@ namespace {
 
 using program::OpKind;
 
-// A 16-bit product whose n or k is not a multiple of 8 leaves the fast kernels: the logits of 50,257 words run at
-// 80-85 TFLOP/s on an A100 (vTrain, tensor 1), .35 of an aligned product (Physics::unaligned_product).
-constexpr int kAlignedElements = 8;
+// A 16-bit product whose rows of n or k elements do not begin on 16 bytes is loaded in narrower pieces: the logits of
+// 50,257 words run at 80-85 TFLOP/s on an A100 (vTrain, tensor 1), Physics::unaligned_product of an aligned product.
+// Even sizes lie between (NVIDIA, Matrix Multiplication Background User's Guide, figure 2): a third of the way per
+// halving.
+constexpr int kAlignedHalvings = 3;       // 8 elements: 16 bytes at once
 constexpr double kAccumulatedResult = 8;  // bytes per element: an fp32 gradient, read and written
 
-bool misaligned(const program::Op& op) {
-  return program::is_half(op.dtype) && (op.n % kAlignedElements != 0 || op.k % kAlignedElements != 0);
+/// What the alignment of n and k leaves of the rate.
+double alignment_rate(const program::Op& op, const hardware::Device& device) {
+  if (!program::is_half(op.dtype)) return 1;
+  const int aligned = std::countr_zero(static_cast<std::uint64_t>(op.n) | static_cast<std::uint64_t>(op.k));
+  const double missing = std::max(0, kAlignedHalvings - aligned);
+  return std::pow(device.physics.unaligned_product, missing / kAlignedHalvings);
 }
 
 /// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: a batch of such products.
 edge::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
-  const double alignment = misaligned(op) ? device.physics.unaligned_product : 1.0, batch = std::max(1, op.experts);
+  const double alignment = alignment_rate(op, device), batch = std::max(1, op.experts);
   if (op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul)
     return gemm_time({m, n, k, batch}, gemm_rates(device, op.dtype, alignment));
   if (op.kind == OpKind::kMatmulDgrad || op.kind == OpKind::kExpertMatmulDgrad)
@@ -54,7 +63,8 @@ bool is_optimizer(OpKind kind) {
 
 edge::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
   const double traffic = is_optimizer(op.kind) ? 1.0 : habits.memory_traffic;
-  return edge::Bytes(op.bytes * traffic) / (device.memory_bandwidth * device.memory_efficiency);
+  return edge::Bytes((op.bytes + unfused_softmax_bytes(op, habits)) * traffic) /
+         (device.memory_bandwidth * device.memory_efficiency);
 }
 
 /// A core without measured rates: arithmetic and traffic do not overlap, and every op is dispatched.

@@ -9,6 +9,9 @@ namespace {
 using program::OpKind;
 
 constexpr double kBackwardIssue = 0.75;  // of a forward kernel's issue time
+// Softmax kernel by kernel: to fp32, scale, the causal mask (ones, triangle, view, comparison), fill, softmax, to 16
+// bit.
+constexpr double kLooseForward = 9, kLooseBackward = 6;
 
 /// Kernels of an op in the fused PyTorch stacks. Identified by published runs are the sums over a layer: forward
 /// 2·2 (norms) + 4·2 (matmuls) + 8 (attention) + 2·2 (residuals) + 2 (activation) = 26, backward
@@ -116,8 +119,23 @@ double unfused_extra(const program::Op& op) {
 
 }  // namespace
 
+bool softmax_falls_back(const program::Op& op, const program::Habits& habits) {
+  const bool attention = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward;
+  if (!attention || op.flash || !habits.fused_kernels || !program::is_half(op.dtype)) return false;
+  return op.m / std::max(1, op.sequence) * op.heads % habits.fused_softmax_batch != 0;
+}
+
+double unfused_softmax_bytes(const program::Op& op, const program::Habits& habits) {
+  constexpr double kForward = 32, kBackward = 16;  // to fp32 6, scale 8, mask 9, softmax 8, to 16 bit 6, less the fused
+  if (!softmax_falls_back(op, habits)) return 0;
+  const double scores = static_cast<double>(op.m) * op.sequence * op.heads;
+  return scores * (op.kind == OpKind::kAttention ? kForward : kBackward);
+}
+
 double kernels_of(const program::Op& op, const program::Habits& habits) {
-  const double kernels = fused_kernels(op) + (habits.fused_kernels ? 0 : unfused_extra(op));
+  const double kernels =
+      fused_kernels(op) + (habits.fused_kernels ? 0 : unfused_extra(op)) +
+      (softmax_falls_back(op, habits) ? (op.kind == OpKind::kAttention ? kLooseForward : kLooseBackward) : 0);
   return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
 }
 

@@ -12,6 +12,13 @@ namespace trivium::simulator {
 /// engine issues them without Python). A Megatron layer sums to 26 forward and 48 x .75 backward.
 double kernels_of(const program::Op& op, const program::Habits& habits);
 
+/// Whether an unfused attention cannot use the stack's fused mask-softmax: samples x heads do not divide by what its
+/// blocks hold, and softmax runs in fp32, kernel by kernel (Megatron-LM, fused_softmax.py, forward_torch_softmax).
+bool softmax_falls_back(const program::Op& op, const program::Habits& habits);
+
+/// Traffic that this adds: conversions, scale, mask and softmax in fp32 (32 B a score forward, 16 backward).
+double unfused_softmax_bytes(const program::Op& op, const program::Habits& habits);
+
 /// Host time to issue the op.
 edge::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
 

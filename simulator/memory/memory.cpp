@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "program/chunk_shape.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -41,6 +42,22 @@ std::int64_t framework_bytes(const program::Program& program, const StageMemory&
   return buckets + (wide ? memory.parameters : 0);
 }
 
+/// Outputs of chunks that were sent and wait for their gradient: the Program keeps them in the frames, where the
+/// gradient comes back; a stack that frees them holds one of each chunk, the one being sent.
+std::int64_t freed_outputs(const program::Program& program, const program::Role& role) {
+  const program::Plan& plan = program.job.plan;
+  const bool here = plan.offload.activations == program::Storage::kNone;
+  if (!program.habits.frees_sent_outputs || plan.pipeline == 1 || !here) return 0;
+  const program::ChunkShape shape(program.job);
+  const std::int64_t output = shape.own_tokens * shape.hidden * program::size_of(plan.precision);
+  std::int64_t freed = 0;
+  for (std::size_t v = 0; v < role.chunks.size(); ++v) {
+    const bool head = role.stage == plan.pipeline - 1 && v + 1 == role.chunks.size();
+    if (!head) freed += output * std::max(0, role.chunks[v].frames - 1);
+  }
+  return freed;
+}
+
 }  // namespace
 
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
@@ -54,13 +71,17 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
     memory.parameters = bytes(program::Space::kParameter);
     memory.gradients = bytes(program::Space::kGradient);
     memory.optimizer = bytes(program::Space::kOptimizer);
-    memory.activations =
-        bytes(program::Space::kFrame) + bytes(program::Space::kTokens) + bytes(program::Space::kDelayed);
+    memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) +
+                         bytes(program::Space::kDelayed) - freed_outputs(program, role);
     memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
                        bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
     const program::Offload& offload = program.job.plan.offload;
     if (offload.optimizer == program::Storage::kHost) memory.host += bytes(program::Space::kAwayState);
     if (offload.activations == program::Storage::kHost) memory.host += bytes(program::Space::kAwayFrame);
+    const bool sharded = program.job.plan.zero_stage == 3 && program::is_half(program.job.plan.precision) &&
+                         offload.optimizer == program::Storage::kNone;
+    if (sharded && program.habits.wide_shards_only) memory.parameters = 0;  // they are the optimizer's fp32 copies
+    if (sharded && program.habits.half_gradient_shards) memory.gradients /= 2;
     bool first = true;
     for (const hardware::Node* node : nodes[static_cast<std::size_t>(role.stage)]) {
       const auto capacity = static_cast<std::int64_t>(node->device.memory.value());

@@ -12,7 +12,7 @@ namespace trivium::calibration {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr double kReached = 0.11;
+constexpr double kActivations = 0.05;
 
 /// A model of the paper's table 3 on tensor 8.
 struct PaperModel {
@@ -61,14 +61,13 @@ TEST(PublishedMemory, OfTheStateIs18BytesAParameter) {
   }
 }
 
-// Activations of the first stage, with and without sequence parallelism and selective recomputation. Models whose
-// chunks hold many layers are within 5 %; chunks of few layers also keep their own input and output (530B, one layer a
-// chunk: 10 % above the paper's count).
+// Activations of the first stage, with and without sequence parallelism and selective recomputation. The stack frees
+// the outputs that it sent (appendix B of the paper); with them 530B, of one layer a chunk, would be 10 % above.
 TEST(PublishedMemory, OfActivationsIsThePapers) {
   for (const PaperModel& paper : {k22B, k175B, k530B, k1T}) {
-    EXPECT_NEAR(static_cast<double>(memory_of(paper, true, true).activations) / kGiB / paper.best, 1, kReached)
+    EXPECT_NEAR(static_cast<double>(memory_of(paper, true, true).activations) / kGiB / paper.best, 1, kActivations)
         << paper.hidden;
-    EXPECT_NEAR(static_cast<double>(memory_of(paper, false, true).activations) / kGiB / paper.plain, 1, kReached)
+    EXPECT_NEAR(static_cast<double>(memory_of(paper, false, true).activations) / kGiB / paper.plain, 1, kActivations)
         << paper.hidden;
   }
 }

@@ -45,6 +45,16 @@ TEST(ComputeCost, OfLogitsFallsOffACliffWithoutAPaddedVocabulary) {
   EXPECT_GT(padded.flops / compute_cost(padded, a100(), habits("megatron")).value(), 2 * rate);
 }
 
+// .35 of the rate at odd sizes; a multiple of 4 lacks one halving of three: .35^(1/3) = .705; of 2: .35^(2/3) = .497.
+TEST(ComputeCost, FallsWithEveryHalvingOfTheAlignment) {
+  const auto time = [](std::int64_t n) {
+    return compute_cost(op_of(OpKind::kMatmul, 8192, n, 8192), a100(), habits("megatron")).value();
+  };
+  EXPECT_NEAR(time(8192) / time(8188), 0.705, 0.001);
+  EXPECT_NEAR(time(8192) / time(8190), 0.497, 0.001);
+  EXPECT_NEAR(time(8192) / time(8191), 0.350, 0.001);
+}
+
 TEST(ComputeCost, HasNoAlignmentCliffInFp32) {
   const Op padded = op_of(OpKind::kMatmul, 4096, 8192, 2048, program::DType::kFp32);
   const Op unpadded = op_of(OpKind::kMatmul, 4096, 8191, 2048, program::DType::kFp32);

@@ -47,6 +47,22 @@ TEST(Issue, CostsMoreWithoutFusedKernels) {
   EXPECT_EQ(kernels_of(op, *program::find_habits("fsdp")), 3);
 }
 
+// Two heads of one sample are no block of four: softmax runs kernel by kernel, 8 + 9 kernels forward. 2048^2 scores of
+// two heads move 32 B each more.
+TEST(Issue, CostsMoreWhereTheFusedSoftmaxDoesNotApply) {
+  program::Op op = norm(2048, 0);
+  op.kind = OpKind::kAttention;
+  op.sequence = 2048, op.heads = op.kv_heads = 2, op.head_dim = 64;
+  EXPECT_TRUE(softmax_falls_back(op, megatron()));
+  EXPECT_EQ(kernels_of(op, megatron()), 17);
+  EXPECT_DOUBLE_EQ(unfused_softmax_bytes(op, megatron()), 32.0 * 2 * 2048 * 2048);
+  EXPECT_FALSE(softmax_falls_back(op, *program::find_habits("trivium")));
+  op.m = 2 * 2048;  // two samples
+  EXPECT_FALSE(softmax_falls_back(op, megatron()));
+  EXPECT_EQ(kernels_of(op, megatron()), 8);
+  EXPECT_EQ(unfused_softmax_bytes(op, megatron()), 0);
+}
+
 // A product of 2048 x 8192 x 8192 (about 1.2 ms) lets the host issue the norm behind it: together
 // (1.2^3 + .164^3)^(1/3) ms, .1 % above the device's time, where kernel by kernel the norm alone would cost 82 us.
 TEST(Segment, LetsTheHostRunAheadOfLongKernels) {

@@ -1,0 +1,34 @@
+#include "simulator/memory/crowding.h"
+
+#include <algorithm>
+
+#include "simulator/memory/memory.h"
+
+namespace trivium::simulator {
+namespace {
+
+constexpr double kSlope = 8;    // of the time, per share of the memory that is missing
+constexpr double kMost = 0.25;  // what was seen at the most
+
+/// Parameters of the largest unit that is gathered by itself.
+double unit_bytes(const program::Program& program) {
+  std::int64_t largest = 0;
+  for (const program::ChunkKind& kind : program.kinds) {
+    for (const program::Bucket& bucket : kind.buckets) largest = std::max(largest, bucket.elements);
+  }
+  return static_cast<double>(largest * program::size_of(program.job.plan.precision));
+}
+
+}  // namespace
+
+double crowding(const program::Program& program, const hardware::Cluster& cluster) {
+  if (program.habits.crowded_above <= 0) return 1;
+  const double holes = unit_bytes(program);
+  double fullest = 0;
+  for (const StageMemory& m : memory_of(program, cluster)) {
+    fullest = std::max(fullest, (static_cast<double>(m.total()) + holes) / static_cast<double>(m.capacity));
+  }
+  return 1 + std::clamp(kSlope * (fullest - program.habits.crowded_above), 0.0, kMost);
+}
+
+}  // namespace trivium::simulator

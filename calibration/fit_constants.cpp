@@ -47,18 +47,13 @@ double sigma_of(std::string_view field) {
   return kSigma.at(field);
 }
 
-/// Of products on all devices whose names begin alike ("a100"): what micro-measurements tell and runs do not, since a
-/// machine's scale takes their place.
-void add_products(const std::string& family, std::vector<FitConstant>& constants) {
-  const auto add = [&](const char* name, double prior, double high, double hardware::Device::*member) {
-    const auto set = [family, member](hardware::Node& n, double v) {
-      if (n.device.name.starts_with(family)) n.device.*member = v;
-    };
-    constants.push_back(
-        {{fmt::format("{} {}", family, name), prior, 0.05, 0.4, high}, "", family, fmt::format("/{}", name), "", set});
+/// An efficiency of all devices whose names begin with `family`.
+FitConstant of_devices(const std::string& family, const char* name, FitPrior prior, double hardware::Device::*member) {
+  prior.name = fmt::format("{} {}", family, name);
+  const auto set = [family, member](hardware::Node& n, double v) {
+    if (n.device.name.starts_with(family)) n.device.*member = v;
   };
-  add("gemm_efficiency", 0.76, 1.0, &hardware::Device::gemm_efficiency);
-  add("wgrad_efficiency", 0.94, 1.1, &hardware::Device::wgrad_efficiency);
+  return {prior, "", family, fmt::format("/{}", name), "", set};
 }
 
 }  // namespace
@@ -67,13 +62,28 @@ std::vector<FitConstant> fit_constants(const std::vector<hardware::Node>& nodes,
                                        const std::vector<hardware::Node>& micro) {
   std::vector<FitConstant> constants;
   for (const hardware::Node& node : nodes) add_machine(node, constants);
-  std::set<std::string> families;
+  // What memory-bound kernels reach of a device's memory; of products by family ("a100"), and only where kernels were
+  // measured by themselves: from runs alone a machine's scale takes their place.
+  std::set<std::string> devices, families;
+  for (const hardware::Node& node : nodes) devices.insert(node.device.name);
+  for (const std::string& device : devices) {
+    constants.push_back(
+        of_devices(device, "memory_efficiency", {"", 0.77, 0.08, 0.4, 1}, &hardware::Device::memory_efficiency));
+  }
   for (const hardware::Node& node : micro) {
     const auto same = [&](const hardware::Node& other) { return other.name == node.name; };
-    if (std::none_of(nodes.begin(), nodes.end(), same)) add_scale(node, constants);
+    if (std::none_of(nodes.begin(), nodes.end(), same)) {
+      add_scale(node, constants);
+      constants.back().written = false;
+    }
     families.insert(node.device.name.substr(0, node.device.name.find('-')));
   }
-  for (const std::string& family : families) add_products(family, constants);
+  for (const std::string& family : families) {
+    constants.push_back(
+        of_devices(family, "gemm_efficiency", {"", 0.76, 0.05, 0.4, 1}, &hardware::Device::gemm_efficiency));
+    constants.push_back(
+        of_devices(family, "wgrad_efficiency", {"", 0.94, 0.05, 0.4, 1.1}, &hardware::Device::wgrad_efficiency));
+  }
   for (const hardware::PhysicsField& field : hardware::physics_fields()) {
     const double prior = hardware::Physics{}.*field.value;
     constants.push_back({{std::string(field.name), prior, sigma_of(field.name), field.low, field.high},

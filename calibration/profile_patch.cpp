@@ -75,7 +75,9 @@ std::vector<fs::path> write_profiles(const PublishedFit& fit, const fs::path& fo
   }
   std::vector<fs::path> written;
   std::map<std::string, bool> profiles;
-  for (const FitConstant& constant : fit.constants) profiles[constant.profile] = true;
+  for (const FitConstant& constant : fit.constants) {
+    if (constant.written) profiles[constant.profile] = true;
+  }
   for (const auto& [name, used] : profiles) {
     if (!name.empty()) written.push_back(write_one(fit, shipped / (name + ".json"), name, folder / (name + ".json")));
   }

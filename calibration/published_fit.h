@@ -21,12 +21,13 @@ struct FitConstant {
   std::string pointer;  ///< JSON pointer in the profile, or in the device file where `profile` is empty
   std::string unit;     ///< appended to the number in the profile ("us"), empty for factors
   std::function<void(hardware::Node&, double)> set;
+  bool written = true;  ///< false: the scale of a benchmark of seconds, which is not the machine's in training
 };
 
 /// What is fitted for these machines: compute scale, host time per kernel, lateness of collectives and efficiency of
-/// the network of each, and Physics once; for machines of which only kernels were measured (`micro`) the compute scale,
-/// and with them the efficiencies of products of every device family. Priors are the same whatever the profiles say
-/// today, so that a fit does not depend on the last one.
+/// the network of each, the memory efficiency of every device, and Physics once; for machines of which only kernels
+/// were measured (`micro`) the compute scale, and with them the efficiencies of products of every device family. Priors
+/// are the same whatever the profiles say today, so that a fit does not depend on the last one.
 std::vector<FitConstant> fit_constants(const std::vector<hardware::Node>& nodes,
                                        const std::vector<hardware::Node>& micro = {});
 

@@ -36,7 +36,7 @@ struct RobustFit {
 /// not smooth at less. `stop` is asked before every step; `report(step, cost)` after each.
 struct RobustOptions {
   double noise = 0.04;
-  int most_steps = 10;
+  int most_steps = 40;
   std::function<bool()> stop = [] { return false; };
   std::function<void(int, double)> report = [](int, double) {};
 };

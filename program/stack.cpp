@@ -64,7 +64,7 @@ Habits fsdp() {
   h.memory_traffic = 1.2;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
   h.gathers_ahead_by_default = true;    // BACKWARD_PRE and forward prefetch, two units in flight (limit_all_gathers)
-  h.crowded_above = 0.925;              // simulator/memory/crowding.h
+  h.crowded_above = 0.923;              // simulator/memory/crowding.h
   h.wide_shards_only = true;            // FullyShardedDataParallel, MixedPrecision: shards stay in fp32, 16 B in all
   h.reduces_in_fp32_by_default = true;  // Composer's mixed_precision DEFAULT: 2 + 2 + 4 B per parameter and pass pair
   return h;

@@ -56,13 +56,15 @@ bool is_attention(OpKind kind) {
          kind == OpKind::kAttentionBlockBackward;
 }
 
-/// The optimizer's byte counts were fitted as they stand; a stack's habits scale only the model's kernels.
-bool is_optimizer(OpKind kind) {
-  return kind == OpKind::kGradientNorm || kind == OpKind::kAdamW || kind == OpKind::kZeroGradients;
+/// Kernels that are the same in all stacks, with byte counts as they stand: a stack's habits scale those of the layers.
+bool in_all_stacks(OpKind kind) {
+  return kind == OpKind::kGradientNorm || kind == OpKind::kAdamW || kind == OpKind::kZeroGradients ||
+         kind == OpKind::kLossMax || kind == OpKind::kLossSums || kind == OpKind::kLoss ||
+         kind == OpKind::kLossBackward;
 }
 
 edge::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
-  const double traffic = is_optimizer(op.kind) ? 1.0 : habits.memory_traffic;
+  const double traffic = in_all_stacks(op.kind) ? 1.0 : habits.memory_traffic;
   return edge::Bytes((op.bytes + unfused_softmax_bytes(op, habits)) * traffic) /
          (device.memory_bandwidth * device.memory_efficiency);
 }

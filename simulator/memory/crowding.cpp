@@ -8,7 +8,7 @@ namespace trivium::simulator {
 namespace {
 
 constexpr double kSlope = 8;    // of the time, per share of the memory that is missing
-constexpr double kMost = 0.25;  // what was seen at the most
+constexpr double kMost = 0.35;  // what was seen at the most
 
 /// Parameters of the largest unit that is gathered by itself.
 double unit_bytes(const program::Program& program) {

@@ -75,7 +75,7 @@ TEST(OpWork, OfAGatedActivationReadsTwoInputs) {
 }
 
 // The statistics are fp32 beside 16-bit parameters: the count is theirs, and not scaled up from 16 bit.
-TEST(OpWork, OfTheLossSumsTo38BytesPerLogit) {
+TEST(OpWork, OfTheLossSumsTo33BytesPerLogit) {
   double sum = 0;
   for (const OpKind kind : {OpKind::kLossMax, OpKind::kLossSums, OpKind::kLossBackward}) {
     Op op;
@@ -85,7 +85,7 @@ TEST(OpWork, OfTheLossSumsTo38BytesPerLogit) {
     fill_work(op);
     sum += op.bytes;
   }
-  EXPECT_EQ(sum, 3800);
+  EXPECT_EQ(sum, 3300);
 }
 
 // 12 and 16 B per token·hidden, and 8 B for every element of the table.

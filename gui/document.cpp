@@ -38,14 +38,13 @@ Document::Document(QObject* parent)
             return Answer{evaluate(request.scenario, Depth::kQuick), request.version};
           },
           [this](Answer answer) {
-            if (answer.version > evaluated_version_ || !evaluation_) {
-              evaluated_version_ = answer.version;
-              take(std::move(answer.evaluation));
-            }
+            full_.post({scenario_, version_});  // not before: the quick answer has the processor to itself
+            evaluated_version_ = answer.version;
+            take(std::move(answer.evaluation));
           }),
       full_(
-          [](const Request& request, const std::stop_token&) {
-            return Answer{evaluate(request.scenario, Depth::kFull), request.version};
+          [](const Request& request, const std::stop_token& stop) {
+            return Answer{evaluate(request.scenario, Depth::kFull, stop), request.version};
           },
           [this](Answer answer) {
             evaluated_version_ = answer.version;
@@ -68,8 +67,8 @@ void Document::reset(Scenario scenario) {
 void Document::set(const Scenario& scenario) {
   scenario_ = scenario;
   ++version_;
+  full_.cancel();
   quick_.post({scenario_, version_});
-  full_.post({scenario_, version_});
   Q_EMIT scenario_changed();
 }
 

@@ -7,7 +7,9 @@
 namespace trivium::gui {
 namespace {
 
-void fill(Evaluation& evaluation) {
+constexpr const char* kStopped = "stopped before it was played";
+
+void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const program::Job& job = evaluation.scenario.file.job;
   const hardware::Cluster& cluster = evaluation.scenario.cluster;
   const auto checked = program::check(job);
@@ -26,6 +28,10 @@ void fill(Evaluation& evaluation) {
   }
   auto program = std::get<program::Program>(std::move(lowered));
   const bool full = evaluation.depth == Depth::kFull;
+  if (stop.stop_requested()) {
+    evaluation.refusal = kStopped;
+    return;
+  }
   if (full) {
     auto ordered = simulator::order(std::move(program), cluster);
     if (!ordered) {
@@ -33,6 +39,10 @@ void fill(Evaluation& evaluation) {
       return;
     }
     program = std::move(ordered).value();
+  }
+  if (stop.stop_requested()) {
+    evaluation.refusal = kStopped;
+    return;
   }
   const simulator::SimulationOptions how{full ? simulator::Granularity::kOp : simulator::Granularity::kSegment, true};
   auto simulated = simulator::simulate(program, cluster, how);
@@ -50,12 +60,12 @@ void fill(Evaluation& evaluation) {
 
 }  // namespace
 
-Evaluation evaluate(const Scenario& scenario, Depth depth) {
+Evaluation evaluate(const Scenario& scenario, Depth depth, const std::stop_token& stop) {
   const auto start = std::chrono::steady_clock::now();
   Evaluation evaluation;
   evaluation.scenario = scenario;
   evaluation.depth = depth;
-  fill(evaluation);
+  fill(evaluation, stop);
   evaluation.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return evaluation;
 }

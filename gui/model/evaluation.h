@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct Evaluation {
   bool fits() const { return runs() && overflow.empty(); }
 };
 
-/// A plan that does not fit is simulated all the same, as if memory had no end. Errors are values: `refusal`.
-Evaluation evaluate(const Scenario& scenario, Depth depth);
+/// A plan that does not fit is simulated all the same, as if memory had no end. Errors are values: `refusal`. Stopped
+/// between two of its steps (lowering, ordering, playing), it says so as a refusal.
+Evaluation evaluate(const Scenario& scenario, Depth depth, const std::stop_token& stop = {});
 
 }  // namespace trivium::gui

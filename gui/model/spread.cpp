@@ -8,7 +8,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr double kSecondsPerPs = 1e-12;
-constexpr int kAtOnce = 10;  // plays between two looks at the stop token
+constexpr int kAtOnce = 4;  // plays between two looks at the stop token
 constexpr double kLow = .05, kMiddle = .5, kHigh = .95;
 
 }  // namespace

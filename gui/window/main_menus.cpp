@@ -106,7 +106,7 @@ void MainWindow::make_export_menu(QMenu& file) {
 void MainWindow::make_run_menu() {
   QMenu* run = menuBar()->addMenu("&Run");
   run->addAction("&Run on this machine", QKeySequence("Ctrl+R"), this, [this] {
-    run_dock_->show();
+    show_runs();
     runs_->start();
   });
   run->addAction("S&top", QKeySequence("Ctrl+Shift+R"), this, [this] { runs_->stop(); });
@@ -115,7 +115,7 @@ void MainWindow::make_run_menu() {
     if (!path.isEmpty()) load_record(path);
   });
   run->addAction("R&esume from the checkpoint", this, [this] {
-    run_dock_->show();
+    show_runs();
     runs_->resume();
   });
   run->addAction("&Validate the run", QKeySequence("Ctrl+K"), this, [this] { validate(); });
@@ -123,7 +123,7 @@ void MainWindow::make_run_menu() {
     if (record_.isEmpty()) return say("Run the plan, or load a run record, to calibrate from it.");
     const QString profile = ask_file("Save the calibrated profile", "Hardware profiles (*.json)");
     if (profile.isEmpty()) return;
-    run_dock_->show();
+    show_runs();
     runs_->calibrate(record_, profile);
   });
 }

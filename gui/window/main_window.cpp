@@ -308,6 +308,11 @@ bool MainWindow::restore_autosave() {
   });
 }
 
+void MainWindow::show_runs() {
+  run_dock_->show();
+  run_dock_->raise();
+}
+
 void MainWindow::validate() {
   validation_dock_->show();
   validation_dock_->raise();

@@ -76,6 +76,8 @@ class MainWindow : public QMainWindow {
   /// The file that launches the plan in another trainer; what that trainer cannot be told is said in the banner.
   bool export_launch(const QString& path, planner::launch::Trainer trainer);
   bool export_validation(const QString& path);
+  /// Opens the panel that runs plans.
+  void show_runs();
   /// Opens the panel that sets the run against the prediction.
   void validate();
 

@@ -56,6 +56,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   steps_->setRange(1, kMostSteps);
   steps_->setValue(20);
   steps_->setSuffix(" steps");
+  steps_->setToolTip("Of the whole training: a resumed run ends there too");
   stop_->setEnabled(false);
   state_->setAccessibleName("State of the run");
   state_->setWordWrap(true);

@@ -199,6 +199,14 @@ TEST(Evaluation, AgreesWithTheSearchAndWithItself) {
   EXPECT_GT(full.timeline->events.size(), quick.timeline->events.size());
 }
 
+TEST(Evaluation, EndsEarlyWhenItIsStopped) {
+  std::stop_source stop;
+  stop.request_stop();
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull, stop.get_token());
+  EXPECT_FALSE(evaluation.runs());
+  EXPECT_THAT(evaluation.refusal, HasSubstr("stopped"));
+}
+
 TEST(Evaluation, SimulatesWhatDoesNotFitAndSaysSo) {
   Scenario scenario = with_cluster(example_scenario(), "dgx-a100-80gb:1");
   scenario.file.job.plan.pipeline = 1;

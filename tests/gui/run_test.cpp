@@ -71,6 +71,28 @@ TEST_F(Window, StopsARun) {
   EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("Stopped after"));
 }
 
+TEST_F(Window, ResumesARunFromItsCheckpoint) {
+  begin(runnable());
+  window_.show_runs();
+  RunPanel& runs = window_.runs();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return runs.keeps_checkpoints(); }, kPatienceMs));
+  write("text.txt", some_text());
+  runs.corpus().setText(file("text.txt"));
+  runs.checkpoint().setText(file("kept"));
+  runs.resume();
+  EXPECT_THAT(plain(runs.state().text()), HasSubstr("Give the folder"));
+  runs.steps().setValue(2);
+  runs.start();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !runs.is_running(); }, kPatienceMs));
+  runs.steps().setValue(5);
+  runs.resume();
+  ASSERT_TRUE(runs.is_running());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !runs.is_running(); }, kPatienceMs));
+  const std::vector<QPointF>& points = runs.loss().lines().at(0).points;
+  ASSERT_EQ(points.size(), 5U);
+  for (std::size_t i = 0; i < points.size(); ++i) EXPECT_EQ(points[i].x(), static_cast<double>(i));
+}
+
 TEST_F(Window, SaysWhyARunCannotBe) {
   begin(staged_scenario());  // for A100s, which are not here
   write("text.txt", some_text());

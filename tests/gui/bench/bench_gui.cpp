@@ -5,6 +5,7 @@
 #include <QApplication>
 #include <QElapsedTimer>
 #include <QKeyEvent>
+#include <QTimer>
 #include <cstdlib>
 #include <filesystem>
 
@@ -21,7 +22,9 @@ constexpr int kPatienceMs = 60'000;
 void wait_until(const std::function<bool()>& done) {
   QElapsedTimer clock;
   clock.start();
-  while (!done() && clock.elapsed() < kPatienceMs) QApplication::processEvents();
+  QTimer heartbeat;  // sleeps as the program does, but never for good
+  heartbeat.start(1);
+  while (!done() && clock.elapsed() < kPatienceMs) QApplication::processEvents(QEventLoop::WaitForMoreEvents);
 }
 
 /// A knob turned to and fro in a window that shows `view`: until the figures of the plan have come and the view, its
@@ -70,6 +73,7 @@ void pan_cluster(benchmark::State& state, QSize size, int nearer) {
   canvas.set_cluster(scenario.cluster);
   canvas.set_evaluation(std::make_shared<const Evaluation>(evaluate(scenario, Depth::kQuick)));
   canvas.show();
+  QApplication::processEvents();  // the window is there from now on
   canvas.fit();
   const auto press = [&](Qt::Key key) {
     QKeyEvent event(QEvent::KeyPress, key, Qt::NoModifier);

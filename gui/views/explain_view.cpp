@@ -211,7 +211,7 @@ void ExplainView::ask_spread() {
   const auto& evaluation = document_.evaluation();
   if (!wanted_ || !document_.settled() || !evaluation->runs()) return;
   spread_.reset();
-  band_->set_hint(QString("Playing every rank %1 times …").arg(kSpreadSamples));
+  band_->set_hint(QString("Playing every rank %1 times …").arg(spread_samples(*evaluation)));
   band_->set_band(std::nullopt, {}, {});
   sampler_.post({evaluation, jitter_->value() / 100});
 }

@@ -251,7 +251,7 @@ TEST(Spread, HasTheIterationBetweenItsEnds) {
   const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
   const auto narrow = sample_spread(evaluation, 0.02, {}), wide = sample_spread(evaluation, 0.2, {});
   ASSERT_TRUE(narrow && wide);
-  EXPECT_EQ(narrow->samples, kSpreadSamples);
+  EXPECT_EQ(narrow->samples, kMostSamples);
   EXPECT_LE(narrow->p5_s, narrow->p50_s);
   EXPECT_LE(narrow->p50_s, narrow->p95_s);
   EXPECT_LT(narrow->p95_s - narrow->p5_s, wide->p95_s - wide->p5_s);

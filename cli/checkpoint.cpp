@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
@@ -42,7 +43,21 @@ nlohmann::json tensors_json(const checkpoint::StoredTensors& stored) {
   return tensors;
 }
 
+/// What a single file holds, whoever wrote it.
+void inspect_file(const std::string& where, bool json) {
+  const checkpoint::SafetensorsFile file{fs::path(where)};
+  nlohmann::json tensors = nlohmann::json::array();
+  Table table({"<tensor", "shape", "<number"});
+  for (const checkpoint::TensorEntry& entry : file.header().tensors) {
+    tensors.push_back({{"name", entry.name}, {"shape", entry.shape}, {"number", name_of(entry.number)}});
+    table.add({entry.name, fmt::format("{}", fmt::join(entry.shape, " x ")), std::string(name_of(entry.number))});
+  }
+  if (json) return print_json({{"path", where}, {"metadata", file.header().metadata}, {"tensors", tensors}});
+  print(table.text());
+}
+
 void inspect(const std::string& where, bool json) {
+  if (is_single_file(where)) return inspect_file(where, json);
   const fs::path path = checkpoint::newest_or_throw(where);
   const checkpoint::Opened opened = checkpoint::open(path, true);
   const checkpoint::Description& d = opened.description;
@@ -158,7 +173,7 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
   auto path = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* inspecting = command->add_subcommand("inspect", "What a checkpoint holds; its files are verified");
-  inspecting->add_option("PATH", *path, "Folder of checkpoints, or of one step")->required()->type_name("DIR");
+  inspecting->add_option("PATH", *path, "Folder of checkpoints, or of one step, or a .safetensors file")->required();
   inspecting->add_flag("--json", *json, "JSON on stdout");
   inspecting->callback([path, json, &exit_code] {
     inspect(*path, *json);

@@ -33,6 +33,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_run(app, exit_code);
   add_report(app, exit_code);
   add_sample(app, exit_code);
+  add_tokenize(app, exit_code);
   add_checkpoint(app, exit_code);
   add_export(app, exit_code);
   add_import(app, exit_code);

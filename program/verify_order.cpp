@@ -214,7 +214,7 @@ void check_temporaries(const Program& program, std::vector<std::string>& problem
     std::sort(by_first.begin(), by_first.end());
     std::vector<int> alive;
     for (const auto& [first, b] : by_first) {
-      std::erase_if(alive, [&](int other) { return lives.at(other).last < first; });
+      std::erase_if(alive, [&, use = first](int other) { return lives.at(other).last < use; });
       const Buffer& mine = kind.buffers[static_cast<std::size_t>(b)];
       for (const int other : alive) {
         const Buffer& theirs = kind.buffers[static_cast<std::size_t>(other)];

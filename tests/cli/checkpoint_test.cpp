@@ -120,6 +120,9 @@ TEST_F(Checkpoints, ConvertedToAnotherPlanItIsTheSame) {
   ASSERT_EQ(place_.run("trivium checkpoint convert ck a/model.safetensors").exit_code, 0);
   ASSERT_EQ(place_.run("trivium checkpoint convert two b/model.safetensors").exit_code, 0);
   EXPECT_EQ(place_.run("cmp a/model.safetensors b/model.safetensors").exit_code, 0);
+  const json file = json::parse(place_.run("trivium checkpoint inspect a/model.safetensors --json").out);
+  EXPECT_EQ(file.at("tensors").at(0).at("name"), "transformer.wte.weight");
+  EXPECT_EQ(file.at("metadata").at("format"), "pt");
   // From there it is a model for others, and for a training that begins at step 0.
   ASSERT_EQ(place_.run("trivium checkpoint convert a/model.safetensors fresh").exit_code, 0);
   EXPECT_EQ(json::parse(place_.run("trivium checkpoint inspect fresh --json").out).at("step"), 0);

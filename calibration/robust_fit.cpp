@@ -111,6 +111,7 @@ RobustFit robust_fit(const std::vector<FitPrior>& priors, std::vector<double> st
     stale = false;
   };
   while (fit.steps < options.most_steps && !options.stop()) {
+    const bool fresh = !stale;
     const VectorXd z = offsets(priors, fit.values);
     const Normal normal = normal_of(priors, z, fit.errors, fit.jacobian, weights, options.noise);
     bool better = false, still = false;
@@ -140,7 +141,7 @@ RobustFit robust_fit(const std::vector<FitPrior>& priors, std::vector<double> st
     ++fit.steps;
     options.report(fit.steps, cost);
     if (better && !still) continue;
-    if (!stale) break;
+    if (fresh) break;
     renew();  // the end is judged, and what is known is told, by differences and not by updates
   }
   if (stale) renew();

@@ -39,8 +39,8 @@ TEST(MicroRows, ErrorsNameLineAndColumn) {
   const auto failure = [](const fs::path& path) -> std::string {
     try {
       (void)read_micro_rows(path);
-    } catch (const edge::Failure& failure) {
-      return failure.what();
+    } catch (const edge::Failure& caught) {
+      return caught.what();
     }
     return "no failure";
   };

@@ -49,10 +49,10 @@ const planner::Rejected* one_reason(const planner::SearchResult& result) {
 
 std::string count(std::int64_t plans) { return integer(static_cast<double>(plans)); }
 
-std::string best_table(const planner::SearchResult& result) {
-  Table table({"#", "<plan", "iteration", "tokens/s", "MFU", "HFU", "peak memory"});
+std::string candidates_table(const std::vector<planner::Candidate>& candidates, const char* title) {
+  Table table({"#", title, "iteration", "tokens/s", "MFU", "HFU", "peak memory"});
   int place = 0;
-  for (const planner::Candidate& candidate : result.best) {
+  for (const planner::Candidate& candidate : candidates) {
     const simulator::Simulation& s = candidate.simulation;
     table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
                integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes)});
@@ -83,6 +83,12 @@ std::string rejected_table(const planner::SearchResult& result, bool all) {
   return text;
 }
 
+/// What the search proved: where it was content with a plan within a share of the fastest, how near the best is.
+std::string proved(const planner::SearchResult& result) {
+  if (result.bound_s >= result.best_s) return "; no plan of the space is faster";
+  return fmt::format("; no plan of the space is faster than {:.3f} % of this", 100 * result.bound_s / result.best_s);
+}
+
 /// How far an interrupted answer is from proved.
 std::string stopped(const planner::SearchResult& result) {
   if (result.bound_s <= 0 || result.best_s <= 0) return "; stopped early, others may be faster";
@@ -109,11 +115,14 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
   json["best"] = result.best.empty() ? nlohmann::json() : candidate_json(result.best.front());
   auto& top = json["top"] = nlohmann::json::array();
   for (const planner::Candidate& candidate : result.best) top.push_back(candidate_json(candidate));
+  auto& others = json["others"] = nlohmann::json::array();
+  for (const planner::Candidate& candidate : result.others) others.push_back(candidate_json(candidate));
   json["search"] = {{"plans_in_space", result.plans_in_space},
                     {"plans_forbidden", result.plans_forbidden},
                     {"plans_infeasible", result.plans_infeasible},
                     {"plans_bounded", result.plans_bounded},
                     {"plans_simulated", result.plans_simulated},
+                    {"nodes_opened", result.nodes_opened},
                     {"proved", result.proved},
                     {"bound_s", result.bound_s},
                     {"seconds", result.seconds}};
@@ -136,13 +145,15 @@ std::string result_report(const JobRequest& request, const planner::SearchResult
   std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", heading(job.model.name), request.cluster.name,
                                  job.training.global_batch, job.training.sequence);
   if (ignore_memory) text += "hypothetical: memory is ignored\n\n";
-  if (!result.best.empty()) text += best_table(result) + "\n";
+  if (!result.best.empty()) text += candidates_table(result.best, "<plan") + "\n";
+  if (!result.others.empty())
+    text += candidates_table(result.others, "<other families, the plan that looked best") + "\n";
   if (!result.alternatives.empty()) text += alternatives_table(result) + "\n";
   if (!result.rejected.empty() && one_reason(result) == nullptr) text += rejected_table(result, all) + "\n";
   text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}{}\n",
                       count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
                       count(result.plans_simulated), seconds(result.seconds),
-                      result.proved ? "; no plan of the space is faster" : stopped(result));
+                      result.proved ? proved(result) : stopped(result));
   if (result.plans_forbidden > 0) {
     text += fmt::format("{} more plans were left out by the given bounds\n", count(result.plans_forbidden));
   }
@@ -150,20 +161,36 @@ std::string result_report(const JobRequest& request, const planner::SearchResult
 }
 
 std::string space_report(const planner::SearchRequest& request) {
-  const std::vector<program::Plan> plans = planner::enumerate(request);
+  constexpr std::size_t kValuesShown = 16;
   Table table({"<field", "values", "<"});
-  for (const auto& [field, values] : planner::values_of(plans)) {
+  for (const auto& [field, values] : planner::fields_of(request)) {
     std::string text;
-    for (const std::string& value : values) text += (text.empty() ? "" : " ") + (value.empty() ? "-" : value);
+    for (std::size_t i = 0; i < std::min(kValuesShown, values.size()); ++i) {
+      text += (i == 0 ? "" : " ") + (values[i].empty() ? "-" : values[i]);
+    }
+    if (values.size() > kValuesShown)
+      text = fmt::format("{} to {}", values.front().empty() ? "-" : values.front(), "…");
     table.add({field, std::to_string(values.size()), request.fixed.contains(field) ? text + " (fixed)" : text});
   }
-  return table.text() + fmt::format("{} plans are combinations of these that the ranks and the batch allow\n\n",
-                                    count(static_cast<std::int64_t>(plans.size())));
+  const planner::Space space(request);
+  Table splits({"<split", "micro-batches", "layouts", "plans each", "plans"});
+  std::int64_t all = 0;
+  for (const auto& [family, part] : planner::parts_of(space)) {
+    splits.add({family, std::to_string(part.micro_batches), std::to_string(part.layouts),
+                count(part.plans / part.micro_batches), count(part.plans)});
+    all += part.plans;
+  }
+  return table.text() + "\n" + splits.text() + fmt::format("{} plans\n\n", count(all));
 }
 
 nlohmann::json space_json(const planner::SearchRequest& request) {
   nlohmann::json json = nlohmann::json::object();
-  for (const auto& [field, values] : planner::values_of(planner::enumerate(request))) json[field] = values;
+  for (const auto& [field, values] : planner::fields_of(request)) json["fields"][field] = values;
+  const planner::Space space(request);
+  for (const auto& [family, part] : planner::parts_of(space)) {
+    json["splits"].push_back(
+        {{"family", family}, {"micro_batches", part.micro_batches}, {"layouts", part.layouts}, {"plans", part.plans}});
+  }
   return json;
 }
 

@@ -17,7 +17,8 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
 /// The same for people. `all`: every rejected family. `ignore_memory`: as the search did.
 std::string result_report(const JobRequest& request, const planner::SearchResult& result, bool all, bool ignore_memory);
 
-/// The search space field by field: the values that its plans take, and how many plans there are.
+/// The search space field by field, with the values that its plans take; and split by split, with how many plans there
+/// are of each: their sum is the space.
 std::string space_report(const planner::SearchRequest& request);
 nlohmann::json space_json(const planner::SearchRequest& request);
 

@@ -5,12 +5,15 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "cli/disturbance.h"
 #include "cli/figures.h"
 #include "cli/render.h"
 #include "cli/tokens.h"
 #include "edge/error.h"
 #include "edge/quote.h"
 #include "program/job_json.h"
+#include "simulator/engine/engine.h"
+#include "simulator/uncertainty.h"
 #include "simulator/whole_training.h"
 
 namespace trivium::cli {
@@ -22,6 +25,7 @@ using planner::Effort;
 using planner::SearchRequest;
 
 constexpr double kCostError = 0.1;
+constexpr int kUncertaintySamples = 20;
 constexpr std::size_t kRobustCandidates = 10;
 
 [[noreturn]] void fail(const std::string& message) { throw edge::Failure(edge::ErrorKind::kUsage, message); }
@@ -67,6 +71,49 @@ std::string pareto(const SearchRequest& request, const Effort& effort, json& out
     out["pareto"].push_back(candidate_json(candidate));
   }
   return "\n" + table.text();
+}
+
+std::string cost_front(const SearchRequest& request, const Effort& effort, json& out) {
+  if (!request.cluster.homogeneous() || request.job.training.total_tokens == 0) return "";
+  Table table({"nodes", "training", "price", "<time against cost"});
+  out["cost_front"] = json::array();
+  for (const planner::CostPoint& point : planner::cost_front(request, effort)) {
+    table.add({std::to_string(point.nodes), duration(point.seconds), price(point.cost_usd),
+               program::summary(point.best.plan)});
+    json one = candidate_json(point.best);
+    one["nodes"] = point.nodes;
+    one["training_s"] = point.seconds;
+    one["cost_usd"] = point.cost_usd;
+    out["cost_front"].push_back(std::move(one));
+  }
+  return "\n" + table.text();
+}
+
+/// What the simulator's spread of the iteration leaves of it, and of the training: both grow with the iteration.
+std::string uncertainty(const StudyOptions& options, const SearchRequest& request, const Candidate& best, json& out) {
+  DisturbanceOptions how;
+  how.jitter = options.jitter;
+  const simulator::Disturbance disturbance = disturbance_of(how);
+  program::Job job = request.job;
+  job.plan = best.plan;
+  const auto lowered = program::lower(job);
+  const auto ordered = simulator::order(std::get<program::Program>(lowered), request.cluster).value_or_throw();
+  const auto seed = static_cast<std::uint64_t>(job.training.seed);
+  const auto samples =
+      simulator::sample_iterations(ordered, request.cluster, disturbance, kUncertaintySamples, seed).value_or_throw();
+  out["uncertainty"] = uncertainty_json(disturbance, samples, seed);
+  std::string text = uncertainty_line(disturbance, samples, seed);
+  const auto whole = training_of(request, best);
+  if (!whole) return text;
+  for (const auto& [name, share] : {std::pair("p5", .05), std::pair("p50", .5), std::pair("p95", .95)}) {
+    const double factor = samples.quantile_ps(share) / static_cast<double>(best.simulation.iteration_ps);
+    const auto cost = whole->cost_usd ? std::optional<double>(*whole->cost_usd * factor) : std::nullopt;
+    text += fmt::format("  {}: {} of training, {}\n", name, duration(whole->seconds * factor), price(cost));
+    auto& one = out["uncertainty"]["training"][name];
+    one["seconds"] = whole->seconds * factor;
+    one["cost_usd"] = cost ? json(*cost) : json();
+  }
+  return text;
 }
 
 std::string deadline(const StudyOptions& options, const SearchRequest& request, const Effort& effort, json& out) {
@@ -136,9 +183,9 @@ std::string sensitivity(const SearchRequest& request, const Candidate& best, con
 }
 
 std::string robustness(const SearchRequest& request, const planner::SearchResult& result, json& out) {
-  std::vector<Candidate> candidates(
-      result.best.begin(),
-      result.best.begin() + static_cast<std::ptrdiff_t>(std::min(kRobustCandidates, result.best.size())));
+  std::vector<Candidate> candidates = result.best;
+  candidates.insert(candidates.end(), result.others.begin(), result.others.end());
+  if (candidates.size() > kRobustCandidates) candidates.resize(kRobustCandidates);
   const planner::Robustness r = planner::robustness(request, candidates, kCostError);
   Table table({"<if", "<then fastest", "the chosen plan loses"});
   json cases = json::array();
@@ -176,7 +223,15 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
                   "Batch in tokens beyond which more samples hardly save steps")
       ->type_name("TOKENS")
       ->group(group);
-  command.add_flag("--pareto", options.pareto, "Plans that are faster or smaller than all others")->group(group);
+  command
+      .add_flag("--pareto", options.pareto,
+                "Plans that are faster or smaller than all others; with --tokens also counts of nodes that are "
+                "faster or cheaper")
+      ->group(group);
+  command
+      .add_option("--jitter", options.jitter, "How sure the answer is if every op takes this share longer or shorter")
+      ->type_name("SHARE")
+      ->group(group);
   command.add_flag("--sensitivity", options.sensitivity, "What faster links, more memory or nodes bring")->group(group);
   command.add_flag("--robustness", options.robustness, "Does the plan stay best if costs are 10 % off?")->group(group);
 }
@@ -185,6 +240,11 @@ void settle_study_options(const StudyOptions& options, JobRequest& request) {
   program::Training& training = request.file.job.training;
   if (!options.tokens.empty()) training.total_tokens = parse_tokens("--tokens", options.tokens);
   if (!options.batch_range.empty()) range_of(options.batch_range);
+  if (!options.jitter.empty()) {
+    DisturbanceOptions how;
+    how.jitter = options.jitter;
+    disturbance_of(how);
+  }
   if (!options.critical_batch.empty() && options.batch_range.empty()) fail("--critical-batch needs --batch-range");
   if (options.deadline.empty()) return;
   const auto limit = edge::parse_seconds(options.deadline);
@@ -197,7 +257,10 @@ std::string study(const StudyOptions& options, const SearchRequest& request, con
                   const Effort& effort, json& out) {
   std::string text;
   if (!result.best.empty()) text += whole_training(request, result.best.front(), out);
-  if (options.pareto) text += pareto(request, effort, out);
+  if (!options.jitter.empty() && !result.best.empty()) {
+    text += uncertainty(options, request, result.best.front(), out);
+  }
+  if (options.pareto) text += pareto(request, effort, out) + cost_front(request, effort, out);
   if (!options.deadline.empty()) text += deadline(options, request, effort, out);
   if (!options.batch_range.empty()) text += batches(options, request, effort, out);
   if (options.sensitivity && !result.best.empty()) text += sensitivity(request, result.best.front(), effort, out);

@@ -11,7 +11,7 @@
 namespace trivium::cli {
 
 struct StudyOptions {
-  std::string tokens, deadline, batch_range, critical_batch;
+  std::string tokens, deadline, batch_range, critical_batch, jitter;
   bool pareto = false, sensitivity = false, robustness = false;
 };
 

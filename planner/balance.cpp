@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "program/layout.h"
+
 namespace trivium::planner {
 namespace {
 
@@ -54,10 +56,10 @@ std::int64_t even_limit(std::span<const StageLoad> loads, int layers) {
 std::vector<int> balance(std::span<const StageLoad> loads, int layers) {
   const auto last = static_cast<std::size_t>(layers);
   const auto slower = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
-  const std::int64_t slowest = Table(loads, layers, even_limit(loads, layers), slower).best.back()[last];
-  if (slowest == kNever) return {};
+  const std::int64_t most = Table(loads, layers, even_limit(loads, layers), slower).best.back()[last];
+  if (most == kNever) return {};
   const auto sum = [](std::int64_t a, std::int64_t b) { return a + b; };
-  const Table table(loads, layers, slowest, sum);
+  const Table table(loads, layers, most, sum);
   std::vector<int> counts(loads.size());
   for (std::size_t s = loads.size(), left = last; s > 0; --s) {
     counts[s - 1] = table.taken[s][left];
@@ -66,22 +68,45 @@ std::vector<int> balance(std::span<const StageLoad> loads, int layers) {
   return counts;
 }
 
-program::Plan balanced(simulator::Sketch& sketch, program::Plan plan, int layers, bool memory) {
+std::int64_t slowest(std::span<const StageLoad> loads, int layers) {
+  const auto slower = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
+  const std::int64_t limit = even_limit(loads, layers);
+  return Table(loads, layers, limit, slower).best.back()[static_cast<std::size_t>(layers)];
+}
+
+std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& sketch, program::Plan plan, int layers,
+                                                          bool memory) {
   program::Plan one = plan, two = plan;  // what a layer adds to a stage's memory is the same for every layer
   one.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 1);
   two.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 2);
-  const std::vector<simulator::StageMemory> least = sketch.memory(one), more = sketch.memory(two);
+  std::vector<simulator::StageMemory> least, more;
+  if (memory) {
+    least = sketch.memory(one);
+    more = sketch.memory(two);
+  }
   std::vector<StageLoad> loads;
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     const auto s = static_cast<std::size_t>(stage);
     const simulator::PartTimes times = sketch.pass(one, stage);
     StageLoad load{times.ends, times.layer, layers};
-    const std::int64_t left = least[s].capacity - least[s].total();
-    const std::int64_t each = std::max<std::int64_t>(1, more[s].total() - least[s].total());
-    if (memory) load.most = left < 0 ? 0 : static_cast<int>(std::min<std::int64_t>(layers, 1 + left / each));
+    if (memory) {
+      const std::int64_t left = least[s].capacity - least[s].total();
+      const std::int64_t each = std::max<std::int64_t>(1, more[s].total() - least[s].total());
+      load.most = left < 0 ? 0 : static_cast<int>(std::min<std::int64_t>(layers, 1 + left / each));
+    }
     loads.push_back(load);
   }
-  if (std::vector<int> counts = balance(loads, layers); !counts.empty()) plan.stage_layers = std::move(counts);
+  std::vector<int> counts = balance(loads, layers);
+  if (counts.empty()) return program::Infeasible{"memory", ""};
+  if (plan.stage_nodes.empty()) {
+    program::Job even;  // what chunk_layers reads
+    even.model.layers = layers;
+    even.plan = plan;
+    if (counts == program::chunk_layers(even)) {
+      return program::Infeasible{"balanced-is-even", "the balanced layers are the even ones"};
+    }
+  }
+  plan.stage_layers = std::move(counts);
   return plan;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "simulator/analytic/sketch.h"
@@ -23,9 +24,14 @@ struct StageLoad {
 /// over sums among the loads that are no slower.
 std::vector<int> balance(std::span<const StageLoad> loads, int layers);
 
+/// What the slowest stage takes at best.
+std::int64_t slowest(std::span<const StageLoad> loads, int layers);
+
 /// The plan with its layers balanced over its stages, each as fast as the nodes that hold it, with as many layers as
-/// fit there (`memory`: whether that counts); unchanged where they fit in no way. Preconditions: `sketch` serves the
-/// plan, and the plan has no virtual stages.
-program::Plan balanced(simulator::Sketch& sketch, program::Plan plan, int layers, bool memory);
+/// fit there (`memory`: whether that counts). Refused by "memory", with no reason, where they fit in no way, and by
+/// "balanced-is-even" where they are those that the plan has anyway, unless it names its nodes. Preconditions: `sketch`
+/// serves the plan, and the plan has no virtual stages.
+std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& sketch, program::Plan plan, int layers,
+                                                          bool memory);
 
 }  // namespace trivium::planner

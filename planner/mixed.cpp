@@ -69,6 +69,10 @@ class MixedSearch {
     total_.best.erase(std::unique(total_.best.begin(), total_.best.end(), same), total_.best.end());
     const auto wanted = static_cast<std::size_t>(std::max(1, request_.best));
     if (total_.best.size() > wanted) total_.best.resize(wanted);
+    std::sort(total_.others.begin(), total_.others.end(), faster);
+    if (total_.others.size() > static_cast<std::size_t>(request_.others)) {
+      total_.others.resize(static_cast<std::size_t>(request_.others));
+    }
     return std::move(total_);
   }
 
@@ -147,12 +151,14 @@ class MixedSearch {
     }
     total_.alternatives.push_back(std::move(alternative));
     total_.best.insert(total_.best.end(), result.best.begin(), result.best.end());
+    total_.others.insert(total_.others.end(), result.others.begin(), result.others.end());
     for (const Rejected& rejected : result.rejected) add(rejected);
     total_.plans_forbidden += result.plans_forbidden;
     total_.plans_in_space += result.plans_in_space;
     total_.plans_infeasible += result.plans_infeasible;
     total_.plans_bounded += result.plans_bounded;
     total_.plans_simulated += result.plans_simulated;
+    total_.nodes_opened += result.nodes_opened;
     const bool first = total_.alternatives.size() == 1;
     total_.bound_s = first ? result.bound_s : std::min(total_.bound_s, result.bound_s);
     if (result.best_s > 0) total_.best_s = total_.best_s > 0 ? std::min(total_.best_s, result.best_s) : result.best_s;

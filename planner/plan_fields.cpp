@@ -73,19 +73,6 @@ std::string text_of(const Plan& plan, const std::string& field) {
   return found == texts().end() ? "" : found->second(plan);
 }
 
-std::vector<std::pair<std::string, std::vector<std::string>>> values_of(const std::vector<Plan>& plans) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> all;
-  for (const std::string& field : program::plan_fields()) {
-    std::vector<std::string> values;
-    for (const Plan& plan : plans) {
-      std::string value = text_of(plan, field);
-      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(std::move(value));
-    }
-    all.emplace_back(field, std::move(values));
-  }
-  return all;
-}
-
 std::vector<Difference> differences(const Plan& before, const Plan& after) {
   std::vector<Difference> found;
   for (const std::string& field : program::plan_fields()) {

@@ -20,7 +20,4 @@ struct Difference {
 };
 std::vector<Difference> differences(const program::Plan& before, const program::Plan& after);
 
-/// Every field in order, with the values it takes among the plans, each once, in the order of their first plan.
-std::vector<std::pair<std::string, std::vector<std::string>>> values_of(const std::vector<program::Plan>& plans);
-
 }  // namespace trivium::planner

@@ -13,12 +13,9 @@
 
 namespace trivium::planner {
 
-/// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened: tensor,
-/// pipeline, virtual_stages, schedule (1f1b, zero_bubble, or interleaved with virtual stages), data, micro_batch,
-/// recompute (none, selective, full), zero_stage (0 to 3), shard_group, overlap.gradient_reduction,
-/// overlap.parameter_gather, sequence_parallel, context and its method for long sequences, expert for mixture models,
-/// and on unlike nodes stage_nodes with stage_layers balanced over them (planner/space.h has the ranges). Fields
-/// outside the space are as in `job.plan`. Plans that a constraint does not allow are no part of it.
+/// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened
+/// (planner/space.h lists them with their values). Fields outside the space (precision, attention, reduce_dtype,
+/// bucket_bytes, stack) are as in `job.plan`. Plans that a constraint does not allow are no part of it.
 struct SearchRequest {
   program::Job job;
   hardware::Cluster cluster;
@@ -28,7 +25,10 @@ struct SearchRequest {
   bool ignore_memory = false;
   bool distinct = false;  ///< of each family (equal tensor, pipeline, data) the fastest alone
   std::vector<Constraint> constraints;
-  bool offload = false;  ///< opens offload of optimizer state and activations to the host's memory
+  /// A plan that is faster by no more than this share of the k-th best need not be found. 0: the answer is exact.
+  double gap = 0;
+  /// Plans of other families shown beside the best: of each the one that looked fastest, simulated. They prove nothing.
+  int others = 0;
 };
 
 struct Candidate {
@@ -53,16 +53,18 @@ struct Alternative {
 };
 
 struct SearchResult {
-  std::vector<Candidate> best;  ///< fastest first; ties broken by summary text
+  std::vector<Candidate> best;    ///< fastest first; ties broken by summary text
+  std::vector<Candidate> others;  ///< of other families than the best ones, fastest first
   std::vector<Rejected> rejected;
   std::int64_t plans_in_space = 0;
   std::int64_t plans_forbidden = 0;   ///< left out by a constraint before the space was counted
   std::int64_t plans_infeasible = 0;  ///< refused by a rule, or too large for the memory
   std::int64_t plans_bounded = 0;     ///< neither refused nor simulated: a proven lower bound is above the k-th best
   std::int64_t plans_simulated = 0;
-  bool proved = false;  ///< every plan was either refused, bounded away or simulated
-  double bound_s = 0;   ///< no plan of the space is faster than this, by segments; 0: nothing is known yet
-  double best_s = 0;    ///< the fastest plan as it was ranked, by segments; 0: none
+  std::int64_t nodes_opened = 0;  ///< of the space's tree
+  bool proved = false;            ///< every plan was either refused, bounded away or simulated
+  double bound_s = 0;             ///< no plan of the space is faster than this, by segments; 0: nothing is known yet
+  double best_s = 0;              ///< the fastest plan as it was ranked, by segments; 0: none
   double seconds = 0;
   std::vector<Alternative> alternatives;  ///< on a cluster of unlike nodes; `best` holds the best of all of them
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "planner/space.h"
+#include "simulator/whole_training.h"
 
 namespace trivium::planner {
 namespace {
@@ -61,6 +62,25 @@ std::vector<Candidate> memory_front(const SearchRequest& request, const Effort& 
     // Played by segments two plans can change places: one that is no faster than a smaller one is no part of the front.
     while (!front.empty() && front.back().simulation.iteration_ps >= best->simulation.iteration_ps) front.pop_back();
     front.push_back(std::move(*best));
+  }
+  return front;
+}
+
+std::vector<CostPoint> cost_front(const SearchRequest& request, const Effort& effort) {
+  std::vector<CostPoint> front;  // fewer nodes are slower: each has to be cheaper than all before
+  for (int nodes = request.cluster.nodes(); nodes > 0 && !effort.stop.stop_requested(); nodes /= 2) {
+    const SearchRequest some = on_nodes(request, nodes);
+    auto best = best_plan(some, effort);
+    if (!best) break;
+    program::Job job = some.job;
+    job.plan = best->plan;
+    const auto whole = simulator::whole_training(job, some.cluster, best->simulation);
+    if (!whole || !whole->cost_usd) break;
+    while (!front.empty() && front.back().seconds >= whole->seconds && front.back().cost_usd >= *whole->cost_usd) {
+      front.pop_back();
+    }
+    const bool cheaper = front.empty() || *whole->cost_usd < front.back().cost_usd;
+    if (cheaper) front.push_back({nodes, std::move(*best), whole->seconds, *whole->cost_usd});
   }
   return front;
 }

@@ -40,6 +40,16 @@ struct ScalePoint {
 std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<int>& ranks, bool weak,
                                 const Effort& effort);
 
+/// Pareto front of calendar time against money for the training on all tokens: of the best plans on all of the
+/// cluster's nodes, on half of them and so on, those that no other beats in both, fastest first. Empty where a node has
+/// no price or the job does not say its tokens. Precondition: a homogeneous cluster.
+struct CostPoint {
+  int nodes = 0;
+  Candidate best;
+  double seconds = 0, cost_usd = 0;
+};
+std::vector<CostPoint> cost_front(const SearchRequest& request, const Effort& effort);
+
 /// Counts of devices to look at: all of the cluster, its half, … down to a 64th or 1, ascending.
 std::vector<int> scale_counts(int devices);
 

@@ -76,6 +76,8 @@ Body BodyBuilder::finish() {
 // An op waits for the last op of every other lane that wrote what it touches, or read what it writes. Gradients go by
 // several names, one by one and as buckets: there the memory counts, not the name.
 void BodyBuilder::link_lanes() {
+  const auto one_lane = [&](const Op& op) { return op.lane == body_.ops.front().lane; };
+  if (std::all_of(body_.ops.begin(), body_.ops.end(), one_lane)) return;  // in order as it is
   struct Touch {
     std::array<int, kLanes> writer, reader;
     Touch() { writer.fill(-1), reader.fill(-1); }
@@ -90,12 +92,18 @@ void BodyBuilder::link_lanes() {
       for (std::size_t l = 0; l < kLanes; ++l) latest[l] = std::max(latest[l], last[l]);
     };
     const auto wait_for_users = [&](int b, bool readers_too) {
-      for (const auto& [other, touch] : touches) {
-        const Space space = buffer(b).space;
-        const bool several_names = space == Space::kGradient || space == Space::kGathered || space == Space::kStaging;
-        if (other != b && !(several_names && share_memory(buffer(other), buffer(b)))) continue;
+      const auto wait_for_touch = [&](const Touch& touch) {
         wait_for(touch.writer);
         if (readers_too) wait_for(touch.reader);
+      };
+      const Space space = buffer(b).space;
+      const bool several_names = space == Space::kGradient || space == Space::kGathered || space == Space::kStaging;
+      if (!several_names) {
+        if (const auto own = touches.find(b); own != touches.end()) wait_for_touch(own->second);
+        return;
+      }
+      for (const auto& [other, touch] : touches) {
+        if (other == b || share_memory(buffer(other), buffer(b))) wait_for_touch(touch);
       }
     };
     for (const int b : op.in) {

@@ -238,8 +238,10 @@ void PlansView::show_result(const Found& found) {
   progress_->setValue(1000);
   const planner::SearchResult& result = found.result;
   std::vector<PlanRow> rows;
-  for (const planner::Candidate& candidate : result.best) {
-    rows.push_back(row_of(candidate.plan, candidate.simulation, found.scenario.cluster));
+  for (const auto* candidates : {&result.best, &result.others}) {
+    for (const planner::Candidate& candidate : *candidates) {
+      rows.push_back(row_of(candidate.plan, candidate.simulation, found.scenario.cluster));
+    }
   }
   model_.set_rows(std::move(rows));
   const auto count = [](std::int64_t n) { return text(edge::integer(static_cast<double>(n))); };

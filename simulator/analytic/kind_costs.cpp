@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/engine/step_body.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -41,6 +43,11 @@ class KindReader {
         costs.reduce_apart = std::max(costs.reduce_apart, whole(reduce, data));
       }
     }
+    const Lane copy = costed_.asynchronous_lanes ? Lane::kCopy : Lane::kCompute;
+    for (std::size_t bucket = 0; bucket < kind_.fetch_state.size(); ++bucket) {
+      add(costs.copy_state, of_layer(bucket), whole(kind_.fetch_state[bucket], copy));
+    }
+    if (!kind_.store_layer.empty()) costs.copy_layer = whole(kind_.store_layer.front(), copy);
     costs.first_reduce = whole(kind_.reduce.front(), data);
     costs.last_gather = whole(kind_.gather.back(), data);
     return costs;
@@ -82,10 +89,14 @@ class KindReader {
     return sum(index, s.begin, s.end, lane);
   }
 
+  // What is beside the compute lane within a segment counts as far as the segment waits for it.
   PartTimes by_segment(int index, std::size_t layer) const {
+    const StepBody steps = make_steps(body(index), costed_.op_ps[stage_][static_cast<std::size_t>(index)],
+                                      Granularity::kSegment, !costed_.asynchronous_lanes);
     PartTimes times;
-    for (std::size_t s = 0; s < body(index).segments.size(); ++s)
-      add(times, s == layer, segment(index, s, Lane::kCompute));
+    for (const BodyStep& step : steps.steps) {
+      if (step.lane == Lane::kCompute) add(times, static_cast<std::size_t>(step.segment) == layer, step.ps);
+    }
     return times;
   }
 

@@ -16,8 +16,9 @@ struct PartTimes {
   }
 };
 
-/// Of one kind on one stage (ps). Passes and optimizer count the compute lane, `reduce` and `gather` the data lane;
-/// with lanes merged everything but transfers is on the compute lane.
+/// Of one kind on one stage (ps). Passes count what segments take of the compute lane, played by segments; the
+/// optimizer counts the compute lane, `reduce` and `gather` the data lane; with lanes merged everything but transfers
+/// is on the compute lane.
 struct KindCosts {
   PartTimes forward, backward, optimizer, reduce, gather;
   PartTimes replicas;             ///< sums over shard groups
@@ -29,6 +30,8 @@ struct KindCosts {
   std::int64_t last_gather = 0;
   std::int64_t norm_reduce = 0;
   std::int64_t send_forward = 0, send_backward = 0;
+  std::int64_t copy_layer = 0;  ///< a layer's activations, one way; 0 where they stay
+  PartTimes copy_state;         ///< optimizer state, one way; 0 where it stays
 };
 
 /// Precondition: the kind has one layer and one bucket per segment (and one for experts), and `stage` was costed with

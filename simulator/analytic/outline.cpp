@@ -18,45 +18,38 @@ class Bounder {
     }
   }
 
-  std::int64_t iteration() const {
-    // end[j]: when stage j's last backward ends at the earliest. A stage ends its passes with the first chunk's
-    // backward of the last micro-batch, which then runs down to stage 0.
-    // The second half of a split backward keeps the stage busy, but no other waits for it.
-    Times end(stages()), sent(stages());
+  // end[j]: when stage j's last backward ends at the earliest. A stage ends its passes with the first chunk's backward
+  // of the last micro-batch, which then runs down to stage 0.
+  // The second half of a split backward keeps the stage busy, but no other waits for it.
+  PassEnds ends() const {
+    PassEnds ends;
+    ends.stages.resize(stages());
+    ends.last_backward.resize(o_.chunks.size());
+    Times sent(stages());
     for (std::size_t s = stages(); s-- > 0;) {
       sent[s] = head_[s] + passes(s);
       if (s + 1 < stages()) sent[s] = std::max(sent[s], sent[s + 1] + tail_[s + 1] - tail_[s]);
-      const std::int64_t weights = weights_of(s);
-      end[s] = std::max(head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + weights);
+      const std::int64_t weights = sum(s, &Outline::Chunk::weights);
+      const std::int64_t copies = sum(s, &Outline::Chunk::store) + sum(s, &Outline::Chunk::fetch_inner);
+      ends.stages[s] = std::max(
+          {head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + weights, head_[s] + o_.micro_batches * copies});
     }
-    std::int64_t normed = 0, whole = 0, step = 0;
-    for (std::size_t s = 0; s < stages(); ++s) {
-      const Outline::Ending& ending = o_.endings[s];
-      const std::int64_t reduced = std::max(end[s] + ending.reduce, ending.data);
-      normed = std::max(normed, reduced + ending.norm);
-      whole = std::max(whole, reduced + ending.norm + o_.norm_reduce + ending.step());
-      step = std::max(step, ending.step());
-    }
-    return o_.norm_joins_stages ? normed + o_.norm_reduce + step : whole;
+    if (o_.schedule == Schedule::kInterleaved) go_through_all_chunks(ends);
+    return ends;
   }
 
  private:
   std::size_t stages() const { return static_cast<std::size_t>(o_.pipeline); }
 
-  std::int64_t weights_of(std::size_t s) const {
-    std::int64_t weights = 0;
-    for (std::size_t position = s; position < o_.chunks.size(); position += stages()) {
-      weights += o_.chunks[position].weights;
-    }
-    return weights;
+  std::int64_t sum(std::size_t s, std::int64_t Outline::Chunk::*part) const {
+    std::int64_t all = 0;
+    for (std::size_t position = s; position < o_.chunks.size(); position += stages()) all += o_.chunks[position].*part;
+    return all;
   }
 
   // From the start of stage s's first forward to the end of its last backward, second halves left out.
   std::int64_t passes(std::size_t s) const {
-    std::int64_t pair = 0;
-    for (std::size_t position = s; position < o_.chunks.size(); position += stages()) {
-      pair += o_.chunks[position].forward + o_.chunks[position].backward;
-    }
+    const std::int64_t pair = sum(s, &Outline::Chunk::forward) + sum(s, &Outline::Chunk::backward);
     std::int64_t longest = o_.micro_batches * pair;
     if (o_.schedule == Schedule::k1f1b) longest = std::max(longest, full_pipe(s));
     if (o_.schedule == Schedule::kSequential) longest = std::max(longest, o_.micro_batches * round_trip(s));
@@ -80,17 +73,77 @@ class Bounder {
     return (trips + 1) * round_trip(s) + left * o_.chunks[s].backward;
   }
 
+  // Interleaved, on the last stage: the first micro-batch goes forward through all chunks before the first backward, of
+  // the last chunk; by then (v - 1) p + 1 forwards are done there. All others, and all backwards but as many, come
+  // before the last micro-batch's first backward, which then goes back through all chunks.
+  void go_through_all_chunks(PassEnds& ends) const {
+    std::int64_t time = 0;
+    for (const Outline::Chunk& chunk : o_.chunks) time += chunk.forward + chunk.send_forward;
+    time -= o_.chunks.back().send_forward;
+    const std::int64_t first = std::min<std::int64_t>(o_.pipeline, o_.micro_batches);
+    for (std::size_t position = stages() - 1; position < o_.chunks.size(); position += stages()) {
+      const bool last = position + 1 == o_.chunks.size();
+      time += (o_.micro_batches - (last ? 1 : first)) * (o_.chunks[position].forward + o_.chunks[position].backward);
+    }
+    for (std::size_t position = o_.chunks.size(); position-- > 0;) {
+      time += o_.chunks[position].backward;
+      if (position < stages()) ends.stages[position] = std::max(ends.stages[position], time);
+      time += o_.chunks[position].send_backward;
+    }
+  }
+
   const Outline& o_;
   Times head_;  // by stage: when its first forward starts at the earliest
   Times tail_;  // by stage: from the end of its last backward to the end of stage 0's
 };
 
+// Reductions beside the last backward: a chunk's, and those of the chunks that end after it, come behind the begin of
+// its last backward.
+std::int64_t reduced_beside(const Outline& o, const PassEnds& ends, std::size_t stage) {
+  std::int64_t reduced = 0, left = 0;
+  for (std::size_t position = stage; position < o.chunks.size(); position += static_cast<std::size_t>(o.pipeline)) {
+    left += o.chunks[position].reduce;
+    if (left > 0) reduced = std::max(reduced, ends.last_backward[position] + left);
+  }
+  return reduced;
+}
+
 }  // namespace
 
 std::int64_t Outline::Ending::step() const {
-  return gathers > 0 ? std::max(optimizer + last_gather, first_optimizer + gathers) : optimizer;
+  return std::max(copies, gathers > 0 ? std::max(optimizer + last_gather, first_optimizer + gathers) : optimizer);
 }
 
-std::int64_t lower_bound_ps(const Outline& outline) { return Bounder(outline).iteration(); }
+Outline joined(Outline passes, const Outline& state) {
+  for (std::size_t i = 0; i < passes.chunks.size(); ++i) {
+    Outline::Chunk& chunk = passes.chunks[i];
+    chunk.forward += state.chunks[i].forward;
+    chunk.backward += state.chunks[i].backward;
+    chunk.gathered = state.chunks[i].gathered;
+    chunk.reduce = state.chunks[i].reduce;
+    chunk.reduce_layer = state.chunks[i].reduce_layer;
+    chunk.gather_layer = state.chunks[i].gather_layer;
+  }
+  passes.reduces_beside = state.reduces_beside;
+  passes.endings = state.endings;
+  passes.norm_reduce = state.norm_reduce;
+  return passes;
+}
+
+PassEnds pass_ends(const Outline& outline) { return Bounder(outline).ends(); }
+
+std::int64_t lower_bound_ps(const Outline& o, const PassEnds& ends) {
+  std::int64_t normed = 0, whole = 0, step = 0;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(o.pipeline); ++s) {
+    const Outline::Ending& ending = o.endings[s];
+    const std::int64_t reduced = std::max({ends.stages[s] + ending.reduce, ending.data, reduced_beside(o, ends, s)});
+    normed = std::max(normed, reduced + ending.norm);
+    whole = std::max(whole, reduced + ending.norm + o.norm_reduce + ending.step());
+    step = std::max(step, ending.step());
+  }
+  return o.norm_joins_stages ? normed + o.norm_reduce + step : whole;
+}
+
+std::int64_t lower_bound_ps(const Outline& outline) { return lower_bound_ps(outline, pass_ends(outline)); }
 
 }  // namespace trivium::simulator

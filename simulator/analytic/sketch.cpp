@@ -1,7 +1,6 @@
 #include "simulator/analytic/sketch.h"
 
 #include <algorithm>
-#include <map>
 
 #include "program/layout.h"
 #include "program/lower.h"
@@ -29,114 +28,52 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
   for (const int body : kind.reduce) add(body);
   for (const int body : kind.reduce_replicas) add(body);
   for (const int body : kind.gather) add(body);
+  for (const int body : kind.fetch_state) add(body);
+  if (!kind.store_layer.empty()) add(kind.store_layer.front());
   add(kind.send_forward, after);
   add(kind.send_backward, before);
 }
 
 }  // namespace
 
-Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster, KindBytes* shared)
+Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster, SharedCosts* shared)
     : job_(job),
       cluster_(cluster),
       placed_(job.plan, cluster),
       habits_(*program::find_habits(job.plan.stack)),
-      shared_(shared) {
+      own_(shared != nullptr ? nullptr : std::make_unique<SharedCosts>()),
+      shared_(shared != nullptr ? shared : own_.get()) {
   job_.plan = program::normalised(job_.plan);
   sharding_ = program::Sharding(job_, habits_);
+  for (const hardware::NodeGroup& group : placed_.get().groups) merged_lanes_ |= !group.node.asynchronous_lanes;
+  places_ = shared_->places().of(job_.plan, placed_.get());
 }
 
-std::vector<ChunkKey> Sketch::keys_of(const program::Job& job) const {
+std::vector<ChunkKey> Sketch::keys_of(const Plan& plan) const {
+  program::Job job;  // what chunk_layers reads
+  job.model.layers = job_.model.layers;
+  job.plan = plan;
   const std::vector<int> layers = program::chunk_layers(job);
   std::vector<ChunkKey> keys;
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const auto recompute = job.plan.stage_recompute.empty() ? job.plan.recompute : job.plan.stage_recompute[i];
-    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, program::phase_of(job.model, first_layer)});
+    const auto recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[i];
+    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, program::phase_of(job_.model, first_layer)});
     first_layer += layers[i];
   }
   return keys;
 }
 
-void Sketch::cost_kinds() {
-  find_alike();
+KindCosts Sketch::anew(const ChunkKey& one_layer, int stage) const {
   Program program;
   program.job = job_;
   program.habits = habits_;
   program.mesh = program::Mesh(job_.plan);
-  std::vector<program::Recompute> recomputes = job_.plan.stage_recompute;
-  if (recomputes.empty()) recomputes.push_back(job_.plan.recompute);
-  const int pipeline = job_.plan.pipeline;
-  for (const auto recompute : recomputes) {
-    for (const bool embedding : {false, true}) {
-      for (const bool head : {false, true}) {
-        if (embedding && head && pipeline > 1) continue;
-        if (embedding != head && pipeline == 1) continue;
-        for (const int phase : phases()) {
-          const ChunkKey key{1, embedding, head, recompute, phase};
-          if (std::find(kinds_.begin(), kinds_.end(), key) != kinds_.end()) continue;
-          const int index = static_cast<int>(kinds_.size());
-          program.kinds.push_back(program::make_chunk_kind(job_, habits_, key, index, program.bodies));
-          kinds_.push_back(key);
-        }
-      }
-    }
-  }
-  for (int stage = 0; stage < pipeline; ++stage) {
-    program::Role role;
-    role.stage = stage;
-    const bool needed = costed_stage_[static_cast<std::size_t>(stage)] == static_cast<std::size_t>(stage);
-    for (std::size_t k = 0; k < kinds_.size() && needed; ++k) {
-      const bool lives_here = (!kinds_[k].embedding || stage == 0) && (!kinds_[k].head || stage + 1 == pipeline);
-      if (lives_here) add_bodies(role, program.kinds[k], pipeline);
-    }
-    program.roles.push_back(std::move(role));
-  }
-  const CostedProgram costed = cost(program, cluster_);
-  merged_lanes_ = !costed.asynchronous_lanes;
-  costs_.resize(program.roles.size());
-  for (const program::Role& role : program.roles) {
-    auto& of_stage = costs_[static_cast<std::size_t>(role.stage)];
-    of_stage.resize(kinds_.size());
-    for (std::size_t k = 0; k < kinds_.size(); ++k) {
-      const auto forward = static_cast<std::size_t>(program.kinds[k].forward);
-      if (!costed.op_ps[static_cast<std::size_t>(role.stage)][forward].empty())
-        of_stage[k] = kind_costs(costed, role.stage, k);
-    }
-  }
-}
-
-// The groups of nodes that hold the first and the last rank of a stage, or -1 where a stage does not fill its nodes.
-std::pair<int, int> Sketch::groups_of(int stage) const {
-  const hardware::Cluster& cluster = placed_.get();
-  const int ranks = job_.plan.ranks() / job_.plan.pipeline;
-  const auto group_of = [&](int device) {
-    int group = 0;
-    for (; device >= cluster.groups[static_cast<std::size_t>(group)].count *
-                         cluster.groups[static_cast<std::size_t>(group)].node.devices;
-         ++group) {
-      device -= cluster.groups[static_cast<std::size_t>(group)].count *
-                cluster.groups[static_cast<std::size_t>(group)].node.devices;
-    }
-    const bool begins_node = device % cluster.groups[static_cast<std::size_t>(group)].node.devices == 0;
-    return std::pair(group, begins_node);
-  };
-  const auto [first, begins_node] = group_of(stage * ranks);
-  const int last = group_of((stage + 1) * ranks - 1).first;
-  const bool fills = begins_node && ranks % cluster.groups[static_cast<std::size_t>(first)].node.devices == 0;
-  return fills ? std::pair(first, last) : std::pair(-1, -1);
-}
-
-// Middle stages that fill nodes of one group lie there in the same way: the first of them is costed.
-void Sketch::find_alike() {
-  const bool whole_stages = job_.plan.placement.ends_with("pipeline");
-  std::map<int, std::size_t> first_on;  // group -> stage
-  for (int stage = 0; stage < job_.plan.pipeline; ++stage) {
-    const auto own = static_cast<std::size_t>(stage);
-    const auto [begin, end] = groups_of(stage);
-    const bool middle = stage > 0 && stage + 1 < job_.plan.pipeline;
-    const bool like_others = middle && whole_stages && begin >= 0 && begin == end;
-    costed_stage_.push_back(like_others ? first_on.try_emplace(begin, own).first->second : own);
-  }
+  program.kinds.push_back(program::make_chunk_kind(job_, habits_, one_layer, 0, program.bodies));
+  program.roles.resize(static_cast<std::size_t>(stage) + 1);
+  for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
+  add_bodies(program.roles.back(), program.kinds.front(), job_.plan.pipeline);
+  return kind_costs(cost(program, cluster_), stage, 0);
 }
 
 std::vector<int> Sketch::phases() const {
@@ -148,21 +85,24 @@ int Sketch::mixtures(const ChunkKey& key) const {
   return job_.model.experts ? static_cast<int>((key.phase + key.layers) / job_.model.experts->every) : 0;
 }
 
-KindCosts Sketch::costs(const ChunkKey& key, int stage) const {
+const KindCosts& Sketch::costs(const ChunkKey& key, int stage, SharedCosts::Part part) {
+  const StagePlace& place = (*places_)[static_cast<std::size_t>(stage)];
+  const ChunkKey alike{job_.model.experts ? key.layers : 1, key.embedding, key.head, key.recompute, key.phase};
+  for (const Asked& asked : asked_) {
+    if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
+  }
   const auto of_phase = [&](int phase) {
     const ChunkKey one{1, key.embedding, key.head, key.recompute, phase};
-    const auto kind = static_cast<std::size_t>(std::find(kinds_.begin(), kinds_.end(), one) - kinds_.begin());
-    return costs_[costed_stage_[static_cast<std::size_t>(stage)]][kind];
+    return shared_->costs(job_, one, place, part, [&] { return anew(one, stage); });
   };
-  return job_.model.experts ? both(of_phase(phases().front()), of_phase(phases().back())) : of_phase(0);
+  asked_.push_back({alike, place, part,
+                    job_.model.experts ? both(of_phase(phases().front()), of_phase(phases().back())) : of_phase(0)});
+  return asked_.back().costs;
 }
 
 PartTimes Sketch::pass(const Plan& plan, int stage) {
-  if (costs_.empty()) cost_kinds();
-  program::Job job = job_;
-  job.plan = plan;
-  const ChunkKey key = keys_of(job)[static_cast<std::size_t>(stage)];
-  const KindCosts c = costs(key, stage);
+  const ChunkKey key = keys_of(plan)[static_cast<std::size_t>(stage)];
+  const KindCosts& c = costs(key, stage, SharedCosts::Part::kPasses);
   const std::int64_t ends = c.forward.ends + c.backward.ends + c.weights.ends;
   const std::int64_t dense = c.forward.layer + c.backward.layer + c.weights.layer;
   if (!job_.model.experts) return {ends, dense};
@@ -170,36 +110,89 @@ PartTimes Sketch::pass(const Plan& plan, int stage) {
   return {ends, ((every - 1) * dense + mixture) / every};
 }
 
-Outline Sketch::outline(const Plan& plan) {
-  if (costs_.empty()) cost_kinds();
-  program::Job job = job_;
-  job.plan = plan;
-  const std::vector<ChunkKey> chunks = keys_of(job);
+std::int64_t Sketch::layer_ps() {
+  std::int64_t least = 0;
+  for (int stage = 0; stage < job_.plan.pipeline; ++stage) {
+    const bool seen = stage > 0 && (*places_)[static_cast<std::size_t>(stage)].passes == places_->front().passes;
+    if (seen) continue;
+    const KindCosts& c = costs({1, false, false, job_.plan.recompute}, stage, SharedCosts::Part::kPasses);
+    const std::int64_t dense = c.forward.layer + c.backward.layer + c.weights.layer;
+    const std::int64_t layer = job_.model.experts ? std::min(dense, c.forward.mixture + c.backward.mixture) : dense;
+    least = stage == 0 ? layer : std::min(least, layer);
+  }
+  return least;
+}
+
+Outline Sketch::empty_outline(const Plan& plan, std::size_t chunks) const {
   Outline outline;
   outline.schedule = plan.schedule;
   outline.pipeline = plan.pipeline;
   outline.virtual_stages = plan.virtual_stages;
-  outline.micro_batches = program::micro_batches(plan, job.training.global_batch);
+  outline.micro_batches = program::micro_batches(plan, job_.training.global_batch);
   outline.norm_joins_stages = plan.pipeline > 1;
+  outline.chunks.resize(chunks);
+  outline.endings.resize(static_cast<std::size_t>(plan.pipeline));
+  return outline;
+}
+
+Outline Sketch::passes(const Plan& plan) {
+  const std::vector<ChunkKey> chunks = keys_of(plan);
+  Outline outline = empty_outline(plan, chunks.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const int stage = static_cast<int>(i) % plan.pipeline, layers = chunks[i].layers, experts = mixtures(chunks[i]);
-    const KindCosts c = costs(chunks[i], stage);
-    const Serial serial = serial_of(chunks[i], stage);
-    outline.chunks.push_back({c.forward.of(layers, experts) + serial.forward,
-                              c.backward.of(layers, experts) + serial.backward, c.send_forward, c.send_backward,
-                              c.weights.of(layers, experts)});
-    outline.norm_reduce = std::max(outline.norm_reduce, c.norm_reduce);
+    const KindCosts& c = costs(chunks[i], stage, SharedCosts::Part::kPassesAndTransfers);
+    Outline::Chunk& chunk = outline.chunks[i];
+    chunk.forward = c.forward.of(layers, experts);
+    chunk.backward = c.backward.of(layers, experts);
+    chunk.weights = c.weights.of(layers, experts);
+    chunk.send_forward = c.send_forward;
+    chunk.send_backward = c.send_backward;
+    chunk.layers = layers;
+    chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
+    add_copies(chunk, chunks[i], c.copy_layer);
   }
-  for (int stage = 0; stage < plan.pipeline; ++stage) outline.endings.push_back(ending(plan, chunks, stage));
   return outline;
+}
+
+Outline Sketch::state(const Plan& plan) {
+  const std::vector<ChunkKey> chunks = keys_of(plan);
+  Outline outline = empty_outline(plan, chunks.size());
+  outline.reduces_beside = sharding_.overlaps_reduce;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const int stage = static_cast<int>(i) % plan.pipeline;
+    const Serial serial = serial_of(chunks[i], stage);
+    if (!merged_lanes_ && plan.bucket_bytes == 0) {
+      const KindCosts& middle = costs({1, false, false, chunks[i].recompute}, stage);
+      if (sharding_.gradients) outline.chunks[i].reduce_layer = middle.reduce.layer;
+      if (sharding_.parameters && sharding_.ahead == 0) outline.chunks[i].gather_layer = middle.gather.layer;
+    }
+    outline.chunks[i].forward = serial.forward;
+    outline.chunks[i].backward = serial.backward;
+    outline.norm_reduce = std::max(outline.norm_reduce, costs(chunks[i], stage).norm_reduce);
+  }
+  for (int stage = 0; stage < plan.pipeline; ++stage) add_ending(outline, plan, chunks, stage);
+  return outline;
+}
+
+Outline Sketch::outline(const Plan& plan) { return joined(passes(plan), state(plan)); }
+
+// Of three layers each waits until its slot was stored, or fetched, behind the first: a pass takes no less than the
+// copies of all layers but two. A backward finds two layers in their slots.
+void Sketch::add_copies(Outline::Chunk& chunk, const ChunkKey& key, std::int64_t copy_layer) const {
+  if (copy_layer == 0 || merged_lanes_) return;
+  const std::int64_t inside = std::max(0, key.layers - 2) * copy_layer;
+  chunk.forward = std::max(chunk.forward, inside);
+  chunk.backward = std::max(chunk.backward, inside);
+  chunk.store = chunk.fetch = key.layers * copy_layer;
+  chunk.fetch_inner = inside;
 }
 
 // A layer is gathered when the one before it is done and computed when it is gathered, and likewise reduced, where
 // nothing runs ahead or beside; cores do all of it one after the other. What may run before the chunk's input came, or
 // after its output left, is left out: the first layers gathered and the last reduced.
-Sketch::Serial Sketch::serial_of(const ChunkKey& key, int stage) const {
+Sketch::Serial Sketch::serial_of(const ChunkKey& key, int stage) {
   if (job_.plan.bucket_bytes > 0) return {};
-  const KindCosts middle = costs({1, false, false, key.recompute}, stage);
+  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
   const auto layer_of = [&](const PartTimes& times) {
     return job_.model.experts ? std::min(times.layer, times.mixture) : times.layer;
   };
@@ -214,40 +207,47 @@ Sketch::Serial Sketch::serial_of(const ChunkKey& key, int stage) const {
   return serial;
 }
 
-Outline::Ending Sketch::ending(const Plan& plan, const std::vector<ChunkKey>& chunks, int stage) const {
-  Outline::Ending ending;
-  if (plan.bucket_bytes > 0) return ending;  // buckets of several layers: nothing is claimed of them
-  std::int64_t apart = 0, replicas = 0;
-  const std::int64_t micro_batches = program::micro_batches(plan, job_.training.global_batch);
+void Sketch::add_ending(Outline& outline, const Plan& plan, const std::vector<ChunkKey>& chunks, int stage) {
+  if (plan.bucket_bytes > 0) return;  // buckets of several layers: nothing is claimed of them
+  Outline::Ending& ending = outline.endings[static_cast<std::size_t>(stage)];
+  std::int64_t apart = 0, replicas = 0, gathered = 0, copied = 0;
+  const bool beside = !merged_lanes_ && plan.overlap.gradient_reduction;
   for (int v = 0; v < plan.virtual_stages; ++v) {
-    const ChunkKey& chunk = chunks[static_cast<std::size_t>(v * plan.pipeline + stage)];
-    const KindCosts c = costs(chunk, stage), middle = costs({1, false, false, chunk.recompute}, stage);
+    const auto position = static_cast<std::size_t>(v * plan.pipeline + stage);
+    const ChunkKey& chunk = chunks[position];
+    const KindCosts &c = costs(chunk, stage), &middle = costs({1, false, false, chunk.recompute}, stage);
     const int layers = chunk.layers, experts = mixtures(chunk);
     if (v == 0) ending.first_optimizer = c.first_optimizer;
+    const std::int64_t reduce = c.reduce.of(layers, experts);
+    if (beside) outline.chunks[position].reduce = middle.reduce.of(layers, experts);
     if (!sharding_.gradients) {
-      ending.reduce += c.reduce.of(layers, experts);
+      ending.reduce += reduce;
       apart = std::max(apart, c.reduce_apart);
     }
     const std::int64_t collectives =
         (sharding_.parameters ? 2 * middle.gather.of(layers, experts) : 0) + middle.reduce.of(layers, experts);
-    if (sharding_.gradients) ending.data += micro_batches * collectives;
-    if (sharding_.gathers_first) ending.data += middle.gather.of(layers, experts);
+    if (sharding_.gradients) ending.data += outline.micro_batches * collectives;
+    if (sharding_.gathers_first) {
+      ending.data += middle.gather.of(layers, experts);
+      gathered += middle.gather.of(layers, experts);
+      if (!merged_lanes_) outline.chunks[position].gathered = gathered;
+    }
     replicas += c.replicas.of(layers, experts);
     ending.norm += middle.norm.of(layers, experts);
     ending.optimizer += c.optimizer.of(layers, experts);
+    copied += 2 * middle.copy_state.of(layers, experts) - 2 * middle.copy_state.layer;  // two are fetched ahead
     if (sharding_.parameters || sharding_.gathers_first) continue;
     ending.gathers += c.gather.of(layers, experts);
     ending.last_gather = c.last_gather;
   }
   ending.reduce = std::max(ending.reduce, apart);
-  const bool beside = !merged_lanes_ && plan.overlap.gradient_reduction;
   if (beside || sharding_.gradients) ending.reduce = costs(chunks[static_cast<std::size_t>(stage)], stage).first_reduce;
   if (!beside) ending.reduce += replicas;
+  ending.copies = merged_lanes_ ? 0 : std::max<std::int64_t>(0, copied);
   if (merged_lanes_) {
     ending.optimizer += ending.gathers;
     ending.gathers = ending.data = 0;
   }
-  return ending;
 }
 
 }  // namespace trivium::simulator

@@ -1,17 +1,17 @@
 // Plans costed from one layer, the embedding and the head, without lowering them whole.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "program/chunk_kind.h"
 #include "program/lower.h"
 #include "program/sharding.h"
-#include "simulator/analytic/kind_bytes.h"
-#include "simulator/analytic/kind_costs.h"
 #include "simulator/analytic/outline.h"
+#include "simulator/analytic/shared_costs.h"
 #include "simulator/memory/memory.h"
 #include "simulator/placed_cluster.h"
 
@@ -23,35 +23,42 @@ namespace trivium::simulator {
 class Sketch {
  public:
   /// Preconditions: program::check accepts the job with some virtual stages and schedule, unsupported_by the cluster.
-  /// `shared`, where given, keeps bytes of kinds for other sketches of the same search; it must outlive this.
-  Sketch(const program::Job& job, const hardware::Cluster& cluster, KindBytes* shared = nullptr);
+  /// `shared`, where given, keeps what sketches of the same search have in common; it must outlive this.
+  Sketch(const program::Job& job, const hardware::Cluster& cluster, SharedCosts* shared = nullptr);
 
   /// Preconditions: `plan` differs from the job's in virtual stages, schedule and stage layers at most, and passed
   /// program::check.
   Outline outline(const program::Plan& plan);
+  /// The same in two halves, whose `joined` it is. The passes hang on neither what ranks share nor what runs beside;
+  /// with endings of zero they bound the plan whatever its state is. The state does not hang on how layers are
+  /// recomputed.
+  Outline passes(const program::Plan& plan);
+  Outline state(const program::Plan& plan);
   /// Memory of every stage: what lowering the plan counts.
   std::vector<StageMemory> memory(const program::Plan& plan);
   /// Compute time of one micro-batch, forward and backward, of a stage that holds one chunk: what grows with its
   /// layers (dense and mixture layers in the model's proportion), and what the embedding and the head add.
   /// Precondition: `plan` has no virtual stages.
   PartTimes pass(const program::Plan& plan, int stage);
+  /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
+  std::int64_t layer_ps();
 
  private:
-  using Bytes = std::array<std::int64_t, program::kSpaces>;
+  using Bytes = SharedCosts::Bytes;
 
-  std::vector<program::ChunkKey> keys_of(const program::Job& job) const;  // of every chunk, in model order
-  void cost_kinds();
-  std::pair<int, int> groups_of(int stage) const;
-  void find_alike();
-  KindCosts costs(const program::ChunkKey& key, int stage) const;
+  std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
+  KindCosts anew(const program::ChunkKey& one_layer, int stage) const;
+  const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll);
   std::vector<int> phases() const;  // of one dense layer, where there are any, and of one mixture layer
   int mixtures(const program::ChunkKey& key) const;  // mixture layers of a chunk
+  Outline empty_outline(const program::Plan& plan, std::size_t chunks) const;
   /// What collectives add to the passes of a chunk, where they do not run beside them (ps).
   struct Serial {
     std::int64_t forward = 0, backward = 0;
   };
-  Serial serial_of(const program::ChunkKey& key, int stage) const;
-  Outline::Ending ending(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks, int stage) const;
+  Serial serial_of(const program::ChunkKey& key, int stage);
+  void add_copies(Outline::Chunk& chunk, const program::ChunkKey& key, std::int64_t copy_layer) const;
+  void add_ending(Outline& outline, const program::Plan& plan, const std::vector<program::ChunkKey>& chunks, int stage);
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
 
@@ -60,12 +67,19 @@ class Sketch {
   PlacedCluster placed_;
   const program::Habits& habits_;
   program::Sharding sharding_{};
-  std::vector<program::ChunkKey> kinds_;       // of one layer
-  std::vector<std::vector<KindCosts>> costs_;  // by costed stage and kind
-  std::vector<std::size_t> costed_stage_;      // by stage: the stage whose costs hold for it
   bool merged_lanes_ = false;
-  std::vector<std::pair<program::ChunkKey, Bytes>> bytes_;  // of kinds built so far
-  KindBytes* shared_;
+  std::unique_ptr<SharedCosts> own_;  // where none was given
+  SharedCosts* shared_;
+  std::shared_ptr<const std::vector<StagePlace>> places_;  // by stage
+  /// What was asked of `shared_`, again and again for every chunk.
+  struct Asked {
+    program::ChunkKey key;
+    StagePlace place;
+    SharedCosts::Part part;
+    KindCosts costs;
+  };
+  std::deque<Asked> asked_;
+  std::vector<std::pair<program::ChunkKey, Bytes>> bytes_;
 };
 
 }  // namespace trivium::simulator

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "program/role_tasks.h"
-#include "program/schedule.h"
 #include "simulator/analytic/sketch.h"
 
 namespace trivium::simulator {
@@ -12,43 +11,24 @@ using program::ChunkKey;
 
 constexpr int kLayersBuilt = 2;  // the second shows what a layer adds
 
-/// Frames of a chunk: of whole micro-batches, and between the halves of a split backward.
-struct Frames {
-  int whole = 0, delayed = 0;
-};
-
-// Frames of a stage's chunks, those of one kind together. In the steady state of a schedule frames come back as fast as
-// they are taken: the first rounds show the most there are.
-std::vector<Frames> frames(const program::Plan& plan, const std::vector<int>& kinds, int stage,
-                           std::int64_t micro_batches) {
-  constexpr std::int64_t kRounds = 4;
-  if (plan.schedule == program::Schedule::kGpipe) return {{static_cast<int>(micro_batches), 0}};
-  const auto slots = program::schedule_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages,
-                                          std::min(micro_batches, kRounds * plan.pipeline));
-  std::vector<Frames> frames;
-  for (const int kind : kinds) {
-    std::vector<int> alike;
-    for (std::size_t c = 0; c < kinds.size(); ++c) {
-      if (kinds[c] == kind) alike.push_back(static_cast<int>(c));
-    }
-    frames.push_back({program::frames_needed(slots, alike), program::delayed_frames_needed(slots, alike)});
-  }
-  return frames;
-}
-
 }  // namespace
 
 std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
   program::Program program;  // no bodies, no tasks: what the layout of memory reads
   program.job = job_;
   program.job.plan = plan;
+  program.habits = habits_;
   const std::int64_t micro_batches = program::micro_batches(plan, job_.training.global_batch);
-  const std::vector<ChunkKey> chunks = keys_of(program.job);
-  std::vector<int> kind_of;  // by position: the first chunk with an equal key
+  const std::vector<ChunkKey> chunks = keys_of(plan);
+  std::vector<ChunkKey> different;
+  std::vector<int> kind_of;  // by position
   for (const ChunkKey& key : chunks) {
-    program.kinds.emplace_back().bytes = bytes(key);
-    kind_of.push_back(static_cast<int>(std::find(chunks.begin(), chunks.end(), key) - chunks.begin()));
+    const auto known = std::find(different.begin(), different.end(), key);
+    kind_of.push_back(static_cast<int>(known - different.begin()));
+    if (known == different.end()) different.push_back(key);
   }
+  program.kinds.resize(different.size());
+  for (std::size_t k = 0; k < different.size(); ++k) program.kinds[k].bytes = bytes(different[k]);
   for (int stage = 0; stage < plan.pipeline; ++stage) {
     program::Role role;
     role.stage = stage;
@@ -56,7 +36,7 @@ std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
     for (int v = 0; v < plan.virtual_stages; ++v) {
       kinds.push_back(kind_of[static_cast<std::size_t>(v * plan.pipeline + stage)]);
     }
-    const std::vector<Frames> in_flight = frames(plan, kinds, stage, micro_batches);
+    const std::vector<Frames> in_flight = shared_->frames(plan, stage, micro_batches, kinds);
     for (int v = 0; v < plan.virtual_stages; ++v) {
       program::Chunk chunk;
       chunk.kind = kinds[static_cast<std::size_t>(v)];
@@ -93,10 +73,8 @@ Sketch::Bytes Sketch::lowered_bytes(const ChunkKey& key) {
   for (const auto& [known, bytes] : bytes_) {
     if (known == key) return bytes;
   }
-  KindBytes own;
-  const Bytes bytes = (shared_ != nullptr ? *shared_ : own).of(job_, habits_, key);
-  bytes_.emplace_back(key, bytes);
-  return bytes;
+  bytes_.emplace_back(key, shared_->bytes(job_, habits_, key));
+  return bytes_.back().second;
 }
 
 }  // namespace trivium::simulator

@@ -1,1 +1,2 @@
-list(APPEND simulator_sources analytic/kind_bytes.cpp analytic/kind_costs.cpp analytic/outline.cpp analytic/sketch.cpp analytic/sketch_memory.cpp)
+list(APPEND simulator_sources analytic/kind_costs.cpp analytic/outline.cpp analytic/shared_costs.cpp analytic/sketch.cpp
+     analytic/sketch_memory.cpp analytic/stage_places.cpp analytic/walk.cpp)

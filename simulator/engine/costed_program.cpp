@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "simulator/collectives/collective_cost.h"
+#include "simulator/collectives/places.h"
 #include "simulator/cost/compute_cost.h"
 #include "simulator/cost/copy_cost.h"
 #include "simulator/placed_cluster.h"
@@ -30,47 +31,11 @@ auto shape_key(const Op& op, int peer_stage) {
                     op.elements, op.bytes, op.disk);
 }
 
-GroupPlacement place(const Program& program, const hardware::Cluster& cluster, program::Group group, int rank) {
-  const std::vector<int> members = program.mesh.members(group, rank);
-  std::map<int, int> per_node;
-  for (const int member : members) ++per_node[cluster.node_index(member)];
-  GroupPlacement placement;
-  placement.ranks = static_cast<int>(members.size());
-  placement.nodes = static_cast<int>(per_node.size());
-  placement.ranks_per_node = 0;
-  for (const auto& [node, count] : per_node) placement.ranks_per_node = std::max(placement.ranks_per_node, count);
-  if (placement.nodes > 1) {
-    const int devices = std::min(cluster.node_of_device(rank).devices, program.mesh.size());
-    placement.sharing = std::max(1, devices / placement.ranks_per_node);
-  }
-  return placement;
-}
-
-std::vector<int> ranks_of_stage(const program::Mesh& mesh, int stage) {
-  std::vector<int> ranks;
-  for (int d = 0; d < mesh.data(); ++d) {
-    for (int c = 0; c < mesh.context(); ++c) {
-      for (int t = 0; t < mesh.tensor(); ++t) ranks.push_back(mesh.rank({t, c, d, stage}));
-    }
-  }
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
-}
-
-// Ranks of this node that hold the same stage send at the same moment. `ranks`: of the stage.
+// Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds
+// up all: the slowest sets the pace.
 edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
-                            int peer_stage, const std::vector<int>& ranks) {
-  // One pair of the stage that crosses nodes holds up all: the slowest sets the pace.
-  bool same_node = true;
-  int sharing = 0;
-  const int home = cluster.node_index(rank);
-  const program::Coordinates here = program.mesh.coordinates(rank);
-  const int step = program.mesh.rank({here.tensor, here.context, here.data, peer_stage}) - rank;  // the same for all
-  for (const int other : ranks) {
-    const int node = cluster.node_index(other);
-    same_node &= node == cluster.node_index(other + step);
-    sharing += node == home ? 1 : 0;
-  }
+                            int peer_stage) {
+  const auto [same_node, sharing] = transfer_placement(program.mesh, cluster, rank, peer_stage);
   const hardware::Node& node = cluster.node_of_device(rank);
   const edge::Bytes bytes(op.bytes);
   if (same_node || !program.habits.scatter_gather || program.mesh.tensor() == 1 || program.job.plan.sequence_parallel) {
@@ -79,19 +44,17 @@ edge::Seconds transfer_time(const Program& program, const hardware::Cluster& clu
   // Scatter-gather (2104.04473, section 4.1): tensor ranks hold the same tensor; each sends its part and the receivers
   // gather inside their node. With sequence parallelism they hold parts to begin with.
   const int tensor = program.mesh.tensor();
-  const GroupPlacement group = place(program, cluster, program::Group::kTensor, rank);
-  return transfer_cost(bytes / tensor, same_node, std::max(1, sharing), node, program.habits) +
-         collective_cost(OpKind::kAllGather, bytes, group, node, program.habits);
+  edge::Seconds gathered(0);
+  for (const GroupPlacement& group : placements_of(program.mesh, cluster, program::Group::kTensor, rank)) {
+    gathered = std::max(gathered, collective_cost(OpKind::kAllGather, bytes, group, node, program.habits));
+  }
+  return transfer_cost(bytes / tensor, same_node, std::max(1, sharing), node, program.habits) + gathered;
 }
 
 class Coster {
  public:
   Coster(const Program& program, const hardware::Cluster& cluster, const hardware::Node& node, int rank)
-      : program_(program),
-        cluster_(cluster),
-        node_(node),
-        rank_(rank),
-        ranks_(ranks_of_stage(program.mesh, program.mesh.coordinates(rank).pipeline)) {}
+      : program_(program), cluster_(cluster), node_(node), rank_(rank) {}
 
   // Durations of the ops of one segment. Layers repeat, so most segments were costed before.
   const std::vector<std::int64_t>& segment(std::span<const Op> ops, int peer_stage) {
@@ -118,10 +81,12 @@ class Coster {
 
   edge::Seconds communication(const Op& op, int peer_stage) {
     if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
-      return transfer_time(program_, cluster_, op, rank_, peer_stage, ranks_);
+      return transfer_time(program_, cluster_, op, rank_, peer_stage);
     }
     auto placed = placements_.find(op.group);
-    if (placed == placements_.end()) placed = placements_.emplace(op.group, all_placements(op.group)).first;
+    if (placed == placements_.end()) {
+      placed = placements_.emplace(op.group, placements_of(program_.mesh, cluster_, op.group, rank_)).first;
+    }
     edge::Seconds slowest(0);
     for (const GroupPlacement& group : placed->second) {
       slowest = std::max(slowest, collective_cost(op.kind, edge::Bytes(op.bytes), group, node_, program_.habits));
@@ -129,32 +94,11 @@ class Coster {
     return slowest;
   }
 
-  // Groups of one stage can lie differently (one inside a node, the next across two): each kind of place once. For
-  // groups that hold a whole replica one look is enough: they exchange a few bytes once a step.
-  std::vector<GroupPlacement> all_placements(program::Group group) const {
-    std::vector<GroupPlacement> different;
-    const bool one_look = group == program::Group::kWorld || group == program::Group::kModel;
-    std::vector<bool> seen(static_cast<std::size_t>(program_.mesh.size()), false);  // members of a group seen already
-    for (const int rank : ranks_) {
-      if (seen[static_cast<std::size_t>(rank)]) continue;
-      for (const int member : program_.mesh.members(group, rank)) seen[static_cast<std::size_t>(member)] = true;
-      const GroupPlacement p = place(program_, cluster_, group, rank);
-      const auto same = [&](const GroupPlacement& q) {
-        return std::tie(p.ranks, p.nodes, p.ranks_per_node, p.sharing) ==
-               std::tie(q.ranks, q.nodes, q.ranks_per_node, q.sharing);
-      };
-      if (std::none_of(different.begin(), different.end(), same)) different.push_back(p);
-      if (one_look) break;
-    }
-    return different;
-  }
-
   using Key = std::vector<decltype(shape_key(Op{}, 0))>;
   const Program& program_;
   const hardware::Cluster& cluster_;
   const hardware::Node& node_;
   int rank_;
-  std::vector<int> ranks_;  // of the stage
   std::map<program::Group, std::vector<GroupPlacement>> placements_;
   std::map<Key, std::vector<std::int64_t>> known_;
 };

@@ -71,11 +71,11 @@ TEST(Constraint, LeavesOnlyAllowedPlansInTheSpace) {
   const std::size_t all = enumerate(request).size();
   request.constraints = {parse_constraint(Kind::kMax, "tensor=2"), parse_constraint(Kind::kForbid, "recompute=full"),
                          parse_constraint(Kind::kMin, "data=2")};
-  std::int64_t forbidden = 0;
-  const std::vector<program::Plan> left = enumerate(request, &forbidden);
+  const std::int64_t forbidden = count_forbidden(request);
+  const std::vector<Member> left = enumerate(request);
   EXPECT_EQ(left.size() + static_cast<std::size_t>(forbidden), all);
   ASSERT_FALSE(left.empty());
-  for (const program::Plan& plan : left) {
+  for (const auto& [plan, balanced] : left) {
     EXPECT_LE(plan.tensor, 2);
     EXPECT_GE(plan.data, 2);
     EXPECT_NE(plan.recompute, program::Recompute::kFull);

@@ -1,6 +1,8 @@
 #include "tests/planner/problems.h"
 
+#include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 #include "hardware_profiles/load.h"
 
@@ -52,15 +54,20 @@ SearchRequest random_problem(std::mt19937& random) {
   request.job.plan.precision = one_of(random, {program::DType::kFp32, program::DType::kBf16});  // refused on V100
   request.best = one_of(random, {1, 3, 10});
   request.ignore_memory = one_of(random, {false, false, true});
-  request.offload = one_of(random, {false, false, true});
   if (one_of(random, {true, false, false})) {
     request.fixed.insert("tensor");
     request.job.plan.tensor = one_of(random, {1, 2});
   }
-  if (one_of(random, {true, false, false})) request.fixed.insert("recompute");
-  if (one_of(random, {true, false})) request.fixed.insert("zero_stage");
-  if (one_of(random, {true, true, false})) request.fixed.insert("overlap.gradient_reduction");
-  if (one_of(random, {true, true, false})) request.fixed.insert("overlap.parameter_gather");
+  // Every field of the space is open in some of the problems, and few of them in one: all its plans are to be played.
+  std::vector<const char*> fields{
+      "micro_batch",       "recompute",          "zero_stage",     "sequence_parallel",
+      "schedule",          "placement",          "overlap.tensor", "overlap.gradient_reduction",
+      "stage_layers",      "stage_recompute",    "compression",    "overlap.parameter_gather",
+      "offload.optimizer", "offload.activations"};
+  std::shuffle(fields.begin(), fields.end(), random);
+  for (std::size_t i = one_of<std::size_t>(random, {2, 3, 4, 5}); i < fields.size(); ++i) {
+    request.fixed.insert(fields[i]);
+  }
   return request;
 }
 

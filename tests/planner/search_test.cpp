@@ -46,16 +46,23 @@ struct Played {
 std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64_t& infeasible) {
   std::vector<Played> played;
   infeasible = 0;
-  for (program::Plan plan : enumerate(request)) {
+  for (const Member& member : enumerate(request)) {
+    program::Plan plan = member.plan;
     program::Job job = request.job;
     job.plan = plan;
     if (refusal(job, request.cluster, ranks_of(request))) {
       ++infeasible;
       continue;
     }
-    if (leaves_layers_open(plan)) {
+    if (member.balanced) {
+      const bool memory = !request.cluster.homogeneous() && !request.ignore_memory;
       simulator::Sketch sketch(job, request.cluster);
-      plan = balanced(sketch, plan, static_cast<int>(job.model.layers), !request.ignore_memory);
+      auto layered = balanced(sketch, plan, static_cast<int>(job.model.layers), memory);
+      if (!std::holds_alternative<program::Plan>(layered)) {
+        ++infeasible;
+        continue;
+      }
+      plan = std::get<program::Plan>(layered);
       job.plan = plan;
     }
     const auto quick = quick_iteration(job, request.cluster, !request.ignore_memory);
@@ -81,7 +88,7 @@ std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64
 TEST(Search, FindsWhatPlayingEveryPlanFinds) {
   std::mt19937 random(3);
   std::int64_t bounded = 0, refused = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 200; ++i) {
     const SearchRequest request = random_problem(random);
     SCOPED_TRACE("problem " + std::to_string(i) + " on " + request.cluster.name);
     std::int64_t infeasible = 0;
@@ -156,18 +163,24 @@ TEST(Space, OpensEveryZeroStageAndOverlapsWhereThereAreLanes) {
     SearchRequest request = small_problem();
     request.cluster = hardware::load_cluster(cluster);
     request.cluster.groups[0].node.devices = 8;
+    request.job.plan.tensor = request.job.plan.pipeline = 1;
+    request.fixed = {"tensor", "pipeline"};
     std::set<std::tuple<int, bool, bool>> found;  // zero_stage, gradient_reduction, parameter_gather
-    for (const program::Plan& plan : enumerate(request)) {
-      if (plan.data > 1)
-        found.insert({plan.zero_stage, plan.overlap.gradient_reduction, plan.overlap.parameter_gather});
+    for (const auto& [plan, balanced] : enumerate(request)) {
+      found.insert({plan.zero_stage, plan.overlap.gradient_reduction, plan.overlap.parameter_gather});
     }
     return found;
   };
-  using Stages = std::set<std::tuple<int, bool, bool>>;
-  EXPECT_EQ(stages_of("dgx-a100-80gb:1"),
-            (Stages{{0, true, false}, {1, true, true}, {2, true, true}, {3, true, true}}));
+  std::set<std::tuple<int, bool, bool>> all{{0, false, false}, {0, true, false}};
+  for (const int stage : {1, 2, 3}) {
+    for (const bool reduces : {false, true}) {
+      for (const bool gathers : {false, true}) all.insert({stage, reduces, gathers});
+    }
+  }
+  EXPECT_EQ(stages_of("dgx-a100-80gb:1"), all);
   EXPECT_EQ(stages_of("generic-cpu:1"),
-            (Stages{{0, false, false}, {1, false, false}, {2, false, false}, {3, false, false}}));
+            (std::set<std::tuple<int, bool, bool>>{
+                {0, false, false}, {1, false, false}, {2, false, false}, {3, false, false}}));
 }
 
 // Two nodes of eight: four replicas of two tensor ranks share one, and one replica of eight has none to share with.
@@ -177,18 +190,18 @@ TEST(Space, OpensShardGroupsThatStayInsideANode) {
   request.job.plan.tensor = 2;
   request.fixed = {"tensor"};
   std::set<std::tuple<int, int, int>> found;  // data, zero_stage, shard_group
-  for (const program::Plan& plan : enumerate(request)) {
+  for (const auto& [plan, balanced] : enumerate(request)) {
     if (plan.shard_group > 0) found.insert({plan.data, plan.zero_stage, plan.shard_group});
   }
   EXPECT_EQ(found, (std::set<std::tuple<int, int, int>>{{8, 3, 4}}));
   request.fixed.insert("shard_group");
-  for (const program::Plan& plan : enumerate(request)) EXPECT_EQ(plan.shard_group, 0);
+  for (const auto& [plan, balanced] : enumerate(request)) EXPECT_EQ(plan.shard_group, 0);
 }
 
 // Eight replicas of a model that fits only where parameters are shared too.
 TEST(Search, TakesZeroThreeWhereNothingElseFits) {
   SearchRequest request = small_problem();
-  request.fixed = {"tensor", "pipeline", "micro_batch", "recompute"};
+  request.fixed = {"tensor", "pipeline", "micro_batch", "recompute", "offload.optimizer", "offload.activations"};
   std::vector<std::int64_t> peak;
   for (const int stage : {0, 1, 2, 3}) {
     program::Job job = request.job;
@@ -219,8 +232,8 @@ TEST(Search, RefusesByNameWhatFixedFieldsMakeImpossible) {
 }
 
 // Adam's moments and the fp32 copy of 16-bit parameters are three quarters of the state: where that is too much for the
-// device, offload fits, and only where it is allowed.
-TEST(Search, OffloadsOnlyWhereAllowed) {
+// device, offload fits, and only there, as copies take time.
+TEST(Search, OffloadsWhereTheStateDoesNotFit) {
   SearchRequest request = small_problem();
   request.ranks = 1;
   request.fixed = {"micro_batch"};
@@ -231,11 +244,40 @@ TEST(Search, OffloadsOnlyWhereAllowed) {
   auto& device = request.cluster.groups[0].node.device;
   const simulator::StageMemory& needed = roomy.best[0].simulation.stages[0].memory;
   device.memory = device.reserved + edge::Bytes(static_cast<double>(needed.optimizer + needed.parameters));
-  EXPECT_TRUE(run(request).best.empty());
-  request.offload = true;
   const SearchResult tight = run(request);
   ASSERT_EQ(tight.best.size(), 1U);
   EXPECT_EQ(tight.best[0].plan.offload.optimizer, program::Storage::kHost);
+  request.constraints = {parse_constraint(Constraint::Kind::kForbid, "offload")};
+  EXPECT_TRUE(run(request).best.empty());
+}
+
+// The best plan is proved; beside it stand plans of other families, each once, none of them faster.
+TEST(Search, ShowsOtherFamiliesBesideTheBest) {
+  SearchRequest request = small_problem();
+  request.best = 1;
+  request.others = 4;
+  const SearchResult result = run(request);
+  EXPECT_TRUE(result.proved);
+  ASSERT_EQ(result.best.size(), 1U);
+  ASSERT_EQ(result.others.size(), 4U);
+  std::set<std::string> families{family_of(result.best[0].plan)};
+  for (const Candidate& c : result.others) {
+    EXPECT_TRUE(families.insert(family_of(c.plan)).second);
+    EXPECT_GE(c.simulation.iteration_s, result.best_s);
+  }
+}
+
+// Asked for a plan within a tenth of the fastest, the search looks at less, and says so.
+TEST(Search, AGapIsKept) {
+  SearchRequest request = small_problem();
+  request.best = 1;
+  const SearchResult exact = run(request);
+  request.gap = 0.1;
+  const SearchResult near = run(request);
+  EXPECT_LE(near.best_s, exact.best_s * 1.1);
+  EXPECT_LE(near.nodes_opened, exact.nodes_opened);
+  EXPECT_LE(near.bound_s, exact.best_s);
+  EXPECT_GE(near.bound_s, near.best_s * 0.9 * (1 - 1e-9));
 }
 
 TEST(Search, SaysWhatFillsTheMemory) {

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 
+#include "planner/plan_fields.h"
+#include "program/job_json.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -12,7 +15,7 @@ namespace {
 
 std::set<int> contexts(const SearchRequest& request) {
   std::set<int> found;
-  for (const program::Plan& plan : enumerate(request)) found.insert(plan.context);
+  for (const Member& member : enumerate(request)) found.insert(member.plan.context);
   return found;
 }
 
@@ -32,7 +35,7 @@ TEST(Space, TriesBothWaysToExchangeKeysUnlessOneIsAskedFor) {
   request.fixed = {"context"};
   const auto methods = [&] {
     std::set<program::ContextMethod> found;
-    for (const program::Plan& plan : enumerate(request)) found.insert(plan.context_method);
+    for (const Member& member : enumerate(request)) found.insert(member.plan.context_method);
     return found.size();
   };
   EXPECT_EQ(methods(), 2u);
@@ -40,23 +43,59 @@ TEST(Space, TriesBothWaysToExchangeKeysUnlessOneIsAskedFor) {
   EXPECT_EQ(methods(), 1u);
 }
 
-// Plans that differ in their exchange have other layers, and no two plans of the space are the same.
-TEST(Space, PlansOfDifferentContextsDoNotShareLayers) {
-  program::Plan a, b;
-  a.context = b.context = 2;
-  EXPECT_TRUE(share_layers(a, b));
-  b.context_method = program::ContextMethod::kAllToAll;
-  EXPECT_FALSE(share_layers(a, b));
-  b = a;
-  b.context = 4;
-  EXPECT_FALSE(share_layers(a, b));
+// No two plans of the space are the same: a plan is counted once.
+TEST(Space, NoPlanIsThereTwice) {
+  std::mt19937 random(31);
+  for (int i = 0; i < 20; ++i) {
+    const SearchRequest request = random_problem(random);
+    std::set<std::string> seen;
+    for (const Member& member : enumerate(request)) {
+      std::string text = member.balanced ? "balanced" : "";
+      for (const std::string& field : program::plan_fields()) text += " " + text_of(member.plan, field);
+      EXPECT_TRUE(seen.insert(text).second) << text;
+    }
+  }
+}
+
+// Two stages of one node on either side: every order of the three dimensions, offload of either state, compression.
+TEST(Space, OpensPlacementOffloadCompressionAndMixedRecomputation) {
+  SearchRequest request = small_problem();
+  request.job.plan.tensor = request.job.plan.pipeline = 2;
+  request.fixed = {"tensor", "pipeline", "micro_batch"};
+  std::set<std::string> placements, states;
+  std::set<std::vector<program::Recompute>> kept;
+  bool balanced = false;
+  for (const Member& member : enumerate(request)) {
+    placements.insert(member.plan.placement);
+    states.insert(text_of(member.plan, "offload.optimizer") + " " + text_of(member.plan, "offload.activations") + " " +
+                  text_of(member.plan, "compression"));
+    kept.insert(member.plan.stage_recompute);
+    balanced |= member.balanced;
+    EXPECT_TRUE(member.plan.compression == program::Compression::kNone || member.plan.zero_stage == 0);
+  }
+  EXPECT_EQ(placements.size(), 6u);
+  EXPECT_EQ(states.size(), 8u);
+  // Nowhere; the first of two stages, and the first two of four chunks, by three pairs of ways.
+  EXPECT_EQ(kept.size(), 1u + 3u + 3u);
+  EXPECT_TRUE(balanced);
+}
+
+TEST(Space, FieldsHaveTheValuesThatPlansTake) {
+  const SearchRequest request = small_problem();
+  std::map<std::string, std::set<std::string>> taken;
+  for (const Member& member : enumerate(request)) {
+    for (const std::string& field : program::plan_fields()) taken[field].insert(text_of(member.plan, field));
+  }
+  for (const auto& [field, values] : fields_of(request)) {
+    EXPECT_EQ(std::set<std::string>(values.begin(), values.end()), taken[field]) << field;
+  }
 }
 
 // Every plan that splits the tokens keeps the ranks: tensor x context x pipeline x data.
 TEST(Space, EveryPlanUsesAllRanks) {
   SearchRequest request = small_problem();
   request.job.training.sequence = 16'384;
-  for (const program::Plan& plan : enumerate(request)) EXPECT_EQ(plan.ranks(), ranks_of(request));
+  for (const Member& member : enumerate(request)) EXPECT_EQ(member.plan.ranks(), ranks_of(request));
 }
 
 }  // namespace

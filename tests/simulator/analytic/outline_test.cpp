@@ -24,6 +24,41 @@ TEST(Outline, BubbleOfEqualStagesIsPipelineMinusOneOverMicroBatches) {
   EXPECT_EQ(lower_bound_ps(equal_stages(4, 1, 8, 0)), 330);
 }
 
+// Two stages of two chunks, two micro-batches, transfers of 5: the first micro-batch goes forward in 4 x 10 + 3 x 5
+// = 55. By then the last stage has done its first chunk's two forwards and this one; left are 1 x 10 forward and 1 x 20
+// backward of its second chunk, and of the first chunk nothing but what comes behind. The last micro-batch then goes
+// back in 4 x 20 + 3 x 5 = 95.
+TEST(Outline, InterleavedTheEndsGoThroughAllChunks) {
+  Outline outline = equal_stages(2, 2, 2, 5);
+  EXPECT_EQ(pass_ends(outline).stages[0], 55 + 30 + 95);
+  EXPECT_GE(walked_ends(outline).stages[0], 180);
+}
+
+// Equal stages without transfers: the walk finds the closed form.
+TEST(Outline, WalkOfEqualStagesIsTheClosedForm) {
+  for (const int pipeline : {1, 2, 4, 8}) {
+    const Outline outline = equal_stages(pipeline, 1, 16, 0);
+    EXPECT_EQ(walked_ends(outline).stages.front(), (16 + pipeline - 1) * 30);
+  }
+}
+
+// One stage whose gradients (4 a layer, one layer) are reduced behind every micro-batch: without a second slot each
+// forward waits for the reduction before it, 3 x (10 + 20) + 2 x 4; the last reduction is no part of the passes.
+TEST(Outline, ReductionsBetweenMicroBatchesHoldUpTheStage) {
+  Outline outline = equal_stages(2, 1, 3, 0);
+  for (Outline::Chunk& chunk : outline.chunks) chunk.layers = 1;
+  const std::int64_t without = walked_ends(outline).stages[1];
+  outline.chunks[1].reduce_layer = 4;
+  EXPECT_EQ(walked_ends(outline).stages[1], without + 2 * 4);
+}
+
+// Copies of 30 each way of every micro-batch: the lane is busy 3 x 60 behind the first forward's start.
+TEST(Outline, CopiesOfActivationsHoldUpTheStage) {
+  Outline outline = equal_stages(2, 1, 3, 0);
+  outline.chunks[0].store = outline.chunks[0].fetch = 30;
+  EXPECT_EQ(walked_ends(outline).stages[0], 180);
+}
+
 // Two chunks a stage: 2 m (f + b) + (p - 1) (f + b) = 480 + 90, half the bubble for the work.
 TEST(Outline, InterleavingHalvesTheBubble) { EXPECT_EQ(lower_bound_ps(equal_stages(4, 2, 8, 0)), 570); }
 

@@ -1,0 +1,370 @@
+#include "planner/tree.h"
+
+#include <algorithm>
+
+#include "planner/balance.h"
+#include "planner/evaluate.h"
+
+namespace trivium::planner {
+namespace {
+
+using program::Infeasible;
+using program::Plan;
+using program::Recompute;
+using simulator::Outline;
+using simulator::Sketch;
+
+// A split with the values of the levels below that no rule refuses and that take the least time and memory.
+Plan plainest(Plan plan) {
+  plan.placement = Plan{}.placement;
+  plan.sequence_parallel = plan.overlap.tensor = false;
+  plan.overlap.gradient_reduction = plan.overlap.parameter_gather = false;
+  plan.virtual_stages = 1;
+  plan.schedule = program::Schedule::k1f1b;
+  plan.recompute = Recompute::kNone;
+  plan.stage_recompute.clear();
+  plan.stage_layers.clear();
+  plan.stage_nodes.clear();
+  plan.zero_stage = plan.shard_group = 0;
+  plan.offload.optimizer = plan.offload.activations = program::Storage::kNone;
+  plan.compression = program::Compression::kNone;
+  return plan;
+}
+
+// The state that adds nothing to the passes, of all states with the least beside them.
+Plan with_plainest_state(Plan plan) {
+  State plain;
+  return with(std::move(plan), plain);
+}
+
+// A state with its optimizer offloaded waits for copies that the same state without does not make; where gradients are
+// reduced once a step, reductions that wait for the last backward to end come later than those that run beside it. The
+// passes are the same, and behind them everything comes in the same order on every lane: no step is earlier.
+std::vector<std::vector<int>> slower_states(const std::vector<State>& states, const std::vector<char>& may_fit) {
+  std::vector<std::vector<int>> slower(states.size());
+  const auto place_of = [&](const State& wanted) {
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (states[i] == wanted) return may_fit[i] != 0 ? static_cast<int>(i) : -1;
+    }
+    return -1;
+  };
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (may_fit[i] == 0) continue;
+    State faster = states[i];
+    faster.optimizer = program::Storage::kNone;
+    int first = faster == states[i] ? -1 : place_of(faster);
+    if (first < 0 && states[i].zero_stage < 2 && !states[i].gradient_reduction) {
+      faster = states[i];
+      faster.gradient_reduction = true;
+      first = place_of(faster);
+    }
+    if (first >= 0) slower[static_cast<std::size_t>(first)].push_back(static_cast<int>(i));
+  }
+  return slower;
+}
+
+Node child_of(const Node& parent, Node::Level level, std::size_t index, std::int64_t bound_ps, std::int64_t plans,
+              std::shared_ptr<const Branch> branch) {
+  Node node;
+  node.level = level;
+  node.bound_ps = std::max(parent.bound_ps, bound_ps);
+  node.path = parent.path;
+  node.path[static_cast<std::size_t>(level)] = static_cast<std::int32_t>(index);
+  node.plans = plans;
+  node.branch = std::move(branch);
+  return node;
+}
+
+template <class Value>
+const Value& of(const std::vector<Value>& values, const Node& node) {
+  return values[static_cast<std::size_t>(node.path[static_cast<std::size_t>(node.level)])];
+}
+
+}  // namespace
+
+Tree::Tree(const SearchRequest& request) : request_(request), space_(request) {}
+
+program::Job Tree::job_of(const Plan& plan) const { return {request_.job.model, request_.job.training, plan}; }
+
+std::int64_t Tree::micro_batches(const Plan& plan) const {
+  return program::micro_batches(plan, request_.job.training.global_batch);
+}
+
+std::vector<Node> Tree::roots() const {
+  std::vector<Node> nodes;
+  for (std::size_t i = 0; i < space_.splits().size(); ++i) {
+    nodes.push_back(child_of({}, Node::Level::kSplit, i, 0, space_.count(space_.splits()[i]), nullptr));
+  }
+  return nodes;
+}
+
+Opened Tree::open(const Node& node) {
+  switch (node.level) {
+    case Node::Level::kSplit:
+      return open_split(node);
+    case Node::Level::kLayout:
+      return open_layout(node);
+    case Node::Level::kShape:
+      return open_shape(node);
+    case Node::Level::kKeeping:
+      return node.close ? open_keeping(node) : walk(node);
+    case Node::Level::kState:
+      break;
+  }
+  return settle(node);
+}
+
+Opened Tree::open_split(const Node& node) {
+  const Plan& split = split_of(node);
+  const Plan plain = plainest(split);
+  if (auto no = refusal(job_of(plain), request_.cluster, ranks_of(request_))) {
+    return {{}, {{std::move(*no), split, node.plans}}};
+  }
+  auto branch = std::make_shared<Branch>();
+  branch->plan = split;
+  branch->layouts = space_.layouts(split);
+  Opened opened;
+  const std::int64_t layers = (request_.job.model.layers + split.pipeline - 1) / split.pipeline;
+  for (std::size_t i = 0; i < branch->layouts.size(); ++i) {
+    const Layout& layout = branch->layouts[i];
+    const std::int64_t plans = space_.count(split, layout);
+    const Plan laid = with(plain, layout);
+    if (auto no = refusal(job_of(laid), request_.cluster, ranks_of(request_))) {
+      opened.refused.push_back({std::move(*no), with(split, layout), plans});
+      continue;
+    }
+    // Whatever is recomputed, offloaded, delayed to a second half or reduced comes on top of this.
+    const std::int64_t layer = Sketch(job_of(laid), request_.cluster, &shared_).layer_ps();
+    opened.nodes.push_back(
+        child_of(node, Node::Level::kLayout, i, micro_batches(split) * layers * layer, plans, branch));
+  }
+  return opened;
+}
+
+Opened Tree::open_layout(const Node& node) {
+  const Branch& above = *node.branch;
+  const Layout& layout = of(above.layouts, node);
+  auto branch = std::make_shared<Branch>();
+  branch->plan = with(above.plan, layout);
+  branch->shapes = space_.shapes(above.plan, layout);
+  Opened opened;
+  for (std::size_t i = 0; i < branch->shapes.size(); ++i) {
+    const Shape& shape = branch->shapes[i];
+    const std::int64_t plans = space_.count(above.plan, layout, shape);
+    Plan plan = with(with(plainest(above.plan), layout), shape);
+    plan.stage_layers = above.plan.stage_layers;
+    if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) {
+      opened.refused.push_back({std::move(*no), with(branch->plan, shape), plans});
+      continue;
+    }
+    std::int64_t bound = 0;
+    if (!shape.balanced) {
+      Sketch sketch(job_of(plan), request_.cluster, &shared_);
+      bound = simulator::lower_bound_ps(sketch.passes(plan));
+    }
+    opened.nodes.push_back(child_of(node, Node::Level::kShape, i, bound, plans, branch));
+  }
+  return opened;
+}
+
+Opened Tree::open_shape(const Node& node) {
+  const Branch& above = *node.branch;
+  const Shape& shape = of(above.shapes, node);
+  const Plan& split = split_of(node);
+  auto branch = std::make_shared<Branch>();
+  branch->plan = with(above.plan, shape);
+  branch->balanced = shape.balanced;
+  branch->keepings = space_.keepings(split, shape);
+  const Layout layout{branch->plan.placement, branch->plan.sequence_parallel, branch->plan.overlap.tensor};
+  Plan plain = with(with(plainest(branch->plan), layout), shape);
+  plain.stage_layers = branch->plan.stage_layers;
+  branch->states = space_.states(split, layout, shape);
+  branch->plans_of_each = static_cast<std::int64_t>(branch->states.size());
+  Sketch sketch(job_of(plain), request_.cluster, &shared_);
+  Opened opened;
+  for (std::size_t i = 0; i < branch->keepings.size(); ++i) {
+    Plan plan = with(plain, branch->keepings[i]);
+    if (plan.stage_recompute.empty()) plan.stage_recompute = branch->plan.stage_recompute;
+    if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) {
+      opened.refused.push_back({std::move(*no), with(branch->plan, branch->keepings[i]), branch->plans_of_each});
+      continue;
+    }
+    const std::int64_t bound =
+        shape.balanced ? balanced_bound(plan, sketch) : simulator::lower_bound_ps(sketch.passes(plan));
+    opened.nodes.push_back(child_of(node, Node::Level::kKeeping, i, bound, branch->plans_of_each, branch));
+  }
+  return opened;
+}
+
+// The slowest stage is no faster in any distribution of the layers.
+std::int64_t Tree::balanced_bound(const Plan& plan, Sketch& sketch) const {
+  const auto layers = static_cast<int>(request_.job.model.layers);
+  std::vector<StageLoad> loads;
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    const simulator::PartTimes times = sketch.pass(plan, stage);
+    loads.push_back({times.ends, times.layer, layers});
+  }
+  return micro_batches(plan) * slowest(loads, layers);
+}
+
+// On unlike nodes layers are balanced by what fits there, which hangs on the state.
+bool Tree::layers_wait_for_state(const Branch& branch) const {
+  return branch.balanced && !request_.cluster.homogeneous();
+}
+
+Opened Tree::walk(const Node& node) {
+  const Branch& branch = *node.branch;
+  const Plan kept = with(branch.plan, of(branch.keepings, node));
+  auto walked = std::make_shared<Walked>();
+  Plan& plan = walked->plan = with_plainest_state(kept);
+  Sketch sketch(job_of(plan), request_.cluster, &shared_);
+  Opened opened;
+  Node closer = node;
+  closer.close = true;
+  walked->may_fit.assign(branch.states.size(), 1);
+  if (!layers_wait_for_state(branch)) {
+    if (branch.balanced) {
+      auto layered = balanced(sketch, plan, static_cast<int>(request_.job.model.layers), false);
+      if (auto* no = std::get_if<Infeasible>(&layered)) return {{}, {{std::move(*no), kept, node.plans}}};
+      plan = std::get<Plan>(std::move(layered));
+    }
+    if (!request_.ignore_memory) walked->may_fit = states_that_may_fit(branch, plan, sketch);
+    for (std::size_t i = 0; i < branch.states.size(); ++i) {
+      if (walked->may_fit[i] != 0) continue;
+      Plan full = with(kept, branch.states[i]);
+      full.stage_layers = plan.stage_layers;
+      opened.refused.push_back({{kMemoryRule, ""}, std::move(full), 1});
+    }
+    if (opened.refused.size() == branch.states.size()) return opened;
+    walked->passes = sketch.passes(plan);
+    walked->ends = simulator::walked_ends(walked->passes);
+    closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(walked->passes, walked->ends));
+  }
+  closer.plans -= static_cast<std::int64_t>(opened.refused.size());
+  closer.walked = std::move(walked);
+  opened.nodes.push_back(std::move(closer));
+  return opened;
+}
+
+// Frames and workspace are the same in every state, and what a state keeps is the same whatever the passes keep.
+std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& plan, Sketch& sketch) {
+  const std::shared_ptr<const StateBytes> state = state_bytes(branch);
+  const StateBytes& bytes = *state;
+  const std::vector<simulator::StageMemory> passes = sketch.memory(plan);
+  std::vector<char> fit;
+  for (std::size_t i = 0; i < branch.states.size(); ++i) {
+    const bool known = plan.stage_layers == branch.plan.stage_layers;  // else their bytes are of other layers
+    bool fits = true;
+    for (std::size_t s = 0; s < passes.size() && known; ++s) {
+      fits &= passes[s].activations + passes[s].workspace + passes[s].reserved + bytes[i][s] <= passes[s].capacity;
+    }
+    fit.push_back(fits ? 1 : 0);
+  }
+  return fit;
+}
+
+// What a state keeps hangs on neither the micro-batch nor the placement.
+std::shared_ptr<const StateBytes> Tree::state_bytes(const Branch& branch) {
+  const Plan plain = with_plainest_state(branch.plan);
+  const bool accumulates = micro_batches(plain) > 1, splits = plain.schedule == program::Schedule::kZeroBubble;
+  std::vector<int> key{plain.tensor,
+                       plain.context,
+                       plain.pipeline,
+                       plain.data,
+                       plain.expert,
+                       plain.virtual_stages,
+                       plain.sequence_parallel,
+                       static_cast<int>(plain.offload.activations),
+                       accumulates,
+                       splits};
+  key.push_back(static_cast<int>(branch.states.size()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = state_bytes_.find(key); known != state_bytes_.end()) return known->second;
+  }
+  auto bytes = std::make_shared<StateBytes>();
+  const auto without = Sketch(job_of(plain), request_.cluster, &shared_).memory(plain);
+  for (const State& state : branch.states) {
+    const Plan plan = with(plain, state);
+    auto& of_state = bytes->emplace_back();
+    const auto whole = Sketch(job_of(plan), request_.cluster, &shared_).memory(plan);
+    for (std::size_t s = 0; s < whole.size(); ++s) {
+      of_state.push_back(whole[s].parameters + whole[s].gradients + whole[s].optimizer + whole[s].workspace -
+                         without[s].workspace + whole[s].reserved - without[s].reserved);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  return state_bytes_.try_emplace(std::move(key), std::move(bytes)).first->second;
+}
+
+const Outline& Tree::state_outline(const Branch& branch, std::size_t state) {
+  const std::lock_guard lock(branch.mutex);
+  branch.outlines.resize(branch.states.size());
+  if (!branch.outlines[state]) {
+    const Plan plan = with(with_plainest_state(branch.plan), branch.states[state]);
+    branch.outlines[state] = std::make_unique<Outline>(Sketch(job_of(plan), request_.cluster, &shared_).state(plan));
+  }
+  return *branch.outlines[state];
+}
+
+Opened Tree::open_keeping(const Node& node) {
+  const Branch& above = *node.branch;
+  const Walked& walked = *node.walked;
+  auto branch = std::make_shared<Branch>();
+  branch->plan = with(above.plan, of(above.keepings, node));
+  branch->balanced = layers_wait_for_state(above);
+  if (!branch->balanced) branch->plan.stage_layers = walked.plan.stage_layers;
+  branch->states = above.states;
+  branch->slower = slower_states(branch->states, walked.may_fit);
+  std::vector<char> waits(branch->states.size(), 0);
+  for (const std::vector<int>& slower : branch->slower) {
+    for (const int state : slower) waits[static_cast<std::size_t>(state)] = 1;
+  }
+  Opened opened;
+  for (std::size_t i = 0; i < branch->states.size(); ++i) {
+    if (walked.may_fit[i] == 0 || waits[i] != 0) continue;
+    std::int64_t bound = 0;
+    if (!above.balanced) {
+      bound = simulator::lower_bound_ps(joined(walked.passes, state_outline(above, i)), walked.ends);
+    }
+    Node child = child_of(node, Node::Level::kState, i, bound, 1, branch);
+    child.plans += static_cast<std::int64_t>(branch->slower[i].size());
+    opened.nodes.push_back(std::move(child));
+  }
+  return opened;
+}
+
+std::vector<Node> Tree::behind(const Node& node, std::int64_t iteration_ps) const {
+  std::vector<Node> nodes;
+  const auto state = static_cast<std::size_t>(node.path[static_cast<std::size_t>(Node::Level::kState)]);
+  if (node.branch->slower.empty()) return nodes;
+  for (const int slower : node.branch->slower[state]) {
+    nodes.push_back(
+        child_of(node, Node::Level::kState, static_cast<std::size_t>(slower), iteration_ps, 1, node.branch));
+  }
+  return nodes;
+}
+
+// A plan with its layers, what it needs, and its own passes walked.
+Opened Tree::settle(const Node& node) {
+  Plan plan = with(node.branch->plan, of(node.branch->states, node));
+  const auto refuse = [&](Infeasible why) { return Opened{behind(node, node.bound_ps), {{std::move(why), plan, 1}}}; };
+  if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) return refuse(std::move(*no));
+  Sketch sketch(job_of(plan), request_.cluster, &shared_);
+  if (node.branch->balanced) {
+    auto layered = balanced(sketch, plan, static_cast<int>(request_.job.model.layers), !request_.ignore_memory);
+    if (auto* no = std::get_if<Infeasible>(&layered)) return refuse(std::move(*no));
+    plan = std::get<Plan>(std::move(layered));
+  }
+  if (!request_.ignore_memory) {
+    if (auto no = simulator::out_of_memory(sketch.memory(plan))) return refuse(std::move(*no));
+  }
+  const Outline outline = sketch.outline(plan);
+  Node closer = node;
+  closer.close = true;
+  closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(outline, simulator::walked_ends(outline)));
+  closer.plan = std::make_shared<const Plan>(std::move(plan));
+  return {{std::move(closer)}, {}};
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,180 @@
+#include "simulator/analytic/shared_costs.h"
+
+#include <algorithm>
+
+#include "program/schedule.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::ChunkKey;
+using program::Job;
+using program::Plan;
+using program::Space;
+using program::Storage;
+using Key = std::vector<std::int64_t>;
+
+template <class... Parts>
+Key key_of(Parts... parts) {
+  return {static_cast<std::int64_t>(parts)...};
+}
+
+void append(Key& key, const ChunkKey& kind) {
+  key.insert(key.end(), {kind.layers, kind.embedding, kind.head, static_cast<int>(kind.recompute), kind.phase});
+}
+
+bool keeps(Storage storage) { return storage == Storage::kNone; }
+
+Key pass_fields(const Plan& p, const ChunkKey& kind) {
+  Key key = key_of(p.tensor, p.context, p.context_method, p.expert, p.micro_batch, p.sequence_parallel,
+                   p.overlap.tensor, program::splits_backward(p.schedule), p.offload.activations);
+  append(key, kind);
+  return key;
+}
+
+// What sums and keeps gradients, parameters and optimizer state. How layers are recomputed does not matter here.
+Key state_fields(const Job& job, ChunkKey kind) {
+  const Plan& p = job.plan;
+  const bool accumulates = program::micro_batches(p, job.training.global_batch) > 1;
+  Key key = key_of(p.tensor, p.context, p.expert, p.data, p.zero_stage, p.shard_group, p.sequence_parallel,
+                   p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression, p.offload.optimizer,
+                   p.pipeline > 1, accumulates);
+  kind.recompute = program::Recompute::kNone;
+  append(key, kind);
+  return key;
+}
+
+bool is_of_passes(Space space) {
+  switch (space) {
+    case Space::kFrame:
+    case Space::kTokens:
+    case Space::kDelayed:
+    case Space::kWorkspace:
+    case Space::kAwayFrame:
+      return true;
+    default:
+      return false;
+  }
+}
+
+KindCosts transfers_of(const KindCosts& whole) {
+  KindCosts part;
+  part.send_forward = whole.send_forward;
+  part.send_backward = whole.send_backward;
+  return part;
+}
+
+KindCosts passes_of(const KindCosts& whole) {
+  KindCosts part;
+  part.forward = whole.forward;
+  part.backward = whole.backward;
+  part.weights = whole.weights;
+  part.copy_layer = whole.copy_layer;
+  return part;
+}
+
+KindCosts joined(KindCosts costs, const KindCosts& transfers) {
+  costs.send_forward = transfers.send_forward;
+  costs.send_backward = transfers.send_backward;
+  return costs;
+}
+
+}  // namespace
+
+template <class Value>
+std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const Key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known.find(key);
+  return found == known.end() ? std::nullopt : std::optional<Value>(found->second);
+}
+
+KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePlace& place, Part part,
+                             const Coster& coster) {
+  Key pass_key = pass_fields(job.plan, kind), state_key, transfer_key;
+  pass_key.push_back(place.passes);
+  auto passes = find(passes_, pass_key);
+  if (passes && part == Part::kPasses) return *passes;
+  transfer_key = key_of(job.plan.tensor, job.plan.context, job.plan.micro_batch, job.plan.sequence_parallel,
+                        place.transfers, place.passes, kind.embedding, kind.head);
+  const auto sent = find(transfers_, transfer_key);
+  const bool all = part == Part::kAll;
+  std::optional<KindCosts> state;
+  if (all) {
+    state_key = state_fields(job, kind);
+    state_key.push_back(place.state);
+    state = find(states_, state_key);
+  }
+  if (!passes || !sent || (all && !state)) {
+    const KindCosts fresh = coster();
+    const std::lock_guard lock(mutex_);
+    passes = passes_.try_emplace(std::move(pass_key), passes_of(fresh)).first->second;
+    transfers_.try_emplace(std::move(transfer_key), transfers_of(fresh));
+    if (all) states_.try_emplace(std::move(state_key), fresh);
+    return all ? fresh : part == Part::kPasses ? *passes : joined(*passes, fresh);
+  }
+  if (!all) return joined(*passes, *sent);
+  KindCosts costs = joined(*state, *sent);
+  costs.forward = passes->forward;
+  costs.backward = passes->backward;
+  costs.weights = passes->weights;
+  costs.copy_layer = passes->copy_layer;
+  return costs;
+}
+
+SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::Habits& habits, const ChunkKey& kind) {
+  Key pass_key = pass_fields(job.plan, kind), state_key = state_fields(job, kind);
+  // Slots of copies lie in one space, those of optimizer state before those of activations.
+  const bool both = !keeps(job.plan.offload.optimizer) && !keeps(job.plan.offload.activations);
+  Key staging_key = keeps(job.plan.offload.activations) ? state_key : pass_key;
+  if (both) staging_key.insert(staging_key.end(), state_key.begin(), state_key.end());
+  const auto passes = find(pass_bytes_, pass_key), state = find(state_bytes_, state_key);
+  const auto staging = find(staging_bytes_, staging_key);
+  Bytes bytes{};
+  if (!passes || !state || !staging) {
+    std::vector<program::Body> bodies;
+    bytes = program::make_chunk_kind(job, habits, kind, 0, bodies).bytes;
+    const std::lock_guard lock(mutex_);
+    pass_bytes_.try_emplace(std::move(pass_key), bytes);
+    state_bytes_.try_emplace(std::move(state_key), bytes);
+    staging_bytes_.try_emplace(std::move(staging_key), bytes[static_cast<std::size_t>(Space::kStaging)]);
+    return bytes;
+  }
+  for (std::size_t space = 0; space < bytes.size(); ++space) {
+    bytes[space] = is_of_passes(static_cast<Space>(space)) ? (*passes)[space] : (*state)[space];
+  }
+  bytes[static_cast<std::size_t>(Space::kStaging)] = *staging;
+  return bytes;
+}
+
+// In the steady state of a schedule frames come back as fast as they are taken: the first rounds show the most there
+// are.
+std::vector<Frames> SharedCosts::frames(const Plan& plan, int stage, std::int64_t micro_batches,
+                                        const std::vector<int>& kinds) {
+  constexpr std::int64_t kRounds = 4;
+  if (plan.schedule == program::Schedule::kGpipe) {
+    return std::vector<Frames>(kinds.size(), {static_cast<int>(micro_batches), 0});
+  }
+  const std::int64_t some = std::min(micro_batches, kRounds * plan.pipeline);
+  Key key = key_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages, some);
+  key.insert(key.end(), kinds.begin(), kinds.end());
+  if (auto known = find(frames_, key)) return std::move(*known);
+  const auto slots = program::schedule_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages, some);
+  std::vector<Frames> frames;
+  for (std::size_t c = 0; c < kinds.size(); ++c) {
+    const auto first = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kinds[c]) - kinds.begin());
+    if (first < c) {
+      frames.push_back(frames[first]);
+      continue;
+    }
+    std::vector<int> alike;
+    for (std::size_t other = 0; other < kinds.size(); ++other) {
+      if (kinds[other] == kinds[c]) alike.push_back(static_cast<int>(other));
+    }
+    frames.push_back({program::frames_needed(slots, alike), program::delayed_frames_needed(slots, alike)});
+  }
+  const std::lock_guard lock(mutex_);
+  frames_.try_emplace(std::move(key), frames);
+  return frames;
+}
+
+}  // namespace trivium::simulator

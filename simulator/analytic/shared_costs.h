@@ -1,0 +1,61 @@
+// What plans of one search have in common, worked out once: costs and bytes of chunk kinds, frames, places of stages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "program/chunk_kind.h"
+#include "simulator/analytic/kind_costs.h"
+#include "simulator/analytic/stage_places.h"
+
+namespace trivium::simulator {
+
+/// Frames of a chunk: of whole micro-batches, and between the halves of a split backward.
+struct Frames {
+  int whole = 0, delayed = 0;
+};
+
+/// Serves plans of one job on one cluster that differ in fields of planner/space.h alone. A kind's passes depend on few
+/// of those fields and its reductions, gathers and optimizer on few others: each half is known apart. Thread-safe.
+class SharedCosts {
+ public:
+  using Bytes = std::array<std::int64_t, program::kSpaces>;
+  /// Costs a kind of one layer anew.
+  using Coster = std::function<KindCosts()>;
+
+  /// What is asked of a kind; the rest of its costs is zero.
+  enum class Part { kPasses, kPassesAndTransfers, kAll };
+  /// Of a kind of one layer on a stage at `place`. `coster` is asked where a part is not known.
+  KindCosts costs(const program::Job& job, const program::ChunkKey& key, const StagePlace& place, Part part,
+                  const Coster& coster);
+
+  /// Bytes of the kind `key` under a plan; lowered where no plan needed them before.
+  Bytes bytes(const program::Job& job, const program::Habits& habits, const program::ChunkKey& key);
+
+  /// By chunk of a stage whose chunks are of `kinds` (numbers that are equal for equal kinds).
+  std::vector<Frames> frames(const program::Plan& plan, int stage, std::int64_t micro_batches,
+                             const std::vector<int>& kinds);
+
+  StagePlaces& places() { return places_; }
+
+ private:
+  using Key = std::vector<std::int64_t>;
+
+  template <class Value>
+  std::optional<Value> find(const std::map<Key, Value>& known, const Key& key);
+
+  std::mutex mutex_;
+  std::map<Key, KindCosts> passes_, states_, transfers_;
+  std::map<Key, Bytes> pass_bytes_, state_bytes_;
+  std::map<Key, std::int64_t> staging_bytes_;
+  std::map<Key, std::vector<Frames>> frames_;
+  StagePlaces places_;
+};
+
+}  // namespace trivium::simulator

@@ -1,0 +1,178 @@
+#include "simulator/collectives/places.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace trivium::simulator {
+namespace {
+
+using program::Coordinates;
+using program::Group;
+using program::Mesh;
+
+/// Ranks `stride` apart, `extent` of them.
+struct Line {
+  int extent = 1, stride = 0;
+};
+
+/// A group as an outer sum of lines, and the lines along which its like lie in the same stage.
+struct Shape {
+  std::vector<Line> own, others;
+  bool joins_stages = false;
+};
+
+Shape shape_of(const Mesh& mesh, Group group) {
+  const Line tensor{mesh.tensor(), mesh.rank({1, 0, 0, 0})}, context{mesh.context(), mesh.rank({0, 1, 0, 0})};
+  const Line data{mesh.data(), mesh.rank({0, 0, 1, 0})}, pipeline{mesh.pipeline(), mesh.rank({0, 0, 0, 1})};
+  const int shard = mesh.group_size(Group::kShard) / mesh.context(), expert = mesh.expert();
+  const auto inner = [&](int size) { return Line{size, data.stride}; };
+  const auto outer = [&](int size) { return Line{mesh.data() / size, data.stride * size}; };
+  switch (group) {
+    case Group::kNone:
+      return {{}, {tensor, context, data}};
+    case Group::kTensor:
+      return {{tensor}, {context, data}};
+    case Group::kContext:
+      return {{context}, {tensor, data}};
+    case Group::kData:
+      return {{context, data}, {tensor}};
+    case Group::kShard:
+      return {{context, inner(shard)}, {tensor, outer(shard)}};
+    case Group::kReplica:
+      return {{outer(shard)}, {tensor, context, inner(shard)}};
+    case Group::kExpert:
+      return {{inner(expert)}, {tensor, context, outer(expert)}};
+    case Group::kExpertData:
+      return {{context, outer(expert)}, {tensor, inner(expert)}};
+    case Group::kPipeline:
+      return {{pipeline}, {tensor, context, data}, true};
+    case Group::kEmbedding:
+      return {{{std::min(2, pipeline.extent), pipeline.stride * (pipeline.extent - 1)}}, {tensor, context, data}, true};
+    case Group::kModel:  // one look: that of the first rank
+      return {{tensor, pipeline, inner(expert)}, {}, true};
+    case Group::kWorld:
+      return {{tensor, context, data, pipeline}, {}, true};
+  }
+  return {};
+}
+
+/// Which of the `devices` places of a node ranks take that are sums of a start and the lines.
+std::vector<bool> places_taken(int start, const std::vector<Line>& lines, int devices) {
+  std::vector<bool> taken(static_cast<std::size_t>(devices), false);
+  taken[static_cast<std::size_t>(start % devices)] = true;
+  for (const Line& line : lines) {
+    std::vector<bool> more = taken;
+    for (int i = 1; i < std::min(line.extent, devices); ++i) {  // beyond, places repeat
+      for (std::size_t at = 0; at < taken.size(); ++at) {
+        const auto moved = (at + static_cast<std::size_t>(i) * static_cast<std::size_t>(line.stride)) % taken.size();
+        if (taken[at]) more[moved] = true;
+      }
+    }
+    taken = std::move(more);
+  }
+  return taken;
+}
+
+int share_of_adapters(const GroupPlacement& group, int node_devices, int ranks) {
+  return group.nodes > 1 ? std::max(1, std::min(node_devices, ranks) / group.ranks_per_node) : 1;
+}
+
+// A group that begins at a place of a node.
+GroupPlacement placed_at(int place, const std::vector<Line>& own, int devices, int ranks) {
+  std::vector<int> members{place};
+  for (const Line& line : own) {
+    const std::size_t before = members.size();
+    for (int i = 1; i < line.extent; ++i) {
+      for (std::size_t m = 0; m < before; ++m) members.push_back(members[m] + i * line.stride);
+    }
+  }
+  std::vector<int> on_node(static_cast<std::size_t>(*std::max_element(members.begin(), members.end()) / devices + 1));
+  for (const int member : members) ++on_node[static_cast<std::size_t>(member / devices)];
+  GroupPlacement placement;
+  placement.ranks = static_cast<int>(members.size());
+  placement.nodes = static_cast<int>(std::count_if(on_node.begin(), on_node.end(), [](int n) { return n > 0; }));
+  placement.ranks_per_node = *std::max_element(on_node.begin(), on_node.end());
+  placement.sharing = share_of_adapters(placement, devices, ranks);
+  return placement;
+}
+
+void enter(std::vector<GroupPlacement>& different, const GroupPlacement& p) {
+  const auto same = [&](const GroupPlacement& q) {
+    return std::tie(p.ranks, p.nodes, p.ranks_per_node, p.sharing) ==
+           std::tie(q.ranks, q.nodes, q.ranks_per_node, q.sharing);
+  };
+  if (std::none_of(different.begin(), different.end(), same)) different.push_back(p);
+}
+
+GroupPlacement placed_among(const Mesh& mesh, const hardware::Cluster& cluster, const std::vector<int>& members,
+                            int rank) {
+  std::map<int, int> per_node;
+  for (const int member : members) ++per_node[cluster.node_index(member)];
+  GroupPlacement placement;
+  placement.ranks = static_cast<int>(members.size());
+  placement.nodes = static_cast<int>(per_node.size());
+  placement.ranks_per_node = 0;
+  for (const auto& [node, count] : per_node) placement.ranks_per_node = std::max(placement.ranks_per_node, count);
+  placement.sharing = share_of_adapters(placement, cluster.node_of_device(rank).devices, mesh.size());
+  return placement;
+}
+
+// Ranks of the stage in ascending order; every group of them is looked at once.
+std::vector<GroupPlacement> among_unlike_nodes(const Mesh& mesh, const hardware::Cluster& cluster, Group group,
+                                               int stage) {
+  std::vector<GroupPlacement> different;
+  std::vector<bool> seen(static_cast<std::size_t>(mesh.size()), false);
+  for (int rank = 0; rank < mesh.size(); ++rank) {
+    if (mesh.coordinates(rank).pipeline != stage || seen[static_cast<std::size_t>(rank)]) continue;
+    const std::vector<int> members = mesh.members(group, rank);
+    for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
+    enter(different, placed_among(mesh, cluster, members, rank));
+    if (group == Group::kWorld || group == Group::kModel) break;
+  }
+  return different;
+}
+
+}  // namespace
+
+std::vector<GroupPlacement> placements_of(const Mesh& mesh, const hardware::Cluster& cluster, Group group, int rank) {
+  const int stage = mesh.coordinates(rank).pipeline;
+  if (!cluster.homogeneous()) return among_unlike_nodes(mesh, cluster, group, stage);
+  const int devices = cluster.groups.front().node.devices;
+  const Shape shape = shape_of(mesh, group);
+  const int start = shape.joins_stages ? 0 : mesh.rank({0, 0, 0, stage});
+  const std::vector<bool> taken = places_taken(start, shape.others, devices);
+  std::vector<GroupPlacement> different;
+  for (int place = 0; place < devices; ++place) {
+    if (taken[static_cast<std::size_t>(place)]) enter(different, placed_at(place, shape.own, devices, mesh.size()));
+  }
+  return different;
+}
+
+TransferPlacement transfer_placement(const Mesh& mesh, const hardware::Cluster& cluster, int rank, int peer_stage) {
+  const Coordinates here = mesh.coordinates(rank);
+  const int step = mesh.rank({here.tensor, here.context, here.data, peer_stage}) - rank;  // the same for all
+  const int home = cluster.node_index(rank);
+  TransferPlacement placement;
+  if (cluster.homogeneous()) {
+    const int devices = cluster.groups.front().node.devices;
+    const Shape shape = shape_of(mesh, Group::kNone);
+    const std::vector<bool> taken = places_taken(mesh.rank({0, 0, 0, here.pipeline}), shape.others, devices);
+    for (int place = 0; place < devices; ++place) {
+      const bool stays = place + step >= 0 && place + step < devices;
+      if (taken[static_cast<std::size_t>(place)]) placement.same_node &= stays;
+      const int other = home * devices + place;
+      placement.sharing += other < mesh.size() && mesh.coordinates(other).pipeline == here.pipeline ? 1 : 0;
+    }
+    return placement;
+  }
+  for (int other = 0; other < mesh.size(); ++other) {
+    if (mesh.coordinates(other).pipeline != here.pipeline) continue;
+    const int node = cluster.node_index(other);
+    placement.same_node &= node == cluster.node_index(other + step);
+    placement.sharing += node == home ? 1 : 0;
+  }
+  return placement;
+}
+
+}  // namespace trivium::simulator

@@ -22,8 +22,10 @@
 #include "program/chrome_trace.h"
 #include "program/run_record.h"
 #include "runtime/data/corpus.h"
+#include "runtime/executor/host_facts.h"
 #include "runtime/executor/train.h"
 #include "runtime/mpi/loader.h"
+#include "simulator/placed_cluster.h"
 
 namespace trivium::cli {
 namespace {
@@ -41,17 +43,6 @@ struct Options {
   CheckpointOptions checkpoint;
   SurvivalOptions survival;
 };
-
-/// More ranks than cores run all the same, only slower: the cores are shared, and so the machine counts as larger.
-void share_cores(JobRequest& request, bool speaks) {
-  hardware::Cluster& cluster = request.cluster;
-  const int ranks = request.file.job.plan.ranks();
-  const bool is_one_cpu_node = cluster.homogeneous() && cluster.nodes() == 1 &&
-                               cluster.groups.front().node.device.kind == hardware::DeviceKind::kCpu;
-  if (!is_one_cpu_node || ranks <= cluster.devices() || ranks > hardware::kMostClusterDevices) return;
-  if (speaks) fmt::print(stderr, "note: {} ranks share {} cores\n", ranks, cluster.devices());
-  cluster.groups.front().node.devices = ranks;
-}
 
 /// The plan's devices must be what the backend runs on: times of cores say nothing about GPUs.
 void require_cpu_cluster(const JobRequest& request) {
@@ -100,10 +91,7 @@ runtime::TrainResult train_as_rank(runtime::Communicator& communicator, const pr
 
 void save(const Options& options, const JobRequest& request, const program::Program& program,
           runtime::TrainResult result, bool over_mpi) {
-  if (!options.trace.empty()) {
-    edge::write_file_atomically(options.trace, program::chrome_trace(program, result.timeline));
-  }
-  if (options.record.empty()) return;
+  if (options.trace.empty() && options.record.empty()) return;
   program::RunRecord record;
   record.job = request.file.job;
   record.cluster = request.file.cluster;
@@ -112,14 +100,20 @@ void save(const Options& options, const JobRequest& request, const program::Prog
   record.steps = std::move(result.steps);
   record.timeline = std::move(result.timeline);
   record.peak_memory_bytes = std::move(result.memory_bytes);
-  edge::write_file_atomically(options.record, program::to_json(record).dump() + "\n");
+  record.host = runtime::host_facts();
+  if (!options.trace.empty()) {
+    edge::write_file_atomically(options.trace, program::chrome_trace(program, record.timeline, &record));
+  }
+  if (!options.record.empty()) edge::write_file_atomically(options.record, program::to_json(record).dump() + "\n");
 }
 
 JobRequest request_of(const Options& options, bool speaks) {
   JobOptions job = options.job;
   if (job.plan_path.empty() && job.cluster.empty()) job.cluster = hardware::kThisMachine;
   JobRequest request = resolve_plan(job);
-  share_cores(request, speaks);
+  if (speaks && simulator::shares_cores(request.file.job.plan, request.cluster)) {
+    fmt::print(stderr, "note: {} ranks share {} cores\n", request.file.job.plan.ranks(), request.cluster.devices());
+  }
   return request;
 }
 

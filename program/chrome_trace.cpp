@@ -96,8 +96,14 @@ std::string name_of(const Program& program, const Event& event) {
   return name += fmt::format(" {}", words(name_of(op->kind)));
 }
 
-std::string chrome_trace(const Program& program, const Timeline& timeline) {
-  std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+std::string chrome_trace(const Program& program, const Timeline& timeline, const RunRecord* run) {
+  std::string out = "{\"displayTimeUnit\":\"ns\",";
+  if (run != nullptr) {
+    nlohmann::json record = to_json(*run);
+    record.erase("timeline");
+    out += "\"otherData\":" + nlohmann::json{{record.at("schema").get<std::string>(), record}}.dump() + ",";
+  }
+  out += "\"traceEvents\":[\n";
   append_metadata(program, timeline, out);
   const std::map<std::int32_t, std::int64_t> starts = step_starts(timeline);
   for (const Event& event : timeline.events) append_event(program, event, starts.at(event.step), out);

@@ -4,14 +4,16 @@
 #include <string>
 
 #include "program/program.h"
+#include "program/run_record.h"
 #include "program/timeline.h"
 
 namespace trivium::program {
 
 /// The Trace Event Format (JSON object form): a process per rank, a thread per lane, an event per op named like
 /// "forward mb3 layer 2 matmul" (layer: number in the model). Times in microseconds, to the picosecond; steps follow
-/// each other. Precondition: the timeline's tasks and ops are those of `program`.
-std::string chrome_trace(const Program& program, const Timeline& timeline);
+/// each other. With `run`, `otherData` holds that record without its timeline under the name of its schema, so that the
+/// trace alone can be read back as the record. Precondition: the timeline's tasks and ops are those of `program`.
+std::string chrome_trace(const Program& program, const Timeline& timeline, const RunRecord* run = nullptr);
 
 /// The name of one event, as in the trace.
 std::string name_of(const Program& program, const Event& event);

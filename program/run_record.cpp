@@ -48,11 +48,9 @@ nlohmann::json to_json(const StepRecord& s) {
 }
 
 nlohmann::json to_json(const RunRecord& record) {
-  nlohmann::json json{{"schema", kSchema},
-                      {"plan", to_json(PlanFile{record.job, record.cluster})},
-                      {"backend", record.backend},
-                      {"program_hash", record.program_hash},
-                      {"peak_memory_bytes", record.peak_memory_bytes}};
+  nlohmann::json json{{"schema", kSchema},         {"plan", to_json(PlanFile{record.job, record.cluster})},
+                      {"backend", record.backend}, {"program_hash", record.program_hash},
+                      {"host", record.host},       {"peak_memory_bytes", record.peak_memory_bytes}};
   auto& steps = json["steps"] = nlohmann::json::array();
   for (const StepRecord& s : record.steps) steps.push_back(to_json(s));
   auto events = nlohmann::json::array();
@@ -68,7 +66,7 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
   const edge::JsonReader reader(json, where);
   const std::vector<std::string> schemas{kSchema};
   (void)reader.at("schema").one_of(schemas);
-  reader.allow_only({"schema", "plan", "backend", "program_hash", "peak_memory_bytes", "steps", "timeline"});
+  reader.allow_only({"schema", "plan", "backend", "program_hash", "peak_memory_bytes", "steps", "timeline", "host"});
   RunRecord record;
   const PlanFile plan = plan_file_from_json(reader.at("plan").json(), where + "#/plan");
   record.job = plan.job;
@@ -80,6 +78,9 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
     record.timeline.events.push_back(event_at(event));
   if (const auto peaks = reader.find("peak_memory_bytes")) {
     for (const auto& peak : peaks->elements()) record.peak_memory_bytes.push_back(peak.integer(0, kMost));
+  }
+  if (const auto host = reader.find("host")) {
+    for (const auto& [name, fact] : host->members()) record.host[name] = fact.text();
   }
   return record;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct RunRecord {
   std::vector<StepRecord> steps;
   Timeline timeline;                            ///< of the last steps
   std::vector<std::int64_t> peak_memory_bytes;  ///< by rank, what the arenas really hold
+  std::map<std::string, std::string> host;  ///< what ran it: "processor", "cores", "system", "compiler", "library"…
 };
 
 /// Schema `trivium.run/1`. Events are arrays in the order of `fields`.

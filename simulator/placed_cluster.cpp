@@ -7,6 +7,8 @@
 namespace trivium::simulator {
 namespace {
 
+constexpr int kMostRanksPerCore = 64;  // beyond it a number of ranks is a slip
+
 /// Neighbouring stages on nodes of one group.
 struct Run {
   int group = 0;
@@ -26,7 +28,20 @@ int ranks_of_stage(const program::Plan& plan) { return plan.tensor * plan.contex
 
 }  // namespace
 
+bool shares_cores(const program::Plan& plan, const hardware::Cluster& cluster) {
+  if (!cluster.homogeneous() || cluster.nodes() != 1 || !plan.stage_nodes.empty()) return false;
+  const hardware::Node& node = cluster.groups.front().node;
+  return node.topology == hardware::Topology::kSharedMemory && node.device.kind == hardware::DeviceKind::kCpu &&
+         plan.ranks() > node.devices && plan.ranks() <= kMostRanksPerCore * node.devices;
+}
+
 PlacedCluster::PlacedCluster(const program::Plan& plan, const hardware::Cluster& cluster) : given_(cluster) {
+  if (shares_cores(plan, cluster)) {
+    own_ = cluster;
+    hardware::Node& node = own_->groups.front().node;
+    node.device.memory = node.device.memory * (static_cast<double>(node.devices) / plan.ranks());
+    node.devices = plan.ranks();
+  }
   if (plan.stage_nodes.empty()) return;
   own_.emplace();
   own_->name = cluster.name;

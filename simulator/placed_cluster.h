@@ -8,9 +8,13 @@
 
 namespace trivium::simulator {
 
+/// Whether the plan has more ranks (up to 64 times as many) than the one CPU node that the cluster is has cores: ranks
+/// then take turns on them.
+bool shares_cores(const program::Plan& plan, const hardware::Cluster& cluster);
+
 /// A view of a cluster in which rank r of a plan runs on device r. Without `Plan::stage_nodes` that is the cluster
-/// itself; with it, every run of stages on one group takes the next nodes of that group. The cluster given must outlive
-/// the view.
+/// itself; with it, every run of stages on one group takes the next nodes of that group. Where ranks share cores there
+/// is a device for every rank, with its part of the memory. The cluster given must outlive the view.
 class PlacedCluster {
  public:
   /// Precondition: misplaced(plan, cluster) is nothing.

@@ -106,7 +106,12 @@ edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluste
   const program::Program& program = *costed.program;
   Account account(costed, options.timeline);
   if (is_ordered(program)) {
-    const CastOptions how{options.granularity, options.every_rank ? Ranks::kEvery : Ranks::kFolded, options.every_rank};
+    const bool in_turns = shares_cores(program.job.plan, cluster), every = options.every_rank || in_turns;
+    CastOptions how{options.granularity, every ? Ranks::kEvery : Ranks::kFolded, options.every_rank && !in_turns};
+    if (in_turns) {
+      how.granularity = Granularity::kOp;
+      how.cores = cluster.devices();
+    }
     const auto made = cast(costed, cluster, how);
     if (!made) return made.error();
     const Variation variation = variation_of(options.disturbance, made.value().world, options.seed);
@@ -147,7 +152,7 @@ Breakdown mean(const Breakdown& sums, std::int64_t count, std::int64_t iteration
 }  // namespace
 
 std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster) {
-  if (job.plan.ranks() > cluster.devices()) {
+  if (job.plan.ranks() > cluster.devices() && !shares_cores(job.plan, cluster)) {
     return program::Infeasible{
         "devices", fmt::format("the plan has {} ranks, the cluster {} devices", job.plan.ranks(), cluster.devices())};
   }
@@ -229,7 +234,7 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
     result.stages.push_back(part);
   }
   const IterationFlops flops = iteration_flops(program.job);
-  const double device_seconds = result.iteration_s * program.mesh.size();
+  const double device_seconds = result.iteration_s * std::min(program.mesh.size(), cluster.devices());
   const double peak = peak_flops(program.job.plan, cluster);
   result.model_flops_per_s_per_device = flops.model / device_seconds;
   result.hardware_flops_per_s_per_device = flops.hardware / device_seconds;
@@ -238,7 +243,8 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   result.tokens_per_s =
       static_cast<double>(program.job.training.global_batch * program.job.training.sequence) / result.iteration_s;
   result.timeline = std::move(played.timeline);
-  if (options.shared_links && !options.every_rank && is_ordered(program)) {
+  const bool in_turns = shares_cores(program.job.plan, cluster);  // no link is shared but the cores
+  if (options.shared_links && !options.every_rank && !in_turns && is_ordered(program)) {
     const auto shared = with_shared_links(costed, cluster, options.granularity);
     if (!shared) return shared.error();
     result.shared_links_s = static_cast<double>(shared.value()) * kSecondsPerPs;

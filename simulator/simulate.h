@@ -36,14 +36,16 @@ struct SimulationOptions {
   /// Play every rank, with links shared by what overlaps on them, instead of one rank for every stage; needed for a
   /// disturbance. The timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all,
   /// or where they have millions of spans together over some that lie evenly among them.
+  /// Ranks that share cores are always all played, op by op.
   bool every_rank = false;
   bool shared_links = false;  ///< without `every_rank`: find Simulation::shared_links_s too
   Disturbance disturbance{};
   std::uint64_t seed = 0;  ///< of the jitter
 };
 
-/// Simulates an ordered program (or, in the order of readiness, one that is not). Errors: kUsage when the cluster has
-/// too few devices or lacks the precision; kRuntime when the program cannot proceed.
+/// Simulates an ordered program (or, in the order of readiness, one that is not). Cores of one machine run any number
+/// of ranks, in turns (docs/cost-model.md). Errors: kUsage when the cluster has too few devices or lacks the precision;
+/// kRuntime when the program cannot proceed.
 edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options);
 

@@ -3,8 +3,11 @@ list(APPEND runtime_sources
   executor/collect.cpp
   executor/disk_arena.cpp
   executor/exchange.cpp
+  executor/host_facts.cpp
   executor/initialise.cpp
   executor/lane_order.cpp
   executor/pin.cpp
   executor/rank_executor.cpp
   executor/train.cpp)
+set_source_files_properties(executor/host_facts.cpp PROPERTIES
+  COMPILE_DEFINITIONS TRIVIUM_MATRIX_LIBRARY="Eigen ${Eigen3_VERSION}")

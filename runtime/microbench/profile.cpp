@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <fstream>
 
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"
+#include "runtime/executor/host_facts.h"
 #include "runtime/microbench/bench_jobs.h"
 #include "runtime/microbench/kernel_times.h"
 #include "runtime/microbench/link_times.h"
@@ -21,29 +21,11 @@ namespace {
 
 using program::OpKind;
 
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const auto colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown processor";
-}
-
-std::string compiler() {
-#if defined(__clang__)
-  return fmt::format("clang {}", __clang_version__);
-#elif defined(__GNUC__)
-  return fmt::format("gcc {}", __VERSION__);
-#else
-  return "unknown compiler";
-#endif
-}
-
 /// What every measured number is told to come from.
 std::string origin(int ranks, bool quick) {
+  std::map<std::string, std::string> facts = host_facts();
   return fmt::format("trivium profile{} on {:%Y-%m-%d}: {}, {} ranks at once, {}", quick ? " --quick" : "",
-                     fmt::gmtime(std::time(nullptr)), processor(), ranks, compiler());
+                     fmt::gmtime(std::time(nullptr)), facts["processor"], ranks, facts["compiler"]);
 }
 
 /// Best over shapes of work per second.
@@ -117,7 +99,7 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
   const std::string from = origin(ranks, options.quick);
   hardware::Node node = hardware::load_node("generic-cpu");
   node.name = "this-machine";
-  node.device.name = processor() + " core";
+  node.device.name = host_facts()["processor"] + " core";
   node.devices = ranks;
   node.sources["/devices"] = "trivium profile: ranks that were measured at once";
   node.host_memory = hardware::machine_memory();

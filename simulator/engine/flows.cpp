@@ -10,10 +10,11 @@ constexpr double kPicoseconds = 1e12;
 
 }  // namespace
 
-Flows::Flows(const World& world) : routes_(world), shared_(!world.capacity.empty()), links_(world.capacity) {}
+Flows::Flows(const World& world)
+    : routes_(world), shared_(!world.capacity.empty()), on_cores_(world.cores >= 0), links_(world.capacity) {}
 
 bool Flows::enter(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire) {
-  if (!shared_ || wire <= 0 || ps <= 0) return false;
+  if (!shared_ || (wire <= 0 && !on_cores_) || ps <= 0) return false;
   const Route& route = routes_.of(party);
   if (route.uses.empty()) return false;
   auto id = static_cast<std::int32_t>(flows_.size());
@@ -30,7 +31,7 @@ bool Flows::enter(const FlowParty& party, std::int64_t begin, std::int64_t ps, d
   flow.party = party;
   flow.begin = begin;
   flow.ps = ps;
-  flow.limit = std::min(wire * kPicoseconds / static_cast<double>(ps), route.limit);
+  flow.limit = on_cores_ ? route.limit : std::min(wire * kPicoseconds / static_cast<double>(ps), route.limit);
   events_.push({begin, true, entered_++, id, version});
   return true;
 }

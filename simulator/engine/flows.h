@@ -22,7 +22,8 @@ class Flows {
   explicit Flows(const World& world);
 
   /// A meeting at `begin` that takes `ps` when nothing hinders it and moves `wire` bytes from each member to the next.
-  /// False: it touches no shared link, and nothing is kept of it.
+  /// False: it touches no shared link, and nothing is kept of it. Where players take turns on cores, whatever takes
+  /// time needs a core for every member, `wire` or not.
   bool enter(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire);
 
   bool idle() const { return events_.empty(); }
@@ -62,7 +63,8 @@ class Flows {
   void drop_stale();
 
   Routes routes_;
-  bool shared_;  // whether there is any link
+  bool shared_;    // whether there is any link
+  bool on_cores_;  // whether links are cores: rates are then in cores
   sharing::SharedLinks links_;
   std::vector<Flow> flows_;
   std::vector<std::int32_t> free_;

@@ -108,8 +108,12 @@ class Stage {
         arrive(at, c, in);
         return;
       }
-      const std::int64_t begin = c.ready;
-      pass(at, c, begin, begin + duration(at, c, in));
+      const std::int64_t begin = c.ready, ps = duration(at, c, in);
+      if (world_.cores >= 0 && flows_.enter({FlowKind::kWork, at, 0}, begin, ps, 0)) {
+        c.state = State::kAtJoint;  // until its turns on a core are over
+        return;
+      }
+      pass(at, c, begin, begin + ps);
       if (c.state == State::kDone) return;
     }
   }
@@ -209,6 +213,7 @@ class Stage {
   // Everybody is there: over links of their own they know when they end; shared links are shared in order of time.
   void meet(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire) {
     ++played_.joints;
+    if (world_.cores >= 0) ps += world_.wake_up_ps;
     if (flows_.enter(party, begin, ps, wire)) {
       ++played_.flows;
     } else {

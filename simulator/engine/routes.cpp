@@ -108,6 +108,7 @@ void Routes::transfer(std::int32_t from, std::int32_t to) {
 }
 
 const Route& Routes::of(const FlowParty& party) {
+  if (world_.cores >= 0) return on_cores(party);
   if (!world_.folded.empty()) return folded(party);
   if (party.kind == FlowKind::kCollective || party.kind == FlowKind::kExchange) {
     const bool is_exchange = party.kind == FlowKind::kExchange;
@@ -126,6 +127,15 @@ const Route& Routes::of(const FlowParty& party) {
   } else {
     use_one_way(scratch_.uses, seat_of(player).bus, party.other);
   }
+  return scratch_;
+}
+
+// A core for every member.
+const Route& Routes::on_cores(const FlowParty& party) {
+  const bool joins_many = party.kind == FlowKind::kCollective || party.kind == FlowKind::kExchange;
+  const int members = joins_many ? world_.communicators[static_cast<std::size_t>(party.other)].size : 1;
+  scratch_.uses.assign(1, {world_.cores, static_cast<double>(members)});
+  scratch_.limit = 1;
   return scratch_;
 }
 

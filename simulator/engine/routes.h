@@ -26,6 +26,7 @@ class Routes {
 
  private:
   const Seat& seat_of(std::int32_t player) const { return world_.seats[static_cast<std::size_t>(player)]; }
+  const Route& on_cores(const FlowParty& party);
   const Route& folded(const FlowParty& party) const;
   Route ring(const Communicator& all) const;
   Route exchange(const Communicator& all) const;

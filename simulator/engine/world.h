@@ -31,7 +31,8 @@ enum class FlowKind : std::uint8_t {
   kCollective,
   kExchange,  ///< a collective in which each sends to every other
   kTransfer,
-  kCopy
+  kCopy,
+  kWork  ///< one player's own, where players take turns on cores
 };
 
 /// What a flow takes of which links, and how fast it may be even when alone with its siblings, B/s.
@@ -51,6 +52,8 @@ struct World {
   std::vector<double> capacity;        ///< of links, B/s; empty: nothing is shared
   std::vector<Seat> seats;             ///< by player; empty where `capacity` is, and in folded worlds
   std::vector<double> transfer_limit;  ///< by player, B/s out of the node, with its siblings
+  std::int32_t cores = -1;             ///< the link that stands for the cores players take turns on; -1: a device each
+  std::int64_t wake_up_ps = 0;         ///< with `cores`: what a meeting costs each of its members besides
 
   /// Where every player stands for all ranks of its role, links stand for classes of links, and a flow takes of them
   /// what those that it stands for take together. By kind, then communicator and 0, sender and receiver, or player and

@@ -23,6 +23,7 @@ struct CastOptions {
   Granularity granularity = Granularity::kOp;
   Ranks ranks = Ranks::kFolded;
   bool contention = false;  ///< flows that overlap on a link share it
+  int cores = 0;            ///< that the ranks take turns on, instead of links; needs kEvery. 0: a device each
 };
 
 /// A collective of `group` on `lane` is a channel: every rank is a member of one communicator of it.

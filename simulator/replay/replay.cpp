@@ -1,11 +1,26 @@
 #include "simulator/replay/replay.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 #include "simulator/replay/stuck.h"
 
 namespace trivium::simulator {
 namespace {
+
+// Steps that took turns on a core with others share what their run took beyond its own time. Not empty.
+void stretch(std::span<Span> steps, std::int64_t end) {
+  const std::int64_t begin = steps.front().begin_ps, alone = steps.back().end_ps - begin;
+  if (alone <= 0) return;
+  const double turns = static_cast<double>(end - begin) / static_cast<double>(alone);
+  const auto later = [&](std::int64_t ps) { return begin + std::llround(static_cast<double>(ps - begin) * turns); };
+  for (Span& step : steps) {
+    if (&step != &steps.front()) step.start_ps = later(step.start_ps);
+    step.begin_ps = later(step.begin_ps);
+    step.end_ps = later(step.end_ps);
+  }
+}
 
 // Runs of steps back into the spans of single steps.
 std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::int32_t player,
@@ -35,6 +50,7 @@ std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::in
         at = span.end_ps;
         spans.push_back(span);
       }
+      if (cast.world.cores >= 0 && in.joint == Joint::kNone) stretch(std::span(spans).last(in.steps), run.end);
     }
   }
   std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin_ps < b.begin_ps; });

@@ -63,6 +63,15 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
   return world;
 }
 
+void share_cores(World& world, int cores) {
+  // A futex sleep, its wake-up and the switch to the rank: measured as what a meeting of ranks without spinning takes
+  // beyond its own work (docs/cost-model.md).
+  constexpr std::int64_t kWakeUpPs = 5'000'000;
+  world.capacity = {static_cast<double>(cores)};
+  world.cores = 0;
+  world.wake_up_ps = kWakeUpPs;
+}
+
 edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options) {
   Cast made;
   made.options = options;
@@ -82,6 +91,7 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
     add_links(every, placed.get(), made.scripts);
     made.shares_links = fold_links(made.world, every, made.scripts);
   }
+  if (options.cores > 0) share_cores(made.world, options.cores);
   return made;
 }
 

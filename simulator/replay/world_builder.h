@@ -21,4 +21,8 @@ void add_links(World& world, const hardware::Cluster& cluster, const std::vector
 /// (an equitable partition of flows and links). Whether that holds; where not, the folded world is left as it was.
 bool fold_links(World& folded, const World& every, const std::vector<Script>& scripts);
 
+/// Makes cores of one machine what all work and communication of the players needs: each takes one core, or with the
+/// others its fair share; ranks that wait for others need none, but are woken at a price.
+void share_cores(World& world, int cores);
+
 }  // namespace trivium::simulator

@@ -5,7 +5,9 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "program/lower.h"
 #include "simulator/engine/costed_program.h"
+#include "simulator/engine/engine.h"
 #include "simulator/simulate.h"
 
 namespace trivium::simulator {
@@ -123,6 +125,60 @@ TEST(PlacedCluster, DevicesThatAreNotUsedDoNotCount) {
   EXPECT_EQ(unsupported_by(job, two_kinds())->rule, "precision");
   job.plan.stage_nodes = {0, 2};
   EXPECT_EQ(unsupported_by(job, two_kinds())->rule, "stage-nodes-known");
+}
+
+/// A node of cores with one rank a core, and no other cost than a matrix product's.
+hardware::Cluster two_cores() {
+  hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
+  cluster.groups.front().node.devices = 2;
+  cluster.groups.front().node.device.memory = edge::Bytes(8 * edge::kGiB);
+  return cluster;
+}
+
+program::Job job_on_cores(int data) {
+  program::Job job;
+  job.model = models::load_model("gpt-tiny");
+  job.training.sequence = job.model.max_sequence;
+  job.training.global_batch = 8;
+  job.plan.data = data;
+  job.plan.precision = program::DType::kFp32;
+  return job;
+}
+
+TEST(PlacedCluster, RanksBeyondTheCoresOfAMachineShareThemAndItsMemory) {
+  const hardware::Cluster cores = two_cores();
+  const program::Job job = job_on_cores(8);
+  EXPECT_FALSE(unsupported_by(job, cores).has_value());
+  const PlacedCluster placed(job.plan, cores);
+  EXPECT_EQ(placed.get().devices(), 8);
+  EXPECT_DOUBLE_EQ(placed.get().groups.front().node.device.memory.value(), 2 * edge::kGiB);
+  EXPECT_FALSE(shares_cores(job_on_cores(2).plan, cores));
+  program::Job on_gpus = job_of_four_stages();
+  EXPECT_EQ(unsupported_by(on_gpus, hardware::load_cluster("dgx-a100-80gb"))->rule, "devices");
+}
+
+// Eight samples on two cores are four a core, whoever holds them: more ranks than cores gain nothing and pay for their
+// larger reductions, optimizer steps and wake-ups.
+TEST(PlacedCluster, MoreRanksThanCoresAreNotFaster) {
+  const hardware::Cluster cores = two_cores();
+  const auto simulated = [&](int data) {
+    const program::Job job = job_on_cores(data);
+    const auto program = order(std::get<program::Program>(program::lower(job)), cores).value_or_throw();
+    return simulate(program, cores, {Granularity::kOp, true}).value_or_throw();
+  };
+  const Simulation two = simulated(2), four = simulated(4), eight = simulated(8);
+  EXPECT_GT(four.iteration_s, two.iteration_s);
+  EXPECT_GT(eight.iteration_s, four.iteration_s);
+  EXPECT_LT(four.iteration_s, 2 * two.iteration_s);
+  EXPECT_LT(four.mfu, two.mfu);  // of the cores, not of the ranks
+  // Every rank is played; what one does fills the iteration without gaps or overlaps.
+  std::vector<std::int64_t> ends(4, 0);
+  for (const program::Event& event : four.timeline.events) {
+    auto& end = ends[static_cast<std::size_t>(event.rank)];
+    EXPECT_GE(event.start_ps, end);
+    end = event.end_ps;
+  }
+  for (const std::int64_t end : ends) EXPECT_GT(end, 0);
 }
 
 TEST(PlacedCluster, PeakIsThatOfTheDevicesUsed) {

@@ -194,6 +194,43 @@ TEST(Player, JitterStaysWithinItsBoundsAndComesFromTheSeedAlone) {
   EXPECT_NEAR(static_cast<double>(once.makespan_ps), 1e6, 4 * 50 / std::sqrt(3.0) * std::sqrt(1000.0));  // 4 sigma
 }
 
+// Three of 12 on two cores: two thirds of a core each until 18. Of 6, 12, 12: two thirds until 9, when 6 are done of
+// each; the two that are left have a core each for the other 6.
+TEST(Player, RanksTakeTurnsOnCores) {
+  Scene even(3), odd(3);
+  for (std::size_t p = 0; p < 3; ++p) {
+    even.add(p, kCompute, 12);
+    odd.add(p, kCompute, p == 0 ? 6 : 12);
+  }
+  for (Scene* scene : {&even, &odd}) {
+    scene->world.capacity = {2};
+    scene->world.cores = 0;
+  }
+  EXPECT_EQ(even.play().finish_ps, (std::vector<std::int64_t>{18, 18, 18}));
+  EXPECT_EQ(odd.play().finish_ps, (std::vector<std::int64_t>{9, 15, 15}));
+}
+
+// On one core: both work 10 side by side until 20; rank 1's last 5 are alone, since rank 0 sleeps at the transfer. The
+// transfer of 4 needs a core, and 3 for waking up: 25 + 7.
+TEST(Player, WhoWaitsNeedsNoCoreAndIsWokenAtAPrice) {
+  Scene scene(2);
+  scene.world.capacity = {1};
+  scene.world.cores = 0;
+  scene.world.wake_up_ps = 3;
+  for (std::size_t p = 0; p < 2; ++p) {
+    Instruction& work = scene.add(p, kCompute, p == 0 ? 10 : 15);
+    Instruction& transfer = scene.add(p, kLink, 4);
+    transfer.joint = Joint::kTransfer;
+    transfer.partner = 0;
+    transfer.peer_role = static_cast<std::int16_t>(1 - p);
+    scene.signal(p, work, kCompute, transfer, kLink);
+  }
+  const Performance played = scene.play();
+  EXPECT_EQ(played.runs[0][kLink].front().arrival, 20);
+  EXPECT_EQ(played.runs[0][kLink].front().begin, 25);
+  EXPECT_EQ(played.makespan_ps, 32);
+}
+
 TEST(Player, WhatNeverRanIsReported) {
   Scene scene(1);
   scene.add(0, kCompute, 1);

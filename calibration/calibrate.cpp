@@ -4,136 +4,101 @@
 
 #include <algorithm>
 
-#include "calibration/shapes.h"
-#include "calibration/statistics.h"
+#include "calibration/fit_parts.h"
 #include "edge/error.h"
+#include "program/lower.h"
 
 namespace trivium::calibration {
 namespace {
 
-constexpr double kMicroseconds = 1e6;
-constexpr double kPercent = 100;
-
-/// Rates of a kind that the base has: measured ones, or its physics in the same form.
-Terms prior_of(const hardware::Device& device, program::OpKind kind) {
-  const auto found = device.op_rates.find(std::string(program::name_of(kind)));
-  if (found != device.op_rates.end()) {
-    return {found->second.overhead.value(), found->second.seconds_per_flop, found->second.seconds_per_byte};
-  }
-  const double bandwidth = device.memory_bandwidth.value() * device.memory_efficiency;
-  double peak = 0;
-  for (const auto& [arithmetic, rate] : device.peak) peak = std::max(peak, rate.value());
-  return {device.kernel_issue.value(), 1 / (peak * device.gemm_efficiency * device.compute_scale), 1 / bandwidth};
+[[noreturn]] void refuse(const std::string& what) {
+  throw edge::Failure(edge::ErrorKind::kInput, "calibrate: " + what);
 }
 
-std::string describe(const program::RunRecord& record) {
-  return fmt::format("{} run of {}, {}, program {}", record.backend, record.job.model.name,
-                     program::summary(record.job.plan), record.program_hash);
+/// Measurements of GPUs say nothing about cores.
+void check_kind(const hardware::Node& base, const Evidence& evidence) {
+  if (base.device.kind == hardware::DeviceKind::kGpu) return;
+  const std::string remedy = " says nothing about " + base.device.name + "; give --base a profile of its machine";
+  if (!evidence.collectives.empty()) refuse(evidence.collectives.front().file + " (nccl-tests)" + remedy);
+  if (!evidence.topologies.empty()) refuse(evidence.topologies.front().file + " (nvidia-smi)" + remedy);
+  if (!evidence.traces.empty()) refuse(evidence.traces.front().trace.file + remedy);
 }
 
-std::string lineage(const KindSamples& kind, std::span<const program::RunRecord> records) {
-  std::string text = fmt::format("trivium calibrate: {} events, {} shapes", kind.events, kind.samples.size());
-  for (const std::size_t record : kind.records) text += "; " + describe(records[record - 1]);
-  return text;
+std::vector<program::RunRecord> with_a_core_each(Fit& fit, std::span<const program::RunRecord> records) {
+  std::vector<program::RunRecord> kept;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const int ranks = records[i].job.plan.ranks();
+    if (fit.node.device.kind == hardware::DeviceKind::kCpu && ranks > fit.node.devices) {
+      fit.report.push_back(
+          fmt::format("run {}: passed over: {} ranks took turns on {} cores", i + 1, ranks, fit.node.devices));
+    } else {
+      kept.push_back(records[i]);
+    }
+  }
+  return kept;
 }
-
-std::string report_line(const std::string& what, const KindSamples& kind, const TermFit& fit) {
-  return fmt::format(
-      "{}: {} shapes, {} events, error {:.1f} % -> {:.1f} %{}", what, kind.samples.size(), kind.events,
-      kPercent * fit.before, kPercent * fit.after,
-      kind.samples.size() < 3 ? "; too few shapes to tell its terms apart: proportions kept from the base" : "");
-}
-
-class Calibrator {
- public:
-  Calibrator(const hardware::Node& base, std::span<const program::RunRecord> records)
-      : records_(records), measured_(measure(records)) {
-    fit_.node = base;
-  }
-
-  Fit run() {
-    fit_.report.push_back(
-        fmt::format("host: {:.2f} us between ops, added to every op's overhead", kMicroseconds * measured_.host_gap));
-    for (std::size_t r = 0; r < records_.size(); ++r) {
-      fit_.report.push_back(fmt::format("run {}: {}; other work on the machine: x{:.2f} on every op", r + 1,
-                                        describe(records_[r]), measured_.disturbance[r]));
-    }
-    for (auto& [kind, samples] : measured_.compute) fit_kind(kind, samples);
-    report_missing();
-    fit_links();
-    fit_skew();
-    return std::move(fit_);
-  }
-
- private:
-  void fit_kind(program::OpKind kind, KindSamples& samples) {
-    if (samples.samples.empty()) return;
-    const std::string name(program::name_of(kind));
-    for (Sample& sample : samples.samples) sample.seconds += measured_.host_gap;
-    const TermFit fitted = fit_terms(samples.samples, prior_of(fit_.node.device, kind));
-    hardware::OpRate rate;
-    rate.overhead = edge::Seconds(fitted.terms[0]);
-    rate.seconds_per_flop = fitted.terms[1];
-    rate.seconds_per_byte = fitted.terms[2];
-    rate.spread = quantile(samples.spread, 0.9) - quantile(samples.spread, 0.1);
-    fit_.node.device.op_rates[name] = rate;
-    fit_.node.sources["/device/op_rates/" + name] = lineage(samples, records_);
-    fit_.report.push_back(report_line(name, samples, fitted));
-  }
-
-  void report_missing() {
-    for (int k = 0; k < program::kOpKinds; ++k) {
-      const auto kind = static_cast<program::OpKind>(k);
-      if (program::is_communication(kind) || measured_.compute.contains(kind)) continue;
-      fit_.report.push_back(fmt::format("{}: in no run, kept from the base", program::name_of(kind)));
-    }
-  }
-
-  void fit_links() {
-    const KindSamples& samples = measured_.communication;
-    hardware::Node& node = fit_.node;
-    if (samples.samples.empty()) {
-      fit_.report.push_back("intra: no communication in the runs, kept from the base");
-      return;
-    }
-    if (node.topology != hardware::Topology::kSharedMemory) {
-      fit_.report.push_back("intra: only links of shared-memory nodes are fitted, kept from the base");
-      return;
-    }
-    const Terms prior{node.intra.latency.value(), 1 / (node.intra.bandwidth.value() * node.intra.efficiency), 0};
-    const TermFit fitted = fit_terms(samples.samples, prior);
-    node.intra.latency = edge::Seconds(fitted.terms[0]);
-    node.sources["/intra/latency"] = lineage(samples, records_);
-    if (fitted.terms[1] > 0) {
-      node.intra.bandwidth = edge::BytesPerSecond(1 / (fitted.terms[1] * node.intra.efficiency));
-      node.sources["/intra/bandwidth"] = lineage(samples, records_);
-    }
-    fit_.report.push_back(report_line("intra", samples, fitted));
-  }
-
-  void fit_skew() {
-    if (measured_.late.empty()) {
-      fit_.report.push_back("collective_skew: no collectives within a stage, kept from the base");
-      return;
-    }
-    const double late = median(measured_.late);
-    fit_.report.push_back(fmt::format("collective_skew: {:.1f} us -> {:.1f} us",
-                                      kMicroseconds * fit_.node.collective_skew.value(), kMicroseconds * late));
-    fit_.node.collective_skew = edge::Seconds(late);
-    fit_.node.sources["/collective_skew"] =
-        "trivium calibrate: mean wait at collectives of " + describe(records_.front());
-  }
-
-  std::span<const program::RunRecord> records_;
-  Measurements measured_;
-  Fit fit_;
-};
 
 }  // namespace
 
+void note(Fit& fit, FittedNumber number) {
+  if (number.determined) fit.node.sources[number.pointer] = number.from;
+  fit.numbers.push_back(std::move(number));
+}
+
+Fit calibrate(const hardware::Node& base, const Evidence& evidence) {
+  if (evidence.empty()) refuse("nothing to learn from; give at least one run record or measurement");
+  check_kind(base, evidence);
+  Fit fit;
+  fit.node = base;
+  for (const imports::GpuTopology& topology : evidence.topologies) fit_topology(fit, topology);
+  for (const imports::CollectiveTimes& times : evidence.collectives) {
+    fit_collectives(fit, times.times,
+                    fmt::format("trivium calibrate: nccl-tests in {}{}{}", times.file,
+                                times.version.empty() ? "" : ", ", times.version));
+    if (times.is_truncated) fit.report.push_back(times.file + ": ends early; what came before is used");
+  }
+  for (const TracedJob& traced : evidence.traces) fit_kernels(fit, traced);
+  const std::vector<program::RunRecord> records = with_a_core_each(fit, evidence.records);
+  if (!evidence.records.empty() && records.empty() && evidence.jobs.empty()) {
+    refuse("every run has more ranks than the profile has cores; give one with a core for each rank");
+  }
+  if (!records.empty()) fit_runs(fit, records);
+  if (!evidence.jobs.empty()) fit_jobs(fit, evidence.jobs);
+  return fit;
+}
+
 Fit calibrate(const hardware::Node& base, std::span<const program::RunRecord> records) {
-  if (records.empty()) throw edge::Failure(edge::ErrorKind::kInput, "calibrate: no run records; give at least one");
-  return Calibrator(base, records).run();
+  Evidence evidence;
+  evidence.records.assign(records.begin(), records.end());
+  return calibrate(base, evidence);
+}
+
+std::vector<std::string> extrapolations(const Fit& fit, const program::Job& job) {
+  constexpr double kFar = 2;
+  auto lowered = program::lower(job);
+  const auto* program = std::get_if<program::Program>(&lowered);
+  if (program == nullptr) return {};
+  std::map<program::OpKind, Reach> needed;
+  for (const program::Body& body : program->bodies) {
+    for (const program::Op& op : body.ops) {
+      Reach& most = needed[op.kind];
+      most.flops = std::max(most.flops, op.flops);
+      most.bytes = std::max(most.bytes, op.bytes);
+    }
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [kind, known] : fit.reach) {
+    const auto found = needed.find(kind);
+    if (found == needed.end()) continue;
+    const double flops = known.flops > 0 ? found->second.flops / known.flops : 0;
+    const double bytes = known.bytes > 0 ? found->second.bytes / known.bytes : 0;
+    if (std::max(flops, bytes) <= kFar) continue;
+    sentences.push_back(
+        fmt::format("{}: the plan's largest is {:.1f} times the largest that was measured; its time is "
+                    "extrapolated",
+                    program::name_of(kind), std::max(flops, bytes)));
+  }
+  return sentences;
 }
 
 }  // namespace trivium::calibration

@@ -1,25 +1,82 @@
-// Learning a machine from what it did: op rates and links fitted to the timelines of real runs.
+// Learning a machine from what was measured on it: its profile's numbers, fitted, with where each comes from.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "calibration/imports/kernel_trace.h"
+#include "calibration/imports/nccl_tests.h"
+#include "calibration/imports/topology.h"
 #include "hardware_profiles/hardware.h"
 #include "program/run_record.h"
 
 namespace trivium::calibration {
 
-/// A fitted node and what the fit did, one line a constant or op kind.
-struct Fit {
-  hardware::Node node;
-  std::vector<std::string> report;
+/// Whole iterations of somebody's trainer.
+struct MeasuredJob {
+  program::Job job;
+  double iteration_s = 0;
+  std::optional<double> peak_bytes;  ///< of the fullest rank
+  std::string from;                  ///< file and trainer
 };
 
-/// Fits `device.op_rates` (and `intra`, where the records communicate) of a copy of `base` to the events of the
-/// records. Per shape the median over steps and ranks counts, so that outliers do not; what the shapes do not tell
-/// apart stays in the proportions of `base`. `sources` of the result says which record made which number. Errors:
-/// Failure(kInput) when there are no records, one has no events, or one's events name no op of its plan.
+/// A profiler's trace, with the plan that was run where the user gives it.
+struct TracedJob {
+  imports::KernelTrace trace;
+  std::optional<program::Job> job;
+};
+
+/// Everything that one profile is fitted to. Any part may be empty.
+struct Evidence {
+  std::vector<program::RunRecord> records;
+  std::vector<imports::GpuTopology> topologies;
+  std::vector<imports::CollectiveTimes> collectives;
+  std::vector<TracedJob> traces;
+  std::vector<MeasuredJob> jobs;
+
+  bool empty() const {
+    return records.empty() && topologies.empty() && collectives.empty() && traces.empty() && jobs.empty();
+  }
+};
+
+/// One number of the profile that was looked at.
+struct FittedNumber {
+  std::string pointer;           ///< JSON pointer in the profile
+  double before = 0, after = 0;  ///< SI units
+  double spread = 0;             ///< relative standard deviation of `after`, as far as the measurements tell
+  int samples = 0;               ///< measurements that spoke of it
+  bool determined = true;        ///< false: kept near the base, since the measurements do not tell
+  std::string from;              ///< lineage: which data made it, or why it was left alone
+};
+
+/// The largest work of an op kind that was measured.
+struct Reach {
+  double flops = 0, bytes = 0;
+};
+
+struct Fit {
+  hardware::Node node;                ///< `sources` says for every fitted number what data made it
+  std::vector<FittedNumber> numbers;  ///< in the order in which they were fitted
+  std::vector<std::string> report;    ///< for people, one line each
+  std::map<program::OpKind, Reach> reach;
+};
+
+/// Fits a copy of `base`. From near to far: the topology says what there is; benchmarks of collectives set the links;
+/// profilers' kernels set the device; our own runs set every op's rate and the links of a CPU node; whole iterations
+/// set, last, the few constants of a cluster that only they show. What no measurement speaks of, or what they cannot
+/// tell apart, stays as in the base and is named. Runs with more ranks than cores are passed over: their ops were
+/// interrupted by each other. Errors: Failure(kInput) when there is no evidence, or some of it is of another kind of
+/// machine, has no events, or names ops that its plan does not have.
+Fit calibrate(const hardware::Node& base, const Evidence& evidence);
+
+/// The same from run records alone.
 Fit calibrate(const hardware::Node& base, std::span<const program::RunRecord> records);
+
+/// Op kinds of a job whose largest ops lie beyond what was measured by more than a factor of two, as sentences: their
+/// times are extrapolated. Only for kinds that the fit learnt.
+std::vector<std::string> extrapolations(const Fit& fit, const program::Job& job);
 
 }  // namespace trivium::calibration

@@ -99,6 +99,7 @@ TermFit fit_terms(std::span<const Sample> samples, const Terms& prior) {
   const auto rows = static_cast<Eigen::Index>(samples.size());
   std::vector<double> robust(samples.size(), 1.0);
   Vector3 x = scaled.centre;
+  Eigen::Matrix3d normal = Eigen::Matrix3d::Zero();
   for (int pass = 0; pass < kReweightings; ++pass) {
     Matrix a = Matrix::Zero(rows + 3, 3);
     Eigen::VectorXd b = Eigen::VectorXd::Zero(rows + 3);
@@ -115,6 +116,7 @@ TermFit fit_terms(std::span<const Sample> samples, const Terms& prior) {
     a.bottomRows(3).setIdentity();
     b.tail(3) = scaled.centre;
     x = nonnegative(a, b);
+    normal = a.topRows(rows).transpose() * a.topRows(rows);
     for (Eigen::Index i = 0; i < rows; ++i) {
       const Sample& s = samples[static_cast<std::size_t>(i)];
       double predicted = 0;
@@ -126,6 +128,14 @@ TermFit fit_terms(std::span<const Sample> samples, const Terms& prior) {
   TermFit fit;
   for (std::size_t j = 0; j < 3; ++j)
     fit.terms[j] = x[static_cast<Eigen::Index>(j)] * scaled.unit[static_cast<Eigen::Index>(j)];
+  // What the samples say, with noise as large as they scatter; the prior's own part is left out of it.
+  const double noise = std::max(kNoise, mean_error(samples, fit.terms));
+  const Eigen::Matrix3d precision = normal * (kNoise / noise) * (kNoise / noise) + 1e-12 * Eigen::Matrix3d::Identity();
+  const Eigen::Matrix3d covariance = precision.inverse();
+  for (std::size_t j = 0; j < 3; ++j) {
+    const auto at = static_cast<Eigen::Index>(j);
+    fit.spread[j] = x[at] > 0 ? std::sqrt(covariance(at, at)) / x[at] : std::numeric_limits<double>::infinity();
+  }
   fit.before = mean_error(samples, prior);
   fit.after = mean_error(samples, fit.terms);
   return fit;

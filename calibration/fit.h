@@ -18,6 +18,7 @@ struct Sample {
 
 struct TermFit {
   Terms terms{};
+  Terms spread{};  ///< relative standard deviation of each term after the fit; infinite for a term at zero
   double before = 0, after = 0;  ///< weighted mean |predicted / measured - 1| with the prior's terms and with these
 };
 

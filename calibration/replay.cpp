@@ -17,11 +17,11 @@ std::variant<program::Program, Unsupported> prepare(const program::Job& job, con
 }
 
 std::variant<Replayed, Unsupported> replay(const program::Job& job, const hardware::Cluster& cluster,
-                                           simulator::Granularity granularity) {
+                                           simulator::Granularity granularity, bool timeline) {
   auto prepared = prepare(job, cluster);
   if (auto* no = std::get_if<Unsupported>(&prepared)) return std::move(*no);
   Replayed result{std::get<program::Program>(std::move(prepared)), {}};
-  auto simulated = simulator::simulate(result.program, cluster, {granularity, false});
+  auto simulated = simulator::simulate(result.program, cluster, {granularity, timeline});
   if (!simulated) return Unsupported{simulated.error().message};
   result.simulation = std::move(simulated).value();
   return result;

@@ -27,8 +27,8 @@ std::variant<program::Program, Unsupported> prepare(const program::Job& job, con
 /// Without them whole segments give the same times, many times faster.
 bool needs_ops(const program::Job& job);
 
-/// Whether it would fit the devices is not asked: what was measured did run.
+/// Whether it would fit the devices is not asked: what was measured did run. `timeline`: kept in the simulation.
 std::variant<Replayed, Unsupported> replay(const program::Job& job, const hardware::Cluster& cluster,
-                                           simulator::Granularity granularity);
+                                           simulator::Granularity granularity, bool timeline = false);
 
 }  // namespace trivium::calibration

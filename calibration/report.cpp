@@ -29,14 +29,24 @@ std::string size(const std::optional<double>& bytes) {
   return bytes ? edge::to_text(edge::Bytes(*bytes)) : std::string("-");
 }
 
+/// Seconds of a step, or bytes.
+std::string amount(const std::string& by, double value) {
+  constexpr double kMilliseconds = 1e3;
+  if (by == "memory") return edge::to_text(edge::Bytes(value));
+  return fmt::format("{:.3f} ms", kMilliseconds * value);
+}
+
 void add_groups(std::string& text, const std::vector<ValidationGroup>& groups) {
   if (groups.empty()) return;
-  text += fmt::format("{:<8} {:<44} {:>5} {:>9} {:>8} {:>8} {:>8} {:>6}\n", "by", "name", "cases", "mean|e| %",
-                      "bias %", "median %", "max %", "rank r");
+  const bool of_run = groups.front().by == "step" || groups.front().by == "op";
+  text += fmt::format("{:<8} {:<{}} {:>5} {:>9} {:>8} {:>8} {:>8} {:>6}", "by", "name", of_run ? 24 : 44, "cases",
+                      "mean|e| %", "bias %", "median %", "max %", "rank r");
+  text += of_run ? fmt::format(" {:>11} {:>11}\n", "measured", "predicted") : "\n";
   for (const ValidationGroup& g : groups) {
-    text += fmt::format("{:<8} {:<44} {:>5} {:>9.1f} {:>+8.1f} {:>8.1f} {:>8.1f} {:>6}\n", g.by, g.name, g.cases,
-                        kPercent * g.mape, kPercent * g.bias, kPercent * g.median, kPercent * g.max,
+    text += fmt::format("{:<8} {:<{}} {:>5} {:>9.1f} {:>+8.1f} {:>8.1f} {:>8.1f} {:>6}", g.by, g.name, of_run ? 24 : 44,
+                        g.cases, kPercent * g.mape, kPercent * g.bias, kPercent * g.median, kPercent * g.max,
                         correlation(g.spearman));
+    text += of_run ? fmt::format(" {:>11} {:>11}\n", amount(g.by, g.measured), amount(g.by, g.predicted)) : "\n";
   }
 }
 
@@ -118,7 +128,9 @@ nlohmann::json to_json(const Validation& validation) {
                               {"bias", g.bias},
                               {"median", g.median},
                               {"max", g.max},
-                              {"spearman", or_null(g.spearman)}});
+                              {"spearman", or_null(g.spearman)},
+                              {"measured", g.measured},
+                              {"predicted", g.predicted}});
   }
   for (const Sweep& s : validation.sweeps) {
     json["sweeps"].push_back({{"name", s.name},

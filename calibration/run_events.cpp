@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "calibration/statistics.h"
 #include "edge/error.h"
@@ -57,6 +58,31 @@ bool is_awaited(const program::Event& event, const Ends& ends) {
   return next == found->second.end() || *next > event.end_ps;
 }
 
+/// One meeting of a group: step, task (or the group, where its members are at different tasks), op, first member.
+using MeetingKey = std::tuple<int, int, int, int>;
+
+MeetingKey meeting_of(const program::Program& program, const program::Event& event, const program::Op& op) {
+  using program::Group;
+  const int first = program.mesh.members(op.group, event.rank).front();
+  const bool over_stages = op.group == Group::kModel || op.group == Group::kWorld || op.group == Group::kEmbedding;
+  return {event.step, over_stages ? -1 - static_cast<int>(op.group) : event.task, event.op, first};
+}
+
+bool is_collective(const program::Op& op) { return program::is_communication(op.kind) && !is_transfer(op); }
+
+/// The least that a member of each collective took behind the arrival of the last.
+std::map<MeetingKey, double> own_times(const program::Program& program, const program::RunRecord& record) {
+  std::map<MeetingKey, double> times;
+  for (const program::Event& event : record.timeline.events) {
+    const program::Op& op = op_of(program, task_of(program, event), event);
+    if (!is_collective(op)) continue;
+    const auto took = std::max(0.0, static_cast<double>(event.end_ps - event.start_ps - event.wait_ps));
+    const auto [at, fresh] = times.try_emplace(meeting_of(program, event, op), took);
+    if (!fresh) at->second = std::min(at->second, took);
+  }
+  return times;
+}
+
 }  // namespace
 
 bool is_transfer(const program::Op& op) {
@@ -70,13 +96,16 @@ std::vector<OpEvent> op_events(const program::Program& program, const program::R
     if (task_of(program, event).transfer < 0) ends[{event.step, event.rank}].push_back(event.end_ps);
   }
   for (auto& [key, times] : ends) std::sort(times.begin(), times.end());
+  const std::map<MeetingKey, double> own = own_times(program, record);
   std::vector<OpEvent> result;
   for (const program::Event& event : record.timeline.events) {
     if (is_warm_up(event, later)) continue;
     const program::Task& task = task_of(program, event);
+    const program::Op& op = op_of(program, task, event);
     const auto span = static_cast<double>(event.end_ps - event.start_ps), wait = static_cast<double>(event.wait_ps);
-    result.push_back({event.step, event.rank, &op_of(program, task, event), std::max(0.0, span - wait) * kSecondsPerPs,
-                      wait * kSecondsPerPs, task.transfer < 0 || is_awaited(event, ends)});
+    const double work = is_collective(op) ? own.at(meeting_of(program, event, op)) : std::max(0.0, span - wait);
+    result.push_back({event.step, event.rank, &op, work * kSecondsPerPs, (span - work) * kSecondsPerPs,
+                      task.transfer < 0 || is_awaited(event, ends)});
   }
   return result;
 }

@@ -7,7 +7,9 @@
 
 namespace trivium::calibration {
 
-/// One measured op. Time spent waiting for partners stands apart.
+/// One measured op. Time spent waiting for partners stands apart: a collective's own time is that of the member which
+/// waited least behind the last one's arrival; what the others took longer they waited as well, to be woken or for
+/// hosts that were interrupted.
 struct OpEvent {
   int step = 0, rank = 0;
   const program::Op* op = nullptr;

@@ -63,6 +63,8 @@ ValidationGroup group_of(std::string by, std::string name, std::span<const Pair>
   for (const Pair& pair : pairs) {
     absolute.push_back(std::abs(pair.error()));
     group.bias += pair.error() / static_cast<double>(pairs.size());
+    group.measured += pair.measured / static_cast<double>(pairs.size());
+    group.predicted += pair.predicted / static_cast<double>(pairs.size());
     group.mape += absolute.back() / static_cast<double>(pairs.size());
     group.max = std::max(group.max, absolute.back());
   }

@@ -26,7 +26,7 @@ struct ValidationRow {
 
 /// Errors of all cases with one thing in common. Fractions: predicted / measured - 1.
 struct ValidationGroup {
-  std::string by;  ///< "source", "hardware", "op" or "rank"
+  std::string by;  ///< "source", "hardware"; of one run: "step", "op", "lane", "rank", "wait", "memory"
   std::string name;
   int cases = 0;
   double mape = 0;    ///< mean of |error|
@@ -34,7 +34,27 @@ struct ValidationGroup {
   double median = 0;  ///< of |error|
   double max = 0;     ///< of |error|
   std::optional<double> spearman =
-      std::nullopt;  ///< rank correlation of predicted and measured; none where it is not defined
+      std::nullopt;                    ///< rank correlation of predicted and measured; none where it is not defined
+  double measured = 0, predicted = 0;  ///< means of the cases: s, of "memory" bytes
+};
+
+/// One prediction beside its measurement, for a picture.
+struct ParityPoint {
+  std::string name;
+  double measured = 0, predicted = 0;  ///< s
+};
+
+/// What one rank did from when to when; waiting for others is left out.
+struct Bar {
+  int rank = 0;
+  std::string what;  ///< op kind
+  double begin_s = 0, end_s = 0;
+};
+
+/// One step twice, from its start.
+struct TimelinePair {
+  int step = 0;  ///< of the run: the one nearest to the median
+  std::vector<Bar> predicted, measured;
 };
 
 /// Plans of one model, machine and batch that were all measured.
@@ -55,14 +75,19 @@ struct Validation {
   std::vector<ValidationRow> rows;
   std::vector<ValidationGroup> groups;
   std::vector<Sweep> sweeps;
+  std::vector<ParityPoint> points;        ///< of one run: every op kind on every rank, seconds a step
+  std::optional<TimelinePair> timelines;  ///< of one run that kept its timeline
 };
 
-/// Simulates the plan on the cluster op by op and compares it with its run: the row is the iteration (median of the
-/// steps but the first) and the fullest rank's memory; groups "op" hold one case per step, groups "rank" the busy time
-/// of a rank's compute lane and collectives. Waits for partners are taken out of communication on both sides. Where the
-/// record was made of another Program than this plan lowers to, the row's source says so and ops are compared by kind
-/// alone. A plan that the cluster cannot run gives an unsupported row. Errors: Failure(kInput) for a record without
-/// steps.
+/// Simulates the plan on the cluster op by op and compares it with its run. The row is the iteration (median of the
+/// steps but the first) and the fullest rank's memory. Groups, the largest difference in seconds first: "step", every
+/// measured step against the prediction; "op", "lane" and "rank", the time at work over all ranks, one case a step;
+/// "wait", the time ranks stood at collectives for others; "memory", one case a rank. A collective's own work is that
+/// of the member which waited least (OpEvent); the predicted lateness of hosts counts as waiting too. So how late hosts
+/// are does not look like an error of the collective. Transfers overlap what runs beside them and are compared through
+/// the step alone. Where the record was made of another Program than this plan lowers to, the row's source says so, and
+/// ops are compared by kind alone. A plan that the cluster cannot run gives an unsupported row. Errors: Failure(kInput)
+/// for a record without steps.
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster);
 
@@ -75,5 +100,12 @@ nlohmann::json to_json(const Validation& validation);
 
 /// For people: groups, sweeps, then rows with the worst first.
 std::string to_table(const Validation& validation);
+
+/// One line a row and a group, under one header: `what` is "row" or the group's `by`.
+std::string to_csv(const Validation& validation);
+
+/// One page that needs nothing else: a parity plot with a band of 10 %, errors by op kind (or source), two timelines on
+/// one scale, and the tables. `title` is shown and named. Same validation, same bytes.
+std::string to_html(const Validation& validation, const std::string& title);
 
 }  // namespace trivium::calibration

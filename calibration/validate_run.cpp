@@ -1,7 +1,9 @@
-// One plan against its own run: the iteration, every op kind, every rank, memory.
+// One plan against its own run: every step, op kind, lane and rank, waiting and memory.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "calibration/replay.h"
@@ -13,8 +15,6 @@
 
 namespace trivium::calibration {
 namespace {
-
-using ByStep = std::map<int, double>;  // seconds of one step
 
 constexpr double kSecondsPerPs = 1e-12;
 
@@ -28,68 +28,180 @@ double measured_iteration(const program::RunRecord& record) {
   return median(std::move(seconds));
 }
 
-/// The cluster without waiting for late hosts, which measured events tell apart from the work.
-hardware::Cluster punctual(hardware::Cluster cluster) {
-  for (hardware::NodeGroup& group : cluster.groups) group.node.collective_skew = edge::Seconds(0);
-  return cluster;
-}
-
+/// Time at work of one step, by what it is compared.
 struct Work {
-  std::map<std::string, double> by_kind;  ///< over all ranks
+  std::map<std::string, double> by_kind, by_lane;  // over all ranks
   std::map<int, double> by_rank;
+  std::map<std::pair<std::string, int>, double> by_both;  // kind, rank
+  double waiting = 0;                                     // at collectives
+
+  void add(const OpEvent& event) {
+    const program::Op& op = *event.op;
+    if (is_transfer(op)) return;
+    const std::string kind(name_of(op.kind));
+    by_kind[kind] += event.seconds;
+    by_lane[std::string(name_of(op.lane))] += event.seconds;
+    by_rank[event.rank] += event.seconds;
+    by_both[{kind, event.rank}] += event.seconds;
+    if (program::is_communication(op.kind)) waiting += event.wait;
+  }
 };
 
-/// Seconds of one step, transfers left out (see is_transfer).
-Work predicted_work(const program::Program& program, const hardware::Cluster& cluster) {
-  const simulator::CostedProgram costed = simulator::cost(program, punctual(cluster));
-  Work work;
+/// The simulated step of every rank: ranks of a stage do what the one that was played does, unless all were.
+std::vector<program::Event> predicted_events(const program::Program& program, const simulator::Simulation& simulation) {
+  std::map<int, std::vector<program::Event>> played;
+  for (const program::Event& event : simulation.timeline.events) played[event.rank].push_back(event);
+  std::vector<program::Event> all;
   for (int rank = 0; rank < program.mesh.size(); ++rank) {
-    const program::Role& role = program.role_of(rank);
-    const auto& times = costed.op_ps[static_cast<std::size_t>(role.stage)];
-    for (const program::Task& task : role.tasks) {
-      const program::Body& body = program.body_of(task);
-      for (std::size_t i = 0; i < body.ops.size(); ++i) {
-        if (is_transfer(body.ops[i])) continue;
-        const double seconds = static_cast<double>(times[static_cast<std::size_t>(task.body)][i]) * kSecondsPerPs;
-        work.by_kind[std::string(name_of(body.ops[i].kind))] += seconds;
-        work.by_rank[rank] += seconds;
-      }
+    const int stage = program.mesh.coordinates(rank).pipeline;
+    const int like = played.contains(rank) ? rank : simulator::representative(program, stage);
+    for (program::Event event : played[like]) {
+      event.rank = rank;
+      all.push_back(event);
     }
+  }
+  return all;
+}
+
+const program::Op& op_of(const program::Program& program, const program::Event& event) {
+  const program::Task& task = program.role_of(event.rank).tasks[static_cast<std::size_t>(event.task)];
+  return program.body_of(task).ops[static_cast<std::size_t>(event.op)];
+}
+
+/// Late hosts are part of a collective's predicted time; measured, they are waiting.
+double late_hosts(const program::Program& program, const hardware::Cluster& cluster, const program::Op& op) {
+  if (!program::is_communication(op.kind) || is_transfer(op)) return 0;
+  const int ranks = program.mesh.group_size(op.group);
+  double skew = 0;
+  for (const hardware::NodeGroup& group : cluster.groups) skew = std::max(skew, group.node.collective_skew.value());
+  return ranks > 1 ? skew * std::log2(static_cast<double>(ranks)) : 0;
+}
+
+Work predicted_work(const program::Program& program, const hardware::Cluster& cluster,
+                    const std::vector<program::Event>& events) {
+  Work work;
+  for (const program::Event& event : events) {
+    const program::Op& op = op_of(program, event);
+    const double span = static_cast<double>(event.end_ps - event.start_ps) * kSecondsPerPs,
+                 wait = static_cast<double>(event.wait_ps) * kSecondsPerPs,
+                 late = std::min(late_hosts(program, cluster, op), span - wait);
+    work.add({0, event.rank, &op, span - wait - late, wait + late, true});
   }
   return work;
 }
 
-std::vector<Pair> pairs_of(const ByStep& measured, double predicted) {
+template <class Key>
+std::vector<Pair> pairs_of(const std::map<int, Work>& steps, std::map<Key, double> Work::*part, const Key& key,
+                           double predicted) {
   std::vector<Pair> pairs;
-  for (const auto& [step, seconds] : measured) {
-    if (seconds > 0) pairs.push_back({seconds, predicted});
+  for (const auto& [step, work] : steps) {
+    const auto found = (work.*part).find(key);
+    if (found != (work.*part).end() && found->second > 0) pairs.push_back({found->second, predicted});
   }
   return pairs;
 }
 
-std::vector<ValidationGroup> groups_of(const program::RunRecord& record, const program::Program& plan,
-                                       const hardware::Cluster& cluster, bool same_program) {
-  const program::Program recorded = program_of(record);
-  std::map<std::string, ByStep> kinds;
-  std::map<int, ByStep> ranks;
-  for (const OpEvent& event : op_events(recorded, record)) {
-    if (is_transfer(*event.op)) continue;
-    kinds[std::string(name_of(event.op->kind))][event.step] += event.seconds;
-    ranks[event.rank][event.step] += event.seconds;
+/// Groups of one kind of key, the largest difference first.
+template <class Key>
+void add_groups(const char* by, const std::map<int, Work>& steps, const Work& predicted,
+                std::map<Key, double> Work::*part, std::vector<ValidationGroup>& groups) {
+  std::vector<ValidationGroup> found;
+  for (const auto& [key, seconds] : predicted.*part) {
+    const std::vector<Pair> pairs = pairs_of(steps, part, key, seconds);
+    if (!pairs.empty()) found.push_back(group_of(by, fmt::format("{}", key), pairs));
   }
-  const Work predicted = predicted_work(plan, cluster);
+  std::stable_sort(found.begin(), found.end(), [](const ValidationGroup& a, const ValidationGroup& b) {
+    return std::abs(a.predicted - a.measured) > std::abs(b.predicted - b.measured);
+  });
+  groups.insert(groups.end(), found.begin(), found.end());
+}
+
+std::vector<ValidationGroup> step_groups(const program::RunRecord& record, double predicted) {
   std::vector<ValidationGroup> groups;
-  for (const auto& [kind, by_step] : kinds) {
-    const auto found = predicted.by_kind.find(kind);
-    if (found == predicted.by_kind.end()) continue;  // only in the other Program
-    groups.push_back(group_of("op", kind, pairs_of(by_step, found->second)));
+  for (const program::StepRecord& step : record.steps) {
+    if (step.step == 0 && record.steps.size() > 1) continue;  // warms caches
+    const Pair pair{step.seconds, predicted};
+    groups.push_back(group_of("step", std::to_string(step.step), std::span(&pair, 1)));
   }
-  if (!same_program) return groups;
-  for (const auto& [rank, by_step] : ranks) {
-    groups.push_back(group_of("rank", std::to_string(rank), pairs_of(by_step, predicted.by_rank.at(rank))));
-  }
+  std::stable_sort(groups.begin(), groups.end(), [](const ValidationGroup& a, const ValidationGroup& b) {
+    return std::abs(a.bias) > std::abs(b.bias);
+  });
   return groups;
 }
+
+void add_memory(const program::RunRecord& record, const program::Program& program,
+                const simulator::Simulation& simulation, std::vector<ValidationGroup>& groups) {
+  const auto ranks = std::min(record.peak_memory_bytes.size(), static_cast<std::size_t>(program.mesh.size()));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto stage = static_cast<std::size_t>(program.mesh.coordinates(static_cast<int>(rank)).pipeline);
+    const simulator::StageMemory& memory = simulation.stages[stage].memory;
+    const Pair pair{static_cast<double>(record.peak_memory_bytes[rank]),
+                    static_cast<double>(memory.total() - memory.reserved)};
+    if (pair.measured > 0) groups.push_back(group_of("memory", fmt::format("rank {}", rank), std::span(&pair, 1)));
+  }
+}
+
+/// What is compared of one run whose Program is the plan's.
+class RunComparison {
+ public:
+  RunComparison(const program::RunRecord& record, const program::Program& plan, const hardware::Cluster& cluster,
+                const simulator::Simulation& simulation)
+      : record_(record), recorded_(program_of(record)), plan_(plan), simulated_(predicted_events(plan, simulation)) {
+    predicted_ = predicted_work(plan, cluster, simulated_);
+    for (const OpEvent& event : op_events(recorded_, record)) steps_[event.step].add(event);
+  }
+
+  void add_to(Validation& result, bool same_program) const {
+    add_groups("op", steps_, predicted_, &Work::by_kind, result.groups);
+    if (!same_program) return;
+    add_groups("lane", steps_, predicted_, &Work::by_lane, result.groups);
+    add_groups("rank", steps_, predicted_, &Work::by_rank, result.groups);
+    std::vector<Pair> waits;
+    for (const auto& [step, work] : steps_) {
+      if (work.waiting > 0) waits.push_back({work.waiting, predicted_.waiting});
+    }
+    if (!waits.empty()) result.groups.push_back(group_of("wait", "collectives", waits));
+    for (const auto& [key, seconds] : predicted_.by_both) {
+      const ValidationGroup mean = group_of("", "", pairs_of(steps_, &Work::by_both, key, seconds));
+      if (mean.cases > 0) {
+        result.points.push_back({fmt::format("{}, rank {}", key.first, key.second), mean.measured, seconds});
+      }
+    }
+    result.timelines = timelines(result.rows.front().measured_iteration_s);
+  }
+
+ private:
+  static void add_bar(std::vector<Bar>& bars, const program::Program& program, const program::Event& event) {
+    const program::Op& op = op_of(program, event);
+    if (is_transfer(op)) return;
+    bars.push_back({event.rank, std::string(name_of(op.kind)),
+                    static_cast<double>(event.start_ps + event.wait_ps) * kSecondsPerPs,
+                    static_cast<double>(event.end_ps) * kSecondsPerPs});
+  }
+
+  TimelinePair timelines(double typical) const {
+    TimelinePair pair;
+    double nearest = std::numeric_limits<double>::infinity();
+    for (const program::StepRecord& step : record_.steps) {
+      const auto id = static_cast<int>(step.step);
+      if (!steps_.contains(id) || std::abs(step.seconds - typical) >= nearest) continue;
+      nearest = std::abs(step.seconds - typical);
+      pair.step = id;
+    }
+    for (const program::Event& event : simulated_) add_bar(pair.predicted, plan_, event);
+    for (const program::Event& event : record_.timeline.events) {
+      if (event.step == pair.step) add_bar(pair.measured, recorded_, event);
+    }
+    return pair;
+  }
+
+  const program::RunRecord& record_;
+  program::Program recorded_;
+  const program::Program& plan_;
+  std::vector<program::Event> simulated_;
+  Work predicted_;
+  std::map<int, Work> steps_;  // measured
+};
 
 /// Arenas alone: what the profile reserves besides is not in a run's record.
 double arena_bytes(const simulator::Simulation& simulation) {
@@ -112,7 +224,7 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   if (!record.peak_memory_bytes.empty()) {
     row.measured_peak_bytes = static_cast<double>(*std::ranges::max_element(record.peak_memory_bytes));
   }
-  auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp);
+  auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, true);
   if (const auto* no = std::get_if<Unsupported>(&replayed)) {
     row.unsupported = no->reason;
     result.rows.push_back(std::move(row));
@@ -128,7 +240,11 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   row.predicted_peak_bytes = arena_bytes(simulation);
   row.error = row.predicted_iteration_s / row.measured_iteration_s - 1;
   result.rows.push_back(std::move(row));
-  if (!record.timeline.events.empty()) result.groups = groups_of(record, program, cluster, same_program);
+  result.groups = step_groups(record, simulation.iteration_s);
+  if (!record.timeline.events.empty()) {
+    RunComparison(record, program, cluster, simulation).add_to(result, same_program);
+  }
+  if (same_program) add_memory(record, program, simulation, result.groups);
   return result;
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,13 +14,13 @@
 #include "calibration/published_fit.h"
 #include "calibration/published_runs.h"
 #include "cli/command.h"
+#include "cli/evidence.h"
 #include "cli/interrupts.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/files.h"
-#include "edge/json_reader.h"
 #include "hardware_profiles/load.h"
 
 namespace trivium::cli {
@@ -27,36 +29,51 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::vector<std::string> records, runs, micro;
+  std::vector<std::string> files, runs, micro;
   std::string base, output;
   bool leave_one_out = true;
   bool json = false;
 };
 
+bool is_same_file(const fs::path& a, const fs::path& b) {
+  std::error_code missing;
+  return fs::equivalent(a, b, missing);
+}
+
+/// What is fitted is another file than any that it is made of.
 void check_output(const Options& options) {
   std::string output = options.output;
   if (const std::string wrong = output_file()(output); !wrong.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("--output: {}", wrong));
   }
-  std::vector<std::string> inputs = options.records;
-  if (!options.base.empty()) inputs.push_back(options.base);
-  for (const std::string& input : inputs) {
-    std::error_code missing;
-    if (fs::equivalent(input, options.output, missing)) {
-      throw edge::Failure(edge::ErrorKind::kUsage,
-                          fmt::format("-o {} is one of the inputs; give another file", options.output));
-    }
+  std::vector<fs::path> inputs(options.files.begin(), options.files.end());
+  if (!options.base.empty()) inputs.emplace_back(options.base);
+  if (std::any_of(inputs.begin(), inputs.end(), [&](const fs::path& i) { return is_same_file(i, output); })) {
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        fmt::format("-o {} is one of the inputs; give another file", options.output));
   }
 }
 
-/// The node the first run was made on, unless the user names another.
-hardware::Node base_node(const Options& options, const program::RunRecord& first) {
+/// Profiles that are named rather than given as files must not be written over either.
+void check_profile(const Options& options, const hardware::Node& base) {
+  const fs::path shipped = edge::shipped_data("hardware_profiles") / (base.name + ".json");
+  for (const fs::path& profile : {fs::path(hardware::this_machine_path()), shipped}) {
+    if (profile.stem() != base.name || !is_same_file(profile, options.output)) continue;
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        fmt::format("-o {} is the profile that is fitted; give another file", options.output));
+  }
+}
+
+/// The user's, else a profile among the files, else that of the first run or plan.
+hardware::Node base_node(const Options& options, const GivenEvidence& given) {
   if (!options.base.empty()) return hardware::load_node(options.base);
-  const hardware::Cluster cluster = cluster_at(first.cluster, options.records.front() + "#/plan/cluster");
-  if (!cluster.homogeneous()) {
+  if (given.profile) return *given.profile;
+  if (!given.cluster)
+    throw edge::Failure(edge::ErrorKind::kUsage, "which machine was measured? say so with --base PROFILE");
+  if (!given.cluster->homogeneous()) {
     throw edge::Failure(edge::ErrorKind::kUsage, "the run's cluster is mixed; say which node to fit with --base");
   }
-  return cluster.groups.front().node;
+  return given.cluster->groups.front().node;
 }
 
 nlohmann::json to_json(const calibration::PublishedFit& fit, const std::vector<fs::path>& files) {
@@ -88,8 +105,8 @@ nlohmann::json to_json(const calibration::PublishedFit& fit, const std::vector<f
 
 /// Returns the exit code: 130 where it was interrupted, with the best so far written.
 int fit_to_published(const Options& options) {
-  if (!options.records.empty() || !options.base.empty()) {
-    throw edge::Failure(edge::ErrorKind::kUsage, "--runs fits shipped profiles to tables; leave out RUN and --base");
+  if (!options.files.empty() || !options.base.empty()) {
+    throw edge::Failure(edge::ErrorKind::kUsage, "--runs fits shipped profiles to tables; leave out FILE and --base");
   }
   const Interrupts interrupts;
   std::vector<calibration::PublishedRun> runs;
@@ -115,32 +132,68 @@ int fit_to_published(const Options& options) {
   return fit.interrupted ? kInterrupted : 0;
 }
 
+nlohmann::json to_json(const calibration::Fit& fit, const std::string& output, const std::vector<std::string>& beyond) {
+  nlohmann::json numbers = nlohmann::json::array();
+  for (const calibration::FittedNumber& number : fit.numbers) {
+    numbers.push_back({{"pointer", number.pointer},
+                       {"before", number.before},
+                       {"after", number.after},
+                       {"spread", std::isfinite(number.spread) ? nlohmann::json(number.spread) : nlohmann::json()},
+                       {"samples", number.samples},
+                       {"determined", number.determined},
+                       {"from", number.from}});
+  }
+  return {{"schema", "trivium.calibration/1"},
+          {"output", output},
+          {"report", fit.report},
+          {"numbers", std::move(numbers)},
+          {"extrapolated", beyond}};
+}
+
+std::vector<std::string> beyond_measured(const calibration::Fit& fit, const GivenEvidence& given) {
+  std::vector<std::string> all;
+  for (const program::PlanFile& plan : given.plans) {
+    for (const std::string& sentence : calibration::extrapolations(fit, plan.job)) {
+      all.push_back(program::summary(plan.job.plan) + ": " + sentence);
+    }
+  }
+  return all;
+}
+
+std::string undetermined(const calibration::Fit& fit) {
+  std::string text;
+  for (const calibration::FittedNumber& number : fit.numbers) {
+    if (!number.determined) text += (text.empty() ? "" : ", ") + number.pointer;
+  }
+  return text;
+}
+
 void run(const Options& options) {
   if (!options.micro.empty()) throw edge::Failure(edge::ErrorKind::kUsage, "--micro goes with --runs");
-  if (options.records.empty()) {
-    throw edge::Failure(edge::ErrorKind::kUsage, "give run records, or --runs with tables of published runs");
+  if (options.files.empty()) {
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        "give run records or other measurements, or --runs with tables of "
+                        "published runs");
   }
   check_output(options);
-  std::vector<program::RunRecord> records;
-  for (const std::string& path : options.records) {
-    records.push_back(program::run_record_from_json(edge::read_json_file(path), path));
-  }
-  const hardware::Node base = base_node(options, records.front());
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const bool on_cores = records[i].backend.starts_with("cpu");
+  const GivenEvidence given = read_evidence(options.files);
+  const hardware::Node base = base_node(options, given);
+  check_profile(options, base);
+  for (const program::RunRecord& record : given.evidence.records) {
+    const bool on_cores = record.backend.starts_with("cpu");
     if (on_cores == (base.device.kind == hardware::DeviceKind::kCpu)) continue;
     throw edge::Failure(edge::ErrorKind::kInput,
-                        fmt::format("{}#/backend: a {} run says nothing about {}; give --base a profile of its machine",
-                                    options.records[i], records[i].backend, base.device.name));
+                        fmt::format("a {} run says nothing about {}; give --base a profile of its machine",
+                                    record.backend, base.device.name));
   }
-  const calibration::Fit fit = calibration::calibrate(base, records);
+  const calibration::Fit fit = calibration::calibrate(base, given.evidence);
   edge::write_file_atomically(options.output, hardware::to_json(fit.node).dump(2) + "\n");
-  if (options.json) {
-    print_json({{"schema", "trivium.calibration/1"}, {"output", options.output}, {"report", fit.report}});
-    return;
-  }
+  const std::vector<std::string> beyond = beyond_measured(fit, given);
+  if (options.json) return print_json(to_json(fit, options.output, beyond));
   std::string text;
   for (const std::string& line : fit.report) text += line + "\n";
+  if (const std::string open = undetermined(fit); !open.empty()) text += "undetermined: " + open + "\n";
+  for (const std::string& line : beyond) text += "note: " + line + "\n";
   print(text + fmt::format("wrote {}\n", options.output));
 }
 
@@ -148,15 +201,19 @@ void run(const Options& options) {
 
 void add_calibrate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measured runs");
-  command->add_option("RUN", options->records, "What `trivium run --record` wrote")->type_name("FILE");
+  CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of any kind");
+  command
+      ->add_option("FILE", options->files,
+                   "Run records and traces of ours, profiles, nccl-tests, nvidia-smi topo -m, PyTorch traces, Nsight "
+                   "Systems SQLite, Megatron-LM and DeepSpeed logs (behind their plan), tables of published runs")
+      ->type_name("FILE");
   command->add_option("--runs", options->runs, "Tables of published runs: fits the shipped profiles to them")
       ->type_name("FILE.csv");
   command
       ->add_option("--micro", options->micro,
                    "With --runs: tables of measured kernels and collectives, or folders of them")
       ->type_name("PATH");
-  command->add_option("--base", options->base, "Profile to start from; default: that of the first run");
+  command->add_option("--base", options->base, "Profile to start from; default: that of the first run or plan");
   command->add_option("-o,--output", options->output, "Where the fitted profile goes; with --runs a folder for several")
       ->required()
       ->type_name("PATH");

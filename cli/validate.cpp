@@ -5,14 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "calibration/history.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/render.h"
 #include "edge/error.h"
+#include "edge/files.h"
 #include "edge/json_reader.h"
 #include "hardware_profiles/load.h"
 #include "program/job_json.h"
@@ -23,7 +27,7 @@ namespace {
 constexpr const char* kNotJudged = "C";  // the tier of cases that count in no error
 
 struct Options {
-  std::string plan, record, cluster, runs;
+  std::string plan, record, cluster, runs, history, csv, html;
   std::optional<double> max_error;  ///< none: not judged
   bool json = false;
 };
@@ -78,11 +82,64 @@ void judge(const calibration::Validation& validation, double max_error) {
                                                              percent(row->error), percent(max_error)));
 }
 
+/// Run records among the JSON files of the folder.
+std::vector<calibration::DatedRun> runs_in(const Options& options) {
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(options.history, none)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  if (none) throw edge::Failure(edge::ErrorKind::kInput, options.history + ": " + none.message());
+  std::sort(files.begin(), files.end());
+  std::vector<calibration::DatedRun> runs;
+  for (const std::filesystem::path& file : files) {
+    const nlohmann::json json = edge::read_json_file(file);
+    if (!json.is_object() || json.value("schema", nlohmann::json()) != "trivium.run/1") continue;
+    program::RunRecord record = program::run_record_from_json(json, file.string());
+    hardware::Cluster cluster = options.cluster.empty() ? cluster_at(record.cluster, file.string() + "#/plan/cluster")
+                                                        : hardware::load_cluster(options.cluster);
+    runs.push_back({file.filename().string(), std::move(record), std::move(cluster)});
+  }
+  if (runs.empty()) {
+    throw edge::Failure(edge::ErrorKind::kInput,
+                        options.history + ": holds no run record; keep some there with `trivium run --record`");
+  }
+  return runs;
+}
+
+void judge_last(const calibration::History& history, double max_error) {
+  const calibration::HistoryEntry& last = history.entries.back();
+  if (last.unsupported) throw edge::Failure(edge::ErrorKind::kRuntime, last.file + ": " + *last.unsupported);
+  if (std::abs(last.error) <= max_error) return;
+  throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: the error is {}, more than {}", last.file,
+                                                             percent(last.error), percent(max_error)));
+}
+
+void run_history(const Options& options) {
+  if (!options.plan.empty() || !options.runs.empty() || !options.csv.empty() || !options.html.empty()) {
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        "--history takes every record of a folder; leave out PLAN, RUN, --runs, --csv and --html");
+  }
+  const calibration::History history = calibration::history_of(runs_in(options));
+  if (options.json) {
+    print_json(calibration::to_json(history));
+  } else {
+    print(calibration::to_table(history));
+  }
+  if (options.max_error) judge_last(history, *options.max_error);
+}
+
 void run(const Options& options) {
   if (options.max_error && !(*options.max_error >= 0)) {
     throw edge::Failure(edge::ErrorKind::kUsage, "--max-error: must be a share, 0 or more; 0.1 is 10 %");
   }
+  if (!options.history.empty()) return run_history(options);
   const calibration::Validation validation = validate(options);
+  if (!options.csv.empty()) edge::write_file_atomically(options.csv, calibration::to_csv(validation));
+  if (!options.html.empty()) {
+    const std::string title = options.runs.empty() ? options.plan + " and " + options.record : options.runs;
+    edge::write_file_atomically(options.html, calibration::to_html(validation, "trivium validate: " + title));
+  }
   if (options.json) {
     print_json(calibration::to_json(validation));
   } else {
@@ -101,6 +158,10 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("--cluster", options->cluster, "Instead of the plan's");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
   command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");
+  command->add_option("--csv", options->csv, "Also write rows and groups as a table")->check(output_file());
+  command->add_option("--html", options->html, "Also write one page with pictures")->check(output_file());
+  command->add_option("--history", options->history, "All run records of a folder: how the error developed")
+      ->type_name("FOLDER");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     run(*options);

@@ -87,7 +87,7 @@ TEST(Calibrate, OneInterruptedStepDoesNotCount) {
 
 TEST(Calibrate, RefusesRecordsThatTeachNothing) {
   const hardware::Node base = rated_node(1);
-  EXPECT_THROW(calibrate(base, {}), edge::Failure);
+  EXPECT_THROW(calibrate(base, Evidence{}), edge::Failure);
   program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), base);
   program::RunRecord strange = record;
   strange.timeline.events.back().op = 9999;

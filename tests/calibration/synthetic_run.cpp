@@ -55,6 +55,7 @@ program::RunRecord synthetic_run(const program::Job& job, const hardware::Node& 
   const auto simulation = simulator::simulate(program, cluster, {simulator::Granularity::kOp, true}).value_or_throw();
   program::RunRecord record;
   record.job = job;
+  record.cluster = "generic-cpu";
   record.backend = "synthetic";
   record.program_hash = program::hash_of(program);
   for (int step = 0; step < 3; ++step) {

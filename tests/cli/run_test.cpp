@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "tests/cli/process.h"
 
@@ -87,10 +88,44 @@ TEST(Run, LeadsToValidationAndCalibration) {
   ASSERT_EQ(validated.exit_code, 0) << validated.err;
   EXPECT_EQ(json::parse(validated.out).at("schema"), "trivium.validation/1");
   EXPECT_EQ(workplace.run("trivium validate plan.json run.json --max-error 0").exit_code, 1);
+  EXPECT_EQ(workplace.run("trivium validate plan.json run.json --max-error 1000000").exit_code, 0);
+  EXPECT_EQ(workplace.run("trivium validate plan.json run.json --html page.html --csv table.csv").exit_code, 0);
+  EXPECT_THAT(workplace.read("page.html"), testing::HasSubstr("</html>"));
+  EXPECT_THAT(workplace.read("table.csv"), testing::HasSubstr("\nop,matmul,"));
+  const Outcome history = workplace.run("trivium validate --history . --json");
+  ASSERT_EQ(history.exit_code, 0) << history.err;
+  EXPECT_EQ(json::parse(history.out).at("runs").size(), 1U);
+  EXPECT_FALSE(json::parse(history.out).at("runs").at(0).at("date").get<std::string>().empty());
   const Outcome fitted = workplace.run("trivium calibrate run.json -o fitted.json");
   ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
   EXPECT_EQ(workplace.run("trivium profiles fitted.json").exit_code, 0);
   EXPECT_EQ(workplace.run("trivium calibrate run.json -o run.json").exit_code, 2);
+}
+
+TEST(Run, ATraceTeachesWhatTheRecordDoes) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  const Outcome ran = workplace.run(run_command("--data 2 --steps 4 --record run.json --trace trace.json"));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  ASSERT_EQ(workplace.run("trivium calibrate run.json -o native.json").exit_code, 0);
+  const Outcome imported = workplace.run("trivium calibrate trace.json -o imported.json");
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_EQ(workplace.read("imported.json"), workplace.read("native.json"));
+}
+
+TEST(Run, MoreRanksThanCoresArePredictedToo) {
+  if (std::thread::hardware_concurrency() >= 64) GTEST_SKIP() << "every rank has a core here";
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  const Outcome ran = workplace.run(
+      "trivium run --model gpt-tiny --cluster this-machine --global-batch 64 --data 64 --warmup-steps 1 --corpus "
+      "text.txt "
+      "--steps 2 --record run.json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, testing::HasSubstr("64 ranks share"));
+  const Outcome predicted = workplace.run("trivium validate --history . --json");
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_TRUE(json::parse(predicted.out).at("runs").at(0).at("unsupported").is_null());
 }
 
 }  // namespace

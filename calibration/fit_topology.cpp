@@ -1,0 +1,80 @@
+// What `nvidia-smi topo -m` says of a node.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "calibration/fit_parts.h"
+#include "edge/error.h"
+
+namespace trivium::calibration {
+namespace {
+
+/// B/s of one NVLink, one direction, by what the device's name holds (NVIDIA's data sheets: NVLink 2 and 3 of V100 and
+/// A100, NVLink 4 of Hopper, NVLink 5 of Blackwell).
+double nvlink_rate(const std::string& device) {
+  struct Generation {
+    std::string_view name;
+    double rate;
+  };
+  static constexpr std::array<Generation, 7> kGenerations{
+      {{"V100", 25e9}, {"A100", 25e9}, {"H100", 25e9}, {"H200", 25e9}, {"H800", 25e9}, {"B200", 50e9}, {"B300", 50e9}}};
+  for (const Generation& generation : kGenerations) {
+    if (device.find(generation.name) != std::string::npos) return generation.rate;
+  }
+  return 0;
+}
+
+hardware::Topology topology_of(const imports::GpuTopology& matrix) {
+  const int least = matrix.least_nvlinks(), most = matrix.most_nvlinks();
+  if (most == 0) return hardware::Topology::kPcie;
+  // Behind a switch every pair shows all links of a GPU; with direct links, numbers differ or some pairs have none.
+  return least == most ? hardware::Topology::kNvswitch : hardware::Topology::kCubeMesh;
+}
+
+template <class Table>
+void cut_table(Table& table, int devices) {
+  table.erase(table.upper_bound(devices), table.end());
+}
+
+}  // namespace
+
+void fit_topology(Fit& fit, const imports::GpuTopology& matrix) {
+  hardware::Node& node = fit.node;
+  const std::string from = fmt::format("trivium calibrate: nvidia-smi topo -m in {}", matrix.file);
+  const auto number = [&](const char* pointer, double before, double after) {
+    note(fit, {pointer, before, after, 0, 1, true, from});
+  };
+  number("/devices", node.devices, matrix.gpus);
+  node.devices = matrix.gpus;
+  cut_table(node.allreduce_bus, node.devices);
+  cut_table(node.allreduce_latency, node.devices);
+  node.topology = topology_of(matrix);
+  static constexpr std::array<const char*, 4> kNames{"nvswitch", "cube-mesh", "pcie", "shared-memory"};
+  fit.report.push_back(fmt::format("topology: {} GPUs, {}, {} network adapters listed", matrix.gpus,
+                                   kNames[static_cast<std::size_t>(node.topology)], matrix.adapters));
+  if (matrix.adapters > 0 && node.adapters > 0) {
+    number("/adapters", node.adapters, matrix.adapters);
+    node.adapters = matrix.adapters;
+  } else if (matrix.adapters > 0) {
+    fit.report.push_back("adapters: the base has no network, whose speed the matrix does not tell; kept at 0");
+  }
+  if (matrix.most_nvlinks() == 0) return;
+  const double rate = nvlink_rate(node.device.name);
+  if (rate == 0 || node.topology != hardware::Topology::kNvswitch) {
+    note(fit, {"/intra/bandwidth", node.intra.bandwidth.value(), node.intra.bandwidth.value(), 0, 0, false,
+               rate == 0 ? "kept from the base: the matrix does not tell the generation of NVLink, nor does \"" +
+                               node.device.name + "\""
+                         : "kept from the base: links of unlike pairs are no one bandwidth"});
+    return;
+  }
+  const double bandwidth = rate * matrix.least_nvlinks();
+  number("/intra/bandwidth", node.intra.bandwidth.value(), bandwidth);
+  node.intra.bandwidth = edge::BytesPerSecond(bandwidth);
+  if (!node.allreduce_bus.empty()) {
+    fit.report.push_back("intra: the base's measured table of all-reduces goes before the links' nominal bandwidth");
+  }
+}
+
+}  // namespace trivium::calibration

@@ -1,0 +1,53 @@
+#include "calibration/imports/content.h"
+
+#include <regex>
+
+#include "calibration/imports/text_lines.h"
+#include "edge/error.h"
+
+namespace trivium::calibration::imports {
+namespace {
+
+[[noreturn]] void refuse(const std::string& file, const std::string& what) {
+  throw edge::Failure(edge::ErrorKind::kInput, file + ": " + what);
+}
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+Content json_content(std::string_view text, const std::string& file) {
+  static const std::regex kSchema(R"("schema"\s*:\s*"trivium\.([a-z-]+)/1")");
+  if (has(text, "\"traceEvents\"")) return Content::kChromeTrace;  // before schemas: our traces hold a record's head
+  std::cmatch schema;
+  if (std::regex_search(text.data(), text.data() + text.size(), schema, kSchema)) {
+    const std::string name = schema[1].str();
+    if (has(text, "\"trivium.run/1\"")) return Content::kRunRecord;  // a record holds a plan
+    if (name == "plan" || name == "plan-result") return Content::kPlan;
+    if (name == "hardware") return Content::kProfile;
+    refuse(file, "is a trivium." + name + "/1, from which nothing is learnt; give run records, profiles or plans");
+  }
+  if (has(text, "\"out_of_place\"") || has(text, "\"nccl_version\"")) return Content::kNcclTests;
+  refuse(file, "is JSON, but no record, profile or plan of ours, no Chrome trace and no output of nccl-tests -J");
+}
+
+}  // namespace
+
+Content content_of(std::string_view text, const std::string& file) {
+  constexpr std::size_t kHead = 1 << 20;  // what tells a text apart comes early
+  if (text.starts_with("SQLite format 3")) return Content::kNsight;
+  if (text.starts_with("\x1f\x8b")) refuse(file, "is compressed; gunzip it first");
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) refuse(file, "is empty");
+  if (text[first] == '{') return json_content(text, file);
+  const std::string_view head = text.substr(0, kHead);
+  if (has(head.substr(0, head.find('\n')), "measured_iteration_s")) return Content::kPublishedRuns;
+  if (has(head, "algbw") && has(head, "busbw")) return Content::kNcclTests;
+  if (has(text, "elapsed time per iteration (ms)") || has(text, "iter time (s)") || has(text, "CurrSamplesPerSec=")) {
+    return Content::kTrainingLog;
+  }
+  if (has(head, "GPU0") && (has(head, "CPU Affinity") || has(head, "Legend:"))) return Content::kTopology;
+  refuse(file,
+         "is nothing that is known: run records, profiles, tables of published runs, nccl-tests, nvidia-smi topo -m, "
+         "Chrome traces, Nsight Systems exports (SQLite), logs of Megatron-LM or DeepSpeed");
+}
+
+}  // namespace trivium::calibration::imports

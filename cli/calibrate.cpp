@@ -58,7 +58,8 @@ void check_output(const Options& options) {
 void check_profile(const Options& options, const hardware::Node& base) {
   const fs::path shipped = edge::shipped_data("hardware_profiles") / (base.name + ".json");
   for (const fs::path& profile : {fs::path(hardware::this_machine_path()), shipped}) {
-    if (profile.stem() != base.name || !is_same_file(profile, options.output)) continue;
+    if (!is_same_file(profile, options.output)) continue;
+    if (hardware::to_json(hardware::load_node(profile.string())) != hardware::to_json(base)) continue;
     throw edge::Failure(edge::ErrorKind::kUsage,
                         fmt::format("-o {} is the profile that is fitted; give another file", options.output));
   }

@@ -121,7 +121,8 @@ int compare(const std::string& text, int rounds, std::int64_t steps) {
   runtime::ProfileOptions options;
   options.quick = true;
   options.progress = say;
-  const hardware::Node profile = runtime::profile_this_machine(options);
+  hardware::Node profile = runtime::profile_this_machine(options);
+  profile.device.flash_attention = true;  // rings of context ranks ask for it; the CPU backend has both
   std::vector<program::RunRecord> taught;
   for (const Case& lesson : fidelity::lessons()) {
     if (fidelity::job_of(lesson).plan.ranks() > profile.devices) continue;

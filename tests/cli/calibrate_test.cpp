@@ -1,0 +1,77 @@
+// Measurements of any kind on one command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+
+namespace trivium::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string sample(const std::string& name) { return std::string(TRIVIUM_SOURCE_DIR) + "/tests/data/" + name; }
+
+json number(const json& calibration, const std::string& pointer) {
+  for (const json& each : calibration.at("numbers")) {
+    if (each.at("pointer") == pointer) return each;
+  }
+  ADD_FAILURE() << "nothing about " << pointer;
+  return {};
+}
+
+TEST(Calibrate, TakesAnyMixAndKeepsWhatMadeWhichNumber) {
+  const Workplace workplace;
+  const Outcome outcome =
+      workplace.run("trivium calibrate " + sample("kineto.pt.trace.json") + " " + sample("nccl_all_reduce.txt") + " " +
+                    sample("nsight.sqlite") + " --base dgx-h100-80gb -o fitted.json --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json told = json::parse(outcome.out);
+  EXPECT_EQ(told.at("schema"), "trivium.calibration/1");
+  EXPECT_TRUE(number(told, "/allreduce_bus/8").at("determined"));
+  EXPECT_THAT(number(told, "/device/gemm_efficiency").at("from").get<std::string>(), HasSubstr("kineto.pt.trace.json"));
+  const json profile = json::parse(workplace.read("fitted.json"));
+  EXPECT_THAT(profile.at("sources").at("/device/gemm_efficiency").get<std::string>(), HasSubstr("Kineto trace"));
+  EXPECT_THAT(profile.at("sources").at("/allreduce_latency/8").get<std::string>(), HasSubstr("nccl-tests in"));
+  EXPECT_EQ(workplace.run("trivium profiles fitted.json").exit_code, 0);
+}
+
+// A log says how long; the plan before it says what.
+TEST(Calibrate, ALogNeedsItsPlan) {
+  const Workplace workplace;
+  const std::string plan =
+      "trivium plan --model gpt3-13b --cluster dgx-h100-80gb:2 --sequence 2048 --tensor 8 --pipeline 2 --data 1 -o ";
+  ASSERT_EQ(workplace.run(plan + "plan.json --global-batch 64").exit_code, 0);
+  const Outcome alone = workplace.run("trivium calibrate " + sample("megatron.log") + " -o fitted.json");
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("give its plan file before it"));
+  const Outcome together =
+      workplace.run("trivium calibrate plan.json " + sample("megatron.log") + " -o fitted.json --json");
+  ASSERT_EQ(together.exit_code, 0) << together.err;
+  EXPECT_TRUE(number(json::parse(together.out), "/device/compute_scale").at("determined"));
+  ASSERT_EQ(workplace.run(plan + "other.json --global-batch 32").exit_code, 0);
+  const Outcome other = workplace.run("trivium calibrate other.json " + sample("megatron.log") + " -o fitted.json");
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.err, HasSubstr("ran with global batch 64, its plan says 32"));
+}
+
+TEST(Calibrate, CutAndStrangeFilesAreRefusedByName) {
+  const Workplace workplace;
+  workplace.write("cut.sqlite", "SQLite format 3 and nothing else");
+  workplace.write("page.txt", "It was a dark and stormy night.");
+  const std::string command = "trivium calibrate --base dgx-h100-80gb -o fitted.json ";
+  const Outcome cut = workplace.run(command + "cut.sqlite");
+  EXPECT_EQ(cut.exit_code, 3);
+  EXPECT_THAT(cut.err, HasSubstr("cut.sqlite: "));
+  const Outcome strange = workplace.run(command + "page.txt");
+  EXPECT_EQ(strange.exit_code, 3);
+  EXPECT_THAT(strange.err, HasSubstr("page.txt: is nothing that is known"));
+  const Outcome cores = workplace.run("trivium calibrate --base generic-cpu -o fitted.json " + sample("topo_h100.txt"));
+  EXPECT_EQ(cores.exit_code, 3);
+  EXPECT_THAT(cores.err, HasSubstr("says nothing about cpu-core"));
+}
+
+}  // namespace
+}  // namespace trivium::cli

@@ -104,8 +104,4 @@ std::string to_table(const Validation& validation);
 /// One line a row and a group, under one header: `what` is "row" or the group's `by`.
 std::string to_csv(const Validation& validation);
 
-/// One page that needs nothing else: a parity plot with a band of 10 %, errors by op kind (or source), two timelines on
-/// one scale, and the tables. `title` is shown and named. Same validation, same bytes.
-std::string to_html(const Validation& validation, const std::string& title);
-
 }  // namespace trivium::calibration

@@ -20,6 +20,7 @@
 #include "edge/json_reader.h"
 #include "hardware_profiles/load.h"
 #include "program/job_json.h"
+#include "report/validation_report.h"
 
 namespace trivium::cli {
 namespace {
@@ -138,7 +139,7 @@ void run(const Options& options) {
   if (!options.csv.empty()) edge::write_file_atomically(options.csv, calibration::to_csv(validation));
   if (!options.html.empty()) {
     const std::string title = options.runs.empty() ? options.plan + " and " + options.record : options.runs;
-    edge::write_file_atomically(options.html, calibration::to_html(validation, "trivium validate: " + title));
+    edge::write_file_atomically(options.html, report::validation_page(validation, "trivium validate: " + title));
   }
   if (options.json) {
     print_json(calibration::to_json(validation));

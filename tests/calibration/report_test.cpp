@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "calibration/validate.h"
+#include "tests/calibration/synthetic_run.h"
 
 namespace trivium::calibration {
 namespace {
@@ -52,6 +54,19 @@ TEST(ValidationReport, TheTableShowsTheWorstFirstAndWhatIsMissing) {
   EXPECT_LT(text.find("worse, node"), text.find("small, node"));
   EXPECT_THAT(text, HasSubstr("-25.0"));
   EXPECT_THAT(text, HasSubstr("not replayed: 1\n  missing: no such thing"));
+}
+
+TEST(CsvReport, HasALineForEveryRowAndGroup) {
+  const program::Job job = small_job(2, 1, 1, 2);
+  const Validation result = validate_run({job, {}}, synthetic_run(job, rated_node(2)), cluster_of(rated_node(1)));
+  const std::string csv = to_csv(result);
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(csv, '\n')), 1 + result.rows.size() + result.groups.size());
+  EXPECT_THAT(csv, HasSubstr("\nop,matmul,"));
+  EXPECT_THAT(csv, HasSubstr("row,\"small, TP2"));
+  const std::string header = csv.substr(0, csv.find('\n'));
+  std::size_t begin = csv.find("\nop,matmul,") + 1;
+  const std::string line = csv.substr(begin, csv.find('\n', begin) - begin);
+  EXPECT_EQ(std::ranges::count(line, ','), std::ranges::count(header, ','));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ const std::map<std::string, std::set<std::string>>& order() {
       {"simulator", {"edge", "models", "program", "hardware_profiles"}},
       {"planner", {"edge", "models", "program", "hardware_profiles", "simulator"}},
       {"calibration", {"edge", "models", "program", "hardware_profiles", "simulator"}},
-      {"report", {"edge", "models", "program", "hardware_profiles", "simulator", "planner"}},
+      {"report", {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration"}},
       {"runtime", {"edge", "models", "program", "hardware_profiles"}},
       {"cli",
        {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "report", "runtime"}},

@@ -1,15 +1,17 @@
-#include "calibration/pictures.h"
+#include "report/validation_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "report/validation_charts.h"
 #include "tests/calibration/synthetic_run.h"
 
-namespace trivium::calibration {
+namespace trivium::report {
 namespace {
 
+using calibration::ParityPoint;
+using calibration::TimelinePair;
+using calibration::ValidationGroup;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -55,30 +57,19 @@ TEST(TimelinePicture, ShowsBothSidesOnOneScale) {
   EXPECT_THAT(svg, HasSubstr("<rect x=\"830.00\" y=\"66.0\" width=\"250.00\""));
 }
 
-TEST(HtmlReport, IsOnePageThatNeedsNothingElse) {
-  const program::Job job = small_job(2, 1, 1, 2);
-  const Validation result = validate_run({job, {}}, synthetic_run(job, rated_node(2)), cluster_of(rated_node(1)));
-  const std::string page = to_html(result, "plan <1> & run");
+TEST(ValidationPage, IsOnePageThatNeedsNothingElse) {
+  const program::Job job = calibration::small_job(2, 1, 1, 2);
+  const calibration::Validation result =
+      calibration::validate_run({job, {}}, calibration::synthetic_run(job, calibration::rated_node(2)),
+                                calibration::cluster_of(calibration::rated_node(1)));
+  const std::string page = validation_page(result, "plan <1> & run");
   EXPECT_THAT(page, HasSubstr("<h1>plan &lt;1&gt; &amp; run</h1>"));
   EXPECT_EQ(count(page, "<svg"), 3U);
   EXPECT_EQ(count(page, "<svg"), count(page, "</svg>"));
   for (const char* outside : {"http://", "https://", "<script", "src="}) EXPECT_THAT(page, Not(HasSubstr(outside)));
-  EXPECT_THAT(page, HasSubstr("matmul"));
-  EXPECT_EQ(page, to_html(result, "plan <1> & run"));
-}
-
-TEST(CsvReport, HasALineForEveryRowAndGroup) {
-  const program::Job job = small_job(2, 1, 1, 2);
-  const Validation result = validate_run({job, {}}, synthetic_run(job, rated_node(2)), cluster_of(rated_node(1)));
-  const std::string csv = to_csv(result);
-  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(csv, '\n')), 1 + result.rows.size() + result.groups.size());
-  EXPECT_THAT(csv, HasSubstr("\nop,matmul,"));
-  EXPECT_THAT(csv, HasSubstr("row,\"small, TP2"));
-  const std::string header = csv.substr(0, csv.find('\n'));
-  std::size_t begin = csv.find("\nop,matmul,") + 1;
-  const std::string line = csv.substr(begin, csv.find('\n', begin) - begin);
-  EXPECT_EQ(std::ranges::count(line, ','), std::ranges::count(header, ','));
+  EXPECT_THAT(page, HasSubstr("op matmul"));
+  EXPECT_EQ(page, validation_page(result, "plan <1> & run"));
 }
 
 }  // namespace
-}  // namespace trivium::calibration
+}  // namespace trivium::report

@@ -1,4 +1,4 @@
-#include "calibration/pictures.h"
+#include "report/validation_charts.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,16 @@
 #include <cmath>
 #include <set>
 
-namespace trivium::calibration {
+#include "report/html.h"
+#include "report/palette.h"
+
+namespace trivium::report {
 namespace {
+
+using calibration::Bar;
+using calibration::ParityPoint;
+using calibration::TimelinePair;
+using calibration::ValidationGroup;
 
 constexpr double kPercent = 100;
 constexpr double kBand = 0.1;  // of the parity plot and of the lines beside the bars
@@ -17,9 +25,12 @@ std::string text_at(double x, double y, const char* anchor, const std::string& t
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));
 }
 
-std::string line(double x1, double y1, double x2, double y2, const char* kind) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2, y2,
-                     kind);
+constexpr const char* kGrid = "#b4b9c0";
+constexpr const char* kAxis = "#666666";
+
+std::string line(double x1, double y1, double x2, double y2, const char* colour) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2, y2,
+                     colour);
 }
 
 std::string time_text(double seconds) {
@@ -28,35 +39,17 @@ std::string time_text(double seconds) {
   return fmt::format("{:g} us", seconds * 1e6);
 }
 
-/// Colours that stay apart in print and for the colour-blind (Okabe and Ito).
-std::string_view colour_of(const std::string& kind) {
+/// What the work is, as one of five colours.
+std::string colour_of_kind(const std::string& kind) {
   const auto has = [&](const char* part) { return kind.find(part) != std::string::npos; };
-  if (has("reduce") || has("gather") || has("to_all") || has("shift")) return "#d55e00";
-  if (has("matmul")) return "#0072b2";
-  if (has("attention")) return "#cc79a7";
-  if (has("adamw") || has("gradient")) return "#e69f00";
-  return "#009e73";
+  if (has("reduce") || has("gather") || has("to_all") || has("shift")) return hex(kSeries[5]);
+  if (has("matmul")) return hex(kSeries[0]);
+  if (has("attention")) return hex(kSeries[3]);
+  if (has("adamw") || has("gradient")) return hex(kSeries[1]);
+  return hex(kSeries[2]);
 }
 
 }  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '>') {
-      safe += "&gt;";
-    } else if (c == '&') {
-      safe += "&amp;";
-    } else if (c == '"') {
-      safe += "&quot;";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
 
 std::string parity_plot(std::span<const ParityPoint> points) {
   constexpr double kSize = 420, kLeft = 70, kTop = 10;
@@ -80,14 +73,15 @@ std::string parity_plot(std::span<const ParityPoint> points) {
   svg += fmt::format("<clipPath id=\"frame\"><rect x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{2}\"/></clipPath>\n",
                      kLeft, kTop, kSize);
   svg += fmt::format(
-      "<polygon clip-path=\"url(#frame)\" class=\"band\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} "
+      "<polygon clip-path=\"url(#frame)\" fill=\"#0072b2\" fill-opacity=\".15\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} "
+      "{:.1f},{:.1f} "
       "{:.1f},{:.1f}\"/>\n",
       x(first), y(first * (1 + kBand)), x(last), y(last * (1 + kBand)), x(last), y(last * (1 - kBand)), x(first),
       y(first * (1 - kBand)));
-  svg += line(x(first), y(first), x(last), y(last), "diagonal");
+  svg += line(x(first), y(first), x(last), y(last), kAxis);
   for (double decade = from; decade <= to; ++decade) {
     const double tick = std::pow(10, decade);
-    svg += line(x(tick), y(first), x(tick), y(last), "grid") + line(x(first), y(tick), x(last), y(tick), "grid");
+    svg += line(x(tick), y(first), x(tick), y(last), kGrid) + line(x(first), y(tick), x(last), y(tick), kGrid);
     svg += text_at(x(tick), y(first) + 16, "middle", time_text(tick)) +
            text_at(kLeft - 6, y(tick) + 4, "end", time_text(tick));
   }
@@ -96,7 +90,7 @@ std::string parity_plot(std::span<const ParityPoint> points) {
     svg += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: measured {:.4g} s, predicted "
         "{:.4g} s ({:+.1f} %)</title></circle>\n",
-        x(p.measured), y(p.predicted), colour_of(p.name), escaped(p.name), p.measured, p.predicted,
+        x(p.measured), y(p.predicted), colour_of_kind(p.name), escaped(p.name), p.measured, p.predicted,
         kPercent * (p.predicted / p.measured - 1));
   }
   return svg + text_at(kLeft + kSize / 2, kTop + kSize + 38, "middle", "measured") +
@@ -119,15 +113,16 @@ std::string error_bars(std::span<const ValidationGroup> groups, std::size_t most
       fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" role=\"img\" aria-label=\"errors\">\n",
                   kLeft + kWidth + 80, bottom + 24, kLeft + kWidth + 80);
   for (const double error : {-kBand, 0.0, kBand}) {
-    svg += line(x(error), 0, x(error), bottom, error == 0 ? "diagonal" : "grid");
+    svg += line(x(error), 0, x(error), bottom, error == 0 ? kAxis : kGrid);
     svg += text_at(x(error), bottom + 16, "middle", fmt::format("{:+.0f} %", kPercent * error));
   }
   for (std::size_t i = 0; i < rows; ++i) {
     const ValidationGroup& g = groups[i];
     const double top = kRow * static_cast<double>(i), from = std::min(x(0), x(g.bias)), to = std::max(x(0), x(g.bias));
     svg += text_at(kLeft - 8, top + 13, "end", g.name.size() > 34 ? g.name.substr(0, 33) + "…" : g.name);
-    svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", from,
-                       top + 3, std::max(1.0, to - from), kRow - 6, std::abs(g.bias) > kBand ? "#d55e00" : "#0072b2");
+    svg +=
+        fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", from, top + 3,
+                    std::max(1.0, to - from), kRow - 6, hex(std::abs(g.bias) > kBand ? kSeries[5] : kSeries[0]));
     svg += text_at(kLeft + kWidth + 6, top + 13, "start", fmt::format("{:+.1f} %", kPercent * g.bias));
   }
   return svg + "</svg>\n";
@@ -158,7 +153,7 @@ std::string timeline_picture(const TimelinePair& pair) {
       svg += text_at(kLeft - 6, y + 11, "end", fmt::format("rank {}", rank));
       // Neighbours of one colour are one bar: kernels are far narrower than a pixel.
       double from = 0, to = 0;
-      std::string_view colour;
+      std::string colour;
       const auto draw = [&] {
         if (to > from) {
           svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>\n",
@@ -167,11 +162,11 @@ std::string timeline_picture(const TimelinePair& pair) {
       };
       for (const Bar& bar : *bars) {
         if (bar.rank != rank) continue;
-        const bool joins = colour == colour_of(bar.what) && bar.begin_s <= to + end / kWidth / 4;
+        const bool joins = colour == colour_of_kind(bar.what) && bar.begin_s <= to + end / kWidth / 4;
         if (!joins) {
           draw();
           from = bar.begin_s;
-          colour = colour_of(bar.what);
+          colour = colour_of_kind(bar.what);
         }
         to = bar.end_s;
       }
@@ -179,9 +174,9 @@ std::string timeline_picture(const TimelinePair& pair) {
     }
     top += panel;
   }
-  svg += line(kLeft, top + 2, kLeft + kWidth, top + 2, "diagonal") + text_at(kLeft, top + 16, "start", "0") +
+  svg += line(kLeft, top + 2, kLeft + kWidth, top + 2, kAxis) + text_at(kLeft, top + 16, "start", "0") +
          text_at(kLeft + kWidth, top + 16, "end", fmt::format("{:.4g} ms", end * 1e3));
   return svg + "</svg>\n";
 }
 
-}  // namespace trivium::calibration
+}  // namespace trivium::report

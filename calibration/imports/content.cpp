@@ -1,6 +1,6 @@
 #include "calibration/imports/content.h"
 
-#include <regex>
+#include <nlohmann/json.hpp>
 
 #include "calibration/imports/text_lines.h"
 #include "edge/error.h"
@@ -15,18 +15,20 @@ namespace {
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 Content json_content(std::string_view text, const std::string& file) {
-  static const std::regex kSchema(R"("schema"\s*:\s*"trivium\.([a-z-]+)/1")");
-  if (has(text, "\"traceEvents\"")) return Content::kChromeTrace;  // before schemas: our traces hold a record's head
-  std::cmatch schema;
-  if (std::regex_search(text.data(), text.data() + text.size(), schema, kSchema)) {
-    const std::string name = schema[1].str();
-    if (has(text, "\"trivium.run/1\"")) return Content::kRunRecord;  // a record holds a plan
-    if (name == "plan" || name == "plan-result") return Content::kPlan;
-    if (name == "hardware") return Content::kProfile;
-    refuse(file, "is a trivium." + name + "/1, from which nothing is learnt; give run records, profiles or plans");
-  }
+  // Before schemas: traces and records hold documents that have their own.
+  if (has(text, "\"traceEvents\"")) return Content::kChromeTrace;
   if (has(text, "\"out_of_place\"") || has(text, "\"nccl_version\"")) return Content::kNcclTests;
-  refuse(file, "is JSON, but no record, profile or plan of ours, no Chrome trace and no output of nccl-tests -J");
+  const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
+  if (document.is_discarded()) refuse(file, "is JSON that ends early or is broken");
+  const auto schema = document.find("schema");
+  if (schema == document.end() || !schema->is_string()) {
+    refuse(file, "is JSON, but no record, profile or plan of ours, no Chrome trace and no output of nccl-tests -J");
+  }
+  if (*schema == "trivium.run/1") return Content::kRunRecord;
+  if (*schema == "trivium.plan/1" || *schema == "trivium.plan-result/1") return Content::kPlan;
+  if (*schema == "trivium.hardware/1") return Content::kProfile;
+  refuse(file,
+         "is a " + schema->get<std::string>() + ", from which nothing is learnt; give run records, profiles or plans");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/chrome_trace.h"
+#include "simulator/collectives/node_curve.h"
 #include "simulator/cost/gemm.h"
 #include "tests/calibration/samples.h"
 #include "tests/calibration/synthetic_run.h"
@@ -103,7 +104,8 @@ TEST(Evidence, AProfilersTraceSetsTheDevice) {
   // The fastest of 2 7/8 of 84 MB took 30 us and 400 GB/s; the trace has no small ones, so the base's latency is taken
   // off.
   const double wire = 1.75 * 8192 * 5120 * 2, fastest = 30e-6 + wire / 400e9;
-  EXPECT_NEAR(fit.node.allreduce_bus.at(8).value(), wire / (fastest - base.allreduce_latency.at(8).value()), 1e8);
+  EXPECT_NEAR(fit.node.allreduce_bus.at(8).value(), wire / (fastest - simulator::node_curve(base, 8).latency.value()),
+              1e8);
   EXPECT_FALSE(number(fit, "/allreduce_latency/8").determined);
 }
 

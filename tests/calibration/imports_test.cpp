@@ -49,6 +49,7 @@ TEST(Content, IsToldByWhatAFileHolds) {
   EXPECT_EQ(content_of("case,measured_iteration_s\n", "t"), Content::kPublishedRuns);
   EXPECT_EQ(content_of(R"({"plan": {"schema": "trivium.plan/1"}, "schema": "trivium.run/1"})", "r"),
             Content::kRunRecord);
+  EXPECT_EQ(content_of(R"({"model": {"schema": "trivium.model/1"}, "schema": "trivium.plan/1"})", "p"), Content::kPlan);
   EXPECT_EQ(content_of(R"({"schema": "trivium.hardware/1"})", "h"), Content::kProfile);
 }
 
@@ -57,6 +58,7 @@ TEST(Content, RefusesWhatIsNotKnownAndSaysWhatIs) {
   EXPECT_THAT(refusal([] { content_of("\x1f\x8b\b", "t.json.gz"); }), HasSubstr("gunzip"));
   EXPECT_THAT(refusal([] { content_of(" \n", "e"); }), HasSubstr("is empty"));
   EXPECT_THAT(refusal([] { content_of(R"({"schema": "trivium.model/1"})", "m"); }), HasSubstr("nothing is learnt"));
+  EXPECT_THAT(refusal([] { content_of(R"({"schema": "trivium.run/1", "steps": [)", "r"); }), HasSubstr("ends early"));
 }
 
 TEST(NcclTests, TheCurrentTextForm) {

@@ -14,6 +14,7 @@
 #include "edge/files.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"
+#include "runtime/cuda/loader.h"
 
 namespace trivium::cli {
 namespace {
@@ -83,6 +84,15 @@ Finding cuda_driver() {
   return {"CUDA driver", true, fmt::format("CUDA {}, {} devices", version_text(version), devices)};
 }
 
+/// What the CUDA backend itself sees, asked through its module.
+Finding gpus() {
+  const auto devices = runtime::cuda::describe_devices();
+  if (!devices) return {"GPUs", false, devices.error().message};
+  std::string lines;
+  for (const std::string& line : devices.value()) lines += (lines.empty() ? "" : "; ") + line;
+  return {"GPUs", true, lines};
+}
+
 Finding library_of(const std::string& name, std::initializer_list<const char*> files) {
   for (const char* file : files) {
     if (const Library library(file); library) return {name, true, file};
@@ -119,6 +129,7 @@ std::vector<Finding> examine() {
   findings.push_back(profile());
   findings.push_back(module("MPI module", "libtrivium_mpi.so"));
   findings.push_back(module("CUDA module", "libtrivium_cuda.so"));
+  findings.push_back(gpus());
   findings.push_back(cuda_driver());
   findings.push_back(library_of("CUDA runtime", {"libcudart.so", "libcudart.so.13", "libcudart.so.12"}));
   findings.push_back(library_of("NCCL", {"libnccl.so.2"}));

@@ -1,4 +1,5 @@
-// trivium run: the plan carried out on this machine's cores, as threads or as processes under mpirun.
+// trivium run: the plan carried out on this machine's cores, as threads or as processes under mpirun; or on GPUs, a
+// process a rank.
 #include <fmt/format.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 
 #include "cli/checkpointing.h"
 #include "cli/command.h"
+#include "cli/gpu_ranks.h"
 #include "cli/interrupts.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -32,11 +34,13 @@ namespace {
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr double kMsPerSecond = 1000;
+constexpr int kMostGpus = 1024;
 
 struct Options {
   JobOptions job;
   std::string corpus, record, trace;
   std::string backend = "cpu";
+  int gpus = 0;
   std::int64_t steps = 10;
   std::int64_t timeline_steps = 3;
   bool json = false;
@@ -44,14 +48,35 @@ struct Options {
   SurvivalOptions survival;
 };
 
+bool on_gpus(const Options& options) { return options.backend == "cuda"; }
+
+/// More ranks than GPUs run all the same, only slower: the GPUs are shared, and so the machine counts as larger.
+void share_gpus(JobRequest& request, bool speaks) {
+  hardware::Cluster& cluster = request.cluster;
+  const int ranks = request.file.job.plan.ranks();
+  if (!cluster.homogeneous() || cluster.nodes() != 1 || ranks <= cluster.devices() ||
+      ranks > hardware::kMostClusterDevices) {
+    return;
+  }
+  if (speaks) fmt::print(stderr, "note: {} ranks share {} GPUs\n", ranks, cluster.devices());
+  cluster.groups.front().node.devices = ranks;
+}
+
 /// The plan's devices must be what the backend runs on: times of cores say nothing about GPUs.
-void require_cpu_cluster(const JobRequest& request) {
+void require_devices(const JobRequest& request, bool gpus) {
   for (const hardware::NodeGroup& group : request.cluster.groups) {
-    if (group.node.device.kind == hardware::DeviceKind::kCpu) continue;
-    throw edge::Failure(edge::ErrorKind::kHardware,
-                        fmt::format("the plan is for {} devices {}, the CPU backend runs on cores; plan again with "
-                                    "--cluster this-machine",
-                                    request.file.job.plan.ranks(), group.node.device.name));
+    const bool is_gpu = group.node.device.kind == hardware::DeviceKind::kGpu;
+    if (is_gpu == gpus) continue;
+    const int ranks = request.file.job.plan.ranks();
+    const std::string& name = group.node.device.name;
+    throw edge::Failure(
+        edge::ErrorKind::kHardware,
+        gpus ? fmt::format("the plan is for {} devices {}, the CUDA backend runs on GPUs; plan again with --cluster "
+                           "of such, as h200",
+                           ranks, name)
+             : fmt::format("the plan is for {} devices {}, the CPU backend runs on cores; plan again with "
+                           "--cluster this-machine",
+                           ranks, name));
   }
 }
 
@@ -78,11 +103,13 @@ void check_same_program(runtime::Communicator& communicator, const program::Prog
   if (first != mine) communicator.abort(fmt::format("rank {} lowered another program than rank 0", alone[0]));
 }
 
-runtime::TrainResult train_as_rank(runtime::Communicator& communicator, const program::Program& program,
-                                   const runtime::data::Corpus& corpus, const runtime::TrainOptions& how) {
+runtime::TrainResult train_as_rank(runtime::Communicator& communicator, runtime::Backend* backend,
+                                   const program::Program& program, const runtime::data::Corpus& corpus,
+                                   const runtime::TrainOptions& how) {
   check_same_program(communicator, program);
   try {
-    return runtime::train_rank(program, communicator, corpus, how);
+    return backend != nullptr ? runtime::train_rank(program, communicator, corpus, *backend, how)
+                              : runtime::train_rank(program, communicator, corpus, how);
   } catch (const std::exception& error) {
     communicator.abort(fmt::format("rank {}: {}", communicator.rank(), error.what()));
     throw;
@@ -95,7 +122,7 @@ void save(const Options& options, const JobRequest& request, const program::Prog
   program::RunRecord record;
   record.job = request.file.job;
   record.cluster = request.file.cluster;
-  record.backend = over_mpi ? "cpu-mpi" : "cpu-threads";
+  record.backend = on_gpus(options) ? "cuda-nccl" : over_mpi ? "cpu-mpi" : "cpu-threads";
   record.program_hash = program::hash_of(program);
   record.steps = std::move(result.steps);
   record.timeline = std::move(result.timeline);
@@ -114,26 +141,29 @@ JobRequest request_of(const Options& options, bool speaks) {
   if (speaks && simulator::shares_cores(request.file.job.plan, request.cluster)) {
     fmt::print(stderr, "note: {} ranks share {} cores\n", request.file.job.plan.ranks(), request.cluster.devices());
   }
+  if (on_gpus(options)) share_gpus(request, speaks);
   return request;
 }
 
-/// The work of one process: all ranks as threads, or one rank of `communicator`.
-int train(const Options& options, runtime::Communicator* communicator, const Interrupts& interrupts) {
+/// The work of one process: all ranks as threads, or one rank of `communicator`, on a core or on `backend`.
+int train(const Options& options, runtime::Communicator* communicator, runtime::Backend* backend,
+          const Interrupts& interrupts) {
   const bool speaks = communicator == nullptr || communicator->rank() == 0;
   const JobRequest request = request_of(options, speaks);
-  require_cpu_cluster(request);
+  require_devices(request, on_gpus(options));
   const program::Training& training = request.file.job.training;
   const Prepared prepared = prepare(request, false);
   const program::Program& program = prepared.program;
-  if (const std::string why = runtime::cannot_run_on_cpu(program); !why.empty()) {
-    throw edge::Failure(edge::ErrorKind::kUsage, why);
-  }
+  const std::string why =
+      backend != nullptr ? runtime::cannot_run(program, *backend) : runtime::cannot_run_on_cpu(program);
+  if (!why.empty()) throw edge::Failure(edge::ErrorKind::kUsage, why);
   if (options.survival.processes > 0 && communicator == nullptr) {
     return supervise(options.survival, program, !options.checkpoint.folder.empty(), interrupts);
   }
   if (communicator != nullptr && communicator->size() != program.mesh.size()) {
-    throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("the plan has {} ranks, mpirun started {}",
-                                                             program.mesh.size(), communicator->size()));
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        fmt::format("the plan has {} ranks, {} started {}", program.mesh.size(),
+                                    on_gpus(options) ? "the launcher" : "mpirun", communicator->size()));
   }
   const auto corpus = runtime::data::open_corpus(options.corpus, training.sequence, request.file.job.model.vocab);
   runtime::TrainOptions how;
@@ -144,7 +174,7 @@ int train(const Options& options, runtime::Communicator* communicator, const Int
   how.deadline = std::chrono::milliseconds(std::llround(options.survival.deadline_s * kMsPerSecond));
   how.keeper = keepers_of(options.checkpoint, request, corpus->tokens());
   how.on_step = [&](const program::StepRecord& step) { print_step(step, options.json); };
-  runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, program, *corpus, how)
+  runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, backend, program, *corpus, how)
                                                         : runtime::train_in_threads(program, *corpus, how);
   if (!result.refused.empty()) throw edge::Failure(edge::ErrorKind::kUsage, result.refused);
   const std::size_t done = result.steps.size();
@@ -160,17 +190,33 @@ int train(const Options& options, runtime::Communicator* communicator, const Int
   return 0;
 }
 
-int run(const Options& options) {
-  const Interrupts interrupts;
-  if (!runtime::mpi::launched_by_mpi()) return train(options, nullptr, interrupts);
-  const std::unique_ptr<runtime::Communicator> communicator = runtime::mpi::connect_mpi().value_or_throw();
+/// What stops one rank before the start stops all; one line of it is enough.
+int train_one_of(const Options& options, runtime::Communicator& communicator, runtime::Backend* backend,
+                 const Interrupts& interrupts) {
   try {
-    return train(options, communicator.get(), interrupts);
+    return train(options, &communicator, backend, interrupts);
   } catch (const edge::Failure& failure) {
-    // What stops one rank before the start stops all; one line of it is enough.
-    if (communicator->rank() == 0) throw;
+    if (communicator.rank() == 0) throw;
     return static_cast<int>(failure.error().kind);
   }
+}
+
+int run_on_gpus(const Options& options, const Interrupts& interrupts) {
+  if (!started_as_rank()) {
+    const JobRequest request = request_of(options, false);
+    require_devices(request, true);
+    if (const int ranks = request.file.job.plan.ranks(); ranks > 1) return start_ranks(ranks, interrupts);
+  }
+  const GpuRank here = open_gpu_rank(options.gpus);
+  return train_one_of(options, *here.communicator, here.backend.get(), interrupts);
+}
+
+int run(const Options& options) {
+  const Interrupts interrupts;
+  if (on_gpus(options)) return run_on_gpus(options, interrupts);
+  if (!runtime::mpi::launched_by_mpi()) return train(options, nullptr, nullptr, interrupts);
+  const std::unique_ptr<runtime::Communicator> communicator = runtime::mpi::connect_mpi().value_or_throw();
+  return train_one_of(options, *communicator, nullptr, interrupts);
 }
 
 }  // namespace
@@ -178,7 +224,7 @@ int run(const Options& options) {
 void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("run", "Train for real on this machine's cores (under mpirun: a rank a process)");
+      app.add_subcommand("run", "Train for real on this machine's cores (under mpirun: a rank a process) or GPUs");
   add_job_options(*command, options->job);
   command->add_option("--corpus", options->corpus, "Text, or a token file (.bin)")->required()->type_name("FILE");
   command->add_option("--steps", options->steps, "Optimizer steps")
@@ -193,7 +239,10 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--trace", options->trace, "Write the measured timeline for chrome://tracing and Perfetto")
       ->check(output_file());
   command->add_option("--backend", options->backend, "What runs the kernels")
-      ->check(CLI::IsMember({"cpu"}))
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--gpus", options->gpus, "GPUs of this host that the ranks share; 0: all")
+      ->check(CLI::Range(0, kMostGpus))
       ->capture_default_str();
   command->add_flag("--json", options->json, "One JSON object a step on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });

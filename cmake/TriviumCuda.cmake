@@ -1,7 +1,7 @@
 # Looks for what the CUDA backend needs and says what it found.
-#   TRIVIUM_HAS_CUDA   ON where a CUDA compiler, its toolkit (12 or newer) and NCCL are all there
-#   NCCL::nccl         the NCCL library, then
-# The CUDA language itself is enabled only where the tree has a CUDA backend to compile. Include from the root list only.
+#   TRIVIUM_HAS_CUDA   ON where a CUDA compiler and its toolkit (12 or newer) are there
+#   NCCL::nccl         the NCCL library, where that is there too: without it the backend runs plans of one rank
+# Include from the root list only.
 set(trivium_cuda_missing "")
 if(NOT TRIVIUM_CUDA)
   set(trivium_cuda_missing "TRIVIUM_CUDA is OFF")
@@ -18,8 +18,6 @@ else()
     mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY)
     if(NOT CUDAToolkit_FOUND)
       set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no CUDA toolkit 12 or newer")
-    elseif(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
-      set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no NCCL (set NCCL_HOME)")
     endif()
   endif()
 endif()
@@ -34,13 +32,14 @@ if(trivium_cuda_missing)
 endif()
 
 set(TRIVIUM_HAS_CUDA ON CACHE INTERNAL "The CUDA backend can be built")
-add_library(NCCL::nccl UNKNOWN IMPORTED)
-set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION "${NCCL_LIBRARY}"
-                                            INTERFACE_INCLUDE_DIRECTORIES "${NCCL_INCLUDE_DIR}")
-set(trivium_cuda_found "toolkit ${CUDAToolkit_VERSION} (${CMAKE_CUDA_COMPILER}), NCCL ${NCCL_LIBRARY}")
-if(NOT EXISTS ${PROJECT_SOURCE_DIR}/runtime/cuda/CMakeLists.txt)
-  message(STATUS "CUDA backend: ${trivium_cuda_found}; this tree has no CUDA sources, nothing is built for it")
-  return()
+set(trivium_cuda_found "toolkit ${CUDAToolkit_VERSION} (${CMAKE_CUDA_COMPILER})")
+if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+  add_library(NCCL::nccl UNKNOWN IMPORTED)
+  set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION "${NCCL_LIBRARY}"
+                                              INTERFACE_INCLUDE_DIRECTORIES "${NCCL_INCLUDE_DIR}")
+  string(APPEND trivium_cuda_found ", NCCL ${NCCL_LIBRARY}")
+else()
+  string(APPEND trivium_cuda_found ", no NCCL (set NCCL_HOME): plans of one rank alone")
 endif()
 
 # Ampere and Hopper as machine code, anything newer through PTX. Must stand before the language is enabled.
@@ -48,6 +47,9 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
 endif()
 enable_language(CUDA)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
 # CMake 3.25 knows no C++20 flag for nvcc and would fall back to CMAKE_CXX_STANDARD: a file that needs C++20 asks for
 # it itself (CUDA_STANDARD_REQUIRED OFF and -std=c++20).
 set(CMAKE_CUDA_STANDARD 17)

@@ -1,6 +1,7 @@
 // What the executor asks of the machine that runs the kernels: memory, kernels, lanes and their order, a clock.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -57,6 +58,9 @@ class Backend {
 };
 
 /// The machine's monotonic clock.
-std::int64_t now_ns();
+inline std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace trivium::runtime

@@ -3,21 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "runtime/cpu/kernels.h"
 
-namespace trivium::runtime {
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-namespace cpu {
+namespace trivium::runtime::cpu {
 namespace {
 
 constexpr std::size_t kAlignment = 64;  // what kernels are promised
@@ -61,5 +53,4 @@ std::int64_t CpuBackend::since_start_ns(std::int32_t stamp) {
   return std::max<std::int64_t>(0, stamps_[static_cast<std::size_t>(stamp)] - start_ns_);
 }
 
-}  // namespace cpu
-}  // namespace trivium::runtime
+}  // namespace trivium::runtime::cpu

@@ -107,6 +107,7 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   // A last-stage rank holds its replica's loss, a stage with mixture layers their balance; tensor ranks the same one.
   const bool counts = at_.tensor == 0;
   double loss = counts ? scalars[0] : 0;
+  backend_.enter(program::Lane::kCompute);
   communicator_.all_reduce(world, &loss, 1, program::DType::kFp64, program::Reduction::kSum);
   return {loss, std::sqrt(scalars[1] + scalars[2])};
 }

@@ -18,6 +18,7 @@ struct Variant {
   int micro_batch, tensor;
   bool llama = false;  ///< rotary positions, gated MLP, root-mean-square norms
   std::int64_t vocab = 256;
+  bool gpu = false;  ///< bf16, fused attention, heads of 64
 };
 
 // Tokens of a micro-batch 64 to 2,048. The vocabularies are the byte's and one large enough to fill a core's cache.
@@ -28,15 +29,25 @@ constexpr Variant kFull[] = {
 constexpr Variant kQuick[] = {{64, 64, 1, 1},   {128, 128, 1, 1}, {128, 128, 4, 1},      {128, 128, 2, 2},
                               {256, 256, 1, 1}, {384, 256, 1, 1}, {128, 128, 2, 1, true}};
 
+// Sequences of 512 to 2,048 tokens; micro-batches of 4,096 to 32,768.
+constexpr Variant kGpuFull[] = {{768, 1024, 4, 1, false, 50304, true},  {768, 1024, 32, 1, false, 50304, true},
+                                {1024, 512, 32, 1, false, 50304, true}, {1024, 1024, 16, 1, true, 32000, true},
+                                {1600, 1024, 8, 1, false, 50304, true}, {2048, 2048, 4, 1, false, 50304, true},
+                                {2048, 1024, 8, 2, true, 32000, true},  {4096, 2048, 4, 1, true, 32000, true},
+                                {4096, 1024, 4, 4, false, 50304, true}};
+constexpr Variant kGpuQuick[] = {{768, 1024, 8, 1, false, 50304, true},
+                                 {1600, 1024, 8, 1, false, 50304, true},
+                                 {2048, 1024, 8, 2, true, 32000, true}};
+
 program::Job job_of(const Variant& v) {
-  constexpr std::int64_t kHeadDim = 32;
+  const std::int64_t head_dim = v.gpu ? 64 : 32;
   program::Job job;
   models::Model& model = job.model;
   model.name = "microbenchmark";
   model.layers = kLayers;
   model.hidden = v.hidden;
-  model.head_dim = kHeadDim;
-  model.heads = model.kv_heads = v.hidden / kHeadDim;
+  model.head_dim = head_dim;
+  model.heads = model.kv_heads = v.hidden / head_dim;
   model.ffn_hidden = 4 * v.hidden;
   model.vocab = v.vocab;
   model.max_sequence = v.sequence;
@@ -49,7 +60,8 @@ program::Job job_of(const Variant& v) {
   job.training.global_batch = v.micro_batch * kMicroBatches;
   job.plan.tensor = v.tensor;
   job.plan.micro_batch = v.micro_batch;
-  job.plan.precision = program::DType::kFp32;
+  job.plan.precision = v.gpu ? program::DType::kBf16 : program::DType::kFp32;
+  job.plan.attention = v.gpu ? program::Attention::kFlash : program::Attention::kUnfused;
   return job;
 }
 
@@ -59,6 +71,12 @@ program::Program program_of(const Variant& variant) {
   auto program = std::get<program::Program>(std::move(lowered));
   order_by_dependencies(program);
   return program;
+}
+
+std::vector<program::Program> programs_of(std::span<const Variant> variants) {
+  std::vector<program::Program> programs;
+  for (const Variant& variant : variants) programs.push_back(program_of(variant));
+  return programs;
 }
 
 /// Whether everything that a segment waits for stands in the order.
@@ -93,12 +111,10 @@ void order_by_dependencies(program::Program& program) {
   }
 }
 
-std::vector<program::Program> bench_programs(bool quick) {
-  std::vector<program::Program> programs;
-  for (const Variant& variant : quick ? std::span<const Variant>(kQuick) : std::span<const Variant>(kFull)) {
-    programs.push_back(program_of(variant));
-  }
-  return programs;
+std::vector<program::Program> bench_programs(bool quick) { return quick ? programs_of(kQuick) : programs_of(kFull); }
+
+std::vector<program::Program> gpu_bench_programs(bool quick) {
+  return quick ? programs_of(kGpuQuick) : programs_of(kGpuFull);
 }
 
 program::Program tensor_program(int ranks) {

@@ -11,7 +11,11 @@ namespace trivium::runtime::microbench {
 /// ops of both GPT and Llama layers, in host order. `quick`: a spread of few.
 std::vector<program::Program> bench_programs(bool quick);
 
-/// As above for one rank of `ranks` that split a layer: what is run for real to see how late ranks come to collectives.
+/// The same for a GPU, in bf16 with fused attention: hidden 768 to 4,096, as many tokens as fill it.
+std::vector<program::Program> gpu_bench_programs(bool quick);
+
+/// As bench_programs for one rank of `ranks` that split a layer: what is run for real to see how late ranks come to
+/// collectives.
 program::Program tensor_program(int ranks);
 
 /// Order of the tasks as they stand in the role, each as soon as what it waits for is done. Precondition: one stage.

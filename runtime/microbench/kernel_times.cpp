@@ -38,11 +38,30 @@ class RandomCorpus final : public data::Corpus {
 
 using StepEvents = std::vector<Event>;
 
+std::unique_ptr<data::Corpus> corpus_of(const program::Job& job) {
+  return random_corpus(64 * job.training.sequence * job.training.global_batch + 1,
+                       static_cast<std::int32_t>(job.model.vocab));
+}
+
+/// Calls visit(events) for every step but the first, which warms up; before(step) comes before each.
+template <class Before, class Visit>
+void run_steps(RankExecutor& executor, const program::Job& job, int steps, const Before& before, const Visit& visit) {
+  StepValues values;
+  values.learning_rate = job.training.optimizer.learning_rate;
+  values.loss_weight = 1.0 / static_cast<double>(job.training.global_batch * job.training.sequence);
+  for (int step = 0; step <= steps; ++step) {
+    values.step = step;
+    StepEvents events;
+    before();
+    executor.step(values, &events);
+    if (step > 0) visit(std::move(events));
+  }
+}
+
 /// Events of every measured step, by rank.
 std::vector<std::vector<StepEvents>> run(const program::Program& program, int ranks, int steps) {
   const program::Job& job = program.job;
-  const auto corpus = random_corpus(64 * job.training.sequence * job.training.global_batch + 1,
-                                    static_cast<std::int32_t>(job.model.vocab));
+  const auto corpus = corpus_of(job);
   std::vector<std::vector<StepEvents>> measured(static_cast<std::size_t>(ranks));
   std::barrier together(ranks);
   std::vector<std::jthread> threads;
@@ -51,16 +70,9 @@ std::vector<std::vector<StepEvents>> run(const program::Program& program, int ra
       pin_to_core(rank, ranks);
       AloneCommunicator alone(program.mesh.size());
       RankExecutor executor(program, alone, *corpus);
-      StepValues values;
-      values.learning_rate = job.training.optimizer.learning_rate;
-      values.loss_weight = 1.0 / static_cast<double>(job.training.global_batch * job.training.sequence);
-      for (int step = 0; step <= steps; ++step) {
-        values.step = step;
-        StepEvents events;
-        together.arrive_and_wait();
-        executor.step(values, &events);
-        if (step > 0) measured[static_cast<std::size_t>(rank)].push_back(std::move(events));
-      }
+      run_steps(
+          executor, job, steps, [&] { together.arrive_and_wait(); },
+          [&](StepEvents&& events) { measured[static_cast<std::size_t>(rank)].push_back(std::move(events)); });
     });
   }
   threads.clear();
@@ -99,6 +111,15 @@ void add_step(const program::Program& program, const StepEvents& events, Shapes&
   for (const auto& [key, seconds] : step) shapes[key].means.push_back(mean_without_interruptions(seconds));
 }
 
+void add_shapes(const Shapes& shapes, KernelTimes& times) {
+  for (const auto& [key, shape] : shapes) {
+    const double seconds = quantile(shape.means, 0.5);
+    if (seconds <= 0) continue;
+    times.shapes[shape.op->kind].push_back({shape.op->flops, shape.op->bytes, seconds});
+    for (const double single : shape.singles) times.spread[shape.op->kind].push_back(single / seconds);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<data::Corpus> random_corpus(std::int64_t tokens, std::int32_t vocabulary) {
@@ -120,12 +141,30 @@ KernelTimes time_kernels(const std::vector<program::Program>& programs, int rank
     for (const auto& rank : run(program, ranks, steps)) {
       for (const StepEvents& events : rank) add_step(program, events, shapes, gaps);
     }
-    for (const auto& [key, shape] : shapes) {
-      const double seconds = quantile(shape.means, 0.5);
-      if (seconds <= 0) continue;
-      times.shapes[shape.op->kind].push_back({shape.op->flops, shape.op->bytes, seconds});
-      for (const double single : shape.singles) times.spread[shape.op->kind].push_back(single / seconds);
+    add_shapes(shapes, times);
+  }
+  times.host_gap = quantile(gaps, 0.5);
+  return times;
+}
+
+KernelTimes time_kernels_on(Backend& device, const std::vector<program::Program>& programs, int steps,
+                            const std::function<void(const std::string&)>& progress) {
+  KernelTimes times;
+  std::vector<double> gaps;
+  for (std::size_t p = 0; p < programs.size(); ++p) {
+    const program::Program& program = programs[p];
+    const program::Job& job = program.job;
+    if (progress) {
+      progress(fmt::format("kernels {} of {}: hidden {}, {} tokens, tensor {}", p + 1, programs.size(),
+                           job.model.hidden, job.plan.micro_batch * job.training.sequence, job.plan.tensor));
     }
+    const auto corpus = corpus_of(job);
+    AloneCommunicator alone(program.mesh.size());
+    RankExecutor executor(program, alone, *corpus, device);
+    Shapes shapes;
+    run_steps(
+        executor, job, steps, [] {}, [&](const StepEvents& events) { add_step(program, events, shapes, gaps); });
+    add_shapes(shapes, times);
   }
   times.host_gap = quantile(gaps, 0.5);
   return times;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "program/program.h"
+#include "runtime/backend.h"
 #include "runtime/data/corpus.h"
 
 namespace trivium::runtime::microbench {
@@ -27,6 +28,10 @@ struct KernelTimes {
 /// Runs every program on `ranks` threads at once, each for itself: collectives do nothing. The first step warms up.
 KernelTimes time_kernels(const std::vector<program::Program>& programs, int ranks, int steps,
                          const std::function<void(const std::string&)>& progress);
+
+/// Runs every program on one device alone. Times are the device's own, from the start of an op to that of the next.
+KernelTimes time_kernels_on(Backend& device, const std::vector<program::Program>& programs, int steps,
+                            const std::function<void(const std::string&)>& progress);
 
 /// Tokens that are a fixed pseudo-random function of their position.
 std::unique_ptr<data::Corpus> random_corpus(std::int64_t tokens, std::int32_t vocabulary);

@@ -13,7 +13,7 @@
 #include "runtime/microbench/bench_jobs.h"
 #include "runtime/microbench/kernel_times.h"
 #include "runtime/microbench/link_times.h"
-#include "runtime/microbench/rate_fit.h"
+#include "runtime/microbench/set_rates.h"
 #include "runtime/microbench/statistics.h"
 
 namespace trivium::runtime {
@@ -36,23 +36,6 @@ double best(const microbench::KernelTimes& times, OpKind kind, Work work) {
   if (found == times.shapes.end()) return 0;
   for (const auto& shape : found->second) rate = std::max(rate, work(shape) / shape.seconds);
   return rate;
-}
-
-void set_rates(hardware::Node& node, const microbench::KernelTimes& times, const std::string& from) {
-  for (const auto& [kind, shapes] : times.shapes) {
-    const std::string name(program::name_of(kind));
-    hardware::OpRate rate = microbench::fit_rate(shapes);
-    const std::vector<double>& spread = times.spread.at(kind);
-    rate.spread = microbench::quantile(spread, 0.9) - microbench::quantile(spread, 0.1);
-    double error = 0;
-    for (const auto& s : shapes) {
-      const double fitted = rate.overhead.value() + s.flops * rate.seconds_per_flop + s.bytes * rate.seconds_per_byte;
-      error += std::abs(fitted / s.seconds - 1) / static_cast<double>(shapes.size());
-    }
-    node.device.op_rates[name] = rate;
-    node.sources["/device/op_rates/" + name] =
-        fmt::format("{}; {} shapes, mean error of the fit {:.0f} %", from, shapes.size(), 100 * error);
-  }
 }
 
 /// Physics for kinds that were not timed; they have no efficiency apart from what was reached.
@@ -109,7 +92,7 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
   const int steps = options.quick ? 5 : 11;
   const auto times =
       microbench::time_kernels(microbench::bench_programs(options.quick), ranks, steps, options.progress);
-  set_rates(node, times, from);
+  microbench::set_rates(node, times, from);
   set_physics(node, times, from);
   if (ranks > 1) {
     say(fmt::format("collectives and transfers between 2 to {} threads", ranks));

@@ -1,0 +1,123 @@
+#include "cli/gpu_ranks.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "edge/error.h"
+#include "runtime/cuda/loader.h"
+#include "runtime/inproc/threads.h"
+#include "runtime/nccl/launch.h"
+
+namespace trivium::cli {
+namespace {
+
+using runtime::nccl::Launch;
+
+std::optional<Launch> launch_of_process() {
+  return runtime::nccl::read_launch([](const char* name) -> const char* { return std::getenv(name); }).value_or_throw();
+}
+
+/// A port of the loopback interface that nobody has now.
+int free_port() {
+  const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = handle >= 0 && ::bind(handle, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     ::getsockname(handle, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  if (handle >= 0) ::close(handle);
+  if (!bound) throw edge::Failure(edge::ErrorKind::kRuntime, "no free port on the loopback interface");
+  return ntohs(address.sin_port);
+}
+
+/// The words of this process's command line.
+std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size(); at += words.back().size() + 1) words.emplace_back(text.c_str() + at);
+  return words;
+}
+
+/// The environment of the ranks. They inherit it; only the rank differs.
+void set_variable(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+
+pid_t start(int rank, std::vector<std::string>& words) {
+  set_variable("TRIVIUM_RANK", std::to_string(rank));
+  set_variable("TRIVIUM_LOCAL_RANK", std::to_string(rank));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw edge::Failure(edge::ErrorKind::kRuntime, "cannot start the processes of the ranks");
+  if (child == 0) {
+    ::execv("/proc/self/exe", arguments.data());
+    ::_exit(static_cast<int>(edge::ErrorKind::kRuntime));
+  }
+  return child;
+}
+
+}  // namespace
+
+bool started_as_rank() { return launch_of_process().has_value(); }
+
+GpuRank open_gpu_rank(int gpus) {
+  const Launch launch = launch_of_process().value_or(Launch{});
+  const int present = static_cast<int>(runtime::cuda::describe_devices().value_or_throw().size());
+  if (gpus > present) {
+    throw edge::Failure(edge::ErrorKind::kHardware, fmt::format("--gpus {}: there are {} here", gpus, present));
+  }
+  GpuRank rank;
+  rank.backend = runtime::cuda::open_device(launch.local_rank % (gpus > 0 ? gpus : present)).value_or_throw();
+  if (launch.size == 1) {
+    rank.communicator = std::move(runtime::inproc::make_communicators(1).front());
+  } else {
+    rank.communicator = runtime::cuda::connect_nccl(*rank.backend, launch).value_or_throw();
+  }
+  return rank;
+}
+
+int start_ranks(int ranks, const Interrupts& interrupts) {
+  constexpr auto kPause = std::chrono::milliseconds(50);
+  set_variable("TRIVIUM_RANKS", std::to_string(ranks));
+  set_variable("TRIVIUM_LOCAL_RANKS", std::to_string(ranks));
+  set_variable("MASTER_ADDR", "127.0.0.1");
+  set_variable("MASTER_PORT", std::to_string(free_port()));
+  std::vector<std::string> words = own_command();
+  std::set<pid_t> running;
+  for (int rank = 0; rank < ranks; ++rank) running.insert(start(rank, words));
+  int result = 0;
+  bool told = false;
+  while (!running.empty()) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended > 0 && running.erase(ended) > 0) {
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(edge::ErrorKind::kRuntime);
+      if (result == 0) result = code;
+      continue;
+    }
+    if ((result != 0 || interrupts.happened()) && !told) {
+      told = true;
+      for (const pid_t child : running) ::kill(child, SIGTERM);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return result;
+}
+
+}  // namespace trivium::cli

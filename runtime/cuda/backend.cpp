@@ -1,0 +1,173 @@
+#include "runtime/cuda/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "runtime/communicator.h"
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/refusal.h"
+
+namespace trivium::runtime::cuda {
+namespace {
+
+using program::Lane;
+
+constexpr int kTensorCoresForBf16 = 8;  // compute capability: major number
+
+}  // namespace
+
+CudaBackend::CudaBackend(int device) : device_(device) {
+  TRIVIUM_CHECK_CUDA(cudaSetDevice(device));
+  int major = 0;
+  TRIVIUM_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  has_bf16_ = major >= kTensorCoresForBf16;
+  int lowest = 0, highest = 0;
+  TRIVIUM_CHECK_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  for (std::size_t lane = 0; lane < streams_.size(); ++lane) {
+    // What others wait for goes first where both want the device.
+    const int priority = static_cast<Lane>(lane) == Lane::kCompute ? lowest : highest;
+    TRIVIUM_CHECK_CUDA(cudaStreamCreateWithPriority(&streams_[lane], cudaStreamNonBlocking, priority));
+    lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_);
+  }
+  TRIVIUM_CHECK_CUDA(cudaEventCreate(&start_));
+  for (Staging& each : staging_) {
+    void* memory = nullptr;
+    TRIVIUM_CHECK_CUDA(cudaMallocHost(&memory, static_cast<std::size_t>(Staging::kBytes)));
+    each.memory = static_cast<std::byte*>(memory);
+    TRIVIUM_CHECK_CUDA(cudaEventCreateWithFlags(&each.free, cudaEventDisableTiming));
+  }
+}
+
+// What fails here has failed before, and was told then.
+CudaBackend::~CudaBackend() {
+  static_cast<void>(cudaSetDevice(device_));
+  static_cast<void>(cudaDeviceSynchronize());
+  for (const cudaEvent_t each : marks_) {
+    if (each != nullptr) static_cast<void>(cudaEventDestroy(each));
+  }
+  for (const cudaEvent_t each : stamps_) static_cast<void>(cudaEventDestroy(each));
+  for (const Staging& each : staging_) {
+    static_cast<void>(cudaFreeHost(each.memory));
+    static_cast<void>(cudaEventDestroy(each.free));
+  }
+  static_cast<void>(cudaEventDestroy(start_));
+  for (auto& lane : lanes_) lane.reset();
+  for (const cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
+}
+
+std::string CudaBackend::refusal(const program::Program& program, const program::Op& op) const {
+  if (std::string why = refusal_of(program, op); !why.empty()) return why;
+  const program::DType precision = program.job.plan.precision;
+  if (precision == program::DType::kBf16 && !has_bf16_) return "this GPU has no bf16 arithmetic; use --precision fp32";
+  if (find_operation(op, precision) != nullptr) return "";
+  return fmt::format("the CUDA backend has no {} kernel in {}", name_of(op.kind), name_of(precision));
+}
+
+Memory CudaBackend::allocate(std::int64_t bytes) {
+  void* memory = nullptr;
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  if (cudaMalloc(&memory, size) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    std::size_t left = 0, all = 0;
+    TRIVIUM_CHECK_CUDA(cudaMemGetInfo(&left, &all));
+    throw Aborted(
+        fmt::format("the GPU has {} of {} bytes left, {} are needed; plan with less memory", left, all, size));
+  }
+  TRIVIUM_CHECK_CUDA(cudaMemset(memory, 0, size));
+  return Memory(static_cast<std::byte*>(memory), [](std::byte* p) { static_cast<void>(cudaFree(p)); });
+}
+
+Memory CudaBackend::allocate_on_host(std::int64_t bytes) {
+  void* memory = nullptr;
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  TRIVIUM_CHECK_CUDA(cudaMallocHost(&memory, size));
+  std::memset(memory, 0, size);
+  return Memory(static_cast<std::byte*>(memory), [](std::byte* p) { static_cast<void>(cudaFreeHost(p)); });
+}
+
+// Memory that is not pinned is copied by the driver through its own, before the call returns.
+void CudaBackend::upload(Lane lane, std::byte* to, const void* from, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  Launcher& own = launcher(lane);
+  if (bytes > Staging::kBytes) return own.copy(to, from, bytes);
+  Staging& staging = staging_[next_staging_++ % staging_.size()];
+  TRIVIUM_CHECK_CUDA(cudaEventSynchronize(staging.free));
+  std::memcpy(staging.memory, from, static_cast<std::size_t>(bytes));
+  own.copy(to, staging.memory, bytes);
+  TRIVIUM_CHECK_CUDA(cudaEventRecord(staging.free, own.stream()));
+}
+
+void CudaBackend::download(void* to, const std::byte* from, std::int64_t bytes) {
+  finish();
+  if (bytes > 0) TRIVIUM_CHECK_CUDA(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault));
+}
+
+void CudaBackend::run(const KernelArguments& a, Lane lane) {
+  // The parameters' type is the precision; ops of gradients and of statistics name their own.
+  const program::Parameter& any = a.kind->parameters.front();
+  const program::DType precision = a.kind->buffers[static_cast<std::size_t>(any.value)].dtype;
+  find_operation(*a.op, precision)(launcher(lane), a);
+}
+
+cudaEvent_t CudaBackend::mark_event(std::int32_t number) {
+  const auto at = static_cast<std::size_t>(number);
+  if (marks_.size() <= at) marks_.resize(at + 1, nullptr);
+  if (marks_[at] == nullptr) TRIVIUM_CHECK_CUDA(cudaEventCreateWithFlags(&marks_[at], cudaEventDisableTiming));
+  return marks_[at];
+}
+
+void CudaBackend::mark(std::int32_t number, Lane lane) {
+  TRIVIUM_CHECK_CUDA(cudaEventRecord(mark_event(number), launcher(lane).stream()));
+}
+
+void CudaBackend::wait(std::int32_t number, Lane lane) {
+  TRIVIUM_CHECK_CUDA(cudaStreamWaitEvent(launcher(lane).stream(), mark_event(number), 0));
+}
+
+void CudaBackend::await(cudaStream_t stream) {
+  for (;;) {
+    const cudaError_t state = cudaStreamQuery(stream);
+    if (state != cudaErrorNotReady) return TRIVIUM_CHECK_CUDA(state);
+    if (while_waiting_) while_waiting_();
+    std::this_thread::yield();
+  }
+}
+
+void CudaBackend::finish() {
+  for (const cudaStream_t stream : streams_) await(stream);
+}
+
+// All lanes are idle: the first stamp of any of them comes behind this one.
+void CudaBackend::start_clock(std::int64_t shared_ns) {
+  used_stamps_ = 0;
+  TRIVIUM_CHECK_CUDA(cudaEventRecord(start_, launcher(Lane::kCompute).stream()));
+  late_ns_ = std::max<std::int64_t>(0, now_ns() - shared_ns);
+}
+
+std::int32_t CudaBackend::stamp(Lane lane) {
+  if (used_stamps_ == stamps_.size()) {
+    cudaEvent_t made = nullptr;
+    TRIVIUM_CHECK_CUDA(cudaEventCreate(&made));
+    stamps_.push_back(made);
+  }
+  TRIVIUM_CHECK_CUDA(cudaEventRecord(stamps_[used_stamps_], launcher(lane).stream()));
+  return static_cast<std::int32_t>(used_stamps_++);
+}
+
+std::int64_t CudaBackend::since_start_ns(std::int32_t stamp) {
+  constexpr double kNsPerMs = 1e6;
+  float milliseconds = 0;
+  TRIVIUM_CHECK_CUDA(cudaEventElapsedTime(&milliseconds, start_, stamps_[static_cast<std::size_t>(stamp)]));
+  return late_ns_ + std::max<std::int64_t>(0, static_cast<std::int64_t>(static_cast<double>(milliseconds) * kNsPerMs));
+}
+
+std::int64_t CudaBackend::scratch_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& lane : lanes_) bytes += lane->scratch_bytes();
+  return bytes;
+}
+
+}  // namespace trivium::runtime::cuda

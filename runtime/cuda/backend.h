@@ -1,0 +1,76 @@
+// One GPU as a backend: lanes are streams, marks are events.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/backend.h"
+#include "runtime/cuda/launcher.h"
+
+namespace trivium::runtime::cuda {
+
+/// Streams and events of one device, which is the calling thread's device from then on. Kernels run asynchronously, so
+/// their failures surface in a later call, at the latest in `finish`.
+class CudaBackend final : public Backend {
+ public:
+  /// Throws Aborted where the device cannot be used.
+  explicit CudaBackend(int device);
+  ~CudaBackend() override;
+
+  std::string_view name() const override { return "CUDA"; }
+  std::string refusal(const program::Program& program, const program::Op& op) const override;
+
+  Memory allocate(std::int64_t bytes) override;
+  Memory allocate_on_host(std::int64_t bytes) override;
+  bool shares_host_memory() const override { return false; }
+  void upload(program::Lane lane, std::byte* to, const void* from, std::int64_t bytes) override;
+  void download(void* to, const std::byte* from, std::int64_t bytes) override;
+
+  void run(const KernelArguments& a, program::Lane lane) override;
+  void enter(program::Lane lane) override { entered_ = lane; }
+  void mark(std::int32_t number, program::Lane lane) override;
+  void wait(std::int32_t number, program::Lane lane) override;
+  void finish() override;
+
+  void start_clock(std::int64_t shared_ns) override;
+  std::int32_t stamp(program::Lane lane) override;
+  std::int64_t since_start_ns(std::int32_t stamp) override;
+
+  /// For the communicator: the lane it works for, and what is asked while the host waits for the device.
+  Launcher& entered() { return launcher(entered_); }
+  void while_waiting(std::function<void()> call) { while_waiting_ = std::move(call); }
+  /// Waits for one stream; throws what `while_waiting` throws.
+  void await(cudaStream_t stream);
+  /// Bytes beside the arenas: workspaces of products, sums on their way.
+  std::int64_t scratch_bytes() const;
+
+ private:
+  /// Pinned memory through which small copies go, so that the host need not wait for the device.
+  struct Staging {
+    static constexpr std::int64_t kBytes = std::int64_t{1} << 20;
+    std::byte* memory = nullptr;
+    cudaEvent_t free = nullptr;
+  };
+  Launcher& launcher(program::Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
+  cudaEvent_t mark_event(std::int32_t number);
+
+  int device_;
+  bool has_bf16_ = false;
+  GemmEngine products_;
+  std::array<cudaStream_t, program::kLanes> streams_{};
+  std::array<std::unique_ptr<Launcher>, program::kLanes> lanes_;
+  program::Lane entered_ = program::Lane::kCompute;
+  std::vector<cudaEvent_t> marks_, stamps_;
+  std::size_t used_stamps_ = 0;
+  cudaEvent_t start_ = nullptr;
+  std::int64_t late_ns_ = 0;  // of this rank's start behind the shared one
+  std::array<Staging, 8> staging_;
+  std::size_t next_staging_ = 0;
+  std::function<void()> while_waiting_;
+};
+
+}  // namespace trivium::runtime::cuda

@@ -1,0 +1,28 @@
+// A product of matrices as ops ask for it.
+#pragma once
+
+#include <cstdint>
+
+#include "program/dtype.h"
+
+namespace trivium::runtime::cuda {
+
+/// C (m, n) = alpha A (m, k) B (k, n) + beta C, row-major, for `batch` of them. Sums are fp32. A transposed operand is
+/// stored (k, m) or (n, k). `ld` are elements from row to row as stored, strides elements from one of the batch to the
+/// next.
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  program::DType type = program::DType::kFp32;  ///< of A and B
+  program::DType out = program::DType::kFp32;   ///< of C
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  bool a_transposed = false, b_transposed = false;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  float alpha = 1, beta = 0;
+  const void* bias = nullptr;  ///< (n), of type `out`, added to every row
+  int batch = 1;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+};
+
+}  // namespace trivium::runtime::cuda

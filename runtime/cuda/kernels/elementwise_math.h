@@ -1,0 +1,24 @@
+// Functions of one number, the same on device and host but for the last bits.
+#pragma once
+
+#include <cmath>
+
+#include "runtime/cuda/kernels/simt.h"
+
+namespace trivium::runtime::cuda {
+
+#if defined(__CUDA_ARCH__)
+TRIVIUM_DEVICE float exp_of(float x) { return __expf(x); }
+TRIVIUM_DEVICE float exp2_of(float x) { return exp2f(x); }
+TRIVIUM_DEVICE float log_of(float x) { return logf(x); }
+TRIVIUM_DEVICE float root_of(float x) { return sqrtf(x); }
+#else
+TRIVIUM_DEVICE float exp_of(float x) { return std::exp(x); }
+TRIVIUM_DEVICE float exp2_of(float x) { return std::exp2(x); }
+TRIVIUM_DEVICE float log_of(float x) { return std::log(x); }
+TRIVIUM_DEVICE float root_of(float x) { return std::sqrt(x); }
+#endif
+
+constexpr float kLowest = -3.402823466e+38F;
+
+}  // namespace trivium::runtime::cuda

@@ -1,0 +1,42 @@
+// From an op's arguments to kernels: what the functions of ops_*.h ask of the launcher that they are given.
+//   run(kernel, blocks, threads, shared_bytes)   gemm(Gemm)   zero(to, bytes)   copy(to, from, bytes)
+//   scratch(bytes)   memory until the next op of the lane
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/cuda/gemm.h"
+#include "runtime/cuda/kernels/numbers.h"
+#include "runtime/kernel.h"
+
+namespace trivium::runtime::cuda {
+
+template <class T>
+const T* input(const KernelArguments& a, int i) {
+  return reinterpret_cast<const T*>(a.in[static_cast<std::size_t>(i)]);
+}
+
+template <class T>
+T* output(const KernelArguments& a, int i) {
+  return reinterpret_cast<T*>(a.out[static_cast<std::size_t>(i)]);
+}
+
+template <class T>
+constexpr program::DType kTypeOf = program::DType::kFp32;
+template <>
+inline constexpr program::DType kTypeOf<Bf16> = program::DType::kBf16;
+
+/// Calls work(W as a constant) with four elements at once where rows of n allow it.
+template <class Work>
+void with_width(std::int64_t n, const Work& work) {
+  if (n % 4 == 0) return work(std::integral_constant<int, 4>());
+  work(std::integral_constant<int, 1>());
+}
+
+/// Blocks for `items` of independent work.
+inline std::int64_t blocks_for(std::int64_t items, int threads) {
+  const std::int64_t blocks = (items + threads - 1) / threads;
+  return blocks < 1 ? 1 : blocks;
+}
+
+}  // namespace trivium::runtime::cuda

@@ -1,0 +1,125 @@
+// Element types of kernels: arithmetic is fp32, memory is fp32 or bf16.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__CUDACC__)
+#include <cuda_fp16.h>
+#endif
+
+#include "runtime/cuda/kernels/simt.h"
+#include "runtime/reduction/half.h"
+
+namespace trivium::runtime::cuda {
+
+/// bfloat16 as bits.
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+TRIVIUM_DEVICE std::uint32_t bits_of(float value) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(value);
+#else
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+#endif
+}
+
+TRIVIUM_DEVICE float float_of(std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+#endif
+}
+
+TRIVIUM_DEVICE float widen(float x) { return x; }
+TRIVIUM_DEVICE float widen(Bf16 x) { return float_of(static_cast<std::uint32_t>(x.bits) << 16); }
+
+template <class T>
+TRIVIUM_DEVICE T narrow(float x);
+template <>
+TRIVIUM_DEVICE float narrow<float>(float x) {
+  return x;
+}
+/// To nearest, ties to even, as reduction/half.h.
+template <>
+TRIVIUM_DEVICE Bf16 narrow<Bf16>(float x) {
+  const std::uint32_t bits = bits_of(x);
+  const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+  const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+  return {static_cast<std::uint16_t>((is_nan ? bits | 0x00400000U : rounded) >> 16)};
+}
+
+/// IEEE half precision as bits.
+TRIVIUM_DEVICE std::uint16_t fp16_bits(float x) {
+#if defined(__CUDA_ARCH__)
+  return __half_as_ushort(__float2half_rn(x));
+#else
+  return reduction::fp16_of_float(x);
+#endif
+}
+
+TRIVIUM_DEVICE float float_of_fp16_bits(std::uint16_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __half2float(__ushort_as_half(bits));
+#else
+  return reduction::float_of_fp16(bits);
+#endif
+}
+
+/// Two numbers as bf16 in one word, the first in the low half.
+TRIVIUM_DEVICE std::uint32_t pair_of(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return static_cast<std::uint32_t>(narrow<Bf16>(high).bits) << 16 | narrow<Bf16>(low).bits;
+#endif
+}
+
+/// W neighbouring elements, moved as one.
+template <class T, int W>
+struct alignas(sizeof(T) * W) Pack {
+  T of[W];
+};
+
+template <int W, class T>
+TRIVIUM_DEVICE void load(const T* from, float (&to)[W]) {
+  const Pack<T, W> pack = *reinterpret_cast<const Pack<T, W>*>(from);
+  for (int i = 0; i < W; ++i) to[i] = widen(pack.of[i]);
+}
+
+template <int W, class T>
+TRIVIUM_DEVICE void store(T* to, const float (&from)[W]) {
+  Pack<T, W> pack;
+  for (int i = 0; i < W; ++i) pack.of[i] = narrow<T>(from[i]);
+  *reinterpret_cast<Pack<T, W>*>(to) = pack;
+}
+
+/// An unevaluated sum of two doubles (cpu/double_double.h), for sums that do not depend on how they are spread.
+struct Double2 {
+  double hi, lo;
+};
+
+TRIVIUM_DEVICE Double2 exact_sum(double a, double b) {
+  const double sum = a + b, b_part = sum - a;
+  return {sum, (a - (sum - b_part)) + (b - b_part)};
+}
+
+TRIVIUM_DEVICE Double2 operator+(Double2 a, Double2 b) {
+  const Double2 high = exact_sum(a.hi, b.hi), low = exact_sum(a.lo, b.lo);
+  double tail = high.lo + low.hi;
+  const double first = high.hi + tail;
+  tail = tail - (first - high.hi) + low.lo;
+  const double sum = first + tail;
+  return {sum, tail - (sum - first)};
+}
+
+}  // namespace trivium::runtime::cuda

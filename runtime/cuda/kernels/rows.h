@@ -1,0 +1,282 @@
+// Kernels over rows of tokens: look-ups, residual sums, column sums.
+#pragma once
+
+#include "runtime/cuda/kernels/numbers.h"
+
+namespace trivium::runtime::cuda {
+
+/// Where a rank's token rows lie in their samples (program/context.h).
+struct Positions {
+  std::int64_t sequence = 0, local = 0;  ///< tokens of a sample, and those of them that this context rank holds
+  std::int64_t offset = 0;               ///< of row 0 within the context rank's part of the micro-batch
+  int rank = 0, ranks = 1;
+  bool ring = true;
+
+  TRIVIUM_DEVICE std::int64_t of_local(std::int64_t i, int holder) const {
+    if (!ring || ranks == 1) return holder * local + i;
+    const std::int64_t chunk = local / 2;
+    return i < chunk ? holder * chunk + i : (2 * ranks - 1 - holder) * chunk + (i - chunk);
+  }
+  TRIVIUM_DEVICE std::int64_t of_row(std::int64_t r) const { return of_local((r + offset) % local, rank); }
+};
+
+/// y = row ids[r] - first of the table, or 0 where another rank holds it. A block a row.
+template <class T, int W>
+struct Embedding {
+  const std::int32_t* ids;
+  const T* table;
+  T* y;
+  std::int64_t n, first, rows;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t row = ids[t.block()] - first;
+    for (std::int64_t j = t.thread() * W; j < n; j += t.threads() * W) {
+      float value[W] = {};
+      if (row >= 0 && row < rows) load<W>(table + row * n + j, value);
+      store<W>(y + t.block() * n + j, value);
+    }
+  }
+};
+
+/// dtable (row of the id) += sum of the rows of dy with that id, in token order. A block a token; the first token of an
+/// id does the work of all.
+template <class T>
+struct EmbeddingBackward {
+  static constexpr int kListed = 1024;
+  const std::int32_t* ids;
+  const T* dy;
+  float* dtable;
+  std::int64_t tokens, n, first, rows;
+  static int shared_bytes() { return (kListed + 1) * 4; }
+
+  template <class Thread>
+  TRIVIUM_DEVICE void add_listed(Thread& t, const std::int32_t* list, std::int64_t row) const {
+    for (std::int64_t j = t.thread(); j < n; j += t.threads()) {
+      float sum = 0;
+      for (int i = 0; i < list[kListed]; ++i) sum += widen(dy[list[i] * n + j]);
+      dtable[row * n + j] += sum;
+    }
+  }
+
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    auto* list = reinterpret_cast<std::int32_t*>(t.shared());  // rows of dy, then how many
+    const std::int64_t mine = t.block();
+    const std::int32_t id = ids[mine];
+    const std::int64_t row = id - first;
+    if (row < 0 || row >= rows) return;
+    for (std::int64_t base = 0; base < mine; base += t.threads()) {
+      const std::int64_t i = base + t.thread();
+      if (t.any(i < mine && ids[i] == id)) return;
+    }
+    if (t.thread() == 0) list[kListed] = 0;
+    t.sync();
+    for (std::int64_t base = mine; base < tokens; base += t.threads()) {
+      const std::int64_t i = base + t.thread();
+      const int listed = list[kListed];  // before thread 0 adds to it below
+      if (!t.any(i < tokens && ids[i] == id)) continue;
+      if (listed + t.threads() > kListed) {
+        add_listed(t, list, row);
+        t.sync();
+        if (t.thread() == 0) list[kListed] = 0;
+        t.sync();
+      }
+      if (t.thread() == 0) {
+        int count = list[kListed];
+        for (std::int64_t k = base; k < base + t.threads() && k < tokens; ++k) {
+          if (ids[k] == id) list[count++] = static_cast<std::int32_t>(k);
+        }
+        list[kListed] = count;
+      }
+      t.sync();
+    }
+    add_listed(t, list, row);
+  }
+};
+
+/// y = x + the table's row of the token's position.
+template <class T, int W>
+struct Position {
+  const T* x;
+  const T* table;
+  T* y;
+  std::int64_t n;
+  Positions positions;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t row = positions.of_row(t.block());
+    for (std::int64_t j = t.thread() * W; j < n; j += t.threads() * W) {
+      float value[W], other[W];
+      load<W>(x + t.block() * n + j, value);
+      load<W>(table + row * n + j, other);
+      for (int i = 0; i < W; ++i) value[i] += other[i];
+      store<W>(y + t.block() * n + j, value);
+    }
+  }
+};
+
+/// dtable (position) += sum over the samples, in their order. A block a local position.
+template <class T>
+struct PositionBackward {
+  const T* dy;
+  float* dtable;
+  std::int64_t m, n;
+  Positions positions;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t local = positions.local;
+    const std::int64_t first = ((t.block() - positions.offset) % local + local) % local;
+    if (first >= m) return;
+    const std::int64_t row = positions.of_local(t.block(), positions.rank);
+    for (std::int64_t j = t.thread(); j < n; j += t.threads()) {
+      float sum = 0;
+      for (std::int64_t r = first; r < m; r += local) sum += widen(dy[r * n + j]);
+      dtable[row * n + j] += sum;
+    }
+  }
+};
+
+/// y += x.
+template <class T, int W>
+struct Add {
+  const T* x;
+  T* y;
+  std::int64_t elements;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t i = (t.block() * t.threads() + t.thread()) * W;
+    if (i >= elements) return;
+    float a[W], b[W];
+    load<W>(x + i, a);
+    load<W>(y + i, b);
+    for (int k = 0; k < W; ++k) b[k] += a[k];
+    store<W>(y + i, b);
+  }
+};
+
+/// Gradients to 16 bits for the wire, and back.
+struct Compress {
+  const float* gradients;
+  std::uint16_t* wire;
+  std::int64_t elements;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t i = t.block() * t.threads() + t.thread();
+    if (i < elements) wire[i] = fp16_bits(gradients[i]);
+  }
+};
+
+struct Decompress {
+  const std::uint16_t* wire;
+  float* gradients;
+  std::int64_t elements;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t i = t.block() * t.threads() + t.thread();
+    if (i < elements) gradients[i] = float_of_fp16_bits(wire[i]);
+  }
+};
+
+/// y = skip + x + bias + second; biases may be absent.
+template <class T, int W>
+struct BiasResidual {
+  const T* x;
+  const T* bias;
+  const T* skip;
+  const T* second;
+  T* y;
+  std::int64_t m, n;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t i = (t.block() * t.threads() + t.thread()) * W;
+    if (i >= m * n) return;
+    float sum[W], other[W];
+    load<W>(x + i, sum);
+    load<W>(skip + i, other);
+    for (int k = 0; k < W; ++k) sum[k] += other[k];
+    for (int which = 0; which < 2; ++which) {
+      const T* row = which == 0 ? bias : second;
+      if (row == nullptr) continue;
+      load<W>(row + i % n, other);
+      for (int k = 0; k < W; ++k) sum[k] += other[k];
+    }
+    store<W>(y + i, sum);
+  }
+};
+
+/// What columns are summed of: x itself.
+template <class T>
+struct Values {
+  const T* x;
+  std::int64_t n;
+  template <int W>
+  TRIVIUM_DEVICE void load_at(std::int64_t r, std::int64_t c, float (&to)[W]) const {
+    load<W>(x + r * n + c, to);
+  }
+};
+
+/// Or dy (x - mean) / sigma, the gradient of a norm's weight.
+template <class T>
+struct NormedProducts {
+  const T* x;
+  const T* dy;
+  const float* stats;
+  std::int64_t n;
+  template <int W>
+  TRIVIUM_DEVICE void load_at(std::int64_t r, std::int64_t c, float (&to)[W]) const {
+    float value[W];
+    load<W>(x + r * n + c, value);
+    load<W>(dy + r * n + c, to);
+    for (int i = 0; i < W; ++i) to[i] *= (value[i] - stats[2 * r]) * stats[2 * r + 1];
+  }
+};
+
+/// partial (chunk, c) = sum over the chunk's rows. A block is 32 packs of columns and eight rows at once.
+template <class Source, int W>
+struct ColumnPartials {
+  static constexpr int kRows = 8, kThreads = kWarp * kRows;
+  Source source;
+  float* partial;
+  std::int64_t m, n, chunks;
+  static int shared_bytes() { return kThreads * W * 4; }
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    auto* room = reinterpret_cast<float*>(t.shared());
+    const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W);
+    const std::int64_t chunk = t.block() / across, column = (t.block() % across * kWarp + t.thread() % kWarp) * W;
+    float sum[W] = {};
+    if (column < n) {
+      for (std::int64_t r = m * chunk / chunks + t.thread() / kWarp; r < m * (chunk + 1) / chunks; r += kRows) {
+        float value[W];
+        source.template load_at<W>(r, column, value);
+        for (int i = 0; i < W; ++i) sum[i] += value[i];
+      }
+    }
+    for (int i = 0; i < W; ++i) room[t.thread() * W + i] = sum[i];
+    t.sync();
+    if (t.thread() >= kWarp || column >= n) return;
+    for (int row = 1; row < kRows; ++row) {
+      for (int i = 0; i < W; ++i) sum[i] += room[(row * kWarp + t.thread()) * W + i];
+    }
+    for (int i = 0; i < W; ++i) partial[chunk * n + column + i] = sum[i];
+  }
+};
+
+/// total (n) += partial (chunks, n), and the same for another total if there is one.
+struct ColumnTotals {
+  const float* partial;
+  float* total;
+  float* second;
+  std::int64_t n, chunks;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t c = t.block() * t.threads() + t.thread();
+    if (c >= n) return;
+    float sum = 0;
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) sum += partial[chunk * n + c];
+    if (total != nullptr) total[c] += sum;
+    if (second != nullptr) second[c] += sum;
+  }
+};
+
+}  // namespace trivium::runtime::cuda

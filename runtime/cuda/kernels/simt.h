@@ -1,0 +1,59 @@
+// The words that kernels are written in. A kernel is a struct whose call operator is one thread's work; it is compiled
+// for the device by nvcc, and by any compiler for the twins of the tests, which run the same source on the host.
+//
+// `Thread` is what a kernel knows of its place and of its neighbours:
+//   thread(), threads()   within the block; a multiple of 32         block(), blocks()
+//   sync()                barrier of the block                       any(bool)  whether it holds for any of the block
+//   shuffle_xor(v, mask)  the value of the warp's thread whose place differs by the mask
+//   shared()              the block's shared memory, 16-byte aligned
+//   matrix(row, r)        four 8x8 matrices of 16-bit elements from shared memory (PTX ldmatrix.x4): the threads of the
+//                         warp name the rows; matrix_transposed likewise
+//   multiply(c, a, b)     c (16x8) += a (16x16) b (16x8), bf16 (PTX mma.m16n8k16)
+#pragma once
+
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define TRIVIUM_DEVICE __device__ __forceinline__
+#define TRIVIUM_UNROLL _Pragma("unroll")
+#else
+#define TRIVIUM_DEVICE inline
+#define TRIVIUM_UNROLL
+#endif
+
+namespace trivium::runtime::cuda {
+
+constexpr int kWarp = 32;
+
+/// v of all threads of the block joined by `op`, the same for all of them. `room`: of a value for each warp. Every
+/// thread has read the result when the room may be written again: callers that use it twice sync in between.
+template <class V, class Thread, class Join>
+TRIVIUM_DEVICE V over_block(Thread& t, V v, V* room, Join join) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) v = join(v, t.shuffle_xor(v, mask));
+  if (t.threads() == kWarp) return v;
+  if (t.thread() % kWarp == 0) room[t.thread() / kWarp] = v;
+  t.sync();
+  v = room[0];
+  for (int warp = 1; warp < t.threads() / kWarp; ++warp) v = join(v, room[warp]);
+  t.sync();
+  return v;
+}
+
+struct Sum {
+  template <class V>
+  TRIVIUM_DEVICE V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+struct Largest {
+  TRIVIUM_DEVICE float operator()(float a, float b) const { return a < b ? b : a; }
+};
+
+/// Threads for rows of `items`, each thread taking several of them if there are many.
+inline int row_threads(std::int64_t items) {
+  constexpr std::int64_t kMost = 256;
+  const std::int64_t even = (items + kWarp - 1) / kWarp * kWarp;
+  return static_cast<int>(even < kWarp ? kWarp : even > kMost ? kMost : even);
+}
+
+}  // namespace trivium::runtime::cuda

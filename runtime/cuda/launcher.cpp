@@ -1,0 +1,54 @@
+#include "runtime/cuda/launcher.h"
+
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/kernels/numbers.h"
+
+namespace trivium::runtime::cuda {
+namespace {
+
+template <class T>
+DeviceOperation find(const program::Op& op) {
+  if (const DeviceOperation found = find_row_operation<T>(op)) return found;
+  if (const DeviceOperation found = find_attention_operation<T>(op)) return found;
+  return find_state_operation<T>(op);
+}
+
+}  // namespace
+
+Scratch::~Scratch() { static_cast<void>(cudaFree(memory_)); }
+
+std::byte* Scratch::at_least(std::int64_t bytes) {
+  if (bytes > bytes_) {
+    TRIVIUM_CHECK_CUDA(cudaDeviceSynchronize());
+    TRIVIUM_CHECK_CUDA(cudaFree(memory_));
+    memory_ = nullptr;
+    bytes_ = 0;
+    void* memory = nullptr;
+    TRIVIUM_CHECK_CUDA(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
+    memory_ = static_cast<std::byte*>(memory);
+    bytes_ = bytes;
+  }
+  return memory_;
+}
+
+void Launcher::gemm(const Gemm& gemm) {
+  products_.run(gemm, stream_, workspace_.at_least(GemmEngine::kWorkspaceBytes));
+}
+
+void Launcher::zero(void* to, std::int64_t bytes) {
+  if (bytes > 0) TRIVIUM_CHECK_CUDA(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream_));
+}
+
+void Launcher::copy(void* to, const void* from, std::int64_t bytes) {
+  if (bytes > 0) {
+    TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_));
+  }
+}
+
+DeviceOperation find_operation(const program::Op& op, program::DType precision) {
+  if (precision == program::DType::kFp32) return find<float>(op);
+  if (precision == program::DType::kBf16) return find<Bf16>(op);
+  return nullptr;
+}
+
+}  // namespace trivium::runtime::cuda

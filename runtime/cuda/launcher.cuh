@@ -1,0 +1,22 @@
+// Launcher::run, for the files that hold kernels.
+#pragma once
+
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/launcher.h"
+#include "runtime/cuda/simt_device.cuh"
+
+namespace trivium::runtime::cuda {
+
+template <class Kernel>
+void Launcher::run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes) {
+  constexpr int kWithoutAsking = 48 * 1024;  // more shared memory must be asked for, once for each kernel
+  if (blocks <= 0) return;
+  if (shared_bytes > kWithoutAsking) {
+    TRIVIUM_CHECK_CUDA(cudaFuncSetAttribute(entry<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  }
+  entry<Kernel><<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), static_cast<std::size_t>(shared_bytes),
+                  stream_>>>(kernel);
+  TRIVIUM_CHECK_CUDA(cudaGetLastError());
+}
+
+}  // namespace trivium::runtime::cuda

@@ -1,0 +1,66 @@
+// Issues an op's kernels and products to a stream of the device.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "program/op.h"
+#include "runtime/cuda/gemm_engine.h"
+#include "runtime/kernel.h"
+
+namespace trivium::runtime::cuda {
+
+/// Device memory that grows and is not copied when it does.
+class Scratch {
+ public:
+  Scratch() = default;
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  /// At least so many bytes. Growing waits for the device: what is there may be in use.
+  std::byte* at_least(std::int64_t bytes);
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* memory_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+/// One lane of the device: what ops_*.h are given.
+class Launcher {
+ public:
+  Launcher(cudaStream_t stream, GemmEngine& products) : stream_(stream), products_(products) {}
+
+  template <class Kernel>
+  void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0);  // launcher.cuh
+  void gemm(const Gemm& gemm);
+  void zero(void* to, std::int64_t bytes);
+  void copy(void* to, const void* from, std::int64_t bytes);
+  std::byte* scratch(std::int64_t bytes) { return scratch_.at_least(bytes); }
+
+  cudaStream_t stream() const { return stream_; }
+  std::int64_t scratch_bytes() const { return scratch_.bytes() + workspace_.bytes(); }
+
+ private:
+  cudaStream_t stream_;
+  GemmEngine& products_;
+  Scratch scratch_, workspace_;
+};
+
+using DeviceOperation = void (*)(Launcher&, const KernelArguments&);
+
+/// The op's function for activations of type T, or null. Each is compiled in a file of its own (*.cu).
+template <class T>
+DeviceOperation find_row_operation(const program::Op& op);
+template <class T>
+DeviceOperation find_attention_operation(const program::Op& op);
+template <class T>
+DeviceOperation find_state_operation(const program::Op& op);
+DeviceOperation find_operation(const program::Op& op, program::DType precision);
+
+/// pairs (count, 2) = sum over members of gathered (members, count, 2), in their order.
+void sum_pairs(Launcher& launcher, const double* gathered, double* pairs, std::int64_t count, int members);
+
+}  // namespace trivium::runtime::cuda

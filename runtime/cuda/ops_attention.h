@@ -1,0 +1,278 @@
+// Attention: operands to kernels. Unfused it is products of matrices and a softmax; with flash the fused kernel where
+// there is one, else the kernels by rows.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "runtime/cuda/kernels/attention_rows.h"
+#include "runtime/cuda/kernels/context.h"
+#include "runtime/cuda/kernels/flash.h"
+#include "runtime/cuda/ops_rows.h"
+
+namespace trivium::runtime::cuda {
+
+inline constexpr int kRowWarps = 4;  ///< rows of attention a block takes
+
+inline float attention_scale(int dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim))); }
+
+/// Without a split of the sequence: keys and values lie in (T, q|k|v) beside the queries.
+inline AttentionShape whole_attention(const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  AttentionShape s{};
+  s.samples = op.m / op.sequence, s.local = op.sequence;
+  s.heads = op.heads, s.kv_heads = op.kv_heads, s.dim = op.head_dim;
+  s.q_width = s.kv_width = static_cast<std::int64_t>(op.heads + 2 * op.kv_heads) * op.head_dim;
+  s.key_at = static_cast<std::int64_t>(op.heads) * op.head_dim;
+  s.value_at = s.key_at + static_cast<std::int64_t>(op.kv_heads) * op.head_dim;
+  s.positions.sequence = s.positions.local = op.sequence;
+  s.scale = attention_scale(op.head_dim);
+  return s;
+}
+
+/// A ring step: keys and values of the rank `k` steps back, as (T, k|v).
+inline AttentionShape ring_attention(const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  AttentionShape s = whole_attention(a);
+  s.local = op.sequence / op.parts;
+  s.samples = op.m / s.local;
+  s.key_at = 0;
+  s.value_at = static_cast<std::int64_t>(op.kv_heads) * op.head_dim;
+  s.kv_width = 2 * s.value_at;
+  s.positions.local = s.local;
+  s.positions.rank = a.context_rank;
+  s.positions.ranks = op.parts;
+  s.source = static_cast<int>((a.context_rank - op.k % op.parts + op.parts) % op.parts);
+  return s;
+}
+
+template <class Launcher, class Kernel>
+void run_warps(Launcher& l, const Kernel& kernel, std::int64_t items) {
+  l.run(kernel, blocks_for(items, kRowWarps), kRowWarps * kWarp);
+}
+
+template <class T, class Launcher>
+float* attention_dots(Launcher& l, const KernelArguments& a, const void* y, const void* dy) {
+  const std::int64_t items = a.op->m * a.op->heads;
+  auto* dots = reinterpret_cast<float*>(l.scratch(items * static_cast<std::int64_t>(sizeof(float))));
+  run_warps(l, AttentionDots<T>{static_cast<const T*>(y), static_cast<const T*>(dy), dots, items, a.op->head_dim},
+            items);
+  return dots;
+}
+
+// ---- unfused ----
+
+/// Calls product(heads' Gemm) for every sample and place within the groups of query heads that share a key head: the
+/// batch is the key heads. Strides and addresses of queries, of keys or values, and of scores are set.
+struct HeadBatch {
+  std::int64_t q, kv, y, scores;  ///< first elements of this batch's operands
+};
+
+template <class Visit>
+void for_each_head_batch(const AttentionShape& s, const Visit& visit) {
+  const std::int64_t group = s.heads / s.kv_heads, square = s.local * s.local;
+  for (std::int64_t sample = 0; sample < s.samples; ++sample) {
+    for (std::int64_t member = 0; member < group; ++member) {
+      const std::int64_t token = sample * s.local;
+      visit(HeadBatch{token * s.q_width + member * s.dim, token * s.kv_width, (token * s.heads + member) * s.dim,
+                      (sample * s.heads + member) * square},
+            member);
+    }
+  }
+}
+
+template <class T>
+Gemm head_product(const AttentionShape& s, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Gemm g{.m = m, .n = n, .k = k, .type = kTypeOf<T>, .out = kTypeOf<T>};
+  g.batch = s.kv_heads;
+  return g;
+}
+
+template <class T, class Launcher>
+void unfused_attention(Launcher& l, const KernelArguments& a) {
+  const AttentionShape s = whole_attention(a);
+  const std::int64_t S = s.local, group = s.heads / s.kv_heads, square = S * S, out_width = s.heads * s.dim;
+  const T* qkv = input<T>(a, 0);
+  T* y = output<T>(a, 0);
+  T* scores = output<T>(a, 1);
+  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t) {
+    Gemm g = head_product<T>(s, S, S, s.dim);
+    g.a = qkv + at.q, g.lda = s.q_width, g.stride_a = group * s.dim;
+    g.b = qkv + at.kv + s.key_at, g.ldb = s.kv_width, g.stride_b = s.dim, g.b_transposed = true;
+    g.c = scores + at.scores, g.ldc = S, g.stride_c = group * square;
+    g.alpha = s.scale;
+    l.gemm(g);
+  });
+  l.run(CausalSoftmax<T>{scores, S}, s.samples * s.heads * S, row_threads(S), kReduceBytes);
+  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t) {
+    Gemm g = head_product<T>(s, S, s.dim, S);
+    g.a = scores + at.scores, g.lda = S, g.stride_a = group * square;
+    g.b = qkv + at.kv + s.value_at, g.ldb = s.kv_width, g.stride_b = s.dim;
+    g.c = y + at.y, g.ldc = out_width, g.stride_c = group * s.dim;
+    l.gemm(g);
+  });
+}
+
+template <class T, class Launcher>
+void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
+  const AttentionShape s = whole_attention(a);
+  const std::int64_t S = s.local, group = s.heads / s.kv_heads, square = S * S, out_width = s.heads * s.dim;
+  const T* qkv = input<T>(a, 0);
+  const T* p = input<T>(a, 2);
+  const T* dy = input<T>(a, 3);
+  T* dqkv = output<T>(a, 0);
+  const std::int64_t scores = s.samples * s.heads * square;
+  T* ds = reinterpret_cast<T*>(l.scratch(scores * static_cast<std::int64_t>(sizeof(T))));
+  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t member) {
+    Gemm dv = head_product<T>(s, S, s.dim, S);
+    dv.a = p + at.scores, dv.lda = S, dv.stride_a = group * square, dv.a_transposed = true;
+    dv.b = dy + at.y, dv.ldb = out_width, dv.stride_b = group * s.dim;
+    dv.c = dqkv + at.kv + s.value_at, dv.ldc = s.kv_width, dv.stride_c = s.dim;
+    dv.beta = member > 0 ? 1.0F : 0.0F;
+    l.gemm(dv);
+    Gemm dp = head_product<T>(s, S, S, s.dim);
+    dp.a = dy + at.y, dp.lda = out_width, dp.stride_a = group * s.dim;
+    dp.b = qkv + at.kv + s.value_at, dp.ldb = s.kv_width, dp.stride_b = s.dim, dp.b_transposed = true;
+    dp.c = ds + at.scores, dp.ldc = S, dp.stride_c = group * square;
+    l.gemm(dp);
+  });
+  l.run(CausalSoftmaxBackward<T>{p, ds, S}, s.samples * s.heads * S, row_threads(S), kReduceBytes);
+  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t member) {
+    Gemm dq = head_product<T>(s, S, s.dim, S);
+    dq.a = ds + at.scores, dq.lda = S, dq.stride_a = group * square;
+    dq.b = qkv + at.kv + s.key_at, dq.ldb = s.kv_width, dq.stride_b = s.dim;
+    dq.c = dqkv + at.q, dq.ldc = s.q_width, dq.stride_c = group * s.dim;
+    dq.alpha = s.scale;
+    l.gemm(dq);
+    Gemm dk = head_product<T>(s, S, s.dim, S);
+    dk.a = ds + at.scores, dk.lda = S, dk.stride_a = group * square, dk.a_transposed = true;
+    dk.b = qkv + at.q, dk.ldb = s.q_width, dk.stride_b = group * s.dim;
+    dk.c = dqkv + at.kv + s.key_at, dk.ldc = s.kv_width, dk.stride_c = s.dim;
+    dk.alpha = s.scale, dk.beta = member > 0 ? 1.0F : 0.0F;
+    l.gemm(dk);
+  });
+}
+
+// ---- flash ----
+
+template <int D, class Launcher>
+void fused_attention(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D)};
+  const std::int64_t lines = op.m / op.sequence * op.heads, tiles = (op.sequence + kTile - 1) / kTile;
+  l.run(FlashForward<D>{input<Bf16>(a, 0), output<Bf16>(a, 0), output<float>(a, 1), s, lines}, tiles * lines,
+        kFlashThreads, FlashForward<D>::shared_bytes());
+}
+
+template <int D, class Launcher>
+void fused_attention_backward(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D)};
+  const std::int64_t samples = op.m / op.sequence, tiles = (op.sequence + kTile - 1) / kTile;
+  const float* dots = attention_dots<Bf16>(l, a, a.in[1], a.in[3]);
+  const Bf16* qkv = input<Bf16>(a, 0);
+  const Bf16* dy = input<Bf16>(a, 3);
+  const float* log_sums = input<float>(a, 2);
+  Bf16* dqkv = output<Bf16>(a, 0);
+  const std::int64_t key_lines = samples * op.kv_heads, lines = samples * op.heads;
+  l.run(FlashBackwardKeys<D>{qkv, dy, log_sums, dots, dqkv, s, key_lines}, tiles * key_lines, kFlashThreads,
+        FlashBackwardKeys<D>::shared_bytes());
+  l.run(FlashBackwardQueries<D>{qkv, dy, log_sums, dots, dqkv, s, lines}, tiles * lines, kFlashThreads,
+        FlashBackwardQueries<D>::shared_bytes());
+}
+
+template <class T>
+bool is_fused(const program::Op& op, int dim) {
+  return std::is_same_v<T, Bf16> && op.head_dim == dim;
+}
+
+template <class T, class Launcher>
+void attention(Launcher& l, const KernelArguments& a) {
+  if (!a.op->flash) return unfused_attention<T>(l, a);
+  if (is_fused<T>(*a.op, 64)) return fused_attention<64>(l, a);
+  if (is_fused<T>(*a.op, 128)) return fused_attention<128>(l, a);
+  run_warps(
+      l,
+      AttentionRow<T>{input<T>(a, 0), input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), whole_attention(a), false},
+      a.op->m * a.op->heads);
+}
+
+template <class T, class Launcher>
+void attention_backward(Launcher& l, const KernelArguments& a) {
+  if (!a.op->flash) return unfused_attention_backward<T>(l, a);
+  if (is_fused<T>(*a.op, 64)) return fused_attention_backward<64>(l, a);
+  if (is_fused<T>(*a.op, 128)) return fused_attention_backward<128>(l, a);
+  const AttentionShape s = whole_attention(a);
+  const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
+  const T* qkv = input<T>(a, 0);
+  run_warps(l, AttentionRowDq<T>{qkv, qkv, input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 0), s, false},
+            a.op->m * a.op->heads);
+  run_warps(l, AttentionRowDkv<T>{qkv, qkv, input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 0), s},
+            a.op->m * a.op->kv_heads);
+}
+
+// ---- over a split sequence ----
+
+template <class T, class Launcher>
+void attention_block(Launcher& l, const KernelArguments& a) {
+  run_warps(l,
+            AttentionRow<T>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), output<float>(a, 1), ring_attention(a),
+                            a.op->k > 0},
+            a.op->m * a.op->heads);
+}
+
+template <class T, class Launcher>
+void attention_block_backward(Launcher& l, const KernelArguments& a) {
+  const AttentionShape s = ring_attention(a);
+  const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
+  run_warps(l,
+            AttentionRowDq<T>{input<T>(a, 0), input<T>(a, 4), input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 0),
+                              s, a.op->k > 0},
+            a.op->m * a.op->heads);
+  run_warps(
+      l,
+      AttentionRowDkv<T>{input<T>(a, 0), input<T>(a, 4), input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 1), s},
+      a.op->m * a.op->kv_heads);
+}
+
+template <class T, class Launcher>
+void move_kv(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const std::int64_t query = static_cast<std::int64_t>(op.heads) * op.head_dim, whole = query + op.n;
+  const bool splits = op.kind == program::OpKind::kSplitKv;
+  run_elements(l,
+               CopyColumns<T>{input<T>(a, 0), output<T>(a, 0), op.m, op.n, splits ? whole : op.n, splits ? query : 0,
+                              splits ? op.n : whole, splits ? 0 : query},
+               op.m * op.n);
+}
+
+inline HeadParts head_parts(const program::Op& op) {
+  const std::int64_t dim = op.head_dim, shared = op.kv_heads / op.parts;
+  const std::int64_t part_kv = op.kv_heads == 0 ? 0 : shared > 1 ? shared : 1;
+  return {op.m,        op.parts, op.heads * dim, op.kv_heads * dim, op.heads / op.parts * dim, part_kv * dim,
+          op.kv_heads, dim};
+}
+
+template <class T, class Launcher>
+void pack_heads(Launcher& l, const KernelArguments& a) {
+  const HeadParts h = head_parts(*a.op);
+  run_elements(l, PackHeads<T>{input<T>(a, 0), output<T>(a, 0), h},
+               h.parts * h.tokens * (h.part_query + 2 * h.part_key));
+}
+
+template <class T, class Launcher>
+void unpack_heads(Launcher& l, const KernelArguments& a) {
+  const HeadParts h = head_parts(*a.op);
+  run_elements(l, UnpackHeads<T>{input<T>(a, 0), output<T>(a, 0), h}, h.tokens * (h.query + 2 * h.key));
+}
+
+template <class T, class Launcher>
+void reorder_tokens(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  run_elements(l,
+               ReorderTokens<T>{input<T>(a, 0), output<T>(a, 0), op.n, op.m / op.sequence, op.sequence, op.parts,
+                                op.kind == program::OpKind::kPackTokens},
+               op.m * op.n);
+}
+
+}  // namespace trivium::runtime::cuda

@@ -1,0 +1,269 @@
+// Ops over rows of tokens, and products of matrices: operands to kernels (program/op.h lists them).
+// T is the type of activations and parameters; statistics, logits and gradients of parameters are fp32.
+#pragma once
+
+#include "runtime/cuda/kernels/activation.h"
+#include "runtime/cuda/kernels/launch.h"
+#include "runtime/cuda/kernels/loss.h"
+#include "runtime/cuda/kernels/norm.h"
+#include "runtime/cuda/kernels/rotary.h"
+#include "runtime/cuda/kernels/rows.h"
+
+namespace trivium::runtime::cuda {
+
+inline constexpr int kElementThreads = 256;
+inline constexpr int kReduceBytes = kWarp * 8;  ///< of over_block, a double a warp
+
+inline Positions positions_of(const KernelArguments& a, std::int64_t sequence) {
+  Positions p;
+  p.sequence = sequence;
+  p.local = sequence / a.context_ranks;
+  p.offset = a.op->token_sharded ? a.tensor_rank * a.op->m : 0;
+  p.rank = a.context_rank;
+  p.ranks = a.context_ranks;
+  p.ring = a.context_method == program::ContextMethod::kRing;
+  return p;
+}
+
+/// A kernel whose threads each take W elements.
+template <class Launcher, class Kernel>
+void run_elements(Launcher& l, const Kernel& kernel, std::int64_t items, int width = 1) {
+  if (items > 0) l.run(kernel, blocks_for((items + width - 1) / width, kElementThreads), kElementThreads);
+}
+
+template <class T, class Launcher>
+void embedding(Launcher& l, const KernelArguments& a) {
+  const std::int64_t n = a.op->n;
+  with_width(n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    l.run(Embedding<T, W>{input<std::int32_t>(a, 0), input<T>(a, 1), output<T>(a, 0), n, a.tensor_rank * a.op->k,
+                          a.op->k},
+          a.op->m, row_threads(n / W));
+  });
+}
+
+template <class T, class Launcher>
+void embedding_backward(Launcher& l, const KernelArguments& a) {
+  const EmbeddingBackward<T> kernel{input<std::int32_t>(a, 0), input<T>(a, 1), output<float>(a, 0), a.op->m, a.op->n,
+                                    a.tensor_rank * a.op->k,   a.op->k};
+  l.run(kernel, a.op->m, 128, kernel.shared_bytes());
+}
+
+template <class T, class Launcher>
+void position(Launcher& l, const KernelArguments& a) {
+  const std::int64_t n = a.op->n;
+  with_width(n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    l.run(Position<T, W>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), n, positions_of(a, a.op->k)}, a.op->m,
+          row_threads(n / W));
+  });
+}
+
+template <class T, class Launcher>
+void position_backward(Launcher& l, const KernelArguments& a) {
+  const Positions p = positions_of(a, a.op->k);
+  l.run(PositionBackward<T>{input<T>(a, 0), output<float>(a, 0), a.op->m, a.op->n, p}, p.local, row_threads(a.op->n));
+}
+
+template <class T, class Launcher>
+void add(Launcher& l, const KernelArguments& a) {
+  with_width(a.op->elements, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    run_elements(l, Add<T, W>{input<T>(a, 0), output<T>(a, 0), a.op->elements}, a.op->elements, W);
+  });
+}
+
+template <class Launcher>
+void compress(Launcher& l, const KernelArguments& a) {
+  run_elements(l, Compress{input<float>(a, 0), output<std::uint16_t>(a, 0), a.op->elements}, a.op->elements);
+}
+
+template <class Launcher>
+void decompress(Launcher& l, const KernelArguments& a) {
+  run_elements(l, Decompress{input<std::uint16_t>(a, 0), output<float>(a, 0), a.op->elements}, a.op->elements);
+}
+
+/// Fetches and stores: `elements` bytes.
+template <class Launcher>
+void copy(Launcher& l, const KernelArguments& a) {
+  l.copy(a.out[0], a.in[0], a.op->elements);
+}
+
+/// total (n) += sum over the m rows of `source`; the same to `second`, if any.
+template <class Source, class Launcher>
+void column_sums(Launcher& l, const Source& source, std::int64_t m, std::int64_t n, float* total,
+                 float* second = nullptr) {
+  constexpr std::int64_t kBlocks = 512, kFewestRows = 64;  // enough to fill a GPU; what a block should at least sum
+  if (total == nullptr && second == nullptr) return;
+  with_width(n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    using Partials = ColumnPartials<Source, W>;
+    const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W), most = (m + kFewestRows - 1) / kFewestRows;
+    const std::int64_t wanted = (kBlocks + across - 1) / across, chunks = wanted < most ? wanted : most;
+    auto* partial = reinterpret_cast<float*>(l.scratch(chunks * n * static_cast<std::int64_t>(sizeof(float))));
+    l.run(Partials{source, partial, m, n, chunks}, across * chunks, Partials::kThreads, Partials::shared_bytes());
+    run_elements(l, ColumnTotals{partial, total, second, n, chunks}, n);
+  });
+}
+
+template <class T, class Launcher>
+void bias_residual(Launcher& l, const KernelArguments& a) {
+  with_width(a.op->n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    run_elements(l,
+                 BiasResidual<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), input<T>(a, 3), output<T>(a, 0),
+                                    a.op->m, a.op->n},
+                 a.op->m * a.op->n, W);
+  });
+}
+
+template <class T, class Launcher>
+void bias_residual_backward(Launcher& l, const KernelArguments& a) {
+  column_sums(l, Values<T>{input<T>(a, 0), a.op->n}, a.op->m, a.op->n, output<float>(a, 0), output<float>(a, 1));
+}
+
+template <class T, class Launcher>
+void norm(Launcher& l, const KernelArguments& a) {
+  const std::int64_t n = a.op->n;
+  with_width(n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    l.run(Norm<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), output<T>(a, 0), output<float>(a, 1), n}, a.op->m,
+          row_threads(n / W), kReduceBytes);
+  });
+}
+
+// Column sums first: dx may lie where x, dy or dskip do.
+template <class T, class Launcher>
+void norm_backward(Launcher& l, const KernelArguments& a) {
+  const std::int64_t m = a.op->m, n = a.op->n;
+  const T* x = input<T>(a, 0);
+  const T* dy = input<T>(a, 3);
+  const float* stats = input<float>(a, 2);
+  column_sums(l, NormedProducts<T>{x, dy, stats, n}, m, n, output<float>(a, 1));
+  column_sums(l, Values<T>{dy, n}, m, n, output<float>(a, 2));
+  with_width(n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    l.run(NormBackward<T, W>{x, input<T>(a, 1), stats, dy, input<T>(a, 4), output<T>(a, 0), n, a.out[2] != nullptr}, m,
+          row_threads(n / W), kReduceBytes);
+  });
+}
+
+template <class T, class Launcher>
+void activation(Launcher& l, const KernelArguments& a) {
+  with_width(a.op->n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    run_elements(
+        l,
+        Activate<T, W>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), a.op->m, a.op->n, static_cast<Curve>(a.op->k)},
+        a.op->m * a.op->n, W);
+  });
+}
+
+template <class T, class Launcher>
+void activation_backward(Launcher& l, const KernelArguments& a) {
+  const auto curve = static_cast<Curve>(a.op->k);
+  with_width(a.op->n, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    run_elements(l,
+                 ActivateBackward<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), output<T>(a, 0), a.op->m,
+                                        a.op->n, curve},
+                 a.op->m * a.op->n, W);
+  });
+  const std::int64_t width = curve == Curve::kSwiglu || curve == Curve::kGeglu ? 2 * a.op->n : a.op->n;
+  column_sums(l, Values<T>{output<T>(a, 0), width}, a.op->m, width, output<float>(a, 1));
+}
+
+template <class T, class Launcher>
+void rotary(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const bool forward = op.kind == program::OpKind::kRotary;
+  run_elements(
+      l,
+      Rotary<T>{a.in[0] != nullptr ? input<T>(a, 0) : output<T>(a, 0), output<T>(a, 0), op.m, op.heads + op.kv_heads,
+                op.heads + 2 * op.kv_heads, op.head_dim, forward ? 1.0F : -1.0F, positions_of(a, op.sequence)},
+      op.m * op.head_dim / 2);
+}
+
+/// Columns of this rank that are not padding.
+inline std::int64_t valid_columns(const KernelArguments& a) {
+  const std::int64_t left = a.vocabulary - a.tensor_rank * a.op->n;
+  return left < 0 ? 0 : left < a.op->n ? left : a.op->n;
+}
+
+template <class Launcher>
+void loss_max(Launcher& l, const KernelArguments& a) {
+  l.run(LossMax{input<float>(a, 0), output<float>(a, 0), a.op->n, valid_columns(a)}, a.op->m, row_threads(a.op->n),
+        kReduceBytes);
+}
+
+template <class Launcher>
+void loss_sums(Launcher& l, const KernelArguments& a) {
+  l.run(LossSums{input<float>(a, 0), input<float>(a, 1), input<std::int32_t>(a, 2), output<float>(a, 0), a.op->n,
+                 valid_columns(a), a.tensor_rank * a.op->n},
+        a.op->m, row_threads(a.op->n), kReduceBytes);
+}
+
+template <class Launcher>
+void loss(Launcher& l, const KernelArguments& a) {
+  l.run(Loss{input<float>(a, 1), output<double>(a, 0), a.op->m, a.values->loss_weight}, 1, kElementThreads,
+        kReduceBytes);
+}
+
+template <class T, class Launcher>
+void loss_backward(Launcher& l, const KernelArguments& a) {
+  l.run(LossBackward<T>{input<float>(a, 0), input<float>(a, 1), input<float>(a, 2), input<std::int32_t>(a, 3),
+                        output<float>(a, 0), a.op->n, valid_columns(a), a.tensor_rank * a.op->n,
+                        static_cast<float>(a.values->loss_weight)},
+        a.op->m, row_threads(a.op->n));
+}
+
+// ---- products ----
+
+/// Row length of an operand of type T: gradients of logits lie at the start of rows of fp32.
+template <class T>
+std::int64_t row_of(const KernelArguments& a, int operand, std::int64_t n) {
+  const int buffer = a.op->in[static_cast<std::size_t>(operand)];
+  if (a.kind == nullptr || buffer == program::kNoBuffer) return n;
+  return n * size_of(a.kind->buffers[static_cast<std::size_t>(buffer)].dtype) / static_cast<std::int64_t>(sizeof(T));
+}
+
+inline program::DType out_type(const KernelArguments& a, program::DType type) {
+  const int buffer = a.op->out[0];
+  return a.kind == nullptr || buffer == program::kNoBuffer ? type
+                                                           : a.kind->buffers[static_cast<std::size_t>(buffer)].dtype;
+}
+
+template <class T, class Launcher>
+void matmul(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  Gemm g{.m = op.m, .n = op.n, .k = op.k, .type = kTypeOf<T>, .out = out_type(a, kTypeOf<T>)};
+  g.a = a.in[0], g.b = a.in[1], g.c = a.out[0], g.bias = a.in[2];
+  g.b_transposed = op.weight_transposed;
+  g.lda = op.k, g.ldb = op.weight_transposed ? op.k : op.n, g.ldc = op.n;
+  l.gemm(g);
+}
+
+template <class T, class Launcher>
+void matmul_dgrad(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  Gemm g{.m = op.m, .n = op.k, .k = op.n, .type = kTypeOf<T>, .out = kTypeOf<T>};
+  g.a = a.in[0], g.b = a.in[1], g.c = a.out[0];
+  g.b_transposed = !op.weight_transposed;
+  g.lda = row_of<T>(a, 0, op.n), g.ldb = op.weight_transposed ? op.k : op.n, g.ldc = op.k;
+  l.gemm(g);
+}
+
+template <class T, class Launcher>
+void matmul_wgrad(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const std::int64_t dy_row = row_of<T>(a, 1, op.n);
+  Gemm g{.k = op.m, .type = kTypeOf<T>, .out = program::DType::kFp32};
+  g.a_transposed = true, g.beta = 1, g.c = a.out[0];
+  g.m = op.weight_transposed ? op.n : op.k, g.n = op.weight_transposed ? op.k : op.n;
+  g.a = a.in[op.weight_transposed ? 1 : 0], g.b = a.in[op.weight_transposed ? 0 : 1];
+  g.lda = op.weight_transposed ? dy_row : op.k, g.ldb = op.weight_transposed ? op.k : dy_row, g.ldc = g.n;
+  l.gemm(g);
+  if (a.out[1] != nullptr) column_sums(l, Values<T>{input<T>(a, 1), dy_row}, op.m, op.n, output<float>(a, 1));
+}
+
+}  // namespace trivium::runtime::cuda

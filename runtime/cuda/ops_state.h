@@ -1,0 +1,198 @@
+// Mixtures of experts and the optimizer: operands to kernels.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "runtime/cuda/kernels/mixture.h"
+#include "runtime/cuda/kernels/optimizer.h"
+#include "runtime/cuda/ops_rows.h"
+
+namespace trivium::runtime::cuda {
+
+inline Routing routing_of(const program::Op& op) {
+  const std::int64_t samples = op.m / op.sequence;
+  return {op.experts, op.k, op.sequence, samples, op.elements / (op.experts * samples)};
+}
+
+inline const Choice* choices_of(const KernelArguments& a, int operand) { return input<Choice>(a, operand); }
+
+/// What one sample's balance counts in the loss of the step.
+inline double balance_weight(const KernelArguments& a, const Routing& r) {
+  return a.balance_loss * a.values->loss_weight * static_cast<double>(r.sequence * r.experts);
+}
+
+template <class Launcher>
+void route(Launcher& l, const KernelArguments& a) {
+  const Routing r = routing_of(*a.op);
+  double* loss = output<double>(a, 2);
+  auto* balance = loss == nullptr ? nullptr : reinterpret_cast<double*>(l.scratch(r.samples * 8));
+  l.run(Route{input<float>(a, 0), output<float>(a, 0), output<Choice>(a, 1), balance, r}, r.samples, kElementThreads,
+        kReduceBytes);
+  if (loss != nullptr) l.run(BalanceLoss{balance, loss, r.samples, balance_weight(a, r)}, 1, kWarp);
+}
+
+template <class T, class Launcher>
+void route_backward(Launcher& l, const KernelArguments& a) {
+  const Routing r = routing_of(*a.op);
+  const double balance = a.tensor_rank == 0 ? balance_weight(a, r) / static_cast<double>(r.sequence) : 0;
+  const RouteBackward<T> kernel{
+      input<float>(a, 0), choices_of(a, 1), input<float>(a, 2), output<float>(a, 0), r, balance};
+  l.run(kernel, r.samples, kElementThreads, kernel.shared_bytes());
+}
+
+template <class T, class Launcher>
+void dispatch(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  l.zero(a.out[0], op.elements * op.n * static_cast<std::int64_t>(sizeof(T)));
+  l.run(Dispatch<T>{input<T>(a, 0), choices_of(a, 1), output<T>(a, 0), op.n, op.k}, op.m * op.k, row_threads(op.n));
+}
+
+template <class T, class Launcher>
+void dispatch_backward(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  l.run(Combine<T>{input<T>(a, 0), nullptr, choices_of(a, 1), output<T>(a, 0), op.n, op.k, op.experts}, op.m,
+        row_threads(op.n));
+}
+
+template <class T, class Launcher>
+void combine(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  l.run(Combine<T>{input<T>(a, 0), input<float>(a, 1), choices_of(a, 2), output<T>(a, 0), op.n, op.k, op.experts}, op.m,
+        row_threads(op.n));
+}
+
+template <class T, class Launcher>
+void combine_backward(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  l.zero(a.out[0], op.elements * op.n * static_cast<std::int64_t>(sizeof(T)));
+  l.run(CombineBackward<T>{input<T>(a, 0), input<T>(a, 1), input<float>(a, 2), choices_of(a, 3), output<T>(a, 0),
+                           output<float>(a, 1), op.n, op.k, op.experts},
+        op.m * op.k, row_threads(op.n), kReduceBytes);
+}
+
+/// Products of every expert with its rows: (parts, experts, rows / parts) of them, the experts as a batch.
+template <class T, class Launcher>
+void expert_matmul(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const bool forward = op.kind == program::OpKind::kExpertMatmul,
+             wgrad = op.kind == program::OpKind::kExpertMatmulWgrad;
+  const std::int64_t rows = op.m / op.parts;
+  for (int part = 0; part < op.parts; ++part) {
+    const std::int64_t first = static_cast<std::int64_t>(part) * op.experts * rows;
+    Gemm g{.m = rows, .n = forward ? op.n : op.k, .k = forward ? op.k : op.n, .type = kTypeOf<T>, .out = kTypeOf<T>};
+    g.batch = op.experts;
+    if (wgrad) {
+      g.m = op.k, g.n = op.n, g.k = rows, g.out = program::DType::kFp32;
+      g.a_transposed = true, g.beta = 1;
+      g.a = input<T>(a, 0) + first * op.k, g.lda = op.k, g.stride_a = rows * op.k;
+      g.b = input<T>(a, 1) + first * op.n, g.ldb = op.n, g.stride_b = rows * op.n;
+      g.c = a.out[0], g.ldc = op.n, g.stride_c = op.k * op.n;
+    } else {
+      g.a = input<T>(a, 0) + first * g.k, g.lda = g.k, g.stride_a = rows * g.k;
+      g.b = a.in[1], g.ldb = op.n, g.stride_b = op.k * op.n, g.b_transposed = !forward;
+      g.c = output<T>(a, 0) + first * g.n, g.ldc = g.n, g.stride_c = rows * g.n;
+    }
+    l.gemm(g);
+  }
+}
+
+// ---- optimizer ----
+
+inline const program::Bucket& bucket_of(const KernelArguments& a) {
+  return a.kind->buckets[static_cast<std::size_t>(a.op->bucket)];
+}
+
+template <class T>
+T* space_of(const KernelArguments& a, program::Space which) {
+  return reinterpret_cast<T*>(a.chunk_base[static_cast<std::size_t>(which)]);
+}
+
+/// The parameters' elements within this rank's part of the bucket, at most Ranges::kMost at once.
+template <class Counts>
+std::vector<Ranges> own_ranges(const KernelArguments& a, const Counts& counts) {
+  std::vector<Ranges> all;
+  const std::int64_t own = bucket_of(a).own_begin(a.shard_rank), own_end = own + bucket_of(a).shard;
+  for (const program::Parameter& p : a.kind->parameters) {
+    const std::int64_t begin = std::max(own, p.offset);
+    const std::int64_t end = std::min(own_end, p.offset + p.local_rows * p.local_columns);
+    if (begin >= end || !counts(p)) continue;
+    if (all.empty() || all.back().count == Ranges::kMost) all.emplace_back();
+    Ranges& ranges = all.back();
+    ranges.begin[ranges.count] = begin;
+    ranges.end[ranges.count] = end;
+    ranges.decayed[ranges.count++] = p.decayed;
+  }
+  return all;
+}
+
+inline std::int64_t longest(const Ranges& ranges) {
+  std::int64_t most = 0;
+  for (int i = 0; i < ranges.count; ++i) most = std::max(most, ranges.end[i] - ranges.begin[i]);
+  return most;
+}
+
+template <class Launcher>
+void zero_gradients(Launcher& l, const KernelArguments& a) {
+  if (a.out[0] != nullptr) return l.zero(a.out[0], a.op->elements * 4);
+  const program::Bucket& bucket = bucket_of(a);
+  const bool shard = bucket.gradient_shard >= 0;
+  l.zero(reinterpret_cast<std::byte*>(space_of<float>(a, program::Space::kGradient) +
+                                      (shard ? bucket.gradient_shard : bucket.begin + bucket.gradient_shift)),
+         (shard ? bucket.shard : bucket.elements) * 4);
+}
+
+template <class Launcher>
+void gradient_norm(Launcher& l, const KernelArguments& a) {
+  constexpr std::int64_t kMostBlocks = 264, kThreads = 128;  // two for each multiprocessor of the largest GPU here
+  const program::Bucket& bucket = bucket_of(a);
+  const bool sharded = bucket.shard < bucket.elements;
+  if (sharded && a.shard_replica != 0) return;
+  if (!sharded && !bucket.expert && a.expert_rank != 0) return;
+  const float* gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank) -
+                           bucket.own_begin(a.shard_rank);
+  const auto counts = [&](const program::Parameter& p) {
+    return !p.tied_copy && (p.split != program::Split::kReplicated || a.tensor_rank == 0);
+  };
+  auto* partial = reinterpret_cast<Double2*>(l.scratch(kMostBlocks * static_cast<std::int64_t>(sizeof(Double2))));
+  for (const Ranges& ranges : own_ranges(a, counts)) {
+    const auto blocks = std::min(kMostBlocks, blocks_for(longest(ranges), static_cast<int>(kThreads)));
+    l.run(SquarePartials{gradients, partial, ranges}, blocks, static_cast<int>(kThreads),
+          static_cast<int>(kThreads * sizeof(Double2)));
+    l.run(SquareTotal{partial, output<double>(a, 0), static_cast<int>(blocks)}, 1, kWarp);
+  }
+}
+
+template <class T, class Launcher>
+void adamw(Launcher& l, const KernelArguments& a) {
+  constexpr std::int64_t kMostBlocks = 1056;
+  const program::Optimizer& o = *a.optimizer;
+  const program::Bucket& bucket = bucket_of(a);
+  const double steps = static_cast<double>(a.values->step + 1);
+  AdamWValues v{};
+  v.rate = static_cast<float>(a.values->learning_rate);
+  v.beta1 = static_cast<float>(o.beta1), v.beta2 = static_cast<float>(o.beta2);
+  v.rest1 = static_cast<float>(1 - o.beta1), v.rest2 = static_cast<float>(1 - o.beta2);
+  v.correct1 = static_cast<float>(1 / (1 - std::pow(o.beta1, steps)));
+  v.correct2 = static_cast<float>(1 / (1 - std::pow(o.beta2, steps)));
+  v.epsilon = static_cast<float>(o.epsilon), v.decay = static_cast<float>(o.weight_decay);
+  v.clip_norm = o.clip_norm;
+  const std::int64_t own = bucket.own_begin(a.shard_rank);
+  std::byte* kept = space_of<std::byte>(a, program::Space::kOptimizer) + bucket.optimizer_offset;
+  auto* moments = reinterpret_cast<float*>(a.in[1] != nullptr ? a.in[1] : kept) - own;  // fetched, where offloaded
+  AdamW<T> kernel{};
+  kernel.parameters = space_of<T>(a, program::Space::kParameter) + bucket.own_parameters(a.shard_rank) - own;
+  kernel.gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank) - own;
+  kernel.first = moments;
+  kernel.second = moments + bucket.shard;
+  kernel.master = sizeof(T) == sizeof(float) ? nullptr : moments + 2 * bucket.shard;
+  kernel.norm = input<double>(a, 0);
+  kernel.v = v;
+  for (const Ranges& ranges : own_ranges(a, [](const program::Parameter&) { return true; })) {
+    kernel.ranges = ranges;
+    l.run(kernel, std::min(kMostBlocks, blocks_for(longest(ranges), kElementThreads)), kElementThreads);
+  }
+}
+
+}  // namespace trivium::runtime::cuda

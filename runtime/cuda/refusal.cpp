@@ -1,0 +1,32 @@
+#include "runtime/cuda/refusal.h"
+
+#include <fmt/format.h>
+
+#include "runtime/cuda/kernels/attention_rows.h"
+
+namespace trivium::runtime::cuda {
+
+using program::DType;
+using program::OpKind;
+
+std::string refusal_of(const program::Program& program, const program::Op& op) {
+  const program::Plan& plan = program.job.plan;
+  if (plan.precision != DType::kFp32 && plan.precision != DType::kBf16) {
+    return fmt::format("the CUDA backend runs fp32 and bf16, not {}; use --precision bf16", name_of(plan.precision));
+  }
+  if (plan.compression == program::Compression::kTopK) return "the CUDA backend compresses gradients to fp16 alone";
+  if (plan.compression == program::Compression::kNone && plan.reduce_dtype != DType::kFp32 &&
+      is_half(plan.reduce_dtype)) {
+    return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
+                       name_of(plan.reduce_dtype));
+  }
+  const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
+                       op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
+  if (by_rows && op.flash && op.head_dim > kMostRowDim) {
+    return fmt::format("the CUDA backend's flash attention takes heads of up to {}, not {}; use --attention unfused",
+                       kMostRowDim, op.head_dim);
+  }
+  return "";
+}
+
+}  // namespace trivium::runtime::cuda

@@ -1,0 +1,66 @@
+// The kernels' words on the device (kernels/simt.h).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "runtime/cuda/kernels/numbers.h"
+
+namespace trivium::runtime::cuda {
+
+struct DeviceThread {
+  static constexpr unsigned kAll = 0xffffffffU;
+  __device__ __forceinline__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ __forceinline__ int threads() const { return static_cast<int>(blockDim.x); }
+  __device__ __forceinline__ std::int64_t block() const { return blockIdx.x; }
+  __device__ __forceinline__ std::int64_t blocks() const { return gridDim.x; }
+  __device__ __forceinline__ void sync() { __syncthreads(); }
+  __device__ __forceinline__ bool any(bool mine) { return __syncthreads_or(mine ? 1 : 0) != 0; }
+  template <class V>
+  __device__ __forceinline__ V shuffle_xor(V v, int mask) {
+    return __shfl_xor_sync(kAll, v, mask);
+  }
+  __device__ __forceinline__ unsigned char* shared() {
+    extern __shared__ __align__(16) unsigned char memory[];
+    return memory;
+  }
+
+  // Tensor cores for bf16 came with sm_80; the backend takes no bf16 program on what came before.
+  __device__ __forceinline__ void matrix(const Bf16* row, std::uint32_t (&to)[4]) {
+#if __CUDA_ARCH__ >= 800
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+#endif
+  }
+  __device__ __forceinline__ void matrix_transposed(const Bf16* row, std::uint32_t (&to)[4]) {
+#if __CUDA_ARCH__ >= 800
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+#endif
+  }
+  __device__ __forceinline__ void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                           std::uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+  }
+};
+
+constexpr int kMostThreads = 256;  // of a block
+
+template <class Kernel>
+__global__ void __launch_bounds__(kMostThreads) entry(const Kernel kernel) {
+  DeviceThread t;
+  kernel(t);
+}
+
+}  // namespace trivium::runtime::cuda

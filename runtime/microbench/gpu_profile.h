@@ -1,0 +1,18 @@
+// What a GPU does: its kernels timed one by one through the backend that trains on it.
+#pragma once
+
+#include <string>
+
+#include "hardware_profiles/hardware.h"
+#include "runtime/backend.h"
+#include "runtime/microbench/profile.h"
+
+namespace trivium::runtime {
+
+/// Times every kernel on shapes of GPTs of 0.1 to 7 billion parameters and fits a node of `devices` such GPUs, named
+/// "this-gpu", whose links and adapters are those of the shipped profile `like`: they are not measured.
+/// `description` goes into the sources. Of `options`, `quick` and `progress` count.
+hardware::Node profile_gpu(Backend& device, const std::string& description, int devices, const std::string& like,
+                           const ProfileOptions& options);
+
+}  // namespace trivium::runtime

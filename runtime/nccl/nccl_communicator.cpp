@@ -1,0 +1,338 @@
+#include "runtime/nccl/nccl_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "runtime/cuda/check.h"
+
+namespace trivium::runtime::nccl {
+namespace {
+
+using program::DType;
+using program::Reduction;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMeetingSeconds = 120;   // for all ranks to come to the start
+constexpr int kPatienceSeconds = 600;  // for a step's work, unless TRIVIUM_NCCL_TIMEOUT_S says otherwise
+
+void check_nccl(ncclResult_t code, const char* call) {
+  if (code != ncclSuccess && code != ncclInProgress) {
+    throw Aborted(fmt::format("{}: {}: {}", call, ncclGetErrorString(code), ncclGetLastError(nullptr)));
+  }
+}
+
+ncclDataType_t data_type(DType type) {
+  switch (type) {
+    case DType::kFp64:
+      return ncclFloat64;
+    case DType::kFp32:
+      return ncclFloat32;
+    case DType::kBf16:
+      return ncclBfloat16;
+    case DType::kFp16:
+      return ncclFloat16;
+    case DType::kInt32:
+      return ncclInt32;
+    case DType::kUint8:
+      return ncclUint8;
+  }
+  return ncclUint8;
+}
+
+bool is_on_device(const void* data) {
+  cudaPointerAttributes attributes{};
+  TRIVIUM_CHECK_CUDA(cudaPointerGetAttributes(&attributes, data));
+  return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+}
+
+std::chrono::seconds patience() {
+  const char* text = std::getenv("TRIVIUM_NCCL_TIMEOUT_S");
+  const int seconds = text == nullptr ? 0 : std::atoi(text);
+  return std::chrono::seconds(seconds > 0 ? seconds : kPatienceSeconds);
+}
+
+/// Waits until what was sent has arrived, then frees. False where that takes too long.
+bool end(ncclComm_t communicator) {
+  constexpr auto kLongest = std::chrono::seconds(30);
+  ncclResult_t state = ncclCommFinalize(communicator);
+  for (const Clock::time_point until = Clock::now() + kLongest; state == ncclInProgress && Clock::now() < until;) {
+    std::this_thread::yield();
+    if (ncclCommGetAsyncError(communicator, &state) != ncclSuccess) return false;
+  }
+  return state == ncclSuccess && ncclCommDestroy(communicator) == ncclSuccess;
+}
+
+}  // namespace
+
+void prepare_environment(const Launch& launch, int devices) {
+  const auto set = [](const char* name, const std::string& value) { ::setenv(name, value.c_str(), 0); };
+  set("NCCL_LAUNCH_ORDER_IMPLICIT", "1");
+  if (launch.local_size <= devices) return;
+  set("NCCL_HOSTID", fmt::format("trivium-rank-{}", launch.rank));
+  set("NCCL_SOCKET_IFNAME", "lo");
+  set("NCCL_IB_DISABLE", "1");
+  set("NCCL_MNNVL_ENABLE", "0");
+  set("NCCL_MAX_NCHANNELS", "2");
+}
+
+NcclCommunicator::NcclCommunicator(cuda::CudaBackend& backend, const Launch& launch)
+    : backend_(backend), launch_(launch), patience_(patience()) {
+  std::array<ncclUniqueId, 2> ids{};
+  if (launch.rank == 0) {
+    for (ncclUniqueId& id : ids) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  }
+  if (const auto error = share_bytes(launch, ids.data(), sizeof ids, kMeetingSeconds)) throw Aborted(error->message);
+  backend_.while_waiting([this] { check_health(); });
+  world_ = join(ids[0], launch.size, launch.rank);
+  transfers_ = join(ids[1], launch.size, launch.rank);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  backend_.while_waiting({});
+  std::vector<ncclComm_t> all{transfers_, world_};
+  for (const Group& group : groups_) {
+    if (group.communicator != world_) all.push_back(group.communicator);
+  }
+  for (const ncclComm_t each : all) {
+    if (each != nullptr && (aborted_ || !end(each))) static_cast<void>(ncclCommAbort(each));
+  }
+}
+
+ncclComm_t NcclCommunicator::join(const ncclUniqueId& id, int members, int index) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t made = nullptr;
+  check_nccl(ncclCommInitRankConfig(&made, members, id, index, &config), "ncclCommInitRankConfig");
+  settle(made, ncclInProgress);
+  return made;
+}
+
+// Members alone meet for a group: its first gives the others an id through the transfers' communicator.
+void NcclCommunicator::share_id(ncclUniqueId& id, std::span<const int> ranks) {
+  auto* room = static_cast<std::byte*>(device_room(staging_, sizeof id));
+  const bool leads = ranks.front() == rank();
+  if (leads) {
+    check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(room, &id, sizeof id, cudaMemcpyDefault, stream()));
+  }
+  check_nccl(ncclGroupStart(), "ncclGroupStart");
+  for (const int other : ranks) {
+    if (leads && other != rank()) {
+      check_nccl(ncclSend(room, sizeof id, ncclUint8, other, transfers_, stream()), "ncclSend");
+    }
+  }
+  if (!leads) check_nccl(ncclRecv(room, sizeof id, ncclUint8, ranks.front(), transfers_, stream()), "ncclRecv");
+  settle(transfers_, ncclGroupEnd());
+  TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(&id, room, sizeof id, cudaMemcpyDefault, stream()));
+  backend_.await(stream());
+}
+
+int NcclCommunicator::make_group(std::span<const int> ranks) {
+  const auto me = std::find(ranks.begin(), ranks.end(), rank());
+  const bool ascends = std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
+  if (me == ranks.end() || !ascends || ranks.front() < 0 || ranks.back() >= size()) {
+    throw Aborted(fmt::format("a group of ranks [{}] is not ascending within 0 … {} or lacks rank {}",
+                              fmt::join(ranks, ", "), size() - 1, rank()));
+  }
+  Group group;
+  group.ranks.assign(ranks.begin(), ranks.end());
+  if (static_cast<int>(ranks.size()) == size()) {
+    group.communicator = world_;
+  } else if (ranks.size() > 1) {
+    ncclUniqueId id{};
+    share_id(id, ranks);
+    group.communicator = join(id, static_cast<int>(ranks.size()), static_cast<int>(me - ranks.begin()));
+  }
+  groups_.push_back(std::move(group));
+  return static_cast<int>(groups_.size()) - 1;
+}
+
+void NcclCommunicator::barrier(int handle) {
+  Group& group = group_of(handle);
+  if (group.communicator == nullptr) return;
+  record("barrier", handle, 0);
+  void* word = device_room(staging_, 4);
+  settle(group.communicator, ncclAllReduce(word, word, 1, ncclInt32, ncclMax, group.communicator, stream()));
+  backend_.await(stream());
+}
+
+void NcclCommunicator::all_reduce(int handle, void* data, std::int64_t count, DType type, Reduction how) {
+  Group& group = group_of(handle);
+  if (group.communicator == nullptr || count == 0) return;
+  record("all_reduce", handle, count);
+  const Staged staged = stage(data, count * size_of(type) * (how == Reduction::kPairSum ? 2 : 1));
+  if (how == Reduction::kPairSum) {
+    sum_pairs(group, static_cast<double*>(staged.device), count);
+  } else {
+    settle(group.communicator,
+           ncclAllReduce(staged.device, staged.device, static_cast<std::size_t>(count), data_type(type),
+                         how == Reduction::kMax ? ncclMax : ncclSum, group.communicator, stream()));
+  }
+  bring_back(staged, data);
+}
+
+void NcclCommunicator::sum_pairs(Group& group, double* pairs, std::int64_t count) {
+  const auto members = static_cast<int>(group.ranks.size());
+  const std::int64_t bytes = 2 * count * static_cast<std::int64_t>(sizeof(double));
+  auto* gathered = static_cast<double*>(device_room(gathered_, bytes * members));
+  settle(group.communicator, ncclAllGather(pairs, gathered, static_cast<std::size_t>(2 * count), ncclFloat64,
+                                           group.communicator, stream()));
+  cuda::sum_pairs(backend_.entered(), gathered, pairs, count, members);
+}
+
+void NcclCommunicator::reduce_scatter(int handle, const void* whole, void* part, std::int64_t count, DType type) {
+  Group& group = group_of(handle);
+  if (group.communicator == nullptr) return copy(part, whole, count * size_of(type));
+  record("reduce_scatter", handle, count);
+  const auto each = static_cast<std::size_t>(count) / group.ranks.size();
+  settle(group.communicator,
+         ncclReduceScatter(whole, part, each, data_type(type), ncclSum, group.communicator, stream()));
+}
+
+void NcclCommunicator::all_gather(int handle, const void* part, void* whole, std::int64_t count, DType type) {
+  Group& group = group_of(handle);
+  if (group.communicator == nullptr) return copy(whole, part, count * size_of(type));
+  record("all_gather", handle, count);
+  const auto each = static_cast<std::size_t>(count) / group.ranks.size();
+  settle(group.communicator, ncclAllGather(part, whole, each, data_type(type), group.communicator, stream()));
+}
+
+void NcclCommunicator::broadcast(int handle, void* data, std::int64_t bytes, int root) {
+  Group& group = group_of(handle);
+  if (group.communicator == nullptr || bytes == 0) return;
+  record("broadcast", handle, bytes);
+  const auto place = std::find(group.ranks.begin(), group.ranks.end(), root) - group.ranks.begin();
+  const Staged staged = stage(data, bytes);
+  settle(group.communicator, ncclBroadcast(staged.device, staged.device, static_cast<std::size_t>(bytes), ncclUint8,
+                                           static_cast<int>(place), group.communicator, stream()));
+  bring_back(staged, data);
+}
+
+void NcclCommunicator::begin_batch() {
+  if (batch_depth_++ == 0) check_nccl(ncclGroupStart(), "ncclGroupStart");
+}
+
+void NcclCommunicator::end_batch() {
+  if (--batch_depth_ == 0) settle(transfers_, ncclGroupEnd());
+}
+
+void NcclCommunicator::post_send(int to, std::int64_t number, const void* data, std::int64_t bytes) {
+  if (!sends_.emplace(to, number).second) fail(fmt::format("transfer {} to rank {} is already posted", number, to));
+  record("send", to, number);
+  begin_batch();
+  check_nccl(ncclSend(data, static_cast<std::size_t>(bytes), ncclUint8, to, transfers_, stream()), "ncclSend");
+  end_batch();
+}
+
+void NcclCommunicator::post_recv(int from, std::int64_t number, void* data, std::int64_t bytes) {
+  if (!receives_.emplace(from, number).second) {
+    fail(fmt::format("transfer {} from rank {} is already posted", number, from));
+  }
+  record("receive", from, number);
+  begin_batch();
+  check_nccl(ncclRecv(data, static_cast<std::size_t>(bytes), ncclUint8, from, transfers_, stream()), "ncclRecv");
+  end_batch();
+}
+
+// The lane that posted is in order, and others wait for its marks: what is left is that nothing is waited for twice.
+void NcclCommunicator::wait_send(int to, std::int64_t number) {
+  if (sends_.erase({to, number}) == 0) fail(fmt::format("transfer {} to rank {} was never posted", number, to));
+}
+
+void NcclCommunicator::wait_recv(int from, std::int64_t number) {
+  if (receives_.erase({from, number}) == 0)
+    fail(fmt::format("transfer {} from rank {} was never posted", number, from));
+}
+
+void NcclCommunicator::copy(void* to, const void* from, std::int64_t bytes) {
+  if (to != from) backend_.entered().copy(to, from, bytes);
+}
+
+void NcclCommunicator::abort(const std::string& reason) {
+  const std::lock_guard lock(reason_mutex_);
+  if (reason_.empty()) reason_ = reason;
+  aborted_ = true;
+}
+
+NcclCommunicator::Group& NcclCommunicator::group_of(int handle) {
+  if (handle < 0 || handle >= static_cast<int>(groups_.size())) fail(fmt::format("there is no group {}", handle));
+  return groups_[static_cast<std::size_t>(handle)];
+}
+
+void* NcclCommunicator::device_room(cuda::Scratch& room, std::int64_t bytes) {
+  constexpr std::int64_t kAtLeast = std::int64_t{1} << 16;  // growing waits for the device
+  return room.at_least(std::max(bytes, kAtLeast));
+}
+
+NcclCommunicator::Staged NcclCommunicator::stage(const void* data, std::int64_t bytes) {
+  if (is_on_device(data)) return {const_cast<void*>(data), bytes, false};
+  void* room = device_room(staging_, bytes);
+  TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(room, data, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream()));
+  return {room, bytes, true};
+}
+
+void NcclCommunicator::bring_back(const Staged& staged, void* host) {
+  if (!staged.is_copy) return;
+  backend_.await(stream());
+  TRIVIUM_CHECK_CUDA(cudaMemcpy(host, staged.device, static_cast<std::size_t>(staged.bytes), cudaMemcpyDefault));
+}
+
+void NcclCommunicator::record(const char* what, int group, std::int64_t count) {
+  calls_[next_call_++ % calls_.size()] = {what, group, count};
+}
+
+void NcclCommunicator::settle(ncclComm_t communicator, ncclResult_t code) {
+  const Clock::time_point until = Clock::now() + patience_;
+  while (code == ncclInProgress) {
+    if (aborted_) check_health();
+    if (Clock::now() > until) fail("NCCL has not taken up a call; another rank has not come to it");
+    std::this_thread::yield();
+    if (const ncclResult_t asked = ncclCommGetAsyncError(communicator, &code); asked != ncclSuccess) code = asked;
+  }
+  if (code != ncclSuccess) fail(fmt::format("NCCL: {}: {}", ncclGetErrorString(code), ncclGetLastError(communicator)));
+}
+
+// Asked over and over by whoever waits for the device: a pause between two questions means that the wait is another.
+void NcclCommunicator::check_health() {
+  constexpr auto kPause = std::chrono::seconds(1);
+  constexpr auto kBetween = std::chrono::milliseconds(10);
+  if (aborted_) {
+    const std::lock_guard lock(reason_mutex_);
+    throw Aborted(reason_);
+  }
+  const Clock::time_point now = Clock::now();
+  if (now - last_asked_ < kBetween) return;
+  if (now - last_asked_ > kPause) waiting_since_ = now;
+  last_asked_ = now;
+  std::vector<ncclComm_t> all{world_, transfers_};
+  for (const Group& group : groups_) all.push_back(group.communicator);
+  for (const ncclComm_t each : all) {
+    ncclResult_t state = ncclSuccess;
+    if (each == nullptr) continue;
+    if (const ncclResult_t asked = ncclCommGetAsyncError(each, &state); asked != ncclSuccess) state = asked;
+    if (state != ncclSuccess && state != ncclInProgress) {
+      fail(fmt::format("NCCL: {}: {}", ncclGetErrorString(state), ncclGetLastError(each)));
+    }
+  }
+  if (now - waiting_since_ > patience_) {
+    fail(fmt::format("nothing has come for {} s; TRIVIUM_NCCL_TIMEOUT_S sets how long to wait", patience_.count()));
+  }
+}
+
+void NcclCommunicator::fail(const std::string& why) {
+  const std::size_t count = std::min(next_call_, calls_.size());
+  fmt::print(stderr, "rank {}: the last {} calls of communication (call, group or peer, elements or number):\n", rank(),
+             count);
+  for (std::size_t i = next_call_ - count; i < next_call_; ++i) {
+    const Call& call = calls_[i % calls_.size()];
+    fmt::print(stderr, "rank {}:   {} {} {}\n", rank(), call.what, call.group, call.count);
+  }
+  abort(why);
+  throw Aborted(why);
+}
+
+}  // namespace trivium::runtime::nccl

@@ -1,0 +1,139 @@
+// Attention kernels (tensor core products and all) against the CPU backend.
+#include <cmath>
+
+#include "program/context.h"
+#include "tests/runtime/cuda/twin_call.h"
+
+namespace trivium::runtime::cuda {
+namespace {
+
+using program::DType;
+using program::OpKind;
+
+struct Shape {
+  std::int64_t samples, sequence;
+  int heads, kv_heads, dim;
+  bool flash;
+  std::int64_t tokens() const { return samples * sequence; }
+  std::int64_t width() const { return static_cast<std::int64_t>(heads + 2 * kv_heads) * dim; }
+};
+
+TwinCall call_of(OpKind kind, const Shape& s) {
+  TwinCall call(kind, s.tokens(), static_cast<std::int64_t>(s.heads) * s.dim, 0);
+  call.op.heads = s.heads, call.op.kv_heads = s.kv_heads, call.op.head_dim = s.dim;
+  call.op.sequence = static_cast<std::int32_t>(s.sequence);
+  call.op.flash = s.flash;
+  return call;
+}
+
+// fp32 twins sum in another order; in bf16 scores and probabilities are rounded to 8 bits on the way, each to 2^-9, and
+// a gradient is a difference of such.
+void expect_both_ways(const Shape& s, DType type) {
+  const double tolerance = type == DType::kFp32 ? 1e-5 : 0.02;
+  const std::int64_t saved = s.flash ? s.tokens() * s.heads : s.tokens() * s.heads * s.sequence;
+  const std::int64_t out = s.tokens() * s.heads * s.dim;
+  const Form saved_form = s.flash ? Form::kWide : Form::kTyped;
+  TwinCall forward = call_of(OpKind::kAttention, s);
+  forward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1));
+  forward.with_out(0, Form::kTyped, uniform(out, 2)).with_out(1, saved_form, uniform(saved, 3));
+  expect_twins(forward, type, tolerance);
+  const auto results = forward.on_cpu(type);
+  TwinCall backward = call_of(OpKind::kAttentionBackward, s);
+  backward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1)).with_in(1, Form::kTyped, results[0]);
+  backward.with_in(2, saved_form, results[1]).with_in(3, Form::kTyped, uniform(out, 4));
+  expect_twins(backward.with_out(0, Form::kTyped, uniform(s.tokens() * s.width(), 5)), type, tolerance);
+}
+
+TEST(UnfusedAttentionTwin, IsProductsAndASoftmax) {
+  for (const DType type : {DType::kFp32, DType::kBf16}) {
+    expect_both_ways({2, 13, 2, 2, 8, false}, type);
+    expect_both_ways({1, 33, 4, 2, 6, false}, type);
+  }
+}
+
+TEST(RowAttentionTwin, TakesEveryHeadDimension) {
+  expect_both_ways({2, 11, 4, 2, 6, true}, DType::kFp32);
+  expect_both_ways({1, 9, 2, 1, 40, true}, DType::kFp32);
+  expect_both_ways({1, 9, 2, 1, 40, true}, DType::kBf16);
+}
+
+// 150 tokens are three tiles, the last one of 22 rows; 64 are exactly one.
+TEST(FusedAttentionTwin, MatchesWithHeadsOf64) {
+  expect_both_ways({1, 150, 2, 2, 64, true}, DType::kBf16);
+  expect_both_ways({2, 64, 2, 1, 64, true}, DType::kBf16);
+}
+
+TEST(FusedAttentionTwin, MatchesWithHeadsOf128) { expect_both_ways({1, 100, 2, 1, 128, true}, DType::kBf16); }
+
+// Ring steps of two ranks: rank 1 sees its own keys, then those of rank 0, and merges.
+TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
+  constexpr std::int64_t kSequence = 16, kLocal = 8, kWidth = 4 * 6;
+  for (const DType type : {DType::kFp32, DType::kBf16}) {
+    const double tolerance = type == DType::kFp32 ? 1e-5 : 0.02;
+    for (const int rank : {0, 1}) {
+      std::vector<double> y = uniform(2 * kLocal * 12, 2), log_sums = uniform(2 * kLocal * 2, 3);
+      std::vector<double> dqkv = uniform(2 * kLocal * kWidth, 4);
+      const auto prepared = [&](OpKind kind, int step) {
+        TwinCall call(kind, 2 * kLocal, 12, step);
+        call.op.heads = 2, call.op.kv_heads = 1, call.op.head_dim = 6, call.op.flash = true;
+        call.op.sequence = kSequence, call.op.parts = 2;
+        call.a.context_rank = rank, call.a.context_ranks = 2;
+        return call;
+      };
+      const auto kv_of = [&](int step) { return uniform(2 * kLocal * 12, static_cast<unsigned>(10 + step)); };
+      for (const int step : {0, 1}) {
+        TwinCall call = prepared(OpKind::kAttentionBlock, step);
+        call.with_in(0, Form::kTyped, uniform(2 * kLocal * kWidth, 1)).with_in(1, Form::kTyped, kv_of(step));
+        call.with_out(0, Form::kTyped, y).with_out(1, Form::kWide, log_sums);
+        expect_twins(call, type, tolerance);
+        const auto after = call.on_cpu(type);
+        y = after[0], log_sums = after[1];
+      }
+      for (const int step : {0, 1}) {
+        TwinCall call = prepared(OpKind::kAttentionBlockBackward, step);
+        call.with_in(0, Form::kTyped, uniform(2 * kLocal * kWidth, 1)).with_in(1, Form::kTyped, y);
+        call.with_in(2, Form::kWide, log_sums).with_in(3, Form::kTyped, uniform(2 * kLocal * 12, 5));
+        call.with_in(4, Form::kTyped, kv_of(step)).with_out(0, Form::kTyped, dqkv);
+        call.with_out(1, Form::kTyped, uniform(2 * kLocal * 12, 6));
+        expect_twins(call, type, tolerance);
+        dqkv = call.on_cpu(type)[0];
+      }
+    }
+  }
+}
+
+// Four query heads on two and on one key head over two ranks: the one is shared.
+TEST(ContextCopiesTwin, MoveWhatTheCpuMoves) {
+  for (const int kv_heads : {0, 1, 2, 4}) {
+    const std::int64_t dim = 3, tokens = 16, part_kv = kv_heads == 0 ? 0 : std::max(1, kv_heads / 2);
+    const std::int64_t width = (4 + 2 * kv_heads) * dim, part = (2 + 2 * part_kv) * dim;
+    const auto prepared = [&](OpKind kind, std::int64_t m, std::int64_t n) {
+      TwinCall call(kind, m, n, 0);
+      call.op.heads = 4, call.op.kv_heads = kv_heads, call.op.head_dim = 3;
+      call.op.sequence = 16, call.op.parts = 2;
+      call.a.context_ranks = 2;
+      return call;
+    };
+    TwinCall pack = prepared(OpKind::kPackHeads, tokens, 2 * part);
+    expect_twins(pack.with_in(0, Form::kTyped, uniform(tokens * width, 1))
+                     .with_out(0, Form::kTyped, uniform(2 * tokens * part, 2)));
+    TwinCall unpack = prepared(OpKind::kUnpackHeads, tokens, 2 * part);
+    expect_twins(unpack.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1))
+                     .with_out(0, Form::kTyped, uniform(tokens * width, 2)));
+    for (const OpKind kind : {OpKind::kPackTokens, OpKind::kUnpackTokens}) {
+      TwinCall tokens_call = prepared(kind, 2 * tokens, part);
+      expect_twins(tokens_call.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1))
+                       .with_out(0, Form::kTyped, uniform(2 * tokens * part, 2)));
+    }
+    if (kv_heads == 0) continue;
+    const std::int64_t kv = 2 * kv_heads * dim;
+    TwinCall split = prepared(OpKind::kSplitKv, tokens, kv), join = prepared(OpKind::kJoinKv, tokens, kv);
+    expect_twins(
+        split.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_out(0, Form::kTyped, uniform(tokens * kv, 2)));
+    expect_twins(
+        join.with_in(0, Form::kTyped, uniform(tokens * kv, 1)).with_out(0, Form::kTyped, uniform(tokens * width, 2)));
+  }
+}
+
+}  // namespace
+}  // namespace trivium::runtime::cuda

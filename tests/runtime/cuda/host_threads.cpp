@@ -1,0 +1,156 @@
+#include "tests/runtime/cuda/host_threads.h"
+
+#include <algorithm>
+
+namespace trivium::runtime::cuda {
+namespace {
+
+constexpr std::size_t kStackBytes = std::size_t{1} << 17;
+
+HostBlock* entered = nullptr;  // makecontext passes ints alone
+
+float element(const void* from, std::int64_t i, program::DType type) {
+  return type == program::DType::kBf16 ? widen(static_cast<const Bf16*>(from)[i]) : static_cast<const float*>(from)[i];
+}
+
+}  // namespace
+
+HostBlock::HostBlock(int threads, int shared_bytes)
+    : threads_(threads),
+      warps_(static_cast<std::size_t>(threads / kWarp)),
+      exchanges_(warps_.size()),
+      fibers_(static_cast<std::size_t>(threads)),
+      shared_(static_cast<std::size_t>(shared_bytes)) {
+  for (Fiber& fiber : fibers_) fiber.stack = std::make_unique<char[]>(kStackBytes);
+}
+
+void HostBlock::enter(unsigned, unsigned) {
+  HostBlock* self = entered;
+  const int thread = self->running_;
+  self->body_(thread);
+  self->leave(thread);
+}
+
+void HostBlock::run(const std::function<void(int)>& body) {
+  body_ = body;
+  block_ = {threads_};
+  for (Barrier& warp : warps_) warp = {kWarp};
+  std::fill(shared_.begin(), shared_.end(), std::byte{0xff});  // NaN: nobody may count on zeros
+  for (Fiber& fiber : fibers_) {
+    fiber.ended = false;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&HostBlock::enter), 2, 0U, 0U);
+  }
+  entered = this;
+  running_ = 0;
+  swapcontext(&caller_, &fibers_.front().context);
+}
+
+// Those that have ended are not waited for, as on the device.
+void HostBlock::leave(int thread) {
+  fibers_[static_cast<std::size_t>(thread)].ended = true;
+  for (Barrier* barrier : {&block_, &warps_[static_cast<std::size_t>(thread / kWarp)]}) {
+    --barrier->members;
+    if (barrier->arrived > 0 && barrier->arrived == barrier->members) {
+      barrier->arrived = 0;
+      ++barrier->round;
+    }
+  }
+  if (block_.members == 0) {
+    setcontext(&caller_);
+  }
+  yield(thread);
+}
+
+void HostBlock::yield(int thread) {
+  int next = thread;
+  do next = (next + 1) % threads_;
+  while (fibers_[static_cast<std::size_t>(next)].ended);
+  if (next == thread) return;
+  running_ = next;
+  swapcontext(&fibers_[static_cast<std::size_t>(thread)].context, &fibers_[static_cast<std::size_t>(next)].context);
+}
+
+void HostBlock::wait(int thread, Barrier& barrier) {
+  const std::uint64_t round = barrier.round;
+  if (++barrier.arrived == barrier.members) {
+    barrier.arrived = 0;
+    ++barrier.round;
+    return;
+  }
+  while (barrier.round == round) yield(thread);
+}
+
+// PTX ISA, ldmatrix: thread 8 i + r names row r of matrix i; thread l receives of each matrix the elements 2 (l % 4)
+// and the next of row l / 4, or with .trans of column l / 4.
+void HostThread::matrices(const Bf16* row, std::uint32_t (&to)[4], bool transposed) {
+  HostBlock::Exchange& shown = host_.exchange(thread_);
+  std::memcpy(&shown.bits[lane()][0], row, 16);
+  host_.wait_for_warp(thread_);
+  for (int i = 0; i < 4; ++i) {
+    const auto at = [&](int r, int c) {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, reinterpret_cast<const char*>(&shown.bits[8 * i + r][0]) + 2 * c, 2);
+      return static_cast<std::uint32_t>(bits);
+    };
+    const int major = lane() / 4, minor = lane() % 4 * 2;
+    to[i] = transposed ? at(minor, major) | at(minor + 1, major) << 16 : at(major, minor) | at(major, minor + 1) << 16;
+  }
+  host_.wait_for_warp(thread_);
+}
+
+// PTX ISA, mma.m16n8k16 with 16-bit elements: with g = lane / 4 and t = lane % 4, A's registers hold rows g, g + 8, g,
+// g + 8 at columns 2t (the last two at 2t + 8), B's rows 2t and 2t + 8 of column g, C's rows g, g, g + 8, g + 8 at
+// columns 2t and 2t + 1.
+void HostThread::multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  HostBlock::Exchange& shown = host_.exchange(thread_);
+  shown.bits[lane()][0] = a[0] | static_cast<std::uint64_t>(a[1]) << 32;
+  shown.bits[lane()][1] = a[2] | static_cast<std::uint64_t>(a[3]) << 32;
+  shown.bits[lane()][2] = b0 | static_cast<std::uint64_t>(b1) << 32;
+  host_.wait_for_warp(thread_);
+  const auto half_of = [&](int of_lane, int word, int half) {
+    const std::uint64_t bits = shown.bits[of_lane][word / 2] >> (32 * (word % 2) + 16 * half);
+    return widen(Bf16{static_cast<std::uint16_t>(bits)});
+  };
+  float result[4];
+  for (int i = 0; i < 4; ++i) {
+    const int row = lane() / 4, column = lane() % 4 * 2 + i % 2;
+    float sum = c[i];
+    for (int k = 0; k < 16; ++k) {
+      const int register_of_a = k / 8 * 2 + i / 2, register_of_b = 4 + k / 8;
+      sum += half_of(row * 4 + k % 8 / 2, register_of_a, k % 2) * half_of(column * 4 + k % 8 / 2, register_of_b, k % 2);
+    }
+    result[i] = sum;
+  }
+  host_.wait_for_warp(thread_);
+  std::copy(result, result + 4, c);
+}
+
+void HostLauncher::gemm(const Gemm& g) {
+  for (int batch = 0; batch < g.batch; ++batch) {
+    for (std::int64_t i = 0; i < g.m; ++i) {
+      for (std::int64_t j = 0; j < g.n; ++j) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < g.k; ++k) {
+          const std::int64_t a = batch * g.stride_a + (g.a_transposed ? k * g.lda + i : i * g.lda + k);
+          const std::int64_t b = batch * g.stride_b + (g.b_transposed ? j * g.ldb + k : k * g.ldb + j);
+          sum += element(g.a, a, g.type) * element(g.b, b, g.type);
+        }
+        const std::int64_t at = batch * g.stride_c + i * g.ldc + j;
+        sum *= g.alpha;
+        if (g.beta != 0) sum += g.beta * element(g.c, at, g.out);
+        if (g.bias != nullptr) sum += element(g.bias, j, g.out);
+        if (g.out == program::DType::kBf16) {
+          static_cast<Bf16*>(g.c)[at] = narrow<Bf16>(sum);
+        } else {
+          static_cast<float*>(g.c)[at] = sum;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace trivium::runtime::cuda

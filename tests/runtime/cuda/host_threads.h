@@ -1,0 +1,136 @@
+// Kernels on the host: every thread of a block is a fiber, so that barriers, shuffles and products of a warp mean what
+// they mean on the device. The kernels' source is that of the device.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "runtime/cuda/gemm.h"
+#include "runtime/cuda/kernels/numbers.h"
+#include "runtime/cuda/kernels/simt.h"
+#include "runtime/kernel.h"
+
+namespace trivium::runtime::cuda {
+
+/// One block's threads, run in turn on the caller's thread. A fiber that waits for others gives way to the next.
+class HostBlock {
+ public:
+  HostBlock(int threads, int shared_bytes);
+  /// Runs body(thread) for all threads. Throws where one thread waits for others that have ended.
+  void run(const std::function<void(int)>& body);
+
+  /// Waits until all threads of the block, or of the caller's warp, that have not ended came here as often.
+  void wait_for_block(int thread) { wait(thread, block_); }
+  void wait_for_warp(int thread) { wait(thread, warps_[static_cast<std::size_t>(thread / kWarp)]); }
+
+  struct Exchange {  ///< what the threads of a warp show each other
+    std::uint64_t bits[kWarp][4];
+  };
+  Exchange& exchange(int thread) { return exchanges_[static_cast<std::size_t>(thread / kWarp)]; }
+  bool& vote() { return vote_; }
+  std::byte* shared() { return shared_.data(); }
+  int threads() const { return threads_; }
+
+ private:
+  struct Barrier {
+    int members = 0, arrived = 0;
+    std::uint64_t round = 0;
+  };
+  struct Fiber {
+    ucontext_t context{};
+    std::unique_ptr<char[]> stack;
+    bool ended = false;
+  };
+  void wait(int thread, Barrier& barrier);
+  void yield(int thread);
+  void leave(int thread);
+  static void enter(unsigned low, unsigned high);
+
+  int threads_, running_ = 0;
+  Barrier block_;
+  std::vector<Barrier> warps_;
+  std::vector<Exchange> exchanges_;
+  std::vector<Fiber> fibers_;
+  ucontext_t caller_{};
+  std::vector<std::byte> shared_;
+  std::function<void(int)> body_;
+  bool vote_ = false;
+};
+
+/// The kernels' `Thread` (runtime/cuda/kernels/simt.h).
+class HostThread {
+ public:
+  HostThread(HostBlock& block, int thread, std::int64_t number, std::int64_t blocks)
+      : host_(block), thread_(thread), block_(number), blocks_(blocks) {}
+  int thread() const { return thread_; }
+  int threads() const { return host_.threads(); }
+  std::int64_t block() const { return block_; }
+  std::int64_t blocks() const { return blocks_; }
+  std::byte* shared() { return host_.shared(); }
+  void sync() { host_.wait_for_block(thread_); }
+
+  bool any(bool mine) {
+    host_.vote() = false;
+    sync();
+    if (mine) host_.vote() = true;
+    sync();
+    const bool result = host_.vote();
+    sync();
+    return result;
+  }
+
+  template <class V>
+  V shuffle_xor(V v, int mask) {
+    static_assert(sizeof(V) <= 8);
+    std::memcpy(host_.exchange(thread_).bits[lane()], &v, sizeof v);
+    host_.wait_for_warp(thread_);
+    std::memcpy(&v, host_.exchange(thread_).bits[lane() ^ mask], sizeof v);
+    host_.wait_for_warp(thread_);
+    return v;
+  }
+
+  void matrix(const Bf16* row, std::uint32_t (&to)[4]) { matrices(row, to, false); }
+  void matrix_transposed(const Bf16* row, std::uint32_t (&to)[4]) { matrices(row, to, true); }
+  void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1);
+
+ private:
+  int lane() const { return thread_ % kWarp; }
+  void matrices(const Bf16* row, std::uint32_t (&to)[4], bool transposed);
+
+  HostBlock& host_;
+  int thread_;
+  std::int64_t block_, blocks_;
+};
+
+/// What ops_*.h ask of a launcher, done at once.
+class HostLauncher {
+ public:
+  template <class Kernel>
+  void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0) {
+    if (threads % kWarp != 0) throw std::logic_error("a block of broken warps");
+    HostBlock block(threads, shared_bytes);
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      block.run([&](int thread) {
+        HostThread t(block, thread, b, blocks);
+        kernel(t);
+      });
+    }
+  }
+  void gemm(const Gemm& gemm);
+  void zero(void* to, std::int64_t bytes) { std::memset(to, 0, static_cast<std::size_t>(bytes)); }
+  void copy(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
+  std::byte* scratch(std::int64_t bytes) {
+    scratch_.resize(static_cast<std::size_t>(bytes));
+    return scratch_.data();
+  }
+
+ private:
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace trivium::runtime::cuda

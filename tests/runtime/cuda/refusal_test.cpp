@@ -1,0 +1,70 @@
+// What is refused by name before a GPU is asked for anything.
+#include "runtime/cuda/refusal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program/lower.h"
+#include "runtime/cuda/operations.h"
+#include "tests/runtime/cuda/host_threads.h"
+
+namespace trivium::runtime::cuda {
+namespace {
+
+using program::DType;
+
+program::Job job_of(DType precision) {
+  program::Job job;
+  job.model.name = "toy";
+  job.model.layers = 2, job.model.hidden = 32, job.model.heads = job.model.kv_heads = 4, job.model.head_dim = 8;
+  job.model.ffn_hidden = 64, job.model.vocab = 61, job.model.max_sequence = 16;
+  job.training.sequence = 16, job.training.global_batch = 4;
+  job.plan.precision = precision;
+  return job;
+}
+
+/// The first refusal of an op of the job, or "".
+std::string refusal_for(const program::Job& job) {
+  const auto program = std::get<program::Program>(program::lower(job));
+  for (const program::Body& body : program.bodies) {
+    for (const program::Op& op : body.ops) {
+      if (std::string why = refusal_of(program, op); !why.empty()) return why;
+    }
+  }
+  return "";
+}
+
+TEST(CudaRefusal, TakesFp32AndBf16Alone) {
+  EXPECT_EQ(refusal_for(job_of(DType::kFp32)), "");
+  EXPECT_EQ(refusal_for(job_of(DType::kBf16)), "");
+  EXPECT_EQ(refusal_for(job_of(DType::kFp64)), "the CUDA backend runs fp32 and bf16, not fp64; use --precision bf16");
+  EXPECT_THAT(refusal_for(job_of(DType::kFp16)), testing::HasSubstr("not fp16"));
+}
+
+TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
+  program::Job job = job_of(DType::kBf16);
+  job.plan.data = 2;
+  job.plan.reduce_dtype = DType::kBf16;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("--reduce-dtype fp32"));
+  job = job_of(DType::kBf16);
+  job.model.heads = job.model.kv_heads = 1;
+  job.model.head_dim = 288;
+  job.plan.attention = program::Attention::kFlash;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("heads of up to 256, not 288"));
+}
+
+// Every op kind that computes has a twin in both types, and so a kernel: the table is the device's.
+TEST(CudaOperations, CoverEveryKindThatComputes) {
+  for (int kind = 0; kind < program::kOpKinds; ++kind) {
+    program::Op op;
+    op.kind = static_cast<program::OpKind>(kind);
+    const bool found = (row_operation<Bf16, HostLauncher>(op) != nullptr) +
+                           (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
+                           (state_operation<Bf16, HostLauncher>(op) != nullptr) ==
+                       1;
+    EXPECT_EQ(found, !program::is_communication(op.kind)) << name_of(op.kind);
+  }
+}
+
+}  // namespace
+}  // namespace trivium::runtime::cuda

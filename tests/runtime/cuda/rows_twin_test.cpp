@@ -1,0 +1,182 @@
+// Kernels over rows against the CPU backend.
+#include <array>
+
+#include "tests/runtime/cuda/twin_call.h"
+
+namespace trivium::runtime::cuda {
+namespace {
+
+using program::OpKind;
+
+// Vocabulary of 20 over two ranks: ids of the other rank give zeros. Rows of 36 (packs of four, more than a warp)
+// and 7.
+TEST(EmbeddingTwin, LooksUpAndAddsBack) {
+  for (const std::int64_t n : {36, 7}) {
+    TwinCall look(OpKind::kEmbedding, 9, n, 10);
+    look.a.tensor_rank = 1;
+    look.with_in(0, Form::kInts, indices(9, 1, 20)).with_in(1, Form::kTyped, uniform(10 * n, 2));
+    expect_twins(look.with_out(0, Form::kTyped, uniform(9 * n, 3)));
+    TwinCall back(OpKind::kEmbeddingBackward, 300, n, 10);
+    back.a.tensor_rank = 1;
+    back.with_in(0, Form::kInts, indices(300, 4, 20)).with_in(1, Form::kTyped, uniform(300 * n, 5));
+    expect_twins(back.with_out(0, Form::kWide, uniform(10 * n, 6)), 3e-6);  // sums are fp32 in both
+  }
+}
+
+// One id for 2,500 tokens: more than the list of a block holds.
+TEST(EmbeddingTwin, AddsMoreRowsThanItCanList) {
+  TwinCall back(OpKind::kEmbeddingBackward, 2500, 3, 4);
+  back.with_in(0, Form::kInts, std::vector<double>(2500, 2)).with_in(1, Form::kTyped, uniform(7500, 5));
+  expect_twins(back.with_out(0, Form::kWide, uniform(12, 6)), 3e-6);
+}
+
+// Three samples of 16 positions, whole, as the second of two tensor ranks, and as each rank of a context group.
+TEST(PositionTwin, FindsThePositionsOfEverySplit) {
+  struct Split {
+    std::int64_t m;
+    bool sharded;
+    int context, rank;
+    program::ContextMethod method;
+  };
+  using program::ContextMethod;
+  for (const Split& s : {Split{48, false, 1, 0, ContextMethod::kRing}, Split{24, true, 1, 0, ContextMethod::kRing},
+                         Split{24, false, 2, 0, ContextMethod::kRing}, Split{24, false, 2, 1, ContextMethod::kRing},
+                         Split{24, false, 2, 1, ContextMethod::kAllToAll}}) {
+    for (const OpKind kind : {OpKind::kPosition, OpKind::kPositionBackward}) {
+      TwinCall call(kind, s.m, 12, 16);
+      call.op.token_sharded = s.sharded;
+      call.a.tensor_rank = s.sharded ? 1 : 0;
+      call.a.context_ranks = s.context, call.a.context_rank = s.rank, call.a.context_method = s.method;
+      call.with_in(0, Form::kTyped, uniform(s.m * 12, 1));
+      if (kind == OpKind::kPosition) {
+        call.with_in(1, Form::kTyped, uniform(16 * 12, 2)).with_out(0, Form::kTyped, uniform(s.m * 12, 3));
+      } else {
+        call.with_out(0, Form::kWide, uniform(16 * 12, 3));
+      }
+      expect_twins(call);
+    }
+  }
+}
+
+TEST(ResidualTwin, AddsSkipAndBiasesAndSumsTheirGradients) {
+  for (const std::int64_t n : {20, 9}) {
+    TwinCall call(OpKind::kBiasResidual, 11, n, 0);
+    call.with_in(0, Form::kTyped, uniform(11 * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
+    call.with_in(2, Form::kTyped, uniform(11 * n, 3)).with_in(3, Form::kTyped, uniform(n, 4));
+    expect_twins(call.with_out(0, Form::kTyped, uniform(11 * n, 5)));
+    TwinCall back(OpKind::kBiasResidualBackward, 700, n, 0);
+    back.with_in(0, Form::kTyped, uniform(700 * n, 1)).with_out(0, Form::kWide, uniform(n, 2));
+    expect_twins(back.with_out(1, Form::kWide, uniform(n, 3)), 3e-6);
+  }
+  TwinCall sum(OpKind::kAdd, 0, 0, 0);
+  sum.op.elements = 1030;
+  expect_twins(sum.with_in(0, Form::kTyped, uniform(1030, 1)).with_out(0, Form::kTyped, uniform(1030, 2)));
+}
+
+// Rows of 300 are more packs than a block has threads at once where a pack is one element.
+TEST(NormTwin, NormalisesWithAndWithoutMean) {
+  for (const std::int64_t n : {64, 301}) {
+    for (const bool has_bias : {true, false}) {
+      TwinCall call(OpKind::kNorm, 5, n, 0);
+      call.with_in(0, Form::kTyped, uniform(5 * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
+      if (has_bias) call.with_in(2, Form::kTyped, uniform(n, 3));
+      expect_twins(call.with_out(0, Form::kTyped, uniform(5 * n, 4)).with_out(1, Form::kWide, uniform(10, 5)));
+      const auto stats = call.on_cpu(program::DType::kFp32)[1];
+      for (const bool has_skip : {true, false}) {
+        TwinCall back(OpKind::kNormBackward, 5, n, 0);
+        back.with_in(0, Form::kTyped, uniform(5 * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
+        back.with_in(2, Form::kWide, stats).with_in(3, Form::kTyped, uniform(5 * n, 6));
+        if (has_skip) back.with_in(4, Form::kTyped, uniform(5 * n, 7));
+        back.with_out(0, Form::kTyped, uniform(5 * n, 8)).with_out(1, Form::kWide, uniform(n, 9));
+        if (has_bias) back.with_out(2, Form::kWide, uniform(n, 10));
+        expect_twins(back);
+      }
+    }
+  }
+}
+
+TEST(ActivationTwin, FollowsEveryCurve) {
+  for (const std::int64_t n : {24, 5}) {
+    for (std::int64_t curve = 0; curve < 4; ++curve) {
+      for (const bool has_bias : {true, false}) {
+        const std::int64_t width = curve >= 2 ? 2 * n : n;
+        TwinCall call(OpKind::kActivation, 13, n, curve), back(OpKind::kActivationBackward, 13, n, curve);
+        for (TwinCall* each : {&call, &back}) {
+          each->with_in(0, Form::kTyped, uniform(13 * width, 1));
+          if (has_bias) each->with_in(1, Form::kTyped, uniform(width, 2));
+        }
+        expect_twins(call.with_out(0, Form::kTyped, uniform(13 * n, 3)));
+        back.with_in(2, Form::kTyped, uniform(13 * n, 4)).with_out(0, Form::kTyped, uniform(13 * width, 5));
+        if (has_bias) back.with_out(1, Form::kWide, uniform(width, 6));
+        expect_twins(back, 0.006);  // column sums of rounded gradients
+      }
+    }
+  }
+}
+
+TEST(RotaryTwin, TurnsQueriesAndKeysAndBack) {
+  for (const OpKind kind : {OpKind::kRotary, OpKind::kRotaryBackward}) {
+    TwinCall call(kind, 24, 0, 0);  // three heads' queries on one of keys and values, eight components
+    call.op.heads = 3, call.op.kv_heads = 1, call.op.head_dim = 8, call.op.sequence = 12;
+    call.in_place = true;
+    call.with_in(0, Form::kTyped, uniform(24 * 40, 1));
+    expect_twins(call.with_out(0, Form::kTyped, uniform(24 * 40, 1)));
+  }
+}
+
+// A vocabulary of 2,100 over two ranks of 1,080 columns: the second has 60 columns of padding.
+TEST(LossTwin, ReducesAndDifferentiatesASplitVocabulary) {
+  constexpr std::int64_t kTokens = 6, kColumns = 1080;
+  for (const int rank : {0, 1}) {
+    const auto prepared = [&](OpKind kind, std::int64_t n) {
+      TwinCall call(kind, kTokens, n, 0);
+      call.a.tensor_rank = rank, call.a.vocabulary = 2100;
+      call.values.loss_weight = 0.125;
+      return call;
+    };
+    const auto logits = uniform(kTokens * kColumns, 1), labels = indices(kTokens, 2, 2100);
+    TwinCall most = prepared(OpKind::kLossMax, kColumns);
+    expect_twins(most.with_in(0, Form::kWide, logits).with_out(0, Form::kWide, uniform(kTokens, 3)), 3e-6);
+    const auto highest = most.on_cpu(program::DType::kFp32)[0];
+    TwinCall sums = prepared(OpKind::kLossSums, kColumns);
+    sums.with_in(0, Form::kWide, logits).with_in(1, Form::kWide, highest).with_in(2, Form::kInts, labels);
+    expect_twins(sums.with_out(0, Form::kWide, uniform(2 * kTokens, 3)), 3e-6);
+    const auto summed = sums.on_cpu(program::DType::kFp32)[0];
+    TwinCall total = prepared(OpKind::kLoss, 1);
+    total.with_in(0, Form::kWide, highest).with_in(1, Form::kWide, summed);
+    expect_twins(total.with_out(0, Form::kPair, {0.5}), 3e-6);
+    for (const bool in_place : {false, true}) {
+      TwinCall back = prepared(OpKind::kLossBackward, kColumns);
+      back.in_place = in_place, back.packs_rows = true;
+      back.with_in(0, Form::kWide, logits).with_in(1, Form::kWide, highest).with_in(2, Form::kWide, summed);
+      expect_twins(back.with_in(3, Form::kInts, labels).with_out(0, Form::kWide, logits));
+    }
+  }
+}
+
+TEST(MatmulTwin, MultipliesAsStored) {
+  for (const bool transposed : {false, true}) {
+    TwinCall call(OpKind::kMatmul, 7, 6, 5), dgrad(OpKind::kMatmulDgrad, 7, 6, 5), wgrad(OpKind::kMatmulWgrad, 7, 6, 5);
+    call.op.weight_transposed = dgrad.op.weight_transposed = wgrad.op.weight_transposed = transposed;
+    call.with_in(0, Form::kTyped, uniform(35, 1)).with_in(1, Form::kTyped, uniform(30, 2));
+    expect_twins(call.with_in(2, Form::kTyped, uniform(6, 3)).with_out(0, Form::kTyped, uniform(42, 4)));
+    dgrad.with_in(0, Form::kTyped, uniform(42, 1)).with_in(1, Form::kTyped, uniform(30, 2));
+    expect_twins(dgrad.with_out(0, Form::kTyped, uniform(35, 4)));
+    wgrad.with_in(0, Form::kTyped, uniform(35, 1)).with_in(1, Form::kTyped, uniform(42, 2));
+    expect_twins(wgrad.with_out(0, Form::kWide, uniform(30, 3)).with_out(1, Form::kWide, uniform(6, 4)), 3e-6);
+  }
+}
+
+TEST(CompressTwin, RoundsTheSameBits) {
+  TwinCall pack(OpKind::kDecompress, 0, 0, 0);
+  pack.op.elements = 400;
+  TwinCall half(OpKind::kCompress, 0, 0, 0);
+  half.op.elements = 400;
+  half.with_in(0, Form::kWide, uniform(400, 1)).with_out(0, Form::kInts, std::vector<double>(200, 0));
+  expect_twins(half, program::DType::kFp32, 0);
+  const auto wire = half.on_cpu(program::DType::kFp32)[0];
+  expect_twins(pack.with_in(0, Form::kInts, wire).with_out(0, Form::kWide, uniform(400, 2)), program::DType::kFp32, 0);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::cuda

@@ -78,6 +78,7 @@ bool started_as_rank() { return launch_of_process().has_value(); }
 
 GpuRank open_gpu_rank(int gpus) {
   const Launch launch = launch_of_process().value_or(Launch{});
+  if (launch.size > 1) runtime::cuda::load_kernels_at_start();
   const int present = static_cast<int>(runtime::cuda::describe_devices().value_or_throw().size());
   if (gpus > present) {
     throw edge::Failure(edge::ErrorKind::kHardware, fmt::format("--gpus {}: there are {} here", gpus, present));

@@ -8,6 +8,7 @@
 
 #include "runtime/communicator.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/kernels/launch.h"
 #include "runtime/cuda/refusal.h"
 
 namespace trivium::runtime::cuda {
@@ -77,6 +78,7 @@ Memory CudaBackend::allocate(std::int64_t bytes) {
         fmt::format("the GPU has {} of {} bytes left, {} are needed; plan with less memory", left, all, size));
   }
   TRIVIUM_CHECK_CUDA(cudaMemset(memory, 0, size));
+  TRIVIUM_CHECK_CUDA(cudaDeviceSynchronize());  // the lanes do not wait for the stream that this is done on
   return Memory(static_cast<std::byte*>(memory), [](std::byte* p) { static_cast<void>(cudaFree(p)); });
 }
 
@@ -106,10 +108,7 @@ void CudaBackend::download(void* to, const std::byte* from, std::int64_t bytes) 
 }
 
 void CudaBackend::run(const KernelArguments& a, Lane lane) {
-  // The parameters' type is the precision; ops of gradients and of statistics name their own.
-  const program::Parameter& any = a.kind->parameters.front();
-  const program::DType precision = a.kind->buffers[static_cast<std::size_t>(any.value)].dtype;
-  find_operation(*a.op, precision)(launcher(lane), a);
+  find_operation(*a.op, precision_of(a))(launcher(lane), a);
 }
 
 cudaEvent_t CudaBackend::mark_event(std::int32_t number) {

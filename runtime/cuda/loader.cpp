@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "edge/quote.h"
@@ -47,6 +48,8 @@ edge::Result<const CudaModule*> load() {
 }
 
 }  // namespace
+
+void load_kernels_at_start() { ::setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 edge::Result<std::vector<std::string>> describe_devices() {
   const auto module = load();

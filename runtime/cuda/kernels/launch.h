@@ -26,6 +26,12 @@ constexpr program::DType kTypeOf = program::DType::kFp32;
 template <>
 inline constexpr program::DType kTypeOf<Bf16> = program::DType::kBf16;
 
+/// The program's precision: the type of the chunk's parameters. Ops of gradients and of statistics name types of their
+/// own.
+inline program::DType precision_of(const KernelArguments& a) {
+  return a.kind->buffers[static_cast<std::size_t>(a.kind->parameters.front().value)].dtype;
+}
+
 /// Calls work(W as a constant) with four elements at once where rows of n allow it.
 template <class Work>
 void with_width(std::int64_t n, const Work& work) {

@@ -10,7 +10,7 @@ namespace trivium::runtime::cuda {
 using program::DType;
 
 Backend& gpu() {
-  static const std::unique_ptr<Backend> backend = open_device(0).value_or_throw();
+  static Backend* const backend = open_device(0).value_or_throw().release();  // at exit CUDA may be gone before it
   return *backend;
 }
 

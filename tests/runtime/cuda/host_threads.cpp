@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 17;
 
-HostBlock* entered = nullptr;  // makecontext passes ints alone
+thread_local HostBlock* entered = nullptr;  // makecontext passes ints alone
 
 float element(const void* from, std::int64_t i, program::DType type) {
   return type == program::DType::kBf16 ? widen(static_cast<const Bf16*>(from)[i]) : static_cast<const float*>(from)[i];

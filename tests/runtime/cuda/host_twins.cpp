@@ -1,4 +1,6 @@
 // Twins on the host: what the twin tests compare with the CPU backend.
+#include "tests/runtime/cuda/host_twins.h"
+
 #include "runtime/cuda/operations.h"
 #include "tests/runtime/cuda/host_threads.h"
 #include "tests/runtime/cuda/twin_call.h"
@@ -7,16 +9,18 @@ namespace trivium::runtime::cuda {
 
 using program::DType;
 
+void run_twin(const KernelArguments& a, DType precision) {
+  HostLauncher launcher;
+  const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
+    if (const auto found = row_operation<T, HostLauncher>(*a.op)) return found;
+    if (const auto found = attention_operation<T, HostLauncher>(*a.op)) return found;
+    return state_operation<T, HostLauncher>(*a.op);
+  };
+  (precision == DType::kBf16 ? find(Bf16{}) : find(float{}))(launcher, a);
+}
+
 std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {
-  return run(type, type, [type](const KernelArguments& arguments, const Sizes&) {
-    HostLauncher launcher;
-    const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
-      if (const auto found = row_operation<T, HostLauncher>(*arguments.op)) return found;
-      if (const auto found = attention_operation<T, HostLauncher>(*arguments.op)) return found;
-      return state_operation<T, HostLauncher>(*arguments.op);
-    };
-    (type == DType::kBf16 ? find(Bf16{}) : find(float{}))(launcher, arguments);
-  });
+  return run(type, type, [type](const KernelArguments& arguments, const Sizes&) { run_twin(arguments, type); });
 }
 
 }  // namespace trivium::runtime::cuda

@@ -95,6 +95,7 @@ GpuRank open_gpu_rank(int gpus) {
 
 int start_ranks(int ranks, const Interrupts& interrupts) {
   constexpr auto kPause = std::chrono::milliseconds(50);
+  static_cast<void>(runtime::cuda::describe_devices().value_or_throw());  // told once, not by every rank
   set_variable("TRIVIUM_RANKS", std::to_string(ranks));
   set_variable("TRIVIUM_LOCAL_RANKS", std::to_string(ranks));
   set_variable("MASTER_ADDR", "127.0.0.1");

@@ -1,5 +1,6 @@
 # Looks for what the CUDA backend needs and says what it found.
-#   TRIVIUM_HAS_CUDA   ON where a CUDA compiler and its toolkit (12 or newer) are there
+#   TRIVIUM_HAS_CUDA   ON where a CUDA compiler, its toolkit (12 or newer) and cuBLASLt are there
+#   trivium_cublaslt   that library, then
 #   NCCL::nccl         the NCCL library, where that is there too: without it the backend runs plans of one rank
 # Include from the root list only.
 set(trivium_cuda_missing "")
@@ -15,9 +16,16 @@ else()
     find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_HOME} ENV NCCL_HOME PATH_SUFFIXES include)
     find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} ${NCCL_HOME} ENV NCCL_HOME
                  PATH_SUFFIXES lib lib64)
-    mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY)
+    # Some toolkits are a compiler and its runtime alone; the libraries may be there as Python packages.
+    find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUBLAS_HOME} ENV CUBLAS_HOME
+              PATH_SUFFIXES include)
+    find_library(CUBLASLT_LIBRARY NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12
+                 HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUBLAS_HOME} ENV CUBLAS_HOME PATH_SUFFIXES lib lib64)
+    mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY CUBLASLT_INCLUDE_DIR CUBLASLT_LIBRARY)
     if(NOT CUDAToolkit_FOUND)
       set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no CUDA toolkit 12 or newer")
+    elseif(NOT CUBLASLT_INCLUDE_DIR OR NOT CUBLASLT_LIBRARY)
+      set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no cuBLASLt (set CUBLAS_HOME)")
     endif()
   endif()
 endif()
@@ -32,9 +40,12 @@ if(trivium_cuda_missing)
 endif()
 
 set(TRIVIUM_HAS_CUDA ON CACHE INTERNAL "The CUDA backend can be built")
+add_library(trivium_cublaslt UNKNOWN IMPORTED GLOBAL)
+set_target_properties(trivium_cublaslt PROPERTIES IMPORTED_LOCATION "${CUBLASLT_LIBRARY}"
+                                                  INTERFACE_INCLUDE_DIRECTORIES "${CUBLASLT_INCLUDE_DIR}")
 set(trivium_cuda_found "toolkit ${CUDAToolkit_VERSION} (${CMAKE_CUDA_COMPILER})")
 if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
-  add_library(NCCL::nccl UNKNOWN IMPORTED)
+  add_library(NCCL::nccl UNKNOWN IMPORTED GLOBAL)
   set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION "${NCCL_LIBRARY}"
                                               INTERFACE_INCLUDE_DIRECTORIES "${NCCL_INCLUDE_DIR}")
   string(APPEND trivium_cuda_found ", NCCL ${NCCL_LIBRARY}")

@@ -1,0 +1,84 @@
+// Shapes of real models on a GPU against the CPU backend: many blocks, many tiles, rows longer than a block.
+#include "program/op.h"
+#include "runtime/cuda/loader.h"
+#include "tests/runtime/cuda/gpu_here.h"
+#include "tests/runtime/cuda/twin_call.h"
+
+namespace trivium::runtime::cuda {
+namespace {
+
+using program::DType;
+using program::OpKind;
+
+TwinCall attention_call(OpKind kind, std::int64_t samples, int sequence, int heads, int kv_heads, int dim) {
+  TwinCall call(kind, samples * sequence, static_cast<std::int64_t>(heads) * dim, 0);
+  call.op.heads = heads, call.op.kv_heads = kv_heads, call.op.head_dim = dim;
+  call.op.sequence = sequence, call.op.flash = true;
+  return call;
+}
+
+// Tolerances as in attention_twin_test.cpp.
+void expect_attention(std::int64_t samples, int sequence, int heads, int kv_heads, int dim) {
+  const std::int64_t tokens = samples * sequence, width = static_cast<std::int64_t>(heads + 2 * kv_heads) * dim;
+  const std::int64_t out = tokens * heads * dim;
+  TwinCall forward = attention_call(OpKind::kAttention, samples, sequence, heads, kv_heads, dim);
+  forward.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_out(0, Form::kTyped, uniform(out, 2));
+  expect_twins(forward.with_out(1, Form::kWide, uniform(tokens * heads, 3)), DType::kBf16, 0.02);
+  const auto results = forward.on_cpu(DType::kBf16);
+  TwinCall backward = attention_call(OpKind::kAttentionBackward, samples, sequence, heads, kv_heads, dim);
+  backward.with_in(0, Form::kTyped, uniform(tokens * width, 1)).with_in(1, Form::kTyped, results[0]);
+  backward.with_in(2, Form::kWide, results[1]).with_in(3, Form::kTyped, uniform(out, 4));
+  expect_twins(backward.with_out(0, Form::kTyped, uniform(tokens * width, 5)), DType::kBf16, 0.02);
+}
+
+TEST(GpuShapes, FusedAttention) {
+  expect_attention(2, 1000, 6, 2, 64);
+  expect_attention(1, 520, 4, 4, 128);
+}
+
+TEST(GpuShapes, ProductsOfGpt2) {
+  for (const bool transposed : {false, true}) {
+    TwinCall call(OpKind::kMatmul, 1024, 2304, 768), dgrad(OpKind::kMatmulDgrad, 1024, 2304, 768),
+        wgrad(OpKind::kMatmulWgrad, 1024, 2304, 768);
+    call.op.weight_transposed = dgrad.op.weight_transposed = wgrad.op.weight_transposed = transposed;
+    const auto x = uniform(1024 * 768, 1), w = uniform(2304 * 768, 2), dy = uniform(1024 * 2304, 3);
+    call.with_in(0, Form::kTyped, x).with_in(1, Form::kTyped, w).with_in(2, Form::kTyped, uniform(2304, 4));
+    expect_twins(call.with_out(0, Form::kTyped, dy));
+    expect_twins(dgrad.with_in(0, Form::kTyped, dy).with_in(1, Form::kTyped, w).with_out(0, Form::kTyped, x));
+    wgrad.with_in(0, Form::kTyped, x).with_in(1, Form::kTyped, dy).with_out(0, Form::kWide, w);
+    expect_twins(wgrad.with_out(1, Form::kWide, uniform(2304, 5)), 1e-5);
+  }
+}
+
+TEST(GpuShapes, RowsOfGpt2) {
+  TwinCall norm(OpKind::kNorm, 4096, 1600, 0);
+  norm.with_in(0, Form::kTyped, uniform(4096 * 1600, 1)).with_in(1, Form::kTyped, uniform(1600, 2));
+  norm.with_in(2, Form::kTyped, uniform(1600, 3)).with_out(0, Form::kTyped, uniform(4096 * 1600, 4));
+  expect_twins(norm.with_out(1, Form::kWide, uniform(8192, 5)));
+  TwinCall sums(OpKind::kLossSums, 64, 50304, 0);
+  sums.a.vocabulary = 50257;
+  sums.with_in(0, Form::kWide, uniform(64 * 50304, 1)).with_in(1, Form::kWide, std::vector<double>(64, 1));
+  expect_twins(sums.with_in(2, Form::kInts, indices(64, 2, 50257)).with_out(0, Form::kWide, uniform(128, 3)), 3e-6);
+}
+
+// One rank's NCCL: its own values, whether they lie here or there.
+TEST(NcclAlone, KeepsWhatOneRankHas) {
+  const auto connected = connect_nccl(gpu(), nccl::Launch{});
+  if (!connected) GTEST_SKIP() << connected.error().message;
+  Communicator& communicator = *connected.value();
+  const std::array<int, 1> alone{0};
+  const int group = communicator.make_group(alone);
+  communicator.barrier(group);
+  double loss = 2.5;
+  communicator.all_reduce(group, &loss, 1, DType::kFp64, program::Reduction::kSum);
+  EXPECT_EQ(loss, 2.5);
+  std::array<double, 2> pair{1, 0x1p-60};
+  communicator.all_reduce(group, pair.data(), 1, DType::kFp64, program::Reduction::kPairSum);
+  EXPECT_EQ(pair, (std::array<double, 2>{1, 0x1p-60}));
+  std::int64_t word = 7;
+  communicator.broadcast(group, &word, sizeof word, 0);
+  EXPECT_EQ(word, 7);
+}
+
+}  // namespace
+}  // namespace trivium::runtime::cuda

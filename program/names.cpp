@@ -74,18 +74,9 @@ std::string_view name_of(Space space) {
 }
 
 std::string_view name_of(TaskKind kind) {
-  static constexpr std::array<std::string_view, 12> kNames{"forward",
-                                                           "backward",
-                                                           "backward_weights",
-                                                           "send",
-                                                           "recv",
-                                                           "reduce_gradients",
-                                                           "gradient_norm",
-                                                           "norm_reduce",
-                                                           "optimizer",
-                                                           "gather_parameters",
-                                                           "fetch",
-                                                           "store"};
+  static constexpr std::array<std::string_view, 12> kNames{
+      "forward",     "backward",  "backward_weights",  "send",  "recv", "reduce_gradients", "gradient_norm",
+      "norm_reduce", "optimizer", "gather_parameters", "fetch", "store"};
   return pick(kNames, kind);
 }
 

@@ -81,10 +81,10 @@ enum class OpKind : std::uint8_t {
   kExpertMatmul,     // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
   kExpertMatmulDgrad,  //  "                          dy, w                                dx
   kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
-  kCompress,       // elements of the bucket        gradients                            y, 16 bits each
-  kDecompress,     //  "                            x, 16 bits each                      gradients, overwritten
-  kFetch,          // bytes                         x in the host's memory                y on the device
-  kStore,          //  "                            x on the device                       y in the host's memory
+  kCompress,           // elements of the bucket        gradients                            y, 16 bits each
+  kDecompress,         //  "                            x, 16 bits each                      gradients, overwritten
+  kFetch,              // bytes                         x in the host's memory                y on the device
+  kStore,              //  "                            x on the device                       y in the host's memory
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x

@@ -30,9 +30,9 @@ using Breakdown = std::array<std::int64_t, kParts>;
 
 /// Partition of [0, iteration_ps] of one stage. Busy time of the compute lane counts by what it computes; time it idles
 /// counts as exposed communication while a transfer or collective of this stage is under way (tensor, then context,
-/// data, pipeline and offload), else as bubble: it waits for other stages. `other` is what a segment's own overlap leaves
-/// unexplained. `spans`: of the stage, in order of start. `op_ps`: durations of the stage's ops, to split whole-segment
-/// spans.
+/// data, pipeline and offload), else as bubble: it waits for other stages. `other` is what a segment's own overlap
+/// leaves unexplained. `spans`: of the stage, in order of start. `op_ps`: durations of the stage's ops, to split
+/// whole-segment spans.
 Breakdown break_down(const program::Program& program, const program::Role& role, const std::vector<Span>& spans,
                      const std::vector<std::vector<std::int64_t>>& op_ps, std::int64_t iteration_ps);
 

@@ -22,7 +22,8 @@ edge::Seconds device_cost(const program::Op& op, const hardware::Device& device,
 /// Times of the ops of a run that the host issues without waiting (a segment of a body), same order. The host runs
 /// ahead of long kernels, so its floor holds for the run as a whole and not kernel by kernel: the sum is never above
 /// that of compute_cost over the same ops. `communication`, copies included (empty, or one entry an op, 0 for compute),
-/// comes back as it is: issuing it keeps the host busy, and on the compute lane the host runs ahead of it as of kernels.
+/// comes back as it is: issuing it keeps the host busy, and on the compute lane the host runs ahead of it as of
+/// kernels.
 std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
                                          const program::Habits& habits,
                                          std::span<const edge::Seconds> communication = {});

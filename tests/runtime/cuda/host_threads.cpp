@@ -21,7 +21,7 @@ HostBlock::HostBlock(int threads, int shared_bytes)
       exchanges_(warps_.size()),
       fibers_(static_cast<std::size_t>(threads)),
       shared_(static_cast<std::size_t>(shared_bytes)) {
-  for (Fiber& fiber : fibers_) fiber.stack = std::make_unique<char[]>(kStackBytes);
+  for (Fiber& fiber : fibers_) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
 }
 
 void HostBlock::enter(unsigned, unsigned) {

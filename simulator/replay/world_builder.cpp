@@ -81,6 +81,7 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
     made.scripts.push_back(std::move(script).value());
   }
   made.world = make_world(*costed.program, made.scripts, made.channels, options.ranks);
+  if (options.cores > 0) share_cores(made.world, options.cores);
   if (!options.contention) return made;
   const PlacedCluster placed(costed.program->job.plan, cluster);
   if (options.ranks == Ranks::kEvery) {
@@ -91,7 +92,6 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
     add_links(every, placed.get(), made.scripts);
     made.shares_links = fold_links(made.world, every, made.scripts);
   }
-  if (options.cores > 0) share_cores(made.world, options.cores);
   return made;
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "simulator/engine/step_body.h"
-
 namespace trivium::simulator {
 namespace {
 
@@ -89,14 +87,11 @@ class KindReader {
     return sum(index, s.begin, s.end, lane);
   }
 
-  // What is beside the compute lane within a segment counts as far as the segment waits for it.
+  // The compute lane alone: how much of another lane a segment waits for differs with the layers around it.
   PartTimes by_segment(int index, std::size_t layer) const {
-    const StepBody steps = make_steps(body(index), costed_.op_ps[stage_][static_cast<std::size_t>(index)],
-                                      Granularity::kSegment, !costed_.asynchronous_lanes);
     PartTimes times;
-    for (const BodyStep& step : steps.steps) {
-      if (step.lane == Lane::kCompute) add(times, static_cast<std::size_t>(step.segment) == layer, step.ps);
-    }
+    for (std::size_t s = 0; s < body(index).segments.size(); ++s)
+      add(times, s == layer, segment(index, s, Lane::kCompute));
     return times;
   }
 

@@ -216,8 +216,8 @@ TEST(Search, TakesZeroThreeWhereNothingElseFits) {
   EXPECT_GT(peak[2], peak[3]);
   request.cluster.groups[0].node.device.memory = edge::Bytes(static_cast<double>(peak[3]));
   const SearchResult result = run(request);
-  ASSERT_EQ(result.best.size(), 1U);
-  EXPECT_EQ(result.best[0].plan.zero_stage, 3);
+  ASSERT_FALSE(result.best.empty());
+  for (const Candidate& c : result.best) EXPECT_EQ(c.plan.zero_stage, 3);
 }
 
 TEST(Search, RefusesByNameWhatFixedFieldsMakeImpossible) {

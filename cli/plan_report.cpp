@@ -155,7 +155,8 @@ std::string result_report(const JobRequest& request, const planner::SearchResult
                       count(result.plans_simulated), seconds(result.seconds),
                       result.proved ? proved(result) : stopped(result));
   if (result.plans_forbidden > 0) {
-    text += fmt::format("{} more plans were left out by the given bounds\n", count(result.plans_forbidden));
+    text +=
+        fmt::format("{} more plans are left out by bounds, given or usual (--allow)\n", count(result.plans_forbidden));
   }
   return text;
 }

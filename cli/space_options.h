@@ -1,4 +1,4 @@
-// Options that bound the search space: --fix, --forbid, --min, --max.
+// Options that bound the search space: --fix, --forbid, --allow, --min, --max.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 namespace trivium::cli {
 
 struct SpaceOptions {
-  std::vector<std::string> fix, forbid, min, max;
+  std::vector<std::string> fix, forbid, allow, min, max;
 };
 
 /// `options` must outlive the parse.

@@ -71,6 +71,10 @@ std::string Constraint::text() const {
   return fmt::format("{} {}{}{}", option_of(kind), field, value.empty() ? "" : "=", value);
 }
 
+std::string Constraint::lifted() const {
+  return by_default ? fmt::format("with --allow {}", field) : fmt::format("without {}", text());
+}
+
 bool Constraint::allows(const Plan& plan) const {
   if (kind == Kind::kMin) return number_of(text_of(plan, field)) >= number_of(value);
   if (kind == Kind::kMax) return number_of(text_of(plan, field)) <= number_of(value);
@@ -118,6 +122,26 @@ Constraint parse_constraint(Kind kind, const std::string& text) {
   }
   constraint.value = text_of(plan, constraint.field);
   return constraint;
+}
+
+std::vector<Constraint> closed_unless_allowed(const std::vector<std::string>& allowed,
+                                              const std::set<std::string>& fixed) {
+  const std::vector<std::string> closed{"offload", "compression", "overlap.tensor"};
+  for (const std::string& feature : allowed) {
+    if (std::find(closed.begin(), closed.end(), feature) != closed.end()) continue;
+    fail(fmt::format("--allow {}: the search leaves out only {}; all else is open", edge::quote(feature),
+                     fmt::join(closed, ", ")));
+  }
+  std::vector<Constraint> constraints;
+  for (const std::string& feature : closed) {
+    const std::vector<std::string> fields = members(feature);
+    if (std::find(allowed.begin(), allowed.end(), feature) != allowed.end()) continue;
+    if (std::any_of(fields.begin(), fields.end(), [&](const std::string& name) { return fixed.contains(name); })) {
+      continue;
+    }
+    constraints.push_back({Kind::kForbid, feature, "", true});
+  }
+  return constraints;
 }
 
 const Constraint* broken_by(const std::vector<Constraint>& constraints, const Plan& plan) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,11 @@ struct Constraint {
   Kind kind = Kind::kMax;
   std::string field;  ///< of program::plan_fields, or "offload" or "overlap" for all their members
   std::string value;
+  bool by_default = false;  ///< of closed_unless_allowed, not given by the user
 
   std::string text() const;  ///< as the user gave it: "--max pipeline=16"
+  std::string lifted()
+      const;  ///< what a user does to be rid of it: "without --max pipeline=16", "with --allow offload"
   bool allows(const program::Plan& plan) const;
 };
 
@@ -26,6 +30,13 @@ Constraint parse_constraint(Constraint::Kind kind, const std::string& text);
 
 /// "tensor=8" as field and value. `option` names it in errors. Errors: Failure(kUsage).
 std::pair<std::string, std::string> parse_assignment(const std::string& option, const std::string& text);
+
+/// What searches leave out unless it is allowed or one of its fields is in `fixed`: `offload`, `compression` and
+/// `overlap.tensor`. Copies to the host are priced without neighbours on the same bus, compression may change what is
+/// learnt, and not every trainer overlaps tensor collectives; all three also make the search far longer.
+/// Errors: Failure(kUsage) where `allowed` names anything else.
+std::vector<Constraint> closed_unless_allowed(const std::vector<std::string>& allowed,
+                                              const std::set<std::string>& fixed);
 
 /// The first constraint that does not allow the plan; null where all do.
 const Constraint* broken_by(const std::vector<Constraint>& constraints, const program::Plan& plan);

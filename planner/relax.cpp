@@ -43,7 +43,7 @@ class Relaxer {
     for (std::size_t i = 0; i < request_.constraints.size(); ++i) {
       SearchRequest other = request_;
       other.constraints.erase(other.constraints.begin() + static_cast<std::ptrdiff_t>(i));
-      look(other, "without " + request_.constraints[i].text());
+      look(other, request_.constraints[i].lifted());
     }
   }
 

@@ -25,10 +25,10 @@ PlanFile plan_file_from_json(const nlohmann::json& json, const std::string& wher
   if (schema == kPlanSchema) {
     reader.allow_only({"schema", "model", "cluster", "training", "plan"});
   } else {
-    reader.allow_only({"schema",      "model",       "cluster",        "training",     "best",
-                       "top",         "search",      "rejected",       "hypothetical", "alternatives",
-                       "relaxations", "hint",        "whole_training", "pareto",       "deadline",
-                       "batches",     "sensitivity", "robustness",     "space",        "others"});
+    reader.allow_only({"schema",         "model",    "cluster",      "training",     "best",        "top",
+                       "search",         "rejected", "hypothetical", "alternatives", "relaxations", "hint",
+                       "whole_training", "pareto",   "deadline",     "batches",      "sensitivity", "robustness",
+                       "space",          "others",   "cost_front"});
   }
   PlanFile file;
   file.job.model = model_at(reader.at("model"), where + "#/model");

@@ -79,6 +79,7 @@ planner::SearchRequest search_request(const Scenario& scenario, int best) {
   request.job = scenario.file.job;
   request.cluster = scenario.cluster;
   request.fixed = scenario.fixed;
+  request.constraints = planner::closed_unless_allowed({}, scenario.fixed);
   request.ranks = scenario.ranks;
   request.best = 1;  // proved; the others are of other families
   request.others = best - 1;

@@ -86,6 +86,14 @@ Finding finding_of(std::vector<int> culprits, std::vector<std::pair<bool, std::s
   return finding;
 }
 
+// Who stands still never comes, though it may have entered the same collective: the others wait for it.
+std::vector<Log> without(std::vector<Log> logs, const std::vector<int>& halted) {
+  for (Log& log : logs) {
+    if (std::find(halted.begin(), halted.end(), log.rank) != halted.end()) log.entries.clear();
+  }
+  return logs;
+}
+
 }  // namespace
 
 std::string describe(const Program& program, int rank, const Entry& entry) {
@@ -128,31 +136,50 @@ Finding explain_death(const Program& program, const std::vector<Log>& logs) {
   std::vector<std::pair<bool, std::string>> lines;
   // Where one vanished without a word, the others were ended, or gave up, because of it.
   const bool vanished = std::any_of(logs.begin(), logs.end(), [](const Log& log) { return log.end == End::kNone; });
+  const auto is_culprit = [&](const Log& log) { return log.end == (vanished ? End::kNone : End::kFailed); };
   for (const Log& log : logs) {
-    const bool culprit = log.end == (vanished ? End::kNone : End::kFailed);
-    if (culprit) culprits.push_back(log.rank);
+    if (is_culprit(log)) culprits.push_back(log.rank);
+  }
+  const std::vector<Log> others = without(logs, culprits);
+  for (const Log& log : logs) {
     std::string fate = "died";
     if (log.end == End::kFailed) fate = fmt::format("gave up ({})", edge::one_line(log.message));
     if (log.end == End::kTerminated) fate = "was ended";
     if (log.end == End::kWell) fate = "had finished";
-    lines.emplace_back(culprit, line_of(program, log, logs, fate));
+    lines.emplace_back(is_culprit(log), line_of(program, log, others, fate));
   }
   return finding_of(std::move(culprits), std::move(lines));
 }
 
 Finding explain_hang(const Program& program, const std::vector<Log>& logs) {
+  enum class Kind { kMoves, kStopped, kDead };
+  const auto kind_of = [](const Log& log) {
+    const std::optional<char> state = process_state(log.pid);
+    if (!state || state == 'Z' || state == 'X') return Kind::kDead;
+    return state == 'T' || state == 't' ? Kind::kStopped : Kind::kMoves;
+  };
+  std::vector<Kind> kinds;
   std::vector<int> culprits;
+  for (const Log& log : logs) {
+    kinds.push_back(kind_of(log));
+    if (kinds.back() != Kind::kMoves) culprits.push_back(log.rank);
+  }
+  const std::vector<Log> others = without(logs, culprits);
+  const bool halted = !culprits.empty();
   std::vector<std::pair<bool, std::string>> lines;
   const std::int64_t now = now_ns();
-  for (const Log& log : logs) {
-    const std::optional<char> state = process_state(log.pid);
-    const bool stopped = state == 'T' || state == 't', dead = !state || state == 'Z' || state == 'X';
-    const bool waits = !log.entries.empty() && !waits_for(program, log.rank, log.entries.back(), logs).empty();
-    if (stopped || dead || !waits) culprits.push_back(log.rank);
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    const Log& log = logs[i];
+    const bool waits = !log.entries.empty() && !waits_for(program, log.rank, log.entries.back(), others).empty();
+    // Without a process that is stopped or dead, whoever waits for nobody keeps the others.
+    const bool culprit = kinds[i] != Kind::kMoves || (!halted && !waits);
+    if (culprit && !halted) culprits.push_back(log.rank);
     const double seconds =
         log.entries.empty() ? 0 : static_cast<double>(now - log.entries.back().start_ns) * kSecondsPerNs;
-    const std::string fate = dead ? "died" : stopped ? "is stopped" : fmt::format("has been for {:.1f} s", seconds);
-    lines.emplace_back(stopped || dead || !waits, line_of(program, log, logs, fate));
+    const std::string fate = kinds[i] == Kind::kDead      ? "died"
+                             : kinds[i] == Kind::kStopped ? "is stopped"
+                                                          : fmt::format("has been for {:.1f} s", seconds);
+    lines.emplace_back(culprit, line_of(program, log, others, fate));
   }
   return finding_of(std::move(culprits), std::move(lines));
 }

@@ -64,8 +64,8 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
 }
 
 void share_cores(World& world, int cores) {
-  // A futex sleep, its wake-up and the switch to the rank: measured as what a meeting of ranks without spinning takes
-  // beyond its own work (docs/cost-model.md).
+  // A futex sleep, its wake-up and the switch to the rank: assumed, the usual size of it on Linux; no microbenchmark
+  // measures it yet.
   constexpr std::int64_t kWakeUpPs = 5'000'000;
   world.capacity = {static_cast<double>(cores)};
   world.cores = 0;

@@ -25,8 +25,8 @@ TEST(Plan, JsonHasTheAgreedKeys) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
   EXPECT_EQ(result.at("schema"), "trivium.plan-result/1");
-  EXPECT_THAT(keys(result),
-              testing::ElementsAre("best", "cluster", "model", "rejected", "schema", "search", "top", "training"));
+  EXPECT_THAT(keys(result), testing::ElementsAre("best", "cluster", "model", "others", "rejected", "schema", "search",
+                                                 "top", "training"));
   EXPECT_THAT(keys(result.at("best")),
               testing::ElementsAre("hfu", "iteration_s", "mfu", "peak_memory_bytes", "plan", "tokens_per_s"));
   EXPECT_EQ(result.at("best"), result.at("top").at(0));

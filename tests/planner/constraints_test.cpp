@@ -94,6 +94,24 @@ TEST(Constraint, ThatNoPlanSatisfiesLeavesAnEmptySpace) {
   EXPECT_TRUE(result.best.empty());
 }
 
+TEST(Constraint, SearchesLeaveOutWhatIsNotAllowed) {
+  const auto closed = closed_unless_allowed({}, {});
+  program::Plan plan;
+  EXPECT_EQ(broken_by(closed, plan), nullptr);
+  plan.offload.activations = program::Storage::kHost;
+  ASSERT_NE(broken_by(closed, plan), nullptr);
+  EXPECT_EQ(broken_by(closed, plan)->lifted(), "with --allow offload");
+  EXPECT_EQ(broken_by(closed_unless_allowed({"offload"}, {}), plan), nullptr);
+  EXPECT_EQ(broken_by(closed_unless_allowed({}, {"offload.activations"}), plan), nullptr);
+  plan = {};
+  plan.overlap.tensor = true;
+  EXPECT_NE(broken_by(closed, plan), nullptr);
+  plan = {};
+  plan.compression = program::Compression::kFp16;
+  EXPECT_NE(broken_by(closed, plan), nullptr);
+  EXPECT_THROW(closed_unless_allowed({"pipeline"}, {}), edge::Failure);
+}
+
 TEST(PlanFields, TextsAreWhatSetFieldTakes) {
   program::Plan plan;
   plan.tensor = 4;

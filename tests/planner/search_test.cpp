@@ -207,8 +207,6 @@ TEST(Search, TakesZeroThreeWhereNothingElseFits) {
     program::Job job = request.job;
     job.plan.data = 8;
     job.plan.zero_stage = stage;
-    job.plan.overlap.gradient_reduction = true;
-    job.plan.overlap.parameter_gather = stage > 0;
     peak.push_back(full_simulation(job, request.cluster).value().peak_memory_bytes);
   }
   EXPECT_GT(peak[0], peak[1]);

@@ -114,6 +114,21 @@ TEST(FlightReport, NamesTheDeadTheInstructionAndTheWaiting) {
   has("gave up (a message was cut off) in step 12, loss");
 }
 
+// The dead rank had entered the collective too; the others wait for it all the same.
+TEST(FlightReport, WhoDiedInTheSameCollectiveIsWaitedFor) {
+  const program::Program program = pipeline_of_two();
+  const Folder folder;
+  {
+    Ring first(folder.path(), 0, 2, 0), second(folder.path(), 1, 2, 0);
+    for (Ring* ring : {&first, &second}) ring->note(Doing::kLoss, 10, 6);
+    first.ended(End::kTerminated);
+  }
+  const Finding finding = explain_death(program, read_logs(folder.path()));
+  EXPECT_EQ(finding.culprits, std::vector<int>{1});
+  EXPECT_NE(finding.text.find("was ended in step 6, loss, waiting for ranks 1, 2, 3"), std::string::npos)
+      << finding.text;
+}
+
 // A rank that gave a reason is the one to name when nobody vanished.
 TEST(FlightReport, WithoutADeadRankTheOneThatGaveUpIsNamed) {
   const program::Program program = pipeline_of_two();

@@ -69,12 +69,14 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
   request.job.training.global_batch = 512;
   request.cluster = hardware::load_cluster("dgx-a100-80gb:64");
   request.best = 1;
+  request.gap = .001;
+  request.constraints = closed_unless_allowed({}, {});
   const SearchResult result = search(request, 0, {}, {});
   ASSERT_TRUE(result.proved);
   EXPECT_GE(result.bound_s, 0.999 * result.best_s);
   const Space space(request);
   EXPECT_EQ(space.count(), result.plans_in_space);
-  EXPECT_GT(result.plans_in_space, 5'000'000);
+  EXPECT_GT(result.plans_in_space, 1'000'000);
   std::mt19937 random(41);
   const auto any = [&](const auto& values) -> const auto& {
     return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
@@ -90,7 +92,7 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
     const Keeping keeping = any(space.keepings(split, shape));
     program::Job job = request.job;
     job.plan = with(with(with(with(split, layout), shape), keeping), any(space.states(split, layout, shape)));
-    if (refusal(job, request.cluster, ranks_of(request))) continue;
+    if (broken_by(request.constraints, job.plan) || refusal(job, request.cluster, ranks_of(request))) continue;
     const auto iteration = quick_iteration(job, request.cluster, true);
     const auto* ps = std::get_if<std::int64_t>(&iteration);
     if (ps == nullptr) continue;
@@ -98,7 +100,7 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
     fastest = std::min(fastest, static_cast<double>(*ps) * 1e-12);
   }
   EXPECT_GT(played, kSample / 20);
-  EXPECT_GE(fastest, result.best_s * (1 - 1e-12));
+  EXPECT_GE(fastest, result.best_s * (1 - request.gap));
 }
 
 }  // namespace

@@ -333,6 +333,8 @@ TEST(Search, BeatsThePublishedHandPlanOfGpt3) {
   request.job.training.global_batch = 1536;
   request.cluster = hardware::load_cluster("dgx-a100-80gb:128");
   request.best = 1;
+  request.gap = .001;
+  request.constraints = closed_unless_allowed({}, {});
   program::Job hand = request.job;
   hand.plan.tensor = 8;
   hand.plan.pipeline = 16;

@@ -67,6 +67,7 @@ TEST_F(CompareViewTest, AnotherStepCanBeChosen) {
 
 TEST_F(CompareViewTest, TellsWhyThereIsNothingToCompare) {
   comparison.plan.job.plan.data = 64;
+  comparison.plan.job.training.global_batch = 128;
   QSignalSpy failed(&view, &CompareView::failed);
   view.set_comparison(comparison);
   ASSERT_TRUE(failed.wait());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace trivium::program {
@@ -16,6 +17,17 @@ std::string run_lengths(const std::vector<int>& values) {
     while (end < values.size() && values[end] == values[i]) ++end;
     text += fmt::format("{}{}x{}", text.empty() ? "" : ",", values[i], end - i);
     i = end;
+  }
+  return text;
+}
+
+// "selective:40,none:56": of the first 40 chunks, and of the others.
+std::string run_lengths(const std::vector<Recompute>& values) {
+  std::string text;
+  for (auto begin = values.begin(); begin != values.end();) {
+    const auto end = std::find_if(begin, values.end(), [&](Recompute value) { return value != *begin; });
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", name_of(*begin), end - begin);
+    begin = end;
   }
   return text;
 }
@@ -35,7 +47,8 @@ std::string summary(const Plan& plan) {
   if (plan.shard_group > 0 && plan.shard_group < plan.data) text += fmt::format("/{}", plan.shard_group);
   text += fmt::format(" mb{}", plan.micro_batch);
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
-  text += fmt::format(" recompute={}", name_of(plan.recompute));
+  text += " recompute=";
+  text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
   if (plan.compression != Compression::kNone) text += fmt::format(" compression={}", name_of(plan.compression));
   const std::pair<const char*, Storage> kept[] = {{"optimizer", plan.offload.optimizer},
                                                   {"gradients", plan.offload.gradients},
@@ -46,6 +59,7 @@ std::string summary(const Plan& plan) {
   }
   if (!plan.stage_layers.empty()) text += " layers=" + run_lengths(plan.stage_layers);
   if (!plan.stage_nodes.empty()) text += " nodes=" + run_lengths(plan.stage_nodes);
+  if (plan.placement != Plan{}.placement) text += " placement=" + plan.placement;
   return text;
 }
 

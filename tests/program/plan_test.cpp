@@ -47,5 +47,14 @@ TEST(Stack, ShareOfHiddenTimeIsAShare) {
   }
 }
 
+TEST(PlanSummary, NamesTheRecomputationOfChunksAndAnUnusualPlacement) {
+  Plan plan;
+  plan.pipeline = 3;
+  plan.stage_recompute = {Recompute::kSelective, Recompute::kSelective, Recompute::kNone};
+  plan.placement = "data-tensor-context-pipeline";
+  EXPECT_NE(summary(plan).find(" recompute=selective:2,none:1 "), std::string::npos) << summary(plan);
+  EXPECT_NE(summary(plan).find("placement=data-tensor-context-pipeline"), std::string::npos) << summary(plan);
+}
+
 }  // namespace
 }  // namespace trivium::program

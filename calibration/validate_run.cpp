@@ -68,10 +68,12 @@ const program::Op& op_of(const program::Program& program, const program::Event& 
   return program.body_of(task).ops[static_cast<std::size_t>(event.op)];
 }
 
-/// Late hosts are part of a collective's predicted time; measured, they are waiting.
+/// Late hosts are part of a collective's predicted time, between cores also of a transfer's; measured, they are
+/// waiting.
 double late_hosts(const program::Program& program, const hardware::Cluster& cluster, const program::Op& op) {
-  if (!program::is_communication(op.kind) || is_transfer(op)) return 0;
-  const int ranks = program.mesh.group_size(op.group);
+  if (!program::is_communication(op.kind)) return 0;
+  if (is_transfer(op) && cluster.groups.front().node.topology != hardware::Topology::kSharedMemory) return 0;
+  const int ranks = is_transfer(op) ? 2 : program.mesh.group_size(op.group);
   double skew = 0;
   for (const hardware::NodeGroup& group : cluster.groups) skew = std::max(skew, group.node.collective_skew.value());
   return ranks > 1 ? skew * std::log2(static_cast<double>(ranks)) : 0;

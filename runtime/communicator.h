@@ -51,6 +51,8 @@ class Communicator {
   virtual void post_recv(int from, std::int64_t number, void* data, std::int64_t bytes) = 0;
   virtual void wait_send(int to, std::int64_t number) = 0;
   virtual void wait_recv(int from, std::int64_t number) = 0;
+  /// Whether wait_send would return at once; false also where that cannot be known. The wait is still owed.
+  virtual bool has_sent(int /*to*/, std::int64_t /*number*/) { return false; }
 
   /// Transfers posted between these two may all be under way at once; they begin with end_batch at the latest. Ends
   /// that exchange data both ways post within a batch, as a posted transfer may hold up those after it.

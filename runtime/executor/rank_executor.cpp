@@ -53,7 +53,13 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       members_(kGroups),
       places_(kGroups, 0),
       transfers_(role_.tasks.size(), Transfer::kIdle),
-      transfer_times_(role_.tasks.size()) {
+      transfer_times_(role_.tasks.size()),
+      segments_done_(role_.tasks.size(), 0) {
+  if (backend.shares_host_memory()) {
+    for (const program::Issue& issue : role_.order) {
+      if (role_.tasks[static_cast<std::size_t>(issue.task)].kind == TaskKind::kRecv) receives_.push_back(issue.task);
+    }
+  }
   for (const Group group : {Group::kTensor, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
                             Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld}) {
     const auto g = static_cast<std::size_t>(group);
@@ -91,11 +97,23 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   std::int64_t start_ns = now_ns();
   communicator_.broadcast(world, &start_ns, sizeof start_ns, 0);
   backend_.start_clock(start_ns);
+  std::fill(segments_done_.begin(), segments_done_.end(), 0);
+  next_receive_ = 0;
   for (const program::Issue& issue : role_.order) {
-    const bool is_transfer = role_.tasks[static_cast<std::size_t>(issue.task)].transfer >= 0;
-    if (!is_transfer) end_batch();
+    const auto task = static_cast<std::size_t>(issue.task);
+    const bool is_transfer = role_.tasks[task].transfer >= 0;
+    if (is_transfer && transfers_[task] != Transfer::kIdle) continue;  // posted ahead
+    if (!is_transfer) {
+      post_ahead();
+      end_batch();
+    }
     await(issue.task, issue.segment);
-    is_transfer ? post(issue.task) : run_segment(issue.task, issue.segment);
+    if (is_transfer) {
+      post(issue.task);
+    } else {
+      run_segment(issue.task, issue.segment);
+      ++segments_done_[task];
+    }
   }
   end_batch();
   for (std::size_t t = 0; t < role_.tasks.size(); ++t) finish_transfer(static_cast<std::int32_t>(t));
@@ -110,6 +128,36 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   backend_.enter(program::Lane::kCompute);
   communicator_.all_reduce(world, &loss, 1, program::DType::kFp64, program::Reduction::kSum);
   return {loss, std::sqrt(scalars[1] + scalars[2])};
+}
+
+// Cores do one thing at a time: a receive that is not posted before a pass begins is posted when it is over, and its
+// sender waits meanwhile. So receives are posted as soon as what they wait for is over, as on a lane of their own; they
+// are matched by number, in any order.
+void RankExecutor::post_ahead() {
+  constexpr std::size_t kAhead = 16;  // receives that are looked at
+  while (next_receive_ < receives_.size() &&
+         transfers_[static_cast<std::size_t>(receives_[next_receive_])] != Transfer::kIdle) {
+    ++next_receive_;
+  }
+  const std::size_t end = std::min(receives_.size(), next_receive_ + kAhead);
+  for (std::size_t i = next_receive_; i < end; ++i) {
+    const auto task = static_cast<std::size_t>(receives_[i]);
+    if (transfers_[task] == Transfer::kIdle && may_receive(role_.tasks[task])) post(receives_[i]);
+  }
+}
+
+bool RankExecutor::may_receive(const Task& task) const {
+  return std::all_of(task.after.begin(), task.after.end(), [&](const program::Dependency& d) {
+    const auto other = static_cast<std::size_t>(d.task);
+    const Task& before = role_.tasks[other];
+    if (before.transfer >= 0) {
+      return transfers_[other] == Transfer::kDone ||
+             (transfers_[other] == Transfer::kPosted && before.kind == TaskKind::kSend &&
+              communicator_.has_sent(peer_rank(before), before.transfer));
+    }
+    const auto segments = static_cast<std::int16_t>(program_.body_of(before).segments.size());
+    return segments_done_[other] >= (d.segment == program::kWholeTask ? segments : d.segment + 1);
+  });
 }
 
 // What the segment waits for: work of this host was issued already, as it comes earlier in the order; transfers may be

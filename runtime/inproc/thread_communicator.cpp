@@ -147,6 +147,11 @@ void ThreadCommunicator::wait_send(int to, std::int64_t number) { wait(sends_, {
 
 void ThreadCommunicator::wait_recv(int from, std::int64_t number) { wait(receives_, {from, rank_, number}); }
 
+bool ThreadCommunicator::has_sent(int to, std::int64_t number) {
+  const auto place = sends_.find({rank_, to, number});
+  return place != sends_.end() && place->second.done.load(std::memory_order_acquire);
+}
+
 ThreadCommunicator::Membership& ThreadCommunicator::membership(int handle) {
   if (handle < 0 || handle >= static_cast<int>(memberships_.size())) {
     fail(fmt::format("rank {} has no group {}", rank_, handle));

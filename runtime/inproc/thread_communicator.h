@@ -42,6 +42,7 @@ class ThreadCommunicator final : public Communicator {
   void post_recv(int from, std::int64_t number, void* data, std::int64_t bytes) override;
   void wait_send(int to, std::int64_t number) override;
   void wait_recv(int from, std::int64_t number) override;
+  bool has_sent(int to, std::int64_t number) override;
 
   void abort(const std::string& reason) override { shared_->hub.abort(reason); }
 

@@ -195,6 +195,12 @@ void MpiCommunicator::wait_recv(int from, std::int64_t number) {
   guarded([&] { receives_->wait(from, number); });
 }
 
+bool MpiCommunicator::has_sent(int to, std::int64_t number) {
+  bool is_over = false;
+  guarded([&] { is_over = sends_->is_over(to, number); });
+  return is_over;
+}
+
 MpiCommunicator::Group& MpiCommunicator::group_of(int handle) {
   if (handle < 0 || handle >= static_cast<int>(groups_.size()))
     throw Aborted(fmt::format("there is no group {}", handle));

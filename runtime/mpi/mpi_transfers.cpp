@@ -70,6 +70,14 @@ void MpiTransfers::wait(int peer, std::int64_t number) {
   }
 }
 
+bool MpiTransfers::is_over(int peer, std::int64_t number) const {
+  const auto place = number < 0 ? in_flight_.end() : in_flight_.find({peer, tag_of(number)});
+  if (place == in_flight_.end() || place->second.number != number) return false;
+  int flag = 0;
+  TRIVIUM_CHECK_MPI(MPI_Request_get_status(place->second.request, &flag, MPI_STATUS_IGNORE));
+  return flag != 0;
+}
+
 int MpiTransfers::tag_of(std::int64_t number) const { return static_cast<int>(number % tags_); }
 
 std::string MpiTransfers::text_of(int peer, std::int64_t number) const {

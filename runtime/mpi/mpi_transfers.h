@@ -19,6 +19,8 @@ class MpiTransfers {
 
   void post(int peer, std::int64_t number, void* data, std::int64_t bytes);
   void wait(int peer, std::int64_t number);
+  /// Whether `wait` would return at once.
+  bool is_over(int peer, std::int64_t number) const;
   std::size_t unfinished() const { return in_flight_.size(); }
 
  private:

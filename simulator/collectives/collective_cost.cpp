@@ -58,7 +58,12 @@ edge::Seconds collective_cost(OpKind kind, edge::Bytes bytes, const GroupPlaceme
 
 edge::Seconds transfer_cost(edge::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
                             const program::Habits&) {
-  if (same_node) return node.intra.latency + bytes / (node.intra.bandwidth * node.intra.efficiency);
+  if (same_node) {
+    // Cores are not as even as GPUs: of two that exchange one is late, as at a collective.
+    const edge::Seconds late =
+        node.topology == hardware::Topology::kSharedMemory ? late_hosts(node, 2) : edge::Seconds(0);
+    return late + node.intra.latency + bytes / (node.intra.bandwidth * node.intra.efficiency);
+  }
   return node.network.latency + bytes / network_share(node, 1, sharing);
 }
 

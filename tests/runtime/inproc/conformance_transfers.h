@@ -79,6 +79,31 @@ TEST_P(CommunicatorConformance, NumbersMayBeUsedAgainAfterTheWait) {
   });
 }
 
+// The receiver posts behind the first barrier, so the sender cannot have sent before it.
+TEST_P(CommunicatorConformance, ASenderSeesWithoutWaitingThatItHasSent) {
+  on_all_ranks([](Communicator& communicator, int everyone) {
+    const int me = communicator.rank(), last = count() - 1;
+    if (last == 0) return;
+    int value = 5;
+    if (me == 0) {
+      communicator.post_send(last, 1, &value, sizeof(value));
+      EXPECT_FALSE(communicator.has_sent(last, 1));
+      EXPECT_FALSE(communicator.has_sent(last, 2));  // never posted
+    }
+    communicator.barrier(everyone);
+    if (me == last) {
+      communicator.post_recv(0, 1, &value, sizeof(value));
+      communicator.wait_recv(0, 1);
+    }
+    communicator.barrier(everyone);
+    if (me == 0) {
+      while (!communicator.has_sent(last, 1)) continue;  // messages of MPI may arrive behind a barrier
+      communicator.wait_send(last, 1);
+      EXPECT_FALSE(communicator.has_sent(last, 1));
+    }
+  });
+}
+
 TEST_P(CommunicatorConformance, TransfersOfNothingAndLargeNumbersWork) {
   on_all_ranks([](Communicator& communicator, int) {
     const std::int64_t number = std::int64_t{1} << 40;

@@ -10,7 +10,7 @@ struct FieldHelp {
   std::string_view field, values, text;
 };
 
-constexpr std::array<FieldHelp, 46> kHelp{{
+constexpr std::array<FieldHelp, 50> kHelp{{
     {"tensor", "N", "Tensor parallel ranks"},
     {"sequence_parallel", "", "Split norms and dropout along the sequence inside the tensor group"},
     {"context", "N", "Context parallel ranks: the sequence itself split"},
@@ -39,6 +39,7 @@ constexpr std::array<FieldHelp, 46> kHelp{{
     {"offload.parameters", "none|host|disk", "Where parameters are kept"},
     {"offload.activations", "none|host|disk", "Where activations are kept"},
     {"compression", "none|fp16|top_k", "Compression of gradients between replicas"},
+    {"top_k_share", "SHARE", "Share of the gradients that compression top_k sends"},
     {"placement", "ORDER", "Dimensions, innermost first: tensor-context-data-pipeline"},
     {"stage_nodes", "N,N,...",
      "Group of the cluster that holds each stage, counted from 0; default: ranks fill nodes in order"},
@@ -57,6 +58,9 @@ constexpr std::array<FieldHelp, 46> kHelp{{
     {"epsilon", "E", "AdamW: added to the root of the second moment"},
     {"weight_decay", "W", "AdamW: decoupled weight decay of matrices"},
     {"clip_norm", "NORM", "Largest gradient norm; 0: no clipping"},
+    {"loss_scale", "SCALE", "fp16: what the loss is multiplied by at the start"},
+    {"loss_scale_interval", "N", "fp16: steps without overflow after which the scale doubles"},
+    {"loss_scale_backoff", "F", "fp16: factor of the scale after an overflow"},
     {"", "VALUE", ""},
 }};
 

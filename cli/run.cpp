@@ -87,8 +87,11 @@ void print_step(const program::StepRecord& step, bool json) {
     print(line.dump() + "\n");
     return;
   }
-  print(fmt::format("step {:>4}  loss {:.6f}  grad norm {:.4f}  {:.1f} ms  {} tokens/s\n", step.step, step.loss,
-                    step.grad_norm, step.seconds * kMsPerSecond, integer(step.tokens_per_s)));
+  const std::string norm =
+      step.skipped ? "gradients overflowed, skipped" : fmt::format("grad norm {:.4f}", step.grad_norm);
+  const std::string scale = step.loss_scale > 0 ? fmt::format("  scale {:g}", step.loss_scale) : "";
+  print(fmt::format("step {:>4}  loss {:.6f}  {}{}  {:.1f} ms  {} tokens/s\n", step.step, step.loss, norm, scale,
+                    step.seconds * kMsPerSecond, integer(step.tokens_per_s)));
 }
 
 /// Ranks that planned something else would wait for each other for ever.

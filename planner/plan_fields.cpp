@@ -1,5 +1,7 @@
 #include "planner/plan_fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -58,6 +60,7 @@ const std::map<std::string, Text>& texts() {
       {"offload.parameters", [](const Plan& p) { return name(p.offload.parameters); }},
       {"offload.activations", [](const Plan& p) { return name(p.offload.activations); }},
       {"compression", [](const Plan& p) { return name(p.compression); }},
+      {"top_k_share", [](const Plan& p) { return fmt::format("{}", p.top_k_share); }},
       {"placement", [](const Plan& p) { return p.placement; }},
       {"stage_nodes",
        [](const Plan& p) { return joined(p.stage_nodes, [](int group) { return std::to_string(group); }); }},

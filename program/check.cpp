@@ -60,7 +60,9 @@ Verdict check_supported(const Job& job) {
   if (plan.offload.activations != Storage::kNone && plan.schedule == Schedule::kZeroBubble) {
     return missing("offload.activations", "zero_bubble keeps them for its second halves; use schedule 1f1b");
   }
-  if (plan.compression == Compression::kTopK) return missing("compression", "top_k; use none or fp16");
+  if (plan.compression == Compression::kTopK && plan.precision == DType::kFp16) {
+    return missing("compression", "top_k in fp16: what is not sent would outlive the loss scale; use precision bf16");
+  }
   if (plan.compression != Compression::kNone && plan.zero_stage > 0) {
     return missing("compression", "sums that are scattered to shards; use zero_stage 0, or compression none");
   }

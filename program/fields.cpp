@@ -60,6 +60,7 @@ const std::vector<std::string>& plan_fields() {
                                                 "offload.parameters",
                                                 "offload.activations",
                                                 "compression",
+                                                "top_k_share",
                                                 "placement",
                                                 "stage_nodes",
                                                 "stack"};
@@ -67,9 +68,23 @@ const std::vector<std::string>& plan_fields() {
 }
 
 const std::vector<std::string>& training_fields() {
-  static const std::vector<std::string> kFields{
-      "sequence",     "global_batch", "total_tokens", "dropout", "seed",    "learning_rate", "min_learning_rate",
-      "warmup_steps", "decay_steps",  "beta1",        "beta2",   "epsilon", "weight_decay",  "clip_norm"};
+  static const std::vector<std::string> kFields{"sequence",
+                                                "global_batch",
+                                                "total_tokens",
+                                                "dropout",
+                                                "seed",
+                                                "learning_rate",
+                                                "min_learning_rate",
+                                                "warmup_steps",
+                                                "decay_steps",
+                                                "beta1",
+                                                "beta2",
+                                                "epsilon",
+                                                "weight_decay",
+                                                "clip_norm",
+                                                "loss_scale",
+                                                "loss_scale_interval",
+                                                "loss_scale_backoff"};
   return kFields;
 }
 

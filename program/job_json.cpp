@@ -99,6 +99,10 @@ void read_execution(const edge::JsonReader& r, Plan& plan) {
   optional(r, "compression", [&](const auto& m) {
     plan.compression = named(m, {Compression::kNone, Compression::kFp16, Compression::kTopK});
   });
+  optional(r, "top_k_share", [&](const auto& m) {
+    plan.top_k_share = m.number();
+    if (!(plan.top_k_share > 0 && plan.top_k_share <= 1)) m.fail("is a share; give a number above 0 and at most 1");
+  });
   optional(r, "placement", [&](const auto& m) { plan.placement = m.text(); });
   optional(r, "stage_nodes", [&](const auto& m) {
     plan.stage_nodes.clear();
@@ -149,6 +153,7 @@ nlohmann::json to_json(const Plan& plan) {
                         {"parameters", name_of(plan.offload.parameters)},
                         {"activations", name_of(plan.offload.activations)}}},
                       {"compression", name_of(plan.compression)},
+                      {"top_k_share", plan.top_k_share},
                       {"placement", plan.placement},
                       {"stage_nodes", plan.stage_nodes},
                       {"stack", plan.stack}};
@@ -172,16 +177,38 @@ nlohmann::json to_json(const Training& t) {
           {"beta2", t.optimizer.beta2},
           {"epsilon", t.optimizer.epsilon},
           {"weight_decay", t.optimizer.weight_decay},
-          {"clip_norm", t.optimizer.clip_norm}};
+          {"clip_norm", t.optimizer.clip_norm},
+          {"loss_scale", t.loss_scaling.initial},
+          {"loss_scale_interval", t.loss_scaling.interval},
+          {"loss_scale_backoff", t.loss_scaling.backoff}};
 }
 
 Plan plan_from_json(const edge::JsonReader& reader) {
-  reader.allow_only({"tensor",       "sequence_parallel", "context",         "context_method",
-                     "pipeline",     "virtual_stages",    "schedule",        "stage_layers",
-                     "data",         "zero_stage",        "shard_group",     "expert",
-                     "micro_batch",  "recompute",         "stage_recompute", "precision",
-                     "reduce_dtype", "attention",         "overlap",         "bucket_bytes",
-                     "offload",      "compression",       "placement",       "stage_nodes",
+  reader.allow_only({"tensor",
+                     "sequence_parallel",
+                     "context",
+                     "context_method",
+                     "pipeline",
+                     "virtual_stages",
+                     "schedule",
+                     "stage_layers",
+                     "data",
+                     "zero_stage",
+                     "shard_group",
+                     "expert",
+                     "micro_batch",
+                     "recompute",
+                     "stage_recompute",
+                     "precision",
+                     "reduce_dtype",
+                     "attention",
+                     "overlap",
+                     "bucket_bytes",
+                     "offload",
+                     "compression",
+                     "top_k_share",
+                     "placement",
+                     "stage_nodes",
                      "stack"});
   Plan plan;
   read_split(reader, plan);
@@ -191,7 +218,8 @@ Plan plan_from_json(const edge::JsonReader& reader) {
 
 Training training_from_json(const edge::JsonReader& r) {
   r.allow_only({"sequence", "global_batch", "total_tokens", "dropout", "seed", "learning_rate", "min_learning_rate",
-                "warmup_steps", "decay_steps", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm"});
+                "warmup_steps", "decay_steps", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm", "loss_scale",
+                "loss_scale_interval", "loss_scale_backoff"});
   Training t;
   constexpr std::int64_t kMostTokens = std::int64_t{1} << 53;
   optional(r, "sequence", [&](const auto& m) { t.sequence = m.integer(0, kMostCount); });
@@ -217,6 +245,16 @@ Training training_from_json(const edge::JsonReader& r) {
   optional(r, "epsilon", [&](const auto& m) { o.epsilon = positive(m, false); });
   optional(r, "weight_decay", [&](const auto& m) { o.weight_decay = positive(m); });
   optional(r, "clip_norm", [&](const auto& m) { o.clip_norm = positive(m); });
+  LossScaling& s = t.loss_scaling;
+  optional(r, "loss_scale", [&](const auto& m) {
+    s.initial = m.number();
+    if (!(s.initial >= 1)) m.fail("must be 1 or more");
+  });
+  optional(r, "loss_scale_interval", [&](const auto& m) { s.interval = m.integer(1, kMostTokens); });
+  optional(r, "loss_scale_backoff", [&](const auto& m) {
+    s.backoff = positive(m, false);
+    if (s.backoff >= 1) m.fail("must be below 1");
+  });
   return t;
 }
 

@@ -82,7 +82,11 @@ enum class OpKind : std::uint8_t {
   kExpertMatmulDgrad,  //  "                          dy, w                                dx
   kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
   kCompress,           // elements of the bucket        gradients                            y, 16 bits each
-  kDecompress,         //  "                            x, 16 bits each                      gradients, overwritten
+                       // with k > 0, elements of a parameter: the k largest of gradients + residual, each a value and
+                       // its number in the bucket (32 bits), counted from n; what is not sent is the new residual:
+                       //                              gradients, residual                  y, residual
+  kDecompress,         // elements of the bucket        x, 16 bits each                      gradients, overwritten
+                       // with k > 0: sums of the k values that each of `parts` members sent, in their order
   kFetch,              // bytes                         x in the host's memory                y on the device
   kStore,              //  "                            x on the device                       y in the host's memory
   // Communication.           elements                       in                                   out

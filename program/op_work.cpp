@@ -44,6 +44,11 @@ constexpr double kDenseGradient = 8;  // per element of the table: Aceso, 51,200
 constexpr double kAdamWHalf = 19;
 constexpr double kAdamWWhole = 7;  // times the size: r gradient, parameter, two moments; w parameter, two moments
 
+// Gradients of which the largest are sent: a value and its number; radix selection looks at 8 of 32 bits a pass (Alabi
+// et al. 2012, Fast k-selection algorithms for graphics processing units).
+constexpr double kNumber = 4;
+constexpr double kSelectionPasses = 4;
+
 // Products of matrices.
 constexpr double kAccumulateHalf = 8;  // r and w of an fp32 gradient beside 16-bit operands
 
@@ -181,8 +186,15 @@ double optimizer_bytes(const Op& op) {
   const double elements = static_cast<double>(op.elements), size = static_cast<double>(size_of(op.dtype));
   switch (op.kind) {
     case OpKind::kCompress:
-    case OpKind::kDecompress:
+      if (op.k > 0) {  // r gradient and residual, w residual; passes that select read the sum; w what is sent
+        return (3 + kSelectionPasses) * size * elements + (size + kNumber) * static_cast<double>(op.k);
+      }
       return (size + 2) * elements;  // r one, w the other
+    case OpKind::kDecompress:
+      if (op.k > 0) {  // w zeros; r what came, r and w the gradients it belongs to
+        return size * elements + (3 * size + kNumber) * static_cast<double>(op.k) * op.parts;
+      }
+      return (size + 2) * elements;
     case OpKind::kAdd:
       return 3 * size * elements;  // r x y, w y
     case OpKind::kAdamW:

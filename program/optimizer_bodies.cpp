@@ -23,11 +23,7 @@ void OptimizerBodies::add() {
     for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.shard);
     summed_ = b_.buffer(b_.place("summed part", Space::kGathered, gradient_, widest)).offset;
   }
-  if (job_.plan.compression == Compression::kFp16 && job_.plan.data * job_.plan.context > 1) {
-    std::int64_t widest = 0;  // as above
-    for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.elements);
-    wire_ = b_.place("gradients on the wire", Space::kGathered, DType::kFp16, widest);
-  }
+  place_wires();
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
     kind.reduce.push_back(reduce(static_cast<int>(i)));
     kind.reduce_replicas.push_back(reduce_replicas(static_cast<int>(i)));
@@ -124,7 +120,7 @@ int OptimizerBodies::reduce(int index) {
   if (bucket.gradient_slot >= 0) {
     reduce_to_shard(index);
   } else if (wire_ != kNoBuffer && !bucket.expert) {
-    reduce_compressed(index);
+    job_.plan.compression == Compression::kTopK ? reduce_largest(index) : reduce_compressed(index);
   } else if (Mesh(job_.plan).group_size(bucket.expert ? Group::kExpertData : Group::kData) > 1) {
     reduce_whole(index);
   }
@@ -152,26 +148,6 @@ void OptimizerBodies::reduce_whole(int index) {
   };
   add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, group_of(bucket), bucket.elements);
   if (sharding_.hybrid) add(OpKind::kAllReduce, Group::kReplica, bucket.shard);
-}
-
-// Each replica rounds its gradients to 16 bits; the sum is rounded once more (Micikevicius et al. 2018, arXiv
-// 1710.03740, keep such gradients in range by the loss's scale; ours are means over the batch and are sent as they
-// are).
-void OptimizerBodies::reduce_compressed(int index) {
-  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
-  b_.segment("bucket");
-  const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, gradient_, bucket.elements,
-                            (bucket.begin + bucket.gradient_shift) * size_of(gradient_));
-  const int wire = b_.view(fmt::format("bucket {} on the wire", index), Space::kGathered, DType::kFp16, bucket.elements,
-                           b_.buffer(wire_).offset);
-  pointwise(OpKind::kCompress, {whole}, wire, bucket.elements).lane = Lane::kData;
-  Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {wire}, {wire});
-  op.lane = Lane::kData;
-  op.group = sharding_.group;
-  op.dtype = DType::kFp16;
-  op.elements = bucket.elements;
-  op.bucket = static_cast<std::int16_t>(index);
-  pointwise(OpKind::kDecompress, {wire}, whole, bucket.elements).lane = Lane::kData;
 }
 
 // A micro-batch's gradients: summed over the shard group, added to the shard, and cleared for the next.

@@ -1,6 +1,7 @@
 // The bodies around the passes: gather parameters, reduce gradients, their norm, AdamW.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "program/body_builder.h"
@@ -8,6 +9,14 @@
 #include "program/sharding.h"
 
 namespace trivium::program {
+
+/// Bytes of one gradient that compression top_k sends: its value and its number in the bucket.
+constexpr std::int64_t sent_bytes(DType gradient) { return size_of(gradient) + size_of(DType::kInt32); }
+
+/// The buffer of what a rank has not sent yet of a parameter's gradient.
+inline std::string residual_name(const Parameter& p) {
+  return "residual of " + p.name + " in layer " + std::to_string(p.layer);
+}
 
 class OptimizerBodies {
  public:
@@ -29,7 +38,9 @@ class OptimizerBodies {
   void reduce_partial_replicas(const Bucket& bucket);
   void reduce_tied(const Bucket& bucket);
   void reduce_whole(int bucket);
+  void place_wires();
   void reduce_compressed(int bucket);
+  void reduce_largest(int bucket);
   void reduce_to_shard(int bucket);
   void in_parts(OpKind kind, Pass pass, int bucket, int from, int to, DType on_wire);
   int reduce_replicas(int bucket);
@@ -49,7 +60,8 @@ class OptimizerBodies {
   Sharding sharding_;
   DType gradient_;
   std::int64_t summed_ = 0;  // bytes within kGathered: a micro-batch's part before it is added to the shard
-  int wire_ = kNoBuffer;     // gradients of a bucket in 16 bits, where they are compressed
+  int wire_ = kNoBuffer;     // gradients of a bucket in 16 bits or the largest of them, where they are compressed
+  int arrived_ = kNoBuffer;  // the largest of all replicas
   BodyBuilder& b_;
   std::vector<Body>& bodies_;
   const std::vector<int>& segment_of_parameter_;

@@ -50,6 +50,7 @@ std::string summary(const Plan& plan) {
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
   if (plan.compression != Compression::kNone) text += fmt::format(" compression={}", name_of(plan.compression));
+  if (plan.compression == Compression::kTopK) text += fmt::format(":{}", plan.top_k_share);
   const std::pair<const char*, Storage> kept[] = {{"optimizer", plan.offload.optimizer},
                                                   {"gradients", plan.offload.gradients},
                                                   {"parameters", plan.offload.parameters},

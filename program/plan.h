@@ -55,6 +55,7 @@ struct Plan {
   std::int64_t bucket_bytes = 0;  ///< gradients reduced together; 0: one bucket per layer
   Offload offload;
   Compression compression = Compression::kNone;
+  double top_k_share = 0.01;  ///< of each parameter's elements that compression top_k sends; above 0, at most 1
   std::string placement = "tensor-context-data-pipeline";  ///< dimensions, innermost (neighbouring devices) first
   std::vector<int> stage_nodes;   ///< group of the cluster whose nodes hold the stage, one per stage; empty: in order
   std::string stack = "trivium";  ///< whose habits: program/stack.h

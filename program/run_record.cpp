@@ -36,15 +36,19 @@ StepRecord step_at(const edge::JsonReader& reader) {
   if (const auto rate = reader.find("learning_rate")) s.learning_rate = rate->number();
   s.seconds = reader.at("seconds").number();
   s.tokens_per_s = reader.at("tokens_per_s").number();
+  if (const auto scale = reader.find("loss_scale")) s.loss_scale = scale->number();
+  if (const auto skipped = reader.find("skipped")) s.skipped = skipped->boolean();
   return s;
 }
 
 }  // namespace
 
 nlohmann::json to_json(const StepRecord& s) {
-  return {{"step", s.step},           {"loss", s.loss},
-          {"grad_norm", s.grad_norm}, {"learning_rate", s.learning_rate},
-          {"seconds", s.seconds},     {"tokens_per_s", s.tokens_per_s}};
+  nlohmann::json json{{"step", s.step},           {"loss", s.loss},
+                      {"grad_norm", s.grad_norm}, {"learning_rate", s.learning_rate},
+                      {"seconds", s.seconds},     {"tokens_per_s", s.tokens_per_s}};
+  if (s.loss_scale > 0) json["loss_scale"] = s.loss_scale, json["skipped"] = s.skipped;
+  return json;
 }
 
 nlohmann::json to_json(const RunRecord& record) {

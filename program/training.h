@@ -18,6 +18,15 @@ struct Optimizer {
   double clip_norm = 1.0;  ///< 0: no clipping
 };
 
+/// Dynamic loss scaling of fp16 runs (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): the scale doubles after
+/// `interval` steps without overflow and is multiplied by `backoff` after one, which is then skipped. Values as
+/// torch.amp.GradScaler's.
+struct LossScaling {
+  double initial = 65536;        ///< 1 or more; powers of two change no bit of what does not overflow
+  std::int64_t interval = 2000;  ///< steps
+  double backoff = 0.5;          ///< above 0, below 1
+};
+
 struct Training {
   std::int64_t sequence = 0;      ///< tokens per sample; 0 in a file: the model's maximum
   std::int64_t global_batch = 0;  ///< samples per optimizer step
@@ -25,6 +34,7 @@ struct Training {
   double dropout = 0;             ///< probability, at embedding, attention and residual
   std::uint64_t seed = 1234;
   Optimizer optimizer;
+  LossScaling loss_scaling;  ///< where Plan::precision is fp16
 };
 
 }  // namespace trivium::program

@@ -13,7 +13,9 @@ namespace trivium::runtime {
 struct StepValues {
   std::int64_t step = 0;  ///< 0-based
   double learning_rate = 0;
-  double loss_weight = 0;  ///< 1 / tokens of the global batch: every token's share of the loss
+  double loss_weight = 0;          ///< 1 / tokens of the global batch: every token's share of the loss
+  double loss_scale = 1;           ///< gradients are those of the loss times this, until AdamW (fp16)
+  std::int64_t skipped_steps = 0;  ///< before this one: they did not count for AdamW
 };
 
 /// Everything a kernel may look at. Pointers are aligned to 64 bytes; absent operands are null.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "program/layout.h"
+#include "simulator/cost/gemm.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/replay/replay.h"
 
@@ -12,19 +13,6 @@ namespace trivium::simulator {
 namespace {
 
 constexpr double kSecondsPerPs = 1e-12;
-
-hardware::Arithmetic arithmetic_of(program::DType type) {
-  switch (type) {
-    case program::DType::kFp64:
-      return hardware::Arithmetic::kFp64;
-    case program::DType::kBf16:
-      return hardware::Arithmetic::kBf16;
-    case program::DType::kFp16:
-      return hardware::Arithmetic::kFp16;
-    default:
-      return hardware::Arithmetic::kFp32;
-  }
-}
 
 bool is_ordered(const program::Program& program) {
   return std::none_of(program.roles.begin(), program.roles.end(),
@@ -163,7 +151,7 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
     if (left <= 0) break;
     left -= group.count * group.node.devices;
     const hardware::Device& device = group.node.device;
-    if (!device.peak.contains(arithmetic_of(job.plan.precision))) {
+    if (!device.peak.contains(arithmetic_on(device, job.plan.precision))) {
       return program::Infeasible{"precision",
                                  fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
     }
@@ -184,10 +172,11 @@ double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster) {
   int devices = 0, left = plan.ranks();
   const PlacedCluster placed(plan, cluster);
   for (const auto& group : placed.get().groups) {
-    const auto peak = group.node.device.peak.find(arithmetic_of(plan.precision));
+    const hardware::Device& device = group.node.device;
+    const auto peak = device.peak.find(arithmetic_on(device, plan.precision));
     const int count = std::min(left, group.count * group.node.devices);  // ranks fill the nodes in order
     left -= count;
-    if (peak != group.node.device.peak.end()) sum += peak->second.value() * count;
+    if (peak != device.peak.end()) sum += peak->second.value() * count;
     devices += count;
   }
   return devices > 0 ? sum / devices : 0;

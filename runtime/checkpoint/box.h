@@ -16,9 +16,10 @@ struct Box {
 /// What two boxes share; without elements where they do not meet.
 Box intersection(const Box& a, const Box& b);
 
-/// What of a parameter is kept: its value (of 16-bit parameters the fp32 master copy), and AdamW's two moments.
-enum class State : std::uint8_t { kValue, kFirstMoment, kSecondMoment };
-constexpr int kStates = 3;
-std::string_view name_of(State state);  ///< "value", "first_moment", "second_moment"
+/// What of a parameter is kept: its value (of 16-bit parameters the fp32 master copy), AdamW's two moments, and with
+/// compression top_k what each replica has not sent of its gradients.
+enum class State : std::uint8_t { kValue, kFirstMoment, kSecondMoment, kResidual };
+constexpr int kStates = 4;
+std::string_view name_of(State state);  ///< "value", "first_moment", "second_moment", "residual"
 
 }  // namespace trivium::runtime::checkpoint

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 ShardFile write_shard(const fs::path& path, const std::vector<Piece>& pieces) {
   std::vector<TensorEntry> entries;
   for (const Piece& piece : pieces) {
-    entries.push_back({.name = piece_name(piece.state, piece.name, piece.box),
+    entries.push_back({.name = piece_name(piece.state, stored_name(piece), piece.box),
                        .number = number_of(piece.type),
                        .shape = {piece.box.rows, piece.box.columns}});
   }

@@ -30,24 +30,36 @@ nlohmann::json to_json(const Description& description) {
   for (const ShardFile& file : description.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", fmt::format("{:016x}", file.checksum)}});
   }
-  return {{"schema", kSchema},
-          {"step", description.step},
-          {"data", {{"samples", description.samples}, {"corpus_tokens", description.corpus_tokens}}},
-          {"job", program::to_json(description.job)},
-          {"files", files}};
+  nlohmann::json json{{"schema", kSchema},
+                      {"step", description.step},
+                      {"data", {{"samples", description.samples}, {"corpus_tokens", description.corpus_tokens}}},
+                      {"job", program::to_json(description.job)},
+                      {"files", files}};
+  const LossScale& scale = description.scale;
+  if (scale != LossScale{}) {
+    json["loss_scale"] = {{"scale", scale.scale}, {"steps", scale.steps}, {"skipped", scale.skipped}};
+  }
+  return json;
 }
 
 Description description_from_json(const nlohmann::json& json, const std::string& where) {
   const edge::JsonReader reader(json, where);
   const std::vector<std::string> schemas{kSchema};
   reader.at("schema").one_of(schemas);
-  reader.allow_only({"schema", "step", "data", "job", "files"});
+  reader.allow_only({"schema", "step", "data", "job", "files", "loss_scale"});
   Description description;
   description.step = reader.at("step").integer(0, kMost);
   const edge::JsonReader data = reader.at("data");
   data.allow_only({"samples", "corpus_tokens"});
   description.samples = data.at("samples").integer(0, kMost);
   description.corpus_tokens = data.at("corpus_tokens").integer(0, kMost);
+  if (const auto scale = reader.find("loss_scale")) {
+    scale->allow_only({"scale", "steps", "skipped"});
+    description.scale.scale = scale->at("scale").number();
+    if (!(description.scale.scale >= 1)) scale->at("scale").fail("must be 1 or more");
+    description.scale.steps = scale->at("steps").integer(0, kMost);
+    description.scale.skipped = scale->at("skipped").integer(0, description.step);
+  }
   description.job = program::plan_file_from_json(reader.at("job").json(), where + "#/job");
   for (const edge::JsonReader& file : reader.at("files").elements()) {
     file.allow_only({"name", "bytes", "checksum"});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/plan_file.h"
+#include "runtime/executor/loss_scale.h"
 
 namespace trivium::runtime::checkpoint {
 
@@ -24,6 +25,7 @@ struct Description {
   std::int64_t step = 0;           ///< optimizer steps done; the next one has this number
   std::int64_t samples = 0;        ///< of the sampler's order read so far
   std::int64_t corpus_tokens = 0;  ///< of the text it was trained on; 0: not trained yet
+  LossScale scale;                 ///< of fp16 trainings: where it stands
   program::PlanFile job;           ///< under which it was saved
   std::vector<ShardFile> files;
 };

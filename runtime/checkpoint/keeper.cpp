@@ -29,15 +29,15 @@ class Keeper final : public StepKeeper {
     everyone_ = communicator.make_group(ranks);
   }
 
-  std::int64_t begin() override {
+  Progress begin(const Progress& fresh) override {
     std::array<char, 4096> path{};
     agree(communicator_, everyone_, [&]() -> ShardFile {
       if (leads()) choose(path);
       return {};
     });
     communicator_.broadcast(everyone_, path.data(), path.size(), 0);
-    if (path.front() == '\0') return 0;
-    std::int64_t step = 0;
+    if (path.front() == '\0') return fresh;
+    Progress saved = fresh;
     agree(communicator_, everyone_, [&]() -> ShardFile {
       const Opened opened = open(path.data(), false);  // rank 0 has verified the files
       const std::string why = cannot_continue(opened.description, options_.job.job, options_.corpus_tokens);
@@ -45,21 +45,29 @@ class Keeper final : public StepKeeper {
         throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.data()), why));
       }
       fill_rank(opened.tensors);
-      step = opened.description.step;
+      saved.step = opened.description.step;
+      // A training that did not scale its loss begins to do so here; its skipped steps stay.
+      if (scales_loss(opened.description.job.job) && scales_loss(program_.job)) {
+        saved.scale = opened.description.scale;
+      } else {
+        saved.scale.skipped = opened.description.scale.skipped;
+      }
       return {};
     });
-    note(fmt::format("resumed at step {} from {}", step, path.data()));
-    saved_ = step;
-    return step;
+    note(fmt::format("resumed at step {} from {}", saved.step, path.data()));
+    saved_ = saved.step;
+    return saved;
   }
 
-  void after_step(std::int64_t done, bool last) override {
+  void after_step(const Progress& progress, bool last) override {
+    const std::int64_t done = progress.step;
     const bool due = options_.every > 0 && done % options_.every == 0;
     if ((!due && !last) || done == saved_) return;
     Description description;
     description.step = done;
     description.samples = done * options_.job.job.training.global_batch;
     description.corpus_tokens = options_.corpus_tokens;
+    description.scale = progress.scale;
     description.job = options_.job;
     const auto write = [&](const Arenas& host) {
       save(options_.folder, std::move(description), options_.keep, program_, host, communicator_, everyone_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "program/layout.h"
+#include "program/optimizer_bodies.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
@@ -37,6 +38,9 @@ class Cutter {
         tensor_rank_(program.mesh.coordinates(rank).tensor),
         expert_rank_(program.mesh.expert_rank(program.mesh.coordinates(rank))),
         out_(out) {}
+
+  /// Pieces from here on are this replica's alone.
+  void of_replica(int replica, int replicas) { replica_ = replica, replicas_ = replicas; }
 
   // The part of `stretch` that belongs to the parameter.
   void cut(const Stretch& stretch, State state) {
@@ -83,6 +87,8 @@ class Cutter {
     const std::int64_t element = p_.offset + local.row * p_.local_columns + local.column - stretch.begin;
     out_.push_back({.state = state,
                     .name = name_,
+                    .replica = replica_,
+                    .replicas = replicas_,
                     .rows = p_.rows,
                     .columns = p_.columns,
                     .box = {place->first, place->second, rows, local.columns},
@@ -94,6 +100,7 @@ class Cutter {
   const Parameter& p_;
   std::string name_;
   int tensor_, tensor_rank_, expert_rank_;
+  int replica_ = 0, replicas_ = 1;
   std::vector<Piece>& out_;
 };
 
@@ -146,6 +153,19 @@ bool saves(const program::Program& program, int rank, const Parameter& p, const 
   return sharded ? mesh.shard_replica(rank) == 0 : mesh.index_in(Group::kData, rank) == 0;
 }
 
+// What a rank has not sent of a parameter's gradient; nothing where all is sent.
+Stretch residual_of(const program::Plan& plan, const ChunkKind& kind, const Arenas& arenas, int chunk,
+                    const Parameter& p) {
+  if (plan.compression != program::Compression::kTopK) return {};
+  const std::string name = program::residual_name(p);
+  const auto buffer = std::find_if(kind.buffers.begin(), kind.buffers.end(), [&](const program::Buffer& b) {
+    return b.space == Space::kOptimizer && b.name == name;
+  });
+  if (buffer == kind.buffers.end()) return {};
+  return {p.offset, p.offset + buffer->elements, arenas.base(chunk, Space::kOptimizer, 0) + buffer->offset,
+          buffer->dtype};
+}
+
 template <class Visit>
 void for_each_parameter(const program::Program& program, int rank, const Arenas& arenas, Visit visit) {
   const program::Role& role = program.role_of(rank);
@@ -155,7 +175,8 @@ void for_each_parameter(const program::Program& program, int rank, const Arenas&
     for (const Parameter& p : kind.parameters) {
       const Bucket& bucket = bucket_of(kind, p);
       visit(p, program::global_name(p, chunk.first_layer), bucket,
-            BucketPlaces(program, rank, arenas, static_cast<int>(c), bucket));
+            BucketPlaces(program, rank, arenas, static_cast<int>(c), bucket),
+            residual_of(program.job.plan, kind, arenas, static_cast<int>(c), p));
     }
   }
 }
@@ -163,29 +184,40 @@ void for_each_parameter(const program::Program& program, int rank, const Arenas&
 }  // namespace
 
 std::vector<Piece> saved_pieces(const program::Program& program, int rank, const Arenas& arenas) {
+  const int replica = program.mesh.index_in(Group::kData, rank), replicas = program.mesh.group_size(Group::kData);
+  const bool first_of_tensor = program.mesh.coordinates(rank).tensor == 0;
   std::vector<Piece> pieces;
   for_each_parameter(program, rank, arenas,
-                     [&](const Parameter& p, std::string name, const Bucket& bucket, const BucketPlaces& places) {
-                       if (!saves(program, rank, p, bucket)) return;
+                     [&](const Parameter& p, std::string name, const Bucket& bucket, const BucketPlaces& places,
+                         const Stretch& residual) {
                        Cutter cutter(program, rank, p, std::move(name), pieces);
-                       cutter.cut(places.has_master() ? places.state(kMasterArray) : places.own_parameters(),
-                                  State::kValue);
-                       cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
-                       cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+                       if (saves(program, rank, p, bucket)) {
+                         cutter.cut(places.has_master() ? places.state(kMasterArray) : places.own_parameters(),
+                                    State::kValue);
+                         cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
+                         cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+                       }
+                       if (p.tied_copy || (p.split == program::Split::kReplicated && !first_of_tensor)) return;
+                       cutter.of_replica(replica, replicas);
+                       cutter.cut(residual, State::kResidual);
                      });
   return pieces;
 }
 
 std::vector<Piece> needed_pieces(const program::Program& program, int rank, const Arenas& arenas) {
+  const int replica = program.mesh.index_in(Group::kData, rank), replicas = program.mesh.group_size(Group::kData);
   std::vector<Piece> pieces;
-  for_each_parameter(program, rank, arenas,
-                     [&](const Parameter& p, std::string name, const Bucket&, const BucketPlaces& places) {
-                       Cutter cutter(program, rank, p, std::move(name), pieces);
-                       cutter.cut(places.kept_parameters(), State::kValue);
-                       if (places.has_master()) cutter.cut(places.state(kMasterArray), State::kValue);
-                       cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
-                       cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
-                     });
+  for_each_parameter(
+      program, rank, arenas,
+      [&](const Parameter& p, std::string name, const Bucket&, const BucketPlaces& places, const Stretch& residual) {
+        Cutter cutter(program, rank, p, std::move(name), pieces);
+        cutter.cut(places.kept_parameters(), State::kValue);
+        if (places.has_master()) cutter.cut(places.state(kMasterArray), State::kValue);
+        cutter.cut(places.state(kFirstMomentArray), State::kFirstMoment);
+        cutter.cut(places.state(kSecondMomentArray), State::kSecondMoment);
+        cutter.of_replica(replica, replicas);
+        cutter.cut(residual, State::kResidual);
+      });
   return pieces;
 }
 

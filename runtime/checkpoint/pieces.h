@@ -17,6 +17,7 @@ namespace trivium::runtime::checkpoint {
 struct Piece {
   State state{};
   std::string name;                    ///< global
+  int replica = 0, replicas = 1;       ///< residuals: of which replica, and how many there are
   std::int64_t rows = 0, columns = 0;  ///< of the whole tensor; vectors are (1, n)
   Box box;
   std::byte* first = nullptr;  ///< the box's first element
@@ -30,6 +31,7 @@ inline constexpr std::array kKeptSpaces{program::Space::kParameter, program::Spa
 
 /// What this rank saves: over all ranks every element of every tensor exactly once, whatever the plan. Flat parts of
 /// buckets become up to three rectangles a parameter and column section. Padding and tied copies are left out.
+/// Residuals are every replica's own.
 /// `arenas`, here and below: memory of the host.
 std::vector<Piece> saved_pieces(const program::Program& program, int rank, const Arenas& arenas);
 

@@ -108,6 +108,28 @@ void copy(const StoredTensor::Part& part, const Box& shared, const Piece& piece)
   }
 }
 
+double get(const std::byte* from, std::int64_t index, DType type) { return element(from, index, number_of(type)); }
+
+void add(const StoredTensor::Part& part, const Box& shared, const Piece& piece) {
+  for (std::int64_t r = 0; r < shared.rows; ++r) {
+    const std::int64_t from = (shared.row + r - part.box.row) * part.box.columns + shared.column - part.box.column;
+    const std::int64_t to = (shared.row + r - piece.box.row) * piece.stride + shared.column - piece.box.column;
+    for (std::int64_t c = 0; c < shared.columns; ++c) {
+      const double sum = get(piece.first, to + c, piece.type) + element(part.values, from + c, part.number);
+      put(piece.first, to + c, piece.type, sum);
+    }
+  }
+}
+
+template <class Take>
+void take_parts(const StoredTensor& tensor, const Piece& piece, Take take) {
+  for (const StoredTensor::Part& part : tensor.parts) {
+    if (part.box.row >= piece.box.row + piece.box.rows) break;  // they are sorted by row
+    const Box shared = intersection(part.box, piece.box);
+    if (shared.elements() > 0) take(part, shared, piece);
+  }
+}
+
 void clear(const Piece& piece) {
   const std::int64_t width = program::size_of(piece.type);
   for (std::int64_t r = 0; r < piece.box.rows; ++r) {
@@ -116,6 +138,10 @@ void clear(const Piece& piece) {
 }
 
 }  // namespace
+
+std::string stored_name(const Piece& piece) {
+  return piece.state == State::kResidual ? fmt::format("{}:{}", piece.replica, piece.name) : piece.name;
+}
 
 std::string piece_name(State state, const std::string& tensor, const Box& box) {
   return fmt::format("{}/{}@{}+{},{}+{}", name_of(state), tensor, box.row, box.rows, box.column, box.columns);
@@ -169,22 +195,32 @@ StoredTensors::StoredTensors(const std::map<std::string, Borrowed>& values, std:
   }
 }
 
-void StoredTensors::fill(const Piece& piece) const {
+const StoredTensor& StoredTensors::find(const Piece& piece, const std::string& name) const {
   const auto& tensors = of(piece.state);
-  if (piece.state != State::kValue && tensors.empty()) return clear(piece);
-  const auto found = tensors.find(piece.name);
+  const auto found = tensors.find(name);
   if (found == tensors.end()) {
-    refuse(where_, fmt::format("it has no {} of {}", name_of(piece.state), edge::quote(piece.name)));
+    refuse(where_, fmt::format("it has no {} of {}", name_of(piece.state), edge::quote(name)));
   }
   const StoredTensor& tensor = found->second;
   if (tensor.rows != piece.rows || tensor.columns != piece.columns) {
-    refuse(where_, fmt::format("{} is {} x {}, the model's is {} x {}", edge::quote(piece.name), tensor.rows,
-                               tensor.columns, piece.rows, piece.columns));
+    refuse(where_, fmt::format("{} is {} x {}, the model's is {} x {}", edge::quote(name), tensor.rows, tensor.columns,
+                               piece.rows, piece.columns));
   }
-  for (const StoredTensor::Part& part : tensor.parts) {
-    if (part.box.row >= piece.box.row + piece.box.rows) break;  // they are sorted by row
-    const Box shared = intersection(part.box, piece.box);
-    if (shared.elements() > 0) copy(part, shared, piece);
+  return tensor;
+}
+
+void StoredTensors::fill(const Piece& piece) const {
+  if (piece.state == State::kResidual) return fill_residual(piece);
+  if (piece.state != State::kValue && of(piece.state).empty()) return clear(piece);
+  take_parts(find(piece, piece.name), piece, copy);
+}
+
+void StoredTensors::fill_residual(const Piece& piece) const {
+  clear(piece);
+  Piece saved = piece;
+  while (of(State::kResidual).contains(stored_name(saved))) {
+    take_parts(find(piece, stored_name(saved)), piece, add);
+    saved.replica += piece.replicas;
   }
 }
 

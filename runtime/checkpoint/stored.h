@@ -17,6 +17,9 @@ namespace trivium::runtime::checkpoint {
 /// "value/h.0.attn.c_attn.weight@0+32,64+32": a piece's name in a file.
 std::string piece_name(State state, const std::string& tensor, const Box& box);
 
+/// The tensor a piece is saved as: its own, or with residuals "2:h.0.attn.c_attn.weight", that of replica 2.
+std::string stored_name(const Piece& piece);
+
 /// One tensor, put together from pieces of files. Pieces do not overlap and cover the tensor whole.
 struct StoredTensor {
   std::int64_t rows = 0, columns = 0;
@@ -45,10 +48,15 @@ class StoredTensors {
   const std::map<std::string, StoredTensor>& of(State state) const { return tensors_[static_cast<std::size_t>(state)]; }
 
   /// Fills the piece's memory; numbers are widened exactly or rounded to nearest. Moments that were never saved
-  /// (weights from elsewhere) are zero. Errors: Failure(kInput) naming the tensor that is missing or of another shape.
+  /// (weights from elsewhere) are zero. Replica r of R takes the residuals of the saved replicas r, r + R, …: what all
+  /// of them have not sent stays what it was. Errors: Failure(kInput) naming the tensor that is missing or of another
+  /// shape.
   void fill(const Piece& piece) const;
 
  private:
+  const StoredTensor& find(const Piece& piece, const std::string& name) const;
+  void fill_residual(const Piece& piece) const;
+
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::array<std::map<std::string, StoredTensor>, kStates> tensors_;
   std::string where_;

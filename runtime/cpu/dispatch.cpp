@@ -80,6 +80,22 @@ Kernel find_plain(OpKind kind) {
   }
 }
 
+Kernel find_half(OpKind kind) {
+  switch (kind) {
+    case OpKind::kAdamW:
+      return adamw_half;
+    case OpKind::kGradientNorm:
+      return gradient_norm_half;
+    case OpKind::kZeroGradients:
+      return zero_gradients_half;
+    case OpKind::kCompress:
+    case OpKind::kDecompress:
+      return copy_half;
+    default:
+      return program::is_communication(kind) ? nullptr : widened;
+  }
+}
+
 Variant choose() {
   const char* wish = std::getenv("TRIVIUM_CPU");
   if (wish == nullptr || *wish == '\0') {
@@ -119,6 +135,7 @@ Variant chosen_variant() {
 
 Kernel find_kernel(Variant variant, OpKind kind, DType type) {
   if (program::is_copy(kind)) return copy;
+  if (program::is_half(type)) return find_half(kind);
   if (type != DType::kFp32 && type != DType::kFp64) return nullptr;
   const Kernel plain = type == DType::kFp32 ? find_plain<float>(kind) : find_plain<double>(kind);
   if (plain != nullptr) return plain;

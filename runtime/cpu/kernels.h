@@ -5,7 +5,8 @@
 
 namespace trivium::runtime::cpu {
 
-/// The kernel for an op kind in fp32 or fp64; null for communication kinds and for types not executed on the CPU.
+/// The kernel for an op kind in fp32, fp64, bf16 or fp16; null for communication kinds and for types of no arithmetic.
+/// 16-bit kernels look up the types of their operands in `KernelArguments::kind`.
 Kernel find_kernel(program::OpKind kind, program::DType type);
 
 }  // namespace trivium::runtime::cpu

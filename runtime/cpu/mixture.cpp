@@ -114,7 +114,8 @@ void route(const KernelArguments& a) {
 template <class T>
 void route_backward(const KernelArguments& a) {
   const Routing r(a);
-  const double balance = a.tensor_rank == 0 ? balance_weight(a, r) / static_cast<double>(r.sequence) : 0;
+  const double balance =
+      a.tensor_rank == 0 ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
   std::vector<T> dp(static_cast<std::size_t>(r.experts));
   std::vector<double> share;
   for (Index t = 0; t < r.tokens; ++t) {

@@ -10,6 +10,7 @@
 #include "runtime/cpu/double_double.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
+#include "runtime/reduction/half.h"
 
 namespace trivium::runtime::cpu {
 namespace {
@@ -47,6 +48,16 @@ void for_each_parameter(const KernelArguments& a, Range range, Visit visit) {
   }
 }
 
+/// How gradients are kept beside 16-bit parameters.
+bool keeps_half_gradients(const KernelArguments& a) {
+  const int gradient = a.kind->parameters.front().gradient;
+  return a.kind->buffers[static_cast<std::size_t>(gradient)].dtype == program::DType::kFp16;
+}
+
+float widen(std::uint16_t bits) { return reduction::float_of_fp16(bits); }
+float widen(float value) { return value; }
+double widen(double value) { return value; }
+
 /// Sum of squares in independent lanes, so that the processor need not wait for one addition to start the next.
 template <class T>
 DoubleDouble sum_of_squares(const T* x, std::int64_t count) {
@@ -55,39 +66,25 @@ DoubleDouble sum_of_squares(const T* x, std::int64_t count) {
   std::int64_t i = 0;
   for (; i + static_cast<std::int64_t>(kLanes) <= count; i += static_cast<std::int64_t>(kLanes)) {
     for (std::size_t lane = 0; lane < kLanes; ++lane)
-      sum[lane] = sum[lane] + exact_square(x[i + static_cast<std::int64_t>(lane)]);
+      sum[lane] = sum[lane] + exact_square(widen(x[i + static_cast<std::int64_t>(lane)]));
   }
-  for (; i < count; ++i) sum[0] = sum[0] + exact_square(x[i]);
+  for (; i < count; ++i) sum[0] = sum[0] + exact_square(widen(x[i]));
   DoubleDouble total;
   for (const DoubleDouble& part : sum) total = total + part;
   return total;
 }
 
-}  // namespace
-
-template <class T>
-void zero_gradients(const KernelArguments& a) {
-  if (a.out[0] != nullptr) {  // one buffer that lies outside all buckets: a tied weight's other gradient
-    std::memset(a.out[0], 0, static_cast<std::size_t>(a.op->elements) * sizeof(T));
-    return;
-  }
-  const program::Bucket& bucket = bucket_of(a);
-  const bool shard = bucket.gradient_shard >= 0;
-  T* gradients = space<T>(a, Space::kGradient) + (shard ? bucket.gradient_shard : bucket.begin + bucket.gradient_shift);
-  std::memset(gradients, 0, static_cast<std::size_t>(shard ? bucket.shard : bucket.elements) * sizeof(T));
-}
-
 // Every element of the model counts once: a tied copy counts where the original is, a replicated parameter on the first
 // rank of the tensor group.
-template <class T>
-void gradient_norm(const KernelArguments& a) {
+template <class G>
+void add_norm(const KernelArguments& a) {
   const program::Bucket& bucket = bucket_of(a);
   const bool sharded = bucket.shard < bucket.elements;
   if (sharded && a.shard_replica != 0) return;  // counted in the first shard group
   // The group that adds the norms up has the dense part once for every expert rank, unless it is sharded.
   if (!sharded && !bucket.expert && a.expert_rank != 0) return;
   const Range own = own_part(a);
-  const T* gradient = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
+  const G* gradient = space<G>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
   double* norm = output<double>(a, 0);
   DoubleDouble total{norm[0], norm[1]};
   for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
@@ -99,40 +96,124 @@ void gradient_norm(const KernelArguments& a) {
   norm[1] = total.lo;
 }
 
-// AdamW (Loshchilov, Hutter 2019, arXiv 1711.05101, algorithm 2) with clipping by the global norm (Pascanu et al. 2013,
-// arXiv 1211.5063):  g' = g min(1, clip / (norm + 1e-6)),  m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
-//   p -= lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps) + decay p),  t = step + 1.
-// One element's arithmetic reads that element alone, so a result is bitwise the same however the bucket is shared out.
-template <class T>
-void adamw(const KernelArguments& a) {
-  const program::Optimizer& o = *a.optimizer;
+template <class G>
+void clear(const KernelArguments& a) {
+  if (a.out[0] != nullptr) {  // one buffer that lies outside all buckets: a tied weight's other gradient
+    std::memset(a.out[0], 0, static_cast<std::size_t>(a.op->elements) * sizeof(G));
+    return;
+  }
   const program::Bucket& bucket = bucket_of(a);
-  const Range own = own_part(a);
-  const double* pair = input<double>(a, 0);
-  const double norm = std::sqrt(pair[0] + pair[1]);
-  const double clip = o.clip_norm > 0 ? std::min(1.0, o.clip_norm / (norm + 1e-6)) : 1.0;
-  const double steps = static_cast<double>(a.values->step + 1);
-  const T factor = static_cast<T>(clip), rate = static_cast<T>(a.values->learning_rate);
-  const T beta1 = static_cast<T>(o.beta1), beta2 = static_cast<T>(o.beta2), epsilon = static_cast<T>(o.epsilon);
-  const T rest1 = static_cast<T>(1 - o.beta1), rest2 = static_cast<T>(1 - o.beta2);
-  const T correct1 = static_cast<T>(1 / (1 - std::pow(o.beta1, steps)));
-  const T correct2 = static_cast<T>(1 / (1 - std::pow(o.beta2, steps)));
-  T* parameters = space<T>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank) - own.begin;
-  const T* gradients = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
-  std::byte* kept = a.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket.optimizer_offset;
-  T* moments = reinterpret_cast<T*>(a.in[1] != nullptr ? a.in[1] : kept);  // fetched, where it is offloaded
-  for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
-    const T decay = parameter.decayed ? static_cast<T>(o.weight_decay) : T(0);
-    T* __restrict p = parameters + begin;
-    const T* __restrict g = gradients + begin;
-    T* __restrict first = moments + (begin - own.begin);
-    T* __restrict second = first + bucket.shard;
-    for (std::int64_t i = 0; i < end - begin; ++i) {
+  const bool shard = bucket.gradient_shard >= 0;
+  G* gradients = space<G>(a, Space::kGradient) + (shard ? bucket.gradient_shard : bucket.begin + bucket.gradient_shift);
+  std::memset(gradients, 0, static_cast<std::size_t>(shard ? bucket.shard : bucket.elements) * sizeof(G));
+}
+
+/// AdamW (Loshchilov, Hutter 2019, arXiv 1711.05101, algorithm 2) with clipping by the global norm (Pascanu et al.
+/// 2013, arXiv 1211.5063):  g' = g min(1, clip / (norm + 1e-6)),  m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
+///   p -= lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps) + decay p),  t = steps that were not skipped.
+/// Gradients and their norm carry the loss's scale, which is taken off with the clipping. One element's arithmetic
+/// reads that element alone, so a result is bitwise the same however the bucket is shared out.
+template <class T>
+class Stepper {
+ public:
+  explicit Stepper(const KernelArguments& a) : o_(*a.optimizer) {
+    const double* pair = input<double>(a, 0);
+    norm_ = std::sqrt(pair[0] + pair[1]) / a.values->loss_scale;
+    const double clip = o_.clip_norm > 0 ? std::min(1.0, o_.clip_norm / (norm_ + 1e-6)) : 1.0;
+    const double steps = static_cast<double>(a.values->step + 1 - a.values->skipped_steps);
+    factor_ = static_cast<T>(clip / a.values->loss_scale);
+    rate_ = static_cast<T>(a.values->learning_rate);
+    beta1_ = static_cast<T>(o_.beta1), beta2_ = static_cast<T>(o_.beta2), epsilon_ = static_cast<T>(o_.epsilon);
+    rest1_ = static_cast<T>(1 - o_.beta1), rest2_ = static_cast<T>(1 - o_.beta2);
+    correct1_ = static_cast<T>(1 / (1 - std::pow(o_.beta1, steps)));
+    correct2_ = static_cast<T>(1 / (1 - std::pow(o_.beta2, steps)));
+  }
+
+  /// Whether there is a step to take: all ranks have the same norm, and leave out the same steps.
+  bool finite() const { return std::isfinite(norm_); }
+
+  void operator()(const Parameter& parameter, T* __restrict p, const T* __restrict g, T* __restrict first,
+                  T* __restrict second, std::int64_t count) const {
+    const T factor = factor_, rate = rate_, beta1 = beta1_, beta2 = beta2_, epsilon = epsilon_;
+    const T rest1 = rest1_, rest2 = rest2_, correct1 = correct1_, correct2 = correct2_;
+    const T decay = parameter.decayed ? static_cast<T>(o_.weight_decay) : T(0);
+    for (std::int64_t i = 0; i < count; ++i) {
       const T clipped = g[i] * factor;
       first[i] = beta1 * first[i] + rest1 * clipped;
       second[i] = beta2 * second[i] + rest2 * clipped * clipped;
       const T direction = first[i] * correct1 / (std::sqrt(second[i] * correct2) + epsilon);
       p[i] -= rate * (direction + decay * p[i]);
+    }
+  }
+
+ private:
+  const program::Optimizer& o_;
+  double norm_ = 0;
+  T factor_, rate_, beta1_, beta2_, epsilon_, rest1_, rest2_, correct1_, correct2_;
+};
+
+/// The optimizer's arrays of a bucket: first moments, second moments, with 16-bit parameters their fp32 copy.
+template <class T>
+T* state_of(const KernelArguments& a) {
+  std::byte* kept = a.chunk_base[static_cast<std::size_t>(Space::kOptimizer)] + bucket_of(a).optimizer_offset;
+  return reinterpret_cast<T*>(a.in[1] != nullptr ? a.in[1] : kept);  // fetched, where it is offloaded
+}
+
+}  // namespace
+
+template <class T>
+void zero_gradients(const KernelArguments& a) {
+  clear<T>(a);
+}
+
+void zero_gradients_half(const KernelArguments& a) { clear<std::uint16_t>(a); }
+
+template <class T>
+void gradient_norm(const KernelArguments& a) {
+  add_norm<T>(a);
+}
+
+void gradient_norm_half(const KernelArguments& a) { add_norm<std::uint16_t>(a); }
+
+template <class T>
+void adamw(const KernelArguments& a) {
+  const Stepper<T> step(a);
+  if (!step.finite()) return;
+  const program::Bucket& bucket = bucket_of(a);
+  const Range own = own_part(a);
+  T* parameters = space<T>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank) - own.begin;
+  const T* gradients = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
+  T* moments = state_of<T>(a) - own.begin;
+  for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
+    step(parameter, parameters + begin, gradients + begin, moments + begin, moments + bucket.shard + begin,
+         end - begin);
+  });
+}
+
+// The fp32 copy is stepped; parameters are what it rounds to. fp16 gradients have an fp32 copy in the state as well.
+void adamw_half(const KernelArguments& a) {
+  const Stepper<float> step(a);
+  if (!step.finite()) return;
+  const program::Bucket& bucket = bucket_of(a);
+  const Range own = own_part(a);
+  const std::int64_t at = bucket.own_gradients(a.shard_rank) - own.begin;
+  std::uint16_t* parameters = space<std::uint16_t>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank);
+  float* moments = state_of<float>(a) - own.begin;
+  float* master = moments + 2 * bucket.shard;
+  const float* gradients = space<float>(a, Space::kGradient) + at;
+  const bool half_gradients = keeps_half_gradients(a);
+  const bool bf16 = a.op->dtype == program::DType::kBf16;
+  for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
+    if (half_gradients) {
+      float* wide = moments + 3 * bucket.shard;
+      const std::uint16_t* narrow = space<std::uint16_t>(a, Space::kGradient) + at;
+      for (std::int64_t i = begin; i < end; ++i) wide[i] = widen(narrow[i]);
+      gradients = wide;
+    }
+    step(parameter, master + begin, gradients + begin, moments + begin, moments + bucket.shard + begin, end - begin);
+    std::uint16_t* out = parameters - own.begin;
+    for (std::int64_t i = begin; i < end; ++i) {
+      out[i] = bf16 ? reduction::bf16_of_float(master[i]) : reduction::fp16_of_float(master[i]);
     }
   });
 }

@@ -50,6 +50,17 @@ void gradient_norm(const KernelArguments& a);
 template <class T>
 void adamw(const KernelArguments& a);
 
+// 16-bit parameters, with fp32 moments and master copy. Gradients are fp32, or of the stack's habit fp16.
+void adamw_half(const KernelArguments& a);
+void gradient_norm_half(const KernelArguments& a);
+void zero_gradients_half(const KernelArguments& a);
+/// fp16 gradients to their own type.
+void copy_half(const KernelArguments& a);
+
+/// Any other kind on 16-bit operands: memory holds 16 bits, arithmetic is the fp32 kernel's, results are rounded to
+/// nearest even when they are stored. What the buffers of the op's kind are decides which operands have 16 bits.
+void widened(const KernelArguments& a);
+
 /// Fetches and stores: `elements` bytes.
 void copy(const KernelArguments& a);
 

@@ -18,6 +18,7 @@ using program::Space;
 double read(const std::byte* base, std::int64_t index, DType type) {
   if (type == DType::kFp64) return reinterpret_cast<const double*>(base)[index];
   if (type == DType::kBf16) return reduction::float_of_bf16(reinterpret_cast<const std::uint16_t*>(base)[index]);
+  if (type == DType::kFp16) return reduction::float_of_fp16(reinterpret_cast<const std::uint16_t*>(base)[index]);
   return static_cast<double>(reinterpret_cast<const float*>(base)[index]);
 }
 

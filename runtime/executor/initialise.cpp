@@ -103,6 +103,12 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
   const Place here{at.tensor, program.mesh.tensor(), program.mesh.expert_rank(at)};
   const bool away = program.job.plan.offload.optimizer != program::Storage::kNone;
   const program::Space kept_in = away ? program::Space::kAwayState : program::Space::kOptimizer;
+  std::uint16_t (*const to_bf16)(double) = [](double value) {
+    return reduction::bf16_of_float(static_cast<float>(value));
+  };
+  std::uint16_t (*const to_fp16)(double) = [](double value) {
+    return reduction::fp16_of_float(static_cast<float>(value));
+  };
   const auto to_float = [](double value) { return static_cast<float>(value); };
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
@@ -122,8 +128,9 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
           fill(p, kept, key, here, reinterpret_cast<double*>(base), [](double value) { return value; });
           break;
         case program::DType::kBf16:
+        case program::DType::kFp16:
           fill(p, kept, key, here, reinterpret_cast<std::uint16_t*>(base),
-               [](double value) { return reduction::bf16_of_float(static_cast<float>(value)); });
+               program.job.plan.precision == program::DType::kBf16 ? to_bf16 : to_fp16);
           fill(p, shard_of(bucket, p, shard_rank, 2 * bucket.shard), key, here,
                reinterpret_cast<float*>(state + bucket.optimizer_offset), to_float);
           break;

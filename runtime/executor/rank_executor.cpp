@@ -127,7 +127,7 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   double loss = counts ? scalars[0] : 0;
   backend_.enter(program::Lane::kCompute);
   communicator_.all_reduce(world, &loss, 1, program::DType::kFp64, program::Reduction::kSum);
-  return {loss, std::sqrt(scalars[1] + scalars[2])};
+  return {loss, std::sqrt(scalars[1] + scalars[2]) / values.loss_scale};
 }
 
 // Cores do one thing at a time: a receive that is not posted before a pass begins is posted when it is over, and its
@@ -244,19 +244,30 @@ void RankExecutor::run_collective(const Task& task, const Op& op, int number) {
   std::byte* out = arenas_.address(task.chunk, op.out[0], task.frame, task.delayed_frame);
   const std::int64_t part_bytes = op.elements / program_.mesh.group_size(op.group) * size_of(op.dtype);
   std::byte* own_part = in + place_in(op.group) * part_bytes;  // of a bucket that is reduced or gathered where it lies
+  const program::Buffer& kept = program_.kind_of(program_.body_of(task)).buffers[static_cast<std::size_t>(op.in[0])];
+  const bool converted = backend_.shares_host_memory() && kept.dtype != op.dtype;  // gradients in Plan::reduce_dtype
   switch (op.kind) {
     case OpKind::kAllReduce: {
       const std::int64_t count = op.reduction == program::Reduction::kPairSum ? op.elements / 2 : op.elements;
       // Shard groups add the parts that each left inside its whole bucket; shards lie apart and are named themselves.
-      const program::Buffer& named =
-          program_.kind_of(program_.body_of(task)).buffers[static_cast<std::size_t>(op.out[0])];
-      const bool inside = op.group == Group::kReplica && op.elements < named.elements;
-      communicator_.all_reduce(group, inside ? out + shard_rank_ * op.elements * size_of(op.dtype) : out, count,
-                               op.dtype, op.reduction);
+      const bool inside = op.group == Group::kReplica && op.elements < kept.elements;
+      std::byte* const at = inside ? out + shard_rank_ * op.elements * size_of(kept.dtype) : out;
+      if (converted) {
+        wire_.all_reduce(communicator_, group, at, count, kept.dtype, op.dtype);
+      } else {
+        communicator_.all_reduce(group, at, count, op.dtype, op.reduction);
+      }
       break;
     }
     case OpKind::kReduceScatter:
-      communicator_.reduce_scatter(group, in, in == out ? own_part : out, op.elements, op.dtype);
+      if (converted) {
+        const int members = program_.mesh.group_size(op.group);
+        std::byte* const own = in + place_in(op.group) * (op.elements / members) * size_of(kept.dtype);
+        wire_.reduce_scatter(communicator_, group, members, in, in == out ? own : out, op.elements, kept.dtype,
+                             op.dtype);
+      } else {
+        communicator_.reduce_scatter(group, in, in == out ? own_part : out, op.elements, op.dtype);
+      }
       break;
     case OpKind::kAllGather:
       communicator_.all_gather(group, in == out ? own_part : in, out, op.elements, op.dtype);

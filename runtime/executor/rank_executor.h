@@ -13,6 +13,7 @@
 #include "runtime/data/corpus.h"
 #include "runtime/executor/arenas.h"
 #include "runtime/executor/lane_order.h"
+#include "runtime/executor/wire.h"
 #include "runtime/flight/ring.h"
 #include "runtime/kernel.h"
 
@@ -29,8 +30,8 @@ class RankExecutor {
 
   /// What one step came to, equal on all ranks.
   struct Outcome {
-    double loss = 0;  ///< mean over the global batch's tokens
-    double grad_norm = 0;
+    double loss = 0;       ///< mean over the global batch's tokens
+    double grad_norm = 0;  ///< of the loss itself; not finite where gradients overflowed, and then nothing was learnt
   };
 
   /// Runs one optimizer step. `events`, where given, receives this rank's ops with times relative to a start that all
@@ -82,6 +83,7 @@ class RankExecutor {
   const program::Role& role_;
   Arenas arenas_;
   LaneOrder lanes_;
+  Wire wire_;
   data::Sampler sampler_;
   std::vector<int> groups_;                // handle by program::Group; -1 where this rank is in none
   std::vector<std::vector<int>> members_;  // by program::Group

@@ -6,8 +6,10 @@ list(APPEND runtime_sources
   executor/host_facts.cpp
   executor/initialise.cpp
   executor/lane_order.cpp
+  executor/loss_scale.cpp
   executor/pin.cpp
   executor/rank_executor.cpp
-  executor/train.cpp)
+  executor/train.cpp
+  executor/wire.cpp)
 set_source_files_properties(executor/host_facts.cpp PROPERTIES
   COMPILE_DEFINITIONS TRIVIUM_MATRIX_LIBRARY="Eigen ${Eigen3_VERSION}")

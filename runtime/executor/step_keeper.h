@@ -9,17 +9,24 @@
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/executor/arenas.h"
+#include "runtime/executor/loss_scale.h"
 
 namespace trivium::runtime {
+
+/// Where a training stands, beside its tensors.
+struct Progress {
+  std::int64_t step = 0;  ///< steps done; the next one has this number
+  LossScale scale;
+};
 
 /// One rank's end of it. All ranks call the same members in the same order, so both may communicate.
 class StepKeeper {
  public:
   virtual ~StepKeeper() = default;
-  /// Before the first step; may fill the rank's memory. The number of the step to begin with.
-  virtual std::int64_t begin() = 0;
-  /// Behind a step: `done` of them are done; `last`: no further one follows now.
-  virtual void after_step(std::int64_t done, bool last) = 0;
+  /// Before the first step; may fill the rank's memory. `fresh`: where a training begins. Where this one goes on.
+  virtual Progress begin(const Progress& fresh) = 0;
+  /// Behind a step; `last`: no further one follows now.
+  virtual void after_step(const Progress& done, bool last) = 0;
 };
 
 /// The arenas lie in memory of the backend.

@@ -117,13 +117,7 @@ std::string cannot_run(const program::Program& program, const Backend& backend) 
   return "";
 }
 
-std::string cannot_run_on_cpu(const program::Program& program) {
-  const program::DType precision = program.job.plan.precision;
-  if (precision != program::DType::kFp32 && precision != program::DType::kFp64) {
-    return fmt::format("the CPU backend runs fp32 and fp64, not {}; use --precision fp32", name_of(precision));
-  }
-  return cannot_run(program, cpu::CpuBackend());
-}
+std::string cannot_run_on_cpu(const program::Program& program) { return cannot_run(program, cpu::CpuBackend()); }
 
 TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
                        const TrainOptions& options) {
@@ -148,17 +142,20 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
   std::vector<std::vector<Event>> kept;  // of the last steps
   const std::unique_ptr<StepKeeper> keeper =
       options.keeper ? options.keeper(program, communicator, executor.arenas(), backend) : nullptr;
-  std::int64_t step = keeper ? keeper->begin() : 0;
+  Progress now{.scale = first_scale(program.job)};
+  if (keeper) now = keeper->begin(now);
   bool stopped = false;
-  for (; step < options.steps; ++step) {
+  while (now.step < options.steps) {
     // Whether to go on is decided once, by rank 0: all ranks do the same number of steps.
     std::int64_t stop = communicator.rank() == 0 && options.stop.stop_requested() ? 1 : 0;
     communicator.broadcast(world, &stop, sizeof stop, 0);
     if (stopped = stop != 0; stopped) break;
     StepValues values;
-    values.step = step;
-    values.learning_rate = learning_rate(training.optimizer, step, options.steps);
+    values.step = now.step;
+    values.learning_rate = learning_rate(training.optimizer, now.step, options.steps);
     values.loss_weight = 1 / tokens;
+    values.loss_scale = now.scale.scale;
+    values.skipped_steps = now.scale.skipped;
     std::vector<Event>* events = nullptr;
     if (options.timeline_steps > 0) {
       if (static_cast<std::int64_t>(kept.size()) == options.timeline_steps) kept.erase(kept.begin());
@@ -167,18 +164,29 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
     const auto start = std::chrono::steady_clock::now();
     const RankExecutor::Outcome outcome = step_or_abort(executor, communicator, values, events);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // The figures are the same on all ranks, so all stop here.
-    if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.grad_norm)) {
-      result.diverged = fmt::format("step {}: the loss or its gradient is not finite; lower the learning rate", step);
+    // The figures are the same on all ranks, so all stop here, or leave the step out.
+    const bool scaled = scales_loss(program.job), overflow = !std::isfinite(outcome.grad_norm);
+    if (!std::isfinite(outcome.loss) || (overflow && !(scaled && can_back_off(now.scale)))) {
+      result.diverged =
+          fmt::format("step {}: the loss or its gradient is not finite; lower the learning rate", now.step);
       break;
     }
     if (communicator.rank() == 0) {
-      result.steps.push_back({step, outcome.loss, outcome.grad_norm, values.learning_rate, seconds, tokens / seconds});
+      result.steps.push_back({.step = now.step,
+                              .loss = outcome.loss,
+                              .grad_norm = overflow ? 0 : outcome.grad_norm,
+                              .learning_rate = values.learning_rate,
+                              .seconds = seconds,
+                              .tokens_per_s = tokens / seconds,
+                              .loss_scale = scaled ? values.loss_scale : 0,
+                              .skipped = overflow});
       if (options.on_step) options.on_step(result.steps.back());
     }
-    if (keeper) between_steps(ring, step + 1), keeper->after_step(step + 1, step + 1 == options.steps);
+    ++now.step;
+    if (scaled) now.scale = next_scale(now.scale, training.loss_scaling, overflow);
+    if (keeper) between_steps(ring, now.step), keeper->after_step(now, now.step == options.steps);
   }
-  if (keeper && stopped) between_steps(ring, step), keeper->after_step(step, true);
+  if (keeper && stopped) between_steps(ring, now.step), keeper->after_step(now, true);
   for (int rank = 0; rank < communicator.size(); ++rank) {
     for (std::vector<Event>& mine : kept) {
       std::vector<Event> events = rank == communicator.rank() ? mine : std::vector<Event>{};

@@ -69,10 +69,21 @@ edge::Seconds traffic_time(const program::Op& op, const hardware::Device& device
          (device.memory_bandwidth * device.memory_efficiency);
 }
 
+// Cores widen a 16-bit operand in memory before they compute in fp32, and round the result: for the 2 bytes that the
+// counts of `bytes` have, 2 + 4 of the conversion and the fp32 kernel's 4.
+constexpr double kWidenedTraffic = 5;
+
+/// Bytes that a core moves.
+double core_bytes(const program::Op& op, const hardware::Device& device) {
+  const bool widens =
+      device.kind == hardware::DeviceKind::kCpu && program::is_half(op.dtype) && !in_all_stacks(op.kind);
+  return widens ? op.bytes * kWidenedTraffic : op.bytes;
+}
+
 /// A core without measured rates: arithmetic and traffic do not overlap, and every op is dispatched.
 edge::Seconds core_time(const program::Op& op, const hardware::Device& device) {
   edge::Seconds time =
-      edge::Bytes(op.bytes) / (device.memory_bandwidth * device.memory_efficiency) + device.kernel_issue;
+      edge::Bytes(core_bytes(op, device)) / (device.memory_bandwidth * device.memory_efficiency) + device.kernel_issue;
   if (op.flops > 0) {
     const double efficiency =
         device.gemm_efficiency * device.compute_scale * (is_wgrad(op.kind) ? device.wgrad_efficiency : 1.0);
@@ -96,7 +107,8 @@ bool issued_by_host(const program::Op& op, const hardware::Device& device) {
 
 edge::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
   if (const hardware::OpRate* rate = rate_of(op, device)) {
-    return rate->overhead + edge::Seconds(op.flops * rate->seconds_per_flop + op.bytes * rate->seconds_per_byte);
+    return rate->overhead +
+           edge::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
   }
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
   if (is_matmul(op.kind)) return matmul_time(op, device);

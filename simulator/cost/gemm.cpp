@@ -25,7 +25,16 @@ constexpr double kMemoryShare = 0.8;     // of memory bandwidth, reached by a pr
 constexpr double kSplitOverhead = 3e-6;  // s, the reduction kernel of split-K
 constexpr double kSplitTraffic = 8;      // bytes per element of the result and split: fp32, written and read
 
-hardware::Arithmetic arithmetic_of(program::DType type) {
+/// Waves of `blocks` tiles over the multiprocessors: the last one counts .93 of its idle rest.
+double waves(double blocks, double multiprocessors) {
+  const double exact = blocks / multiprocessors;
+  return exact + kWaveRounding * (std::ceil(exact) - exact);
+}
+
+}  // namespace
+
+hardware::Arithmetic arithmetic_on(const hardware::Device& device, program::DType type) {
+  if (device.kind == hardware::DeviceKind::kCpu && program::is_half(type)) return hardware::Arithmetic::kFp32;
   switch (type) {
     case program::DType::kFp64:
       return hardware::Arithmetic::kFp64;
@@ -38,16 +47,8 @@ hardware::Arithmetic arithmetic_of(program::DType type) {
   }
 }
 
-/// Waves of `blocks` tiles over the multiprocessors: the last one counts .93 of its idle rest.
-double waves(double blocks, double multiprocessors) {
-  const double exact = blocks / multiprocessors;
-  return exact + kWaveRounding * (std::ceil(exact) - exact);
-}
-
-}  // namespace
-
 edge::FlopsPerSecond peak_of(const hardware::Device& device, program::DType type) {
-  const auto arithmetic = arithmetic_of(type);
+  const auto arithmetic = arithmetic_on(device, type);
   assert(device.peak.contains(arithmetic));
   return device.peak.at(arithmetic);
 }

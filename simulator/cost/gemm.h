@@ -27,6 +27,9 @@ GemmRates gemm_rates(const hardware::Device& device, program::DType type, double
 
 edge::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates);
 
+/// The arithmetic that a device does on numbers of a type. Cores hold 16-bit numbers in memory and compute in fp32.
+hardware::Arithmetic arithmetic_on(const hardware::Device& device, program::DType type);
+
 /// Arithmetic of a dtype; throws std::out_of_range (a programmer error) for a dtype that the device does not support.
 edge::FlopsPerSecond peak_of(const hardware::Device& device, program::DType type);
 

@@ -65,6 +65,52 @@ TEST(Run, PrintsTheSameLossesForAnySplit) {
   }
 }
 
+// 16 bits from the command line, split in every way at once; fp16 tells the scale of its loss.
+TEST(Run, TrainsInSixteenBits) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  const auto steps = [&](const std::string& more) {
+    const Outcome outcome = workplace.run(run_command("--steps 3 --json " + more));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::istringstream lines(outcome.out);
+    std::vector<json> values;
+    for (std::string line; std::getline(lines, line);) values.push_back(json::parse(line));
+    return values;
+  };
+  const std::vector<json> wide = steps("--precision fp32");
+  ASSERT_EQ(wide.size(), 3U);
+  EXPECT_FALSE(wide[0].contains("loss_scale"));
+  for (const std::string type : {"bf16", "fp16"}) {
+    for (const char* split : {"", "--tensor 2 --pipeline 2 --sequence-parallel --offload-optimizer host",
+                              "--data 2 --zero-stage 3 --pipeline 2 --recompute full"}) {
+      const std::vector<json> half = steps("--precision " + type + " " + split);
+      ASSERT_EQ(half.size(), 3U) << type << split;
+      EXPECT_EQ(half[0].contains("loss_scale"), type == "fp16");
+      EXPECT_NE(half[0].at("loss"), wide[0].at("loss"));
+      EXPECT_NEAR(half[2].at("loss"), wide[2].at("loss"), 0.02 * wide[2].at("loss").get<double>()) << type << split;
+    }
+  }
+}
+
+TEST(Run, ResumesAnFp16TrainingBitByBit) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  const auto last_line = [&](const std::string& more) {
+    const Outcome outcome =
+        workplace.run(run_command("--data 2 --precision fp16 --loss-scale-interval 2 --json " + more));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::istringstream lines(outcome.out);
+    std::string last;
+    for (std::string line; std::getline(lines, line);) last = line;
+    json step = json::parse(last);
+    step.erase("seconds"), step.erase("tokens_per_s");
+    return step;
+  };
+  const json straight = last_line("--steps 4 --decay-steps 4");
+  last_line("--steps 2 --decay-steps 4 --checkpoint kept");
+  EXPECT_EQ(last_line("--steps 4 --decay-steps 4 --checkpoint kept --resume"), straight);
+}
+
 TEST(Run, KeepsWhatItReachedWhenInterrupted) {
   const Workplace workplace;
   workplace.write("text.txt", verse(200));

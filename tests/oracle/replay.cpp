@@ -90,11 +90,11 @@ class FromWeights final : public runtime::StepKeeper {
  public:
   FromWeights(const Case& from, const program::Program& program, int rank, const runtime::Arenas& arenas)
       : from_(from), program_(program), rank_(rank), arenas_(arenas) {}
-  std::int64_t begin() override {
+  runtime::Progress begin(const runtime::Progress& fresh) override {
     checkpoint::fill(from_.stored(), program_, rank_, arenas_);
-    return 0;
+    return fresh;
   }
-  void after_step(std::int64_t, bool) override {}
+  void after_step(const runtime::Progress&, bool) override {}
 
  private:
   const Case& from_;

@@ -60,8 +60,10 @@ TEST(Check, RefusesWhatIsNotLoweredYetByName) {
        [](Job& j) { j.plan.offload.gradients = Storage::kHost; }},
       {"offload.parameters-supported", "offload.parameters is not lowered yet: use none",
        [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},
-      {"compression-supported", "compression is not lowered yet: top_k; use none or fp16",
-       [](Job& j) { j.plan.compression = Compression::kTopK; }},
+      {"compression-supported",
+       "compression is not lowered yet: top_k in fp16: what is not sent would outlive the loss scale; use precision "
+       "bf16",
+       [](Job& j) { j.plan.compression = Compression::kTopK, j.plan.precision = DType::kFp16; }},
       {"compression-supported",
        "compression is not lowered yet: sums that are scattered to shards; use zero_stage 0, or compression none",
        [](Job& j) { j.plan.compression = Compression::kFp16, j.plan.data = 2, j.plan.zero_stage = 1; }},

@@ -56,6 +56,7 @@ const json& full_plan() {
       {"bucket_bytes", 1048576},
       {"offload", {{"optimizer", "host"}, {"gradients", "disk"}, {"parameters", "host"}, {"activations", "disk"}}},
       {"compression", "top_k"},
+      {"top_k_share", 0.25},
       {"placement", "data-tensor-context-pipeline"},
       {"stage_nodes", {0, 1, 1, 0}},
       {"stack", "megatron"}};
@@ -76,7 +77,10 @@ const json& full_training() {
                                  {"beta2", 0.875},
                                  {"epsilon", 0.0625},
                                  {"weight_decay", 0.375},
-                                 {"clip_norm", 2.5}};
+                                 {"clip_norm", 2.5},
+                                 {"loss_scale", 1024.0},
+                                 {"loss_scale_interval", 77},
+                                 {"loss_scale_backoff", 0.25}};
   return kTraining;
 }
 

@@ -48,6 +48,7 @@ const std::vector<Case>& plan_cases() {
                                         {"offload.parameters", "host", "host"},
                                         {"offload.activations", "host", "host"},
                                         {"compression", "fp16", "fp16"},
+                                        {"top_k_share", "0.25", 0.25},
                                         {"placement", "data-tensor-context-pipeline", "data-tensor-context-pipeline"},
                                         {"stage_nodes", "0,0,1", {0, 0, 1}},
                                         {"stack", "fsdp", "fsdp"}};
@@ -68,7 +69,10 @@ const std::vector<Case>& training_cases() {
                                         {"beta2", "0.99", 0.99},
                                         {"epsilon", "1e-6", 1e-6},
                                         {"weight_decay", "0.01", 0.01},
-                                        {"clip_norm", "0", 0.0}};
+                                        {"clip_norm", "0", 0.0},
+                                        {"loss_scale", "1024", 1024.0},
+                                        {"loss_scale_interval", "50", 50},
+                                        {"loss_scale_backoff", "0.25", 0.25}};
   return kCases;
 }
 

@@ -1,7 +1,7 @@
 // Cross-entropy over a vocabulary that is split over the tensor group (Shoeybi et al. 2019, arXiv 1909.08053, section
 // 3): every rank reduces its own columns to a maximum and two sums per token; only those (T) numbers are communicated.
 //   loss = sum over tokens of (log sum exp(l - max) - (l_target - max)) * loss_weight,
-//   dl = (exp(l - max) / sum - [target]) * loss_weight.
+//   dl = (exp(l - max) / sum - [target]) * loss_weight * loss_scale.
 // Columns from the true vocabulary on are padding: they take no part, and their gradient is 0.
 
 #include <cmath>
@@ -55,7 +55,7 @@ template <class T>
 void loss_backward(const KernelArguments& a) {
   const Index valid = valid_columns(a), n = a.op->n;
   const std::int32_t* labels = input<std::int32_t>(a, 3);
-  const T weight = static_cast<T>(a.values->loss_weight);
+  const T weight = static_cast<T>(a.values->loss_weight * a.values->loss_scale);
   for (Index r = 0; r < a.op->m; ++r) {
     const ConstRow<T> row(input<T>(a, 0) + r * n, valid);
     T* dlogits = output<T>(a, 0) + r * n;

@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "edge/error.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/pieces.h"
+#include "runtime/cpu/backend.h"
 #include "tests/runtime/checkpoint/training.h"
 
 namespace trivium::runtime::checkpoint {
@@ -38,6 +41,67 @@ TEST(Resume, LossesAndStateAreBitwiseThoseOfTheUninterruptedRun) {
     const Toy rest = train(job, folder.path(), 6, true);
     EXPECT_EQ(rest.losses, last(straight.losses, 3));
     EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+  }
+}
+
+// The loss scale, with what it counts, and what compression has not sent yet are part of it: they change in these
+// steps.
+TEST(Resume, CarriesTheLossScaleAndWhatIsNotSent) {
+  program::Job scaled = small_job(plan_of(1, 2, 2, 1));
+  scaled.plan.precision = program::DType::kFp16;
+  scaled.training.loss_scaling = {.initial = 0x1.0p40, .interval = 2, .backoff = 0x1.0p-12};
+  program::Job compressed = small_job(plan_of(2, 1, 2, 0));
+  compressed.plan.precision = program::DType::kBf16;
+  compressed.plan.compression = program::Compression::kTopK;
+  compressed.plan.top_k_share = 0.1;
+  for (const program::Job& job : {scaled, compressed}) {
+    SCOPED_TRACE(program::summary(job.plan));
+    const Toy straight = whole_run(job, 8);
+    const Folder folder;
+    train(job, folder.path(), 8, false, 5);
+    const Toy rest = train(job, folder.path(), 8, true);
+    EXPECT_EQ(rest.losses, last(straight.losses, 3));
+    EXPECT_EQ(rest.scales, last(straight.scales, 3));
+    EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+    EXPECT_NE(straight.losses.back(), straight.losses.front());
+  }
+}
+
+// Two replicas become one: what both have not sent is still there.
+TEST(Resume, AnotherNumberOfReplicasKeepsTheSumOfWhatIsNotSent) {
+  program::Job job = small_job(plan_of(1, 2, 2, 0));
+  job.plan.compression = program::Compression::kTopK;
+  job.plan.top_k_share = 0.1;
+  const Folder folder;
+  train(job, folder.path(), 3);
+  const Opened opened = open(newest_or_throw(folder.path()), true);
+  const auto unsent = [&](const program::Plan& plan) {
+    program::Job other = job;
+    other.plan.pipeline = plan.pipeline, other.plan.tensor = plan.tensor, other.plan.data = plan.data;
+    const program::Program program = program_of(other);
+    std::map<std::string, double> sums;  // of every tensor's elements, over ranks
+    cpu::CpuBackend core;
+    for (int rank = 0; rank < program.mesh.size(); ++rank) {
+      const Arenas arenas(program, program.role_of(rank), core);
+      fill(opened.tensors, program, rank, arenas);
+      for (const Piece& piece : saved_pieces(program, rank, arenas)) {
+        if (piece.state != State::kResidual) continue;
+        for (std::int64_t e = 0; e < piece.box.elements(); ++e) {
+          const std::int64_t at = e / piece.box.columns * piece.stride + e % piece.box.columns;
+          sums[piece.name] += reinterpret_cast<const double*>(piece.first)[at];
+        }
+      }
+    }
+    return sums;
+  };
+  const auto before = unsent(plan_of(1, 2, 2, 0));
+  double most = 0;
+  for (const auto& [name, sum] : before) most = std::max(most, std::abs(sum));
+  EXPECT_GT(most, 0);
+  for (const program::Plan& plan : {plan_of(2, 1, 2, 0), plan_of(1, 1, 4, 0), plan_of(1, 1, 8, 0)}) {
+    const auto after = unsent(plan);
+    ASSERT_EQ(after.size(), before.size());
+    for (const auto& [name, sum] : before) EXPECT_NEAR(after.at(name), sum, 1e-12) << name;
   }
 }
 

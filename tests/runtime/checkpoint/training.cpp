@@ -50,8 +50,8 @@ class Watching final : public StepKeeper {
  public:
   Watching(std::unique_ptr<StepKeeper> keeper, std::function<void()> at_end)
       : keeper_(std::move(keeper)), at_end_(std::move(at_end)) {}
-  std::int64_t begin() override { return keeper_->begin(); }
-  void after_step(std::int64_t done, bool last) override {
+  Progress begin(const Progress& fresh) override { return keeper_->begin(fresh); }
+  void after_step(const Progress& done, bool last) override {
     keeper_->after_step(done, last);
     if (last) at_end_();
   }
@@ -118,7 +118,10 @@ Toy train(const program::Job& job, const std::filesystem::path& folder, std::int
   const TrainResult result = train_in_threads(program, *corpus, options);
   if (!result.refused.empty()) throw std::runtime_error(result.refused);
   Toy toy;
-  for (const program::StepRecord& step : result.steps) toy.losses.push_back(step.loss);
+  for (const program::StepRecord& step : result.steps) {
+    toy.losses.push_back(step.loss);
+    toy.scales.push_back(step.loss_scale);
+  }
   toy.whole = gathered.whole();
   return toy;
 }

@@ -36,7 +36,7 @@ program::Program program_of(const program::Job& job);
 program::Job small_job(const program::Plan& plan);
 
 struct Toy {
-  std::vector<double> losses;
+  std::vector<double> losses, scales;
   Whole whole;  ///< after the last step
 };
 

@@ -155,13 +155,15 @@ INSTANTIATE_TEST_SUITE_P(InstructionSet, EveryVariant, testing::Values(Variant::
                            return "V" + std::to_string(2 + static_cast<int>(instance.param));
                          });
 
-TEST(FindKernel, KnowsEveryComputeKindInFp32AndFp64AndNothingElse) {
+TEST(FindKernel, KnowsEveryComputeKindInEveryFloatTypeAndNothingElse) {
   for (int i = 0; i < program::kOpKinds; ++i) {
     const auto kind = static_cast<OpKind>(i);
     const bool compute = kind < OpKind::kAllReduce;  // the table lists communication last
     EXPECT_EQ(find_kernel(kind, DType::kFp32) != nullptr, compute) << i;
     EXPECT_EQ(find_kernel(kind, DType::kFp64) != nullptr, compute) << i;
-    EXPECT_EQ(find_kernel(kind, DType::kBf16) != nullptr, program::is_copy(kind)) << i;  // bytes, of whatever type
+    EXPECT_EQ(find_kernel(kind, DType::kBf16) != nullptr, compute) << i;
+    EXPECT_EQ(find_kernel(kind, DType::kFp16) != nullptr, compute) << i;
+    EXPECT_EQ(find_kernel(kind, DType::kInt32) != nullptr, program::is_copy(kind)) << i;  // bytes, of whatever type
   }
 }
 

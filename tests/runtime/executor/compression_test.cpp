@@ -1,7 +1,9 @@
 // Compressed gradients against the same arithmetic on unsplit runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "runtime/reduction/half.h"
 #include "tests/runtime/executor/harness.h"
@@ -45,6 +47,46 @@ TEST(CompressionRun, SumsWhatReplicasRoundedToSixteenBits) {
   }
   EXPECT_GT(compared, 1000);
   EXPECT_GT(changed, compared / 2);  // else nothing was rounded
+}
+
+// Everything is sent, in the order of the ranks: the sums are those of the whole buckets.
+TEST(LargestRun, SendingEverythingChangesNoBit) {
+  for (const auto& [tensor, pipeline, tied] : {std::tuple{1, 1, true}, {2, 1, false}, {1, 2, true}}) {
+    program::Plan plan;
+    plan.data = 2, plan.tensor = tensor, plan.pipeline = pipeline;
+    program::Job job = job_of(plan, 8);
+    job.model.tied_embeddings = tied;
+    const Trained plain = run(job);
+    job.plan.compression = program::Compression::kTopK;
+    job.plan.top_k_share = 1;
+    const Trained all = run(job);
+    ASSERT_EQ(all.refused, "");
+    std::string where;
+    EXPECT_TRUE(bitwise_equal(plain, all, where)) << where;
+  }
+}
+
+// A twentieth of the gradients: another training, but not another loss by much, and all ranks agree on it.
+TEST(LargestRun, StaysCloseToTheUncompressedRun) {
+  program::Plan plan;
+  plan.data = 2, plan.tensor = 2, plan.sequence_parallel = true;
+  program::Job job = job_of(plan, 4);
+  job.plan.compression = program::Compression::kTopK;
+  job.plan.top_k_share = 0.05;
+  const Trained few = run(job, 6);
+  ASSERT_EQ(few.refused, "");
+  EXPECT_TRUE(few.replicas_agree);  // tensor ranks that hold the same parameter chose the same
+  for (const auto& [name, values] : few.gradients.front()) {
+    const auto sent = std::count_if(values.begin(), values.end(), [](double g) { return g != 0; });
+    EXPECT_GT(sent, 0) << name;
+    // Each of 2 replicas and 2 parts of a split parameter rounds its count up.
+    EXPECT_LE(static_cast<double>(sent), 0.05 * 2 * static_cast<double>(values.size()) + 4) << name;
+  }
+  job.plan.compression = program::Compression::kNone;
+  const Trained plain = run(job, 6);
+  EXPECT_EQ(few.losses[0], plain.losses[0]);
+  EXPECT_NE(few.losses[1], plain.losses[1]);
+  EXPECT_NEAR(few.losses[5], plain.losses[5], 0.1 * plain.losses[5]);
 }
 
 // 11 bits of mantissa: losses stay close to the uncompressed run's, and differ.

@@ -10,6 +10,7 @@
 #include "program/lower.h"
 #include "program/verify.h"
 #include "runtime/executor/collect.h"
+#include "runtime/executor/loss_scale.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/schedule.h"
 #include "runtime/executor/train.h"
@@ -95,20 +96,28 @@ program::Job toy_job(const program::Plan& plan, std::int64_t global_batch) {
   return job;
 }
 
-Trained run(const program::Job& job, int steps, const std::function<void(program::Program&)>& spoil,
-            const std::string& cluster_name) {
-  Trained result;
+program::Program ordered_program(const program::Job& job, const std::string& cluster_name) {
   auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
-    result.refused = no->rule + ": " + no->reason;
-    return result;
-  }
+  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) throw std::runtime_error(no->reason);
   hardware::Cluster cluster = hardware::load_cluster(cluster_name);
   cluster.groups.front().node.devices = job.plan.ranks();
   auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
   if (!ordered) throw edge::Failure(ordered.error());
-  program::Program program = std::move(ordered).value();
-  if (const auto problems = program::verify(program); !problems.empty()) throw std::runtime_error(problems.front());
+  if (const auto problems = program::verify(ordered.value()); !problems.empty()) {
+    throw std::runtime_error(problems.front());
+  }
+  return std::move(ordered).value();
+}
+
+Trained run(const program::Job& job, int steps, const std::function<void(program::Program&)>& spoil,
+            const std::string& cluster_name) {
+  Trained result;
+  const auto checked = program::check(job);
+  if (const auto* no = std::get_if<program::Infeasible>(&checked)) {
+    result.refused = no->rule + ": " + no->reason;
+    return result;
+  }
+  program::Program program = ordered_program(job, cluster_name);
   if (spoil) spoil(program);
   const auto corpus = toy_corpus(4000, static_cast<std::int32_t>(job.model.vocab));
   std::vector<Collection> gradients(static_cast<std::size_t>(steps));
@@ -127,8 +136,11 @@ Trained run(const program::Job& job, int steps, const std::function<void(program
               gradients[static_cast<std::size_t>(step)].add(program, executor.rank(), executor.arenas(),
                                                             Quantity::kGradient);
             });
-            StepValues values{step, learning_rate(job.training.optimizer, step, steps),
-                              1.0 / static_cast<double>(program.job.training.global_batch * job.training.sequence)};
+            const StepValues values{
+                .step = step,
+                .learning_rate = learning_rate(job.training.optimizer, step, steps),
+                .loss_weight = 1.0 / static_cast<double>(program.job.training.global_batch * job.training.sequence),
+                .loss_scale = first_scale(job).scale};
             const auto outcome = executor.step(values, nullptr);
             if (executor.rank() != 0) continue;
             result.losses.push_back(outcome.loss);
@@ -162,6 +174,21 @@ double difference(const Trained& a, const Trained& b, std::string& where) {
     const double d = tensor_difference(x, y);
     if (d > worst || std::isnan(d)) worst = std::isnan(d) ? std::numeric_limits<double>::infinity() : d, where = name;
   });
+  return worst;
+}
+
+double gradient_error(const Trained& a, const Trained& b, std::string& where) {
+  double worst = 0;
+  for (const auto& [name, values] : a.gradients.front()) {
+    const std::vector<double>& other = b.gradients.front().at(name);
+    double difference = 0, whole = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      difference += (values[i] - other[i]) * (values[i] - other[i]);
+      whole += values[i] * values[i];
+    }
+    const double error = std::sqrt(difference / whole);
+    if (!(error <= worst)) worst = error, where = name;
+  }
   return worst;
 }
 

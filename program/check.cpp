@@ -49,12 +49,6 @@ Verdict check_supported(const Job& job) {
   const auto missing = [](std::string field, std::string what) {
     return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
   };
-  if (plan.schedule == Schedule::kZeroBubble && plan.zero_stage > 1) {
-    return missing("schedule", "zero_bubble with sharded gradients; use zero_stage 0 or 1, or schedule 1f1b");
-  }
-  if (plan.schedule == Schedule::kZeroBubble && job.model.experts) {
-    return missing("schedule", "zero_bubble with mixture layers; use schedule 1f1b");
-  }
   if (plan.offload.gradients != Storage::kNone) return missing("offload.gradients", "use none");
   if (plan.offload.parameters != Storage::kNone) return missing("offload.parameters", "use none");
   if (plan.offload.activations != Storage::kNone && plan.schedule == Schedule::kZeroBubble) {

@@ -99,8 +99,8 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden);
   const int d_rows = exchanged(d_in, "dispatched rows");
 
-  const int d_logits =
-      b_.temporary(fmt::format("gradient of router logits {}", layer), s_.wide, s_.tokens * s_.experts);
+  // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
+  const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.tokens * s_.experts);
   routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts, layer)
       .dtype = s_.wide;
   if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);

@@ -165,6 +165,7 @@ class TaskWriter {
                               static_cast<int>(frame - frames.begin()));
     role_.tasks[static_cast<std::size_t>(task)].delayed_frame = static_cast<std::int16_t>(kept - delayed.begin());
     wait(task, frame->backward);
+    sharded_.around_pass(task);
     frame->weights = task;
     frame->micro_batch = kFree;
     *kept = kFree;

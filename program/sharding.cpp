@@ -4,6 +4,8 @@
 #include <functional>
 #include <numeric>
 
+#include "program/schedule.h"
+
 namespace trivium::program {
 namespace {
 
@@ -77,7 +79,7 @@ Sharding::Sharding(const Job& job, const Habits& habits) {
   gradients = plan.zero_stage >= 2;
   parameters = plan.zero_stage >= 3;
   gathers_first = !parameters && plan.overlap.parameter_gather;
-  accumulates = micro_batches(plan, job.training.global_batch) > 1;
+  accumulates = micro_batches(plan, job.training.global_batch) > 1 || splits_backward(plan.schedule);
   overlaps_reduce = plan.overlap.gradient_reduction;
   ahead = parameters && plan.overlap.parameter_gather ? habits.units_ahead : 0;
   parts = parameters ? habits.collectives_per_unit : 1;

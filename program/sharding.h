@@ -21,7 +21,7 @@ struct Sharding {
   bool gradients = false;        ///< reduced to shards after every micro-batch
   bool parameters = false;       ///< gathered for every pass
   bool gathers_first = false;    ///< ZeRO 1 and 2: parameters are gathered beside the next forward, not behind the step
-  bool accumulates = false;      ///< more than one micro-batch adds to the gradient shards
+  bool accumulates = false;      ///< more than one backward, or half of one, adds to the gradient shards
   bool overlaps_reduce = false;  ///< reductions run beside the backward of the next bucket
   int ahead = 0;                 ///< buckets gathered beyond the one in use
   int parts = 1;                 ///< collectives a bucket is moved in

@@ -55,7 +55,9 @@ void ShardedTasks::around_pass(int task) {
   if (serial_ >= 0) wait(task, {serial_, kWholeTask});
   serial_ = -1;
   gather(task);
-  if (sharding_.gradients && role_.tasks[static_cast<std::size_t>(task)].kind == TaskKind::kBackward) reduce(task);
+  // A split backward leaves gradients in a bucket twice, as its slot is another bucket's in between.
+  const TaskKind kind = role_.tasks[static_cast<std::size_t>(task)].kind;
+  if (sharding_.gradients && (kind == TaskKind::kBackward || kind == TaskKind::kBackwardWeights)) reduce(task);
   last_pass_ = task;
 }
 

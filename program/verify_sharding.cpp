@@ -26,9 +26,9 @@ class SlotChecker {
   void run() {
     for (std::size_t id = 0; id < role_.tasks.size(); ++id) {
       const Task& task = role_.tasks[id];
-      if (task.kind != TaskKind::kForward && task.kind != TaskKind::kBackward) continue;
+      if (!is_pass(task.kind)) continue;
       read_parameters(static_cast<int>(id));
-      if (task.kind == TaskKind::kBackward) write_gradients(static_cast<int>(id));
+      if (task.kind != TaskKind::kForward) write_gradients(static_cast<int>(id));
     }
   }
 
@@ -39,6 +39,9 @@ class SlotChecker {
     std::int16_t segment = kWholeTask;
   };
 
+  static bool is_pass(TaskKind kind) {
+    return kind == TaskKind::kForward || kind == TaskKind::kBackward || kind == TaskKind::kBackwardWeights;
+  }
   const Task& task_of(int id) const { return role_.tasks[static_cast<std::size_t>(id)]; }
   int kind_index(const Task& task) const { return role_.chunks[static_cast<std::size_t>(task.chunk)].kind; }
 
@@ -50,8 +53,7 @@ class SlotChecker {
   bool waits(int id, std::int16_t before, const User& user) const {
     const auto& after = task_of(id).after;
     return std::any_of(after.begin(), after.end(), [&](const Dependency& d) {
-      const TaskKind kind = task_of(d.task).kind;
-      const bool pass = kind == TaskKind::kForward || kind == TaskKind::kBackward;
+      const bool pass = is_pass(task_of(d.task).kind);
       if (d.before > before || (d.task != user.task && (!pass || d.task < user.task))) return false;
       return d.task > user.task || d.segment == kWholeTask || d.segment >= user.segment;
     });

@@ -35,7 +35,8 @@ Key pass_fields(const Plan& p, const ChunkKey& kind) {
 // What sums and keeps gradients, parameters and optimizer state. How layers are recomputed does not matter here.
 Key state_fields(const Job& job, ChunkKey kind) {
   const Plan& p = job.plan;
-  const bool accumulates = program::micro_batches(p, job.training.global_batch) > 1;
+  const bool accumulates =
+      program::micro_batches(p, job.training.global_batch) > 1 || program::splits_backward(p.schedule);
   Key key = key_of(p.tensor, p.context, p.expert, p.data, p.zero_stage, p.shard_group, p.sequence_parallel,
                    p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression, p.offload.optimizer,
                    p.pipeline > 1, accumulates);

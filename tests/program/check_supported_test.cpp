@@ -51,11 +51,6 @@ TEST(Check, RefusesCountsOutOfRange) {
 
 TEST(Check, RefusesWhatIsNotLoweredYetByName) {
   expect_refused({
-      {"schedule-supported",
-       "schedule is not lowered yet: zero_bubble with sharded gradients; use zero_stage 0 or 1, or schedule 1f1b",
-       [](Job& j) { j.plan.schedule = Schedule::kZeroBubble, j.plan.data = j.plan.zero_stage = 2; }},
-      {"schedule-supported", "schedule is not lowered yet: zero_bubble with mixture layers; use schedule 1f1b",
-       [](Job& j) { j.plan.schedule = Schedule::kZeroBubble, j.model.experts = models::Experts{.count = 4}; }},
       {"offload.gradients-supported", "offload.gradients is not lowered yet: use none",
        [](Job& j) { j.plan.offload.gradients = Storage::kHost; }},
       {"offload.parameters-supported", "offload.parameters is not lowered yet: use none",

@@ -66,6 +66,22 @@ TEST(ExpertParallel, TogetherWithEverythingElseItEqualsTheUnsplitRun) {
   }
 }
 
+// Experts' matrices have their gradients in the first half of a split backward, the router in the second.
+TEST(ExpertParallel, SplitBackwardsChangeNothing) {
+  const Trained unsplit = run(mixture_job({}, 2, 2, true), 2);
+  for (const auto& [expert, data, tensor, pipeline, zero] : std::vector<std::tuple<int, int, int, int, int>>{
+           {1, 1, 1, 2, 0}, {1, 1, 2, 2, 0}, {2, 2, 1, 2, 0}, {2, 2, 2, 2, 1}, {2, 2, 1, 4, 0}, {1, 2, 2, 2, 3}}) {
+    program::Plan plan = plan_of(expert, data);
+    plan.tensor = tensor;
+    plan.pipeline = pipeline;
+    plan.zero_stage = zero;
+    plan.sequence_parallel = tensor > 1;
+    plan.schedule = program::Schedule::kZeroBubble;
+    plan.overlap.gradient_reduction = expert > 1;
+    expect_equal(unsplit, mixture_job(plan, 2, 2, true));
+  }
+}
+
 // Experts that every replica holds are sharded as everything else is.
 TEST(ExpertParallel, ExpertsOfAllReplicasAreShardedWithEverythingElse) {
   const Trained unsplit = run(mixture_job({}, 2, 2, true), 2);

@@ -64,6 +64,26 @@ TEST(ZeroBubbleRun, EqualsItWithTensorAndDataParallel) {
   }
 }
 
+// Both halves leave gradients in the slots of the buckets, and both are reduced.
+TEST(ZeroBubbleRun, EqualsItWithShardedGradientsAndParameters) {
+  for (const int zero : {2, 3}) {
+    for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 2}, {1, 2, 2}, {2, 2, 2}, {1, 4, 2}, {1, 2, 4}}) {
+      for (const bool overlap : {false, true}) {
+        Plan plan = split(tensor, pipeline, data);
+        plan.zero_stage = zero;
+        plan.sequence_parallel = tensor > 1;
+        plan.overlap.gradient_reduction = plan.overlap.parameter_gather = overlap;
+        expect_equal(plan, false);
+      }
+    }
+  }
+  Plan plan = split(1, 2, 4);
+  plan.zero_stage = 3;
+  plan.shard_group = 2;
+  plan.recompute = Recompute::kFull;
+  expect_equal(plan, false);
+}
+
 TEST(ZeroBubbleRun, EqualsItWithUnevenStages) {
   Plan plan = split(1, 3, 1);
   plan.stage_layers = {4, 3, 1};

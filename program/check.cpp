@@ -163,11 +163,11 @@ Verdict check_experts(const Job& job) {
   if (count % plan.expert != 0) {
     return refuse("expert-divides-experts", fmt::format("expert {} does not divide {} experts", plan.expert, count));
   }
-  if (plan.expert > 1 && (plan.zero_stage > 1 || (plan.shard_group > 0 && plan.shard_group < plan.data))) {
+  if (plan.expert > 1 && (plan.zero_stage > 2 || (plan.shard_group > 0 && plan.shard_group < plan.data))) {
     return refuse(
         "expert-with-zero-supported",
-        "experts that are spread over ranks are sharded by zero_stage 1 over all that hold them; use zero_stage "
-        "0 or 1 and shard_group 0");
+        "the optimizer's state of experts that are spread over ranks is sharded over all that hold them, their "
+        "parameters are not; use zero_stage 0 to 2 and shard_group 0");
   }
   if (plan.context > 1) {
     return refuse("experts-need-whole-sequences",

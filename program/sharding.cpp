@@ -93,7 +93,10 @@ bool holds_end(const ChunkKind& kind, const Bucket& bucket) {
 void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DType type, DType gradient) {
   std::int64_t parameters = 0, gradients = 0;  // elements
   const bool tied_apart = job.model.tied_embeddings && kind.embedding != kind.head;
-  const auto stays_whole = [&](const Bucket& bucket) { return tied_apart && holds_end(kind, bucket); };
+  // Few ranks hold the same experts where they are spread; their gradients are reduced once a step.
+  const auto stays_whole = [&](const Bucket& bucket) {
+    return bucket.expert || (tied_apart && holds_end(kind, bucket));
+  };
   for (Bucket& bucket : kind.buckets) {
     if (sharding.parameters) bucket.parameter_shard = parameters;
     parameters += sharding.parameters ? bucket.shard : bucket.elements;

@@ -202,10 +202,10 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
   EXPECT_EQ(reason(job), "expert-needs-experts: expert 2 splits the experts of mixture layers; tiny has none");
   job = mixture_job(2, 4);
   job.plan.zero_stage = 3;
-  EXPECT_EQ(
-      reason(job),
-      "expert-with-zero-supported: experts that are spread over ranks are sharded by zero_stage 1 over all that hold "
-      "them; use zero_stage 0 or 1 and shard_group 0");
+  EXPECT_EQ(reason(job),
+            "expert-with-zero-supported: the optimizer's state of experts that are spread over ranks is sharded over "
+            "all that "
+            "hold them, their parameters are not; use zero_stage 0 to 2 and shard_group 0");
   job = mixture_job(1, 1);
   job.model.linear_bias = true;
   EXPECT_EQ(reason(job), "experts-without-bias: tiny-llama has linear_bias: experts have no biases");

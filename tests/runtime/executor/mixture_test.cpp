@@ -56,7 +56,10 @@ TEST(ExpertParallel, TogetherWithEverythingElseItEqualsTheUnsplitRun) {
                                                               {2, 2, 2, 2, true, 1},
                                                               {2, 4, 1, 2, false, 1},
                                                               {2, 2, 1, 4, false, 0},
-                                                              {4, 4, 1, 1, false, 1}}) {
+                                                              {4, 4, 1, 1, false, 1},
+                                                              {2, 2, 1, 1, false, 2},
+                                                              {2, 4, 1, 2, false, 2},
+                                                              {2, 2, 2, 2, true, 2}}) {
     program::Plan plan = plan_of(expert, data);
     plan.tensor = tensor;
     plan.pipeline = pipeline;
@@ -69,8 +72,14 @@ TEST(ExpertParallel, TogetherWithEverythingElseItEqualsTheUnsplitRun) {
 // Experts' matrices have their gradients in the first half of a split backward, the router in the second.
 TEST(ExpertParallel, SplitBackwardsChangeNothing) {
   const Trained unsplit = run(mixture_job({}, 2, 2, true), 2);
-  for (const auto& [expert, data, tensor, pipeline, zero] : std::vector<std::tuple<int, int, int, int, int>>{
-           {1, 1, 1, 2, 0}, {1, 1, 2, 2, 0}, {2, 2, 1, 2, 0}, {2, 2, 2, 2, 1}, {2, 2, 1, 4, 0}, {1, 2, 2, 2, 3}}) {
+  for (const auto& [expert, data, tensor, pipeline, zero] :
+       std::vector<std::tuple<int, int, int, int, int>>{{1, 1, 1, 2, 0},
+                                                        {1, 1, 2, 2, 0},
+                                                        {2, 2, 1, 2, 0},
+                                                        {2, 2, 2, 2, 1},
+                                                        {2, 2, 1, 4, 0},
+                                                        {1, 2, 2, 2, 3},
+                                                        {2, 4, 1, 2, 2}}) {
     program::Plan plan = plan_of(expert, data);
     plan.tensor = tensor;
     plan.pipeline = pipeline;

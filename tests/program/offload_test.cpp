@@ -138,6 +138,12 @@ TEST(Offload, RefusesWhatCannotBeOffloaded) {
   job.plan.stage_recompute.clear();
   job.plan.schedule = Schedule::kZeroBubble;
   EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload.activations-supported");
+  job.plan.schedule = Schedule::k1f1b;
+  job.model.linear_bias = false;
+  job.model.experts = models::Experts{.count = 4, .every = 2};
+  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload.activations-supported");
+  job.model.experts->every = 1;
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(job)));
 }
 
 TEST(Offload, SummaryNamesWhatIsAway) {

@@ -1,16 +1,14 @@
 // Sequences split over ranks, by ring attention and by all-to-all over heads, equal their unsplit run.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "program/lower.h"
-#include "tests/runtime/executor/harness.h"
+#include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
 namespace {
 
 using program::ContextMethod;
 
-constexpr double kTolerance = 1e-11;  // relative; fp64 sums in another order differ by some 1e-15 an operation
 constexpr ContextMethod kMethods[] = {ContextMethod::kRing, ContextMethod::kAllToAll};
 
 /// Twelve heads' worth of ways to split: 12 heads of 4, `kv_heads` of them keys, 24 tokens; learned or rotary
@@ -34,22 +32,11 @@ program::Plan plan_of(int context, ContextMethod method) {
   return plan;
 }
 
-void expect_equal(const Trained& unsplit, const program::Job& job, int steps) {
-  SCOPED_TRACE(program::summary(job.plan));
-  const Trained split = run(job, steps);
-  ASSERT_EQ(split.refused, "");
-  std::string where;
-  const double worst = difference(unsplit, split, where);
-  EXPECT_LE(worst, kTolerance) << "worst in " << where;
-  EXPECT_TRUE(split.replicas_agree);
-  fmt::print("{:<60} {:.1e}\n", program::summary(job.plan), worst);
-}
-
 TEST(ContextParallel, TwoThreeAndFourRanksEqualOne) {
   for (const bool rotary : {false, true}) {
     const Trained unsplit = run(context_job({}, 12, rotary));
     for (const ContextMethod method : kMethods) {
-      for (const int context : {2, 3, 4}) expect_equal(unsplit, context_job(plan_of(context, method), 12, rotary), 3);
+      for (const int context : {2, 3, 4}) expect_equivalent(unsplit, context_job(plan_of(context, method), 12, rotary));
     }
   }
 }
@@ -59,7 +46,8 @@ TEST(ContextParallel, GroupedKeysEqualTheUnsplitRun) {
   for (const int kv_heads : {4, 2, 1}) {
     const Trained unsplit = run(context_job({}, kv_heads, true), 2);
     for (const ContextMethod method : kMethods) {
-      for (const int context : {2, 4}) expect_equal(unsplit, context_job(plan_of(context, method), kv_heads, true), 2);
+      for (const int context : {2, 4})
+        expect_equivalent(unsplit, context_job(plan_of(context, method), kv_heads, true));
     }
   }
 }
@@ -81,7 +69,7 @@ TEST(ContextParallel, TogetherWithTensorPipelineAndDataItEqualsTheUnsplitRun) {
       plan.sequence_parallel = sequence_parallel;
       plan.zero_stage = zero;
       if (pipeline > 1 && data == 1) plan.schedule = program::Schedule::kZeroBubble;
-      expect_equal(unsplit, context_job(plan, 4, false), 2);
+      expect_equivalent(unsplit, context_job(plan, 4, false));
     }
   }
 }
@@ -96,7 +84,7 @@ TEST(ContextParallel, RecomputationAndLargerMicroBatchesChangeNothing) {
       program::Plan plan = plan_of(2, method);
       plan.micro_batch = 2;
       plan.recompute = recompute;
-      expect_equal(unsplit, context_job(plan, 12, true), 2);
+      expect_equivalent(unsplit, context_job(plan, 12, true));
     }
   }
 }
@@ -106,7 +94,7 @@ TEST(ContextParallel, UnfusedAttentionOverAPartOfTheHeadsEqualsTheUnsplitRun) {
   const Trained unsplit = run(context_job({}, 12, false), 2);
   program::Plan plan = plan_of(3, ContextMethod::kAllToAll);
   plan.attention = program::Attention::kUnfused;
-  expect_equal(unsplit, context_job(plan, 12, false), 2);
+  expect_equivalent(unsplit, context_job(plan, 12, false));
 }
 
 // One sample of 3,000 tokens on three devices with 1,000 tokens each.
@@ -132,7 +120,7 @@ TEST(ContextParallel, ThreeDevicesWithAThousandTokensEachEqualOneWithThreeThousa
         EXPECT_EQ(op.m, 1000);
       }
     }
-    expect_equal(unsplit, job, 1);
+    expect_equivalent(unsplit, job);
   }
 }
 

@@ -1,13 +1,10 @@
 // Mixtures of experts spread over ranks equal their unsplit run: capacity and balance are counted per sample.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "tests/runtime/executor/harness.h"
+#include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
 namespace {
-
-constexpr double kTolerance = 1e-11;  // relative, fp64
 
 /// Four experts of a gated or a plain MLP in the given layers, with less room than tokens choose.
 program::Job mixture_job(const program::Plan& plan, int top_k, int every, bool gated) {
@@ -18,17 +15,6 @@ program::Job mixture_job(const program::Plan& plan, int top_k, int every, bool g
   job.model.experts = models::Experts{.count = 4, .top_k = top_k, .every = every, .capacity_factor = 0.75};
   job.model.experts->balance_loss = 0.1;
   return job;
-}
-
-void expect_equal(const Trained& unsplit, const program::Job& job) {
-  SCOPED_TRACE(program::summary(job.plan));
-  const Trained split = run(job, 2);
-  ASSERT_EQ(split.refused, "");
-  std::string where;
-  const double worst = difference(unsplit, split, where);
-  EXPECT_LE(worst, kTolerance) << "worst in " << where;
-  EXPECT_TRUE(split.replicas_agree);
-  fmt::print("{:<60} {:.1e}\n", program::summary(job.plan), worst);
 }
 
 program::Plan plan_of(int expert, int data) {
@@ -42,7 +28,7 @@ TEST(ExpertParallel, SwitchAndMixtralEqualTheUnsplitRun) {
   for (const auto& [top_k, every, gated] : {std::tuple{1, 2, false}, std::tuple{2, 1, true}}) {
     const Trained unsplit = run(mixture_job({}, top_k, every, gated), 2);
     for (const auto& [expert, data] : {std::pair{1, 2}, std::pair{2, 2}, std::pair{4, 4}, std::pair{2, 4}}) {
-      expect_equal(unsplit, mixture_job(plan_of(expert, data), top_k, every, gated));
+      expect_equivalent(unsplit, mixture_job(plan_of(expert, data), top_k, every, gated));
     }
   }
 }
@@ -65,7 +51,7 @@ TEST(ExpertParallel, TogetherWithEverythingElseItEqualsTheUnsplitRun) {
     plan.pipeline = pipeline;
     plan.sequence_parallel = sequence_parallel;
     plan.zero_stage = zero;
-    expect_equal(unsplit, mixture_job(plan, 2, 2, true));
+    expect_equivalent(unsplit, mixture_job(plan, 2, 2, true));
   }
 }
 
@@ -100,7 +86,7 @@ TEST(ExpertParallel, ExpertsOfAllReplicasAreShardedWithEverythingElse) {
       plan.tensor = tensor;
       plan.zero_stage = zero;
       plan.overlap.parameter_gather = true;
-      expect_equal(unsplit, mixture_job(plan, 2, 2, true));
+      expect_equivalent(unsplit, mixture_job(plan, 2, 2, true));
     }
   }
 }
@@ -113,7 +99,7 @@ TEST(ExpertParallel, RecomputationAndLargerMicroBatchesChangeNothing) {
     program::Plan plan = plan_of(2, 2);
     plan.micro_batch = 2;
     plan.recompute = recompute;
-    expect_equal(unsplit, mixture_job(plan, 1, 2, false));
+    expect_equivalent(unsplit, mixture_job(plan, 1, 2, false));
   }
 }
 

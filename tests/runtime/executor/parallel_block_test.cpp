@@ -1,12 +1,10 @@
 // Parallel blocks (GPT-J, PaLM, Falcon) split over ranks equal their unsplit run.
 #include <gtest/gtest.h>
 
-#include "tests/runtime/executor/harness.h"
+#include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
 namespace {
-
-constexpr double kTolerance = 1e-11;  // relative, fp64
 
 program::Job parallel_job(bool shared_norm, const program::Plan& plan) {
   program::Job job = toy_job(plan, 4);
@@ -28,12 +26,7 @@ TEST(ParallelBlock, EverySplitEqualsTheUnsplitRun) {
       plan.sequence_parallel = sequence_parallel;
       plan.overlap.tensor = tensor > 1;
       if (pipeline > 1) plan.schedule = program::Schedule::kZeroBubble;
-      const Trained split = run(parallel_job(shared_norm, plan), 2);
-      SCOPED_TRACE(program::summary(plan));
-      ASSERT_EQ(split.refused, "");
-      std::string where;
-      EXPECT_LE(difference(unsplit, split, where), kTolerance) << "worst in " << where;
-      EXPECT_TRUE(split.replicas_agree);
+      expect_equivalent(unsplit, parallel_job(shared_norm, plan));
     }
   }
 }

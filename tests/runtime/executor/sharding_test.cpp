@@ -1,16 +1,13 @@
 // ZeRO 2 and 3, hybrid shard groups and overlap: sharded runs compute what the unsplit run computes.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
 
 #include "program/lower.h"
-#include "tests/runtime/executor/harness.h"
+#include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
 namespace {
-
-constexpr double kTolerance = 1e-11;  // as in the equivalence tests
 
 const Trained& unsplit(bool tied) {
   const auto make = [](bool with_tied) {
@@ -32,16 +29,9 @@ program::Plan sharded(int stage, int tensor, int pipeline, int data) {
 }
 
 void expect_equal(const program::Plan& plan, bool tied = true) {
-  SCOPED_TRACE(program::summary(plan));
   program::Job job = toy_job(plan);
   job.model.tied_embeddings = tied;
-  const Trained split = run(job);
-  ASSERT_EQ(split.refused, "");
-  std::string where;
-  const double worst = difference(unsplit(tied), split, where);
-  EXPECT_LE(worst, kTolerance) << "worst in " << where;
-  EXPECT_TRUE(split.replicas_agree);
-  fmt::print("{:<70} {:.1e}\n", program::summary(plan), worst);
+  expect_equivalent(unsplit(tied), job);
 }
 
 TEST(Sharded, EveryStageEqualsTheUnsplitRun) {
@@ -98,11 +88,7 @@ TEST(Sharded, TheOrderOfDevicesWithLanesChangesNothing) {
       plan.shard_group = data == 4 ? 2 : 0;
       for (const bool overlap : {false, true}) {
         plan.overlap.parameter_gather = plan.overlap.gradient_reduction = overlap;
-        SCOPED_TRACE(program::summary(plan));
-        const Trained split = run(toy_job(plan), 3, {}, "dgx-a100-80gb");
-        ASSERT_EQ(split.refused, "");
-        std::string where;
-        EXPECT_LE(difference(unsplit(true), split, where), kTolerance) << "worst in " << where;
+        expect_equivalent(unsplit(true), toy_job(plan), Asked::kClose, "one rank", "dgx-a100-80gb");
       }
     }
   }
@@ -139,9 +125,7 @@ TEST(Sharded, WithoutAccumulationNothingButWhoKeepsWhatDiffers) {
   const Trained whole = run(job);
   for (const int stage : {1, 2, 3}) {
     job.plan.zero_stage = stage;
-    const Trained split = run(job);
-    std::string where;
-    EXPECT_TRUE(bitwise_equal(whole, split, where)) << "stage " << stage << ", first difference in " << where;
+    expect_equivalent(whole, job, Asked::kBits, "the same without ZeRO");
   }
 }
 
@@ -149,9 +133,7 @@ TEST(Sharded, WithoutAccumulationNothingButWhoKeepsWhatDiffers) {
 TEST(Sharded, WithoutAccumulationEqualsTheUnsplitRunBitByBit) {
   program::Job job = toy_job(sharded(3, 1, 1, 8));
   job.model.tied_embeddings = false;
-  const Trained split = run(job);
-  std::string where;
-  EXPECT_TRUE(bitwise_equal(unsplit(false), split, where)) << "first difference in " << where;
+  expect_equivalent(unsplit(false), job, Asked::kBits);
 }
 
 // How far a run is from the unsplit one when ops that `chosen` picks do nothing.

@@ -1,10 +1,9 @@
 // Split backwards and recomputation that differs from stage to stage: the arithmetic of the unsplit run.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
 
-#include "tests/runtime/executor/harness.h"
+#include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {
 namespace {
@@ -13,19 +12,9 @@ using program::Plan;
 using program::Recompute;
 using program::Schedule;
 
-constexpr double kTolerance = 1e-11;  // relative; fp64 sums in another order differ by some 1e-15 an operation
-
 void expect_equal(const Plan& plan, bool bitwise) {
-  SCOPED_TRACE(program::summary(plan));
-  static const Trained reference = run(toy_job(Plan{}));
-  const Trained split = run(toy_job(plan));
-  ASSERT_EQ(split.refused, "");
-  EXPECT_TRUE(split.replicas_agree);
-  std::string where;
-  EXPECT_LE(difference(reference, split, where), kTolerance) << "worst in " << where;
-  if (bitwise) {
-    EXPECT_TRUE(bitwise_equal(reference, split, where)) << "first difference in " << where;
-  }
+  static const Trained kReference = run(toy_job(Plan{}));
+  expect_equivalent(kReference, toy_job(plan), bitwise ? Asked::kBits : Asked::kClose);
 }
 
 Plan split(int tensor, int pipeline, int data) {

@@ -1,0 +1,181 @@
+// Every two settings of a plan that may stand together do stand together in some run: few plans, chosen so that each
+// pair of values of any two fields is in one of them, and each plan computes what one rank computes.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bitset>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "program/lower.h"
+#include "tests/runtime/executor/equivalence.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+enum Field {
+  kModel,
+  kTensor,
+  kContext,
+  kPipeline,
+  kData,
+  kMethod,
+  kSchedule,
+  kZero,
+  kShardGroup,
+  kSequence,
+  kExpert,
+  kRecompute,
+  kAttention,
+  kOverlapGradients,
+  kOverlapGathers,
+  kOverlapTensor,
+  kBuckets,
+  kMicroBatch,
+  kAwayState,
+  kAwayActivations,
+  kPlacement,
+  kFields
+};
+enum Shape { kGpt2, kLlama, kParallel, kMixture };
+
+constexpr std::array<int, kFields> kValues = {4, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2};
+constexpr int kMostValues = 5;
+using Choice = std::array<int, kFields>;
+using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
+
+std::size_t index_of(int a, int value_of_a, int b, int value_of_b) {
+  return static_cast<std::size_t>(((a * kMostValues + value_of_a) * kFields + b) * kMostValues + value_of_b);
+}
+
+Pairs pairs_of(const Choice& choice) {
+  Pairs pairs;
+  for (int a = 0; a < kFields; ++a) {
+    for (int b = a + 1; b < kFields; ++b) {
+      pairs.set(index_of(a, choice[static_cast<std::size_t>(a)], b, choice[static_cast<std::size_t>(b)]));
+    }
+  }
+  return pairs;
+}
+
+program::Job shaped(int shape, const program::Plan& plan) {
+  program::Job job = toy_job(plan);
+  job.model.layers = 4;
+  if (shape == kLlama) {
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kSwiglu;
+    job.model.kv_heads = 2;
+    job.model.linear_bias = job.model.qkv_bias = job.model.tied_embeddings = false;
+  }
+  job.model.parallel_block = shape == kParallel;
+  if (shape == kMixture) {
+    job.model.linear_bias = false;
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 0.75};
+  }
+  return job;
+}
+
+program::Job job_of(const Choice& c) {
+  program::Plan plan;
+  plan.tensor = 1 << c[kTensor];
+  plan.context = 1 << c[kContext];
+  plan.pipeline = 1 << c[kPipeline];
+  plan.data = 1 << c[kData];
+  plan.context_method = static_cast<program::ContextMethod>(c[kMethod]);
+  plan.schedule = static_cast<program::Schedule>(c[kSchedule]);
+  plan.virtual_stages = plan.schedule == program::Schedule::kInterleaved && plan.pipeline > 1 ? 4 / plan.pipeline : 1;
+  plan.zero_stage = c[kZero];
+  plan.shard_group = 2 * c[kShardGroup];
+  plan.sequence_parallel = c[kSequence] != 0;
+  plan.expert = 1 << c[kExpert];
+  plan.recompute = static_cast<program::Recompute>(c[kRecompute]);
+  plan.attention = static_cast<program::Attention>(c[kAttention]);
+  plan.overlap.gradient_reduction = c[kOverlapGradients] != 0;
+  plan.overlap.parameter_gather = c[kOverlapGathers] != 0;
+  plan.overlap.tensor = c[kOverlapTensor] != 0;
+  plan.bucket_bytes = 50'000 * c[kBuckets];
+  plan.micro_batch = 1 << c[kMicroBatch];
+  plan.offload.optimizer = static_cast<program::Storage>(c[kAwayState]);
+  plan.offload.activations = static_cast<program::Storage>(c[kAwayActivations]);
+  if (c[kPlacement] != 0) plan.placement = "data-pipeline-tensor-context";
+  return shaped(c[kModel], plan);
+}
+
+bool can_be(const Choice& choice) {
+  const program::Job job = job_of(choice);
+  if (job.plan.ranks() > 8 || std::holds_alternative<program::Infeasible>(program::check(job))) return false;
+  return std::holds_alternative<program::Program>(program::lower(job));
+}
+
+Choice draw(std::mt19937_64& random) {
+  Choice choice{};
+  for (std::size_t f = 0; f < kFields; ++f) choice[f] = static_cast<int>(random() % static_cast<unsigned>(kValues[f]));
+  return choice;
+}
+
+// Plans that can be, until every pair is in one of them or was refused in as many draws of all other fields.
+std::vector<Choice> candidates(std::mt19937_64& random) {
+  constexpr int kDraws = 400;
+  std::vector<Choice> found;
+  Pairs seen;
+  for (int a = 0; a < kFields; ++a) {
+    for (int b = a + 1; b < kFields; ++b) {
+      for (int x = 0; x < kValues[static_cast<std::size_t>(a)]; ++x) {
+        for (int y = 0; y < kValues[static_cast<std::size_t>(b)]; ++y) {
+          for (int i = 0; i < kDraws && !seen.test(index_of(a, x, b, y)); ++i) {
+            Choice choice = draw(random);
+            choice[static_cast<std::size_t>(a)] = x;
+            choice[static_cast<std::size_t>(b)] = y;
+            if (!can_be(choice)) continue;
+            found.push_back(choice);
+            seen |= pairs_of(choice);
+          }
+        }
+      }
+    }
+  }
+  return found;
+}
+
+// Always the plan with the most pairs that no plan before it has.
+std::vector<Choice> covering(const std::vector<Choice>& from) {
+  std::vector<Choice> chosen;
+  Pairs covered;
+  for (;;) {
+    const Choice* best = nullptr;
+    std::size_t most = 0;
+    for (const Choice& choice : from) {
+      const std::size_t fresh = (pairs_of(choice) & ~covered).count();
+      if (fresh > most) most = fresh, best = &choice;
+    }
+    if (best == nullptr) return chosen;
+    chosen.push_back(*best);
+    covered |= pairs_of(*best);
+  }
+}
+
+TEST(EveryPairOfSettings, EqualsTheUnsplitRun) {
+  std::mt19937_64 random(2026);
+  std::vector<Choice> all = candidates(random);
+  for (int i = 0; i < 20'000; ++i) {
+    if (const Choice choice = draw(random); can_be(choice)) all.push_back(choice);
+  }
+  const std::vector<Choice> plans = covering(all);
+  EXPECT_GE(plans.size(), 20u);  // 5 schedules x 4 stages of ZeRO are 20 plans at least
+  std::map<std::pair<int, int>, Trained> references;
+  for (const Choice& choice : plans) {
+    const program::Job job = job_of(choice);
+    const auto [at, fresh] = references.try_emplace({choice[kModel], job.plan.micro_batch});
+    if (fresh) {
+      program::Plan alone;
+      alone.micro_batch = job.plan.micro_batch;
+      at->second = run(shaped(choice[kModel], alone), 2);
+    }
+    expect_equivalent(at->second, job);
+  }
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

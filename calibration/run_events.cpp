@@ -105,7 +105,7 @@ std::vector<OpEvent> op_events(const program::Program& program, const program::R
     const auto span = static_cast<double>(event.end_ps - event.start_ps), wait = static_cast<double>(event.wait_ps);
     const double work = is_collective(op) ? own.at(meeting_of(program, event, op)) : std::max(0.0, span - wait);
     result.push_back({event.step, event.rank, &op, work * kSecondsPerPs, (span - work) * kSecondsPerPs,
-                      task.transfer < 0 || is_awaited(event, ends)});
+                      task.transfer < 0 || is_awaited(event, ends), &task});
   }
   return result;
 }

@@ -16,6 +16,7 @@ struct OpEvent {
   double seconds = 0;  ///< without waiting
   double wait = 0;
   bool awaited = true;  ///< of a receive: the rank stood still for it, so that its end is the transfer's
+  const program::Task* task = nullptr;  ///< whose op it is
 };
 
 /// Ends of transfers overlap the work that runs beside them: their span says when they were posted, not what they cost.

@@ -87,7 +87,7 @@ Work predicted_work(const program::Program& program, const hardware::Cluster& cl
     const double span = static_cast<double>(event.end_ps - event.start_ps) * kSecondsPerPs,
                  wait = static_cast<double>(event.wait_ps) * kSecondsPerPs,
                  late = std::min(late_hosts(program, cluster, op), span - wait);
-    work.add({0, event.rank, &op, span - wait - late, wait + late, true});
+    work.add({0, event.rank, &op, span - wait - late, wait + late, true, nullptr});
   }
   return work;
 }

@@ -20,6 +20,7 @@ void add_plan(CLI::App& app, int& exit_code);
 void add_profile(CLI::App& app, int& exit_code);
 void add_profiles(CLI::App& app, int& exit_code);
 void add_program(CLI::App& app, int& exit_code);
+void add_replan(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_sample(CLI::App& app, int& exit_code);

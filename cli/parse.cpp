@@ -31,6 +31,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_scale(app, exit_code);
   add_program(app, exit_code);
   add_run(app, exit_code);
+  add_replan(app, exit_code);
   add_report(app, exit_code);
   add_sample(app, exit_code);
   add_tokenize(app, exit_code);

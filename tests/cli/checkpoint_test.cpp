@@ -58,6 +58,29 @@ TEST_F(Checkpoints, AResumedRunHasTheLossesOfTheWholeOne) {
   EXPECT_NEAR(moved.front(), whole.back(), 1e-4);
 }
 
+// From a lopsided plan to what its run proposes: the checkpoint goes along, and the losses are those of a run that
+// never moved.
+TEST_F(Checkpoints, MoveToThePlanThatARunProposes) {
+  const std::string lopsided = " --pipeline 2 --stage-layers 1,3 --precision fp64";
+  const std::vector<double> whole = train("--steps 6" + lopsided);
+  train("--steps 4 --checkpoint ck --record run.json --decay-steps 6" + lopsided);
+  const Outcome proposed = place_.run("trivium replan run.json -o better.json");
+  ASSERT_EQ(proposed.exit_code, 0) << proposed.err;
+  EXPECT_THAT(proposed.out, HasSubstr("proposed"));
+  const json plan = json::parse(place_.read("better.json"));
+  EXPECT_EQ(plan.at("schema"), "trivium.plan/1");
+  EXPECT_EQ(plan.at("plan").at("pipeline"), 2);
+  ASSERT_EQ(place_.run("trivium checkpoint convert ck moved --plan better.json").exit_code, 0);
+  // What was timed decides which layers moved; so also under a plan that surely differs from the one that ran.
+  for (const char* how : {"ck", "moved", "moved --stage-layers 3,1"}) {
+    ASSERT_EQ(place_.run("rm -rf */step-00000006 */latest").exit_code, 0);
+    const Outcome resumed = place_.run(
+        std::string("trivium run better.json --corpus text.txt --json --steps 6 --resume --checkpoint ") + how);
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_EQ(losses_in(resumed.out), std::vector<double>(whole.end() - 2, whole.end())) << how;
+  }
+}
+
 TEST_F(Checkpoints, AnInterruptedRunSavesAndGoesOn) {
   const Outcome outcome =
       place_.run("(" + training("--steps 1000000 --checkpoint ck --timeline-steps 0") +

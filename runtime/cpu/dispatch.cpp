@@ -6,6 +6,7 @@
 
 #include "edge/error.h"
 #include "runtime/cpu/kernels.h"
+#include "runtime/cpu/optimizer_loops.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/cpu/variant.h"
 
@@ -16,14 +17,20 @@ using program::OpKind;
 
 namespace v2 {
 Kernel find_kernel(OpKind kind, DType type);
-}
+OptimizerLoops<float> float_loops();
+OptimizerLoops<double> double_loops();
+}  // namespace v2
 #if defined(__x86_64__)
 namespace v3 {
 Kernel find_kernel(OpKind kind, DType type);
-}
+OptimizerLoops<float> float_loops();
+OptimizerLoops<double> double_loops();
+}  // namespace v3
 namespace v4 {
 Kernel find_kernel(OpKind kind, DType type);
-}
+OptimizerLoops<float> float_loops();
+OptimizerLoops<double> double_loops();
+}  // namespace v4
 #endif
 
 namespace {
@@ -145,6 +152,24 @@ Kernel find_kernel(Variant variant, OpKind kind, DType type) {
 #endif
   static_cast<void>(variant);
   return v2::find_kernel(kind, type);
+}
+
+template <>
+OptimizerLoops<float> optimizer_loops([[maybe_unused]] Variant variant) {
+#if defined(__x86_64__)
+  if (variant == Variant::kV3) return v3::float_loops();
+  if (variant == Variant::kV4) return v4::float_loops();
+#endif
+  return v2::float_loops();
+}
+
+template <>
+OptimizerLoops<double> optimizer_loops([[maybe_unused]] Variant variant) {
+#if defined(__x86_64__)
+  if (variant == Variant::kV3) return v3::double_loops();
+  if (variant == Variant::kV4) return v4::double_loops();
+#endif
+  return v2::double_loops();
 }
 
 Kernel find_kernel(OpKind kind, DType type) { return find_kernel(chosen_variant(), kind, type); }

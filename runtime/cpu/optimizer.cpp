@@ -9,6 +9,7 @@
 
 #include "runtime/cpu/double_double.h"
 #include "runtime/cpu/operands.h"
+#include "runtime/cpu/optimizer_loops.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/reduction/half.h"
 
@@ -54,24 +55,23 @@ bool keeps_half_gradients(const KernelArguments& a) {
   return a.kind->buffers[static_cast<std::size_t>(gradient)].dtype == program::DType::kFp16;
 }
 
-float widen(std::uint16_t bits) { return reduction::float_of_fp16(bits); }
-float widen(float value) { return value; }
-double widen(double value) { return value; }
-
-/// Sum of squares in independent lanes, so that the processor need not wait for one addition to start the next.
 template <class T>
 DoubleDouble sum_of_squares(const T* x, std::int64_t count) {
-  constexpr std::size_t kLanes = 8;
-  std::array<DoubleDouble, kLanes> sum{};
-  std::int64_t i = 0;
-  for (; i + static_cast<std::int64_t>(kLanes) <= count; i += static_cast<std::int64_t>(kLanes)) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      sum[lane] = sum[lane] + exact_square(widen(x[i + static_cast<std::int64_t>(lane)]));
+  DoubleDouble sum;
+  optimizer_loops<T>(chosen_variant()).squares(x, count, &sum.hi, &sum.lo);
+  return sum;
+}
+
+DoubleDouble sum_of_squares(const std::uint16_t* x, std::int64_t count) {
+  constexpr std::int64_t kPart = 1024;
+  std::array<float, kPart> wide{};
+  DoubleDouble sum;
+  for (std::int64_t begin = 0; begin < count; begin += kPart) {
+    const std::int64_t part = std::min(kPart, count - begin);
+    std::transform(x + begin, x + begin + part, wide.begin(), reduction::float_of_fp16);
+    sum = sum + sum_of_squares(wide.data(), part);
   }
-  for (; i < count; ++i) sum[0] = sum[0] + exact_square(widen(x[i]));
-  DoubleDouble total;
-  for (const DoubleDouble& part : sum) total = total + part;
-  return total;
+  return sum;
 }
 
 // Every element of the model counts once: a tied copy counts where the original is, a replicated parameter on the first
@@ -121,35 +121,32 @@ class Stepper {
     norm_ = std::sqrt(pair[0] + pair[1]) / a.values->loss_scale;
     const double clip = o_.clip_norm > 0 ? std::min(1.0, o_.clip_norm / (norm_ + 1e-6)) : 1.0;
     const double steps = static_cast<double>(a.values->step + 1 - a.values->skipped_steps);
-    factor_ = static_cast<T>(clip / a.values->loss_scale);
-    rate_ = static_cast<T>(a.values->learning_rate);
-    beta1_ = static_cast<T>(o_.beta1), beta2_ = static_cast<T>(o_.beta2), epsilon_ = static_cast<T>(o_.epsilon);
-    rest1_ = static_cast<T>(1 - o_.beta1), rest2_ = static_cast<T>(1 - o_.beta2);
-    correct1_ = static_cast<T>(1 / (1 - std::pow(o_.beta1, steps)));
-    correct2_ = static_cast<T>(1 / (1 - std::pow(o_.beta2, steps)));
+    factors_ = {.clip = static_cast<T>(clip / a.values->loss_scale),
+                .rate = static_cast<T>(a.values->learning_rate),
+                .beta1 = static_cast<T>(o_.beta1),
+                .rest1 = static_cast<T>(1 - o_.beta1),
+                .beta2 = static_cast<T>(o_.beta2),
+                .rest2 = static_cast<T>(1 - o_.beta2),
+                .correct1 = static_cast<T>(1 / (1 - std::pow(o_.beta1, steps))),
+                .correct2 = static_cast<T>(1 / (1 - std::pow(o_.beta2, steps))),
+                .epsilon = static_cast<T>(o_.epsilon),
+                .decay = T(0)};
   }
 
   /// Whether there is a step to take: all ranks have the same norm, and leave out the same steps.
   bool finite() const { return std::isfinite(norm_); }
 
-  void operator()(const Parameter& parameter, T* __restrict p, const T* __restrict g, T* __restrict first,
-                  T* __restrict second, std::int64_t count) const {
-    const T factor = factor_, rate = rate_, beta1 = beta1_, beta2 = beta2_, epsilon = epsilon_;
-    const T rest1 = rest1_, rest2 = rest2_, correct1 = correct1_, correct2 = correct2_;
-    const T decay = parameter.decayed ? static_cast<T>(o_.weight_decay) : T(0);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T clipped = g[i] * factor;
-      first[i] = beta1 * first[i] + rest1 * clipped;
-      second[i] = beta2 * second[i] + rest2 * clipped * clipped;
-      const T direction = first[i] * correct1 / (std::sqrt(second[i] * correct2) + epsilon);
-      p[i] -= rate * (direction + decay * p[i]);
-    }
+  void operator()(const Parameter& parameter, T* p, const T* g, T* first, T* second, std::int64_t count) const {
+    AdamWFactors<T> factors = factors_;
+    factors.decay = parameter.decayed ? static_cast<T>(o_.weight_decay) : T(0);
+    loops_.adamw(factors, p, g, first, second, count);
   }
 
  private:
   const program::Optimizer& o_;
   double norm_ = 0;
-  T factor_, rate_, beta1_, beta2_, epsilon_, rest1_, rest2_, correct1_, correct2_;
+  AdamWFactors<T> factors_{};
+  OptimizerLoops<T> loops_ = optimizer_loops<T>(chosen_variant());
 };
 
 /// The optimizer's arrays of a bucket: first moments, second moments, with 16-bit parameters their fp32 copy.
@@ -207,7 +204,7 @@ void adamw_half(const KernelArguments& a) {
     if (half_gradients) {
       float* wide = moments + 3 * bucket.shard;
       const std::uint16_t* narrow = space<std::uint16_t>(a, Space::kGradient) + at;
-      for (std::int64_t i = begin; i < end; ++i) wide[i] = widen(narrow[i]);
+      std::transform(narrow + begin, narrow + end, wide + begin, reduction::float_of_fp16);
       gradients = wide;
     }
     step(parameter, master + begin, gradients + begin, moments + begin, moments + bucket.shard + begin, end - begin);

@@ -20,7 +20,7 @@ foreach(variant IN LISTS cpu_variants)
   set(target trivium_runtime_cpu_${variant})
   add_library(${target} OBJECT
     cpu/variants/activation.cpp cpu/variants/attention.cpp cpu/variants/attention_block.cpp cpu/variants/attention_backward.cpp cpu/variants/expert_matmul.cpp cpu/variants/loss.cpp
-    cpu/variants/matmul.cpp cpu/variants/norm.cpp cpu/variants/residual.cpp cpu/variants/rotary.cpp
+    cpu/variants/matmul.cpp cpu/variants/norm.cpp cpu/variants/optimizer_loops.cpp cpu/variants/residual.cpp cpu/variants/rotary.cpp
     cpu/variants/table.cpp)
   trivium_common(${target})
   target_compile_options(${target} PRIVATE ${cpu_flags} ${cpu_flags_${variant}})

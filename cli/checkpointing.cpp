@@ -34,6 +34,7 @@ runtime::KeeperFactory keepers_of(const CheckpointOptions& options, const JobReq
   keeping.keep = options.keep;
   keeping.resume = options.resume;
   keeping.job = request.file;
+  keeping.ramp = options.ramp;
   keeping.corpus_tokens = corpus_tokens;
   keeping.note = [](const std::string& text) { fmt::print(stderr, "note: {}\n", edge::one_line(text)); };
   return runtime::checkpoint::make_keepers(keeping);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/options.h"
+#include "runtime/executor/course.h"
 #include "runtime/executor/step_keeper.h"
 
 namespace trivium::cli {
@@ -14,6 +15,7 @@ struct CheckpointOptions {
   std::int64_t every = 0;
   std::int64_t keep = 2;
   bool resume = false;
+  runtime::BatchRamp ramp;  ///< of the training; not an option of its own
 };
 
 /// Adds --checkpoint, --checkpoint-every, --keep and --resume. `options` must outlive the parse.

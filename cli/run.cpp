@@ -2,6 +2,7 @@
 // process a rank.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -11,6 +12,7 @@
 
 #include "cli/checkpointing.h"
 #include "cli/command.h"
+#include "cli/course_options.h"
 #include "cli/gpu_ranks.h"
 #include "cli/interrupts.h"
 #include "cli/options.h"
@@ -28,6 +30,7 @@
 #include "runtime/executor/train.h"
 #include "runtime/mpi/loader.h"
 #include "simulator/placed_cluster.h"
+#include "simulator/simulate.h"
 
 namespace trivium::cli {
 namespace {
@@ -45,6 +48,7 @@ struct Options {
   std::int64_t timeline_steps = 3;
   bool json = false;
   CheckpointOptions checkpoint;
+  CourseOptions course;
   SurvivalOptions survival;
 };
 
@@ -90,8 +94,15 @@ void print_step(const program::StepRecord& step, bool json) {
   const std::string norm =
       step.skipped ? "gradients overflowed, skipped" : fmt::format("grad norm {:.4f}", step.grad_norm);
   const std::string scale = step.loss_scale > 0 ? fmt::format("  scale {:g}", step.loss_scale) : "";
-  print(fmt::format("step {:>4}  loss {:.6f}  {}{}  {:.1f} ms  {} tokens/s\n", step.step, step.loss, norm, scale,
-                    step.seconds * kMsPerSecond, integer(step.tokens_per_s)));
+  print(fmt::format("step {:>4}  loss {:.6f}  {}{}  {:.1f} ms  {} tokens/s{}{}\n", step.step, step.loss, norm, scale,
+                    step.seconds * kMsPerSecond, integer(step.tokens_per_s),
+                    step.mfu ? "  MFU " + percent(*step.mfu) : "",
+                    step.validation_loss ? fmt::format("  validation loss {:.6f}", *step.validation_loss) : ""));
+}
+
+void print_spike(const program::Spike& spike) {
+  fmt::print(stderr, "note: step {}: {} {:.4g} stands out from {:.4g}, the median of the steps before\n", spike.step,
+             spike.of == "loss" ? "loss" : "gradient norm", spike.value, spike.typical);
 }
 
 /// Ranks that planned something else would wait for each other for ever.
@@ -128,6 +139,7 @@ void save(const Options& options, const JobRequest& request, const program::Prog
   record.backend = on_gpus(options) ? "cuda-nccl" : over_mpi ? "cpu-mpi" : "cpu-threads";
   record.program_hash = program::hash_of(program);
   record.steps = std::move(result.steps);
+  record.spikes = std::move(result.spikes);
   record.timeline = std::move(result.timeline);
   record.peak_memory_bytes = std::move(result.memory_bytes);
   record.host = runtime::host_facts();
@@ -169,13 +181,30 @@ int train(const Options& options, runtime::Communicator* communicator, runtime::
                                     on_gpus(options) ? "the launcher" : "mpirun", communicator->size()));
   }
   const auto corpus = runtime::data::open_corpus(options.corpus, training.sequence, request.file.job.model.vocab);
+  const auto validation =
+      options.course.validation.empty()
+          ? nullptr
+          : runtime::data::open_corpus(options.course.validation, training.sequence, request.file.job.model.vocab);
   runtime::TrainOptions how;
+  how.course = course_of(options.course, request.file.job);
+  how.program_for = [&](std::int64_t batch) {
+    JobRequest smaller = request;
+    smaller.file.job.training.global_batch = batch;
+    return prepare(smaller, false).program;
+  };
+  how.validation = validation.get();
+  how.validate_every = options.course.validate_every;
+  how.peak_flops_per_s = simulator::peak_flops(request.file.job.plan, request.cluster) *
+                         std::min(request.file.job.plan.ranks(), request.cluster.devices());
+  how.on_spike = print_spike;
   how.steps = options.steps;
   how.timeline_steps = options.timeline_steps;
   how.stop = interrupts.token();
   how.flight_folder = options.survival.flight_record;
   how.deadline = std::chrono::milliseconds(std::llround(options.survival.deadline_s * kMsPerSecond));
-  how.keeper = keepers_of(options.checkpoint, request, corpus->tokens());
+  CheckpointOptions checkpoint = options.checkpoint;
+  checkpoint.ramp = how.course.ramp;
+  how.keeper = keepers_of(checkpoint, request, corpus->tokens());
   how.on_step = [&](const program::StepRecord& step) { print_step(step, options.json); };
   runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, backend, program, *corpus, how)
                                                         : runtime::train_in_threads(program, *corpus, how);
@@ -233,6 +262,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--steps", options->steps, "Optimizer steps")
       ->check(CLI::Range(std::int64_t{1}, kMostSteps))
       ->capture_default_str();
+  add_course_options(*command, options->course);
   add_checkpoint_options(*command, options->checkpoint);
   add_survival_options(*command, options->survival);
   command->add_option("--record", options->record, "Write steps and measured timeline")->check(output_file());

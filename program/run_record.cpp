@@ -38,6 +38,8 @@ StepRecord step_at(const edge::JsonReader& reader) {
   s.tokens_per_s = reader.at("tokens_per_s").number();
   if (const auto scale = reader.find("loss_scale")) s.loss_scale = scale->number();
   if (const auto skipped = reader.find("skipped")) s.skipped = skipped->boolean();
+  if (const auto mfu = reader.find("mfu")) s.mfu = mfu->number();
+  if (const auto loss = reader.find("validation_loss")) s.validation_loss = loss->number();
   return s;
 }
 
@@ -48,6 +50,8 @@ nlohmann::json to_json(const StepRecord& s) {
                       {"grad_norm", s.grad_norm}, {"learning_rate", s.learning_rate},
                       {"seconds", s.seconds},     {"tokens_per_s", s.tokens_per_s}};
   if (s.loss_scale > 0) json["loss_scale"] = s.loss_scale, json["skipped"] = s.skipped;
+  if (s.mfu) json["mfu"] = *s.mfu;
+  if (s.validation_loss) json["validation_loss"] = *s.validation_loss;
   return json;
 }
 
@@ -57,6 +61,10 @@ nlohmann::json to_json(const RunRecord& record) {
                       {"host", record.host},       {"peak_memory_bytes", record.peak_memory_bytes}};
   auto& steps = json["steps"] = nlohmann::json::array();
   for (const StepRecord& s : record.steps) steps.push_back(to_json(s));
+  auto& spikes = json["spikes"] = nlohmann::json::array();
+  for (const Spike& s : record.spikes) {
+    spikes.push_back({{"step", s.step}, {"of", s.of}, {"value", s.value}, {"typical", s.typical}});
+  }
   auto events = nlohmann::json::array();
   for (const Event& e : record.timeline.events) {
     events.push_back({e.step, e.rank, e.task, e.op, static_cast<int>(e.lane), e.start_ps, e.end_ps, e.wait_ps});
@@ -70,7 +78,8 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
   const edge::JsonReader reader(json, where);
   const std::vector<std::string> schemas{kSchema};
   (void)reader.at("schema").one_of(schemas);
-  reader.allow_only({"schema", "plan", "backend", "program_hash", "peak_memory_bytes", "steps", "timeline", "host"});
+  reader.allow_only(
+      {"schema", "plan", "backend", "program_hash", "peak_memory_bytes", "steps", "timeline", "host", "spikes"});
   RunRecord record;
   const PlanFile plan = plan_file_from_json(reader.at("plan").json(), where + "#/plan");
   record.job = plan.job;
@@ -78,6 +87,13 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
   record.backend = reader.at("backend").text();
   if (const auto hash = reader.find("program_hash")) record.program_hash = hash->text();
   for (const auto& step : reader.at("steps").elements()) record.steps.push_back(step_at(step));
+  if (const auto spikes = reader.find("spikes")) {
+    const std::vector<std::string> kinds{"loss", "grad_norm"};
+    for (const auto& spike : spikes->elements()) {
+      record.spikes.push_back({spike.at("step").integer(0, kMost), spike.at("of").one_of(kinds),
+                               spike.at("value").number(), spike.at("typical").number()});
+    }
+  }
   for (const auto& event : reader.at("timeline").at("events").elements())
     record.timeline.events.push_back(event_at(event));
   if (const auto peaks = reader.find("peak_memory_bytes")) {

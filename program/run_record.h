@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,16 @@ struct StepRecord {
   double tokens_per_s = 0;
   double loss_scale = 0;  ///< of fp16 runs: what the loss was multiplied by; 0: the run has none
   bool skipped = false;   ///< gradients overflowed at that scale: nothing was learnt, and grad_norm is 0
+  std::optional<double> mfu;              ///< of the ranks' devices' dense peak, where that is known
+  std::optional<double> validation_loss;  ///< behind this step, where it was measured
+};
+
+/// A step that stands out (runtime/executor/spikes.h).
+struct Spike {
+  std::int64_t step = 0;
+  std::string of;  ///< "loss" or "grad_norm"
+  double value = 0;
+  double typical = 0;  ///< median of the steps before
 };
 
 struct RunRecord {
@@ -29,6 +40,7 @@ struct RunRecord {
   std::string backend;       ///< "cpu-threads", "cpu-mpi", "cuda-nccl"
   std::string program_hash;  ///< of the ordered program's text: events are keys into it
   std::vector<StepRecord> steps;
+  std::vector<Spike> spikes;
   Timeline timeline;                            ///< of the last steps
   std::vector<std::int64_t> peak_memory_bytes;  ///< by rank, what the arenas really hold
   std::map<std::string, std::string> host;  ///< what ran it: "processor", "cores", "system", "compiler", "library"…

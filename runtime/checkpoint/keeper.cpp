@@ -40,7 +40,13 @@ class Keeper final : public StepKeeper {
     Progress saved = fresh;
     agree(communicator_, everyone_, [&]() -> ShardFile {
       const Opened opened = open(path.data(), false);  // rank 0 has verified the files
-      const std::string why = cannot_continue(opened.description, options_.job.job, options_.corpus_tokens);
+      std::string why = cannot_continue(opened.description, options_.job.job, options_.corpus_tokens);
+      const std::int64_t samples =
+          samples_before(options_.ramp, options_.job.job.training.global_batch, opened.description.step);
+      if (why.empty() && samples != opened.description.samples) {
+        why = fmt::format("its {} steps read {} samples, with this --ramp-batch they would have read {}",
+                          opened.description.step, opened.description.samples, samples);
+      }
       if (!why.empty()) {
         throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.data()), why));
       }
@@ -65,7 +71,7 @@ class Keeper final : public StepKeeper {
     if ((!due && !last) || done == saved_) return;
     Description description;
     description.step = done;
-    description.samples = done * options_.job.job.training.global_batch;
+    description.samples = samples_before(options_.ramp, options_.job.job.training.global_batch, done);
     description.corpus_tokens = options_.corpus_tokens;
     description.scale = progress.scale;
     description.job = options_.job;

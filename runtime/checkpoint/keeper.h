@@ -7,6 +7,7 @@
 #include <string>
 
 #include "program/plan_file.h"
+#include "runtime/executor/course.h"
 #include "runtime/executor/step_keeper.h"
 
 namespace trivium::runtime::checkpoint {
@@ -17,6 +18,7 @@ struct KeeperOptions {
   std::int64_t keep = 0;   ///< newest checkpoints that stay; 0: all
   bool resume = false;     ///< go on from the newest checkpoint, if there is one
   program::PlanFile job;
+  BatchRamp ramp;  ///< how many samples the steps before a checkpoint had
   std::int64_t corpus_tokens = 0;
   std::function<void(const std::string&)> note;  ///< rank 0 tells what it found and wrote
 };

@@ -81,14 +81,35 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     : RankExecutor(program, communicator, corpus, std::make_unique<cpu::CpuBackend>()) {}
 
 RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<program::Event>* events) {
-  values_ = values;
   events_ = events;
+  begin(values);
+  play();
+  std::array<double, kScalars> scalars{};
+  backend_.download(scalars.data(), arenas_.space(Space::kScalar), sizeof scalars);
+  tell_events();
+  return {sum_over_ranks(scalars[0]), std::sqrt(scalars[1] + scalars[2]) / values.loss_scale};
+}
+
+double RankExecutor::evaluate(const data::Corpus& corpus, std::int64_t first_sample, const StepValues& values) {
+  const data::Sampler order(corpus.tokens(), program_.job.training.sequence, program_.job.training.seed);
+  const std::optional<std::int64_t> own_first = first_sample_;
+  events_ = nullptr;
+  reading_ = &corpus, samples_ = &order, first_sample_ = first_sample, forward_only_ = true;
+  begin(values);
+  play();
+  reading_ = &corpus_, samples_ = &sampler_, first_sample_ = own_first, forward_only_ = false;
+  std::array<double, kScalars> scalars{};
+  backend_.download(scalars.data(), arenas_.space(Space::kScalar), sizeof scalars);
+  return sum_over_ranks(scalars[0]);
+}
+
+void RankExecutor::begin(const StepValues& values) {
+  values_ = values;
   optimizer_begun_ = false;
   noted_.clear();
   std::fill(transfers_.begin(), transfers_.end(), Transfer::kIdle);
-  std::array<double, kScalars> scalars{};
-  std::byte* const scalar_space = arenas_.space(Space::kScalar);
-  backend_.upload(program::Lane::kCompute, scalar_space, scalars.data(), sizeof scalars);
+  const std::array<double, kScalars> zero{};
+  backend_.upload(program::Lane::kCompute, arenas_.space(Space::kScalar), zero.data(), sizeof zero);
   backend_.enter(program::Lane::kCompute);
   const int world = groups_[static_cast<std::size_t>(Group::kWorld)];
   record(flight::Doing::kStepStart);
@@ -97,14 +118,20 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
   std::int64_t start_ns = now_ns();
   communicator_.broadcast(world, &start_ns, sizeof start_ns, 0);
   backend_.start_clock(start_ns);
+}
+
+void RankExecutor::play() {
   std::fill(segments_done_.begin(), segments_done_.end(), 0);
   next_receive_ = 0;
   for (const program::Issue& issue : role_.order) {
-    const auto task = static_cast<std::size_t>(issue.task);
-    const bool is_transfer = role_.tasks[task].transfer >= 0;
-    if (is_transfer && transfers_[task] != Transfer::kIdle) continue;  // posted ahead
+    const auto id = static_cast<std::size_t>(issue.task);
+    const Task& task = role_.tasks[id];
+    if (forward_only_ && !is_forward(task)) continue;
+    if (forward_only_) keep_apart(task, issue.segment);
+    const bool is_transfer = task.transfer >= 0;
+    if (is_transfer && transfers_[id] != Transfer::kIdle) continue;  // posted ahead
     if (!is_transfer) {
-      post_ahead();
+      if (!forward_only_) post_ahead();
       end_batch();
     }
     await(issue.task, issue.segment);
@@ -112,22 +139,41 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
       post(issue.task);
     } else {
       run_segment(issue.task, issue.segment);
-      ++segments_done_[task];
+      ++segments_done_[id];
     }
   }
   end_batch();
   for (std::size_t t = 0; t < role_.tasks.size(); ++t) finish_transfer(static_cast<std::int32_t>(t));
   backend_.finish();
-  backend_.download(scalars.data(), scalar_space, sizeof scalars);
-  tell_events();
+}
 
+// Passes that are left out no longer say when a frame, or a slot of gathered parameters, is free again: what was sent
+// from the frame has to be gone, and what reads it to be done.
+void RankExecutor::keep_apart(const Task& task, int segment) {
+  if (task.kind != TaskKind::kForward) return backend_.finish();
+  for (std::size_t t = 0; segment == 0 && t < role_.tasks.size(); ++t) {
+    const Task& other = role_.tasks[t];
+    if (other.kind == TaskKind::kSend && other.chunk == task.chunk && other.frame == task.frame) {
+      finish_transfer(static_cast<std::int32_t>(t));
+    }
+  }
+}
+
+bool RankExecutor::is_forward(const Task& task) const {
+  const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
+  if (task.kind == TaskKind::kSend) return task.body == kind.send_forward;
+  if (task.kind == TaskKind::kRecv) return task.body == kind.recv_forward;
+  return task.kind == TaskKind::kForward || task.kind == TaskKind::kGatherParameters;
+}
+
+// A last-stage rank holds its replica's loss, a stage with mixture layers their balance; tensor ranks the same one.
+double RankExecutor::sum_over_ranks(double loss) {
   record(flight::Doing::kLoss);
-  // A last-stage rank holds its replica's loss, a stage with mixture layers their balance; tensor ranks the same one.
-  const bool counts = at_.tensor == 0;
-  double loss = counts ? scalars[0] : 0;
+  if (at_.tensor != 0) loss = 0;
   backend_.enter(program::Lane::kCompute);
-  communicator_.all_reduce(world, &loss, 1, program::DType::kFp64, program::Reduction::kSum);
-  return {loss, std::sqrt(scalars[1] + scalars[2]) / values.loss_scale};
+  communicator_.all_reduce(groups_[static_cast<std::size_t>(Group::kWorld)], &loss, 1, program::DType::kFp64,
+                           program::Reduction::kSum);
+  return loss;
 }
 
 // Cores do one thing at a time: a receive that is not posted before a pass begins is posted when it is over, and its
@@ -358,10 +404,10 @@ void RankExecutor::read_samples(const Task& task) {
   const std::int64_t local = sequence / context;
   std::vector<std::int32_t> sample_ids(static_cast<std::size_t>(sequence)), sample_labels(sample_ids.size());
   std::vector<std::int32_t> own_ids(static_cast<std::size_t>(batch * local)), own_labels(own_ids.size());
-  const std::int64_t first =
-      values_.step * program_.job.training.global_batch + (task.micro_batch * program_.mesh.data() + at_.data) * batch;
+  const std::int64_t first = first_sample_.value_or(values_.step * program_.job.training.global_batch) +
+                             (task.micro_batch * program_.mesh.data() + at_.data) * batch;
   for (std::int64_t i = 0; i < batch; ++i) {
-    data::read_sample(corpus_, sampler_.start_of(first + i), sample_ids, sample_labels);
+    data::read_sample(*reading_, samples_->start_of(first + i), sample_ids, sample_labels);
     for (std::int64_t t = 0; t < local; ++t) {
       const auto from = static_cast<std::size_t>(
           program::context_position(program_.job.plan.context_method, t, sequence, at_.context, context));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "program/program.h"
@@ -38,6 +39,13 @@ class RankExecutor {
   /// ranks share. Blocks on partners; throws Aborted when one of them failed.
   Outcome step(const StepValues& values, std::vector<program::Event>* events);
 
+  /// Number of the first sample of the next steps; without it, of each: step x global batch.
+  void samples_from(std::int64_t first) { first_sample_ = first; }
+
+  /// Loss of one global batch of `corpus`, from its sample `first_sample` on: forward passes alone, nothing is learnt.
+  /// The parameters must be those of a finished step. `values`: of the step before.
+  double evaluate(const data::Corpus& corpus, std::int64_t first_sample, const StepValues& values);
+
   /// Called once a step when gradients are reduced and not yet applied.
   void before_optimizer(std::function<void()> call) { before_optimizer_ = std::move(call); }
 
@@ -53,6 +61,11 @@ class RankExecutor {
  private:
   RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
                std::unique_ptr<Backend> core);
+  void begin(const StepValues& values);
+  void play();
+  double sum_over_ranks(double loss);
+  bool is_forward(const program::Task& task) const;
+  void keep_apart(const program::Task& task, int segment);
   void run_segment(std::int32_t task, int segment);
   void run_kernel(const program::Task& task, const program::Op& op);
   void run_collective(const program::Task& task, const program::Op& op, int number);
@@ -85,6 +98,10 @@ class RankExecutor {
   LaneOrder lanes_;
   Wire wire_;
   data::Sampler sampler_;
+  const data::Corpus* reading_ = &corpus_;  // what samples come from, and in which order
+  const data::Sampler* samples_ = &sampler_;
+  std::optional<std::int64_t> first_sample_;
+  bool forward_only_ = false;
   std::vector<int> groups_;                // handle by program::Group; -1 where this rank is in none
   std::vector<std::vector<int>> members_;  // by program::Group
   std::vector<int> places_;                // by program::Group: of this rank among the members

@@ -1,6 +1,7 @@
 list(APPEND runtime_sources
   executor/arenas.cpp
   executor/collect.cpp
+  executor/course.cpp
   executor/disk_arena.cpp
   executor/exchange.cpp
   executor/host_facts.cpp
@@ -9,6 +10,7 @@ list(APPEND runtime_sources
   executor/loss_scale.cpp
   executor/pin.cpp
   executor/rank_executor.cpp
+  executor/spikes.cpp
   executor/train.cpp
   executor/wire.cpp)
 set_source_files_properties(executor/host_facts.cpp PROPERTIES

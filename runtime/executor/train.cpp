@@ -3,20 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <numbers>
 #include <optional>
 #include <thread>
 #include <tuple>
 
+#include "models/model.h"
 #include "program/sharding.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
-#include "runtime/executor/schedule.h"
+#include "runtime/executor/spikes.h"
 #include "runtime/flight/ring.h"
 #include "runtime/flight/watchdog.h"
 #include "runtime/inproc/threads.h"
@@ -90,15 +92,6 @@ void between_steps(flight::Ring* ring, std::int64_t done) {
 
 }  // namespace
 
-double learning_rate(const program::Optimizer& o, std::int64_t step, std::int64_t steps) {
-  if (step < o.warmup_steps)
-    return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup_steps);
-  const std::int64_t end = o.decay_steps > 0 ? o.decay_steps : steps;
-  if (end <= o.warmup_steps || step >= end) return o.min_learning_rate;
-  const double done = static_cast<double>(step - o.warmup_steps) / static_cast<double>(end - o.warmup_steps);
-  return o.min_learning_rate + 0.5 * (o.learning_rate - o.min_learning_rate) * (1 + std::cos(std::numbers::pi * done));
-}
-
 std::string cannot_run(const program::Program& program, const Backend& backend) {
   if (program::Sharding(program.job, program.habits).parts > 1) {
     return fmt::format("the {} stack gathers a layer in parts, which is simulated, not executed; use --stack trivium",
@@ -129,35 +122,103 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
 
 namespace {
 
+/// A rank's executor and keeper, made anew for every size of the batch: what lasts from step to step moves along.
+class Phases {
+ public:
+  Phases(const program::Program& program, Communicator& communicator, const data::Corpus& corpus, Backend& backend,
+         const TrainOptions& options, flight::Ring* ring)
+      : program_(program),
+        communicator_(communicator),
+        corpus_(corpus),
+        backend_(backend),
+        options_(options),
+        ring_(ring) {
+    start(program);
+  }
+
+  RankExecutor& executor() { return *executor_; }
+  StepKeeper* keeper() { return keeper_.get(); }
+  const program::Program& running() const { return smaller_ ? *smaller_ : program_; }
+
+  /// Before a step of so many samples. Whether that is another number than before.
+  bool enter(std::int64_t batch) {
+    if (batch == running().job.training.global_batch) return false;
+    const Arenas kept = executor_->arenas_on_host(kLasting);
+    const std::unique_ptr<program::Program> before = std::move(smaller_);  // whose map `kept` has
+    keeper_.reset();
+    executor_.reset();
+    if (batch != program_.job.training.global_batch) {
+      smaller_ = std::make_unique<program::Program>(options_.program_for(batch));
+    }
+    start(running());
+    executor_->arenas().take(backend_, kept, kLasting);
+    backend_.finish();
+    return true;
+  }
+
+ private:
+  static constexpr std::array kLasting{program::Space::kParameter, program::Space::kOptimizer,
+                                       program::Space::kAwayState};
+
+  void start(const program::Program& program) {
+    executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_);
+    executor_->record_flight(ring_);
+    if (options_.keeper) keeper_ = options_.keeper(program, communicator_, executor_->arenas(), backend_);
+  }
+
+  const program::Program& program_;
+  Communicator& communicator_;
+  const data::Corpus& corpus_;
+  Backend& backend_;
+  const TrainOptions& options_;
+  flight::Ring* ring_;
+  std::unique_ptr<program::Program> smaller_;  // while the batch is ramped up
+  std::unique_ptr<RankExecutor> executor_;
+  std::unique_ptr<StepKeeper> keeper_;
+};
+
+/// The loss over as many samples of the validation corpus as a whole global batch has, the first ones each time.
+double validate(RankExecutor& executor, const TrainOptions& options, StepValues values, std::int64_t global_batch,
+                std::int64_t batch) {
+  const std::int64_t rounds = std::max<std::int64_t>(1, global_batch / batch);
+  double sum = 0;
+  for (std::int64_t i = 0; i < rounds; ++i) sum += executor.evaluate(*options.validation, i * batch, values);
+  return sum / static_cast<double>(rounds);
+}
+
 TrainResult train_recorded(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
                            Backend& backend, const TrainOptions& options, flight::Ring* ring) {
   TrainResult result;
-  RankExecutor executor(program, communicator, corpus, backend);
-  executor.record_flight(ring);
+  Phases phases(program, communicator, corpus, backend, options, ring);
   std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
   for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
   const int world = communicator.make_group(everyone);
   const program::Training& training = program.job.training;
-  const double tokens = static_cast<double>(training.global_batch * training.sequence);
+  const double token_flops = models::flops_per_token(program.job.model, training.sequence).model;
   std::vector<std::vector<Event>> kept;  // of the last steps
-  const std::unique_ptr<StepKeeper> keeper =
-      options.keeper ? options.keeper(program, communicator, executor.arenas(), backend) : nullptr;
+  SpikeWatch watch;
   Progress now{.scale = first_scale(program.job)};
-  if (keeper) now = keeper->begin(now);
+  if (phases.keeper() != nullptr) now = phases.keeper()->begin(now);
   bool stopped = false;
   while (now.step < options.steps) {
     // Whether to go on is decided once, by rank 0: all ranks do the same number of steps.
     std::int64_t stop = communicator.rank() == 0 && options.stop.stop_requested() ? 1 : 0;
     communicator.broadcast(world, &stop, sizeof stop, 0);
     if (stopped = stop != 0; stopped) break;
+    const std::int64_t batch = batch_at(options.course.ramp, training.global_batch, now.step);
+    if (phases.enter(batch)) kept.clear();
+    RankExecutor& executor = phases.executor();
+    executor.samples_from(samples_before(options.course.ramp, training.global_batch, now.step));
+    const double tokens = static_cast<double>(batch * training.sequence);
     StepValues values;
     values.step = now.step;
-    values.learning_rate = learning_rate(training.optimizer, now.step, options.steps);
+    values.learning_rate =
+        learning_rate(options.course, training.optimizer, training.global_batch, now.step, options.steps);
     values.loss_weight = 1 / tokens;
     values.loss_scale = now.scale.scale;
     values.skipped_steps = now.scale.skipped;
     std::vector<Event>* events = nullptr;
-    if (options.timeline_steps > 0) {
+    if (options.timeline_steps > 0 && batch == training.global_batch) {
       if (static_cast<std::int64_t>(kept.size()) == options.timeline_steps) kept.erase(kept.begin());
       events = &kept.emplace_back();
     }
@@ -171,22 +232,36 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
           fmt::format("step {}: the loss or its gradient is not finite; lower the learning rate", now.step);
       break;
     }
+    const bool last = now.step + 1 == options.steps;
+    const bool validates = options.validation != nullptr &&
+                           (last || (options.validate_every > 0 && (now.step + 1) % options.validate_every == 0));
+    std::optional<double> validation_loss;
+    if (validates) validation_loss = validate(executor, options, values, training.global_batch, batch);
     if (communicator.rank() == 0) {
-      result.steps.push_back({.step = now.step,
-                              .loss = outcome.loss,
-                              .grad_norm = overflow ? 0 : outcome.grad_norm,
-                              .learning_rate = values.learning_rate,
-                              .seconds = seconds,
-                              .tokens_per_s = tokens / seconds,
-                              .loss_scale = scaled ? values.loss_scale : 0,
-                              .skipped = overflow});
-      if (options.on_step) options.on_step(result.steps.back());
+      program::StepRecord record{.step = now.step,
+                                 .loss = outcome.loss,
+                                 .grad_norm = overflow ? 0 : outcome.grad_norm,
+                                 .learning_rate = values.learning_rate,
+                                 .seconds = seconds,
+                                 .tokens_per_s = tokens / seconds,
+                                 .loss_scale = scaled ? values.loss_scale : 0,
+                                 .skipped = overflow,
+                                 .mfu = {},
+                                 .validation_loss = validation_loss};
+      if (options.peak_flops_per_s > 0) record.mfu = token_flops * record.tokens_per_s / options.peak_flops_per_s;
+      result.steps.push_back(record);
+      if (options.on_step) options.on_step(record);
+      for (program::Spike& spike : watch.after(record)) {
+        if (options.on_spike) options.on_spike(spike);
+        result.spikes.push_back(std::move(spike));
+      }
     }
     ++now.step;
     if (scaled) now.scale = next_scale(now.scale, training.loss_scaling, overflow);
-    if (keeper) between_steps(ring, now.step), keeper->after_step(now, now.step == options.steps);
+    if (phases.keeper() != nullptr) between_steps(ring, now.step), phases.keeper()->after_step(now, last);
   }
-  if (keeper && stopped) between_steps(ring, now.step), keeper->after_step(now, true);
+  if (phases.keeper() != nullptr && stopped) between_steps(ring, now.step), phases.keeper()->after_step(now, true);
+  const RankExecutor& executor = phases.executor();
   for (int rank = 0; rank < communicator.size(); ++rank) {
     for (std::vector<Event>& mine : kept) {
       std::vector<Event> events = rank == communicator.rank() ? mine : std::vector<Event>{};

@@ -12,6 +12,7 @@
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
+#include "runtime/executor/course.h"
 #include "runtime/executor/step_keeper.h"
 
 namespace trivium::runtime {
@@ -23,7 +24,14 @@ struct TrainOptions {
   std::stop_token stop;                                     ///< ends after the current step
   std::filesystem::path flight_folder;                      ///< where ranks keep their flight records; empty: none
   std::chrono::milliseconds deadline{0};                    ///< gives up when no rank moves for so long; 0: never
-  KeeperFactory keeper;                                     ///< where given: makes each rank's end of checkpoints
+  Course course;
+  /// With a batch ramp: the program of a smaller batch, ordered and verified; it may be called by all ranks at once.
+  std::function<program::Program(std::int64_t global_batch)> program_for;
+  const data::Corpus* validation = nullptr;  ///< where given: its loss is measured, nothing learnt from it
+  std::int64_t validate_every = 0;           ///< steps from one measurement to the next; the last step has one too
+  double peak_flops_per_s = 0;               ///< dense, of all ranks' devices; 0: not known
+  std::function<void(const program::Spike&)> on_spike;  ///< on rank 0's thread
+  KeeperFactory keeper;                                 ///< where given: makes each rank's end of checkpoints
 };
 
 /// Values of all parameters (or gradients) of the model, gathered: global name -> row-major values.
@@ -35,7 +43,8 @@ struct GlobalTensor {
 
 struct TrainResult {
   std::vector<program::StepRecord> steps;
-  program::Timeline timeline;              ///< of all ranks, with `timeline_steps`
+  std::vector<program::Spike> spikes;
+  program::Timeline timeline;              ///< of all ranks, with `timeline_steps`; none while the batch is ramped up
   std::vector<std::int64_t> memory_bytes;  ///< by rank: what its arenas hold
   std::string refused;                     ///< non-empty: why nothing was started
   std::string diverged;  ///< non-empty: at which step training left the finite numbers; it stopped there

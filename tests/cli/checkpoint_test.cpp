@@ -81,6 +81,19 @@ TEST_F(Checkpoints, MoveToThePlanThatARunProposes) {
   }
 }
 
+// What a step reads follows from the step alone, also while the batch grows; another ramp would read samples twice. The
+// whole run moves its state to a larger batch at step 2, the resumed one reads it from the disk.
+TEST_F(Checkpoints, ARampedBatchGoesOnUnderAnotherPlan) {
+  const std::string ramp = " --ramp-batch 2 2 2 --precision fp64";  // 2, 2, 4, 4, 4 samples
+  const std::vector<double> whole = train("--steps 5" + ramp);
+  train("--steps 2 --decay-steps 5 --checkpoint ck" + ramp);
+  const Outcome other = place_.run(training("--steps 5 --checkpoint ck --resume --precision fp64"));
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.err, HasSubstr("its 2 steps read 4 samples, with this --ramp-batch they would have read 8"));
+  const std::vector<double> rest = train("--steps 5 --pipeline 2 --checkpoint ck --resume" + ramp);
+  EXPECT_EQ(rest, std::vector<double>(whole.end() - 3, whole.end()));
+}
+
 TEST_F(Checkpoints, AnInterruptedRunSavesAndGoesOn) {
   const Outcome outcome =
       place_.run("(" + training("--steps 1000000 --checkpoint ck --timeline-steps 0") +

@@ -111,6 +111,39 @@ TEST(Run, ResumesAnFp16TrainingBitByBit) {
   EXPECT_EQ(last_line("--steps 4 --decay-steps 4 --checkpoint kept --resume"), straight);
 }
 
+TEST(Run, FollowsTheCourseItIsGiven) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  workplace.write("other.txt", verse(50));
+  const Outcome outcome = workplace.run(
+      run_command("--steps 4 --learning-rate 3e-4 --rate-schedule constant --rate-scaling linear --base-batch 2 "
+                  "--ramp-batch 2 2 2 --validation other.txt --validate-every 2 --record run.json --json"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::vector<double> rates;
+  for (std::string line; std::getline(lines, line);) {
+    const json step = json::parse(line);
+    rates.push_back(step.at("learning_rate"));
+    EXPECT_EQ(step.contains("validation_loss"), step.at("step").get<int>() % 2 == 1) << line;
+    EXPECT_GT(step.at("mfu"), 0);
+  }
+  // Batches of 2, 2, 4, 4 samples; the rate is meant for 2.
+  EXPECT_THAT(rates, testing::Pointwise(testing::DoubleNear(1e-12), {3e-4, 3e-4, 6e-4, 6e-4}));
+  EXPECT_TRUE(json::parse(workplace.read("run.json")).at("spikes").is_array());
+}
+
+TEST(Run, RefusesACourseThatCannotBe) {
+  const Workplace workplace;
+  workplace.write("text.txt", verse(200));
+  for (const char* options :
+       {"--cooldown-steps 3", "--rate-scaling linear", "--base-batch 4", "--ramp-batch 3 1 1 --data 2",
+        "--ramp-batch 8 4 1", "--ramp-batch 2 0 1", "--rate-schedule triangle", "--validate-every 3"}) {
+    const Outcome outcome = workplace.run(run_command(std::string("--steps 1 ") + options));
+    EXPECT_EQ(outcome.exit_code, 2) << options << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, testing::StartsWith("error: ")) << options;
+  }
+}
+
 TEST(Run, KeepsWhatItReachedWhenInterrupted) {
   const Workplace workplace;
   workplace.write("text.txt", verse(200));

@@ -9,8 +9,8 @@
 #include "hardware_profiles/load.h"
 #include "program/lower.h"
 #include "runtime/executor/collect.h"
+#include "runtime/executor/course.h"
 #include "runtime/executor/rank_executor.h"
-#include "runtime/executor/schedule.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/engine/engine.h"
 #include "tests/runtime/executor/asynchronous_backend.h"
@@ -47,7 +47,7 @@ Trained run_asynchronously(const program::Job& job) {
           RankExecutor executor(program, communicator, *corpus, backend);
           for (int step = 0; step < kSteps; ++step) {
             const StepValues values{
-                step, learning_rate(job.training.optimizer, step, kSteps),
+                step, learning_rate({}, job.training.optimizer, job.training.global_batch, step, kSteps),
                 1.0 / static_cast<double>(program.job.training.global_batch * job.training.sequence)};
             const auto outcome = executor.step(values, nullptr);
             if (executor.rank() != 0) continue;

@@ -10,9 +10,9 @@
 #include "program/lower.h"
 #include "program/verify.h"
 #include "runtime/executor/collect.h"
+#include "runtime/executor/course.h"
 #include "runtime/executor/loss_scale.h"
 #include "runtime/executor/rank_executor.h"
-#include "runtime/executor/schedule.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/engine/engine.h"
@@ -138,7 +138,7 @@ Trained run(const program::Job& job, int steps, const std::function<void(program
             });
             const StepValues values{
                 .step = step,
-                .learning_rate = learning_rate(job.training.optimizer, step, steps),
+                .learning_rate = learning_rate({}, job.training.optimizer, job.training.global_batch, step, steps),
                 .loss_weight = 1.0 / static_cast<double>(program.job.training.global_batch * job.training.sequence),
                 .loss_scale = first_scale(job).scale};
             const auto outcome = executor.step(values, nullptr);

@@ -6,8 +6,11 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
+#include "cli/gpu_ranks.h"
+#include "cli/interrupts.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "edge/files.h"
@@ -25,13 +28,21 @@ struct Options {
   bool json = false;
 };
 
-hardware::Node profile_of_gpu(const Options& options, const runtime::ProfileOptions& how) {
+/// Every GPU has a process while NCCL is timed; the first goes on to its kernels. Empty in the others.
+std::optional<hardware::Node> profile_of_gpu(const Options& options, const runtime::ProfileOptions& how) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 30;
   const std::vector<std::string> devices = runtime::cuda::describe_devices().value_or_throw();
-  const auto device = runtime::cuda::open_device(0).value_or_throw();
-  return runtime::profile_gpu(*device, devices.front(), static_cast<int>(devices.size()), options.like, how);
+  GpuRank here = open_gpu_rank(0);
+  const auto all_reduces = runtime::microbench::time_all_reduces(*here.communicator, *here.backend, kLargest);
+  const bool first = here.communicator->rank() == 0;
+  here.communicator.reset();  // all at once
+  if (!first) return std::nullopt;
+  return runtime::profile_gpu(*here.backend, devices.front(), static_cast<int>(devices.size()), options.like,
+                              all_reduces, how);
 }
 
-void run(const Options& options) {
+/// The exit code.
+int run(const Options& options) {
   if (options.device == "cuda" && options.output.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
                         "this-machine means its cores: say with -o where the GPU's profile goes");
@@ -40,8 +51,17 @@ void run(const Options& options) {
   how.quick = options.quick;
   how.ranks = options.ranks;
   how.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  const nlohmann::json node =
-      hardware::to_json(options.device == "cuda" ? profile_of_gpu(options, how) : runtime::profile_this_machine(how));
+  std::optional<hardware::Node> measured;
+  if (options.device == "cuda") {
+    const Interrupts interrupts;
+    const auto gpus = static_cast<int>(runtime::cuda::describe_devices().value_or_throw().size());
+    if (gpus > 1 && !started_as_rank()) return start_ranks(gpus, interrupts);
+    measured = profile_of_gpu(options, how);
+    if (!measured) return 0;
+  } else {
+    measured = runtime::profile_this_machine(how);
+  }
+  const nlohmann::json node = hardware::to_json(*measured);
   const std::string output = options.output.empty() ? hardware::this_machine_path() : options.output;
   edge::write_file_atomically(output, node.dump(2) + "\n");
   if (options.json) {
@@ -49,6 +69,7 @@ void run(const Options& options) {
   } else {
     print(fmt::format("wrote {}\n", output));
   }
+  return 0;
 }
 
 }  // namespace
@@ -67,10 +88,7 @@ void add_profile(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->output, "Where the profile goes; default: the user's data folder")
       ->check(output_file());
   command->add_flag("--json", options->json, "The profile on stdout");
-  command->callback([options, &exit_code] {
-    run(*options);
-    exit_code = 0;
-  });
+  command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 
 }  // namespace trivium::cli

@@ -2,13 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "edge/error.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"
 #include "program/verify.h"
+#include "runtime/cpu/backend.h"
+#include "runtime/inproc/threads.h"
+#include "runtime/microbench/all_reduce_times.h"
 #include "runtime/microbench/bench_jobs.h"
+#include "runtime/microbench/gpu_profile.h"
+#include "runtime/microbench/host_link.h"
 
 namespace trivium::runtime {
 namespace {
@@ -38,6 +46,50 @@ TEST(Profile, MeasuresANodeThatReadsBack) {
   const hardware::Node read = hardware::node_from_json(hardware::to_json(node), "profile");
   EXPECT_EQ(read.device.op_rates.size(), node.device.op_rates.size());
   EXPECT_EQ(read.sources, node.sources);
+}
+
+TEST(HostLink, IsTheRateOfCopies) {
+  cpu::CpuBackend core;
+  const double rate = microbench::time_host_link(core, std::int64_t{4} << 20).value();
+  EXPECT_GT(rate, 1e6);  // B/s: a core copies faster than that, and no memory as fast as the second
+  EXPECT_LT(rate, 1e13);
+}
+
+// Three ranks: the group of the first two, and all.
+TEST(AllReduces, AreTimedByGroupSize) {
+  constexpr int kRanks = 3;
+  auto communicators = inproc::make_communicators(kRanks);
+  std::array<microbench::AllReduceTimes, kRanks> times;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        cpu::CpuBackend core;
+        times[rank] = microbench::time_all_reduces(*communicators[rank], core, 1 << 16);
+      });
+    }
+  }
+  const auto sizes_of = [](const auto& by_size) {
+    std::vector<int> sizes;
+    for (const auto& [size, value] : by_size) {
+      sizes.push_back(size);
+      EXPECT_GT(value.value(), 0) << size;
+    }
+    return sizes;
+  };
+  EXPECT_EQ(sizes_of(times[0].bus), (std::vector<int>{2, 3}));
+  EXPECT_EQ(sizes_of(times[0].latency), (std::vector<int>{2, 3}));
+  EXPECT_EQ(sizes_of(times[2].bus), std::vector<int>{3});
+  EXPECT_EQ(times[0].bus.at(3).value(), times[2].bus.at(3).value());  // the slowest counts for all
+}
+
+// A node of fewer GPUs than the profile it is like still reads back.
+TEST(GpuProfile, LeavesLargerGroupsOut) {
+  const hardware::Node whole = hardware::load_node("dgx-a100-80gb");
+  ASSERT_GT(whole.allreduce_bus.rbegin()->first, 4);
+  const hardware::Node node = gpus_like("dgx-a100-80gb", 4);
+  EXPECT_LE(node.allreduce_bus.rbegin()->first, 4);
+  EXPECT_EQ(hardware::node_from_json(hardware::to_json(node), "profile").devices, 4);
 }
 
 TEST(Profile, RefusesMoreRanksThanCores) {

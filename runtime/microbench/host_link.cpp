@@ -1,0 +1,31 @@
+#include "runtime/microbench/host_link.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/microbench/statistics.h"
+
+namespace trivium::runtime::microbench {
+
+edge::BytesPerSecond time_host_link(Backend& device, std::int64_t bytes) {
+  constexpr int kCopies = 7;
+  constexpr double kSecondsPerNs = 1e-9;
+  const Memory here = device.allocate_on_host(bytes), there = device.allocate(bytes);
+  double slower = 0;  // seconds
+  for (const bool up : {true, false}) {
+    std::vector<double> seconds;
+    for (int i = 0; i <= kCopies; ++i) {
+      device.start_clock(now_ns());
+      const std::int32_t began = device.stamp(program::Lane::kCopy);
+      device.upload(program::Lane::kCopy, up ? there.get() : here.get(), up ? here.get() : there.get(), bytes);
+      const std::int32_t ended = device.stamp(program::Lane::kCopy);
+      device.finish();
+      const auto ns = std::max<std::int64_t>(1, device.since_start_ns(ended) - device.since_start_ns(began));
+      if (i > 0) seconds.push_back(static_cast<double>(ns) * kSecondsPerNs);  // the first warms up
+    }
+    slower = std::max(slower, quantile(seconds, 0.5));
+  }
+  return edge::BytesPerSecond(static_cast<double>(bytes) / slower);
+}
+
+}  // namespace trivium::runtime::microbench

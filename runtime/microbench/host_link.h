@@ -1,0 +1,15 @@
+// The link between a device and the host's memory.
+#pragma once
+
+#include <cstdint>
+
+#include "edge/units.h"
+#include "runtime/backend.h"
+
+namespace trivium::runtime::microbench {
+
+/// Bandwidth of one direction, the slower of both: medians of copies of `bytes` (more than 1 MiB: smaller ones are
+/// staged) between memory of the device and memory of the host that it copies from fast.
+edge::BytesPerSecond time_host_link(Backend& device, std::int64_t bytes);
+
+}  // namespace trivium::runtime::microbench

@@ -77,14 +77,15 @@ pid_t start(int rank, std::vector<std::string>& words) {
 bool started_as_rank() { return launch_of_process().has_value(); }
 
 GpuRank open_gpu_rank(int gpus) {
-  const Launch launch = launch_of_process().value_or(Launch{});
+  Launch launch = launch_of_process().value_or(Launch{});
   if (launch.size > 1) runtime::cuda::load_kernels_at_start();
   const int present = static_cast<int>(runtime::cuda::describe_devices().value_or_throw().size());
   if (gpus > present) {
     throw edge::Failure(edge::ErrorKind::kHardware, fmt::format("--gpus {}: there are {} here", gpus, present));
   }
+  launch.devices = gpus > 0 ? gpus : present;
   GpuRank rank;
-  rank.backend = runtime::cuda::open_device(launch.local_rank % (gpus > 0 ? gpus : present)).value_or_throw();
+  rank.backend = runtime::cuda::open_device(launch.local_rank % launch.devices).value_or_throw();
   if (launch.size == 1) {
     rank.communicator = std::move(runtime::inproc::make_communicators(1).front());
   } else {
@@ -95,6 +96,7 @@ GpuRank open_gpu_rank(int gpus) {
 
 int start_ranks(int ranks, const Interrupts& interrupts) {
   constexpr auto kPause = std::chrono::milliseconds(50);
+  constexpr auto kGrace = std::chrono::seconds(20);  // who waits for a rank that is gone may not hear a signal
   static_cast<void>(runtime::cuda::describe_devices().value_or_throw());  // told once, not by every rank
   set_variable("TRIVIUM_RANKS", std::to_string(ranks));
   set_variable("TRIVIUM_LOCAL_RANKS", std::to_string(ranks));
@@ -105,17 +107,22 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
   for (int rank = 0; rank < ranks; ++rank) running.insert(start(rank, words));
   int result = 0;
   bool told = false;
+  std::chrono::steady_clock::time_point failed{};
   while (!running.empty()) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
     if (ended > 0 && running.erase(ended) > 0) {
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(edge::ErrorKind::kRuntime);
+      if (result == 0 && code != 0) failed = std::chrono::steady_clock::now();
       if (result == 0) result = code;
       continue;
     }
     if ((result != 0 || interrupts.happened()) && !told) {
       told = true;
       for (const pid_t child : running) ::kill(child, SIGTERM);
+    }
+    if (result != 0 && std::chrono::steady_clock::now() - failed > kGrace) {
+      for (const pid_t child : running) ::kill(child, SIGKILL);
     }
     std::this_thread::sleep_for(kPause);
   }

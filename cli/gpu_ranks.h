@@ -23,7 +23,8 @@ bool started_as_rank();
 GpuRank open_gpu_rank(int gpus);
 
 /// Runs this very command again as `ranks` processes of this host and waits for them. When one fails the others are
-/// told to end. The exit code of the first that failed, else 0. Errors: as open_gpu_rank, before any is started.
+/// told to end, and those that do not hear it are ended. The exit code of the first that failed, else 0. Errors: as
+/// open_gpu_rank, before any is started.
 int start_ranks(int ranks, const Interrupts& interrupts);
 
 }  // namespace trivium::cli

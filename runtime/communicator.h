@@ -54,6 +54,9 @@ class Communicator {
   /// Whether wait_send would return at once; false also where that cannot be known. The wait is still owed.
   virtual bool has_sent(int /*to*/, std::int64_t /*number*/) { return false; }
 
+  /// Named once, before any transfer, by all ranks at the same place: whom this one will exchange data with. Every peer
+  /// names this rank as well.
+  virtual void expect_transfers(std::span<const int> /*peers*/) {}
   /// Transfers posted between these two may all be under way at once; they begin with end_batch at the latest. Ends
   /// that exchange data both ways post within a batch, as a posted transfer may hold up those after it.
   virtual void begin_batch() {}

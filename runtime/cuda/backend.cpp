@@ -9,6 +9,7 @@
 #include "runtime/communicator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/kernels/launch.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/cuda/refusal.h"
 
 namespace trivium::runtime::cuda {
@@ -16,22 +17,28 @@ namespace {
 
 using program::Lane;
 
-constexpr int kTensorCoresForBf16 = 8;  // compute capability: major number
+constexpr int kAmpere = 8;  // compute capability, major number: bf16, and tensor cores as the kernels use them
+
+/// From here on the thread's device. What belongs to a device, as a handle of cuBLASLt does, is made behind it.
+int chosen(int device) {
+  TRIVIUM_CHECK_CUDA(cudaSetDevice(device));
+  return device;
+}
 
 }  // namespace
 
-CudaBackend::CudaBackend(int device) : device_(device) {
-  TRIVIUM_CHECK_CUDA(cudaSetDevice(device));
+CudaBackend::CudaBackend(int device) : device_(chosen(device)) {
   int major = 0;
   TRIVIUM_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  has_bf16_ = major >= kTensorCoresForBf16;
+  has_tiles_ = major >= kAmpere;
   int lowest = 0, highest = 0;
   TRIVIUM_CHECK_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   for (std::size_t lane = 0; lane < streams_.size(); ++lane) {
     // What others wait for goes first where both want the device.
     const int priority = static_cast<Lane>(lane) == Lane::kCompute ? lowest : highest;
     TRIVIUM_CHECK_CUDA(cudaStreamCreateWithPriority(&streams_[lane], cudaStreamNonBlocking, priority));
-    lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_);
+    name_lane(streams_[lane], static_cast<Lane>(lane));
+    lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_, has_tiles_);
   }
   TRIVIUM_CHECK_CUDA(cudaEventCreate(&start_));
   for (Staging& each : staging_) {
@@ -62,7 +69,7 @@ CudaBackend::~CudaBackend() {
 std::string CudaBackend::refusal(const program::Program& program, const program::Op& op) const {
   if (std::string why = refusal_of(program, op); !why.empty()) return why;
   const program::DType precision = program.job.plan.precision;
-  if (precision == program::DType::kBf16 && !has_bf16_) return "this GPU has no bf16 arithmetic; use --precision fp32";
+  if (precision == program::DType::kBf16 && !has_tiles_) return "this GPU has no bf16 arithmetic; use --precision fp16";
   if (find_operation(op, precision) != nullptr) return "";
   return fmt::format("the CUDA backend has no {} kernel in {}", name_of(op.kind), name_of(precision));
 }
@@ -90,13 +97,25 @@ Memory CudaBackend::allocate_on_host(std::int64_t bytes) {
   return Memory(static_cast<std::byte*>(memory), [](std::byte* p) { static_cast<void>(cudaFreeHost(p)); });
 }
 
+template <class Ask>
+void CudaBackend::await_answer(const Ask& ask) {
+  const auto since = std::chrono::steady_clock::now();
+  for (;;) {
+    const cudaError_t state = ask();
+    if (state != cudaErrorNotReady) return TRIVIUM_CHECK_CUDA(state);
+    static_cast<void>(cudaGetLastError());  // "not yet" is no failure, but is kept as one
+    if (while_waiting_) while_waiting_(since);
+    std::this_thread::yield();
+  }
+}
+
 // Memory that is not pinned is copied by the driver through its own, before the call returns.
 void CudaBackend::upload(Lane lane, std::byte* to, const void* from, std::int64_t bytes) {
   if (bytes <= 0) return;
   Launcher& own = launcher(lane);
   if (bytes > Staging::kBytes) return own.copy(to, from, bytes);
   Staging& staging = staging_[next_staging_++ % staging_.size()];
-  TRIVIUM_CHECK_CUDA(cudaEventSynchronize(staging.free));
+  await_answer([&] { return cudaEventQuery(staging.free); });
   std::memcpy(staging.memory, from, static_cast<std::size_t>(bytes));
   own.copy(to, staging.memory, bytes);
   TRIVIUM_CHECK_CUDA(cudaEventRecord(staging.free, own.stream()));
@@ -108,6 +127,7 @@ void CudaBackend::download(void* to, const std::byte* from, std::int64_t bytes) 
 }
 
 void CudaBackend::run(const KernelArguments& a, Lane lane) {
+  const Range range(*a.op);
   find_operation(*a.op, precision_of(a))(launcher(lane), a);
 }
 
@@ -127,12 +147,7 @@ void CudaBackend::wait(std::int32_t number, Lane lane) {
 }
 
 void CudaBackend::await(cudaStream_t stream) {
-  for (;;) {
-    const cudaError_t state = cudaStreamQuery(stream);
-    if (state != cudaErrorNotReady) return TRIVIUM_CHECK_CUDA(state);
-    if (while_waiting_) while_waiting_();
-    std::this_thread::yield();
-  }
+  await_answer([&] { return cudaStreamQuery(stream); });
 }
 
 void CudaBackend::finish() {

@@ -4,11 +4,13 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "runtime/backend.h"
+#include "runtime/cuda/gemm_engine.h"
 #include "runtime/cuda/launcher.h"
 
 namespace trivium::runtime::cuda {
@@ -42,7 +44,9 @@ class CudaBackend final : public Backend {
 
   /// For the communicator: the lane it works for, and what is asked while the host waits for the device.
   Launcher& entered() { return launcher(entered_); }
-  void while_waiting(std::function<void()> call) { while_waiting_ = std::move(call); }
+  /// It is given the time when the wait began.
+  using WhileWaiting = std::function<void(std::chrono::steady_clock::time_point since)>;
+  void while_waiting(WhileWaiting call) { while_waiting_ = std::move(call); }
   /// Waits for one stream; throws what `while_waiting` throws.
   void await(cudaStream_t stream);
   /// Bytes beside the arenas: workspaces of products, sums on their way.
@@ -57,9 +61,12 @@ class CudaBackend final : public Backend {
   };
   Launcher& launcher(program::Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
   cudaEvent_t mark_event(std::int32_t number);
+  /// Asks until the answer is another than "not yet".
+  template <class Ask>
+  void await_answer(const Ask& ask);
 
-  int device_;
-  bool has_bf16_ = false;
+  int device_;  // the first member: the others are made on it
+  bool has_tiles_ = false;
   GemmEngine products_;
   std::array<cudaStream_t, program::kLanes> streams_{};
   std::array<std::unique_ptr<Launcher>, program::kLanes> lanes_;
@@ -70,7 +77,7 @@ class CudaBackend final : public Backend {
   std::int64_t late_ns_ = 0;  // of this rank's start behind the shared one
   std::array<Staging, 8> staging_;
   std::size_t next_staging_ = 0;
-  std::function<void()> while_waiting_;
+  WhileWaiting while_waiting_;
 };
 
 }  // namespace trivium::runtime::cuda

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/communicator.h"
+#include "runtime/cuda/gemm_engine.h"
 
 namespace trivium::runtime::cuda {
 

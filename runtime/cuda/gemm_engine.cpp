@@ -11,7 +11,10 @@
 namespace trivium::runtime::cuda {
 namespace {
 
-cudaDataType_t data_type(program::DType type) { return type == program::DType::kBf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t data_type(program::DType type) {
+  if (type == program::DType::kBf16) return CUDA_R_16BF;
+  return type == program::DType::kFp16 ? CUDA_R_16F : CUDA_R_32F;
+}
 
 /// Largest power of two, up to 256, that divides the address and, in a batch, every other one.
 unsigned alignment_of(const void* address, std::int64_t stride, program::DType type) {
@@ -83,7 +86,9 @@ struct GemmEngine::Plan {
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{alignment_of(g.b, g.stride_b, g.type)});
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t{alignment_of(g.a, g.stride_a, g.type)});
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{alignment_of(g.c, g.stride_c, g.out)});
-    ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::uint32_t{alignment_of(g.c, g.stride_c, g.out)});
+    // Algorithms read the bias as wide as they write the result, and have no wish of their own for it.
+    ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        std::uint32_t{std::min(alignment_of(g.c, g.stride_c, g.out), alignment_of(g.bias, 0, g.out))});
     int found = 0;
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, result, result, wish, 1, &chosen, &found);
@@ -121,7 +126,8 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g) {
                 g.stride_c,
                 alignment_of(g.a, g.stride_a, g.type),
                 alignment_of(g.b, g.stride_b, g.type),
-                alignment_of(g.c, g.stride_c, g.out)};
+                alignment_of(g.c, g.stride_c, g.out),
+                alignment_of(g.bias, 0, g.out)};
   std::unique_ptr<Plan>& plan = plans_[key];
   if (!plan) {
     auto made = std::make_unique<Plan>(g);

@@ -13,6 +13,9 @@
 
 namespace trivium::runtime::cuda {
 
+/// As check.h's, for cuBLAS.
+void check(cublasStatus_t code, const char* call, const char* file, int line);
+
 /// Chooses an algorithm the first time a shape is asked for, and keeps it. One rank's thread.
 class GemmEngine {
  public:
@@ -31,7 +34,7 @@ class GemmEngine {
   /// All that an algorithm depends on: sizes, types, layouts, and what the addresses are multiples of.
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, program::DType, program::DType, bool, bool,
                          std::int64_t, std::int64_t, std::int64_t, bool, bool, int, std::int64_t, std::int64_t,
-                         std::int64_t, unsigned, unsigned, unsigned>;
+                         std::int64_t, unsigned, unsigned, unsigned, unsigned>;
   Plan& plan_for(const Gemm& gemm);
 
   cublasLtHandle_t handle_ = nullptr;

@@ -1,6 +1,7 @@
 #include "runtime/cuda/launcher.h"
 
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/gemm_engine.h"
 #include "runtime/cuda/kernels/numbers.h"
 
 namespace trivium::runtime::cuda {
@@ -48,6 +49,7 @@ void Launcher::copy(void* to, const void* from, std::int64_t bytes) {
 DeviceOperation find_operation(const program::Op& op, program::DType precision) {
   if (precision == program::DType::kFp32) return find<float>(op);
   if (precision == program::DType::kBf16) return find<Bf16>(op);
+  if (precision == program::DType::kFp16) return find<Fp16>(op);
   return nullptr;
 }
 

@@ -7,10 +7,12 @@
 #include <cstdint>
 
 #include "program/op.h"
-#include "runtime/cuda/gemm_engine.h"
+#include "runtime/cuda/gemm.h"
 #include "runtime/kernel.h"
 
 namespace trivium::runtime::cuda {
+
+class GemmEngine;
 
 /// Device memory that grows and is not copied when it does.
 class Scratch {
@@ -31,7 +33,8 @@ class Scratch {
 /// One lane of the device: what ops_*.h are given.
 class Launcher {
  public:
-  Launcher(cudaStream_t stream, GemmEngine& products) : stream_(stream), products_(products) {}
+  Launcher(cudaStream_t stream, GemmEngine& products, bool has_tiles)
+      : stream_(stream), products_(products), has_tiles_(has_tiles) {}
 
   template <class Kernel>
   void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0);  // launcher.cuh
@@ -40,12 +43,15 @@ class Launcher {
   void copy(void* to, const void* from, std::int64_t bytes);
   std::byte* scratch(std::int64_t bytes) { return scratch_.at_least(bytes); }
 
+  bool has_tiles() const { return has_tiles_; }
+
   cudaStream_t stream() const { return stream_; }
   std::int64_t scratch_bytes() const { return scratch_.bytes() + workspace_.bytes(); }
 
  private:
   cudaStream_t stream_;
   GemmEngine& products_;
+  bool has_tiles_;
   Scratch scratch_, workspace_;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 
@@ -68,7 +69,7 @@ Backend* open(int device, char* text, std::size_t size) {
 #ifdef TRIVIUM_HAS_NCCL
 Communicator* connect(Backend& backend, const nccl::Launch& launch, char* text, std::size_t size) {
   try {
-    nccl::prepare_environment(launch, count_devices(text, size));
+    for (const auto& [name, value] : nccl::environment_of(launch)) ::setenv(name.c_str(), value.c_str(), 0);
     return std::make_unique<nccl::NcclCommunicator>(dynamic_cast<CudaBackend&>(backend), launch).release();
   } catch (const std::exception& failure) {
     tell(failure.what(), text, size);

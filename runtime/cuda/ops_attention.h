@@ -155,42 +155,47 @@ void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
 
 // ---- flash ----
 
-template <int D, class Launcher>
+template <class T, int D, class Launcher>
 void fused_attention(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D)};
   const std::int64_t lines = op.m / op.sequence * op.heads, tiles = (op.sequence + kTile - 1) / kTile;
-  l.run(FlashForward<D>{input<Bf16>(a, 0), output<Bf16>(a, 0), output<float>(a, 1), s, lines}, tiles * lines,
-        kFlashThreads, FlashForward<D>::shared_bytes());
+  l.run(FlashForward<T, D>{input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), s, lines}, tiles * lines,
+        kFlashThreads, FlashForward<T, D>::shared_bytes());
 }
 
-template <int D, class Launcher>
+template <class T, int D, class Launcher>
 void fused_attention_backward(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D)};
   const std::int64_t samples = op.m / op.sequence, tiles = (op.sequence + kTile - 1) / kTile;
-  const float* dots = attention_dots<Bf16>(l, a, a.in[1], a.in[3]);
-  const Bf16* qkv = input<Bf16>(a, 0);
-  const Bf16* dy = input<Bf16>(a, 3);
+  const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
+  const T* qkv = input<T>(a, 0);
+  const T* dy = input<T>(a, 3);
   const float* log_sums = input<float>(a, 2);
-  Bf16* dqkv = output<Bf16>(a, 0);
+  T* dqkv = output<T>(a, 0);
   const std::int64_t key_lines = samples * op.kv_heads, lines = samples * op.heads;
-  l.run(FlashBackwardKeys<D>{qkv, dy, log_sums, dots, dqkv, s, key_lines}, tiles * key_lines, kFlashThreads,
-        FlashBackwardKeys<D>::shared_bytes());
-  l.run(FlashBackwardQueries<D>{qkv, dy, log_sums, dots, dqkv, s, lines}, tiles * lines, kFlashThreads,
-        FlashBackwardQueries<D>::shared_bytes());
+  l.run(FlashBackwardKeys<T, D>{qkv, dy, log_sums, dots, dqkv, s, key_lines}, tiles * key_lines, kFlashThreads,
+        FlashBackwardKeys<T, D>::shared_bytes());
+  l.run(FlashBackwardQueries<T, D>{qkv, dy, log_sums, dots, dqkv, s, lines}, tiles * lines, kFlashThreads,
+        FlashBackwardQueries<T, D>::shared_bytes());
 }
 
-template <class T>
-bool is_fused(const program::Op& op, int dim) {
-  return std::is_same_v<T, Bf16> && op.head_dim == dim;
+/// Calls work(D as a constant) where there is a fused kernel for the op; false where there is none.
+template <class T, class Launcher, class Work>
+bool with_fused_dim(const Launcher& l, const program::Op& op, const Work& work) {
+  if constexpr (sizeof(T) == 2) {
+    if (!l.has_tiles() || (op.head_dim != 64 && op.head_dim != 128)) return false;
+    op.head_dim == 64 ? work(std::integral_constant<int, 64>()) : work(std::integral_constant<int, 128>());
+    return true;
+  }
+  return false;
 }
 
 template <class T, class Launcher>
 void attention(Launcher& l, const KernelArguments& a) {
   if (!a.op->flash) return unfused_attention<T>(l, a);
-  if (is_fused<T>(*a.op, 64)) return fused_attention<64>(l, a);
-  if (is_fused<T>(*a.op, 128)) return fused_attention<128>(l, a);
+  if (with_fused_dim<T>(l, *a.op, [&](auto dim) { fused_attention<T, decltype(dim)::value>(l, a); })) return;
   run_warps(
       l,
       AttentionRow<T>{input<T>(a, 0), input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), whole_attention(a), false},
@@ -200,8 +205,7 @@ void attention(Launcher& l, const KernelArguments& a) {
 template <class T, class Launcher>
 void attention_backward(Launcher& l, const KernelArguments& a) {
   if (!a.op->flash) return unfused_attention_backward<T>(l, a);
-  if (is_fused<T>(*a.op, 64)) return fused_attention_backward<64>(l, a);
-  if (is_fused<T>(*a.op, 128)) return fused_attention_backward<128>(l, a);
+  if (with_fused_dim<T>(l, *a.op, [&](auto dim) { fused_attention_backward<T, decltype(dim)::value>(l, a); })) return;
   const AttentionShape s = whole_attention(a);
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
   const T* qkv = input<T>(a, 0);

@@ -213,7 +213,7 @@ template <class T, class Launcher>
 void loss_backward(Launcher& l, const KernelArguments& a) {
   l.run(LossBackward<T>{input<float>(a, 0), input<float>(a, 1), input<float>(a, 2), input<std::int32_t>(a, 3),
                         output<float>(a, 0), a.op->n, valid_columns(a), a.tensor_rank * a.op->n,
-                        static_cast<float>(a.values->loss_weight)},
+                        static_cast<float>(a.values->loss_weight * a.values->loss_scale)},
         a.op->m, row_threads(a.op->n));
 }
 

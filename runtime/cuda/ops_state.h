@@ -36,7 +36,8 @@ void route(Launcher& l, const KernelArguments& a) {
 template <class T, class Launcher>
 void route_backward(Launcher& l, const KernelArguments& a) {
   const Routing r = routing_of(*a.op);
-  const double balance = a.tensor_rank == 0 ? balance_weight(a, r) / static_cast<double>(r.sequence) : 0;
+  const double balance =
+      a.tensor_rank == 0 ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
   const RouteBackward<T> kernel{
       input<float>(a, 0), choices_of(a, 1), input<float>(a, 2), output<float>(a, 0), r, balance};
   l.run(kernel, r.samples, kElementThreads, kernel.shared_bytes());
@@ -169,7 +170,7 @@ void adamw(Launcher& l, const KernelArguments& a) {
   constexpr std::int64_t kMostBlocks = 1056;
   const program::Optimizer& o = *a.optimizer;
   const program::Bucket& bucket = bucket_of(a);
-  const double steps = static_cast<double>(a.values->step + 1);
+  const double steps = static_cast<double>(a.values->step + 1 - a.values->skipped_steps);
   AdamWValues v{};
   v.rate = static_cast<float>(a.values->learning_rate);
   v.beta1 = static_cast<float>(o.beta1), v.beta2 = static_cast<float>(o.beta2);
@@ -177,7 +178,7 @@ void adamw(Launcher& l, const KernelArguments& a) {
   v.correct1 = static_cast<float>(1 / (1 - std::pow(o.beta1, steps)));
   v.correct2 = static_cast<float>(1 / (1 - std::pow(o.beta2, steps)));
   v.epsilon = static_cast<float>(o.epsilon), v.decay = static_cast<float>(o.weight_decay);
-  v.clip_norm = o.clip_norm;
+  v.clip_norm = o.clip_norm, v.unscale = 1 / a.values->loss_scale;
   const std::int64_t own = bucket.own_begin(a.shard_rank);
   std::byte* kept = space_of<std::byte>(a, program::Space::kOptimizer) + bucket.optimizer_offset;
   auto* moments = reinterpret_cast<float*>(a.in[1] != nullptr ? a.in[1] : kept) - own;  // fetched, where offloaded

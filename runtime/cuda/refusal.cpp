@@ -11,8 +11,13 @@ using program::OpKind;
 
 std::string refusal_of(const program::Program& program, const program::Op& op) {
   const program::Plan& plan = program.job.plan;
-  if (plan.precision != DType::kFp32 && plan.precision != DType::kBf16) {
-    return fmt::format("the CUDA backend runs fp32 and bf16, not {}; use --precision bf16", name_of(plan.precision));
+  if (plan.precision != DType::kFp32 && !is_half(plan.precision)) {
+    return fmt::format("the CUDA backend runs fp32, bf16 and fp16, not {}; use --precision bf16",
+                       name_of(plan.precision));
+  }
+  if (program.habits.keeps_half_gradients(plan.precision)) {
+    return fmt::format("the CUDA backend keeps gradients in fp32, the {} stack in fp16; use --stack trivium",
+                       program.habits.name);
   }
   if (plan.compression == program::Compression::kTopK) return "the CUDA backend compresses gradients to fp16 alone";
   if (plan.compression == program::Compression::kNone && plan.reduce_dtype != DType::kFp32 &&

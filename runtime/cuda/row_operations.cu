@@ -10,5 +10,6 @@ DeviceOperation find_row_operation(const program::Op& op) {
 
 template DeviceOperation find_row_operation<float>(const program::Op&);
 template DeviceOperation find_row_operation<Bf16>(const program::Op&);
+template DeviceOperation find_row_operation<Fp16>(const program::Op&);
 
 }  // namespace trivium::runtime::cuda

@@ -24,8 +24,8 @@ struct DeviceThread {
     return memory;
   }
 
-  // Tensor cores for bf16 came with sm_80; the backend takes no bf16 program on what came before.
-  __device__ __forceinline__ void matrix(const Bf16* row, std::uint32_t (&to)[4]) {
+  // These products came with sm_80: on what came before the backend runs no kernel that has them.
+  __device__ __forceinline__ void matrix(const void* row, std::uint32_t (&to)[4]) {
 #if __CUDA_ARCH__ >= 800
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -34,7 +34,7 @@ struct DeviceThread {
                  : "memory");
 #endif
   }
-  __device__ __forceinline__ void matrix_transposed(const Bf16* row, std::uint32_t (&to)[4]) {
+  __device__ __forceinline__ void matrix_transposed(const void* row, std::uint32_t (&to)[4]) {
 #if __CUDA_ARCH__ >= 800
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -44,10 +44,20 @@ struct DeviceThread {
 #endif
   }
   __device__ __forceinline__ void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                           std::uint32_t b1) {
+                                           std::uint32_t b1, Bf16) {
 #if __CUDA_ARCH__ >= 800
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+  }
+  __device__ __forceinline__ void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                           std::uint32_t b1, Fp16) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

@@ -10,6 +10,7 @@ DeviceOperation find_state_operation(const program::Op& op) {
 
 template DeviceOperation find_state_operation<float>(const program::Op&);
 template DeviceOperation find_state_operation<Bf16>(const program::Op&);
+template DeviceOperation find_state_operation<Fp16>(const program::Op&);
 
 void sum_pairs(Launcher& launcher, const double* gathered, double* pairs, std::int64_t count, int members) {
   run_elements(launcher,

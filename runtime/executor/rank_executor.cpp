@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <span>
 
 #include "program/context.h"
@@ -68,6 +69,11 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     places_[g] = static_cast<int>(here - members_[g].begin());
     if (here != members_[g].end()) groups_[g] = communicator.make_group(members_[g]);
   }
+  std::set<int> peers;
+  for (const Task& task : role_.tasks) {
+    if (task.transfer >= 0) peers.insert(peer_rank(task));
+  }
+  communicator.expect_transfers(std::vector<int>(peers.begin(), peers.end()));
   set_first_values(program, rank(), backend_, arenas_);
 }
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
 namespace trivium::runtime::nccl {
 namespace {
@@ -45,6 +47,59 @@ edge::Result<std::optional<int>> number(const Environment& environment, const ch
   return std::optional<int>(value);
 }
 
+bool take_number(std::string_view& text, int& value) {
+  const auto [at, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(at - text.data()));
+  return true;
+}
+
+/// Tasks on node `node` of Slurm's "4(x2),3": two nodes with four, one with three. Empty where the list is another.
+std::optional<int> tasks_on_node(std::string_view list, int node) {
+  while (!list.empty()) {
+    int tasks = 0, nodes = 1;
+    if (!take_number(list, tasks)) return std::nullopt;
+    if (list.starts_with("(x")) {
+      list.remove_prefix(2);
+      if (!take_number(list, nodes) || !list.starts_with(')')) return std::nullopt;
+      list.remove_prefix(1);
+    }
+    if (node < nodes) return tasks;
+    node -= nodes;
+    if (list.starts_with(',')) list.remove_prefix(1);
+  }
+  return std::nullopt;
+}
+
+/// The first host of Slurm's "gpu[07-09,12],login": "gpu07".
+std::string first_host(std::string_view list) {
+  std::string host;
+  bool inside = false;
+  for (const char c : list) {
+    if (c == ',' || c == ']' || (inside && c == '-')) break;
+    if (c == '[') {
+      inside = true;
+    } else {
+      host += c;
+    }
+  }
+  return host;
+}
+
+/// What srun tells in words of its own: how many tasks this node has, and who is the first.
+void ask_slurm(const Environment& environment, Launch& launch) {
+  const char* tasks = environment("SLURM_STEP_TASKS_PER_NODE");
+  if (tasks == nullptr) tasks = environment("SLURM_TASKS_PER_NODE");
+  const auto node = number(environment, "SLURM_NODEID", 0, kMostRanks);
+  if (tasks != nullptr && node && node.value()) {
+    if (const auto here = tasks_on_node(tasks, *node.value()); here && *here > launch.local_rank) {
+      launch.local_size = std::min(*here, launch.size);
+    }
+  }
+  const char* hosts = environment("SLURM_STEP_NODELIST");
+  if (hosts != nullptr && launch.local_size < launch.size) launch.host = first_host(hosts);
+}
+
 }  // namespace
 
 edge::Result<std::optional<Launch>> read_launch(const Environment& environment) {
@@ -63,18 +118,32 @@ edge::Result<std::optional<Launch>> read_launch(const Environment& environment) 
     const auto local_size = number(environment, dialect.local_size, launch.local_rank + 1, launch.size);
     if (!local_size) return local_size.error();
     launch.local_size = local_size.value().value_or(launch.size);
+    if (dialect.rank == std::string_view("SLURM_PROCID")) ask_slurm(environment, launch);
     const auto port = number(environment, "MASTER_PORT", 1, kMostPort - dialect.port_shift);
     if (!port) return port.error();
     launch.port = port.value() ? *port.value() + dialect.port_shift : kDefaultPort;
     if (const char* host = environment("MASTER_ADDR"); host != nullptr) {
       launch.host = host;
-    } else if (launch.local_size < launch.size) {
+    } else if (launch.local_size < launch.size && launch.host == Launch{}.host) {
       return refuse(
           fmt::format("{} started ranks on several hosts: set MASTER_ADDR to the host of rank 0", dialect.launcher));
     }
     return std::optional<Launch>(launch);
   }
   return std::optional<Launch>();
+}
+
+std::vector<std::pair<std::string, std::string>> environment_of(const Launch& launch) {
+  std::vector<std::pair<std::string, std::string>> variables{{"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}};
+  if (launch.local_size <= launch.devices) return variables;
+  const bool one_host = launch.local_size == launch.size;
+  variables.insert(variables.end(), {{"NCCL_HOSTID", fmt::format("trivium-rank-{}", launch.rank)},
+                                     {"NCCL_MULTI_RANK_GPU_ENABLE", "1"},
+                                     {"NCCL_IB_DISABLE", "1"},
+                                     {"NCCL_MNNVL_ENABLE", "0"},
+                                     {"NCCL_MAX_NCHANNELS", "2"}});
+  if (one_host) variables.emplace_back("NCCL_SOCKET_IFNAME", "lo");
+  return variables;
 }
 
 }  // namespace trivium::runtime::nccl

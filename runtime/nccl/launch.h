@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "edge/error.h"
 
@@ -15,6 +17,7 @@ struct Launch {
   int local_rank = 0, local_size = 1;  ///< among the processes of this host
   std::string host = "127.0.0.1";      ///< of rank 0
   int port = 0;                        ///< where rank 0 waits for the others
+  int devices = 1;                     ///< GPUs that the processes of this host use
 };
 
 /// The value of an environment variable, or null.
@@ -22,9 +25,15 @@ using Environment = std::function<const char*(const char* name)>;
 
 /// From TRIVIUM_RANK and its like (`trivium run --gpus N`), torchrun's RANK, Slurm's SLURM_PROCID, or Open MPI's
 /// OMPI_COMM_WORLD_RANK. The host and port of rank 0 are MASTER_ADDR and MASTER_PORT; torchrun listens on that port
-/// itself, so ours is the next. Empty where no launcher is seen. Errors: kUsage for values that make no sense, or with
-/// several hosts and no MASTER_ADDR.
+/// itself, so ours is the next. Under srun the host is the first of the step's. Empty where no launcher is seen.
+/// Errors: kUsage for values that make no sense, or with several hosts and none of rank 0 named.
 edge::Result<std::optional<Launch>> read_launch(const Environment& environment);
+
+/// What NCCL is told in the environment before it starts, unless it is set already: the order of calls, and, where this
+/// host's ranks share devices, what makes each of them a host of its own that talks through the loopback interface
+/// (NCCL refuses two ranks of one host on one device: until 2.29 its check compares a hash of NCCL_HOSTID, src/init.cc;
+/// from 2.30 on it asks for NCCL_MULTI_RANK_GPU_ENABLE).
+std::vector<std::pair<std::string, std::string>> environment_of(const Launch& launch);
 
 /// Gives every rank the bytes of rank 0, over TCP: rank 0 listens on the launch's port until all others came. Errors:
 /// kRuntime after `seconds` without them.

@@ -68,17 +68,6 @@ bool end(ncclComm_t communicator) {
 
 }  // namespace
 
-void prepare_environment(const Launch& launch, int devices) {
-  const auto set = [](const char* name, const std::string& value) { ::setenv(name, value.c_str(), 0); };
-  set("NCCL_LAUNCH_ORDER_IMPLICIT", "1");
-  if (launch.local_size <= devices) return;
-  set("NCCL_HOSTID", fmt::format("trivium-rank-{}", launch.rank));
-  set("NCCL_SOCKET_IFNAME", "lo");
-  set("NCCL_IB_DISABLE", "1");
-  set("NCCL_MNNVL_ENABLE", "0");
-  set("NCCL_MAX_NCHANNELS", "2");
-}
-
 NcclCommunicator::NcclCommunicator(cuda::CudaBackend& backend, const Launch& launch)
     : backend_(backend), launch_(launch), patience_(patience()) {
   std::array<ncclUniqueId, 2> ids{};
@@ -86,19 +75,31 @@ NcclCommunicator::NcclCommunicator(cuda::CudaBackend& backend, const Launch& lau
     for (ncclUniqueId& id : ids) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
   }
   if (const auto error = share_bytes(launch, ids.data(), sizeof ids, kMeetingSeconds)) throw Aborted(error->message);
-  backend_.while_waiting([this] { check_health(); });
   world_ = join(ids[0], launch.size, launch.rank);
   transfers_ = join(ids[1], launch.size, launch.rank);
+  backend_.while_waiting([this](Clock::time_point since) { check_health(since); });
 }
 
 NcclCommunicator::~NcclCommunicator() {
   backend_.while_waiting({});
+  if (aborted_ || batch_depth_ > 0) end_all();  // and leaves none
   std::vector<ncclComm_t> all{transfers_, world_};
   for (const Group& group : groups_) {
     if (group.communicator != world_) all.push_back(group.communicator);
   }
   for (const ncclComm_t each : all) {
-    if (each != nullptr && (aborted_ || !end(each))) static_cast<void>(ncclCommAbort(each));
+    if (each != nullptr && !end(each)) static_cast<void>(ncclCommAbort(each));
+  }
+}
+
+void NcclCommunicator::end_all() {
+  if (batch_depth_ > 0) static_cast<void>(ncclGroupEnd());  // a group that is open would hold the ends back
+  batch_depth_ = 0;
+  std::set<ncclComm_t> all{transfers_, world_};
+  for (Group& group : groups_) all.insert(std::exchange(group.communicator, nullptr));
+  world_ = transfers_ = nullptr;
+  for (const ncclComm_t each : all) {
+    if (each != nullptr) static_cast<void>(ncclCommAbort(each));
   }
 }
 
@@ -119,16 +120,16 @@ void NcclCommunicator::share_id(ncclUniqueId& id, std::span<const int> ranks) {
     check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
     TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(room, &id, sizeof id, cudaMemcpyDefault, stream()));
   }
-  check_nccl(ncclGroupStart(), "ncclGroupStart");
+  begin_batch();
   for (const int other : ranks) {
     if (leads && other != rank()) {
       check_nccl(ncclSend(room, sizeof id, ncclUint8, other, transfers_, stream()), "ncclSend");
     }
   }
   if (!leads) check_nccl(ncclRecv(room, sizeof id, ncclUint8, ranks.front(), transfers_, stream()), "ncclRecv");
-  settle(transfers_, ncclGroupEnd());
-  TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(&id, room, sizeof id, cudaMemcpyDefault, stream()));
+  end_batch();
   backend_.await(stream());
+  TRIVIUM_CHECK_CUDA(cudaMemcpy(&id, room, sizeof id, cudaMemcpyDefault));
 }
 
 int NcclCommunicator::make_group(std::span<const int> ranks) {
@@ -212,7 +213,22 @@ void NcclCommunicator::broadcast(int handle, void* data, std::int64_t bytes, int
   bring_back(staged, data);
 }
 
+// NCCL connects two ranks when they first exchange something, and both hosts wait for each other then. Within a batch
+// of several transfers that could be a ring of waiting hosts; here everyone comes to it at once.
+void NcclCommunicator::expect_transfers(std::span<const int> peers) {
+  if (peers.empty()) return;
+  auto* room = static_cast<std::byte*>(device_room(staging_, static_cast<std::int64_t>(peers.size()) + 1));
+  begin_batch();
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    check_nccl(ncclSend(room, 1, ncclUint8, peers[i], transfers_, stream()), "ncclSend");
+    check_nccl(ncclRecv(room + 1 + i, 1, ncclUint8, peers[i], transfers_, stream()), "ncclRecv");
+  }
+  end_batch();
+  backend_.await(stream());
+}
+
 void NcclCommunicator::begin_batch() {
+  if (aborted_) throw_aborted();
   if (batch_depth_++ == 0) check_nccl(ncclGroupStart(), "ncclGroupStart");
 }
 
@@ -256,9 +272,11 @@ void NcclCommunicator::abort(const std::string& reason) {
   const std::lock_guard lock(reason_mutex_);
   if (reason_.empty()) reason_ = reason;
   aborted_ = true;
+  if (std::this_thread::get_id() == owner_) end_all();  // else whoever waits sees the flag, and does
 }
 
 NcclCommunicator::Group& NcclCommunicator::group_of(int handle) {
+  if (aborted_) throw_aborted();
   if (handle < 0 || handle >= static_cast<int>(groups_.size())) fail(fmt::format("there is no group {}", handle));
   return groups_[static_cast<std::size_t>(handle)];
 }
@@ -288,7 +306,7 @@ void NcclCommunicator::record(const char* what, int group, std::int64_t count) {
 void NcclCommunicator::settle(ncclComm_t communicator, ncclResult_t code) {
   const Clock::time_point until = Clock::now() + patience_;
   while (code == ncclInProgress) {
-    if (aborted_) check_health();
+    if (aborted_) throw_aborted();
     if (Clock::now() > until) fail("NCCL has not taken up a call; another rank has not come to it");
     std::this_thread::yield();
     if (const ncclResult_t asked = ncclCommGetAsyncError(communicator, &code); asked != ncclSuccess) code = asked;
@@ -296,17 +314,11 @@ void NcclCommunicator::settle(ncclComm_t communicator, ncclResult_t code) {
   if (code != ncclSuccess) fail(fmt::format("NCCL: {}: {}", ncclGetErrorString(code), ncclGetLastError(communicator)));
 }
 
-// Asked over and over by whoever waits for the device: a pause between two questions means that the wait is another.
-void NcclCommunicator::check_health() {
-  constexpr auto kPause = std::chrono::seconds(1);
+void NcclCommunicator::check_health(Clock::time_point since) {
   constexpr auto kBetween = std::chrono::milliseconds(10);
-  if (aborted_) {
-    const std::lock_guard lock(reason_mutex_);
-    throw Aborted(reason_);
-  }
+  if (aborted_) throw_aborted();
   const Clock::time_point now = Clock::now();
   if (now - last_asked_ < kBetween) return;
-  if (now - last_asked_ > kPause) waiting_since_ = now;
   last_asked_ = now;
   std::vector<ncclComm_t> all{world_, transfers_};
   for (const Group& group : groups_) all.push_back(group.communicator);
@@ -318,9 +330,15 @@ void NcclCommunicator::check_health() {
       fail(fmt::format("NCCL: {}: {}", ncclGetErrorString(state), ncclGetLastError(each)));
     }
   }
-  if (now - waiting_since_ > patience_) {
+  if (now - since > patience_) {
     fail(fmt::format("nothing has come for {} s; TRIVIUM_NCCL_TIMEOUT_S sets how long to wait", patience_.count()));
   }
+}
+
+void NcclCommunicator::throw_aborted() {
+  end_all();
+  const std::lock_guard lock(reason_mutex_);
+  throw Aborted(reason_);
 }
 
 void NcclCommunicator::fail(const std::string& why) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ class NcclCommunicator final : public Communicator {
   void all_gather(int group, const void* part, void* whole, std::int64_t count, program::DType type) override;
   void broadcast(int group, void* data, std::int64_t bytes, int root) override;
 
+  void expect_transfers(std::span<const int> peers) override;
   void post_send(int to, std::int64_t number, const void* data, std::int64_t bytes) override;
   void post_recv(int from, std::int64_t number, void* data, std::int64_t bytes) override;
   void wait_send(int to, std::int64_t number) override;
@@ -50,7 +52,7 @@ class NcclCommunicator final : public Communicator {
 
  private:
   struct Group {
-    ncclComm_t communicator = nullptr;
+    ncclComm_t communicator = nullptr;  ///< null for a group of one
     std::vector<int> ranks;
   };
   /// A buffer of a call in device memory: the caller's own, or a copy of memory of the host.
@@ -77,7 +79,11 @@ class NcclCommunicator final : public Communicator {
   void record(const char* what, int group, std::int64_t count);
   /// Checks a call's own code, and waits until the communicator has taken up what was asked of it.
   void settle(ncclComm_t communicator, ncclResult_t code);
-  void check_health();
+  /// What whoever waits for the device asks over and over; `since`: when the wait began.
+  void check_health(std::chrono::steady_clock::time_point since);
+  /// Ends the communicators with what they have under way, so that the device does not wait for it for ever.
+  void end_all();
+  [[noreturn]] void throw_aborted();
   [[noreturn]] void fail(const std::string& why);
   cudaStream_t stream() { return backend_.entered().stream(); }
 
@@ -94,12 +100,8 @@ class NcclCommunicator final : public Communicator {
   std::mutex reason_mutex_;
   std::string reason_;
   std::chrono::seconds patience_;
-  std::chrono::steady_clock::time_point waiting_since_, last_asked_;
+  std::chrono::steady_clock::time_point last_asked_;
+  std::thread::id owner_ = std::this_thread::get_id();
 };
-
-/// Environment of NCCL, set before it starts: the order of calls, and, where this host's ranks share devices, what
-/// makes each of them a host of its own that talks through the loopback interface (NCCL refuses two ranks of one host
-/// on one device; its check compares a hash of NCCL_HOSTID: NCCL 2.28, src/init.cc).
-void prepare_environment(const Launch& launch, int devices);
 
 }  // namespace trivium::runtime::nccl

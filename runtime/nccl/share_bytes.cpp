@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -18,6 +19,8 @@ namespace trivium::runtime::nccl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr auto kGreeting = std::chrono::seconds(2);  // for who comes to say who it is: it is short
 
 /// What the others say first, so that a stranger on the port is not taken for a rank.
 struct Greeting {
@@ -82,7 +85,9 @@ Addresses addresses_of(const char* host, int port, bool to_listen) {
 }
 
 std::optional<edge::Error> hand_out(const Launch& launch, const void* data, std::size_t size, Clock::time_point until) {
-  const Addresses addresses = addresses_of(launch.host.c_str(), launch.port, true);
+  // Other hosts may know this one by a name that is none of its own addresses'.
+  const bool from_outside = launch.local_size < launch.size;
+  const Addresses addresses = addresses_of(from_outside ? nullptr : launch.host.c_str(), launch.port, true);
   if (!addresses) return failed(launch, "no such host");
   const Socket listener(::socket(addresses->ai_family, SOCK_STREAM, 0));
   const int yes = 1;
@@ -101,7 +106,8 @@ std::optional<edge::Error> hand_out(const Launch& launch, const void* data, std:
     const Socket peer(::accept(listener.handle(), nullptr, nullptr));
     Greeting greeting;
     const Greeting expected;
-    if (peer.handle() < 0 || !receive_all(peer.handle(), &greeting, sizeof greeting, until)) continue;
+    const Clock::time_point patience = std::min(until, Clock::now() + kGreeting);
+    if (peer.handle() < 0 || !receive_all(peer.handle(), &greeting, sizeof greeting, patience)) continue;
     if (std::memcmp(greeting.magic, expected.magic, sizeof expected.magic) != 0) continue;
     if (greeting.size != launch.size) {
       return failed(launch, fmt::format("one of {} ranks came, there are {}", greeting.size, launch.size));
@@ -114,11 +120,12 @@ std::optional<edge::Error> hand_out(const Launch& launch, const void* data, std:
 std::optional<edge::Error> fetch(const Launch& launch, void* data, std::size_t size, Clock::time_point until) {
   constexpr auto kPause = std::chrono::milliseconds(20);
   while (Clock::now() < until) {
-    if (const Addresses addresses = addresses_of(launch.host.c_str(), launch.port, false)) {
-      const Socket socket(::socket(addresses->ai_family, SOCK_STREAM, 0));
+    const Addresses addresses = addresses_of(launch.host.c_str(), launch.port, false);
+    for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
+      const Socket socket(::socket(at->ai_family, SOCK_STREAM, 0));
       Greeting greeting;
       greeting.rank = launch.rank, greeting.size = launch.size;
-      if (::connect(socket.handle(), addresses->ai_addr, addresses->ai_addrlen) == 0 &&
+      if (::connect(socket.handle(), at->ai_addr, at->ai_addrlen) == 0 &&
           send_all(socket.handle(), &greeting, sizeof greeting) && receive_all(socket.handle(), data, size, until)) {
         return std::nullopt;
       }

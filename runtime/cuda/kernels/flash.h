@@ -1,8 +1,8 @@
-// Fused causal attention in bf16 for head dimensions D = 64 and 128, forward and backward (Dao 2023, arXiv 2307.08691,
-// algorithms 1 and 2), with grouped key heads. Products run on tensor cores; probabilities never leave the registers:
-// the accumulator of one product has the layout that the next one reads its first operand in.
-// A block is four warps; a warp owns 16 rows of its block's tile. The backward is two kernels, one over tiles of keys
-// and one over tiles of queries, so that nothing is added atomically and results are the same every time.
+// Fused causal attention in 16 bits (T) for head dimensions D = 64 and 128, forward and backward (Dao 2023, arXiv
+// 2307.08691, algorithms 1 and 2), with grouped key heads. Products run on tensor cores; probabilities never leave the
+// registers: the accumulator of one product has the layout that the next one reads its first operand in. A block is
+// four warps; a warp owns 16 rows of its block's tile. The backward is two kernels, one over tiles of keys and one over
+// tiles of queries, so that nothing is added atomically and results are the same every time.
 #pragma once
 
 #include "runtime/cuda/kernels/elementwise_math.h"
@@ -26,21 +26,20 @@ template <int D>
 constexpr int kPitch = D + 8;
 
 /// Rows [0, rows) of `from`, `stride` elements apart; those from `valid` on become 0.
-template <int D, class Thread>
-TRIVIUM_DEVICE void load_tile(Thread& t, Bf16* to, const Bf16* from, std::int64_t stride, int rows,
-                              std::int64_t valid) {
+template <int D, class T, class Thread>
+TRIVIUM_DEVICE void load_tile(Thread& t, T* to, const T* from, std::int64_t stride, int rows, std::int64_t valid) {
   constexpr int kEach = 8, kAcross = D / kEach;
   for (int i = t.thread(); i < rows * kAcross; i += t.threads()) {
     const int row = i / kAcross, column = i % kAcross * kEach;
-    Pack<Bf16, kEach> pack = {};
-    if (row < valid) pack = *reinterpret_cast<const Pack<Bf16, kEach>*>(from + row * stride + column);
-    *reinterpret_cast<Pack<Bf16, kEach>*>(to + row * kPitch<D> + column) = pack;
+    Pack<T, kEach> pack = {};
+    if (row < valid) pack = *reinterpret_cast<const Pack<T, kEach>*>(from + row * stride + column);
+    *reinterpret_cast<Pack<T, kEach>*>(to + row * kPitch<D> + column) = pack;
   }
 }
 
 /// c (16, N) += A (16, D) B (N, D)^T, A being rows [row, row + 16) of its tile.
-template <int D, int N, class Thread>
-TRIVIUM_DEVICE void multiply_rows(Thread& t, float (&c)[N / 8][4], const Bf16* a, int row, const Bf16* b) {
+template <int D, int N, class T, class Thread>
+TRIVIUM_DEVICE void multiply_rows(Thread& t, float (&c)[N / 8][4], const T* a, int row, const T* b) {
   const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
   TRIVIUM_UNROLL
   for (int k = 0; k < D; k += 16) {
@@ -50,34 +49,34 @@ TRIVIUM_DEVICE void multiply_rows(Thread& t, float (&c)[N / 8][4], const Bf16* a
     for (int n = 0; n < N; n += 16) {
       std::uint32_t right[4];
       t.matrix(b + (n + part / 2 * 8 + line) * kPitch<D> + k + part % 2 * 8, right);
-      t.multiply(c[n / 8], left, right[0], right[1]);
-      t.multiply(c[n / 8 + 1], left, right[2], right[3]);
+      t.multiply(c[n / 8], left, right[0], right[1], T{});
+      t.multiply(c[n / 8 + 1], left, right[2], right[3], T{});
     }
   }
 }
 
 /// c (16, D) += P (16, N) B (N, D), P in the registers of an accumulator.
-template <int D, int N, class Thread>
-TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[D / 8][4], const float (&p)[N / 8][4], const Bf16* b) {
+template <int D, int N, class T, class Thread>
+TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[D / 8][4], const float (&p)[N / 8][4], const T* b) {
   const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
   TRIVIUM_UNROLL
   for (int n = 0; n < N; n += 16) {
-    const std::uint32_t left[4] = {pair_of(p[n / 8][0], p[n / 8][1]), pair_of(p[n / 8][2], p[n / 8][3]),
-                                   pair_of(p[n / 8 + 1][0], p[n / 8 + 1][1]),
-                                   pair_of(p[n / 8 + 1][2], p[n / 8 + 1][3])};
+    const std::uint32_t left[4] = {pair_of<T>(p[n / 8][0], p[n / 8][1]), pair_of<T>(p[n / 8][2], p[n / 8][3]),
+                                   pair_of<T>(p[n / 8 + 1][0], p[n / 8 + 1][1]),
+                                   pair_of<T>(p[n / 8 + 1][2], p[n / 8 + 1][3])};
     TRIVIUM_UNROLL
     for (int d = 0; d < D; d += 16) {
       std::uint32_t right[4];
       t.matrix_transposed(b + (n + part % 2 * 8 + line) * kPitch<D> + d + part / 2 * 8, right);
-      t.multiply(c[d / 8], left, right[0], right[1]);
-      t.multiply(c[d / 8 + 1], left, right[2], right[3]);
+      t.multiply(c[d / 8], left, right[0], right[1], T{});
+      t.multiply(c[d / 8 + 1], left, right[2], right[3], T{});
     }
   }
 }
 
 /// An accumulator (16, D) as bf16 rows, of which the first `valid` exist. Factors are those of the thread's two rows.
-template <int D, class Thread>
-TRIVIUM_DEVICE void store_rows(Thread& t, Bf16* to, std::int64_t stride, const float (&c)[D / 8][4],
+template <int D, class T, class Thread>
+TRIVIUM_DEVICE void store_rows(Thread& t, T* to, std::int64_t stride, const float (&c)[D / 8][4],
                                const float (&factor)[2], std::int64_t valid) {
   const int lane = t.thread() % kWarp;
   TRIVIUM_UNROLL
@@ -87,7 +86,7 @@ TRIVIUM_DEVICE void store_rows(Thread& t, Bf16* to, std::int64_t stride, const f
     TRIVIUM_UNROLL
     for (int d = 0; d < D / 8; ++d) {
       *reinterpret_cast<std::uint32_t*>(to + row * stride + d * 8 + lane % 4 * 2) =
-          pair_of(c[d][2 * half] * factor[half], c[d][2 * half + 1] * factor[half]);
+          pair_of<T>(c[d][2 * half] * factor[half], c[d][2 * half + 1] * factor[half]);
     }
   }
 }
@@ -102,10 +101,10 @@ TRIVIUM_DEVICE void clear(float (&c)[N][4]) {
 }
 
 /// Blocks over (tile, sample, head), the longest rows first.
-template <int D>
+template <class T, int D>
 struct FlashForward {
-  const Bf16* qkv;
-  Bf16* y;
+  const T* qkv;
+  T* y;
   float* log_sums;
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
@@ -113,14 +112,14 @@ struct FlashForward {
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* q_tile = reinterpret_cast<Bf16*>(t.shared());
-    Bf16* k_tile = q_tile + kTile * kPitch<D>;
-    Bf16* v_tile = k_tile + kTile * kPitch<D>;
+    auto* q_tile = reinterpret_cast<T*>(t.shared());
+    T* k_tile = q_tile + kTile * kPitch<D>;
+    T* v_tile = k_tile + kTile * kPitch<D>;
     const std::int64_t tile = s.tiles() - 1 - t.block() / lines, line = t.block() % lines;
     const std::int64_t head = line % s.heads, token = line / s.heads * s.sequence;
     const std::int64_t width = (s.heads + 2 * s.kv_heads) * D, row0 = tile * kTile;
-    const Bf16* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
-    const Bf16* values = keys + s.kv_heads * D;
+    const T* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
+    const T* values = keys + s.kv_heads * D;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     load_tile<D>(t, q_tile, qkv + (token + row0) * width + head * D, width, kTile, s.sequence - row0);
 
@@ -189,24 +188,24 @@ struct FlashForward {
 };
 
 /// dk and dv: blocks over (tile of keys, sample, key head). Rows of the products are keys, columns are queries.
-template <int D>
+template <class T, int D>
 struct FlashBackwardKeys {
   static constexpr int kQueries = D == 64 ? 64 : 32;  ///< at once: what the registers hold
-  const Bf16* qkv;
-  const Bf16* dy;
+  const T* qkv;
+  const T* dy;
   const float* log_sums;
   const float* dots;
-  Bf16* dqkv;
+  T* dqkv;
   FlashShape s;
   std::int64_t lines;  ///< samples * kv_heads
   static int shared_bytes() { return 2 * (kTile + kQueries) * kPitch<D> * 2 + 2 * kQueries * 4; }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* k_tile = reinterpret_cast<Bf16*>(t.shared());
-    Bf16* v_tile = k_tile + kTile * kPitch<D>;
-    Bf16* q_tile = v_tile + kTile * kPitch<D>;
-    Bf16* dy_tile = q_tile + kQueries * kPitch<D>;
+    auto* k_tile = reinterpret_cast<T*>(t.shared());
+    T* v_tile = k_tile + kTile * kPitch<D>;
+    T* q_tile = v_tile + kTile * kPitch<D>;
+    T* dy_tile = q_tile + kQueries * kPitch<D>;
     auto* row_sums = reinterpret_cast<float*>(dy_tile + kQueries * kPitch<D>);
     float* row_dots = row_sums + kQueries;
     const std::int64_t tile = t.block() / lines, line = t.block() % lines;
@@ -266,28 +265,28 @@ struct FlashBackwardKeys {
 };
 
 /// dq: blocks over (tile of queries, sample, head), the longest rows first.
-template <int D>
+template <class T, int D>
 struct FlashBackwardQueries {
-  const Bf16* qkv;
-  const Bf16* dy;
+  const T* qkv;
+  const T* dy;
   const float* log_sums;
   const float* dots;
-  Bf16* dqkv;
+  T* dqkv;
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
   static int shared_bytes() { return 4 * kTile * kPitch<D> * 2; }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* q_tile = reinterpret_cast<Bf16*>(t.shared());
-    Bf16* dy_tile = q_tile + kTile * kPitch<D>;
-    Bf16* k_tile = dy_tile + kTile * kPitch<D>;
-    Bf16* v_tile = k_tile + kTile * kPitch<D>;
+    auto* q_tile = reinterpret_cast<T*>(t.shared());
+    T* dy_tile = q_tile + kTile * kPitch<D>;
+    T* k_tile = dy_tile + kTile * kPitch<D>;
+    T* v_tile = k_tile + kTile * kPitch<D>;
     const std::int64_t tile = s.tiles() - 1 - t.block() / lines, line = t.block() % lines;
     const std::int64_t head = line % s.heads, token = line / s.heads * s.sequence, row0 = tile * kTile;
     const std::int64_t width = (s.heads + 2 * s.kv_heads) * D;
-    const Bf16* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
-    const Bf16* values = keys + s.kv_heads * D;
+    const T* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
+    const T* values = keys + s.kv_heads * D;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     load_tile<D>(t, q_tile, qkv + (token + row0) * width + head * D, width, kTile, s.sequence - row0);
     load_tile<D>(t, dy_tile, dy + ((token + row0) * s.heads + head) * D, s.heads * D, kTile, s.sequence - row0);

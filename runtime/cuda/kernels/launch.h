@@ -1,6 +1,6 @@
 // From an op's arguments to kernels: what the functions of ops_*.h ask of the launcher that they are given.
 //   run(kernel, blocks, threads, shared_bytes)   gemm(Gemm)   zero(to, bytes)   copy(to, from, bytes)
-//   scratch(bytes)   memory until the next op of the lane
+//   scratch(bytes)   memory until the next op of the lane      has_tiles()   whether matrix() and multiply() work
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,8 @@ template <class T>
 constexpr program::DType kTypeOf = program::DType::kFp32;
 template <>
 inline constexpr program::DType kTypeOf<Bf16> = program::DType::kBf16;
+template <>
+inline constexpr program::DType kTypeOf<Fp16> = program::DType::kFp16;
 
 /// The program's precision: the type of the chunk's parameters. Ops of gradients and of statistics name types of their
 /// own.

@@ -1,4 +1,4 @@
-// Element types of kernels: arithmetic is fp32, memory is fp32 or bf16.
+// Element types of kernels: arithmetic is fp32, memory is fp32, bf16 or fp16.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,11 @@ namespace trivium::runtime::cuda {
 
 /// bfloat16 as bits.
 struct Bf16 {
+  std::uint16_t bits;
+};
+
+/// IEEE half precision as bits.
+struct Fp16 {
   std::uint16_t bits;
 };
 
@@ -56,7 +61,7 @@ TRIVIUM_DEVICE Bf16 narrow<Bf16>(float x) {
   return {static_cast<std::uint16_t>((is_nan ? bits | 0x00400000U : rounded) >> 16)};
 }
 
-/// IEEE half precision as bits.
+/// To nearest; what is too large becomes infinite.
 TRIVIUM_DEVICE std::uint16_t fp16_bits(float x) {
 #if defined(__CUDA_ARCH__)
   return __half_as_ushort(__float2half_rn(x));
@@ -73,16 +78,31 @@ TRIVIUM_DEVICE float float_of_fp16_bits(std::uint16_t bits) {
 #endif
 }
 
-/// Two numbers as bf16 in one word, the first in the low half.
+TRIVIUM_DEVICE float widen(Fp16 x) { return float_of_fp16_bits(x.bits); }
+template <>
+TRIVIUM_DEVICE Fp16 narrow<Fp16>(float x) {
+  return {fp16_bits(x)};
+}
+
+/// Two numbers as T in one word, the first in the low half.
+template <class T>
 TRIVIUM_DEVICE std::uint32_t pair_of(float low, float high) {
+  return static_cast<std::uint32_t>(narrow<T>(high).bits) << 16 | narrow<T>(low).bits;
+}
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <>
+TRIVIUM_DEVICE std::uint32_t pair_of<Bf16>(float low, float high) {
   std::uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
-#else
-  return static_cast<std::uint32_t>(narrow<Bf16>(high).bits) << 16 | narrow<Bf16>(low).bits;
-#endif
 }
+template <>
+TRIVIUM_DEVICE std::uint32_t pair_of<Fp16>(float low, float high) {
+  std::uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#endif
 
 /// W neighbouring elements, moved as one.
 template <class T, int W>

@@ -73,6 +73,7 @@ struct PairSums {
 struct AdamWValues {
   float rate, beta1, beta2, rest1, rest2, correct1, correct2, epsilon, decay;
   double clip_norm;
+  double unscale;  ///< 1 / the scale that gradients and their norm carry
 };
 
 /// Parameters of type T with, where that is not fp32, the copy that is stepped: `master`.
@@ -88,9 +89,11 @@ struct AdamW {
   Ranges ranges;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    const double root = wide_root(norm[0] + norm[1]);
+    const double root = wide_root(norm[0] + norm[1]) * v.unscale;
+    if (!(root < kInfinite))
+      return;  // gradients overflowed: all ranks have the same norm, and leave out the same steps
     const double limit = v.clip_norm / (root + 1e-6);
-    const float clip = v.clip_norm > 0 && limit < 1 ? static_cast<float>(limit) : 1.0F;
+    const float clip = static_cast<float>((v.clip_norm > 0 && limit < 1 ? limit : 1.0) * v.unscale);
     const std::int64_t step = t.blocks() * t.threads();
     for (int range = 0; range < ranges.count; ++range) {
       const float decay = ranges.decayed[range] ? v.decay : 0.0F;
@@ -110,6 +113,7 @@ struct AdamW {
   }
 
  private:
+  static constexpr double kInfinite = __builtin_huge_val();
   static TRIVIUM_DEVICE double wide_root(double x) {
 #if defined(__CUDA_ARCH__)
     return sqrt(x);

@@ -8,7 +8,7 @@
 //   shared()              the block's shared memory, 16-byte aligned
 //   matrix(row, r)        four 8x8 matrices of 16-bit elements from shared memory (PTX ldmatrix.x4): the threads of the
 //                         warp name the rows; matrix_transposed likewise
-//   multiply(c, a, b)     c (16x8) += a (16x16) b (16x8), bf16 (PTX mma.m16n8k16)
+//   multiply(c, a, b, T)  c (16x8) += a (16x16) b (16x8) of type T, bf16 or fp16 (PTX mma.m16n8k16)
 #pragma once
 
 #include <cstdint>

@@ -27,9 +27,11 @@ TwinCall call_of(OpKind kind, const Shape& s) {
 }
 
 // fp32 twins sum in another order; in bf16 scores and probabilities are rounded to 8 bits on the way, each to 2^-9, and
-// a gradient is a difference of such.
+// a gradient is a difference of such; in fp16 to 11 bits.
+double tolerance_of(DType type) { return type == DType::kFp32 ? 1e-5 : type == DType::kBf16 ? 0.02 : 0.02 / 8; }
+
 void expect_both_ways(const Shape& s, DType type) {
-  const double tolerance = type == DType::kFp32 ? 1e-5 : 0.02;
+  const double tolerance = tolerance_of(type);
   const std::int64_t saved = s.flash ? s.tokens() * s.heads : s.tokens() * s.heads * s.sequence;
   const std::int64_t out = s.tokens() * s.heads * s.dim;
   const Form saved_form = s.flash ? Form::kWide : Form::kTyped;
@@ -45,7 +47,7 @@ void expect_both_ways(const Shape& s, DType type) {
 }
 
 TEST(UnfusedAttentionTwin, IsProductsAndASoftmax) {
-  for (const DType type : {DType::kFp32, DType::kBf16}) {
+  for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
     expect_both_ways({2, 13, 2, 2, 8, false}, type);
     expect_both_ways({1, 33, 4, 2, 6, false}, type);
   }
@@ -61,6 +63,7 @@ TEST(RowAttentionTwin, TakesEveryHeadDimension) {
 TEST(FusedAttentionTwin, MatchesWithHeadsOf64) {
   expect_both_ways({1, 150, 2, 2, 64, true}, DType::kBf16);
   expect_both_ways({2, 64, 2, 1, 64, true}, DType::kBf16);
+  expect_both_ways({1, 70, 2, 1, 64, true}, DType::kFp16);
 }
 
 TEST(FusedAttentionTwin, MatchesWithHeadsOf128) { expect_both_ways({1, 100, 2, 1, 128, true}, DType::kBf16); }
@@ -68,8 +71,8 @@ TEST(FusedAttentionTwin, MatchesWithHeadsOf128) { expect_both_ways({1, 100, 2, 1
 // Ring steps of two ranks: rank 1 sees its own keys, then those of rank 0, and merges.
 TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
   constexpr std::int64_t kSequence = 16, kLocal = 8, kWidth = 4 * 6;
-  for (const DType type : {DType::kFp32, DType::kBf16}) {
-    const double tolerance = type == DType::kFp32 ? 1e-5 : 0.02;
+  for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
+    const double tolerance = tolerance_of(type);
     for (const int rank : {0, 1}) {
       std::vector<double> y = uniform(2 * kLocal * 12, 2), log_sums = uniform(2 * kLocal * 2, 3);
       std::vector<double> dqkv = uniform(2 * kLocal * kWidth, 4);

@@ -10,7 +10,9 @@ constexpr std::size_t kStackBytes = std::size_t{1} << 17;
 thread_local HostBlock* entered = nullptr;  // makecontext passes ints alone
 
 float element(const void* from, std::int64_t i, program::DType type) {
-  return type == program::DType::kBf16 ? widen(static_cast<const Bf16*>(from)[i]) : static_cast<const float*>(from)[i];
+  if (type == program::DType::kBf16) return widen(static_cast<const Bf16*>(from)[i]);
+  if (type == program::DType::kFp16) return widen(static_cast<const Fp16*>(from)[i]);
+  return static_cast<const float*>(from)[i];
 }
 
 }  // namespace
@@ -86,7 +88,7 @@ void HostBlock::wait(int thread, Barrier& barrier) {
 
 // PTX ISA, ldmatrix: thread 8 i + r names row r of matrix i; thread l receives of each matrix the elements 2 (l % 4)
 // and the next of row l / 4, or with .trans of column l / 4.
-void HostThread::matrices(const Bf16* row, std::uint32_t (&to)[4], bool transposed) {
+void HostThread::matrices(const void* row, std::uint32_t (&to)[4], bool transposed) {
   HostBlock::Exchange& shown = host_.exchange(thread_);
   std::memcpy(&shown.bits[lane()][0], row, 16);
   host_.wait_for_warp(thread_);
@@ -105,7 +107,8 @@ void HostThread::matrices(const Bf16* row, std::uint32_t (&to)[4], bool transpos
 // PTX ISA, mma.m16n8k16 with 16-bit elements: with g = lane / 4 and t = lane % 4, A's registers hold rows g, g + 8, g,
 // g + 8 at columns 2t (the last two at 2t + 8), B's rows 2t and 2t + 8 of column g, C's rows g, g, g + 8, g + 8 at
 // columns 2t and 2t + 1.
-void HostThread::multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+void HostThread::multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                             float (*widen_bits)(std::uint16_t)) {
   HostBlock::Exchange& shown = host_.exchange(thread_);
   shown.bits[lane()][0] = a[0] | static_cast<std::uint64_t>(a[1]) << 32;
   shown.bits[lane()][1] = a[2] | static_cast<std::uint64_t>(a[3]) << 32;
@@ -113,7 +116,7 @@ void HostThread::multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint3
   host_.wait_for_warp(thread_);
   const auto half_of = [&](int of_lane, int word, int half) {
     const std::uint64_t bits = shown.bits[of_lane][word / 2] >> (32 * (word % 2) + 16 * half);
-    return widen(Bf16{static_cast<std::uint16_t>(bits)});
+    return widen_bits(static_cast<std::uint16_t>(bits));
   };
   float result[4];
   for (int i = 0; i < 4; ++i) {
@@ -145,6 +148,8 @@ void HostLauncher::gemm(const Gemm& g) {
         if (g.bias != nullptr) sum += element(g.bias, j, g.out);
         if (g.out == program::DType::kBf16) {
           static_cast<Bf16*>(g.c)[at] = narrow<Bf16>(sum);
+        } else if (g.out == program::DType::kFp16) {
+          static_cast<Fp16*>(g.c)[at] = narrow<Fp16>(sum);
         } else {
           static_cast<float*>(g.c)[at] = sum;
         }

@@ -94,13 +94,18 @@ class HostThread {
     return v;
   }
 
-  void matrix(const Bf16* row, std::uint32_t (&to)[4]) { matrices(row, to, false); }
-  void matrix_transposed(const Bf16* row, std::uint32_t (&to)[4]) { matrices(row, to, true); }
-  void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1);
+  void matrix(const void* row, std::uint32_t (&to)[4]) { matrices(row, to, false); }
+  void matrix_transposed(const void* row, std::uint32_t (&to)[4]) { matrices(row, to, true); }
+  template <class T>
+  void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1, T) {
+    multiply_as(c, a, b0, b1, [](std::uint16_t bits) { return widen(T{bits}); });
+  }
 
  private:
   int lane() const { return thread_ % kWarp; }
-  void matrices(const Bf16* row, std::uint32_t (&to)[4], bool transposed);
+  void multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                   float (*widen_bits)(std::uint16_t));
+  void matrices(const void* row, std::uint32_t (&to)[4], bool transposed);
 
   HostBlock& host_;
   int thread_;
@@ -124,6 +129,7 @@ class HostLauncher {
   void gemm(const Gemm& gemm);
   void zero(void* to, std::int64_t bytes) { std::memset(to, 0, static_cast<std::size_t>(bytes)); }
   void copy(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
+  bool has_tiles() const { return true; }
   std::byte* scratch(std::int64_t bytes) {
     scratch_.resize(static_cast<std::size_t>(bytes));
     return scratch_.data();

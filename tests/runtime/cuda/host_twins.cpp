@@ -16,7 +16,10 @@ void run_twin(const KernelArguments& a, DType precision) {
     if (const auto found = attention_operation<T, HostLauncher>(*a.op)) return found;
     return state_operation<T, HostLauncher>(*a.op);
   };
-  (precision == DType::kBf16 ? find(Bf16{}) : find(float{}))(launcher, a);
+  const auto found = precision == DType::kBf16   ? find(Bf16{})
+                     : precision == DType::kFp16 ? find(Fp16{})
+                                                 : find(float{});
+  found(launcher, a);
 }
 
 std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {

@@ -102,6 +102,32 @@ TEST(AdamWTwin, StepsAShardAsTheCpuDoes) {
   for (std::size_t i = 0; i < on_cpu.state.size(); ++i) ASSERT_NEAR(on_twin.state[i], on_cpu.state[i], 1e-6) << i;
 }
 
+// Gradients that carry a scale of 2^k move the parameters as those without it do, bit by bit; a norm that overflowed
+// moves nothing. Steps that were left out before do not count.
+TEST(AdamWTwin, TakesTheScaleOffAndLeavesOverflowsOut) {
+  constexpr double kScale = 1024;
+  StepValues values;
+  values.step = 3, values.learning_rate = 0.01;
+  program::Op op;
+  op.kind = OpKind::kAdamW;
+  const auto stepped = [&](double scale, std::array<double, 2> norm, std::int64_t skipped) {
+    Chunk chunk(Chunk::kElements, 3);
+    for (float& g : chunk.gradients) g *= static_cast<float>(scale);
+    std::vector<Fp16> parameters(Chunk::kElements, narrow<Fp16>(0.5F));
+    values.loss_scale = scale, values.skipped_steps = skipped;
+    KernelArguments a = chunk.arguments(op, 0, 0, values, parameters.data());
+    a.in[0] = reinterpret_cast<std::byte*>(norm.data());
+    HostLauncher launcher;
+    adamw<Fp16>(launcher, a);
+    return chunk.state;
+  };
+  const auto plain = stepped(1, {9, 0}, 0);
+  EXPECT_EQ(stepped(kScale, {9 * kScale * kScale, 0}, 0), plain);
+  EXPECT_NE(stepped(1, {9, 0}, 2), plain);
+  EXPECT_EQ(stepped(kScale, {__builtin_huge_val(), 0}, 0), Chunk(Chunk::kElements, 3).state);
+  EXPECT_EQ(stepped(kScale, {__builtin_nan(""), 0}, 0), Chunk(Chunk::kElements, 3).state);
+}
+
 TEST(ZeroGradientsTwin, ClearsTheBucketAlone) {
   Chunk chunk(Chunk::kElements, 2);
   chunk.kind.buckets[0].begin = 32;

@@ -34,11 +34,15 @@ std::string refusal_for(const program::Job& job) {
   return "";
 }
 
-TEST(CudaRefusal, TakesFp32AndBf16Alone) {
+TEST(CudaRefusal, TakesFp32And16BitsAlone) {
   EXPECT_EQ(refusal_for(job_of(DType::kFp32)), "");
   EXPECT_EQ(refusal_for(job_of(DType::kBf16)), "");
-  EXPECT_EQ(refusal_for(job_of(DType::kFp64)), "the CUDA backend runs fp32 and bf16, not fp64; use --precision bf16");
-  EXPECT_THAT(refusal_for(job_of(DType::kFp16)), testing::HasSubstr("not fp16"));
+  EXPECT_EQ(refusal_for(job_of(DType::kFp16)), "");
+  EXPECT_EQ(refusal_for(job_of(DType::kFp64)),
+            "the CUDA backend runs fp32, bf16 and fp16, not fp64; use --precision bf16");
+  program::Job job = job_of(DType::kFp16);
+  job.plan.stack = "megatron-deepspeed";
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("the megatron-deepspeed stack in fp16; use --stack trivium"));
 }
 
 TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {

@@ -78,6 +78,12 @@ TEST(GpuTraining, FollowsTheCpuInBf16) {
   }
 }
 
+TEST(GpuTraining, FollowsTheCpuInFp16) {
+  for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {
+    expect_losses(job_of(DType::kFp16, attention, false), 2e-2);
+  }
+}
+
 // No sum on the device depends on who comes first.
 TEST(GpuTraining, IsTheSameEveryTime) {
   const program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);

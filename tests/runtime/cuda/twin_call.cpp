@@ -8,7 +8,9 @@ namespace {
 using program::DType;
 
 double rounded(double x, DType type) {
-  return type == DType::kBf16 ? static_cast<double>(widen(narrow<Bf16>(static_cast<float>(x)))) : x;
+  if (type == DType::kBf16) return static_cast<double>(widen(narrow<Bf16>(static_cast<float>(x))));
+  if (type == DType::kFp16) return static_cast<double>(widen(narrow<Fp16>(static_cast<float>(x))));
+  return x;
 }
 
 /// The operand's bytes in a run of type `type`; `rounding`: of typed operands beforehand.
@@ -25,6 +27,8 @@ std::vector<std::byte> bytes_of(const TwinCall::Operand& operand, DType type, DT
       add(x);
     } else if (operand.form == Form::kTyped && type == DType::kBf16) {
       add(narrow<Bf16>(static_cast<float>(x)));
+    } else if (operand.form == Form::kTyped && type == DType::kFp16) {
+      add(narrow<Fp16>(static_cast<float>(x)));
     } else {
       add(static_cast<float>(operand.form == Form::kTyped ? rounded(x, rounding) : x));
     }
@@ -47,6 +51,8 @@ std::vector<double> numbers_of(const TwinCall::Operand& operand, DType type, con
       numbers.push_back(at(double{}));
     } else if (operand.form == Form::kTyped && type == DType::kBf16) {
       numbers.push_back(static_cast<double>(widen(at(Bf16{}))));
+    } else if (operand.form == Form::kTyped && type == DType::kFp16) {
+      numbers.push_back(static_cast<double>(widen(at(Fp16{}))));
     } else {
       numbers.push_back(static_cast<double>(at(float{})));
     }
@@ -63,7 +69,7 @@ std::array<std::vector<double>, 3> TwinCall::run(DType type, DType rounding, con
   KernelArguments arguments = call.a;
   program::Op copy = call.op;
   Sizes sizes;
-  copy.dtype = type == DType::kBf16 ? DType::kBf16 : DType::kFp32;
+  copy.dtype = type;
   arguments.op = &copy;
   arguments.values = &call.values;
   for (std::size_t i = 0; i < read.size(); ++i) {
@@ -84,12 +90,12 @@ std::array<std::vector<double>, 3> TwinCall::run(DType type, DType rounding, con
   for (std::size_t i = 0; i < written.size(); ++i) {
     if (!call.out[i].given) continue;
     std::vector<std::byte>& bytes = call.in_place && i == 0 ? read[0] : written[i];
-    if (i == 0 && call.packs_rows && type == DType::kBf16) {
+    if (i == 0 && call.packs_rows && program::is_half(type)) {
       for (std::int64_t r = 0; r < copy.m; ++r) {
         for (std::int64_t j = 0; j < copy.n; ++j) {
-          Bf16 value{};
-          std::memcpy(&value, bytes.data() + r * copy.n * 4 + j * 2, 2);
-          results[0].push_back(static_cast<double>(widen(value)));
+          std::uint16_t bits = 0;
+          std::memcpy(&bits, bytes.data() + r * copy.n * 4 + j * 2, 2);
+          results[0].push_back(static_cast<double>(type == DType::kBf16 ? widen(Bf16{bits}) : widen(Fp16{bits})));
         }
       }
       continue;

@@ -17,7 +17,7 @@ namespace trivium::runtime::cuda {
 /// What an operand is made of in a run in type T: T itself, or the same in all types.
 enum class Form { kTyped, kWide, kInts, kPair };
 
-/// An op with its operands, as numbers. Typed operands are rounded to bf16 beforehand where the twin is bf16, so that
+/// An op with its operands, as numbers. Typed operands are rounded to 16 bits beforehand where the twin has 16, so that
 /// both sides see the same input.
 struct TwinCall {
   program::Op op;
@@ -31,7 +31,7 @@ struct TwinCall {
   std::array<Operand, program::kMaxOperands> in;
   std::array<Operand, 3> out;  ///< before the call; of what only is written, anything
   bool in_place = false;       ///< out[0] is in[0]
-  bool packs_rows = false;     ///< out[0] holds gradients of logits: in bf16 at the start of rows of fp32
+  bool packs_rows = false;     ///< out[0] holds gradients of logits: in 16 bits at the start of rows of fp32
 
   TwinCall(program::OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k) {
     op.kind = kind, op.m = m, op.n = n, op.k = k;
@@ -63,11 +63,12 @@ struct TwinCall {
 /// |twin - CPU| <= tolerance * largest |CPU| for every element of every output.
 void expect_twins(const TwinCall& call, program::DType type, double tolerance);
 
-/// Both types: fp32 sums in another order; in bf16 every result is rounded to 8 bits, 2^-9 of its size, as are the
-/// probabilities within attention.
+/// All types: fp32 sums in another order; in bf16 every result is rounded to 8 bits, 2^-9 of its size, as are the
+/// probabilities within attention; in fp16 to 11 bits.
 inline void expect_twins(const TwinCall& call, double half = 0.004) {
   expect_twins(call, program::DType::kFp32, 3e-6);
   expect_twins(call, program::DType::kBf16, half);
+  expect_twins(call, program::DType::kFp16, half / 8);
 }
 
 /// `count` numbers uniform in [-1, 1), the same for the same seed.

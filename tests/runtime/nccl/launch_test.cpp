@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <map>
 #include <thread>
@@ -57,6 +60,39 @@ TEST(Launch, ReadsEveryLauncher) {
   EXPECT_EQ(own->port, 4000);
 }
 
+// srun -N 3 -n 11 without --ntasks-per-node: the second node has four ranks, and rank 0 is on the first host.
+TEST(Launch, ReadsHowSlurmSpreadsItsTasks) {
+  Variables step{{"SLURM_PROCID", "5"},
+                 {"SLURM_NTASKS", "11"},
+                 {"SLURM_LOCALID", "1"},
+                 {"SLURM_NODEID", "1"},
+                 {"SLURM_STEP_TASKS_PER_NODE", "4(x2),3"},
+                 {"SLURM_STEP_NODELIST", "gpu[07-08,12]"}};
+  EXPECT_EQ(read(step).value()->local_size, 4);
+  EXPECT_EQ(read(step).value()->host, "gpu07");
+  step["SLURM_NODEID"] = "2";
+  EXPECT_EQ(read(step).value()->local_size, 3);
+  step["MASTER_ADDR"] = "10.0.0.1";
+  EXPECT_EQ(read(step).value()->host, "10.0.0.1");
+  const auto one = read({{"SLURM_PROCID", "1"},
+                         {"SLURM_NTASKS", "2"},
+                         {"SLURM_NODEID", "0"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "2"},
+                         {"SLURM_STEP_NODELIST", "gpu3"}});
+  EXPECT_EQ(one.value()->host, "127.0.0.1");
+}
+
+TEST(Launch, MakesHostsOfRanksThatShareAGpu) {
+  Launch launch;
+  launch.rank = 2, launch.size = launch.local_size = 4, launch.devices = 4;
+  EXPECT_THAT(environment_of(launch), testing::ElementsAre(testing::Pair("NCCL_LAUNCH_ORDER_IMPLICIT", "1")));
+  launch.devices = 1;  // --gpus 1, however many there are
+  EXPECT_THAT(environment_of(launch), testing::IsSupersetOf({testing::Pair("NCCL_HOSTID", "trivium-rank-2"),
+                                                             testing::Pair("NCCL_SOCKET_IFNAME", "lo")}));
+  launch.size = 8;  // the other hosts are not reached through the loopback interface
+  EXPECT_THAT(environment_of(launch), testing::Not(testing::Contains(testing::Pair("NCCL_SOCKET_IFNAME", "lo"))));
+}
+
 TEST(Launch, RefusesWhatMakesNoSense) {
   EXPECT_THAT(read({{"RANK", "4"}, {"WORLD_SIZE", "4"}}).error().message,
               testing::HasSubstr("RANK=\"4\": it must be 0 to 3"));
@@ -86,6 +122,25 @@ TEST(ShareBytes, EveryRankGetsThoseOfRankZero) {
     }
   }
   EXPECT_THAT(got, testing::Each("unique"));
+}
+
+// Somebody who connects and says nothing holds the others up for two seconds, not for good.
+TEST(ShareBytes, DoesNotWaitForStrangers) {
+  constexpr int kPort = 29535;
+  std::string text = "------", given = "unique";
+  std::optional<edge::Error> first, second;
+  {
+    const std::jthread server([&] { first = share_bytes(launch_of(0, 2, kPort), given.data(), given.size(), 20); });
+    const int stranger = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET, address.sin_port = htons(kPort), address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    while (::connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::this_thread::yield();
+    second = share_bytes(launch_of(1, 2, kPort), text.data(), text.size(), 15);
+    ::close(stranger);
+  }
+  EXPECT_FALSE(first);
+  EXPECT_FALSE(second) << second->message;
+  EXPECT_EQ(text, "unique");
 }
 
 TEST(ShareBytes, TellsHowManyCame) {

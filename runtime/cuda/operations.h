@@ -4,6 +4,7 @@
 #include "runtime/cuda/ops_attention.h"
 #include "runtime/cuda/ops_rows.h"
 #include "runtime/cuda/ops_state.h"
+#include "runtime/cuda/ops_wire.h"
 
 namespace trivium::runtime::cuda {
 
@@ -53,10 +54,6 @@ Operation<Launcher> row_operation(const program::Op& op) {
       return loss_backward<T, Launcher>;
     case OpKind::kAdd:  // gradients of parameters are added too
       return op.dtype == program::DType::kFp32 ? add<float, Launcher> : add<T, Launcher>;
-    case OpKind::kCompress:
-      return compress<Launcher>;
-    case OpKind::kDecompress:
-      return decompress<Launcher>;
     case OpKind::kFetch:
     case OpKind::kStore:
       return copy<Launcher>;
@@ -116,6 +113,10 @@ Operation<Launcher> state_operation(const program::Op& op) {
       return gradient_norm<Launcher>;
     case OpKind::kAdamW:
       return adamw<T, Launcher>;
+    case OpKind::kCompress:
+      return compress<Launcher>;
+    case OpKind::kDecompress:
+      return decompress<Launcher>;
     case OpKind::kZeroGradients:
       return zero_gradients<Launcher>;
     default:

@@ -73,16 +73,6 @@ void add(Launcher& l, const KernelArguments& a) {
   });
 }
 
-template <class Launcher>
-void compress(Launcher& l, const KernelArguments& a) {
-  run_elements(l, Compress{input<float>(a, 0), output<std::uint16_t>(a, 0), a.op->elements}, a.op->elements);
-}
-
-template <class Launcher>
-void decompress(Launcher& l, const KernelArguments& a) {
-  run_elements(l, Decompress{input<std::uint16_t>(a, 0), output<float>(a, 0), a.op->elements}, a.op->elements);
-}
-
 /// Fetches and stores: `elements` bytes.
 template <class Launcher>
 void copy(Launcher& l, const KernelArguments& a) {

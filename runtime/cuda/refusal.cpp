@@ -19,7 +19,6 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend keeps gradients in fp32, the {} stack in fp16; use --stack trivium",
                        program.habits.name);
   }
-  if (plan.compression == program::Compression::kTopK) return "the CUDA backend compresses gradients to fp16 alone";
   if (plan.compression == program::Compression::kNone && plan.reduce_dtype != DType::kFp32 &&
       is_half(plan.reduce_dtype)) {
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",

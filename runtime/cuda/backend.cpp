@@ -178,7 +178,7 @@ std::int64_t CudaBackend::since_start_ns(std::int32_t stamp) {
   return late_ns_ + std::max<std::int64_t>(0, static_cast<std::int64_t>(static_cast<double>(milliseconds) * kNsPerMs));
 }
 
-std::int64_t CudaBackend::scratch_bytes() const {
+std::int64_t CudaBackend::own_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& lane : lanes_) bytes += lane->scratch_bytes();
   return bytes;

@@ -28,6 +28,7 @@ class CudaBackend final : public Backend {
 
   Memory allocate(std::int64_t bytes) override;
   Memory allocate_on_host(std::int64_t bytes) override;
+  std::int64_t own_bytes() const override;
   bool shares_host_memory() const override { return false; }
   void upload(program::Lane lane, std::byte* to, const void* from, std::int64_t bytes) override;
   void download(void* to, const std::byte* from, std::int64_t bytes) override;
@@ -49,8 +50,6 @@ class CudaBackend final : public Backend {
   void while_waiting(WhileWaiting call) { while_waiting_ = std::move(call); }
   /// Waits for one stream; throws what `while_waiting` throws.
   void await(cudaStream_t stream);
-  /// Bytes beside the arenas: workspaces of products, sums on their way.
-  std::int64_t scratch_bytes() const;
 
  private:
   /// Pinned memory through which small copies go, so that the host need not wait for the device.

@@ -269,7 +269,7 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
       if (communicator.rank() == 0)
         result.timeline.events.insert(result.timeline.events.end(), events.begin(), events.end());
     }
-    std::int64_t bytes = executor.arenas().bytes();
+    std::int64_t bytes = executor.arenas().bytes() + backend.own_bytes();
     communicator.broadcast(world, &bytes, sizeof bytes, rank);
     result.memory_bytes.push_back(bytes);
   }

@@ -44,9 +44,12 @@ void embedding(Launcher& l, const KernelArguments& a) {
 
 template <class T, class Launcher>
 void embedding_backward(Launcher& l, const KernelArguments& a) {
-  const EmbeddingBackward<T> kernel{input<std::int32_t>(a, 0), input<T>(a, 1), output<float>(a, 0), a.op->m, a.op->n,
-                                    a.tensor_rank * a.op->k,   a.op->k};
-  l.run(kernel, a.op->m, 128, kernel.shared_bytes());
+  with_width(a.op->n, [&](auto w) {
+    using Kernel = EmbeddingBackward<T, decltype(w)::value>;
+    l.run(Kernel{input<std::int32_t>(a, 0), input<T>(a, 1), output<float>(a, 0), a.op->m, a.op->n,
+                 a.tensor_rank * a.op->k, a.op->k},
+          a.op->m, Kernel::kThreads, Kernel::shared_bytes());
+  });
 }
 
 template <class T, class Launcher>

@@ -43,14 +43,9 @@ struct GlobalTensor {
 
 struct TrainResult {
   std::vector<program::StepRecord> steps;
-<<<<<<< HEAD
   std::vector<program::Spike> spikes;
   program::Timeline timeline;              ///< of all ranks, with `timeline_steps`; none while the batch is ramped up
-  std::vector<std::int64_t> memory_bytes;  ///< by rank: what its arenas hold
-=======
-  program::Timeline timeline;              ///< of all ranks, with `timeline_steps`
   std::vector<std::int64_t> memory_bytes;  ///< by rank: what its arenas hold, and the backend beside them
->>>>>>> 0877e8a (Count a GPU's workspaces in the memory that a run held)
   std::string refused;                     ///< non-empty: why nothing was started
   std::string diverged;  ///< non-empty: at which step training left the finite numbers; it stopped there
 };

@@ -39,28 +39,40 @@ struct Embedding {
 };
 
 /// dtable (row of the id) += sum of the rows of dy with that id, in token order. A block a token; the first token of an
-/// id does the work of all.
-template <class T>
+/// id does the work of all: it lists the others, then adds their rows, several under way at once.
+template <class T, int W>
 struct EmbeddingBackward {
-  static constexpr int kListed = 1024;
+  static constexpr int kThreads = 256, kListed = 1024, kAtOnce = 8;
   const std::int32_t* ids;
   const T* dy;
   float* dtable;
   std::int64_t tokens, n, first, rows;
-  static int shared_bytes() { return (kListed + 1) * 4; }
+  static int shared_bytes() { return (kListed + 1 + kThreads) * 4; }
 
   template <class Thread>
   TRIVIUM_DEVICE void add_listed(Thread& t, const std::int32_t* list, std::int64_t row) const {
-    for (std::int64_t j = t.thread(); j < n; j += t.threads()) {
-      float sum = 0;
-      for (int i = 0; i < list[kListed]; ++i) sum += widen(dy[list[i] * n + j]);
-      dtable[row * n + j] += sum;
+    const int count = list[kListed];
+    for (std::int64_t j = t.thread() * W; j < n; j += t.threads() * W) {
+      float sum[W] = {};
+      for (int i = 0; i < count; i += kAtOnce) {
+        float value[kAtOnce][W] = {};
+        TRIVIUM_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) {
+          if (i + k < count) load<W>(dy + list[i + k] * n + j, value[k]);
+        }
+        TRIVIUM_UNROLL
+        for (int k = 0; k < kAtOnce; ++k) {
+          for (int w = 0; w < W; ++w) sum[w] += value[k][w];
+        }
+      }
+      for (int w = 0; w < W; ++w) dtable[row * n + j + w] += sum[w];
     }
   }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* list = reinterpret_cast<std::int32_t*>(t.shared());  // rows of dy, then how many
+    std::int32_t* marks = list + kListed + 1;                  // by thread: whether its token has the id
     const std::int64_t mine = t.block();
     const std::int32_t id = ids[mine];
     const std::int64_t row = id - first;
@@ -73,21 +85,21 @@ struct EmbeddingBackward {
     t.sync();
     for (std::int64_t base = mine; base < tokens; base += t.threads()) {
       const std::int64_t i = base + t.thread();
-      const int listed = list[kListed];  // before thread 0 adds to it below
-      if (!t.any(i < tokens && ids[i] == id)) continue;
+      const bool has_id = i < tokens && ids[i] == id;
+      int listed = list[kListed];
+      if (!t.any(has_id)) continue;
       if (listed + t.threads() > kListed) {
         add_listed(t, list, row);
-        t.sync();
-        if (t.thread() == 0) list[kListed] = 0;
-        t.sync();
+        listed = 0;
       }
-      if (t.thread() == 0) {
-        int count = list[kListed];
-        for (std::int64_t k = base; k < base + t.threads() && k < tokens; ++k) {
-          if (ids[k] == id) list[count++] = static_cast<std::int32_t>(k);
-        }
-        list[kListed] = count;
+      marks[t.thread()] = has_id ? 1 : 0;
+      t.sync();
+      int before = 0;
+      if (has_id || t.thread() + 1 == t.threads()) {
+        for (int k = 0; k < t.thread(); ++k) before += marks[k];
       }
+      if (has_id) list[listed + before] = static_cast<std::int32_t>(i);
+      if (t.thread() + 1 == t.threads()) list[kListed] = listed + before + (has_id ? 1 : 0);
       t.sync();
     }
     add_listed(t, list, row);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 
 #include "runtime/communicator.h"
 #include "runtime/cuda/check.h"
@@ -14,6 +16,15 @@ namespace {
 cudaDataType_t data_type(program::DType type) {
   if (type == program::DType::kBf16) return CUDA_R_16BF;
   return type == program::DType::kFp16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+/// Products of fp32 are exact to 24 bits, or with TRIVIUM_TF32=1 in the environment to the 11 of tensor cores.
+cublasComputeType_t compute_type(program::DType type) {
+  static const bool fast = [] {
+    const char* wish = std::getenv("TRIVIUM_TF32");
+    return wish != nullptr && std::string_view(wish) == "1";
+  }();
+  return fast && type == program::DType::kFp32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// Largest power of two, up to 256, that divides the address and, in a batch, every other one.
@@ -33,7 +44,7 @@ struct GemmEngine::Plan {
   cublasLtMatmulHeuristicResult_t chosen{};
 
   explicit Plan(const Gemm& g) {
-    TRIVIUM_CHECK_CUDA(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    TRIVIUM_CHECK_CUDA(cublasLtMatmulDescCreate(&product, compute_type(g.type), CUDA_R_32F));
     const cublasOperation_t of_first = g.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t of_second = g.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, of_first);

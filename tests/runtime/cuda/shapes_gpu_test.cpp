@@ -1,4 +1,7 @@
 // Shapes of real models on a GPU against the CPU backend: many blocks, many tiles, rows longer than a block.
+#include <algorithm>
+#include <cmath>
+
 #include "program/op.h"
 #include "runtime/cuda/loader.h"
 #include "tests/runtime/cuda/gpu_here.h"
@@ -62,6 +65,39 @@ TEST(GpuShapes, RowsOfGpt2) {
   sums.a.vocabulary = 50257;
   sums.with_in(0, Form::kWide, uniform(64 * 50304, 1)).with_in(1, Form::kWide, std::vector<double>(64, 1));
   expect_twins(sums.with_in(2, Form::kInts, indices(64, 2, 50257)).with_out(0, Form::kWide, uniform(128, 3)), 3e-6);
+}
+
+// What is sent and what is left make up the gradient again; nothing that is left is larger than anything sent.
+TEST(GpuShapes, LargestOfAMillionGradients) {
+  constexpr std::int64_t kCount = 1000003, kSent = 10000, kBytes = kCount * 4;
+  std::vector<float> gradient;
+  for (const double x : uniform(kCount, 1)) gradient.push_back(static_cast<float>(x));
+  const Memory given = gpu().allocate(kBytes), left = gpu().allocate(kBytes), wire = gpu().allocate(kSent * 8);
+  gpu().upload(program::Lane::kCompute, given.get(), gradient.data(), kBytes);
+  program::ChunkKind kind;
+  kind.parameters.emplace_back().value = 0;
+  kind.buffers.push_back({"parameter", program::Space::kParameter, DType::kFp32, 1, 0});
+  program::Op op;
+  op.elements = kCount, op.k = kSent, op.kind = OpKind::kCompress;
+  KernelArguments a;
+  a.op = &op, a.kind = &kind;
+  a.in[0] = given.get(), a.out[0] = wire.get(), a.out[1] = left.get();
+  gpu().run(a, program::Lane::kCompute);
+  op.kind = OpKind::kDecompress;
+  a.in[0] = wire.get(), a.out[0] = given.get(), a.out[1] = nullptr;
+  gpu().run(a, program::Lane::kCompute);
+  std::vector<float> sent(kCount), kept(kCount);
+  gpu().download(sent.data(), given.get(), kBytes);
+  gpu().download(kept.data(), left.get(), kBytes);
+  float least = 2, most = 0;
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    ASSERT_EQ(sent[i] + kept[i], gradient[i]) << i;
+    if (sent[i] != 0) ++count, least = std::min(least, std::abs(sent[i]));
+    most = std::max(most, std::abs(kept[i]));
+  }
+  EXPECT_EQ(count, kSent);
+  EXPECT_LE(most, least);
 }
 
 // One rank's NCCL: its own values, whether they lie here or there.

@@ -1,77 +1,67 @@
 #include "planner/balance.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 
 #include "program/layout.h"
 
 namespace trivium::planner {
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+// The most layers that keep a stage's load within `limit`, none where even one does not.
+std::int64_t room(const StageLoad& load, int layers, std::int64_t limit) {
+  const std::int64_t most = std::min(load.most, layers);
+  if (most < 1 || load.of(1) > limit) return 0;
+  return load.layer <= 0 ? most : std::min(most, (limit - load.ends) / load.layer);
+}
 
-// best[s][n]: the least cost of giving n layers to the first s stages. `join` adds a stage's load to what is before it;
-// loads above `limit` are not allowed.
-struct Table {
-  std::vector<std::vector<std::int64_t>> best;
-  std::vector<std::vector<int>> taken;  // by the last of the stages
-
-  template <class Join>
-  Table(std::span<const StageLoad> loads, int layers, std::int64_t limit, Join join) {
-    const auto stages = loads.size();
-    const auto width = static_cast<std::size_t>(layers) + 1;
-    best.assign(stages + 1, std::vector<std::int64_t>(width, kNever));
-    taken.assign(stages + 1, std::vector<int>(width, 0));
-    best[0][0] = 0;
-    for (std::size_t s = 1; s <= stages; ++s) {
-      const StageLoad& load = loads[s - 1];
-      for (int k = 1; k <= std::min(load.most, layers) && load.of(k) <= limit; ++k) {
-        for (int n = k; n <= layers; ++n) {
-          const std::int64_t before = best[s - 1][static_cast<std::size_t>(n - k)];
-          if (before == kNever) continue;
-          const std::int64_t cost = join(before, load.of(k));
-          if (cost >= best[s][static_cast<std::size_t>(n)]) continue;
-          best[s][static_cast<std::size_t>(n)] = cost;
-          taken[s][static_cast<std::size_t>(n)] = k;
-        }
-      }
-    }
-  }
-};
-
-// No distribution that counts is slower than the even one, where that fits.
-std::int64_t even_limit(std::span<const StageLoad> loads, int layers) {
-  const int stages = static_cast<int>(loads.size());
-  const int share = (layers + stages - 1) / stages;
-  std::int64_t slowest = 0;
+// Whether all layers find room on stages of one at least.
+bool holds(std::span<const StageLoad> loads, int layers, std::int64_t limit) {
+  std::int64_t held = 0, here = 0;
+  const StageLoad* last = nullptr;
   for (const StageLoad& load : loads) {
-    if (load.most < share) return kNever;
-    slowest = std::max(slowest, load.of(share));
+    const bool alike =
+        last != nullptr && load.ends == last->ends && load.layer == last->layer && load.most == last->most;
+    if (!alike) here = room(load, layers, limit);
+    if (here == 0) return false;
+    held += here;
+    last = &load;
   }
-  return slowest;
+  return held >= layers && loads.size() <= static_cast<std::size_t>(layers);
 }
 
 }  // namespace
 
 std::vector<int> balance(std::span<const StageLoad> loads, int layers) {
-  const auto last = static_cast<std::size_t>(layers);
-  const auto slower = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
-  const std::int64_t most = Table(loads, layers, even_limit(loads, layers), slower).best.back()[last];
-  if (most == kNever) return {};
-  const auto sum = [](std::int64_t a, std::int64_t b) { return a + b; };
-  const Table table(loads, layers, most, sum);
-  std::vector<int> counts(loads.size());
-  for (std::size_t s = loads.size(), left = last; s > 0; --s) {
-    counts[s - 1] = table.taken[s][left];
-    left -= static_cast<std::size_t>(counts[s - 1]);
+  const std::int64_t limit = slowest(loads, layers);
+  if (limit == kNever) return {};
+  std::vector<std::size_t> cheapest_first(loads.size());
+  std::iota(cheapest_first.begin(), cheapest_first.end(), std::size_t{0});
+  std::stable_sort(cheapest_first.begin(), cheapest_first.end(),
+                   [&](std::size_t a, std::size_t b) { return loads[a].layer < loads[b].layer; });
+  std::vector<int> counts(loads.size(), 1);
+  std::int64_t left = layers - static_cast<std::int64_t>(loads.size());
+  for (const std::size_t stage : cheapest_first) {
+    const std::int64_t more = std::min(left, room(loads[stage], layers, limit) - 1);
+    counts[stage] += static_cast<int>(more);
+    left -= more;
   }
   return counts;
 }
 
 std::int64_t slowest(std::span<const StageLoad> loads, int layers) {
-  const auto slower = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
-  const std::int64_t limit = even_limit(loads, layers);
-  return Table(loads, layers, limit, slower).best.back()[static_cast<std::size_t>(layers)];
+  std::int64_t low = 0, high = 0;  // does not hold, holds
+  for (const StageLoad& load : loads) {
+    low = std::max(low, load.of(1));
+    high = std::max(high, load.of(layers));
+  }
+  if (!holds(loads, layers, high)) return kNever;
+  if (holds(loads, layers, low)) return low;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (holds(loads, layers, middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& sketch, program::Plan plan, int layers,
@@ -85,9 +75,9 @@ std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& ske
     more = sketch.memory(two);
   }
   std::vector<StageLoad> loads;
-  for (int stage = 0; stage < plan.pipeline; ++stage) {
-    const auto s = static_cast<std::size_t>(stage);
-    const simulator::PartTimes times = sketch.pass(one, stage);
+  for (const auto& pass : sketch.stage_passes(one)) {
+    const std::size_t s = loads.size();
+    const simulator::PartTimes times = pass.all();
     StageLoad load{times.ends, times.layer, layers};
     if (memory) {
       const std::int64_t left = least[s].capacity - least[s].total();

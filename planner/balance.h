@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <variant>
 #include <vector>
@@ -18,13 +19,16 @@ struct StageLoad {
   std::int64_t of(int layers) const { return ends + layers * layer; }
 };
 
+/// Never slower: where the layers do not fit.
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
 /// Layers of every stage, one at least: the slowest stage is as fast as any distribution makes it, and of those
-/// distributions the stages together take the least time. Empty where the layers do not fit. By dynamic programming
-/// over stages and layers given out: slowest(s, n) = min over k of max(slowest(s-1, n-k), load_s(k)), then the same
-/// over sums among the loads that are no slower.
+/// distributions the stages together take the least time; of equal ones, earlier stages take more. Empty where the
+/// layers do not fit. Loads grow by the same with every layer: within what the slowest takes, layers go to the stages
+/// where they cost least.
 std::vector<int> balance(std::span<const StageLoad> loads, int layers);
 
-/// What the slowest stage takes at best.
+/// What the slowest stage takes at best, found by halving; kNever where the layers do not fit.
 std::int64_t slowest(std::span<const StageLoad> loads, int layers);
 
 /// The plan with its layers balanced over its stages, each as fast as the nodes that hold it, with as many layers as

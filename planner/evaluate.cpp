@@ -23,6 +23,19 @@ std::variant<std::int64_t, Infeasible> quick_iteration(const program::Job& job, 
   return played.value();
 }
 
+std::variant<simulator::Simulation, Infeasible> quick_simulation(const program::Job& job,
+                                                                 const hardware::Cluster& cluster, bool memory) {
+  const auto lowered = program::lower(job);
+  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
+  const auto& program = std::get<program::Program>(lowered);
+  if (memory) {
+    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return *no;
+  }
+  auto simulated = simulator::simulate(program, cluster, {simulator::Granularity::kSegment, false});
+  if (!simulated) return Infeasible{"simulation", simulated.error().message};
+  return std::move(simulated).value();
+}
+
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster) {
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<Infeasible>(&lowered)) return edge::Error{edge::ErrorKind::kNoPlan, no->reason};

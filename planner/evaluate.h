@@ -16,6 +16,11 @@ std::optional<program::Infeasible> refusal(const program::Job& job, const hardwa
 std::variant<std::int64_t, program::Infeasible> quick_iteration(const program::Job& job,
                                                                 const hardware::Cluster& cluster, bool memory);
 
+/// Figures of a plan at the price of ranking it: played by segments and not ordered. `memory`: as above.
+std::variant<simulator::Simulation, program::Infeasible> quick_simulation(const program::Job& job,
+                                                                          const hardware::Cluster& cluster,
+                                                                          bool memory);
+
 /// The figures that simulating the plan by itself gives: ordered, played op by op. Errors: as simulator::simulate.
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster);
 

@@ -24,6 +24,7 @@ using program::Plan;
 /// bounded away is too.
 constexpr std::size_t kPlayed = 4;
 constexpr std::size_t kOpened = 64;
+constexpr std::size_t kOthersAnyway = 2;
 constexpr double kSecondsPerPs = 1e-12;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
@@ -62,9 +63,10 @@ class Searcher {
     }
     result_.proved = settle();
     take_stock();
-    if (result_.proved) look_at_others();
-    result_.best = simulated(ranking_);
-    result_.others = simulated(others_);
+    {
+      const std::jthread figures([&] { result_.best = simulated(ranking_); });
+      if (result_.proved) look_at_others();
+    }
     result_.rejected = std::move(ledger_).rejections(request_, threads_);
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
@@ -200,38 +202,61 @@ class Searcher {
     std::set<std::string> seen;
     for (const Entry& entry : ranking_) seen.insert(family_of(entry.plan));
     const auto wanted = static_cast<std::size_t>(std::max(0, request_.others));
-    while (others_.size() < wanted && !open_.empty() && !stop_.stop_requested()) {
-      std::vector<Node> plans, nodes;
-      while (!open_.empty() && nodes.size() < kOpened) {
+    std::int64_t work = 0;
+    std::vector<Node> plans, nodes;
+    const auto enough = [&] {
+      const std::size_t shown = result_.others.size() + plans.size();
+      return shown >= wanted || (shown >= kOthersAnyway && work >= kWorkOnOthers);
+    };
+    std::vector<signed char> known(tree_.space().splits().size(), -1);  // by split: whether its family was seen
+    while (!enough() && !open_.empty() && !stop_.stop_requested()) {
+      while (!open_.empty() && nodes.size() < kOpened && !enough()) {
         Node node = open_.top();
         open_.pop();
-        if (seen.contains(family_of(tree_.split_of(node)))) continue;
-        if (node.is_plan()) {
-          if (others_.size() + plans.size() >= wanted) break;
-          seen.insert(family_of(*node.plan));
-          plans.push_back(std::move(node));
-        } else {
+        signed char& is_seen = known[static_cast<std::size_t>(node.path[0])];
+        if (is_seen < 0) is_seen = seen.contains(family_of(tree_.split_of(node))) ? 1 : 0;
+        if (is_seen != 0) continue;
+        if (!node.is_plan()) {
           nodes.push_back(std::move(node));
+          continue;
         }
+        work += request_.job.model.layers * tree_.micro_batches(*node.plan);
+        seen.insert(family_of(*node.plan));
+        std::fill(known.begin(), known.end(), -1);
+        plans.push_back(std::move(node));
       }
-      if (!nodes.empty()) {
-        const std::vector<Node> asked = std::move(nodes);
-        std::vector<Opened> opened(asked.size());
-        run_parallel(
-            asked.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(asked[i]); },
-            [](std::size_t) {});
-        for (Opened& o : opened) {
-          for (Node& node : o.nodes) open_.push(std::move(node));
-        }
+      std::vector<Opened> opened(nodes.size());
+      run_parallel(
+          nodes.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(nodes[i]); }, [](std::size_t) {});
+      for (Opened& o : opened) {
+        for (Node& node : o.nodes) open_.push(std::move(node));
       }
-      for (const Node& node : plans) {
-        const auto played = quick_iteration(job_of(*node.plan), request_.cluster, !request_.ignore_memory);
-        if (const auto* ps = std::get_if<std::int64_t>(&played)) {
-          others_.push_back({*node.plan, *ps, program::summary(*node.plan)});
-        }
+      show(plans);
+      plans.clear();
+      nodes.clear();
+    }
+    std::sort(result_.others.begin(), result_.others.end(), faster);
+  }
+
+  void show(const std::vector<Node>& plans) {
+    std::vector<std::variant<simulator::Simulation, Infeasible>> shown(plans.size(), Infeasible{});
+    run_parallel(
+        plans.size(), threads_, stop_,
+        [&](std::size_t i) {
+          shown[i] = quick_simulation(job_of(*plans[i].plan), request_.cluster, !request_.ignore_memory);
+        },
+        [](std::size_t) {});
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (auto* simulation = std::get_if<simulator::Simulation>(&shown[i])) {
+        result_.others.push_back({*plans[i].plan, std::move(*simulation)});
       }
     }
-    std::sort(others_.begin(), others_.end());
+  }
+
+  static bool faster(const Candidate& a, const Candidate& b) {
+    if (a.simulation.iteration_ps != b.simulation.iteration_ps)
+      return a.simulation.iteration_ps < b.simulation.iteration_ps;
+    return program::summary(a.plan) < program::summary(b.plan);
   }
 
   // Also when interrupted: an answer has the figures that simulating it by itself would give.
@@ -248,11 +273,7 @@ class Searcher {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (figures[i]) candidates.push_back({entries[i].plan, std::move(*figures[i])});
     }
-    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      if (a.simulation.iteration_ps != b.simulation.iteration_ps)
-        return a.simulation.iteration_ps < b.simulation.iteration_ps;
-      return program::summary(a.plan) < program::summary(b.plan);
-    });
+    std::sort(candidates.begin(), candidates.end(), faster);
     return candidates;
   }
 
@@ -265,7 +286,6 @@ class Searcher {
   Ledger ledger_;
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   std::vector<Entry> ranking_;  // best first
-  std::vector<Entry> others_;
 };
 
 }  // namespace

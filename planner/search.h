@@ -13,6 +13,9 @@
 
 namespace trivium::planner {
 
+/// Layers times micro-batches that are simulated for SearchRequest::others; two plans are shown in any case.
+constexpr std::int64_t kWorkOnOthers = 60'000;
+
 /// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened
 /// (planner/space.h lists them with their values). Fields outside the space (precision, attention, reduce_dtype,
 /// bucket_bytes, stack) are as in `job.plan`. Plans that a constraint does not allow are no part of it.
@@ -28,6 +31,7 @@ struct SearchRequest {
   /// A plan that is faster by no more than this share of the k-th best need not be found. 0: the answer is exact.
   double gap = 0;
   /// Plans of other families shown beside the best: of each the one that looked fastest, simulated. They prove nothing.
+  /// Fewer are shown where simulating them takes long (kWorkOnOthers).
   int others = 0;
 };
 
@@ -54,7 +58,7 @@ struct Alternative {
 
 struct SearchResult {
   std::vector<Candidate> best;    ///< fastest first; ties broken by summary text
-  std::vector<Candidate> others;  ///< of other families than the best ones, fastest first
+  std::vector<Candidate> others;  ///< of other families than the best ones, fastest first; played by segments
   std::vector<Rejected> rejected;
   std::int64_t plans_in_space = 0;
   std::int64_t plans_forbidden = 0;   ///< left out by a constraint before the space was counted

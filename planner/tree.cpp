@@ -4,6 +4,7 @@
 
 #include "planner/balance.h"
 #include "planner/evaluate.h"
+#include "program/schedule.h"
 
 namespace trivium::planner {
 namespace {
@@ -196,15 +197,36 @@ Opened Tree::open_shape(const Node& node) {
   return opened;
 }
 
-// The slowest stage is no faster in any distribution of the layers.
+// The slowest stage is no faster in any distribution of the layers, and its work is not all: when stage s of p begins
+// its first backward, a micro-batch has gone forward through all stages and backward through those behind s, and s has
+// done p - s forwards; behind its last backward that micro-batch goes through the stages before s. With f and b of the
+// stages, m micro-batches:
+//   sum_j (f_j + b_j) + (m - 1) b_s + (m - p + s) f_s,
+// where the sum is the least of any distribution too. Second halves w of a split backward come behind the first begin:
+//   sum_j f_j + m (b_s + w_s) + (m - p + s) f_s.
 std::int64_t Tree::balanced_bound(const Plan& plan, Sketch& sketch) const {
   const auto layers = static_cast<int>(request_.job.model.layers);
-  std::vector<StageLoad> loads;
-  for (int stage = 0; stage < plan.pipeline; ++stage) {
-    const simulator::PartTimes times = sketch.pass(plan, stage);
-    loads.push_back({times.ends, times.layer, layers});
+  const std::int64_t m = micro_batches(plan);
+  const bool splits = program::splits_backward(plan.schedule);
+  std::vector<StageLoad> busy, behind;
+  std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
+  for (const auto& [forward, backward, weights] : sketch.stage_passes(plan)) {
+    const auto stage = static_cast<std::int64_t>(busy.size());
+    const std::int64_t later = std::max<std::int64_t>(0, m - plan.pipeline + stage), first = splits ? 0 : 1;
+    const auto load = [&](std::int64_t f, std::int64_t b, std::int64_t w) {
+      return later * f + (m - first) * b + m * w;
+    };
+    busy.push_back({m * (forward.ends + backward.ends + weights.ends),
+                    m * (forward.layer + backward.layer + weights.layer), layers});
+    behind.push_back(
+        {load(forward.ends, backward.ends, weights.ends), load(forward.layer, backward.layer, weights.layer), layers});
+    const std::int64_t layer = forward.layer + first * backward.layer;
+    way += forward.ends + first * backward.ends + layer;
+    least = std::min(least, layer);
   }
-  return micro_batches(plan) * slowest(loads, layers);
+  way += (layers - plan.pipeline) * least;
+  const std::int64_t slowest_behind = slowest(behind, layers);
+  return slowest_behind == kNever ? kNever : std::max(slowest(busy, layers), way + slowest_behind);
 }
 
 // On unlike nodes layers are balanced by what fits there, which hangs on the state.
@@ -229,18 +251,19 @@ Opened Tree::walk(const Node& node) {
       plan = std::get<Plan>(std::move(layered));
     }
     if (!request_.ignore_memory) walked->may_fit = states_that_may_fit(branch, plan, sketch);
-    for (std::size_t i = 0; i < branch.states.size(); ++i) {
-      if (walked->may_fit[i] != 0) continue;
-      Plan full = with(kept, branch.states[i]);
-      full.stage_layers = plan.stage_layers;
-      opened.refused.push_back({{kMemoryRule, ""}, std::move(full), 1});
+    const auto full = std::find(walked->may_fit.begin(), walked->may_fit.end(), 0);
+    if (full != walked->may_fit.end()) {
+      Plan example = with(kept, branch.states[static_cast<std::size_t>(full - walked->may_fit.begin())]);
+      example.stage_layers = plan.stage_layers;
+      const auto plans = std::count(walked->may_fit.begin(), walked->may_fit.end(), 0);
+      opened.refused.push_back({{kMemoryRule, ""}, std::move(example), plans});
+      closer.plans -= plans;
+      if (closer.plans == 0) return opened;
     }
-    if (opened.refused.size() == branch.states.size()) return opened;
     walked->passes = sketch.passes(plan);
     walked->ends = simulator::walked_ends(walked->passes);
     closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(walked->passes, walked->ends));
   }
-  closer.plans -= static_cast<std::int64_t>(opened.refused.size());
   closer.walked = std::move(walked);
   opened.nodes.push_back(std::move(closer));
   return opened;

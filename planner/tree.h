@@ -95,11 +95,10 @@ class Tree {
   const program::Plan& split_of(const Node& node) const {
     return space_.splits()[static_cast<std::size_t>(node.path[0])];
   }
-  simulator::SharedCosts& shared() { return shared_; }
+  std::int64_t micro_batches(const program::Plan& plan) const;
 
  private:
   program::Job job_of(const program::Plan& plan) const;
-  std::int64_t micro_batches(const program::Plan& plan) const;
   Opened open_split(const Node& node);
   Opened open_layout(const Node& node);
   Opened open_shape(const Node& node);

@@ -100,14 +100,18 @@ const KindCosts& Sketch::costs(const ChunkKey& key, int stage, SharedCosts::Part
   return asked_.back().costs;
 }
 
-PartTimes Sketch::pass(const Plan& plan, int stage) {
-  const ChunkKey key = keys_of(plan)[static_cast<std::size_t>(stage)];
-  const KindCosts& c = costs(key, stage, SharedCosts::Part::kPasses);
-  const std::int64_t ends = c.forward.ends + c.backward.ends + c.weights.ends;
-  const std::int64_t dense = c.forward.layer + c.backward.layer + c.weights.layer;
-  if (!job_.model.experts) return {ends, dense};
-  const std::int64_t every = job_.model.experts->every, mixture = c.forward.mixture + c.backward.mixture;
-  return {ends, ((every - 1) * dense + mixture) / every};
+std::vector<Sketch::StagePass> Sketch::stage_passes(const Plan& plan) {
+  const auto mean = [&](const PartTimes& times) {
+    if (!job_.model.experts) return PartTimes{times.ends, times.layer};
+    const std::int64_t every = job_.model.experts->every;
+    return PartTimes{times.ends, ((every - 1) * times.layer + times.mixture) / every};
+  };
+  std::vector<StagePass> passes;
+  for (const ChunkKey& key : keys_of(plan)) {
+    const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
+    passes.push_back({mean(c.forward), mean(c.backward), mean(c.weights)});
+  }
+  return passes;
 }
 
 std::int64_t Sketch::layer_ps() {

@@ -36,10 +36,16 @@ class Sketch {
   Outline state(const program::Plan& plan);
   /// Memory of every stage: what lowering the plan counts.
   std::vector<StageMemory> memory(const program::Plan& plan);
-  /// Compute time of one micro-batch, forward and backward, of a stage that holds one chunk: what grows with its
-  /// layers (dense and mixture layers in the model's proportion), and what the embedding and the head add.
-  /// Precondition: `plan` has no virtual stages.
-  PartTimes pass(const program::Plan& plan, int stage);
+  /// Compute time of one micro-batch on a stage that holds one chunk: what grows with its layers (dense and mixture
+  /// layers in the model's proportion), and what the embedding and the head add.
+  struct StagePass {
+    PartTimes forward, backward, weights;
+    PartTimes all() const {
+      return {forward.ends + backward.ends + weights.ends, forward.layer + backward.layer + weights.layer};
+    }
+  };
+  /// By stage. Precondition: `plan` has no virtual stages.
+  std::vector<StagePass> stage_passes(const program::Plan& plan);
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
   std::int64_t layer_ps();
 

@@ -44,6 +44,7 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
 
 // Where nodes differ, every split is for itself. Stages that fill nodes of one group lie alike, but for the first and
 // the last and for neighbours on other nodes; their passes are those of every split with the same groups in a node.
+// Passes of stages that share nodes, but all of one kind, hang on where in a node they begin.
 std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, const hardware::Cluster& placed) {
   std::vector<int> split{plan.tensor, plan.context, plan.pipeline, plan.data, plan.shard_group, plan.expert};
   for (const char letter : plan.placement) split.push_back(letter);
@@ -58,6 +59,16 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
       ++group;
     }
     return std::pair(group, true);
+  };
+  const auto place_in_group = [&](int device) {  // and of which group
+    int group = 0;
+    for (const hardware::NodeGroup& held : placed.groups) {
+      const int devices = held.count * held.node.devices;
+      if (device < devices) return std::pair(group, device % held.node.devices);
+      device -= devices;
+      ++group;
+    }
+    return std::pair(group, 0);
   };
   std::vector<int> filled;  // by stage: the group whose nodes it fills; -1: it does not
   for (int stage = 0; stage < plan.pipeline; ++stage) {
@@ -76,12 +87,20 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
     if (stage == 0 || stage + 1 == plan.pipeline) place.push_back(stage);
     place.insert(place.end(), split.begin(), split.end());
     const int number = number_of(std::move(place));
-    const bool usual = plan.placement == program::Plan{}.placement && here >= 0;
-    if (!usual) {
+    const auto [held_by, offset] = place_in_group(stage * ranks);
+    const bool alone = place_in_group((stage + 1) * ranks - 1).first == held_by;
+    if (plan.placement != program::Plan{}.placement || !alone) {
       places.push_back({number, number, number});
       continue;
     }
-    const hardware::Node& node = placed.groups[static_cast<std::size_t>(here)].node;
+    const hardware::Node& node = placed.groups[static_cast<std::size_t>(held_by)].node;
+    if (here < 0) {  // its groups lie as those of any stage that begins at the same place of such a node
+      std::vector<int> passes{
+          5, plan.tensor, plan.context, plan.expert, plan.data, offset, std::min(node.devices, plan.ranks())};
+      passes.insert(passes.end(), node.name.begin(), node.name.end());
+      places.push_back({number_of(std::move(passes)), number, number});
+      continue;
+    }
     const int block = plan.tensor * plan.context * plan.expert;
     const bool tiles = node.devices % block == 0 || block % node.devices == 0;
     std::vector<int> passes{

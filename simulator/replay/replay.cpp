@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "simulator/replay/stuck.h"
@@ -22,12 +23,48 @@ void stretch(std::span<Span> steps, std::int64_t end) {
   }
 }
 
+/// Where the spans of every stream begin, and the last ends.
+using Bounds = std::array<std::size_t, kStreams + 1>;
+
+// Streams are in order: theirs are merged by begin, of equal ones the lower stream's first.
+std::vector<Span> merged(const std::vector<Span>& spans, const Bounds& streams) {
+  std::vector<Span> all;
+  all.reserve(spans.size());
+  Bounds at = streams;
+  while (all.size() < spans.size()) {
+    std::size_t next = kStreams;
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      if (at[s] == streams[s + 1]) continue;
+      if (next == kStreams || spans[at[s]].begin_ps < spans[at[next]].begin_ps) next = s;
+    }
+    // All of it that begins before any other stream's next: lanes take turns in long runs.
+    std::int64_t until = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      if (s != next && at[s] < streams[s + 1]) until = std::min(until, spans[at[s]].begin_ps + (s > next ? 1 : 0));
+    }
+    const std::size_t end = streams[next + 1];
+    do {
+      all.push_back(spans[at[next]++]);
+    } while (at[next] < end && spans[at[next]].begin_ps < until);
+  }
+  return all;
+}
+
 // Runs of steps back into the spans of single steps.
 std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::int32_t player,
                            const std::array<std::vector<RunTimes>, kStreams>& runs) {
   std::vector<Span> spans;
   const auto p = static_cast<std::size_t>(player);
   const Script& script = cast.scripts[static_cast<std::size_t>(cast.world.role[p])];
+  Bounds streams{};
+  std::size_t count = 0;
+  for (std::size_t stream = 0; stream < kStreams; ++stream) {
+    for (std::size_t i = 0; i < runs[stream].size(); ++i) {
+      count += static_cast<std::size_t>(script.streams[stream][i].steps);
+    }
+    streams[stream + 1] = count;
+  }
+  spans.reserve(count);
   for (std::size_t stream = 0; stream < kStreams; ++stream) {
     const Draws draws(variation.seed, static_cast<std::uint32_t>(cast.world.rank[p]),
                       static_cast<std::uint32_t>(stream));
@@ -53,7 +90,7 @@ std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::in
       if (cast.world.cores >= 0 && in.joint == Joint::kNone) stretch(std::span(spans).last(in.steps), run.end);
     }
   }
-  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin_ps < b.begin_ps; });
+  spans = merged(spans, streams);
   for (std::size_t i = 0; i < spans.size(); ++i) spans[i].sequence = static_cast<std::int64_t>(i);
   return spans;
 }

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/prepare.h"
 #include "cli/render.h"
+#include "planner/measured.h"
 #include "planner/why_not.h"
 #include "program/job_json.h"
 #include "simulator/simulate.h"
@@ -53,7 +54,9 @@ void run(const Options& options) {
   const Prepared prepared = prepare(request, false);
   if (!options.why_not.empty()) return explain_other(options, request);
   const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, {}).value_or_throw();
-  const std::vector<std::string> sentences = planner::explain(prepared.program, simulation, request.cluster);
+  std::vector<std::string> sentences = planner::explain(prepared.program, simulation, request.cluster);
+  const auto promise = planner::promise_of(prepared.program.job, request.cluster, simulation, hardware::measured_mfu());
+  if (promise) sentences.push_back(promise->words);
   if (options.json) {
     nlohmann::json json = headline_json(simulation);
     json["schema"] = "trivium.explanation/1";

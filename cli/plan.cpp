@@ -11,6 +11,7 @@
 #include "cli/interrupts.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/plan_beside.h"
 #include "cli/plan_report.h"
 #include "cli/plan_studies.h"
 #include "cli/render.h"
@@ -97,6 +98,7 @@ int run(const Options& options) {
   const planner::Effort effort{options.threads, interrupts.token()};
   const planner::SearchResult result = search(wanted, options, interrupts);
   nlohmann::json json = result_json(request, result);
+  const std::string also = interrupts.happened() ? "" : beside(wanted, result, options.threads, json);
   const std::string studied = study(options.studies, wanted, result, effort, json);
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
   std::vector<planner::Relaxation> relaxations;
@@ -109,7 +111,7 @@ int run(const Options& options) {
     print_json(json);
   } else {
     if (options.show_space) print(space_report(wanted));
-    print(result_report(request, result, options.all, options.ignore_memory) + studied);
+    print(result_report(request, result, options.all, options.ignore_memory) + also + studied);
   }
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
   write_best(options, request, result);

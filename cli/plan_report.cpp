@@ -117,6 +117,7 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
   for (const planner::Candidate& candidate : result.best) top.push_back(candidate_json(candidate));
   auto& others = json["others"] = nlohmann::json::array();
   for (const planner::Candidate& candidate : result.others) others.push_back(candidate_json(candidate));
+  for (const auto& candidate : others) top.push_back(candidate);
   json["search"] = {{"plans_in_space", result.plans_in_space},
                     {"plans_forbidden", result.plans_forbidden},
                     {"plans_infeasible", result.plans_infeasible},

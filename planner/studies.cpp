@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/relax.h"
 #include "planner/space.h"
 #include "simulator/whole_training.h"
 
@@ -116,6 +117,8 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
     SearchResult result = search(some, effort.threads, effort.stop, {});
     if (result.best.empty()) {
       point.refused = whole_refusal(result);
+      const std::vector<Relaxation> nearest = relaxations(some, 1, effort);
+      if (!nearest.empty()) point.refused += "; fits " + nearest.front().words;
     } else {
       point.best = std::move(result.best.front());
       const double each = point.best->simulation.tokens_per_s / count;

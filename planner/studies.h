@@ -31,7 +31,7 @@ struct ScalePoint {
   int ranks = 0, nodes = 0;
   std::int64_t global_batch = 0;
   std::optional<Candidate> best;
-  std::string refused;    ///< why there is none
+  std::string refused;    ///< why there is none, and the nearest request that has one
   double efficiency = 0;  ///< tokens per second and device, over those of the first point that has a plan
 };
 

@@ -16,9 +16,11 @@ planner::SearchRequest request_for(const char* model, const char* cluster, std::
   request.job.training.sequence = 2048;
   request.job.training.global_batch = batch;
   request.cluster = hardware::load_cluster(cluster);
+  if (!request.cluster.homogeneous()) request.job.plan.precision = program::DType::kFp16;  // what a V100 has
   request.best = 1;
   request.others = 9;
   request.gap = 0.001;
+  request.constraints = planner::closed_unless_allowed({}, {});
   return request;
 }
 
@@ -60,6 +62,9 @@ BENCHMARK_CAPTURE(search, gpt3_175b_512, "gpt3-175b", "dgx-a100-80gb:64", 2048)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 BENCHMARK_CAPTURE(search, gpt3_175b_4096, "gpt3-175b", "dgx-a100-80gb:512", 2048)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(search, gpt3_175b_mixed, "gpt3-175b", "dgx-a100-80gb:16+dgx1-v100-32gb:16", 1536)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 BENCHMARK_CAPTURE(search, gpt_1t_3072, "megatron-1008.0b", "dgx-a100-80gb:384", 3072)

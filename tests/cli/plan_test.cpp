@@ -25,8 +25,8 @@ TEST(Plan, JsonHasTheAgreedKeys) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json result = json::parse(outcome.out);
   EXPECT_EQ(result.at("schema"), "trivium.plan-result/1");
-  EXPECT_THAT(keys(result), testing::ElementsAre("best", "cluster", "model", "others", "rejected", "schema", "search",
-                                                 "top", "training"));
+  EXPECT_THAT(keys(result), testing::ElementsAre("baselines", "best", "cluster", "model", "others", "promise",
+                                                 "rejected", "schema", "search", "top", "training"));
   EXPECT_THAT(keys(result.at("best")),
               testing::ElementsAre("hfu", "iteration_s", "mfu", "peak_memory_bytes", "plan", "tokens_per_s"));
   EXPECT_EQ(result.at("best"), result.at("top").at(0));
@@ -37,6 +37,26 @@ TEST(Plan, JsonHasTheAgreedKeys) {
     EXPECT_GE(candidate.at("iteration_s").get<double>(), last);
     last = candidate.at("iteration_s");
   }
+}
+
+// What stands beside the plan: naive ways, one of them always the layer split, and the best measured MFU.
+TEST(Plan, StandsBesideNaiveWaysAndWhatWasMeasured) {
+  const Workplace workplace;
+  const json result = json::parse(workplace.run(kSmall).out);
+  const json& ways = result.at("baselines").at("ways");
+  ASSERT_EQ(ways.size(), 4U);
+  EXPECT_EQ(ways.at(0).at("name"), "naive layer split");
+  EXPECT_EQ(ways.at(0).at("plan").at("schedule"), "sequential");
+  EXPECT_GT(ways.at(0).at("speed_up").get<double>(), 0);
+  const double busy = result.at("baselines").at("busy");
+  EXPECT_GE(busy, result.at("best").at("mfu").get<double>());
+  EXPECT_LE(busy, 1);
+  EXPECT_EQ(result.at("promise").at("above"),
+            result.at("best").at("mfu").get<double>() > result.at("promise").at("measured_mfu").get<double>());
+  const std::string text =
+      workplace.run("trivium plan --model gpt2-124m --cluster dgx-a100-80gb:1 --global-batch 16").out;
+  EXPECT_THAT(text, testing::HasSubstr("naive layer split"));
+  EXPECT_THAT(text, testing::HasSubstr("that was measured on a100-sxm-80gb"));
 }
 
 TEST(Plan, GivesTheSameAnswerWithAnyNumberOfThreads) {

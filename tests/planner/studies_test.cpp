@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "hardware_profiles/load.h"
+#include "models/load.h"
 #include "planner/relax.h"
 #include "planner/space.h"
 #include "tests/planner/problems.h"
@@ -59,6 +61,26 @@ TEST(Scaling, StrongKeepsTheBatchAndWeakGrowsIt) {
   EXPECT_DOUBLE_EQ(strong[0].efficiency, 1);
   const auto uneven = scaling(request, {3, 8}, true, {2, {}});
   EXPECT_EQ(uneven[0].global_batch, 3);
+}
+
+// 2.7B parameters with 18 bytes each are 45 GiB: too much for one V100. Its optimizer's 12 bytes kept on the host leave
+// room.
+TEST(Scaling, ACountWithoutAPlanNamesTheNearestRequestThatHasOne) {
+  SearchRequest request;
+  request.job.model = models::load_model("gpt3-2.7b");
+  request.job.training.sequence = 2048;
+  request.job.training.global_batch = 8;
+  request.job.plan.precision = program::DType::kFp16;
+  request.cluster = hardware::load_cluster("dgx1-v100-32gb:1");
+  request.gap = .001;
+  request.constraints = closed_unless_allowed({}, {});
+  const auto points = scaling(request, {1, 8}, false, {2, {}});
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_FALSE(points[0].best.has_value());
+  EXPECT_THAT(points[0].refused, HasSubstr("GiB of"));
+  EXPECT_THAT(points[0].refused, HasSubstr("; fits with --allow offload"));
+  EXPECT_TRUE(points[1].best.has_value());
+  EXPECT_EQ(points[1].refused, "");
 }
 
 TEST(Deadline, NeedsTheFewestNodesThatMeetIt) {

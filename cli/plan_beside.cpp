@@ -1,0 +1,60 @@
+#include "cli/plan_beside.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/figures.h"
+#include "cli/render.h"
+#include "planner/baselines.h"
+#include "planner/measured.h"
+#include "program/job_json.h"
+
+namespace trivium::cli {
+namespace {
+
+std::string naive_ways(const std::vector<planner::Baseline>& ways, const planner::Candidate& best,
+                       nlohmann::json& json) {
+  Table table({"<against", "iteration", "speed-up", "less time", "busy", "MFU", "<plan"});
+  const auto row = [&](const std::string& name, const planner::Candidate& c, const std::string& factor,
+                       const std::string& saved) {
+    table.add({name, seconds(c.simulation.iteration_s), factor, saved, percent(planner::busy_share(c.simulation)),
+               percent(c.simulation.mfu), program::summary(c.plan)});
+  };
+  row("this plan", best, "", "");
+  json["baselines"] = {{"busy", planner::busy_share(best.simulation)}, {"ways", nlohmann::json::array()}};
+  for (const planner::Baseline& way : ways) {
+    nlohmann::json one{{"name", way.name}, {"words", way.words}, {"why_not", way.why_not}};
+    if (way.runs) {
+      const double factor = planner::speed_up(way, best);
+      row(way.name, *way.runs, fmt::format("{:.1f} x", factor), percent(1 - 1 / factor));
+      one.update(headline_json(way.runs->simulation));
+      one["plan"] = program::to_json(way.runs->plan);
+      one["speed_up"] = factor;
+      one["busy"] = planner::busy_share(way.runs->simulation);
+    } else {
+      table.add({way.name, "-", "-", "-", "-", "-", way.why_not});
+    }
+    json["baselines"]["ways"].push_back(std::move(one));
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result, int threads,
+                   nlohmann::json& json) {
+  if (result.best.empty()) return "";
+  const planner::Candidate& best = result.best.front();
+  const int workers = threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  std::string text = "\n" + naive_ways(planner::baselines(request, workers), best, json);
+  program::Job job = request.job;
+  job.plan = best.plan;
+  const auto promise = planner::promise_of(job, request.cluster, best.simulation, hardware::measured_mfu());
+  if (!promise) return text;
+  json["promise"] = {{"measured_mfu", promise->measured}, {"above", promise->above}, {"words", promise->words}};
+  return text + "\n" + promise->words + "\n";
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,80 @@
+// What a plan promises beside what was measured.
+#include "planner/measured.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<hardware::MeasuredMfu> table() {
+  return {{"a100-sxm-80gb", false, 0.5, "a run", 0.021, "Somebody 2022", "runs.csv", "A"},
+          {"v100-sxm-32gb", false, 0.4, "another run", -0.013, "Somebody 2020", "runs.csv", "V"}};
+}
+
+program::Job job(int ranks) {
+  program::Job job;
+  job.model = models::load_model("gpt3-2.7b");
+  job.training.sequence = 2048;
+  job.training.global_batch = 64;
+  job.plan.data = ranks;
+  job.plan.precision = program::DType::kFp16;
+  return job;
+}
+
+simulator::Simulation with_mfu(double mfu) {
+  simulator::Simulation s;
+  s.iteration_s = 10;
+  s.mfu = mfu;
+  s.breakdown_s[static_cast<std::size_t>(simulator::Part::kCompute)] = 8;
+  s.breakdown_s[static_cast<std::size_t>(simulator::Part::kBubble)] = 1.5;
+  s.breakdown_s[static_cast<std::size_t>(simulator::Part::kExposedData)] = 0.5;
+  return s;
+}
+
+TEST(Promise, AboveAnythingMeasuredSaysByHowMuchAndWhy) {
+  const auto promise = promise_of(job(8), hardware::load_cluster("dgx-a100-80gb:1"), with_mfu(0.52), table());
+  ASSERT_TRUE(promise.has_value());
+  EXPECT_TRUE(promise->above);
+  EXPECT_DOUBLE_EQ(promise->measured, 0.5);
+  for (const char* part : {"MFU 52.0 % lies 2.0 points above anything measured on a100-sxm-80gb with unfused attention",
+                           "50.0 % (a run; Somebody 2022)", "it recomputes nothing", "bubble 15.0 %",
+                           "exposed communication 5.0 %", "replays that run 2.1 % too slow"}) {
+    EXPECT_THAT(promise->words, HasSubstr(part));
+  }
+}
+
+TEST(Promise, BelowItNamesTheBest) {
+  const auto promise = promise_of(job(8), hardware::load_cluster("dgx-a100-80gb:1"), with_mfu(0.49), table());
+  ASSERT_TRUE(promise.has_value());
+  EXPECT_FALSE(promise->above);
+  EXPECT_THAT(promise->words, HasSubstr("below the best that was measured on a100-sxm-80gb"));
+}
+
+// Eight A100s have 8 x 312 TFLOP/s, eight V100s 8 x 125: (312 * .5 + 125 * .4) / 437 = .4714.
+TEST(Promise, UnlikeDevicesCountByTheirPeak) {
+  const auto cluster = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");
+  const auto promise = promise_of(job(16), cluster, with_mfu(0.48), table());
+  ASSERT_TRUE(promise.has_value());
+  EXPECT_NEAR(promise->measured, 0.4714, 1e-4);
+  EXPECT_TRUE(promise->above);
+}
+
+TEST(Promise, NothingIsSaidWhereNothingWasMeasured) {
+  const auto cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  program::Job flash = job(8);
+  flash.plan.attention = program::Attention::kFlash;
+  EXPECT_FALSE(promise_of(flash, cluster, with_mfu(0.9), table()).has_value());
+  program::Job fp32 = job(8);
+  fp32.plan.precision = program::DType::kFp32;
+  EXPECT_FALSE(promise_of(fp32, cluster, with_mfu(0.9), table()).has_value());
+  EXPECT_FALSE(promise_of(job(8), hardware::load_cluster("dgx-h100-80gb:1"), with_mfu(0.9), table()).has_value());
+}
+
+}  // namespace
+}  // namespace trivium::planner

@@ -3,6 +3,11 @@
 #include <QUndoCommand>
 
 namespace trivium::gui {
+namespace {
+
+constexpr int kMostSteps = 1000;  // that can be undone
+
+}  // namespace
 
 /// From one scenario to the next, and back.
 class ScenarioStep : public QUndoCommand {
@@ -49,7 +54,9 @@ Document::Document(QObject* parent)
           [this](Answer answer) {
             evaluated_version_ = answer.version;
             take(std::move(answer.evaluation));
-          }) {}
+          }) {
+  history_.setUndoLimit(kMostSteps);
+}
 
 bool Document::settled() const {
   return evaluation_ && evaluation_->depth == Depth::kFull && evaluated_version_ == version_;

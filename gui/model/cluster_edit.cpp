@@ -165,10 +165,9 @@ Scenario swap_nodes(Scenario scenario, const std::vector<std::pair<int, int>>& p
 
 std::vector<int> devices_of_ranks(const program::Plan& plan, const hardware::Cluster& cluster) {
   std::vector<int> devices;
-  if (plan.ranks() > cluster.devices()) return devices;
+  if (plan.ranks() > cluster.devices() && !simulator::shares_cores(plan, cluster)) return devices;
   if (plan.stage_nodes.empty()) {
-    devices.resize(static_cast<std::size_t>(plan.ranks()));
-    std::iota(devices.begin(), devices.end(), 0);
+    for (int rank = 0; rank < plan.ranks(); ++rank) devices.push_back(rank % cluster.devices());
     return devices;
   }
   if (static_cast<int>(plan.stage_nodes.size()) != plan.pipeline || simulator::misplaced(plan, cluster)) return devices;

@@ -27,8 +27,8 @@ Scenario set_constant(Scenario scenario, int group, NodeConstant constant, const
 /// Nodes `a` and `b` (in rank order) change places, so that the ranks of one run on the hardware of the other.
 Scenario swap_nodes(Scenario scenario, const std::vector<std::pair<int, int>>& pairs);
 
-/// Device of every rank of the plan, by rank: in order, or where `stage_nodes` puts the stages; empty where the plan
-/// cannot be placed on the cluster.
+/// Device of every rank of the plan, by rank: in order, or where `stage_nodes` puts the stages; ranks that take turns
+/// on the cores of a machine go round them. Empty where the plan cannot be placed on the cluster.
 std::vector<int> devices_of_ranks(const program::Plan& plan, const hardware::Cluster& cluster);
 
 /// Nodes that the ranks of a stage stand on, ascending.

@@ -26,10 +26,10 @@ struct Life {
 
 }  // namespace
 
-std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, int stage) {
+std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, const simulator::StageMemory& memory) {
   const program::Program& program = *evaluation.program;
-  const program::Role& role = program.roles.at(static_cast<std::size_t>(stage));
-  const int rank = simulator::representative(program, stage);
+  const program::Role& role = program.roles.at(static_cast<std::size_t>(memory.stage));
+  const int rank = simulator::representative(program, memory.stage);
   using Key = std::pair<int, int>;  // chunk and micro-batch
   std::map<Key, Life> frames, delayed;
   for (const program::Event& event : evaluation.timeline->events) {
@@ -58,7 +58,6 @@ std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, int stage) {
       changes[life.end] -= life.bytes;
     }
   }
-  const simulator::StageMemory& memory = evaluation.memory[static_cast<std::size_t>(stage)];
   std::int64_t held = memory.total() - memory.activations;
   std::vector<MemoryPoint> curve{{0, held}};
   for (const auto& [ps, bytes] : changes) {

@@ -16,7 +16,7 @@ struct MemoryPoint {
 
 /// A staircase: what is always held, and a frame for every micro-batch between the begin of its forward and the end of
 /// its backward. Frames are allocated for the whole step; the curve says how many of them are in use. Precondition: the
-/// evaluation runs.
-std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, int stage);
+/// evaluation runs. `memory`: of the rank, or of its stage.
+std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, const simulator::StageMemory& memory);
 
 }  // namespace trivium::gui

@@ -59,6 +59,11 @@ PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, 
   return row;
 }
 
+std::string dollars_text(double dollars) {
+  constexpr double kSmall = 0.1;
+  return dollars >= kSmall || dollars == 0 ? fmt::format("${:.2f}", dollars) : fmt::format("${:.2g}", dollars);
+}
+
 std::vector<std::size_t> pareto_front(const std::vector<std::pair<double, double>>& points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

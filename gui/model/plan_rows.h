@@ -28,6 +28,9 @@ PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, 
 /// Price of an iteration on the nodes that the plan uses, whole; 0 where one has no price.
 double dollars_per_iteration(const program::Plan& plan, const hardware::Cluster& cluster, double iteration_s);
 
+/// "$28.81"; small amounts with two digits that count: "$0.00042".
+std::string dollars_text(double dollars);
+
 /// Points that no other is at or below in both coordinates (one of equal points stays), by ascending x: indices.
 std::vector<std::size_t> pareto_front(const std::vector<std::pair<double, double>>& points);
 

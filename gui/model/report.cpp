@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "gui/model/cluster_edit.h"
+#include "gui/model/rank_memory.h"
 #include "program/chrome_trace.h"
 
 namespace trivium::gui {
@@ -17,6 +19,15 @@ std::string quoted(const std::string& text) {
   return cell + "\"";
 }
 
+constexpr const char* kMemoryColumns =
+    ",parameters_bytes,gradients_bytes,optimizer_bytes,activations_bytes,workspace_bytes,reserved_bytes,"
+    "capacity_bytes,host_bytes,host_capacity_bytes\n";
+
+std::string memory_cells(const simulator::StageMemory& m) {
+  return fmt::format(",{},{},{},{},{},{},{},{},{}\n", m.parameters, m.gradients, m.optimizer, m.activations,
+                     m.workspace, m.reserved, m.capacity, m.host, m.host_capacity);
+}
+
 }  // namespace
 
 std::string ranks_csv(const Evaluation& evaluation) {
@@ -24,10 +35,12 @@ std::string ranks_csv(const Evaluation& evaluation) {
   for (int p = 0; p < simulator::kParts; ++p) text += fmt::format(",{}_s", name_of(static_cast<simulator::Part>(p)));
   text += "\n";
   const program::Mesh& mesh = evaluation.program->mesh;
+  const std::vector<int> devices = devices_of_ranks(evaluation.scenario.file.job.plan, evaluation.scenario.cluster);
   for (int rank = 0; rank < mesh.size(); ++rank) {
     const program::Coordinates at = mesh.coordinates(rank);
     const simulator::StageResult& stage = evaluation.figures.stages[static_cast<std::size_t>(at.pipeline)];
-    text += fmt::format("{},{},{},{},{},{},{}", rank, evaluation.scenario.cluster.node_index(rank), at.tensor,
+    text += fmt::format("{},{},{},{},{},{},{}", rank,
+                        evaluation.scenario.cluster.node_index(devices.at(static_cast<std::size_t>(rank))), at.tensor,
                         at.context, at.data, at.pipeline, stage.memory.total());
     for (const std::int64_t ps : stage.breakdown) text += fmt::format(",{}", static_cast<double>(ps) * kSecondsPerPs);
     text += "\n";
@@ -46,12 +59,15 @@ std::string plans_csv(const std::vector<PlanRow>& plans) {
 }
 
 std::string memory_csv(const Evaluation& evaluation) {
-  std::string text =
-      "stage,parameters_bytes,gradients_bytes,optimizer_bytes,activations_bytes,workspace_bytes,reserved_bytes,"
-      "capacity_bytes,host_bytes,host_capacity_bytes\n";
-  for (const simulator::StageMemory& m : evaluation.memory) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", m.stage, m.parameters, m.gradients, m.optimizer,
-                        m.activations, m.workspace, m.reserved, m.capacity, m.host, m.host_capacity);
+  std::string text = std::string("stage") + kMemoryColumns;
+  for (const simulator::StageMemory& m : evaluation.memory) text += fmt::format("{}", m.stage) + memory_cells(m);
+  return text;
+}
+
+std::string ranks_memory_csv(const Evaluation& evaluation) {
+  std::string text = std::string("rank,stage") + kMemoryColumns;
+  for (const RankMemory& one : memory_of_ranks(evaluation)) {
+    text += fmt::format("{},{}", one.rank, one.memory.stage) + memory_cells(one.memory);
   }
   return text;
 }

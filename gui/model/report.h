@@ -19,6 +19,8 @@ std::string ranks_csv(const Evaluation& evaluation);
 std::string plans_csv(const std::vector<PlanRow>& plans);
 /// A row a stage: memory by part, capacity.
 std::string memory_csv(const Evaluation& evaluation);
+/// The same, a row a rank.
+std::string ranks_memory_csv(const Evaluation& evaluation);
 /// A row an event of the timeline, with the event's name.
 std::string timeline_csv(const Evaluation& evaluation);
 /// A row a statement: kind, change, gain.

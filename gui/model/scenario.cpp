@@ -1,5 +1,7 @@
 #include "gui/model/scenario.h"
 
+#include <algorithm>
+
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/job_json.h"
@@ -51,6 +53,10 @@ Scenario with_cluster(Scenario scenario, const std::string& text) {
   scenario.cluster = std::move(cluster);
   scenario.file.cluster = text;
   program::Plan& plan = scenario.file.job.plan;
+  const auto groups = static_cast<int>(scenario.cluster.groups.size());
+  if (std::any_of(plan.stage_nodes.begin(), plan.stage_nodes.end(), [&](int group) { return group >= groups; })) {
+    plan.stage_nodes.clear();
+  }
   if (simulator::peak_flops(plan, scenario.cluster) == 0) plan.precision = simulator::best_precision(scenario.cluster);
   return scenario;
 }

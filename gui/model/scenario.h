@@ -29,7 +29,8 @@ Scenario mixed_example();
 Scenario local_example();
 
 /// The same job on a cluster given as text ("dgx-a100-80gb:128") or file; the precision becomes what its devices do
-/// best where they cannot do the plan's. Errors: Failure(kInput).
+/// best where they cannot do the plan's, and stages on groups of nodes that it lacks fill its nodes in order. Errors:
+/// Failure(kInput).
 Scenario with_cluster(Scenario scenario, const std::string& text);
 
 /// The same job on a cluster that was edited: it stands in the files whole.

@@ -6,6 +6,7 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "gui/look/theme.h"
@@ -15,6 +16,10 @@ namespace {
 
 constexpr double kWidest = 90;  // pixels of a bar
 constexpr double kAir = 0.22;   // of a bar's place
+constexpr double kRoom = 1.06;  // of the highest value, up to the upper end
+constexpr double kSlim = 8;     // pixels from bar to bar, below which bars stand without air
+constexpr double kLimitBeyond = 4;
+constexpr double kLeastLabel = 10, kSlimLabelAir = 40;  // pixels
 
 }  // namespace
 
@@ -34,25 +39,42 @@ void BarChart::set_bars(std::vector<BarPart> parts, std::vector<Bar> bars, QStri
   }
   set_legend(std::move(legend));
   if (selected_ >= static_cast<int>(bars_.size())) selected_ = bars_.empty() ? -1 : 0;
+  double most = 0;
+  for (const Bar& bar : bars_) most = std::max({most, bar.sum(), bar.limit});
+  highest_ = most > 0 ? most * kRoom : 1;
   update();
 }
 
 void BarChart::set_selected(int bar) {
-  selected_ = bar;
+  selected_ = std::min(bar, static_cast<int>(bars_.size()) - 1);
   update();
 }
 
-double BarChart::highest() const {
-  double most = 0;
-  for (const Bar& bar : bars_) most = std::max({most, bar.sum(), bar.limit});
-  return most > 0 ? most * 1.06 : 1;
+BarChart::Frame BarChart::frame() const {
+  const QRectF inside = area();
+  return {inside, inside.height() / highest_, inside.width() / static_cast<double>(bars_.size())};
 }
 
-QRectF BarChart::box(std::size_t bar) const {
-  const QRectF inside = area();
-  const double place = inside.width() / static_cast<double>(bars_.size());
-  const double wide = std::min(kWidest, place * (1 - kAir));
+QRectF BarChart::box(const Frame& frame, std::size_t bar) const {
+  const QRectF& inside = frame.inside;
+  const double place = frame.pitch;
+  const double wide = place < kSlim ? std::max(1.0, place) : std::min(kWidest, place * (1 - kAir));
   return {inside.left() + place * (static_cast<double>(bar) + 0.5) - wide / 2, inside.top(), wide, inside.height()};
+}
+
+std::vector<std::size_t> BarChart::drawn(const Frame& frame) const {
+  std::vector<std::size_t> chosen;
+  long last = -1;
+  for (std::size_t b = 0; b < bars_.size(); ++b) {
+    const long pixel = std::lround(std::floor(static_cast<double>(b) * frame.pitch));
+    if (pixel != last) {
+      chosen.push_back(b);
+    } else if (bars_[b].sum() - bars_[b].limit > bars_[chosen.back()].sum() - bars_[chosen.back()].limit) {
+      chosen.back() = b;
+    }
+    last = pixel;
+  }
+  return chosen;
 }
 
 std::optional<int> BarChart::bar_at(QPointF at) const {
@@ -62,47 +84,81 @@ std::optional<int> BarChart::bar_at(QPointF at) const {
   return std::clamp(static_cast<int>((at.x() - inside.left()) / place), 0, static_cast<int>(bars_.size()) - 1);
 }
 
-void BarChart::paintEvent(QPaintEvent* /*event*/) {
-  QPainter painter(this);
-  if (bars_.empty()) return draw_hint(painter);
-  painter.setRenderHint(QPainter::Antialiasing);
-  const Axis x{0, 1, {}, {}}, y{0, highest(), y_title_, text_, unit_};
-  draw_axes(painter, x, y, false);
-  const QRectF inside = area();
-  const QFontMetricsF metrics(font());
-  const double per_value = inside.height() / highest();
-  double free_from = inside.left();
-  for (std::size_t b = 0; b < bars_.size(); ++b) {
-    const Bar& bar = bars_[b];
-    QRectF column = box(b);
-    double at = inside.bottom();
-    for (std::size_t p = 0; p < bar.values.size(); ++p) {
-      const double high = bar.values[p] * per_value;
-      painter.fillRect(QRectF(column.left(), at - high, column.width(), high), parts_[p].colour);
-      at -= high;
-    }
-    if (bar.limit > 0 && bar.sum() > bar.limit) {
+void BarChart::draw_bar(QPainter& painter, const Frame& frame, std::size_t b) const {
+  const Bar& bar = bars_[b];
+  const QRectF column = box(frame, b);
+  const QRectF& inside = frame.inside;
+  double at = inside.bottom();
+  for (std::size_t p = 0; p < bar.values.size(); ++p) {
+    const double high = bar.values[p] * frame.per_value;
+    painter.fillRect(QRectF(column.left(), at - high, column.width(), high), parts_[p].colour);
+    at -= high;
+  }
+  if (bar.limit > 0 && bar.sum() > bar.limit) {
+    const double line = inside.bottom() - bar.limit * frame.per_value;
+    if (frame.pitch < kSlim) {
+      painter.fillRect(QRectF(column.left(), at, column.width(), line - at), alarm_colour());
+    } else {
       painter.setPen(QPen(alarm_colour(), 2));
       painter.drawRect(QRectF(column.left(), at, column.width(), inside.bottom() - at));
     }
-    if (bar.limit > 0) {
-      const double line = inside.bottom() - bar.limit * per_value;
-      painter.setPen(
-          QPen(bar.sum() > bar.limit ? alarm_colour() : palette().color(QPalette::WindowText), 1.6, Qt::DashLine));
-      painter.drawLine(QPointF(column.left() - 4, line), QPointF(column.right() + 4, line));
-    }
-    if (static_cast<int>(b) == selected_) {
-      painter.setPen(QPen(palette().color(QPalette::Highlight), 2));
-      painter.drawRect(QRectF(column.left() - 3, at - 3, column.width() + 6, inside.bottom() - at + 6));
-    }
-    const double wide = metrics.horizontalAdvance(bar.label);
-    const double left = column.center().x() - wide / 2;
-    if (left >= free_from) {  // labels that would overlap are left out; hovering tells them
-      painter.setPen(palette().color(QPalette::WindowText));
-      painter.drawText(QRectF(left, inside.bottom() + 3, wide + 2, metrics.height()), Qt::AlignLeft, bar.label);
-      free_from = left + wide + 8;
-    }
   }
+  if (static_cast<int>(b) == selected_) {
+    painter.setPen(QPen(palette().color(QPalette::Highlight), 2));
+    painter.drawRect(QRectF(column.left() - 3, at - 3, column.width() + 6, inside.bottom() - at + 6));
+  }
+}
+
+// Of slim bars neighbours with one limit share a line.
+void BarChart::draw_limits(QPainter& painter, const Frame& frame) const {
+  for (std::size_t b = 0; b < bars_.size();) {
+    const double limit = bars_[b].limit;
+    const QRectF first = box(frame, b);
+    std::size_t end = b;
+    bool too_full = false;
+    do {
+      too_full = too_full || bars_[end].sum() > limit;
+      ++end;
+    } while (frame.pitch < kSlim && end < bars_.size() && bars_[end].limit == limit);
+    if (limit > 0) {
+      const double line = frame.inside.bottom() - limit * frame.per_value,
+                   beyond = frame.pitch < kSlim ? 0 : kLimitBeyond;
+      painter.setPen(QPen(too_full ? alarm_colour() : palette().color(QPalette::WindowText), 1.6, Qt::DashLine));
+      painter.drawLine(QPointF(first.left() - beyond, line), QPointF(box(frame, end - 1).right() + beyond, line));
+    }
+    b = end;
+  }
+}
+
+// Labels that would overlap are left out; hovering tells them.
+void BarChart::draw_labels(QPainter& painter, const Frame& frame) const {
+  const QFontMetricsF metrics(font());
+  const QRectF& inside = frame.inside;
+  double free_from = inside.left();
+  painter.setPen(palette().color(QPalette::WindowText));
+  for (std::size_t b = 0; b < bars_.size(); ++b) {
+    const double middle = inside.left() + frame.pitch * (static_cast<double>(b) + 0.5);
+    const double least = middle - kLeastLabel / 2;
+    if (least < free_from) continue;
+    const double wide = metrics.horizontalAdvance(bars_[b].label);
+    const double left = middle - wide / 2;
+    if (left < free_from) continue;
+    painter.drawText(QRectF(left, inside.bottom() + 3, wide + 2, metrics.height()), Qt::AlignLeft, bars_[b].label);
+    free_from = left + wide + (frame.pitch < kSlim ? kSlimLabelAir : 8);
+  }
+}
+
+void BarChart::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  if (bars_.empty()) return draw_hint(painter);
+  const Frame now = frame();
+  painter.setRenderHint(QPainter::Antialiasing, now.pitch >= kSlim);
+  const Axis x{0, 1, {}, {}}, y{0, highest_, y_title_, text_, unit_};
+  draw_axes(painter, x, y, false);
+  for (const std::size_t b : drawn(now)) draw_bar(painter, now, b);
+  if (selected_ >= 0) draw_bar(painter, now, static_cast<std::size_t>(selected_));
+  draw_limits(painter, now);
+  draw_labels(painter, now);
   draw_legend(painter);
 }
 

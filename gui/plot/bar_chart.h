@@ -1,4 +1,4 @@
-// Stacked bars, one beside the other, with a line for what there is at most.
+// Stacked bars, one beside the other, with a line for what there is at most. Thousands of them are slim.
 #pragma once
 
 #include <functional>
@@ -41,8 +41,18 @@ class BarChart : public Chart {
   bool event(QEvent* event) override;
 
  private:
-  QRectF box(std::size_t bar) const;
-  double highest() const;
+  struct Frame {
+    QRectF inside;         ///< where bars stand
+    double per_value = 0;  ///< pixels
+    double pitch = 0;      ///< pixels from bar to bar
+  };
+  Frame frame() const;
+  QRectF box(const Frame& frame, std::size_t bar) const;
+  /// The bars that are drawn: all, or where there are more of them than pixels the fullest of each pixel.
+  std::vector<std::size_t> drawn(const Frame& frame) const;
+  void draw_bar(QPainter& painter, const Frame& frame, std::size_t bar) const;
+  void draw_limits(QPainter& painter, const Frame& frame) const;
+  void draw_labels(QPainter& painter, const Frame& frame) const;
   void choose(int bar);
 
   std::vector<BarPart> parts_;
@@ -50,6 +60,7 @@ class BarChart : public Chart {
   QString y_title_;
   std::function<QString(double)> text_;
   double unit_ = 1;
+  double highest_ = 1;  // value at the upper end
   int selected_ = -1;
 };
 

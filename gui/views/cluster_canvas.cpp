@@ -60,10 +60,11 @@ void ClusterCanvas::set_evaluation(std::shared_ptr<const Evaluation> evaluation)
     devices_ = devices_of_ranks(evaluation_->scenario.file.job.plan, evaluation_->scenario.cluster);
     ranks_.assign(static_cast<std::size_t>(evaluation_->scenario.cluster.devices()), -1);
     for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
-      ranks_[static_cast<std::size_t>(devices_[rank])] = static_cast<int>(rank);
+      int& first = ranks_[static_cast<std::size_t>(devices_[rank])];
+      if (first < 0) first = static_cast<int>(rank);
     }
   }
-  if (program() == nullptr || (selected_ && *selected_ >= program()->mesh.size())) selected_.reset();
+  if (selected_ && *selected_ >= static_cast<int>(devices_.size())) selected_.reset();
   set_colour(colour_);
   note_groups();
 }
@@ -90,7 +91,7 @@ void ClusterCanvas::set_colour(DeviceColour colour) {
 }
 
 void ClusterCanvas::select(std::optional<int> rank) {
-  if (program() == nullptr || (rank && *rank >= program()->mesh.size())) rank.reset();
+  if (rank && *rank >= static_cast<int>(devices_.size())) rank.reset();
   selected_ = rank;
   note_groups();
   if (on_select) on_select(selected_);
@@ -218,6 +219,8 @@ QString ClusterCanvas::tip_of(int device) const {
              .arg(at.data)
              .arg(at.pipeline) +
          text;
+  const auto ranks = std::count(devices_.begin(), devices_.end(), device);
+  if (ranks > 1) text += QString("\n%1 ranks take turns on it").arg(ranks);
   const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(at.pipeline)];
   return text +
          QString("\nMemory %1 of %2\nBusy %3 of an iteration\nSends %4 an iteration")

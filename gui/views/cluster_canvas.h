@@ -75,7 +75,7 @@ class ClusterCanvas : public QWidget {
   QRectF on_screen(const Box& box) const;
   QPointF to_map(QPointF screen) const;
   std::optional<int> rank_at(QPointF screen) const;
-  /// The rank on a device; none where it is idle.
+  /// The rank on a device, the first where several take turns; none where it is idle.
   std::optional<int> rank_of(int device) const;
   const program::Program* program() const;
   void zoom_at(QPointF screen, double factor);
@@ -86,7 +86,7 @@ class ClusterCanvas : public QWidget {
   hardware::Cluster cluster_;
   ClusterMap map_;
   std::shared_ptr<const Evaluation> evaluation_;
-  std::vector<int> devices_, ranks_;  // of every rank; of every device, -1 where it is idle
+  std::vector<int> devices_, ranks_;  // of every rank, none without a plan; of every device, -1 where it is idle
   std::vector<double> stage_values_;  // of the colour's quantity by stage, 0 to 1
   DeviceColour colour_ = DeviceColour::kPipeline;
   std::optional<int> selected_;

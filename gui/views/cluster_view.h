@@ -20,6 +20,8 @@ class ClusterView : public QWidget {
   explicit ClusterView(Document& document, QWidget* parent = nullptr);
 
   ClusterCanvas& canvas() { return *canvas_; }
+  QLineEdit& constant(NodeConstant which) { return *constants_[static_cast<std::size_t>(which)]; }
+  QLabel& message() { return *message_; }
   /// Moves the nodes of a stage; says why where it cannot.
   void move_stage(int stage, int node);
 

@@ -19,6 +19,7 @@ constexpr double kSecondsPerPs = 1e-12;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
 constexpr double kRow = 1.7;                            // lines of text
+constexpr double kWorthSaying = 0.0005;                 // of an iteration
 constexpr double kNameShare = 0.46;                     // of the width
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
@@ -84,6 +85,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
       parts_(new BarChart("Where the time of every stage goes")),
       jitter_(new QDoubleSpinBox),
       band_(new BandChart("How far iterations lie apart")),
+      sure_(new QLabel),
       machine_(new GainChart("What a better machine would bring")),
       plans_(new GainChart("What another plan would bring")),
       thinker_([](const std::shared_ptr<const Evaluation>& evaluation,
@@ -108,6 +110,8 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   jitter_->setKeyboardTracking(false);
   connect(jitter_, &QDoubleSpinBox::valueChanged, this, [this] { ask_spread(); });
   band_->set_hint("Comes when the plan has been played.");
+  sure_->setAccessibleName("What was played for the band");
+  sure_->setWordWrap(true);
   auto* sure = new QHBoxLayout;
   auto* sure_words = new QLabel("<b>How sure</b>: iterations when every op takes");
   sure_words->setBuddy(jitter_);
@@ -119,6 +123,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   left_layout->addWidget(costs_);
   left_layout->addLayout(sure);
   left_layout->addWidget(band_);
+  left_layout->addWidget(sure_);
   left_layout->addWidget(words_, 1);
   left_layout->addWidget(parts_, 1);
   auto* right = new QWidget;
@@ -142,6 +147,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
     spread_.reset();  // it says nothing of another plan
     band_->set_hint("Comes when the plan has been played.");
     band_->set_band(std::nullopt, {}, {});
+    sure_->clear();
   });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
 }
@@ -213,12 +219,14 @@ void ExplainView::ask_spread() {
   spread_.reset();
   band_->set_hint(QString("Playing every rank %1 times …").arg(spread_samples(*evaluation)));
   band_->set_band(std::nullopt, {}, {});
+  sure_->clear();
   sampler_.post({evaluation, jitter_->value() / 100});
 }
 
 void ExplainView::show_spread(std::optional<report::Spread> found) {
   spread_ = found;
   spread_current_ = true;
+  sure_->clear();
   const auto& evaluation = document_.evaluation();
   if (!spread_ || !evaluation->runs()) {
     band_->set_hint("Comes when the plan has been played.");
@@ -227,6 +235,17 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
   const auto words = [](double s) { return text(report::precise_seconds(s)); };
   band_->set_band(report::Band{spread_->p5_s, spread_->p50_s, spread_->p95_s, spread_->nominal_s}, "without chance",
                   words);
+  const double chance = spread_->p50_s / spread_->nominal_s - 1;
+  const double shared = spread_->nominal_s / evaluation->figures.iteration_s - 1;
+  QString played =
+      QString("%1 plays of every rank, op by op, and one without chance: the dashed line.").arg(spread_->samples);
+  if (chance >= kWorthSaying) {
+    played += QString(" Chance costs %1: who works together waits for the latest.").arg(text(edge::percent(chance)));
+  }
+  if (std::abs(shared) >= kWorthSaying) {
+    played += QString(" Links that are shared cost %1 more than the figure on top.").arg(text(edge::percent(shared)));
+  }
+  sure_->setText(played);
   band_->setToolTip(QString("Of %1 plays of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")
                         .arg(spread_->samples)
                         .arg(words(spread_->p5_s), words(spread_->p50_s), words(spread_->p95_s)));

@@ -40,6 +40,8 @@ class ExplainView : public QWidget {
   const std::optional<report::Spread>& spread() const { return spread_; }
   QDoubleSpinBox& jitter() { return *jitter_; }
   BandChart& band() { return *band_; }
+  /// What was played for the band, and what chance adds.
+  QLabel& sure() { return *sure_; }
   /// Only a view that is seen has its plans played.
   void set_wanted(bool wanted);
   QTextBrowser& words() { return *words_; }
@@ -58,6 +60,7 @@ class ExplainView : public QWidget {
   BarChart* parts_;
   QDoubleSpinBox* jitter_;
   BandChart* band_;
+  QLabel* sure_;
   GainChart *machine_, *plans_;
   Insight insight_;
   std::optional<report::Spread> spread_;

@@ -1,11 +1,14 @@
 #include "gui/views/memory_view.h"
 
+#include <QHBoxLayout>
+#include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "edge/readable.h"
 #include "gui/look/theme.h"
 #include "gui/model/memory_curve.h"
+#include "simulator/engine/costed_program.h"
 
 namespace trivium::gui {
 namespace {
@@ -19,31 +22,68 @@ MemoryView::MemoryView(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
       reason_(new QLabel),
-      bars_(new BarChart("Memory by stage")),
+      by_(new QComboBox),
+      rank_(new QSpinBox),
+      bars_(new BarChart("Memory by stage or rank")),
       curve_(new LineChart("Memory over time")) {
   reason_->setWordWrap(true);
   reason_->setAccessibleName("Whether the plan fits");
   reason_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  bars_->set_hint("No plan that could run: its memory would stand here, a bar a stage.");
-  curve_->set_hint("Select a stage above to see its memory over an iteration.");
-  bars_->on_select = [this](int stage) { show_stage(stage); };
+  by_->addItems({"a bar a stage", "a bar a rank"});
+  by_->setAccessibleName("What a bar stands for");
+  rank_->setAccessibleName("Rank that is shown over time");
+  rank_->setPrefix("rank ");
+  rank_->setToolTip("Below, the memory of this rank over an iteration");
+  rank_->setVisible(false);
+  bars_->set_hint("No plan that could run: its memory would stand here, a bar a stage or rank.");
+  curve_->set_hint("Select a bar above to see its memory over an iteration.");
+  bars_->on_select = [this](int) { show_selected(); };
+  auto* top = new QHBoxLayout;
+  top->addWidget(reason_, 1);
+  top->addWidget(rank_);
+  top->addWidget(by_);
   auto* layout = new QVBoxLayout(this);
-  layout->addWidget(reason_);
+  layout->addLayout(top);
   layout->addWidget(bars_, 3);
   layout->addWidget(curve_, 2);
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
+  connect(by_, &QComboBox::currentIndexChanged, this, [this] {
+    rank_->setVisible(shows_ranks());
+    show_bars();
+  });
+  connect(rank_, &QSpinBox::valueChanged, this, [this](int rank) {
+    bars_->set_selected(rank);
+    show_selected();
+  });
 }
 
+void MemoryView::show_ranks(bool ranks) { by_->setCurrentIndex(ranks ? 1 : 0); }
+
 void MemoryView::show_evaluation() {
+  show_bars();
+  show_reason();
+}
+
+void MemoryView::show_bars() {
   const auto& evaluation = document_.evaluation();
+  if (!evaluation) return;
+  ranks_.clear();
+  if (evaluation->runs() && shows_ranks()) ranks_ = memory_of_ranks(*evaluation);
+  if (evaluation->runs() && !shows_ranks()) {
+    for (const simulator::StageMemory& stage : evaluation->memory) {
+      ranks_.push_back({simulator::representative(*evaluation->program, stage.stage), stage});
+    }
+  }
   std::vector<Bar> bars;
   double most = 0;
-  for (const simulator::StageMemory& m : evaluation->memory) {
+  for (const RankMemory& one : ranks_) {
+    const simulator::StageMemory& m = one.memory;
     std::vector<double> values;
     for (const std::int64_t part : {m.parameters, m.gradients, m.optimizer, m.activations, m.workspace, m.reserved}) {
       values.push_back(static_cast<double>(part));
     }
-    bars.push_back({QString("stage %1").arg(m.stage), std::move(values), static_cast<double>(m.capacity)});
+    const QString label = shows_ranks() ? QString("rank %1").arg(one.rank) : QString("stage %1").arg(m.stage);
+    bars.push_back({label, std::move(values), static_cast<double>(m.capacity)});
     most = std::max({most, bars.back().sum(), bars.back().limit});
   }
   bars_->set_bars({{"parameters", series_colour(0)},
@@ -53,6 +93,14 @@ void MemoryView::show_evaluation() {
                    {"workspace", series_colour(4)},
                    {"reserved by the device", series_colour(7)}},
                   std::move(bars), "memory of a rank", bytes_text, byte_unit(most));
+  if (bars_->selected() < 0 && !ranks_.empty()) bars_->set_selected(0);
+  const QSignalBlocker quiet(rank_);
+  rank_->setRange(0, std::max(0, static_cast<int>(ranks_.size()) - 1));
+  show_selected();
+}
+
+void MemoryView::show_reason() {
+  const auto& evaluation = document_.evaluation();
   if (!evaluation->runs()) {
     reason_->setText("The plan cannot run: " + text(evaluation->refusal));
   } else if (!evaluation->overflow.empty()) {
@@ -68,21 +116,33 @@ void MemoryView::show_evaluation() {
                      QString(" In the host's memory a rank keeps %1 of its share of %2.")
                          .arg(text(edge::size(fullest->host)), text(edge::size(fullest->host_capacity))));
   }
-  if (bars_->selected() < 0 && evaluation->runs()) bars_->set_selected(0);
-  show_stage(bars_->selected());
 }
 
-void MemoryView::show_stage(int stage) {
+void MemoryView::show_selected() {
   const auto& evaluation = document_.evaluation();
-  if (!evaluation || !evaluation->runs() || stage < 0 || stage >= static_cast<int>(evaluation->memory.size())) {
+  const int bar = bars_->selected();
+  if (!evaluation || !evaluation->runs() || bar < 0 || bar >= static_cast<int>(ranks_.size())) {
     curve_->set_lines({}, {}, {}, 0, true);
     return;
   }
-  Line line{QString("memory in use on stage %1").arg(stage), series_colour(3), {}, true};
-  for (const MemoryPoint& point : memory_curve(*evaluation, stage)) {
+  const RankMemory& one = ranks_[static_cast<std::size_t>(bar)];
+  QString name = QString("memory in use on stage %1").arg(one.memory.stage);
+  if (shows_ranks()) {
+    const QSignalBlocker quiet(rank_);
+    rank_->setValue(one.rank);
+    const program::Coordinates at = evaluation->program->mesh.coordinates(one.rank);
+    name = QString("memory in use on rank %1: stage %2, replica %3, tensor rank %4, context rank %5")
+               .arg(one.rank)
+               .arg(at.pipeline)
+               .arg(at.data)
+               .arg(at.tensor)
+               .arg(at.context);
+  }
+  Line line{name, series_colour(3), {}, true};
+  for (const MemoryPoint& point : memory_curve(*evaluation, one.memory)) {
     line.points.emplace_back(point.seconds, static_cast<double>(point.bytes));
   }
-  const auto most = static_cast<double>(evaluation->memory[static_cast<std::size_t>(stage)].capacity);
+  const auto most = static_cast<double>(one.memory.capacity);
   curve_->set_lines({std::move(line)}, {0, 1, "time of an iteration", [](double s) { return text(edge::seconds(s)); }},
                     {0, 1, "memory of a rank", bytes_text, byte_unit(most)}, most, true);
 }

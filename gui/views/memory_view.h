@@ -1,10 +1,13 @@
-// Memory by stage and over time.
+// Memory by stage or by rank, and over time.
 #pragma once
 
+#include <QComboBox>
 #include <QLabel>
+#include <QSpinBox>
 #include <QWidget>
 
 #include "gui/document.h"
+#include "gui/model/rank_memory.h"
 #include "gui/plot/bar_chart.h"
 #include "gui/plot/line_chart.h"
 
@@ -17,15 +20,26 @@ class MemoryView : public QWidget {
   BarChart& bars() { return *bars_; }
   LineChart& curve() { return *curve_; }
   QLabel& reason() { return *reason_; }
+  /// The rank whose memory is shown over time, where ranks are shown.
+  QSpinBox& rank() { return *rank_; }
+  /// A bar a rank, else a bar a stage.
+  void show_ranks(bool ranks);
+  bool shows_ranks() const { return by_->currentIndex() == 1; }
 
  private:
   void show_evaluation();
-  void show_stage(int stage);
+  void show_bars();
+  void show_reason();
+  /// Over time, of the bar that is selected.
+  void show_selected();
 
   Document& document_;
   QLabel* reason_;
+  QComboBox* by_;
+  QSpinBox* rank_;
   BarChart* bars_;
   LineChart* curve_;
+  std::vector<RankMemory> ranks_;  // one a bar; of a stage its first rank, with the stage's figures
 };
 
 }  // namespace trivium::gui

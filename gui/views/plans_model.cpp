@@ -20,7 +20,8 @@ QString text_of(const PlanRow& row, int column) {
     case PlansModel::kMemory:
       return QString::fromStdString(edge::size(static_cast<std::int64_t>(row.peak_memory_bytes)));
     default:
-      return row.dollars_per_iteration > 0 ? QString("$%1").arg(row.dollars_per_iteration, 0, 'f', 2) : QString("–");
+      return row.dollars_per_iteration > 0 ? QString::fromStdString(dollars_text(row.dollars_per_iteration))
+                                           : QString("–");
   }
 }
 

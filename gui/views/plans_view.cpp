@@ -374,7 +374,7 @@ void PlansView::show_scatter() {
   for (const PlanRow& row : pins_) add(row, true);
   Axis x{0, 1, "iteration", [](double s) { return text(edge::seconds(s)); }};
   Axis y{0, 1, cost ? "cost of a step" : "peak memory", [cost](double value) {
-           return cost ? QString("$%1").arg(value, 0, 'f', 2) : text(edge::size(static_cast<std::int64_t>(value)));
+           return cost ? text(dollars_text(value)) : text(edge::size(static_cast<std::int64_t>(value)));
          }};
   double most = 0;
   for (const ScatterPoint& point : points) most = std::max(most, point.y);

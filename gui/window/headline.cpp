@@ -78,7 +78,7 @@ void Headline::show_evaluation() {
   figures_[kMfu]->setText(text(edge::percent(f.mfu)) + " · " + text(edge::percent(f.hfu)));
   figures_[kMemory]->setText(text(edge::size(f.peak_memory_bytes)));
   const double dollars = dollars_per_iteration(scenario.file.job.plan, scenario.cluster, f.iteration_s);
-  figures_[kCost]->setText(dollars > 0 ? QString("$%1").arg(dollars, 0, 'f', 2) : QString("not known"));
+  figures_[kCost]->setText(dollars > 0 ? text(dollars_text(dollars)) : QString("not known"));
   QString state = evaluation->fits() ? QString("fits")
                                      : QString("<span style='color:%1'>does not fit:</span> %2")
                                            .arg(alarm_colour().name(), text(evaluation->overflow).toHtmlEscaped());

@@ -36,7 +36,9 @@ bool MainWindow::export_table(const QString& path) {
     if (view() == kExplain) return write(path, insight_csv(explain_->insight()));
     const auto& evaluation = document_.evaluation();
     if (!evaluation || !evaluation->runs()) nothing_to_export();
-    if (view() == kMemory) return write(path, memory_csv(*evaluation));
+    if (view() == kMemory) {
+      return write(path, memory_->shows_ranks() ? ranks_memory_csv(*evaluation) : memory_csv(*evaluation));
+    }
     if (view() == kCluster) return write(path, ranks_csv(*evaluation));
     write(path, timeline_csv(*evaluation));
   });

@@ -7,7 +7,6 @@
 #include <QHBoxLayout>
 #include <QMimeData>
 #include <QPushButton>
-#include <QScrollArea>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +15,7 @@
 #include "gui/look/theme.h"
 #include "gui/model/project.h"
 #include "gui/window/kept_layout.h"
+#include "gui/window/row_scroll.h"
 #include "hardware_profiles/load.h"
 #include "simulator/placed_cluster.h"
 
@@ -141,7 +141,7 @@ void MainWindow::make_docks() {
   const auto dock = [this](const QString& title, const QString& name, QWidget* widget, Qt::DockWidgetArea area) {
     auto* made = new QDockWidget(title, this);
     made->setObjectName(name);
-    auto* scroll = new QScrollArea;  // so that a small screen cuts nothing off
+    auto* scroll = new RowScroll;  // so that a small screen cuts nothing off
     scroll->setWidget(widget);
     scroll->setWidgetResizable(true);
     scroll->setFrameShape(QFrame::NoFrame);

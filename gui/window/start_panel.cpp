@@ -223,10 +223,12 @@ void StartPanel::show_scenario() {
   fields_.at("fixed")->setText(fixed.join(", "));
   ignore_memory_->setChecked(scenario.ignore_memory);
   const models::ParameterCount count = models::count_parameters(job.model);
-  about_->setText(QString("%1 parameters, %2 devices on %3 nodes")
+  const auto counted = [](int n, const char* one) {
+    return QString("%1 %2%3").arg(text(edge::integer(n)), one, n == 1 ? "" : "s");
+  };
+  about_->setText(QString("%1 parameters, %2 on %3")
                       .arg(text(edge::integer(static_cast<double>(count.total))),
-                           text(edge::integer(scenario.cluster.devices())),
-                           text(edge::integer(scenario.cluster.nodes()))));
+                           counted(scenario.cluster.devices(), "device"), counted(scenario.cluster.nodes(), "node")));
   showing_ = false;
   say("");
 }

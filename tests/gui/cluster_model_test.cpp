@@ -6,6 +6,7 @@
 #include "gui/model/cluster_map.h"
 #include "gui/model/evaluation.h"
 #include "gui/model/memory_curve.h"
+#include "gui/model/rank_memory.h"
 #include "gui/model/traffic.h"
 #include "hardware_profiles/load.h"
 #include "tests/gui/scenarios.h"
@@ -179,7 +180,7 @@ TEST(MemoryCurve, PeaksAtThePredictedMemoryAndReturns) {
   const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
   ASSERT_TRUE(evaluation.runs());
   for (int stage = 0; stage < 4; ++stage) {
-    const std::vector<MemoryPoint> curve = memory_curve(evaluation, stage);
+    const std::vector<MemoryPoint> curve = memory_curve(evaluation, evaluation.memory[static_cast<std::size_t>(stage)]);
     const simulator::StageMemory& memory = evaluation.memory[static_cast<std::size_t>(stage)];
     std::int64_t peak = 0;
     for (const MemoryPoint& point : curve) peak = std::max(peak, point.bytes);
@@ -197,13 +198,64 @@ TEST(MemoryCurve, ASplitBackwardKeepsItsDelayedPartUntilTheWeights) {
   ASSERT_EQ(evaluation.refusal, "");
   for (int stage = 0; stage < 4; ++stage) {
     std::int64_t peak = 0;
-    const std::vector<MemoryPoint> curve = memory_curve(evaluation, stage);
+    const std::vector<MemoryPoint> curve = memory_curve(evaluation, evaluation.memory[static_cast<std::size_t>(stage)]);
     for (const MemoryPoint& point : curve) peak = std::max(peak, point.bytes);
     const simulator::StageMemory& memory = evaluation.memory[static_cast<std::size_t>(stage)];
     EXPECT_LE(peak, memory.total()) << stage;
     EXPECT_GE(static_cast<double>(peak), 0.8 * static_cast<double>(memory.total())) << stage;
     EXPECT_EQ(curve.back().bytes, memory.total() - memory.activations);
   }
+}
+
+TEST(RankMemory, IsThatOfTheStageAgainstTheRanksOwnDevice) {
+  // Eight replicas on an A100 node and eight on a V100 node: one stage on unlike devices.
+  Scenario scenario = with_cluster(small_scenario(), "dgx-a100-80gb:1+dgx1-v100-32gb:1");
+  scenario.file.job.plan.data = 16;
+  scenario.file.job.plan.precision = program::DType::kFp16;  // V100s have no bf16
+  const Evaluation evaluation = evaluate(scenario, Depth::kQuick);
+  ASSERT_EQ(evaluation.refusal, "");
+  const std::vector<RankMemory> ranks = memory_of_ranks(evaluation);
+  ASSERT_EQ(ranks.size(), 16U);
+  const auto capacity = [&](std::size_t group) {
+    return static_cast<std::int64_t>(scenario.cluster.groups[group].node.device.memory.value());
+  };
+  EXPECT_EQ(evaluation.memory[0].capacity, capacity(1));  // a stage is judged by the smaller device
+  for (const RankMemory& one : ranks) {
+    EXPECT_EQ(one.memory.capacity, capacity(one.rank < 8 ? 0 : 1));
+    EXPECT_EQ(one.memory.activations, evaluation.memory[0].activations);
+    EXPECT_LE(one.memory.reserved, evaluation.memory[0].reserved);
+  }
+}
+
+TEST(RankMemory, HasTheStageOfEveryRank) {
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kQuick);
+  const std::vector<RankMemory> ranks = memory_of_ranks(evaluation);
+  ASSERT_EQ(ranks.size(), 8U);
+  for (const RankMemory& one : ranks) {
+    EXPECT_EQ(one.memory.stage, one.rank / 2);  // two tensor ranks a stage, neighbours
+    EXPECT_EQ(one.memory.total(), evaluation.memory[static_cast<std::size_t>(one.rank / 2)].total());
+  }
+}
+
+TEST(ClusterEdit, AClusterWithoutTheGroupsThatStagesNameTakesThemInOrder) {
+  Scenario scenario = with_cluster(staged_scenario(), "dgx-a100-80gb:1+dgx1-v100-32gb:1");
+  scenario.file.job.plan.tensor = 4;
+  scenario.file.job.plan.pipeline = 2;
+  scenario.file.job.plan.data = 2;
+  scenario.file.job.plan.stage_nodes = {1, 0};
+  scenario = with_cluster(std::move(scenario), "dgx-a100-80gb:2");
+  EXPECT_TRUE(scenario.file.job.plan.stage_nodes.empty());
+  EXPECT_EQ(evaluate(scenario, Depth::kQuick).refusal, "");
+}
+
+TEST(ClusterEdit, RanksThatShareCoresGoRoundThem) {
+  Scenario scenario = local_example();
+  scenario.cluster.groups[0].node.devices = 2;
+  scenario.file.job.plan.data = 4;
+  EXPECT_EQ(devices_of_ranks(scenario.file.job.plan, scenario.cluster), (std::vector<int>{0, 1, 0, 1}));
+  scenario = small_scenario();
+  scenario.file.job.plan.data = 16;  // A100s are not shared
+  EXPECT_TRUE(devices_of_ranks(scenario.file.job.plan, scenario.cluster).empty());
 }
 
 }  // namespace

@@ -114,6 +114,12 @@ PlanRow row(double iteration_s, double compute_s, double bubble_s) {
   return made;
 }
 
+TEST(PlanRows, TellSmallCostsToo) {
+  EXPECT_EQ(dollars_text(28.809), "$28.81");
+  EXPECT_EQ(dollars_text(0), "$0.00");
+  EXPECT_EQ(dollars_text(0.000421), "$0.00042");
+}
+
 TEST(PlanRows, SayWhichFieldsDiffer) {
   PlanRow a = row(1, 1, 0), b = row(2, 1, 1);
   b.plan.tensor = 2;
@@ -260,6 +266,16 @@ TEST(Spread, HasTheIterationBetweenItsEnds) {
   EXPECT_NEAR(narrow->nominal_s / evaluation.figures.iteration_s, 1, 0.02);
 }
 
+TEST(Spread, ComesDownToTheIterationWithoutChance) {
+  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
+  const auto found = sample_spread(evaluation, 1e-9, {});
+  ASSERT_TRUE(found);
+  // One simulation gives both: ops that are longer by a billionth at most move no quantile by more than that.
+  for (const double value : {found->p5_s, found->p50_s, found->p95_s}) {
+    EXPECT_NEAR(value / found->nominal_s, 1, 2e-9);
+  }
+}
+
 TEST(Spread, IsNothingWhereItWasStoppedOrNothingRuns) {
   const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull);
   std::stop_source stop;
@@ -274,6 +290,7 @@ TEST(Report, TablesHaveARowForEverything) {
   const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
   EXPECT_EQ(lines(ranks_csv(evaluation)), 1 + 8);
   EXPECT_EQ(lines(memory_csv(evaluation)), 1 + 4);
+  EXPECT_EQ(lines(ranks_memory_csv(evaluation)), 1 + 8);
   EXPECT_EQ(lines(timeline_csv(evaluation)), 1 + static_cast<long>(evaluation.timeline->events.size()));
   EXPECT_EQ(lines(plans_csv({row(1, 1, 0), row(2, 1, 1)})), 1 + 2);
 }

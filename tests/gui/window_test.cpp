@@ -360,11 +360,14 @@ TEST(Widgets, AllControlsHaveNamesForThoseWhoDoNotSee) {
   QStringList nameless;
   for (const QWidget* widget : window.findChildren<QWidget*>()) {
     const bool control = qobject_cast<const QComboBox*>(widget) || qobject_cast<const QAbstractButton*>(widget) ||
-                         qobject_cast<const QAbstractItemView*>(widget) || qobject_cast<const QSpinBox*>(widget);
+                         qobject_cast<const QAbstractItemView*>(widget) ||
+                         qobject_cast<const QAbstractSpinBox*>(widget) || qobject_cast<const QLineEdit*>(widget) ||
+                         dynamic_cast<const Chart*>(widget);
     if (!control || widget->objectName().startsWith("qt_") || widget->parent()->inherits("QAbstractItemView") ||
         widget->parent()->inherits("QComboBox") || widget->parent()->inherits("QComboBoxPrivateContainer") ||
         widget->parent()->inherits("QTabBar") || widget->parent()->inherits("QLineEdit") ||
-        widget->parent()->inherits("QDockWidget") || widget->inherits("QHeaderView")) {
+        widget->parent()->inherits("QAbstractSpinBox") || widget->parent()->inherits("QDockWidget") ||
+        widget->inherits("QHeaderView")) {
       continue;
     }
     const auto* button = qobject_cast<const QAbstractButton*>(widget);

@@ -27,12 +27,27 @@ void wait_until(const std::function<bool()>& done) {
   while (!done() && clock.elapsed() < kPatienceMs) QApplication::processEvents(QEventLoop::WaitForMoreEvents);
 }
 
+/// The example in the split that a search finds for it: interleaved over twelve virtual stages, 9,216 passes of chunks.
+Scenario interleaved() {
+  Scenario scenario = example_scenario();
+  program::Plan& plan = scenario.file.job.plan;
+  plan.tensor = 4;
+  plan.sequence_parallel = true;
+  plan.pipeline = 8;
+  plan.virtual_stages = 12;
+  plan.schedule = program::Schedule::kInterleaved;
+  plan.data = 32;
+  plan.zero_stage = 1;
+  plan.recompute = program::Recompute::kNone;
+  return scenario;
+}
+
 /// A knob turned to and fro in a window that shows `view`: until the figures of the plan have come and the view, its
 /// spans laid out, is painted. That the plan is played op by op as well is waited for between two turns.
-void knob_to_picture(benchmark::State& state, MainWindow::View view) {
+void knob_to_picture(benchmark::State& state, MainWindow::View view, const Scenario& scenario) {
   MainWindow window;
   window.resize(1600, 900);
-  window.begin_example(example_scenario());
+  window.begin_example(scenario);
   window.show_view(view);
   window.show();
   QComboBox& knob = window.knobs().knob("recompute");
@@ -101,10 +116,13 @@ int main(int argc, char** argv) {
   const QApplication application(argc, argv);
   for (const MainWindow::View view : {MainWindow::kCluster, MainWindow::kTimeline, MainWindow::kMemory}) {
     const std::string name = "knob_to_picture/" + MainWindow::view_names()[view].toStdString();
-    benchmark::RegisterBenchmark(name.c_str(), knob_to_picture, view)
-        ->UseManualTime()
-        ->Iterations(11)
-        ->Unit(benchmark::kMillisecond);
+    for (const auto& [plan, scenario] :
+         {std::pair("TP8_PP16_DP8", example_scenario()), std::pair("TP4_PP8x12_DP32", interleaved())}) {
+      benchmark::RegisterBenchmark((name + "/" + plan).c_str(), knob_to_picture, view, scenario)
+          ->UseManualTime()
+          ->Iterations(11)
+          ->Unit(benchmark::kMillisecond);
+    }
   }
   benchmark::RegisterBenchmark("knob_to_figures", knob_to_figures)->Unit(benchmark::kMillisecond);
   for (const int nearer : {0, 3, 6}) {

@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
     zooms(benchmark::RegisterBenchmark("repaint/1600x900", repaint, usual, false), count);
     zooms(benchmark::RegisterBenchmark("repaint/2560x1440", repaint, large, false), count);
     zooms(benchmark::RegisterBenchmark("repaint/1600x900/1024_devices_folded", repaint, usual, true), count);
+    zooms(benchmark::RegisterBenchmark("repaint/2560x1440/1024_devices_folded", repaint, large, true), count);
   }
   benchmark::RegisterBenchmark("load_trace", load_trace)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("critical_path", find_path)->Arg(1'000'000)->Unit(benchmark::kMillisecond);

@@ -1,6 +1,7 @@
 #include "gui/plot/chart.h"
 
 #include <QPainter>
+#include <algorithm>
 
 #include "edge/units.h"
 #include "gui/look/theme.h"
@@ -58,8 +59,9 @@ void Chart::draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ti
       painter.setPen(grid);
       painter.drawLine(QPointF(at, inside.top()), QPointF(at, inside.bottom()));
       painter.setPen(ink);
-      painter.drawText(QRectF(at - kTickEvery / 2, inside.bottom() + 3, kTickEvery, metrics.height()), Qt::AlignCenter,
-                       x.text(value));
+      const double wide = metrics.horizontalAdvance(x.text(value)) + 2;
+      const double left = std::min(at - wide / 2, width() - wide);
+      painter.drawText(QRectF(left, inside.bottom() + 3, wide, metrics.height()), Qt::AlignCenter, x.text(value));
     }
   }
   for (const double tick : ticks(y.low / y.unit, y.high / y.unit, static_cast<int>(inside.height() / kTickEveryDown))) {
@@ -75,6 +77,7 @@ void Chart::draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ti
   painter.setPen(ink);
   painter.drawText(QRectF(inside.left(), height() - metrics.height() * 1.25, inside.width(), metrics.height() * 1.2),
                    Qt::AlignCenter, x.title);
+  if (metrics.horizontalAdvance(y.title) > inside.height()) return;  // a low chart does without
   painter.save();
   painter.translate(metrics.height() * 0.15, inside.center().y() + inside.height() / 2);
   painter.rotate(-90);

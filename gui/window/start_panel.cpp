@@ -213,6 +213,8 @@ void StartPanel::show_scenario() {
   const program::Job& job = scenario.file.job;
   model_->setCurrentText(text(job.model.name));
   cluster_->setCurrentText(text(scenario.cluster.name));
+  cluster_->setToolTip(text(scenario.cluster.name));
+  if (!cluster_->hasFocus()) cluster_->lineEdit()->setCursorPosition(0);  // long names show how they begin
   fields_.at("global_batch")->setText(QString::number(job.training.global_batch));
   fields_.at("sequence")->setText(QString::number(job.training.sequence));
   fields_.at("total_tokens")->setText(QString::number(job.training.total_tokens));

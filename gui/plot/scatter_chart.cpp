@@ -13,7 +13,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr double kReach = 9;  // pixels within which a point is meant
+constexpr double kLabelShare = 0.55;  // of the width, at most
+constexpr double kReach = 9;          // pixels within which a point is meant
 
 // The range of values with air around them.
 void fit(Axis& axis, const std::vector<ScatterPoint>& points, double ScatterPoint::*member) {
@@ -106,7 +107,8 @@ void ScatterChart::draw_labels(QPainter& painter) const {
   for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
     const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
     if (!point.marked && i != selected_) continue;
-    const double wide = metrics.horizontalAdvance(point.label) + 4;
+    const QString label = metrics.elidedText(point.label, Qt::ElideRight, area().width() * kLabelShare);
+    const double wide = metrics.horizontalAdvance(label) + 4;
     const double left = std::min(place_of(i).x() + 10, width() - wide - 2.0);
     // Above the point, else below, else further down: names that lie on each other cannot be read.
     for (const double down : {-1.4, 0.5, 1.7, 2.9}) {
@@ -117,7 +119,7 @@ void ScatterChart::draw_labels(QPainter& painter) const {
       QColor ground = palette().color(QPalette::Window);
       ground.setAlpha(200);
       painter.fillRect(box, ground);
-      painter.drawText(box, Qt::AlignLeft, point.label);
+      painter.drawText(box, Qt::AlignLeft, label);
       taken.push_back(box);
       break;
     }

@@ -15,7 +15,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kBest = 25;  // answers asked of a search
+constexpr int kBest = 25;        // answers asked of a search
+constexpr int kWidestPin = 300;  // pixels of a column of the comparison
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -332,6 +333,7 @@ void PlansView::show_pins() {
   if (pins_.empty()) {
     comparison_->setRowCount(1);
     comparison_->setColumnCount(1);
+    comparison_->horizontalHeader()->setMaximumSectionSize(-1);
     comparison_->setHorizontalHeaderLabels({"Nothing is pinned"});
     comparison_->setItem(0, 0, new QTableWidgetItem("Pin plans to see them side by side, differences highlighted."));
     comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
@@ -341,7 +343,12 @@ void PlansView::show_pins() {
     QStringList titles{"differs in bold"};
     for (const PlanRow& pin : pins_) titles << in_two_lines(text(pin.summary));
     comparison_->setHorizontalHeaderLabels(titles);
+    for (int c = 0; c < static_cast<int>(pins_.size()); ++c) {
+      comparison_->horizontalHeaderItem(c + 1)->setToolTip(text(pins_[static_cast<std::size_t>(c)].summary));
+    }
     comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    comparison_->horizontalHeader()->setMaximumSectionSize(kWidestPin);
+    comparison_->horizontalHeader()->setTextElideMode(Qt::ElideRight);
     for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
       const DifferenceRow& difference = rows[static_cast<std::size_t>(r)];
       for (int c = 0; c <= static_cast<int>(pins_.size()); ++c) {
@@ -355,6 +362,7 @@ void PlansView::show_pins() {
           ground.setAlpha(60);
           item->setBackground(ground);
         }
+        item->setToolTip(item->text());
         comparison_->setItem(r, c, item);
       }
     }

@@ -251,7 +251,7 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
       if (options.peak_flops_per_s > 0) record.mfu = token_flops * record.tokens_per_s / options.peak_flops_per_s;
       result.steps.push_back(record);
       if (options.on_step) options.on_step(record);
-      for (program::Spike& spike : watch.after(record)) {
+      for (program::Spike& spike : overflow ? std::vector<program::Spike>{} : watch.after(record)) {
         if (options.on_spike) options.on_spike(spike);
         result.spikes.push_back(std::move(spike));
       }

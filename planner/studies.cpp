@@ -17,6 +17,7 @@ constexpr std::size_t kMostFront = 20;
 constexpr int kScaleHalvings = 6;
 constexpr int kMostDoublings = 12;
 constexpr int kMostDevices = 1 << 20;
+constexpr double kAnyPlan = 0.05;  // of the iteration: where what counts is that a plan fits
 
 std::string whole_refusal(const SearchResult& result) {
   if (result.rejected.empty()) return "the given bounds leave no plan";
@@ -43,6 +44,7 @@ SearchRequest on_nodes(const SearchRequest& request, int nodes) {
 std::optional<Candidate> best_plan(const SearchRequest& request, const Effort& effort) {
   SearchRequest one = request;
   one.best = 1;
+  one.others = 0;
   SearchResult result = search(one, effort.threads, effort.stop, {});
   if (result.best.empty()) return std::nullopt;
   return std::move(result.best.front());
@@ -117,6 +119,7 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
     SearchResult result = search(some, effort.threads, effort.stop, {});
     if (result.best.empty()) {
       point.refused = whole_refusal(result);
+      some.gap = std::max(some.gap, kAnyPlan);
       const std::vector<Relaxation> nearest = relaxations(some, 1, effort);
       if (!nearest.empty()) point.refused += "; fits " + nearest.front().words;
     } else {

@@ -22,9 +22,12 @@ QString text(const std::string& s) { return QString::fromStdString(s); }
 
 bool equal(const program::Plan& a, const program::Plan& b) { return program::to_json(a) == program::to_json(b); }
 
-QString in_two_lines(const QString& words) {
+/// Each line shortened to a column of the comparison.
+QString in_two_lines(const QString& words, const QFontMetrics& metrics) {
+  constexpr int kRoom = kWidestPin - 24;  // beside it the header's own margins
   const qsizetype middle = words.indexOf(' ', words.size() / 2);
-  return middle < 0 ? words : words.left(middle) + "\n" + words.mid(middle + 1);
+  const QString first = metrics.elidedText(words.left(middle), Qt::ElideRight, kRoom);
+  return middle < 0 ? first : first + "\n" + metrics.elidedText(words.mid(middle + 1), Qt::ElideRight, kRoom);
 }
 
 QString why_not_words(const program::Plan& plan, const program::Plan& other, const Scenario& scenario) {
@@ -341,14 +344,14 @@ void PlansView::show_pins() {
     comparison_->setRowCount(static_cast<int>(rows.size()));
     comparison_->setColumnCount(static_cast<int>(pins_.size()) + 1);
     QStringList titles{"differs in bold"};
-    for (const PlanRow& pin : pins_) titles << in_two_lines(text(pin.summary));
+    const QFontMetrics metrics = comparison_->horizontalHeader()->fontMetrics();
+    for (const PlanRow& pin : pins_) titles << in_two_lines(text(pin.summary), metrics);
     comparison_->setHorizontalHeaderLabels(titles);
     for (int c = 0; c < static_cast<int>(pins_.size()); ++c) {
       comparison_->horizontalHeaderItem(c + 1)->setToolTip(text(pins_[static_cast<std::size_t>(c)].summary));
     }
     comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     comparison_->horizontalHeader()->setMaximumSectionSize(kWidestPin);
-    comparison_->horizontalHeader()->setTextElideMode(Qt::ElideRight);
     for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
       const DifferenceRow& difference = rows[static_cast<std::size_t>(r)];
       for (int c = 0; c <= static_cast<int>(pins_.size()); ++c) {

@@ -69,8 +69,6 @@ struct Node {
   double oversubscription = 1;     ///< what the nodes of a leaf can send over what its uplinks carry
   edge::Seconds collective_skew;   ///< extra time of a collective per log2(ranks): hosts that arrive late
   bool asynchronous_lanes = true;  ///< false: collectives run on the compute lane (CPU backend)
-  edge::Seconds spin;              ///< a rank that waits longer than this for another one goes to sleep
-  edge::Seconds wake_up;           ///< until a rank that sleeps goes on; 0: waiting costs nothing (GPUs)
   edge::Bytes host_memory;
   edge::BytesPerSecond host_link;              ///< device to host memory, one direction
   edge::BytesPerSecond disk;                   ///< of the node's local drives together; 0: none to offload to

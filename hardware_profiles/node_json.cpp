@@ -101,27 +101,9 @@ std::map<std::string, std::string> all_sources(const SourcedDevice& device, cons
 
 Node read_node(const edge::JsonReader& profile) {
   check_schema(profile, kNodeSchema);
-  profile.allow_only({"schema",
-                      "sources",
-                      "name",
-                      "device",
-                      "devices",
-                      "topology",
-                      "intra",
-                      "allreduce_bus",
-                      "allreduce_latency",
-                      "adapters",
-                      "network",
-                      "fat_tree",
-                      "collective_skew",
-                      "asynchronous_lanes",
-                      "spin",
-                      "wake_up",
-                      "host_memory",
-                      "host_link",
-                      "disk",
-                      "overhead_power",
-                      "price"});
+  profile.allow_only({"schema", "sources", "name", "device", "devices", "topology", "intra", "allreduce_bus",
+                      "allreduce_latency", "adapters", "network", "fat_tree", "collective_skew", "asynchronous_lanes",
+                      "host_memory", "host_link", "disk", "overhead_power", "price"});
   const Sources sources = Sources::of(profile);
   const SourcedReader at(profile, sources);
   const SourcedDevice device = read_device_of_node(at);
@@ -142,8 +124,6 @@ Node read_node(const edge::JsonReader& profile) {
   read_fat_tree(at, node);
   node.collective_skew = at.constant("collective_skew").seconds();
   node.asynchronous_lanes = profile.at("asynchronous_lanes").boolean();
-  if (at.has("spin")) node.spin = at.constant("spin").seconds();
-  if (at.has("wake_up")) node.wake_up = at.constant("wake_up").seconds();
   node.host_memory = read_host_memory(at.constant("host_memory"));
   const edge::JsonReader host_link = at.constant("host_link");
   node.host_link = positive(host_link, host_link.bandwidth());
@@ -178,10 +158,6 @@ nlohmann::json to_json(const Node& node) {
   for (const auto& [size, bus] : node.allreduce_bus) json["allreduce_bus"][std::to_string(size)] = exact_text(bus);
   for (const auto& [size, latency] : node.allreduce_latency) {
     json["allreduce_latency"][std::to_string(size)] = exact_text(latency);
-  }
-  if (node.wake_up.value() > 0) {
-    json["spin"] = exact_text(node.spin);
-    json["wake_up"] = exact_text(node.wake_up);
   }
   if (node.disk.value() > 0) json["disk"] = exact_text(node.disk);
   if (node.adapters > 0) json["network"] = link_to_json(node.network);

@@ -261,6 +261,8 @@ std::vector<State> Space::states(const Plan& split, const Layout& layout, const 
   if (split.data > 1) zero = {0, 1, 2, 3};
   if (shape.schedule == Schedule::kZeroBubble || spread) zero.resize(std::min<std::size_t>(zero.size(), 2));
   if (fixed("zero_stage")) zero = {given_.zero_stage};
+  // The bounds do not know that split backwards reduce sharded gradients twice.
+  if (shape.schedule == Schedule::kZeroBubble) std::erase_if(zero, [](int stage) { return stage > 1; });
   const auto either = [&](const char* field, bool open, bool given) {
     if (fixed(field) || !lanes) return std::vector<bool>{given};
     return open ? std::vector<bool>{false, true} : std::vector<bool>{false};

@@ -94,57 +94,6 @@ double time_call(int members, OpKind kind, std::int64_t count, int repeats) {
   return quantile(std::move(seconds), 0.5);
 }
 
-/// Median time from a send to the answer of a rank that has waited for it for `idle` seconds.
-double time_answer(double idle, int repeats) {
-  auto communicators = inproc::make_communicators(2);
-  std::vector<double> seconds;
-  const auto pass = [](Communicator& communicator, bool sends, std::int64_t number) {
-    float one = 1;
-    const int other = 1 - communicator.rank();
-    if (sends) {
-      communicator.post_send(other, number, &one, sizeof(one));
-      communicator.wait_send(other, number);
-    } else {
-      communicator.post_recv(other, number, &one, sizeof(one));
-      communicator.wait_recv(other, number);
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (auto& end : communicators) {
-      threads.emplace_back([&, communicator = end.get()] {
-        const bool asks = communicator->rank() == 0;
-        pin_to_core(communicator->rank(), 2);
-        for (std::int64_t i = 0; i < repeats; ++i) {
-          const double begin = now();
-          while (asks && now() < begin + idle) continue;
-          const double sent = now();
-          pass(*communicator, asks, 2 * i);
-          pass(*communicator, !asks, 2 * i + 1);
-          if (asks) seconds.push_back(now() - sent);
-        }
-      });
-    }
-  }
-  return quantile(std::move(seconds), 0.5);
-}
-
-/// Tries waits from 20 us to 5 ms: those that cost more than half of what the longest costs beyond the shortest are
-/// slept through.
-void time_waking(LinkTimes& times, bool quick) {
-  constexpr double kWaits[] = {20e-6, 50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3e-3, 5e-3};
-  std::vector<double> answers;
-  for (const double idle : kWaits) {
-    const int repeats = std::clamp(static_cast<int>((quick ? 0.1 : 0.4) / idle), 20, 400);
-    answers.push_back(time_answer(idle, repeats));
-  }
-  const double looking = answers.front(), woken = std::max(0.0, answers.back() - looking);
-  std::size_t longest = 0;
-  while (longest + 1 < answers.size() && answers[longest + 1] - looking < woken / 2) ++longest;
-  times.spin = edge::Seconds(kWaits[longest]);
-  times.wake_up = edge::Seconds(woken);
-}
-
 /// Reads of shared memory as the cost rule counts them: all-reduce sums the buffers of all members.
 double bytes_read(OpKind kind, int members, std::int64_t count) {
   return static_cast<double>(sizeof(float)) * static_cast<double>(count) * (kind == OpKind::kAllReduce ? members : 1);
@@ -193,7 +142,6 @@ LinkTimes time_links(int ranks, bool quick) {
     times.fit_error += std::abs(predicted / s.seconds - 1) / static_cast<double>(shapes.size());
   }
   times.skew = skew_of(ranks, quick);
-  time_waking(times, quick);
   return times;
 }
 

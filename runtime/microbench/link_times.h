@@ -6,11 +6,9 @@
 namespace trivium::runtime::microbench {
 
 struct LinkTimes {
-  hardware::Link link;    ///< as simulator/collectives reads it for cores of one machine; efficiency 1
-  double fit_error = 0;   ///< mean relative error of the affine law
-  edge::Seconds skew;     ///< mean wait of a rank at a tensor collective of a real training, over log2(ranks)
-  edge::Seconds spin;     ///< the longest wait that a rank spends looking, of those tried
-  edge::Seconds wake_up;  ///< how much later than a rank that looks a rank that sleeps goes on, the median
+  hardware::Link link;   ///< as simulator/collectives reads it for cores of one machine; efficiency 1
+  double fit_error = 0;  ///< mean relative error of the affine law
+  edge::Seconds skew;    ///< mean wait of a rank at a tensor collective of a real training, over log2(ranks)
 };
 
 /// Needs two ranks or more.

@@ -103,11 +103,6 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
     node.sources["/intra/bandwidth"] = node.sources["/intra/latency"] = fit;
     node.sources["/intra/efficiency"] = "definition: the bandwidth is what was reached";
     node.sources["/collective_skew"] = from + "; mean wait at the collectives of a training split over tensor ranks";
-    node.spin = links.spin;
-    node.wake_up = links.wake_up;
-    node.sources["/spin"] =
-        from + "; the longest wait, of nine tried, after which a rank answers as fast as after none";
-    node.sources["/wake_up"] = from + "; how much later it answers after 5 ms";
     node.host_link = links.link.bandwidth;
     node.sources["/host_link"] = from + "; as between ranks: the same memory";
   }

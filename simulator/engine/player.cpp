@@ -9,8 +9,6 @@
 namespace trivium::simulator {
 namespace {
 
-constexpr int kWorker = 0;  // the stream of a rank's own work (program::Lane::kCompute), which alone sleeps
-
 enum class State : std::uint8_t { kQueued, kWaiting, kAtJoint, kDone };
 
 /// A rank's place in one of its streams.
@@ -33,7 +31,6 @@ struct Signals {
 /// A collective that members are arriving at.
 struct Meeting {
   std::int32_t arrived = 0;
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();
   std::int64_t time = 0, ps = 0;
 };
 
@@ -132,15 +129,11 @@ class Stage {
         c.awaited = static_cast<std::uint8_t>(from);
         return false;
       }
-      const std::int64_t given = times_[s.first + (s.taken++ & s.mask)];
-      if (given > c.ready) c.ready = given + (stream == kWorker ? wake_up(given - c.ready) : 0);
+      c.ready = std::max(c.ready, times_[s.first + (s.taken++ & s.mask)]);
       c.missing = static_cast<std::uint8_t>(c.missing & (c.missing - 1));
     }
     return true;
   }
-
-  // Who waits for long sleeps, and is up only a while after what it waited for.
-  std::int64_t wake_up(std::int64_t waited) const { return waited > world_.spin_ps ? world_.wake_up_ps : 0; }
 
   std::int64_t duration(std::int32_t at, const Cursor& c, const Instruction& in) const {
     const auto player = static_cast<std::size_t>(at / kStreams);
@@ -195,15 +188,13 @@ class Stage {
     if (in.joint == Joint::kCollective) {
       const auto id = world_.communicator[static_cast<std::size_t>(player * world_.channels + in.partner)];
       Meeting& meeting = meetings_[static_cast<std::size_t>(id)];
-      meeting.first = std::min(meeting.first, c.ready);
       meeting.time = std::max(meeting.time, c.ready);
       meeting.ps = std::max(meeting.ps, ps);
       if (++meeting.arrived < world_.communicators[static_cast<std::size_t>(id)].size) return;
       const Meeting full = meeting;
       meeting = {};
       const Step& step = step_of(at);
-      return meet({step.exchange ? FlowKind::kExchange : FlowKind::kCollective, at, id}, full.time,
-                  full.ps + wake_up(full.time - full.first), step.wire);
+      return meet({step.exchange ? FlowKind::kExchange : FlowKind::kCollective, at, id}, full.time, full.ps, step.wire);
     }
     const std::int32_t role = world_.role[static_cast<std::size_t>(player)];
     const std::int32_t peer = player + (in.peer_role - role) * world_.role_stride;
@@ -222,6 +213,7 @@ class Stage {
   // Everybody is there: over links of their own they know when they end; shared links are shared in order of time.
   void meet(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire) {
     ++played_.joints;
+    if (world_.cores >= 0) ps += world_.wake_up_ps;
     if (flows_.enter(party, begin, ps, wire)) {
       ++played_.flows;
     } else {

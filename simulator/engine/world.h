@@ -53,8 +53,7 @@ struct World {
   std::vector<Seat> seats;             ///< by player; empty where `capacity` is, and in folded worlds
   std::vector<double> transfer_limit;  ///< by player, B/s out of the node, with its siblings
   std::int32_t cores = -1;             ///< the link that stands for the cores players take turns on; -1: a device each
-  std::int64_t spin_ps = 0;            ///< a player that waits longer than this for another one sleeps
-  std::int64_t wake_up_ps = 0;         ///< until a player that sleeps goes on
+  std::int64_t wake_up_ps = 0;         ///< with `cores`: what a meeting costs each of its members besides
 
   /// Where every player stands for all ranks of its role, links stand for classes of links, and a flow takes of them
   /// what those that it stands for take together. By kind, then communicator and 0, sender and receiver, or player and

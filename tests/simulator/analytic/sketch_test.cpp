@@ -22,10 +22,17 @@ std::int64_t makespan(const program::Program& program, const hardware::Cluster& 
   return played.ok() ? played.value().makespan_ps : 0;
 }
 
+// No search has these (planner/space.cpp): the sketch does not know that split backwards reduce sharded gradients twice,
+// nor what else than the `trivium` stack does between the halves.
+bool has_no_sketch(const program::Plan& plan) {
+  return plan.schedule == program::Schedule::kZeroBubble && (plan.zero_stage > 1 || plan.stack != "trivium");
+}
+
 TEST(Sketch, BoundIsNeverAboveWhatTheEnginePlays) {
   std::mt19937 random(7);
   for (int i = 0; i < kPlans; ++i) {
     const RandomJob made = random_job(random);
+    if (has_no_sketch(made.job.plan)) continue;
     const Outline outline = Sketch(made.job, made.cluster).outline(made.job.plan);
     const std::int64_t bound = lower_bound_ps(outline), walked = lower_bound_ps(outline, walked_ends(outline));
     const program::Program program = lowered(made.job);
@@ -47,6 +54,7 @@ TEST(Sketch, MemoryIsWhatLoweringCounts) {
   std::mt19937 random(11);
   for (int i = 0; i < kPlans; ++i) {
     const RandomJob made = random_job(random);
+    if (has_no_sketch(made.job.plan)) continue;
     SCOPED_TRACE(program::summary(made.job.plan) + " " + made.cluster.name);
     const auto sketched = Sketch(made.job, made.cluster).memory(made.job.plan);
     const auto exact = memory_of(lowered(made.job), made.cluster);

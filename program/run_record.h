@@ -20,9 +20,9 @@ struct StepRecord {
   double learning_rate = 0;
   double seconds = 0;  ///< wall time of the step, all ranks
   double tokens_per_s = 0;
-  double loss_scale = 0;  ///< of fp16 runs: what the loss was multiplied by; 0: the run has none
-  bool skipped = false;   ///< gradients overflowed at that scale: nothing was learnt, and grad_norm is 0
-  std::optional<double> mfu;              ///< of the ranks' devices' dense peak, where that is known
+  double loss_scale = 0;      ///< of fp16 runs: what the loss was multiplied by; 0: the run has none
+  bool skipped = false;       ///< gradients overflowed at that scale: nothing was learnt, and grad_norm is 0
+  std::optional<double> mfu;  ///< of the ranks' devices' dense peak, where that is known
   std::optional<double> validation_loss;  ///< behind this step, where it was measured
 };
 

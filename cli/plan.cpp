@@ -98,7 +98,7 @@ int run(const Options& options) {
   const planner::Effort effort{options.threads, interrupts.token()};
   const planner::SearchResult result = search(wanted, options, interrupts);
   nlohmann::json json = result_json(request, result);
-  const std::string also = interrupts.happened() ? "" : beside(wanted, result, options.threads, json);
+  const std::string also = interrupts.happened() ? "" : beside(wanted, result, options.threads, effort.stop, json);
   const std::string studied = study(options.studies, wanted, result, effort, json);
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
   std::vector<planner::Relaxation> relaxations;

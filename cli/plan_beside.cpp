@@ -25,7 +25,7 @@ std::string naive_ways(const std::vector<planner::Baseline>& ways, const planner
   row("this plan", best, "", "");
   json["baselines"] = {{"busy", planner::busy_share(best.simulation)}, {"ways", nlohmann::json::array()}};
   for (const planner::Baseline& way : ways) {
-    nlohmann::json one{{"name", way.name}, {"words", way.words}, {"why_not", way.why_not}};
+    nlohmann::json one{{"name", way.name}, {"words", way.words}};
     if (way.runs) {
       const double factor = planner::speed_up(way, best);
       row(way.name, *way.runs, fmt::format("{:.1f} x", factor), percent(1 - 1 / factor));
@@ -34,6 +34,7 @@ std::string naive_ways(const std::vector<planner::Baseline>& ways, const planner
       one["speed_up"] = factor;
       one["busy"] = planner::busy_share(way.runs->simulation);
     } else {
+      one["why_not"] = way.why_not;
       table.add({way.name, "-", "-", "-", "-", "-", way.why_not});
     }
     json["baselines"]["ways"].push_back(std::move(one));
@@ -44,11 +45,11 @@ std::string naive_ways(const std::vector<planner::Baseline>& ways, const planner
 }  // namespace
 
 std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result, int threads,
-                   nlohmann::json& json) {
+                   const std::stop_token& stop, nlohmann::json& json) {
   if (result.best.empty()) return "";
   const planner::Candidate& best = result.best.front();
   const int workers = threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  std::string text = "\n" + naive_ways(planner::baselines(request, workers), best, json);
+  std::string text = "\n" + naive_ways(planner::baselines(request, workers, stop), best, json);
   program::Job job = request.job;
   job.plan = best.plan;
   const auto promise = planner::promise_of(job, request.cluster, best.simulation, hardware::measured_mfu());

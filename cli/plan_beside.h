@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <stop_token>
 #include <string>
 
 #include "planner/search.h"
@@ -11,6 +12,6 @@ namespace trivium::cli {
 /// The best plan beside naive ways and beside the best MFU that was measured on its devices. Adds `baselines` and
 /// `promise` to `json`. Empty where there is no plan.
 std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result, int threads,
-                   nlohmann::json& json);
+                   const std::stop_token& stop, nlohmann::json& json);
 
 }  // namespace trivium::cli

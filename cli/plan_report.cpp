@@ -114,9 +114,14 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
   json["schema"] = "trivium.plan-result/1";
   json["best"] = result.best.empty() ? nlohmann::json() : candidate_json(result.best.front());
   auto& top = json["top"] = nlohmann::json::array();
-  for (const planner::Candidate& candidate : result.best) top.push_back(candidate_json(candidate));
+  const auto listed = [](const planner::Candidate& candidate, bool proved) {
+    nlohmann::json one = candidate_json(candidate);
+    one["proved"] = proved;
+    return one;
+  };
+  for (const planner::Candidate& candidate : result.best) top.push_back(listed(candidate, result.proved));
   auto& others = json["others"] = nlohmann::json::array();
-  for (const planner::Candidate& candidate : result.others) others.push_back(candidate_json(candidate));
+  for (const planner::Candidate& candidate : result.others) others.push_back(listed(candidate, false));
   for (const auto& candidate : others) top.push_back(candidate);
   json["search"] = {{"plans_in_space", result.plans_in_space},
                     {"plans_forbidden", result.plans_forbidden},

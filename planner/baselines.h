@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,13 @@ struct Baseline {
 /// - naive layer split: layers on as few stages as hold them, one micro-batch at a time (schedule sequential), so that
 ///   one stage works and the others wait; replicas on the rest of the devices;
 /// - data parallel: a whole model on every device;
-/// - fully sharded: the same with ZeRO-3, gathers and reductions beside the passes;
+/// - fully sharded: the same with ZeRO-3;
 /// - tensor parallel alone: every matrix over as many devices as the heads allow, over nodes too.
-/// Each with the largest micro-batch that fits, recomputing everything only where nothing fits otherwise. None of them
-/// is in the space of a search but as one plan of many (the first is not). Bounds of the request do not count here.
-std::vector<Baseline> baselines(const SearchRequest& request, int threads);
+/// Each with the largest micro-batch that fits, recomputing everything only where nothing fits otherwise; the two with
+/// replicas with collectives beside the passes or not, whichever is faster and fits. None of them is in the space of a
+/// search but as one plan of many (the first is not). Bounds of the request do not count here. Stopped, the ways that
+/// were not tried have neither figures nor a reason.
+std::vector<Baseline> baselines(const SearchRequest& request, int threads, const std::stop_token& stop);
 
 /// Share of an iteration in which devices compute: passes, recomputation and optimizer (mean over ranks).
 double busy_share(const simulator::Simulation& simulation);

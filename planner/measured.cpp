@@ -34,6 +34,7 @@ std::string what_lifts(const simulator::Simulation& s) {
 /// The kind of device with most of the plan's peak says which run is named.
 struct Measured {
   double mfu = 0, weight = 0;
+  bool mixed = false;  ///< mfu is the mean of several kinds of devices, weighted by their peaks
   const MeasuredMfu* run = nullptr;
 };
 
@@ -55,6 +56,7 @@ std::optional<Measured> measured_on(const program::Plan& plan, const hardware::C
     const double weight = peak->second.value() * devices;
     sum += weight * run->mfu;
     all.weight += weight;
+    all.mixed |= all.run != nullptr && all.run != run;
     if (weight <= heaviest) continue;
     heaviest = weight;
     all.run = run;
@@ -76,15 +78,19 @@ std::optional<Promise> promise_of(const program::Job& job, const hardware::Clust
   Promise promise;
   promise.measured = best->mfu;
   promise.above = simulation.mfu > best->mfu;
-  const std::string which = fmt::format("{} ({}; {})", percent(best->mfu), run.what, run.source);
+  const std::string which =
+      fmt::format("{}{} ({}; {})", best->mixed ? percent(best->mfu) + " over the kinds of devices, of them " : "",
+                  percent(run.mfu), run.what, run.source);
   const char* attention = plan.attention == program::Attention::kFlash ? "flash" : "unfused";
   if (!promise.above) {
-    promise.words = fmt::format("MFU {} lies below the best that was measured on {} with {} attention, {}.",
-                                percent(simulation.mfu), run.device, attention, which);
+    promise.words =
+        fmt::format("MFU {} lies below the best of the published runs in validation/runs on {} with {} attention, {}.",
+                    percent(simulation.mfu), run.device, attention, which);
     return promise;
   }
   promise.words = fmt::format(
-      "MFU {} lies {:.1f} points above anything measured on {} with {} attention: the best is {}. What lifts it: {}. "
+      "MFU {} lies {:.1f} points above the published runs in validation/runs on {} with {} attention: the best is {}. "
+      "What lifts it: {}. "
       "The simulator replays that run {}, so take the difference as unproved until you have measured it.",
       percent(simulation.mfu), 100 * (simulation.mfu - best->mfu), run.device, attention, which, what_lifts(simulation),
       fmt::format("{:.1f} {}", 100 * std::abs(run.error), run.error < 0 ? "% too fast" : "% too slow"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <queue>
 #include <set>
@@ -64,8 +65,9 @@ class Searcher {
     result_.proved = settle();
     take_stock();
     {
-      const std::jthread figures([&] { result_.best = simulated(ranking_); });
+      auto figures = std::async(std::launch::async, [&] { return simulated(ranking_); });
       if (result_.proved) look_at_others();
+      result_.best = figures.get();
     }
     result_.rejected = std::move(ledger_).rejections(request_, threads_);
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -45,6 +45,12 @@ bool concerns(const Constraint& constraint, const std::string& field) {
 int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.ranks : request.cluster.devices(); }
 
 Space::Space(const SearchRequest& request) : request_(request), given_(request.job.plan) {
+  if (request.fixed.contains("schedule") && request.fixed.contains("zero_stage") && given_.zero_stage > 1 &&
+      given_.schedule == Schedule::kZeroBubble) {
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        "searches have no split backward with ZeRO 2 or 3: fix one of schedule and zero_stage; "
+                        "trivium simulate plays both");
+  }
   // A constraint on a group is split over the levels that decide its members.
   const std::map<std::string, Level> levels{{"placement", Level::kLayout},
                                             {"sequence_parallel", Level::kLayout},

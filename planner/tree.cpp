@@ -210,7 +210,7 @@ std::int64_t Tree::balanced_bound(const Plan& plan, Sketch& sketch) const {
   const bool splits = program::splits_backward(plan.schedule);
   std::vector<StageLoad> busy, behind;
   std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
-  for (const auto& [forward, backward, weights] : sketch.stage_passes(plan)) {
+  for (const auto& [forward, backward, weights] : sketch.least_stage_passes(plan)) {
     const auto stage = static_cast<std::int64_t>(busy.size());
     const std::int64_t later = std::max<std::int64_t>(0, m - plan.pipeline + stage), first = splits ? 0 : 1;
     const auto load = [&](std::int64_t f, std::int64_t b, std::int64_t w) {

@@ -49,8 +49,8 @@ void OptimizerBodies::place_wires() {
 }
 
 // Each replica rounds its gradients to 16 bits; the sum is rounded once more (Micikevicius et al. 2018, arXiv
-// 1710.03740, keep such gradients in range by the loss's scale; ours are means over the batch and are sent as they
-// are).
+// 1710.03740, keep such gradients in range by the loss's scale; with precision fp16 ours carry it, else they are means
+// over the batch and are sent as they are).
 void OptimizerBodies::reduce_compressed(int index) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   b_.segment("bucket");

@@ -242,8 +242,10 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
   if (chance >= kWorthSaying) {
     played += QString(" Chance costs %1: who works together waits for the latest.").arg(text(edge::percent(chance)));
   }
-  if (std::abs(shared) >= kWorthSaying) {
+  if (shared >= kWorthSaying) {
     played += QString(" Links that are shared cost %1 more than the figure on top.").arg(text(edge::percent(shared)));
+  } else if (shared <= -kWorthSaying) {
+    played += QString(" Op by op it takes %1 less than the figure on top.").arg(text(edge::percent(-shared)));
   }
   sure_->setText(played);
   band_->setToolTip(QString("Of %1 plays of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")

@@ -157,9 +157,12 @@ void RankExecutor::play() {
 // from the frame has to be gone, and what reads it to be done.
 void RankExecutor::keep_apart(const Task& task, int segment) {
   if (task.kind != TaskKind::kForward) return backend_.finish();
+  const auto kind_of = [&](const Task& any) { return role_.chunks[static_cast<std::size_t>(any.chunk)].kind; };
   for (std::size_t t = 0; segment == 0 && t < role_.tasks.size(); ++t) {
     const Task& other = role_.tasks[t];
-    if (other.kind == TaskKind::kSend && other.chunk == task.chunk && other.frame == task.frame) {
+    const bool shares_frame =
+        kind_of(other) == kind_of(task) && other.frame == task.frame;  // chunks of a kind share them
+    if (other.kind == TaskKind::kSend && shares_frame) {
       finish_transfer(static_cast<std::int32_t>(t));
     }
   }

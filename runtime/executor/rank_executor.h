@@ -50,7 +50,8 @@ class RankExecutor {
   void before_optimizer(std::function<void()> call) { before_optimizer_ = std::move(call); }
 
   /// Every instruction from now on is noted there; it must outlive this.
-  void record_flight(flight::Ring* ring) { flight_ = ring; }
+  /// `names_tasks`: whether who reads the record has this program.
+  void record_flight(flight::Ring* ring, bool names_tasks = true) { flight_ = ring, names_tasks_ = names_tasks; }
 
   const Arenas& arenas() const { return arenas_; }
   Arenas& arenas() { return arenas_; }
@@ -83,7 +84,7 @@ class RankExecutor {
   void note(std::int32_t task, std::int32_t op, program::Lane lane, std::int32_t start, std::int32_t end);
   void tell_events();
   void record(flight::Doing doing, std::int32_t task = -1, std::int32_t op = -1) {
-    if (flight_ != nullptr) flight_->note(doing, now_ns(), values_.step, task, op);
+    if (flight_ != nullptr) flight_->note(doing, now_ns(), values_.step, names_tasks_ ? task : -1, op);
   }
 
   const program::Program& program_;
@@ -124,6 +125,7 @@ class RankExecutor {
   std::vector<Noted> noted_;
   std::vector<program::Event>* events_ = nullptr;
   flight::Ring* flight_ = nullptr;
+  bool names_tasks_ = true;
   bool optimizer_begun_ = false;
   std::function<void()> before_optimizer_;
 };

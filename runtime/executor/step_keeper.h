@@ -23,7 +23,8 @@ struct Progress {
 class StepKeeper {
  public:
   virtual ~StepKeeper() = default;
-  /// Before the first step; may fill the rank's memory. `fresh`: where a training begins. Where this one goes on.
+  /// Before the first step of a training, not where the batch grows later; may fill the rank's memory. `fresh`: where a
+  /// training begins. Where this one goes on.
   virtual Progress begin(const Progress& fresh) = 0;
   /// Behind a step; `last`: no further one follows now.
   virtual void after_step(const Progress& done, bool last) = 0;

@@ -68,10 +68,10 @@ void mark_waits(const program::Program& program, program::Timeline& timeline) {
 }
 
 // A rank that fails tells the others while its buffers still stand: a partner may be reading them.
-RankExecutor::Outcome step_or_abort(RankExecutor& executor, Communicator& communicator, const StepValues& values,
-                                    std::vector<Event>* events) {
+template <class Work>
+auto or_abort(Communicator& communicator, const Work& work) {
   try {
-    return executor.step(values, events);
+    return work();
   } catch (const std::exception& error) {
     communicator.abort(fmt::format("rank {}: {}", communicator.rank(), error.what()));
     throw;
@@ -143,6 +143,7 @@ class Phases {
   /// Before a step of so many samples. Whether that is another number than before.
   bool enter(std::int64_t batch) {
     if (batch == running().job.training.global_batch) return false;
+    if (ring_ != nullptr) ring_->note(flight::Doing::kStarting, now_ns(), 0);  // it may take longer than a step
     const Arenas kept = executor_->arenas_on_host(kLasting);
     const std::unique_ptr<program::Program> before = std::move(smaller_);  // whose map `kept` has
     keeper_.reset();
@@ -162,7 +163,7 @@ class Phases {
 
   void start(const program::Program& program) {
     executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_);
-    executor_->record_flight(ring_);
+    executor_->record_flight(ring_, smaller_ == nullptr);
     if (options_.keeper) keeper_ = options_.keeper(program, communicator_, executor_->arenas(), backend_);
   }
 
@@ -177,10 +178,11 @@ class Phases {
   std::unique_ptr<StepKeeper> keeper_;
 };
 
-/// The loss over as many samples of the validation corpus as a whole global batch has, the first ones each time.
+/// The loss over the first samples of the validation corpus: as many as a whole global batch has, and while the batch
+/// is ramped up what fills the last of its own.
 double validate(RankExecutor& executor, const TrainOptions& options, StepValues values, std::int64_t global_batch,
                 std::int64_t batch) {
-  const std::int64_t rounds = std::max<std::int64_t>(1, global_batch / batch);
+  const std::int64_t rounds = (global_batch + batch - 1) / batch;
   double sum = 0;
   for (std::int64_t i = 0; i < rounds; ++i) sum += executor.evaluate(*options.validation, i * batch, values);
   return sum / static_cast<double>(rounds);
@@ -223,7 +225,7 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
       events = &kept.emplace_back();
     }
     const auto start = std::chrono::steady_clock::now();
-    const RankExecutor::Outcome outcome = step_or_abort(executor, communicator, values, events);
+    const RankExecutor::Outcome outcome = or_abort(communicator, [&] { return executor.step(values, events); });
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // The figures are the same on all ranks, so all stop here, or leave the step out.
     const bool scaled = scales_loss(program.job), overflow = !std::isfinite(outcome.grad_norm);
@@ -236,7 +238,10 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
     const bool validates = options.validation != nullptr &&
                            (last || (options.validate_every > 0 && (now.step + 1) % options.validate_every == 0));
     std::optional<double> validation_loss;
-    if (validates) validation_loss = validate(executor, options, values, training.global_batch, batch);
+    if (validates) {
+      validation_loss =
+          or_abort(communicator, [&] { return validate(executor, options, values, training.global_batch, batch); });
+    }
     if (communicator.rank() == 0) {
       program::StepRecord record{.step = now.step,
                                  .loss = outcome.loss,

@@ -101,15 +101,26 @@ const KindCosts& Sketch::costs(const ChunkKey& key, int stage, SharedCosts::Part
 }
 
 std::vector<Sketch::StagePass> Sketch::stage_passes(const Plan& plan) {
-  const auto mean = [&](const PartTimes& times) {
-    if (!job_.model.experts) return PartTimes{times.ends, times.layer};
-    const std::int64_t every = job_.model.experts->every;
-    return PartTimes{times.ends, ((every - 1) * times.layer + times.mixture) / every};
-  };
+  const std::int64_t every = job_.model.experts ? job_.model.experts->every : 0;
+  return passes_with(plan, [every](const PartTimes& times) {
+    return every == 0 ? times.layer : ((every - 1) * times.layer + times.mixture) / every;
+  });
+}
+
+std::vector<Sketch::StagePass> Sketch::least_stage_passes(const Plan& plan) {
+  const std::int64_t every = job_.model.experts ? job_.model.experts->every : 0;
+  return passes_with(plan, [every](const PartTimes& times) {
+    return every == 0 ? times.layer : every == 1 ? times.mixture : std::min(times.layer, times.mixture);
+  });
+}
+
+std::vector<Sketch::StagePass> Sketch::passes_with(const Plan& plan,
+                                                   const std::function<std::int64_t(const PartTimes&)>& layer) {
+  const auto part = [&](const PartTimes& times) { return PartTimes{times.ends, layer(times)}; };
   std::vector<StagePass> passes;
   for (const ChunkKey& key : keys_of(plan)) {
     const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
-    passes.push_back({mean(c.forward), mean(c.backward), mean(c.weights)});
+    passes.push_back({part(c.forward), part(c.backward), part(c.weights)});
   }
   return passes;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -46,12 +47,16 @@ class Sketch {
   };
   /// By stage. Precondition: `plan` has no virtual stages.
   std::vector<StagePass> stage_passes(const program::Plan& plan);
+  /// The same with the least that a layer may take: which layers are mixtures is open until layers have their stages.
+  std::vector<StagePass> least_stage_passes(const program::Plan& plan);
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
   std::int64_t layer_ps();
 
  private:
   using Bytes = SharedCosts::Bytes;
 
+  std::vector<StagePass> passes_with(const program::Plan& plan,
+                                     const std::function<std::int64_t(const PartTimes&)>& layer);
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
   KindCosts anew(const program::ChunkKey& one_layer, int stage) const;
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll);

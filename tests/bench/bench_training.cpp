@@ -110,7 +110,12 @@ int main(int argc, char** argv) {
     const std::string_view word(argv[i]);
     if (word == "data") splits.push_back(Split::kData);
     if (word == "tensor") splits.push_back(Split::kTensor);
-    if (const int sequence = std::atoi(argv[i]); sequence > 0) sequences.push_back(sequence);
+    const int sequence = std::atoi(argv[i]);
+    if (sequence > 0) sequences.push_back(sequence);
+    if (word != "data" && word != "tensor" && sequence <= 0) {
+      fmt::print(stderr, "bench_training: \"{}\" is neither data, tensor nor a number of tokens\n", word);
+      return 2;
+    }
   }
   if (sequences.empty()) sequences = {64, 1024};
   if (splits.empty()) splits = {Split::kData, Split::kTensor};

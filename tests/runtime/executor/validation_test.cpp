@@ -80,7 +80,12 @@ TEST(Validation, ChangesNothingAndIsTheSameUnderEverySplit) {
   EXPECT_FALSE(seeing.steps[0].validation_loss);
   ASSERT_TRUE(seeing.steps[1].validation_loss);
   ASSERT_TRUE(seeing.steps[3].validation_loss);
-  for (const program::Plan& plan : splits()) {
+  std::vector<program::Plan> plans = splits();
+  plans.emplace_back();  // two chunks of one kind on a rank share their frames
+  plans.back().pipeline = 4;
+  plans.back().virtual_stages = 2;
+  plans.back().schedule = program::Schedule::kInterleaved;
+  for (const program::Plan& plan : plans) {
     const TrainResult split = train(toy_job(plan), options);
     ASSERT_EQ(split.steps.size(), 4u) << program::summary(plan);
     for (const std::size_t i : {std::size_t{1}, std::size_t{3}}) {

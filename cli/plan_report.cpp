@@ -112,13 +112,13 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
   nlohmann::json json = program::to_json(request.file);
   json.erase("plan");
   json["schema"] = "trivium.plan-result/1";
-  json["best"] = result.best.empty() ? nlohmann::json() : candidate_json(result.best.front());
-  auto& top = json["top"] = nlohmann::json::array();
   const auto listed = [](const planner::Candidate& candidate, bool proved) {
     nlohmann::json one = candidate_json(candidate);
     one["proved"] = proved;
     return one;
   };
+  json["best"] = result.best.empty() ? nlohmann::json() : listed(result.best.front(), result.proved);
+  auto& top = json["top"] = nlohmann::json::array();
   for (const planner::Candidate& candidate : result.best) top.push_back(listed(candidate, result.proved));
   auto& others = json["others"] = nlohmann::json::array();
   for (const planner::Candidate& candidate : result.others) others.push_back(listed(candidate, false));

@@ -28,7 +28,9 @@ TEST(Plan, JsonHasTheAgreedKeys) {
   EXPECT_THAT(keys(result), testing::ElementsAre("baselines", "best", "cluster", "model", "others", "promise",
                                                  "rejected", "schema", "search", "top", "training"));
   EXPECT_THAT(keys(result.at("best")),
-              testing::ElementsAre("hfu", "iteration_s", "mfu", "peak_memory_bytes", "plan", "tokens_per_s"));
+              testing::ElementsAre("hfu", "iteration_s", "mfu", "peak_memory_bytes", "plan", "proved", "tokens_per_s"));
+  EXPECT_EQ(result.at("best").at("proved"), true);
+  EXPECT_EQ(result.at("others").at(0).at("proved"), false);
   EXPECT_EQ(result.at("best"), result.at("top").at(0));
   EXPECT_EQ(result.at("search").at("proved"), true);
   double last = 0;

@@ -98,7 +98,8 @@ TEST(Plan, KeepsTheBestSoFarWhenInterrupted) {
   const Workplace workplace;
   const Outcome outcome = workplace.run(
       "trivium plan --model megatron-1008.0b --cluster dgx-a100-80gb:384 --global-batch 3072 --threads 1 --json "
-      "> result.json & pid=$!; sleep 0.5; kill -INT $pid; wait $pid");
+      "> result.json & pid=$!; while [ -d /proc/$pid ] && ! grep -Eq 'SigBlk:.*[2367abef]$' /proc/$pid/status; "
+      "do sleep 0.05; done; kill -INT $pid; wait $pid");  // once it holds SIGINT, however slowly it starts
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   EXPECT_EQ(json::parse(workplace.read("result.json")).at("search").at("proved"), false);
 }

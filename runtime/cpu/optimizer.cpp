@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/cpu/clear.h"
 #include "runtime/cpu/double_double.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/optimizer_loops.h"
@@ -97,15 +98,15 @@ void add_norm(const KernelArguments& a) {
 }
 
 template <class G>
-void clear(const KernelArguments& a) {
+void clear_gradients(const KernelArguments& a) {
   if (a.out[0] != nullptr) {  // one buffer that lies outside all buckets: a tied weight's other gradient
-    std::memset(a.out[0], 0, static_cast<std::size_t>(a.op->elements) * sizeof(G));
+    clear(a.out[0], static_cast<std::size_t>(a.op->elements) * sizeof(G));
     return;
   }
   const program::Bucket& bucket = bucket_of(a);
   const bool shard = bucket.gradient_shard >= 0;
   G* gradients = space<G>(a, Space::kGradient) + (shard ? bucket.gradient_shard : bucket.begin + bucket.gradient_shift);
-  std::memset(gradients, 0, static_cast<std::size_t>(shard ? bucket.shard : bucket.elements) * sizeof(G));
+  clear(gradients, static_cast<std::size_t>(shard ? bucket.shard : bucket.elements) * sizeof(G));
 }
 
 /// AdamW (Loshchilov, Hutter 2019, arXiv 1711.05101, algorithm 2) with clipping by the global norm (Pascanu et al.
@@ -160,10 +161,10 @@ T* state_of(const KernelArguments& a) {
 
 template <class T>
 void zero_gradients(const KernelArguments& a) {
-  clear<T>(a);
+  clear_gradients<T>(a);
 }
 
-void zero_gradients_half(const KernelArguments& a) { clear<std::uint16_t>(a); }
+void zero_gradients_half(const KernelArguments& a) { clear_gradients<std::uint16_t>(a); }
 
 template <class T>
 void gradient_norm(const KernelArguments& a) {

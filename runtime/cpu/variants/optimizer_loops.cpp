@@ -8,7 +8,17 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
 constexpr Index kLanes = 32;     // sums beside each other: no addition waits for the one before
 constexpr Index kTogether = 64;  // additions of a lane before its pair is brought to order again
+constexpr Index kAhead = 4096;   // bytes: beyond a page, where the hardware's own prefetching stops
 using Lanes = Eigen::Array<double, kLanes, 1>;
+
+/// Asks for the cache lines of `count` elements that a loop reaches kAhead later.
+template <class T>
+static void prefetch(const T* x, Index count) {
+  const char* at = reinterpret_cast<const char*>(x) + kAhead;
+  for (Index line = 0; line < count * static_cast<Index>(sizeof(T)); line += 64) __builtin_prefetch(at + line);
+}
+
+constexpr Index kBlock = 64;  // elements of AdamW between two rounds of prefetching
 
 template <class T>
 static void adamw_loop(const AdamWFactors<T>& f, T* p, const T* g, T* first, T* second, std::int64_t count) {
@@ -16,12 +26,19 @@ static void adamw_loop(const AdamWFactors<T>& f, T* p, const T* g, T* first, T* 
   const T* __restrict gradient = g;
   T* __restrict m = first;
   T* __restrict v = second;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T clipped = gradient[i] * f.clip;
-    m[i] = f.beta1 * m[i] + f.rest1 * clipped;
-    v[i] = f.beta2 * v[i] + f.rest2 * clipped * clipped;
-    const T direction = m[i] * f.correct1 / (std::sqrt(v[i] * f.correct2) + f.epsilon);
-    parameter[i] -= f.rate * (direction + f.decay * parameter[i]);
+  for (std::int64_t block = 0; block < count; block += kBlock) {
+    const std::int64_t end = block + kBlock < count ? block + kBlock : count;
+    prefetch<T>(parameter + block, kBlock);
+    prefetch<T>(gradient + block, kBlock);
+    prefetch<T>(m + block, kBlock);
+    prefetch<T>(v + block, kBlock);
+    for (std::int64_t i = block; i < end; ++i) {
+      const T clipped = gradient[i] * f.clip;
+      m[i] = f.beta1 * m[i] + f.rest1 * clipped;
+      v[i] = f.beta2 * v[i] + f.rest2 * clipped * clipped;
+      const T direction = m[i] * f.correct1 / (std::sqrt(v[i] * f.correct2) + f.epsilon);
+      parameter[i] -= f.rate * (direction + f.decay * parameter[i]);
+    }
   }
 }
 
@@ -57,6 +74,7 @@ static void squares_loop(const T* x, std::int64_t count, double* total_hi, doubl
   Index since = 0;
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
+    prefetch(x + i, kLanes);
     add_lanes(hi, lo, squares_of(x + i, lost), lost);
     if (++since == kTogether) since = 0, in_order(hi, lo);
   }

@@ -10,7 +10,7 @@ struct FieldHelp {
   std::string_view field, values, text;
 };
 
-constexpr std::array<FieldHelp, 50> kHelp{{
+constexpr std::array<FieldHelp, 51> kHelp{{
     {"tensor", "N", "Tensor parallel ranks"},
     {"sequence_parallel", "", "Split norms and dropout along the sequence inside the tensor group"},
     {"context", "N", "Context parallel ranks: the sequence itself split"},
@@ -38,6 +38,7 @@ constexpr std::array<FieldHelp, 50> kHelp{{
     {"offload.gradients", "none|host|disk", "Where gradients are kept"},
     {"offload.parameters", "none|host|disk", "Where parameters are kept"},
     {"offload.activations", "none|host|disk", "Where activations are kept"},
+    {"scatter_gather", "stack|on|off", "Tensor ranks send a part each to the next stage and gather there"},
     {"compression", "none|fp16|top_k", "Compression of gradients between replicas"},
     {"top_k_share", "SHARE", "Share of the gradients that compression top_k sends"},
     {"placement", "ORDER", "Dimensions, innermost first: tensor-context-data-pipeline"},

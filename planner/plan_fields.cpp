@@ -59,6 +59,7 @@ const std::map<std::string, Text>& texts() {
       {"offload.gradients", [](const Plan& p) { return name(p.offload.gradients); }},
       {"offload.parameters", [](const Plan& p) { return name(p.offload.parameters); }},
       {"offload.activations", [](const Plan& p) { return name(p.offload.activations); }},
+      {"scatter_gather", [](const Plan& p) { return name(p.scatter_gather); }},
       {"compression", [](const Plan& p) { return name(p.compression); }},
       {"top_k_share", [](const Plan& p) { return fmt::format("{}", p.top_k_share); }},
       {"placement", [](const Plan& p) { return p.placement; }},

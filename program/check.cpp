@@ -213,6 +213,13 @@ Verdict check_pipeline(const Job& job) {
                     fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
     }
   }
+  const std::int64_t sent = job.training.sequence * plan.micro_batch / plan.context * job.model.hidden;
+  const bool whole = plan.pipeline == 1 || plan.sequence_parallel || plan.scatter_gather != ScatterGather::kOn;
+  if (!whole && sent % plan.tensor != 0) {
+    return refuse("tensor-divides-transfers",
+                  fmt::format("scatter_gather on: tensor {} does not divide the {} elements of a transfer; use off",
+                              plan.tensor, sent));
+  }
   if (!plan.stage_recompute.empty() && static_cast<int>(plan.stage_recompute.size()) != plan.chunks()) {
     return refuse("stage-recompute-count",
                   fmt::format("stage_recompute has {} entries; pipeline x virtual_stages is {}",

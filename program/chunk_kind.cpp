@@ -254,6 +254,8 @@ class KindMaker {
       if (!key_.head) kind_.send_forward = transfer(OpKind::kSend, Pass::kForward, output);
       if (!key_.head) kind_.recv_backward = transfer(OpKind::kRecv, Pass::kBackward, output);
       if (!key_.embedding) kind_.send_backward = transfer(OpKind::kSend, Pass::kBackward, input);
+      if (!key_.embedding) kind_.gather_forward = gather_received(Pass::kForward, input);
+      if (!key_.head) kind_.gather_backward = gather_received(Pass::kBackward, output);
     }
   }
 
@@ -271,6 +273,20 @@ class KindMaker {
     Op& op = send ? builder_.add(kind, pass, {buffer}, {}) : builder_.add(kind, pass, {}, {buffer});
     op.lane = Lane::kPipeline;
     op.group = Group::kPipeline;
+    op.dtype = shape_.type;
+    op.parts = shape_.transfer_parts;
+    op.elements = builder_.buffer(buffer).elements / op.parts;
+    return append();
+  }
+
+  // Each tensor rank has its own part where it belongs in the buffer.
+  int gather_received(Pass pass, int buffer) {
+    if (shape_.transfer_parts == 1) return -1;
+    builder_.begin(fmt::format("gather received {}", name_of(pass)));
+    builder_.segment("transfer");
+    Op& op = builder_.add(OpKind::kAllGather, pass, {buffer}, {buffer});
+    op.lane = Lane::kPipeline;
+    op.group = Group::kTensor;
     op.dtype = shape_.type;
     op.elements = builder_.buffer(buffer).elements;
     return append();

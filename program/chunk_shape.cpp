@@ -10,6 +10,7 @@ ChunkShape::ChunkShape(const Job& job) {
   const models::Model& model = job.model;
   const Plan& plan = job.plan;
   tensor = plan.tensor;
+  transfer_parts = program::transfer_parts(job);
   sequence = job.training.sequence;
   context = plan.context;
   context_method = plan.context_method;

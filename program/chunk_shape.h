@@ -28,6 +28,7 @@ struct ChunkShape {
   DType gradient = DType::kFp32;
   bool sequence_parallel = false;
   int tensor = 1;
+  int transfer_parts = 1;  ///< in which tensor ranks send what a stage hands to the next
   int context = 1;
   ContextMethod context_method = ContextMethod::kRing;
   // What attention sees: with all-to-all over heads the tokens of all context ranks and a part of the local heads.

@@ -59,6 +59,7 @@ const std::vector<std::string>& plan_fields() {
                                                 "offload.gradients",
                                                 "offload.parameters",
                                                 "offload.activations",
+                                                "scatter_gather",
                                                 "compression",
                                                 "top_k_share",
                                                 "placement",

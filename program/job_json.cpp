@@ -96,6 +96,9 @@ void read_execution(const edge::JsonReader& r, Plan& plan) {
     optional(m, "parameters", [&](const auto& s) { plan.offload.parameters = storage_at(s); });
     optional(m, "activations", [&](const auto& s) { plan.offload.activations = storage_at(s); });
   });
+  optional(r, "scatter_gather", [&](const auto& m) {
+    plan.scatter_gather = named(m, {ScatterGather::kStack, ScatterGather::kOn, ScatterGather::kOff});
+  });
   optional(r, "compression", [&](const auto& m) {
     plan.compression = named(m, {Compression::kNone, Compression::kFp16, Compression::kTopK});
   });
@@ -152,6 +155,7 @@ nlohmann::json to_json(const Plan& plan) {
                         {"gradients", name_of(plan.offload.gradients)},
                         {"parameters", name_of(plan.offload.parameters)},
                         {"activations", name_of(plan.offload.activations)}}},
+                      {"scatter_gather", name_of(plan.scatter_gather)},
                       {"compression", name_of(plan.compression)},
                       {"top_k_share", plan.top_k_share},
                       {"placement", plan.placement},
@@ -184,32 +188,15 @@ nlohmann::json to_json(const Training& t) {
 }
 
 Plan plan_from_json(const edge::JsonReader& reader) {
-  reader.allow_only({"tensor",
-                     "sequence_parallel",
-                     "context",
-                     "context_method",
-                     "pipeline",
-                     "virtual_stages",
-                     "schedule",
-                     "stage_layers",
-                     "data",
-                     "zero_stage",
-                     "shard_group",
-                     "expert",
-                     "micro_batch",
-                     "recompute",
-                     "stage_recompute",
-                     "precision",
-                     "reduce_dtype",
-                     "attention",
-                     "overlap",
-                     "bucket_bytes",
-                     "offload",
-                     "compression",
-                     "top_k_share",
-                     "placement",
-                     "stage_nodes",
-                     "stack"});
+  reader.allow_only({"tensor",         "sequence_parallel", "context",
+                     "context_method", "pipeline",          "virtual_stages",
+                     "schedule",       "stage_layers",      "data",
+                     "zero_stage",     "shard_group",       "expert",
+                     "micro_batch",    "recompute",         "stage_recompute",
+                     "precision",      "reduce_dtype",      "attention",
+                     "overlap",        "bucket_bytes",      "offload",
+                     "scatter_gather", "compression",       "top_k_share",
+                     "placement",      "stage_nodes",       "stack"});
   Plan plan;
   read_split(reader, plan);
   read_execution(reader, plan);

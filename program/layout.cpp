@@ -91,6 +91,16 @@ std::int64_t padded_vocabulary(const Job& job) {
   return (job.model.vocab + multiple - 1) / multiple * multiple;
 }
 
+int transfer_parts(const Job& job) {
+  const Plan& plan = job.plan;
+  const Habits* habits = find_habits(plan.stack);
+  const bool of_stack = plan.scatter_gather == ScatterGather::kStack && habits != nullptr && habits->scatter_gather;
+  if (!of_stack && plan.scatter_gather != ScatterGather::kOn) return 1;
+  if (plan.tensor == 1 || plan.pipeline == 1 || plan.sequence_parallel) return 1;
+  return job.training.sequence * plan.micro_batch / plan.context * job.model.hidden % plan.tensor == 0 ? plan.tensor
+                                                                                                       : 1;
+}
+
 std::vector<Parameter> embedding_parameters(const Job& job) {
   std::vector<Parameter> list;
   if (job.model.positions == models::Positions::kLearned) {

@@ -18,6 +18,12 @@ std::vector<int> chunk_layers(const Job& job);
 /// Vocabulary rows with padding: a multiple of tensor times the stack's own multiple.
 std::int64_t padded_vocabulary(const Job& job);
 
+/// In how many parts the tensor ranks send what a stage hands to the next, each its own (scatter-gather: Narayanan et
+/// al. 2021, arXiv 2104.04473, section 4.1): `tensor` where plan or stack do so and tensor ranks hold the same
+/// activations, 1 with sequence parallelism, where each holds its own tokens. A stack does so where `tensor` divides
+/// the elements.
+int transfer_parts(const Job& job);
+
 /// Parameters of one part of a chunk, in storage order: those that are replicated over the tensor group first.
 /// `layer`: number within the chunk. Offsets are not set.
 std::vector<Parameter> embedding_parameters(const Job& job);

@@ -48,6 +48,11 @@ std::string_view name_of(ContextMethod value) {
   return pick(kNames, value);
 }
 
+std::string_view name_of(ScatterGather value) {
+  static constexpr std::array<std::string_view, 3> kNames{"stack", "on", "off"};
+  return pick(kNames, value);
+}
+
 std::string_view name_of(Group group) {
   static constexpr std::array<std::string_view, 12> kNames{"none",     "tensor",    "context", "data",
                                                            "shard",    "replica",   "expert",  "expert_data",
@@ -74,9 +79,11 @@ std::string_view name_of(Space space) {
 }
 
 std::string_view name_of(TaskKind kind) {
-  static constexpr std::array<std::string_view, 12> kNames{
-      "forward",     "backward",  "backward_weights",  "send",  "recv", "reduce_gradients", "gradient_norm",
-      "norm_reduce", "optimizer", "gather_parameters", "fetch", "store"};
+  static constexpr std::array<std::string_view, 13> kNames{
+      "forward",     "backward",        "backward_weights",  "send",
+      "recv",        "gather_received", "reduce_gradients",  "gradient_norm",
+      "norm_reduce", "optimizer",       "gather_parameters", "fetch",
+      "store"};
   return pick(kNames, kind);
 }
 

@@ -96,6 +96,7 @@ enum class OpKind : std::uint8_t {
   kAllToAll,       // of the buffer                 x (parts of all members)             y: part i came from member i
   kRingShift,      //  "                            x, to the next member                y, from the member before
   kSend,           // of the buffer                 x                                    -
+                   // with `parts` above 1 of one of so many: this tensor rank's, where it lies in the buffer
   kRecv,           //  "                            -                                    y
 };
 constexpr int kOpKinds = static_cast<int>(OpKind::kRecv) + 1;
@@ -122,7 +123,8 @@ struct Op {
   std::int16_t layer = -1;         ///< layer within the chunk
   std::int16_t bucket = -1;        ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention and rotary kinds, local counts
-  std::int32_t experts = 0, parts = 1;  ///< expert and context kinds: matrices on this rank; ranks of the group
+  std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
+                                        ///< also kSend
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: E*samples*C
   double flops = 0;           ///< multiply and add counted apart

@@ -49,6 +49,9 @@ std::string summary(const Plan& plan) {
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
+  if (plan.scatter_gather != ScatterGather::kStack) {
+    text += fmt::format(" scatter-gather={}", name_of(plan.scatter_gather));
+  }
   if (plan.compression != Compression::kNone) text += fmt::format(" compression={}", name_of(plan.compression));
   if (plan.compression == Compression::kTopK) text += fmt::format(":{}", plan.top_k_share);
   const std::pair<const char*, Storage> kept[] = {{"optimizer", plan.offload.optimizer},

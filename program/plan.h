@@ -16,6 +16,7 @@ enum class Attention : std::uint8_t { kUnfused, kFlash };
 enum class Storage : std::uint8_t { kNone, kHost, kDisk };
 enum class Compression : std::uint8_t { kNone, kFp16, kTopK };
 enum class ContextMethod : std::uint8_t { kRing, kAllToAll };
+enum class ScatterGather : std::uint8_t { kStack, kOn, kOff };
 
 /// What may run beside what.
 struct Overlap {
@@ -54,6 +55,9 @@ struct Plan {
   Overlap overlap;
   std::int64_t bucket_bytes = 0;  ///< gradients reduced together; 0: one bucket per layer
   Offload offload;
+  /// Pipeline transfers in parts: every tensor rank sends its own, who received one gathers the others'
+  /// (program/layout.h: transfer_parts). kStack: as the stack does.
+  ScatterGather scatter_gather = ScatterGather::kStack;
   Compression compression = Compression::kNone;
   double top_k_share = 0.01;  ///< of each parameter's elements that compression top_k sends; above 0, at most 1
   std::string placement = "tensor-context-data-pipeline";  ///< dimensions, innermost (neighbouring devices) first
@@ -70,6 +74,7 @@ std::string_view name_of(Attention value);      ///< "unfused" "flash"
 std::string_view name_of(Storage value);        ///< "none" "host" "disk"
 std::string_view name_of(Compression value);    ///< "none" "fp16" "top_k"
 std::string_view name_of(ContextMethod value);  ///< "ring" "all_to_all"
+std::string_view name_of(ScatterGather value);  ///< "stack" "on" "off"
 
 /// One line that names the split: "TP8 PP16x2 DP8 SP ZeRO-1 mb1 1f1b recompute=full"; stages that are told their layers
 /// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three).

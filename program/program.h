@@ -129,6 +129,7 @@ struct ChunkKind {
   int forward = -1, backward = -1;            ///< bodies
   int backward_weights = -1;                  ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
+  int gather_forward = -1, gather_backward = -1;  ///< of what was received in parts; -1: it came whole
   std::vector<int> reduce;  ///< per bucket, behind the last micro-batch, or with a gradient slot every one; -1: none
   std::vector<int> reduce_replicas;  ///< per bucket: shards over shard groups, behind the last micro-batch; -1: none
   int norm = -1, norm_reduce = -1, optimizer = -1;
@@ -154,6 +155,7 @@ enum class TaskKind : std::uint8_t {
   kBackwardWeights,  ///< the other half: gradients of matrices
   kSend,
   kRecv,
+  kGatherReceived,  ///< the parts that the tensor ranks received
   kReduceGradients,
   kGradientNorm,
   kNormReduce,

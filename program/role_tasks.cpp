@@ -30,7 +30,7 @@ class TaskWriter {
       chunk.delayed_frames = delayed_frames_needed(slots, alike);
       delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.delayed_frames), kFree);
     }
-    role_.tasks.reserve(slots.size() * 3 + 64);  // a pass with a transfer before and behind it, and the step
+    role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send behind; the step
     sharded_.gather_first();
     for (const Slot& slot : slots) {
       if (slot.weights) {
@@ -84,6 +84,16 @@ class TaskWriter {
     return id;
   }
 
+  // Behind a receive: what the pass waits for.
+  int gather_received(int received, int body, const Slot& slot, int frame) {
+    if (body < 0) return received;
+    const int id = add(TaskKind::kGatherReceived, body, slot.chunk);
+    role_.tasks.back().frame = static_cast<std::int16_t>(frame);
+    role_.tasks.back().micro_batch = static_cast<std::int32_t>(slot.micro_batch);
+    wait(id, received);
+    return id;
+  }
+
   int add_pass(TaskKind kind, int body, const Slot& slot, int frame) {
     const int id = add(kind, body, slot.chunk);
     // The workspace is one for all bodies: a collective that could run ahead of the compute lane waits like the rest.
@@ -107,6 +117,7 @@ class TaskWriter {
       received = add_transfer(TaskKind::kRecv, kind.recv_forward, slot, index, position - 1, false);
       wait(received, free->sent_backward >= 0 ? free->sent_backward : free->backward);
       wait(received, free->weights);
+      received = gather_received(received, kind.gather_forward, slot, index);
     }
     const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
     wait(task, received);
@@ -131,6 +142,7 @@ class TaskWriter {
     if (kind.recv_backward >= 0) {
       received = add_transfer(TaskKind::kRecv, kind.recv_backward, slot, index, position, true);
       wait(received, frame->sent_forward);  // the gradient comes into the buffer that the output left
+      received = gather_received(received, kind.gather_backward, slot, index);
     }
     const int task = add_pass(TaskKind::kBackward, kind.backward, slot, index);
     wait(task, received);

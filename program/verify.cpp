@@ -14,6 +14,7 @@
 #include "program/verify_offload.h"
 #include "program/verify_order.h"
 #include "program/verify_sharding.h"
+#include "program/verify_transfers.h"
 
 namespace trivium::program {
 namespace {
@@ -54,77 +55,6 @@ void check_counts(const Program& program, Problems& problems) {
   }
 }
 
-void check_transfers(const Program& program, Problems& problems) {
-  struct End {
-    int stage, peer;
-    std::int64_t elements;
-    Pass pass;
-    int boundary;  // position of the chunk before it
-    int micro_batch;
-  };
-  std::map<int, std::vector<End>> sends, receives;
-  for (const Role& role : program.roles) {
-    for (const Task& task : role.tasks) {
-      if (task.transfer < 0) continue;
-      const Op& op = program.body_of(task).ops.front();
-      const bool sends_it = task.kind == TaskKind::kSend;
-      const int position = role.chunks[static_cast<std::size_t>(task.chunk)].position;
-      const int boundary = sends_it == (op.pass == Pass::kForward) ? position : position - 1;
-      (sends_it ? sends : receives)[task.transfer].push_back(
-          {role.stage, task.peer_stage, op.elements, op.pass, boundary, task.micro_batch});
-    }
-  }
-  for (const auto& [id, ends] : sends) {
-    const auto& other = receives[id];
-    if (ends.size() != 1 || other.size() != 1) {
-      problems.push_back(fmt::format("transfer {} has {} sends and {} receives", id, ends.size(), other.size()));
-    } else if (ends[0].stage != other[0].peer || ends[0].peer != other[0].stage ||
-               ends[0].elements != other[0].elements) {
-      problems.push_back(fmt::format("transfer {}: stage {} sends {} elements to {}, stage {} receives {} from {}", id,
-                                     ends[0].stage, ends[0].elements, ends[0].peer, other[0].stage, other[0].elements,
-                                     other[0].peer));
-    } else if (ends[0].pass != other[0].pass || ends[0].boundary != other[0].boundary ||
-               ends[0].micro_batch != other[0].micro_batch) {
-      const auto what = [](const End& end) {
-        return fmt::format("the {} of micro-batch {} behind chunk {}", name_of(end.pass), end.micro_batch,
-                           end.boundary);
-      };
-      problems.push_back(fmt::format("transfer {}: stage {} sends {}, stage {} receives {}", id, ends[0].stage,
-                                     what(ends[0]), other[0].stage, what(other[0])));
-    }
-  }
-  for (const auto& [id, ends] : receives) {
-    if (!sends.contains(id))
-      problems.push_back(fmt::format("transfer {} is received by stage {} and never sent", id, ends[0].stage));
-  }
-}
-
-// A pass waits for what it receives, and what it sends waits for the pass.
-void check_waits(const Program& program, Problems& problems) {
-  for (const Role& role : program.roles) {
-    std::map<std::tuple<TaskKind, int, int>, std::size_t> passes;
-    for (std::size_t id = 0; id < role.tasks.size(); ++id) {
-      const Task& task = role.tasks[id];
-      passes.try_emplace({task.kind, task.chunk, task.micro_batch}, id);
-    }
-    for (std::size_t id = 0; id < role.tasks.size(); ++id) {
-      const Task& task = role.tasks[id];
-      if (task.transfer < 0) continue;
-      const bool forward = program.body_of(task).ops.front().pass == Pass::kForward;
-      const auto pass = passes.find({forward ? TaskKind::kForward : TaskKind::kBackward, task.chunk, task.micro_batch});
-      if (pass == passes.end()) continue;  // check_counts says so
-      const bool receives = task.kind == TaskKind::kRecv;
-      const std::size_t waiter = receives ? pass->second : id, awaited = receives ? id : pass->second;
-      const auto& after = role.tasks[waiter].after;
-      if (std::any_of(after.begin(), after.end(),
-                      [&](const Dependency& d) { return d.task == static_cast<int>(awaited); }))
-        continue;
-      problems.push_back(fmt::format("{} does not wait for task {} ({})", name_task(role, waiter), awaited,
-                                     describe(role.tasks[awaited])));
-    }
-  }
-}
-
 bool outlives_body(Space space) {
   return space == Space::kFrame || space == Space::kDelayed || space == Space::kStaging;
 }
@@ -132,7 +62,7 @@ bool outlives_body(Space space) {
 // What a body reads must have been written in it, or have come into the frame before.
 void check_buffers(const Program& program, Problems& problems) {
   for (const ChunkKind& kind : program.kinds) {
-    std::set<int> in_frame;
+    std::set<int> in_frame, in_parts;  // the latter: a part of it came
     const auto space_of = [&](int b) { return kind.buffers[static_cast<std::size_t>(b)].space; };
     const auto run = [&](int id) {
       if (id < 0) return;
@@ -144,7 +74,8 @@ void check_buffers(const Program& program, Problems& problems) {
           if (b == kNoBuffer) continue;
           const bool framed = space_of(b) == Space::kFrame || space_of(b) == Space::kDelayed,
                      own = space_of(b) == Space::kWorkspace;
-          if ((framed && !in_frame.contains(b)) || (own && !written.contains(b))) {
+          const bool gathers = op.kind == OpKind::kAllGather && in_parts.contains(b);
+          if ((framed && !in_frame.contains(b) && !gathers) || (own && !written.contains(b))) {
             problems.push_back(fmt::format("body \"{}\" op {} ({}) reads \"{}\" before anything wrote it", body.name, i,
                                            name_of(op.kind), kind.buffers[static_cast<std::size_t>(b)].name));
           }
@@ -152,12 +83,13 @@ void check_buffers(const Program& program, Problems& problems) {
         for (const int b : op.out) {
           if (b == kNoBuffer) continue;
           written.insert(b);
-          if (outlives_body(space_of(b))) in_frame.insert(b);
+          const bool part = op.kind == OpKind::kRecv && op.parts > 1;
+          if (outlives_body(space_of(b))) (part ? in_parts : in_frame).insert(b);
         }
       }
     };
-    for (const int body : {kind.recv_forward, kind.forward, kind.send_forward, kind.recv_backward, kind.backward,
-                           kind.send_backward, kind.backward_weights}) {
+    for (const int body : {kind.recv_forward, kind.gather_forward, kind.forward, kind.send_forward, kind.recv_backward,
+                           kind.gather_backward, kind.backward, kind.send_backward, kind.backward_weights}) {
       run(body);
     }
   }
@@ -169,7 +101,6 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   Problems problems;
   check_counts(program, problems);
   check_transfers(program, problems);
-  check_waits(program, problems);
   check_buffers(program, problems);
   check_frames(program, problems);
   check_offload(program, problems);

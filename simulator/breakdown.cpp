@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, kParts> kNames{
 
 Part part_of(const Op& op) {
   if (program::is_communication(op.kind)) {
+    if (op.lane == Lane::kPipeline) return Part::kExposedPipeline;  // transfers, and what gathers their parts
     switch (op.group) {
       case program::Group::kTensor:
         return Part::kExposedTensor;
@@ -23,8 +24,6 @@ Part part_of(const Op& op) {
         return Part::kExposedContext;
       case program::Group::kExpert:
         return Part::kExposedExpert;
-      case program::Group::kPipeline:
-        return Part::kExposedPipeline;
       case program::Group::kData:
       case program::Group::kShard:
       case program::Group::kReplica:

@@ -172,6 +172,7 @@ bool RankExecutor::is_forward(const Task& task) const {
   const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
   if (task.kind == TaskKind::kSend) return task.body == kind.send_forward;
   if (task.kind == TaskKind::kRecv) return task.body == kind.recv_forward;
+  if (task.kind == TaskKind::kGatherReceived) return task.body == kind.gather_forward;
   return task.kind == TaskKind::kForward || task.kind == TaskKind::kGatherParameters;
 }
 
@@ -351,6 +352,8 @@ void RankExecutor::post(std::int32_t task_id) {
   const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
   const Op& op = program_.body_of(task).ops.front();
   const std::int64_t bytes = op.elements * size_of(op.dtype);
+  std::byte* const data = arenas_.address(task.chunk, task.kind == TaskKind::kSend ? op.in[0] : op.out[0], task.frame) +
+                          (op.parts > 1 ? at_.tensor * bytes : 0);
   if (batch_.empty()) {
     backend_.enter(program::Lane::kPipeline);
     communicator_.begin_batch();
@@ -358,9 +361,9 @@ void RankExecutor::post(std::int32_t task_id) {
   batch_.push_back(task_id);
   transfer_times_[static_cast<std::size_t>(task_id)] = {stamp(program::Lane::kPipeline), -1};
   if (task.kind == TaskKind::kSend) {
-    communicator_.post_send(peer_rank(task), task.transfer, arenas_.address(task.chunk, op.in[0], task.frame), bytes);
+    communicator_.post_send(peer_rank(task), task.transfer, data, bytes);
   } else {
-    communicator_.post_recv(peer_rank(task), task.transfer, arenas_.address(task.chunk, op.out[0], task.frame), bytes);
+    communicator_.post_recv(peer_rank(task), task.transfer, data, bytes);
   }
   transfers_[static_cast<std::size_t>(task_id)] = Transfer::kPosted;
 }

@@ -28,6 +28,9 @@ class KindReader {
     costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
     costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);
     costs.send_backward = whole(kind_.send_backward, Lane::kPipeline);
+    const Lane gathers = costed_.asynchronous_lanes ? Lane::kPipeline : Lane::kCompute;
+    costs.gather_forward = whole(kind_.gather_forward, gathers);
+    costs.gather_backward = whole(kind_.gather_backward, gathers);
     costs.norm.layer = norm_layer();
     costs.norm_reduce = whole(kind_.norm_reduce, Lane::kCompute);
     const Lane data = costed_.asynchronous_lanes ? Lane::kData : Lane::kCompute;
@@ -59,7 +62,7 @@ class KindReader {
   const Body& body(int index) const { return program_.bodies[static_cast<std::size_t>(index)]; }
 
   Lane lane_of(const program::Op& op) const {
-    return costed_.asynchronous_lanes || op.lane == Lane::kPipeline ? op.lane : Lane::kCompute;
+    return costed_.asynchronous_lanes || op.group == program::Group::kPipeline ? op.lane : Lane::kCompute;
   }
 
   // What mixes lanes is played as a step of the compute lane, beside the reductions of the data lane.

@@ -30,8 +30,9 @@ struct KindCosts {
   std::int64_t last_gather = 0;
   std::int64_t norm_reduce = 0;
   std::int64_t send_forward = 0, send_backward = 0;
-  std::int64_t copy_layer = 0;  ///< a layer's activations, one way; 0 where they stay
-  PartTimes copy_state;         ///< optimizer state, one way; 0 where it stays
+  std::int64_t gather_forward = 0, gather_backward = 0;  ///< of what it receives in parts
+  std::int64_t copy_layer = 0;                           ///< a layer's activations, one way; 0 where they stay
+  PartTimes copy_state;                                  ///< optimizer state, one way; 0 where it stays
 };
 
 /// Precondition: the kind has one layer and one bucket per segment (and one for experts), and `stage` was costed with

@@ -62,6 +62,8 @@ KindCosts transfers_of(const KindCosts& whole) {
   KindCosts part;
   part.send_forward = whole.send_forward;
   part.send_backward = whole.send_backward;
+  part.gather_forward = whole.gather_forward;
+  part.gather_backward = whole.gather_backward;
   return part;
 }
 
@@ -77,6 +79,8 @@ KindCosts passes_of(const KindCosts& whole) {
 KindCosts joined(KindCosts costs, const KindCosts& transfers) {
   costs.send_forward = transfers.send_forward;
   costs.send_backward = transfers.send_backward;
+  costs.gather_forward = transfers.gather_forward;
+  costs.gather_backward = transfers.gather_backward;
   return costs;
 }
 

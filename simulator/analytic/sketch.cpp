@@ -32,6 +32,8 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
   if (!kind.store_layer.empty()) add(kind.store_layer.front());
   add(kind.send_forward, after);
   add(kind.send_backward, before);
+  add(kind.gather_forward);
+  add(kind.gather_backward);
 }
 
 }  // namespace
@@ -160,8 +162,10 @@ Outline Sketch::passes(const Plan& plan) {
     chunk.forward = c.forward.of(layers, experts);
     chunk.backward = c.backward.of(layers, experts);
     chunk.weights = c.weights.of(layers, experts);
-    chunk.send_forward = c.send_forward;
-    chunk.send_backward = c.send_backward;
+    chunk.send_forward += c.send_forward;
+    chunk.send_backward += c.send_backward;
+    if (i > 0) outline.chunks[i - 1].send_forward += c.gather_forward;
+    if (i + 1 < chunks.size()) outline.chunks[i + 1].send_backward += c.gather_backward;
     chunk.layers = layers;
     chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
     add_copies(chunk, chunks[i], c.copy_layer);

@@ -36,19 +36,8 @@ auto shape_key(const Op& op, int peer_stage) {
 edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
                             int peer_stage) {
   const auto [same_node, sharing] = transfer_placement(program.mesh, cluster, rank, peer_stage);
-  const hardware::Node& node = cluster.node_of_device(rank);
-  const edge::Bytes bytes(op.bytes);
-  if (same_node || !program.habits.scatter_gather || program.mesh.tensor() == 1 || program.job.plan.sequence_parallel) {
-    return transfer_cost(bytes, same_node, std::max(1, sharing), node, program.habits);
-  }
-  // Scatter-gather (2104.04473, section 4.1): tensor ranks hold the same tensor; each sends its part and the receivers
-  // gather inside their node. With sequence parallelism they hold parts to begin with.
-  const int tensor = program.mesh.tensor();
-  edge::Seconds gathered(0);
-  for (const GroupPlacement& group : placements_of(program.mesh, cluster, program::Group::kTensor, rank)) {
-    gathered = std::max(gathered, collective_cost(OpKind::kAllGather, bytes, group, node, program.habits));
-  }
-  return transfer_cost(bytes / tensor, same_node, std::max(1, sharing), node, program.habits) + gathered;
+  const int transfers = std::max(1, sharing);
+  return transfer_cost(edge::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.habits);
 }
 
 class Coster {

@@ -146,7 +146,8 @@ class Player {
     Node& at = node(n);
     LaneState& lane = lane_of(at);
     if (!lane.ordered) {
-      at.arrival = now_;
+      // A pass waits for what gathers received parts, which goes before the transfers that are ready.
+      at.arrival = at.step->lane == Lane::kPipeline && !at.step->joint ? 0 : now_;
       if (at.meeting == kNone) {
         enlist(n);
       } else {

@@ -24,7 +24,7 @@ bool is_joint(const Op& op) {
 }
 
 Lane lane_of(const Op& op, bool merge_lanes) {
-  return merge_lanes && op.lane != Lane::kPipeline ? Lane::kCompute : op.lane;
+  return merge_lanes && op.group != program::Group::kPipeline ? Lane::kCompute : op.lane;  // transfers stay apart
 }
 
 // How long ops [begin, end) take when every lane is idle at the start.

@@ -55,6 +55,7 @@ const json& full_plan() {
       {"overlap", {{"gradient_reduction", true}, {"parameter_gather", true}, {"pipeline", false}, {"tensor", true}}},
       {"bucket_bytes", 1048576},
       {"offload", {{"optimizer", "host"}, {"gradients", "disk"}, {"parameters", "host"}, {"activations", "disk"}}},
+      {"scatter_gather", "off"},
       {"compression", "top_k"},
       {"top_k_share", 0.25},
       {"placement", "data-tensor-context-pipeline"},

@@ -119,6 +119,7 @@ class RandomJobs {
     plan.bucket_bytes = pick<int>({0, 20'000, 1'000'000});
     plan.stack = pick<std::string>({"trivium", "megatron", "megatron-deepspeed", "fsdp", "deepspeed-zero3"});
     if (coin()) job.training.dropout = 0.1;
+    plan.scatter_gather = pick<ScatterGather>({ScatterGather::kStack, ScatterGather::kOn, ScatterGather::kOff});
     return job;
   }
 

@@ -66,6 +66,31 @@ TEST(RoleTasks, OfTheLastOfTwoStagesByHand) {
                           "norm_reduce chunk 0 < 9", "optimizer chunk 0 < 10"));
 }
 
+// The first ten tasks of each: between a receive and its pass the tensor ranks gather what each received.
+TEST(RoleTasks, OfTwoStagesThatTransferInPartsByHand) {
+  Job job = two_stages();
+  job.plan.tensor = 2;
+  job.plan.scatter_gather = ScatterGather::kOn;
+  const Program program = lowered(job);
+  const auto passes_of = [&](std::size_t stage) {
+    auto lines = lines_of(program.roles[stage]);
+    lines.resize(10);
+    return lines;
+  };
+  EXPECT_THAT(passes_of(0),
+              ElementsAre("forward chunk 0 micro-batch 0", "send chunk 0 micro-batch 0 < 0",
+                          "forward chunk 0 micro-batch 1", "send chunk 0 micro-batch 1 < 2",
+                          "recv chunk 0 micro-batch 0 < 1", "gather_received chunk 0 micro-batch 0 < 4",
+                          "backward chunk 0 micro-batch 0 < 5", "recv chunk 0 micro-batch 1 < 3",
+                          "gather_received chunk 0 micro-batch 1 < 7", "backward chunk 0 micro-batch 1 < 8"));
+  EXPECT_THAT(passes_of(1),
+              ElementsAre("recv chunk 0 micro-batch 0", "gather_received chunk 0 micro-batch 0 < 0",
+                          "forward chunk 0 micro-batch 0 < 1", "backward chunk 0 micro-batch 0",
+                          "send chunk 0 micro-batch 0 < 3", "recv chunk 0 micro-batch 1 < 4",
+                          "gather_received chunk 0 micro-batch 1 < 5", "forward chunk 0 micro-batch 1 < 6",
+                          "backward chunk 0 micro-batch 1", "send chunk 0 micro-batch 1 < 8"));
+}
+
 TEST(RoleTasks, TransfersOfTwoStagesByHand) {
   // (2 boundary + direction) x 2 micro-batches + micro-batch: forwards 0 and 1, backwards 2 and 3.
   const Program program = lowered(two_stages());

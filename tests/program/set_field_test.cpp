@@ -47,6 +47,7 @@ const std::vector<Case>& plan_cases() {
                                         {"offload.gradients", "disk", "disk"},
                                         {"offload.parameters", "host", "host"},
                                         {"offload.activations", "host", "host"},
+                                        {"scatter_gather", "on", "on"},
                                         {"compression", "fp16", "fp16"},
                                         {"top_k_share", "0.25", 0.25},
                                         {"placement", "data-tensor-context-pipeline", "data-tensor-context-pipeline"},

@@ -58,6 +58,7 @@ Category category_of_task(program::TaskKind kind) {
       return Category::kBackward;
     case program::TaskKind::kSend:
     case program::TaskKind::kRecv:
+    case program::TaskKind::kGatherReceived:
       return Category::kPipeline;
     case program::TaskKind::kReduceGradients:
     case program::TaskKind::kGatherParameters:
@@ -83,11 +84,10 @@ Category category_of(const program::Task& task, const program::Op* op, program::
   if (op == nullptr) return category_of_task(task.kind);
   if (lane == program::Lane::kCopy || op->lane == program::Lane::kCopy) return Category::kOffload;
   if (!program::is_communication(op->kind)) return category_of_pass(op->pass);
+  if (op->lane == program::Lane::kPipeline) return Category::kPipeline;  // transfers, and what gathers their parts
   switch (op->group) {
     case program::Group::kTensor:
       return Category::kTensor;
-    case program::Group::kPipeline:
-      return Category::kPipeline;
     case program::Group::kData:
     case program::Group::kShard:
     case program::Group::kReplica:
@@ -107,6 +107,7 @@ Category category_of(std::string_view name, std::string_view kind, std::string_v
   const bool communicates = kind == "all_reduce" || kind == "reduce_scatter" || kind == "all_gather" ||
                             kind == "send" || kind == "recv" || kind == "all_to_all" || kind == "ring_shift";
   if (kind == "fetch" || kind == "store") return Category::kOffload;
+  if (name.starts_with("gather received")) return Category::kPipeline;
   if (communicates && lane != "compute") return category_of_lane(lane);
   const std::string_view word = name.substr(0, name.find(' '));
   if (communicates) {  // on the compute lane of a machine whose collectives are synchronous

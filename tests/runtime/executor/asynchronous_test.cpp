@@ -100,6 +100,12 @@ TEST(AsynchronousLanes, KeepTheBitsOfPipelines) {
   expect_same_bits("zero bubble", zero_bubble);
 }
 
+TEST(AsynchronousLanes, KeepTheBitsOfTransfersInParts) {
+  program::Plan plan = split(2, 2, 1);
+  plan.scatter_gather = program::ScatterGather::kOn;
+  expect_same_bits("parts", plan);
+}
+
 TEST(AsynchronousLanes, KeepTheBitsOfOverlappedTensorCollectives) {
   program::Plan plan = split(2, 2, 1);
   plan.overlap.tensor = true;

@@ -164,6 +164,32 @@ TEST(Equivalence, ReplicasWithOneMicroBatchEachEqualAccumulationBitByBit) {
   }
 }
 
+// Tensor ranks hold the same activations: a part from each of them is the whole that one has.
+TEST(Equivalence, TransfersInPartsChangeNothingAtAll) {
+  for (const auto& [tensor, pipeline, virtual_stages, data] :
+       {std::tuple{2, 2, 1, 1}, {4, 2, 1, 1}, {2, 4, 1, 1}, {2, 2, 2, 1}, {2, 2, 4, 1}, {2, 2, 1, 2}}) {
+    program::Plan plan = split(tensor, pipeline, virtual_stages, data);
+    std::vector<program::Schedule> schedules{plan.schedule};
+    if (virtual_stages == 1 && data == 1) {
+      schedules = {program::Schedule::k1f1b, program::Schedule::kGpipe, program::Schedule::kZeroBubble};
+    }
+    for (const auto schedule : schedules) {
+      plan.schedule = schedule;
+      plan.scatter_gather = program::ScatterGather::kOff;
+      const Trained whole = run(toy_job(plan));
+      plan.scatter_gather = program::ScatterGather::kOn;
+      expect_equivalent(whole, toy_job(plan), Asked::kBits, "whole transfers");
+    }
+  }
+}
+
+// As the nodes of a cluster order them, whose gathers run on a lane of their own.
+TEST(Equivalence, TransfersInPartsOrderedForACluster) {
+  program::Plan plan = split(2, 4, 1, 1);
+  plan.scatter_gather = program::ScatterGather::kOn;
+  expect_equivalent(unsplit(1, 8), toy_job(plan), Asked::kClose, "one rank", "dgx-a100-80gb:1");
+}
+
 TEST(Equivalence, OverlappedAndMergedBucketsChangeNothing) {
   program::Plan plan = split(1, 2, 1, 2);
   plan.overlap.gradient_reduction = true;

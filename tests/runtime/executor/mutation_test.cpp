@@ -84,6 +84,15 @@ TEST(Mutation, UnreducedGradientsOfReplicasUnderSequenceParallelAreSeen) {
   EXPECT_GT(distance(plan, skip, where), kTolerance) << where;
 }
 
+TEST(Mutation, ReceivedPartsThatNobodyGathersAreSeen) {
+  std::string where;
+  program::Plan plan = plan_of(2, 2, 1);
+  plan.scatter_gather = program::ScatterGather::kOn;
+  const auto skip =
+      silence([](const Op& op) { return op.group == program::Group::kTensor && op.lane == program::Lane::kPipeline; });
+  EXPECT_GT(distance(plan, skip, where), kTolerance) << where;
+}
+
 // The verifier refuses such a program; here the run itself must differ, so that neither guards alone.
 TEST(Mutation, SwappedReceivesAreSeen) {
   std::string where;

@@ -36,11 +36,12 @@ enum Field {
   kAwayState,
   kAwayActivations,
   kPlacement,
+  kScatterGather,
   kFields
 };
 enum Shape { kGpt2, kLlama, kParallel, kMixture };
 
-constexpr std::array<int, kFields> kValues = {4, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2};
+constexpr std::array<int, kFields> kValues = {4, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2};
 constexpr int kMostValues = 5;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -99,6 +100,7 @@ program::Job job_of(const Choice& c) {
   plan.micro_batch = 1 << c[kMicroBatch];
   plan.offload.optimizer = static_cast<program::Storage>(c[kAwayState]);
   plan.offload.activations = static_cast<program::Storage>(c[kAwayActivations]);
+  if (c[kScatterGather] != 0) plan.scatter_gather = program::ScatterGather::kOn;
   if (c[kPlacement] != 0) plan.placement = "data-pipeline-tensor-context";
   return shaped(c[kModel], plan);
 }

@@ -37,7 +37,7 @@ std::vector<double> losses_of(const TrainResult& result) {
 }
 
 std::vector<program::Plan> splits() {
-  std::vector<program::Plan> plans(5);
+  std::vector<program::Plan> plans(6);
   plans[0].pipeline = 2;
   plans[1].tensor = 2;
   plans[2].data = 2;
@@ -49,6 +49,8 @@ std::vector<program::Plan> splits() {
   plans[4].zero_stage = 1;
   plans[4].recompute = program::Recompute::kFull;
   plans[4].overlap.parameter_gather = true;
+  plans[5].tensor = plans[5].pipeline = 2;
+  plans[5].scatter_gather = program::ScatterGather::kOn;
   return plans;
 }
 

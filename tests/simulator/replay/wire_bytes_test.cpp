@@ -88,6 +88,18 @@ TEST(WireBytes, TransfersCarryTheActivationsOfAMicroBatch) {
   EXPECT_EQ(sent.at({program::Group::kPipeline, OpKind::kRecv}), 3 * kActivations);  // gradients come back
 }
 
+// Scatter-gather (2104.04473, section 4.1): half of them leaves each of two tensor ranks, and of the gradients that
+// come back, likewise in halves, each rank sends its own to the other.
+TEST(WireBytes, TransfersInPartsCarryATensorRanksPart) {
+  program::Job job = job_of(2, 2, 1);
+  job.training.global_batch = 3;
+  job.plan.scatter_gather = program::ScatterGather::kOn;
+  const auto sent = sent_by_first_stage(job, node());
+  EXPECT_EQ(sent.at({program::Group::kPipeline, OpKind::kSend}), 3 * kActivations / 2);
+  EXPECT_EQ(sent.at({program::Group::kPipeline, OpKind::kRecv}), 3 * kActivations / 2);
+  EXPECT_EQ(sent.at({program::Group::kTensor, OpKind::kAllGather}), 3 * kActivations * 1 / 2);
+}
+
 // A ring over n replicas sends 2 (n-1)/n of the gradients, once a step however many micro-batches there are.
 TEST(WireBytes, ReplicasReduceTheirGradientsOnce) {
   program::Job job = job_of(1, 1, 8);

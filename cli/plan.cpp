@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -96,9 +97,11 @@ int run(const Options& options) {
   wanted.distinct = options.distinct;
   const Interrupts interrupts;
   const planner::Effort effort{options.threads, interrupts.token()};
+  // Naive ways take their turn where the search leaves a core idle.
+  auto naive = std::async(std::launch::async, [&] { return planner::baselines(wanted, options.threads, effort.stop); });
   const planner::SearchResult result = search(wanted, options, interrupts);
   nlohmann::json json = result_json(request, result);
-  const std::string also = interrupts.happened() ? "" : beside(wanted, result, options.threads, effort.stop, json);
+  const std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
   const std::string studied = study(options.studies, wanted, result, effort, json);
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
   std::vector<planner::Relaxation> relaxations;

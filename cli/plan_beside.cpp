@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/figures.h"
 #include "cli/render.h"
-#include "planner/baselines.h"
 #include "planner/measured.h"
 #include "program/job_json.h"
 
@@ -44,12 +42,11 @@ std::string naive_ways(const std::vector<planner::Baseline>& ways, const planner
 
 }  // namespace
 
-std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result, int threads,
-                   const std::stop_token& stop, nlohmann::json& json) {
+std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result,
+                   const std::vector<planner::Baseline>& naive, nlohmann::json& json) {
   if (result.best.empty()) return "";
   const planner::Candidate& best = result.best.front();
-  const int workers = threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  std::string text = "\n" + naive_ways(planner::baselines(request, workers, stop), best, json);
+  std::string text = "\n" + naive_ways(naive, best, json);
   program::Job job = request.job;
   job.plan = best.plan;
   const auto promise = planner::promise_of(job, request.cluster, best.simulation, hardware::measured_mfu());

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <stop_token>
 #include <string>
+#include <vector>
 
+#include "planner/baselines.h"
 #include "planner/search.h"
 
 namespace trivium::cli {
 
 /// The best plan beside naive ways and beside the best MFU that was measured on its devices. Adds `baselines` and
 /// `promise` to `json`. Empty where there is no plan.
-std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result, int threads,
-                   const std::stop_token& stop, nlohmann::json& json);
+std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result,
+                   const std::vector<planner::Baseline>& naive, nlohmann::json& json);
 
 }  // namespace trivium::cli

@@ -89,10 +89,7 @@ std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& ske
   std::vector<int> counts = balance(loads, layers);
   if (counts.empty()) return program::Infeasible{"memory", ""};
   if (plan.stage_nodes.empty()) {
-    program::Job even;  // what chunk_layers reads
-    even.model.layers = layers;
-    even.plan = plan;
-    if (counts == program::chunk_layers(even)) {
+    if (counts == program::chunk_layers(layers, plan)) {
       return program::Infeasible{"balanced-is-even", "the balanced layers are the even ones"};
     }
   }

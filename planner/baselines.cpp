@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <variant>
 
 #include "planner/evaluate.h"
@@ -78,7 +79,8 @@ std::vector<Plan> tensor_alone(const SearchRequest& request) {
 }
 
 /// The split with the least recomputation and then the largest micro-batch that fits; or why none does.
-std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Plan& split) {
+std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Plan& split,
+                                         simulator::SharedCosts& shared) {
   Infeasible why{"ranks-match", "no split of the devices"};
   const std::int64_t batch = request.job.training.global_batch;
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
@@ -93,7 +95,7 @@ std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Pla
         why = std::move(*no);
         continue;
       }
-      simulator::Sketch sketch(job, request.cluster);
+      simulator::Sketch sketch(job, request.cluster, &shared);
       auto no = request.ignore_memory ? std::nullopt : simulator::out_of_memory(sketch.memory(job.plan));
       if (!no) return job.plan;
       why = std::move(*no);
@@ -109,11 +111,12 @@ struct Way {
   std::string nothing;  ///< why there is no split
 };
 
-void try_splits(const SearchRequest& request, const Way& way, Baseline& baseline) {
+void try_splits(const SearchRequest& request, const Way& way, const std::stop_token& stop, Baseline& baseline) {
   baseline.why_not = way.nothing;
+  simulator::SharedCosts shared;
   for (const Plan& split : way.splits) {
-    if (way.first && baseline.runs) return;
-    auto found = that_fits(request, split);
+    if (stop.stop_requested() || (way.first && baseline.runs)) return;
+    auto found = that_fits(request, split, shared);
     if (auto* no = std::get_if<Infeasible>(&found)) {
       baseline.why_not = std::move(no->reason);
       continue;
@@ -149,8 +152,8 @@ std::vector<Baseline> baselines(const SearchRequest& request, int threads, const
       {replicas(request, 3), false, ""},
       {tensor_alone(request), false, heads}};
   run_parallel(
-      all.size(), std::max(1, threads), stop, [&](std::size_t i) { try_splits(request, ways[i], all[i]); },
-      [](std::size_t) {});
+      all.size(), threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())), stop,
+      [&](std::size_t i) { try_splits(request, ways[i], stop, all[i]); }, [](std::size_t) {});
   return all;
 }
 

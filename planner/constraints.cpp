@@ -8,6 +8,7 @@
 #include "edge/error.h"
 #include "edge/json_reader.h"
 #include "edge/quote.h"
+#include "planner/bounds.h"
 #include "planner/plan_fields.h"
 #include "program/job_json.h"
 
@@ -76,11 +77,26 @@ std::string Constraint::lifted() const {
 }
 
 bool Constraint::allows(const Plan& plan) const {
-  if (kind == Kind::kMin) return number_of(text_of(plan, field)) >= number_of(value);
-  if (kind == Kind::kMax) return number_of(text_of(plan, field)) <= number_of(value);
-  const std::vector<std::string> fields = members(field);
-  return std::all_of(fields.begin(), fields.end(), [&](const std::string& name) {
-    return value.empty() ? text_of(plan, name) == unused(name) : text_of(plan, name) != value;
+  Bounds bounds;
+  bounds.add(*this);
+  return bounds.allow(plan);
+}
+
+void Bounds::add(const Constraint& constraint) {
+  for (const std::string& name : members(constraint.field)) {
+    Check check{constraint.kind, text_of_field(name), constraint.value, number_of(constraint.value), false};
+    check.alone = constraint.kind == Kind::kForbid && constraint.value.empty();
+    if (check.alone) check.value = unused(name);
+    checks_.push_back(std::move(check));
+  }
+}
+
+bool Bounds::allow(const Plan& plan) const {
+  return std::all_of(checks_.begin(), checks_.end(), [&](const Check& check) {
+    const std::string text = check.text(plan);
+    if (check.kind == Kind::kMin) return number_of(text) >= check.number;
+    if (check.kind == Kind::kMax) return number_of(text) <= check.number;
+    return (text == check.value) == check.alone;
   });
 }
 

@@ -27,10 +27,8 @@ std::string joined(const Items& items, Text text) {
   return all;
 }
 
-using Text = std::string (*)(const Plan&);
-
-const std::map<std::string, Text>& texts() {
-  static const std::map<std::string, Text> kTexts{
+const std::map<std::string, FieldText>& texts() {
+  static const std::map<std::string, FieldText> kTexts{
       {"tensor", [](const Plan& p) { return std::to_string(p.tensor); }},
       {"sequence_parallel", [](const Plan& p) { return yes(p.sequence_parallel); }},
       {"context", [](const Plan& p) { return std::to_string(p.context); }},
@@ -73,8 +71,13 @@ const std::map<std::string, Text>& texts() {
 }  // namespace
 
 std::string text_of(const Plan& plan, const std::string& field) {
+  const FieldText text = text_of_field(field);
+  return text == nullptr ? "" : text(plan);
+}
+
+FieldText text_of_field(const std::string& field) {
   const auto found = texts().find(field);
-  return found == texts().end() ? "" : found->second(plan);
+  return found == texts().end() ? nullptr : found->second;
 }
 
 std::vector<Difference> differences(const Plan& before, const Plan& after) {

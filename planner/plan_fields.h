@@ -13,6 +13,10 @@ namespace trivium::planner {
 /// unknown field.
 std::string text_of(const program::Plan& plan, const std::string& field);
 
+/// The same, looked up once for many plans; null for an unknown field.
+using FieldText = std::string (*)(const program::Plan& plan);
+FieldText text_of_field(const std::string& field);
+
 /// Fields in which two plans differ, in the order of program::plan_fields.
 struct Difference {
   std::string field, before, after;

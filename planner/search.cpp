@@ -24,7 +24,7 @@ using program::Plan;
 /// Plans played, and nodes opened, between two looks at the k-th best. Independent of the thread count, so that what is
 /// bounded away is too.
 constexpr std::size_t kPlayed = 4;
-constexpr std::size_t kOpened = 64;
+constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
 constexpr double kSecondsPerPs = 1e-12;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -57,7 +57,7 @@ class Searcher {
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
-    result_.plans_forbidden = count_forbidden(request_);
+    auto forbidden = std::async(std::launch::async, [&] { return count_forbidden(request_); });
     for (Node& root : tree_.roots()) {
       result_.plans_in_space += root.plans;
       open_.push(std::move(root));
@@ -70,6 +70,7 @@ class Searcher {
       result_.best = figures.get();
     }
     result_.rejected = std::move(ledger_).rejections(request_, threads_);
+    result_.plans_forbidden = forbidden.get();
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }

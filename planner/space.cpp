@@ -67,17 +67,17 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
                                             {"overlap.parameter_gather", Level::kState},
                                             {"offload.optimizer", Level::kState},
                                             {"compression", Level::kState}};
-  constraints_.resize(static_cast<std::size_t>(Level::kState) + 1);
+  bounds_.resize(static_cast<std::size_t>(Level::kState) + 1);
   for (const Constraint& constraint : request.constraints) {
     bool placed = false;
     for (const auto& [field, level] : levels) {
       if (!concerns(constraint, field)) continue;
       Constraint part = constraint;
       part.field = field;
-      constraints_[static_cast<std::size_t>(level)].push_back(part);
+      bounds_[static_cast<std::size_t>(level)].add(part);
       placed = true;
     }
-    if (!placed) constraints_.front().push_back(constraint);
+    if (!placed) bounds_.front().add(constraint);
   }
   const int ranks = ranks_of(request);
   bool any = false;
@@ -98,10 +98,6 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
     }
   }
   if (!any && allows(Level::kSplit, given_)) splits_.push_back(given_);
-}
-
-bool Space::allows(Level level, const Plan& plan) const {
-  return broken_by(constraints_[static_cast<std::size_t>(level)], plan) == nullptr;
 }
 
 std::vector<int> Space::tensors(int ranks) const {
@@ -180,7 +176,7 @@ std::vector<Layout> Space::layouts(const Plan& split) const {
     for (const bool parallel : sequence) {
       for (const bool beside : overlap) {
         const Layout layout{placement, parallel, beside};
-        if (allows(Level::kLayout, with(split, layout))) found.push_back(layout);
+        if (of(Level::kLayout).none() || allows(Level::kLayout, with(split, layout))) found.push_back(layout);
       }
     }
   }
@@ -215,7 +211,7 @@ std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const 
   const Plan placed = with(split, layout);
   const auto add = [&](const Shape& shape) {
     if (shape.activations != Storage::kNone && shape.schedule == Schedule::kZeroBubble) return;
-    if (allows(Level::kShape, with(placed, shape))) found.push_back(shape);
+    if (of(Level::kShape).none() || allows(Level::kShape, with(placed, shape))) found.push_back(shape);
   };
   const bool open_layers = !fixed("stage_layers") && given_.stage_layers.empty();
   const bool open_nodes = !fixed("stage_nodes") && given_.stage_nodes.empty();
@@ -257,6 +253,7 @@ std::vector<Keeping> Space::keepings(const Plan& split, const Shape& shape) cons
       }
     }
   }
+  if (of(Level::kKeeping).none()) return all;
   std::erase_if(all, [&](const Keeping& keeping) { return !allows(Level::kKeeping, with(base, keeping)); });
   return all;
 }
@@ -276,6 +273,7 @@ std::vector<State> Space::states(const Plan& split, const Layout& layout, const 
   std::vector<Storage> away{given_.offload.optimizer};
   if (!fixed("offload.optimizer") && lanes) away = {Storage::kNone, Storage::kHost};
   std::vector<State> found;
+  Plan tried = split;
   for (const int stage : zero) {
     std::vector<int> groups{fixed("shard_group") || stage > 0 ? given_.shard_group : 0};
     if (stage == 3 && !fixed("shard_group") && !spread) {
@@ -290,7 +288,8 @@ std::vector<State> Space::states(const Plan& split, const Layout& layout, const 
           for (const bool reduces : either("overlap.gradient_reduction", !alone, given_.overlap.gradient_reduction)) {
             for (const bool gathers : either("overlap.parameter_gather", stage > 0, given_.overlap.parameter_gather)) {
               const State state{stage, group, reduces, gathers, optimizer, compression};
-              if (allows(Level::kState, with(split, state))) found.push_back(state);
+              tried = with(std::move(tried), state);
+              if (allows(Level::kState, tried)) found.push_back(state);
             }
           }
         }
@@ -350,8 +349,18 @@ std::int64_t Space::count_keepings(const Plan& split, const Shape& shape) const 
   return known->second;
 }
 
+// Of a shape's fields it matters alone whether the schedule splits the backward.
+std::int64_t Space::count_states(const Plan& split, const Layout& layout, const Shape& shape) const {
+  const std::tuple key(split.tensor, split.context, split.data, split.expert, shape.schedule == Schedule::kZeroBubble,
+                       layout.placement);
+  const std::lock_guard lock(mutex_);
+  const auto [known, fresh] = states_known_.try_emplace(key);
+  if (fresh) known->second = static_cast<std::int64_t>(states(split, layout, shape).size());
+  return known->second;
+}
+
 std::int64_t Space::count(const Plan& split, const Layout& layout, const Shape& shape) const {
-  return count_keepings(split, shape) * static_cast<std::int64_t>(states(split, layout, shape).size());
+  return count_keepings(split, shape) * count_states(split, layout, shape);
 }
 
 // The other fields of a split and a layout change nothing below.
@@ -362,12 +371,7 @@ std::int64_t Space::count(const Plan& split, const Layout& layout) const {
     if (const auto known = layouts_known_.find(key); known != layouts_known_.end()) return known->second;
   }
   std::int64_t plans = 0;
-  std::map<bool, std::int64_t> states_of;  // what replicas share depends on the schedule alone among a shape's fields
-  for (const Shape& shape : shapes(split, layout)) {
-    const auto [states, fresh] = states_of.try_emplace(shape.schedule == Schedule::kZeroBubble);
-    if (fresh) states->second = static_cast<std::int64_t>(this->states(split, layout, shape).size());
-    plans += states->second * count_keepings(split, shape);
-  }
+  for (const Shape& shape : shapes(split, layout)) plans += count(split, layout, shape);
   const std::lock_guard lock(mutex_);
   return layouts_known_.try_emplace(key, plans).first->second;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/bounds.h"
 #include "planner/search.h"
 
 namespace trivium::planner {
@@ -85,12 +86,14 @@ class Space {
   std::int64_t count(const program::Plan& split, const Layout& layout) const;
   std::int64_t count(const program::Plan& split, const Layout& layout, const Shape& shape) const;
   std::int64_t count_keepings(const program::Plan& split, const Shape& shape) const;
+  std::int64_t count_states(const program::Plan& split, const Layout& layout, const Shape& shape) const;
 
  private:
   enum class Level { kSplit, kLayout, kShape, kKeeping, kState };
 
   bool fixed(const char* field) const { return request_.fixed.contains(field); }
-  bool allows(Level level, const program::Plan& plan) const;
+  bool allows(Level level, const program::Plan& plan) const { return of(level).allow(plan); }
+  const Bounds& of(Level level) const { return bounds_[static_cast<std::size_t>(level)]; }
   void add_splits(program::Plan plan);
   std::vector<int> tensors(int ranks) const;
   std::vector<int> contexts(int ranks) const;
@@ -104,9 +107,10 @@ class Space {
   const SearchRequest& request_;
   const program::Plan& given_;
   std::vector<program::Plan> splits_;
-  std::vector<std::vector<Constraint>> constraints_;  // by the level that decides them
+  std::vector<Bounds> bounds_;  // by the level that decides them
   mutable std::mutex mutex_;
   mutable std::map<std::tuple<int, int, program::Storage>, std::int64_t> keepings_known_;
+  mutable std::map<std::tuple<int, int, int, int, bool, std::string>, std::int64_t> states_known_;
   mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> layouts_known_;
 };
 

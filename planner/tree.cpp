@@ -40,8 +40,10 @@ Plan with_plainest_state(Plan plan) {
 
 // A state with its optimizer offloaded waits for copies that the same state without does not make; where gradients are
 // reduced once a step, reductions that wait for the last backward to end come later than those that run beside it. The
-// passes are the same, and behind them everything comes in the same order on every lane: no step is earlier.
-std::vector<std::vector<int>> slower_states(const std::vector<State>& states, const std::vector<char>& may_fit) {
+// passes are the same, and behind them everything comes in the same order on every lane: no step is earlier. Where
+// layers wait for the state, one that leaves more memory may have them elsewhere: offloaded states then stand alone.
+std::vector<std::vector<int>> slower_states(const std::vector<State>& states, const std::vector<char>& may_fit,
+                                            bool layers_wait) {
   std::vector<std::vector<int>> slower(states.size());
   const auto place_of = [&](const State& wanted) {
     for (std::size_t i = 0; i < states.size(); ++i) {
@@ -53,7 +55,7 @@ std::vector<std::vector<int>> slower_states(const std::vector<State>& states, co
     if (may_fit[i] == 0) continue;
     State faster = states[i];
     faster.optimizer = program::Storage::kNone;
-    int first = faster == states[i] ? -1 : place_of(faster);
+    int first = layers_wait || faster == states[i] ? -1 : place_of(faster);
     if (first < 0 && states[i].zero_stage < 2 && !states[i].gradient_reduction) {
       faster = states[i];
       faster.gradient_reduction = true;
@@ -190,8 +192,13 @@ Opened Tree::open_shape(const Node& node) {
       opened.refused.push_back({std::move(*no), with(branch->plan, branch->keepings[i]), branch->plans_of_each});
       continue;
     }
-    const std::int64_t bound =
-        shape.balanced ? balanced_bound(plan, sketch) : simulator::lower_bound_ps(sketch.passes(plan));
+    if (!shape.balanced && !request_.ignore_memory && !first_stage_may_fit(*branch, plan, sketch)) {
+      Plan example = with(with(branch->plan, branch->keepings[i]), branch->states.front());
+      opened.refused.push_back({{kMemoryRule, ""}, std::move(example), branch->plans_of_each});
+      continue;
+    }
+    const std::int64_t bound = shape.balanced ? balanced_bounds(plan, sketch, std::vector<std::vector<int>>(1)).front()
+                                              : simulator::lower_bound_ps(sketch.passes(plan));
     opened.nodes.push_back(child_of(node, Node::Level::kKeeping, i, bound, branch->plans_of_each, branch));
   }
   return opened;
@@ -204,7 +211,8 @@ Opened Tree::open_shape(const Node& node) {
 //   sum_j (f_j + b_j) + (m - 1) b_s + (m - p + s) f_s,
 // where the sum is the least of any distribution too. Second halves w of a split backward come behind the first begin:
 //   sum_j f_j + m (b_s + w_s) + (m - p + s) f_s.
-std::int64_t Tree::balanced_bound(const Plan& plan, Sketch& sketch) const {
+std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch,
+                                                const std::vector<std::vector<int>>& most) const {
   const auto layers = static_cast<int>(request_.job.model.layers);
   const std::int64_t m = micro_batches(plan);
   const bool splits = program::splits_backward(plan.schedule);
@@ -225,8 +233,18 @@ std::int64_t Tree::balanced_bound(const Plan& plan, Sketch& sketch) const {
     least = std::min(least, layer);
   }
   way += (layers - plan.pipeline) * least;
-  const std::int64_t slowest_behind = slowest(behind, layers);
-  return slowest_behind == kNever ? kNever : std::max(slowest(busy, layers), way + slowest_behind);
+  std::vector<std::int64_t> bounds;
+  for (const std::vector<int>& of_state : most) {
+    const auto known = bounds.begin() + (std::find(most.begin(), most.end(), of_state) - most.begin());
+    if (known != bounds.end()) {  // as an earlier state's
+      bounds.push_back(*known);
+      continue;
+    }
+    for (std::size_t s = 0; s < of_state.size(); ++s) busy[s].most = behind[s].most = of_state[s];
+    const std::int64_t slowest_behind = slowest(behind, layers);
+    bounds.push_back(slowest_behind == kNever ? kNever : std::max(slowest(busy, layers), way + slowest_behind));
+  }
+  return bounds;
 }
 
 // On unlike nodes layers are balanced by what fits there, which hangs on the state.
@@ -244,22 +262,32 @@ Opened Tree::walk(const Node& node) {
   Node closer = node;
   closer.close = true;
   walked->may_fit.assign(branch.states.size(), 1);
-  if (!layers_wait_for_state(branch)) {
+  const bool layers_wait = layers_wait_for_state(branch);
+  if (layers_wait && !request_.ignore_memory) {
+    walked->bounds_ps = balanced_bounds(plan, sketch, most_layers(branch, plan, sketch));
+    std::transform(walked->bounds_ps.begin(), walked->bounds_ps.end(), walked->may_fit.begin(),
+                   [](std::int64_t ps) { return static_cast<char>(ps < kNever); });
+    const auto least = std::min_element(walked->bounds_ps.begin(), walked->bounds_ps.end());
+    if (least != walked->bounds_ps.end()) closer.bound_ps = std::max(closer.bound_ps, *least);
+  }
+  if (!layers_wait) {
     if (branch.balanced) {
       auto layered = balanced(sketch, plan, static_cast<int>(request_.job.model.layers), false);
       if (auto* no = std::get_if<Infeasible>(&layered)) return {{}, {{std::move(*no), kept, node.plans}}};
       plan = std::get<Plan>(std::move(layered));
     }
     if (!request_.ignore_memory) walked->may_fit = states_that_may_fit(branch, plan, sketch);
-    const auto full = std::find(walked->may_fit.begin(), walked->may_fit.end(), 0);
-    if (full != walked->may_fit.end()) {
-      Plan example = with(kept, branch.states[static_cast<std::size_t>(full - walked->may_fit.begin())]);
-      example.stage_layers = plan.stage_layers;
-      const auto plans = std::count(walked->may_fit.begin(), walked->may_fit.end(), 0);
-      opened.refused.push_back({{kMemoryRule, ""}, std::move(example), plans});
-      closer.plans -= plans;
-      if (closer.plans == 0) return opened;
-    }
+  }
+  const auto full = std::find(walked->may_fit.begin(), walked->may_fit.end(), 0);
+  if (full != walked->may_fit.end()) {
+    Plan example = with(kept, branch.states[static_cast<std::size_t>(full - walked->may_fit.begin())]);
+    example.stage_layers = plan.stage_layers;
+    const auto plans = std::count(walked->may_fit.begin(), walked->may_fit.end(), 0);
+    opened.refused.push_back({{kMemoryRule, ""}, std::move(example), plans});
+    closer.plans -= plans;
+    if (closer.plans == 0) return opened;
+  }
+  if (!layers_wait) {
     walked->passes = sketch.passes(plan);
     walked->ends = simulator::walked_ends(walked->passes);
     closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(walked->passes, walked->ends));
@@ -267,57 +295,6 @@ Opened Tree::walk(const Node& node) {
   closer.walked = std::move(walked);
   opened.nodes.push_back(std::move(closer));
   return opened;
-}
-
-// Frames and workspace are the same in every state, and what a state keeps is the same whatever the passes keep.
-std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& plan, Sketch& sketch) {
-  const std::shared_ptr<const StateBytes> state = state_bytes(branch);
-  const StateBytes& bytes = *state;
-  const std::vector<simulator::StageMemory> passes = sketch.memory(plan);
-  std::vector<char> fit;
-  for (std::size_t i = 0; i < branch.states.size(); ++i) {
-    const bool known = plan.stage_layers == branch.plan.stage_layers;  // else their bytes are of other layers
-    bool fits = true;
-    for (std::size_t s = 0; s < passes.size() && known; ++s) {
-      fits &= passes[s].activations + passes[s].workspace + passes[s].reserved + bytes[i][s] <= passes[s].capacity;
-    }
-    fit.push_back(fits ? 1 : 0);
-  }
-  return fit;
-}
-
-// What a state keeps hangs on neither the micro-batch nor the placement.
-std::shared_ptr<const StateBytes> Tree::state_bytes(const Branch& branch) {
-  const Plan plain = with_plainest_state(branch.plan);
-  const bool accumulates = micro_batches(plain) > 1, splits = plain.schedule == program::Schedule::kZeroBubble;
-  std::vector<int> key{plain.tensor,
-                       plain.context,
-                       plain.pipeline,
-                       plain.data,
-                       plain.expert,
-                       plain.virtual_stages,
-                       plain.sequence_parallel,
-                       static_cast<int>(plain.offload.activations),
-                       accumulates,
-                       splits};
-  key.push_back(static_cast<int>(branch.states.size()));
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = state_bytes_.find(key); known != state_bytes_.end()) return known->second;
-  }
-  auto bytes = std::make_shared<StateBytes>();
-  const auto without = Sketch(job_of(plain), request_.cluster, &shared_).memory(plain);
-  for (const State& state : branch.states) {
-    const Plan plan = with(plain, state);
-    auto& of_state = bytes->emplace_back();
-    const auto whole = Sketch(job_of(plan), request_.cluster, &shared_).memory(plan);
-    for (std::size_t s = 0; s < whole.size(); ++s) {
-      of_state.push_back(whole[s].parameters + whole[s].gradients + whole[s].optimizer + whole[s].workspace -
-                         without[s].workspace + whole[s].reserved - without[s].reserved);
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  return state_bytes_.try_emplace(std::move(key), std::move(bytes)).first->second;
 }
 
 const Outline& Tree::state_outline(const Branch& branch, std::size_t state) {
@@ -338,7 +315,7 @@ Opened Tree::open_keeping(const Node& node) {
   branch->balanced = layers_wait_for_state(above);
   if (!branch->balanced) branch->plan.stage_layers = walked.plan.stage_layers;
   branch->states = above.states;
-  branch->slower = slower_states(branch->states, walked.may_fit);
+  branch->slower = slower_states(branch->states, walked.may_fit, branch->balanced);
   std::vector<char> waits(branch->states.size(), 0);
   for (const std::vector<int>& slower : branch->slower) {
     for (const int state : slower) waits[static_cast<std::size_t>(state)] = 1;
@@ -346,9 +323,9 @@ Opened Tree::open_keeping(const Node& node) {
   Opened opened;
   for (std::size_t i = 0; i < branch->states.size(); ++i) {
     if (walked.may_fit[i] == 0 || waits[i] != 0) continue;
-    std::int64_t bound = 0;
+    std::int64_t bound = walked.bounds_ps.empty() ? 0 : walked.bounds_ps[i];
     if (!above.balanced) {
-      bound = simulator::lower_bound_ps(joined(walked.passes, state_outline(above, i)), walked.ends);
+      bound = simulator::lower_bound_ps(state_outline(above, i), walked.ends);  // behind the passes all is the state's
     }
     Node child = child_of(node, Node::Level::kState, i, bound, 1, branch);
     child.plans += static_cast<std::int64_t>(branch->slower[i].size());

@@ -43,8 +43,9 @@ struct Branch {
 struct Walked {
   simulator::Outline passes;
   simulator::PassEnds ends;
-  program::Plan plan;         ///< with its layers
-  std::vector<char> may_fit;  ///< by state; a state that needs too much is refused
+  program::Plan plan;                   ///< with its layers
+  std::vector<char> may_fit;            ///< by state; a state that needs too much is refused
+  std::vector<std::int64_t> bounds_ps;  ///< by state, where layers are balanced by its memory; else empty
 };
 
 /// A node of the space. The last level is a plan.
@@ -105,10 +106,13 @@ class Tree {
   Opened walk(const Node& node);
   Opened open_keeping(const Node& node);
   Opened settle(const Node& node);
+  bool first_stage_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
   std::vector<char> states_that_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
-  std::shared_ptr<const StateBytes> state_bytes(const Branch& branch);
+  std::vector<std::vector<int>> most_layers(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
+  std::shared_ptr<const StateBytes> state_bytes(const program::Plan& plan, const std::vector<State>& states);
   bool layers_wait_for_state(const Branch& branch) const;
-  std::int64_t balanced_bound(const program::Plan& plan, simulator::Sketch& sketch) const;
+  std::vector<std::int64_t> balanced_bounds(const program::Plan& plan, simulator::Sketch& sketch,
+                                            const std::vector<std::vector<int>>& most) const;
   const simulator::Outline& state_outline(const Branch& branch, std::size_t state);
 
   const SearchRequest& request_;

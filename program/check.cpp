@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <sstream>
+#include <string_view>
 
 #include "program/layout.h"
 #include "program/lower.h"
@@ -254,11 +255,16 @@ Verdict check_batch(const Job& job) {
 }
 
 Verdict check_placement(const Plan& plan) {
-  std::vector<std::string> words;
-  std::istringstream text(plan.placement);
-  for (std::string word; std::getline(text, word, '-');) words.push_back(word);
+  std::array<std::string_view, 4> words;
+  std::size_t count = 0;
+  for (std::string_view left = plan.placement; !left.empty(); ++count) {
+    const std::size_t end = std::min(left.find('-'), left.size());
+    if (count < words.size()) words[count] = left.substr(0, end);
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
   std::sort(words.begin(), words.end());
-  if (words == std::vector<std::string>{"context", "data", "pipeline", "tensor"}) return std::nullopt;
+  constexpr std::array<std::string_view, 4> kDimensions{"context", "data", "pipeline", "tensor"};
+  if (count == words.size() && words == kDimensions) return std::nullopt;
   return refuse("placement-known",
                 fmt::format("placement \"{}\" is not an order of tensor, context, data and pipeline joined by '-'",
                             plan.placement));

@@ -69,20 +69,22 @@ Parameter vocabulary_matrix(const Job& job, std::string name) {
 
 }  // namespace
 
-std::vector<int> chunk_layers(const Job& job) {
-  if (!job.plan.stage_layers.empty()) return job.plan.stage_layers;
-  const int chunks = job.plan.chunks();
-  const Habits* habits = find_habits(job.plan.stack);
+std::vector<int> chunk_layers(std::int64_t layers, const Plan& plan) {
+  if (!plan.stage_layers.empty()) return plan.stage_layers;
+  const int chunks = plan.chunks();
+  const Habits* habits = find_habits(plan.stack);
   const bool ends_count = habits != nullptr && habits->balances_embedding_as_layer;
   // With the ends counted as a layer each the even share must leave a real layer in the first and last chunk.
-  if (ends_count && chunks > 1 && (job.model.layers + 2) / chunks >= 2 && job.model.layers % chunks != 0) {
-    std::vector<int> counts = spread(job.model.layers + 2, chunks);
+  if (ends_count && chunks > 1 && (layers + 2) / chunks >= 2 && layers % chunks != 0) {
+    std::vector<int> counts = spread(layers + 2, chunks);
     --counts.front();
     --counts.back();
     return counts;
   }
-  return spread(job.model.layers, chunks);
+  return spread(layers, chunks);
 }
+
+std::vector<int> chunk_layers(const Job& job) { return chunk_layers(job.model.layers, job.plan); }
 
 std::int64_t padded_vocabulary(const Job& job) {
   const Habits* habits = find_habits(job.plan.stack);

@@ -14,6 +14,7 @@ namespace trivium::program {
 /// remainder spread over the middle (the ends hold embedding and head); stacks that balance the embedding and the head
 /// as one layer each fill chunks that way (BLOOM: 70 layers + 2 over 12 stages).
 std::vector<int> chunk_layers(const Job& job);
+std::vector<int> chunk_layers(std::int64_t layers, const Plan& plan);
 
 /// Vocabulary rows with padding: a multiple of tensor times the stack's own multiple.
 std::int64_t padded_vocabulary(const Job& job);

@@ -1,7 +1,6 @@
 #include "program/mesh.h"
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 
 namespace trivium::program {
@@ -12,12 +11,12 @@ constexpr std::array<std::string_view, 4> kDimensions{"tensor", "context", "data
 // The placement is checked before a Mesh is made; names that are missing keep their default place.
 std::array<int, 4> order_of(const std::string& placement) {
   std::array<int, 4> order{};
-  std::istringstream words(placement);
-  std::string word;
   std::size_t filled = 0;
-  while (std::getline(words, word, '-') && filled < 4) {
-    const auto found = std::find(kDimensions.begin(), kDimensions.end(), word);
+  for (std::string_view left = placement; !left.empty() && filled < order.size();) {
+    const std::size_t end = std::min(left.find('-'), left.size());
+    const auto found = std::find(kDimensions.begin(), kDimensions.end(), left.substr(0, end));
     order[filled++] = static_cast<int>(found - kDimensions.begin());
+    left.remove_prefix(std::min(end + 1, left.size()));
   }
   return order;
 }

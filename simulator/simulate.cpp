@@ -145,11 +145,14 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
         "devices", fmt::format("the plan has {} ranks, the cluster {} devices", job.plan.ranks(), cluster.devices())};
   }
   if (auto no = misplaced(job.plan, cluster)) return no;
-  const PlacedCluster placed(job.plan, cluster);
   int left = job.plan.ranks();  // ranks fill the nodes in order: those behind the last are free to be anything
-  for (const auto& group : placed.get().groups) {
-    if (left <= 0) break;
+  for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
+    const hardware::NodeGroup& group = cluster.groups[i];
+    const std::vector<int>& named = job.plan.stage_nodes;
+    const bool used =
+        named.empty() ? left > 0 : std::find(named.begin(), named.end(), static_cast<int>(i)) != named.end();
     left -= group.count * group.node.devices;
+    if (!used) continue;
     const hardware::Device& device = group.node.device;
     if (!device.peak.contains(arithmetic_on(device, job.plan.precision))) {
       return program::Infeasible{"precision",

@@ -75,6 +75,7 @@ class KindReader {
   std::int64_t sum(int index, int begin, int end, Lane lane) const {
     const auto& times = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
     std::int64_t total = 0;
+    if (times.empty()) return total;
     for (int i = begin; i < end; ++i) {
       if (lane_of(body(index).ops[static_cast<std::size_t>(i)]) == lane) total += times[static_cast<std::size_t>(i)];
     }

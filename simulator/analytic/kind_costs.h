@@ -35,8 +35,8 @@ struct KindCosts {
   PartTimes copy_state;                                  ///< optimizer state, one way; 0 where it stays
 };
 
-/// Precondition: the kind has one layer and one bucket per segment (and one for experts), and `stage` was costed with
-/// all its bodies.
+/// Bodies that `stage` was not costed with take no time. Precondition: the kind has one layer and one bucket per
+/// segment (and one for experts).
 KindCosts kind_costs(const CostedProgram& costed, int stage, std::size_t kind);
 
 /// Of chunks that have layers of both kinds. What belongs to the first or the last bucket alone is the smaller of the

@@ -73,8 +73,10 @@ PassEnds pass_ends(const Outline& outline);
 
 /// The same, more closely: the passes of all chunks in the order of the schedule, each as soon as its stage is free and
 /// its input is there; copies of activations and reductions of every micro-batch hold up the stage's next passes. What
-/// is left out is that transfers share a lane. Takes a few nanoseconds for each pass.
-PassEnds walked_ends(const Outline& outline);
+/// is left out is that transfers share a lane. Takes a few nanoseconds for each pass. Rounds of the schedule that
+/// repeat those before them, each as much later, are counted; `kWalked` walks them all, to the same ends.
+enum class Rounds { kCounted, kWalked };
+PassEnds walked_ends(const Outline& outline, Rounds rounds = Rounds::kCounted);
 
 /// No iteration is shorter whose passes end no earlier (ps): behind the last backwards come reduction, norm, optimizer
 /// and gathers; gathers and reductions of every micro-batch keep the data lane busy, one after the other.

@@ -99,26 +99,28 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   pass_key.push_back(place.passes);
   auto passes = find(passes_, pass_key);
   if (passes && part == Part::kPasses) return *passes;
-  transfer_key = key_of(job.plan.tensor, job.plan.context, job.plan.micro_batch, job.plan.sequence_parallel,
-                        place.transfers, place.passes, kind.embedding, kind.head);
-  const auto sent = find(transfers_, transfer_key);
-  const bool all = part == Part::kAll;
-  std::optional<KindCosts> state;
+  std::optional<KindCosts> sent, state;
+  const bool sends = part != Part::kPasses, all = part == Part::kAll;
+  if (sends) {
+    transfer_key = key_of(job.plan.tensor, job.plan.context, job.plan.micro_batch, job.plan.sequence_parallel,
+                          place.transfers, place.passes, kind.embedding, kind.head);
+    sent = find(transfers_, transfer_key);
+  }
   if (all) {
     state_key = state_fields(job, kind);
     state_key.push_back(place.state);
     state = find(states_, state_key);
   }
-  if (!passes || !sent || (all && !state)) {
-    const KindCosts fresh = coster();
+  const Wanted missing{!passes, sends && !sent, all && !state};
+  if (missing.any()) {
+    const KindCosts fresh = coster(missing);
     const std::lock_guard lock(mutex_);
-    passes = passes_.try_emplace(std::move(pass_key), passes_of(fresh)).first->second;
-    transfers_.try_emplace(std::move(transfer_key), transfers_of(fresh));
-    if (all) states_.try_emplace(std::move(state_key), fresh);
-    return all ? fresh : part == Part::kPasses ? *passes : joined(*passes, fresh);
+    if (missing.passes) passes = passes_.try_emplace(std::move(pass_key), passes_of(fresh)).first->second;
+    if (missing.transfers) sent = transfers_.try_emplace(std::move(transfer_key), transfers_of(fresh)).first->second;
+    if (missing.state) state = states_.try_emplace(std::move(state_key), fresh).first->second;
   }
-  if (!all) return joined(*passes, *sent);
-  KindCosts costs = joined(*state, *sent);
+  KindCosts costs = all ? *state : *passes;
+  if (sends) costs = joined(costs, *sent);
   costs.forward = passes->forward;
   costs.backward = passes->backward;
   costs.weights = passes->weights;
@@ -149,6 +151,19 @@ SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::Habits& hab
   }
   bytes[static_cast<std::size_t>(Space::kStaging)] = *staging;
   return bytes;
+}
+
+std::shared_ptr<const std::vector<StageLimits>> SharedCosts::limits(const Plan& plan, const hardware::Cluster& placed) {
+  Key key = key_of(plan.pipeline, plan.ranks());
+  if (!placed.homogeneous()) {
+    key.insert(key.end(), plan.placement.begin(), plan.placement.end());
+    key.insert(key.end(), plan.stage_nodes.begin(), plan.stage_nodes.end());
+    if (!plan.placement.ends_with("pipeline")) key.insert(key.end(), {plan.tensor, plan.context, plan.data});
+  }
+  if (auto known = find(limits_, key)) return std::move(*known);
+  auto fresh = std::make_shared<const std::vector<StageLimits>>(limits_of(plan, placed));
+  const std::lock_guard lock(mutex_);
+  return limits_.try_emplace(std::move(key), std::move(fresh)).first->second;
 }
 
 // In the steady state of a schedule frames come back as fast as they are taken: the first rounds show the most there

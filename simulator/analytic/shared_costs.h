@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "program/chunk_kind.h"
 #include "simulator/analytic/kind_costs.h"
 #include "simulator/analytic/stage_places.h"
+#include "simulator/memory/limits.h"
 
 namespace trivium::simulator {
 
@@ -26,12 +28,16 @@ struct Frames {
 class SharedCosts {
  public:
   using Bytes = std::array<std::int64_t, program::kSpaces>;
-  /// Costs a kind of one layer anew.
-  using Coster = std::function<KindCosts()>;
+  /// Costs a kind of one layer anew: of it what is asked for, and zero for the rest.
+  struct Wanted {
+    bool passes = false, transfers = false, state = false;
+    bool any() const { return passes || transfers || state; }
+  };
+  using Coster = std::function<KindCosts(const Wanted&)>;
 
   /// What is asked of a kind; the rest of its costs is zero.
   enum class Part { kPasses, kPassesAndTransfers, kAll };
-  /// Of a kind of one layer on a stage at `place`. `coster` is asked where a part is not known.
+  /// Of a kind of one layer on a stage at `place`. `coster` is asked for what is not known.
   KindCosts costs(const program::Job& job, const program::ChunkKey& key, const StagePlace& place, Part part,
                   const Coster& coster);
 
@@ -41,6 +47,9 @@ class SharedCosts {
   /// By chunk of a stage whose chunks are of `kinds` (numbers that are equal for equal kinds).
   std::vector<Frames> frames(const program::Plan& plan, int stage, std::int64_t micro_batches,
                              const std::vector<int>& kinds);
+
+  /// By stage. `placed`: the cluster as the ranks of the plan see it.
+  std::shared_ptr<const std::vector<StageLimits>> limits(const program::Plan& plan, const hardware::Cluster& placed);
 
   StagePlaces& places() { return places_; }
 
@@ -55,6 +64,7 @@ class SharedCosts {
   std::map<Key, Bytes> pass_bytes_, state_bytes_;
   std::map<Key, std::int64_t> staging_bytes_;
   std::map<Key, std::vector<Frames>> frames_;
+  std::map<Key, std::shared_ptr<const std::vector<StageLimits>>> limits_;
   StagePlaces places_;
 };
 

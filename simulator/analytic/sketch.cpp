@@ -12,8 +12,8 @@ using program::ChunkKey;
 using program::Plan;
 using program::Program;
 
-// A task for every body of the kind, so that all of them are costed on the stage.
-void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipeline) {
+// A task for every body that is wanted of the kind, so that it is costed on the stage.
+void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipeline, const SharedCosts::Wanted& wanted) {
   const auto add = [&](int body, int peer = -1) {
     if (body < 0) return;
     program::Task task;
@@ -21,96 +21,98 @@ void add_bodies(program::Role& role, const program::ChunkKind& kind, int pipelin
     task.peer_stage = peer;
     role.tasks.push_back(task);
   };
-  const int after = (role.stage + 1) % pipeline, before = (role.stage + pipeline - 1) % pipeline;
-  for (const int body :
-       {kind.forward, kind.backward, kind.backward_weights, kind.norm, kind.norm_reduce, kind.optimizer})
-    add(body);
-  for (const int body : kind.reduce) add(body);
-  for (const int body : kind.reduce_replicas) add(body);
-  for (const int body : kind.gather) add(body);
-  for (const int body : kind.fetch_state) add(body);
-  if (!kind.store_layer.empty()) add(kind.store_layer.front());
-  add(kind.send_forward, after);
-  add(kind.send_backward, before);
-  add(kind.gather_forward);
-  add(kind.gather_backward);
+  if (wanted.passes) {
+    for (const int body : {kind.forward, kind.backward, kind.backward_weights}) add(body);
+    if (!kind.store_layer.empty()) add(kind.store_layer.front());
+  }
+  if (wanted.state) {
+    for (const int body : {kind.norm, kind.norm_reduce, kind.optimizer}) add(body);
+    for (const auto* bodies : {&kind.reduce, &kind.reduce_replicas, &kind.gather, &kind.fetch_state}) {
+      for (const int body : *bodies) add(body);
+    }
+  }
+  if (wanted.transfers) {
+    add(kind.send_forward, (role.stage + 1) % pipeline);
+    add(kind.send_backward, (role.stage + pipeline - 1) % pipeline);
+    add(kind.gather_forward);
+    add(kind.gather_backward);
+  }
 }
 
 }  // namespace
 
-Sketch::Sketch(const program::Job& job, const hardware::Cluster& cluster, SharedCosts* shared)
-    : job_(job),
-      cluster_(cluster),
+Sketch::Sketch(program::Job job, const hardware::Cluster& cluster, SharedCosts* shared)
+    : cluster_(cluster),
       placed_(job.plan, cluster),
       habits_(*program::find_habits(job.plan.stack)),
       own_(shared != nullptr ? nullptr : std::make_unique<SharedCosts>()),
       shared_(shared != nullptr ? shared : own_.get()) {
-  job_.plan = program::normalised(job_.plan);
-  sharding_ = program::Sharding(job_, habits_);
+  program_.job = std::move(job);
+  program_.job.plan = program::normalised(std::move(program_.job.plan));
+  program_.habits = habits_;
+  sharding_ = program::Sharding(program_.job, habits_);
   for (const hardware::NodeGroup& group : placed_.get().groups) merged_lanes_ |= !group.node.asynchronous_lanes;
-  places_ = shared_->places().of(job_.plan, placed_.get());
+  places_ = shared_->places().of(program_.job.plan, placed_.get());
 }
 
 std::vector<ChunkKey> Sketch::keys_of(const Plan& plan) const {
-  program::Job job;  // what chunk_layers reads
-  job.model.layers = job_.model.layers;
-  job.plan = plan;
-  const std::vector<int> layers = program::chunk_layers(job);
+  const std::vector<int> layers = program::chunk_layers(job().model.layers, plan);
   std::vector<ChunkKey> keys;
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[i];
-    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, program::phase_of(job_.model, first_layer)});
+    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, program::phase_of(job().model, first_layer)});
     first_layer += layers[i];
   }
   return keys;
 }
 
-KindCosts Sketch::anew(const ChunkKey& one_layer, int stage) const {
+KindCosts Sketch::anew(const ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const {
   Program program;
-  program.job = job_;
+  program.job = job();
   program.habits = habits_;
-  program.mesh = program::Mesh(job_.plan);
-  program.kinds.push_back(program::make_chunk_kind(job_, habits_, one_layer, 0, program.bodies));
+  program.mesh = program::Mesh(job().plan);
+  program.kinds.push_back(program::make_chunk_kind(job(), habits_, one_layer, 0, program.bodies));
   program.roles.resize(static_cast<std::size_t>(stage) + 1);
   for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
-  add_bodies(program.roles.back(), program.kinds.front(), job_.plan.pipeline);
+  add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, wanted);
   return kind_costs(cost(program, cluster_), stage, 0);
 }
 
 std::vector<int> Sketch::phases() const {
-  if (!job_.model.experts || job_.model.experts->every == 1) return {0};
-  return {0, static_cast<int>(job_.model.experts->every) - 1};
+  if (!job().model.experts || job().model.experts->every == 1) return {0};
+  return {0, static_cast<int>(job().model.experts->every) - 1};
 }
 
 int Sketch::mixtures(const ChunkKey& key) const {
-  return job_.model.experts ? static_cast<int>((key.phase + key.layers) / job_.model.experts->every) : 0;
+  return job().model.experts ? static_cast<int>((key.phase + key.layers) / job().model.experts->every) : 0;
 }
 
 const KindCosts& Sketch::costs(const ChunkKey& key, int stage, SharedCosts::Part part) {
   const StagePlace& place = (*places_)[static_cast<std::size_t>(stage)];
-  const ChunkKey alike{job_.model.experts ? key.layers : 1, key.embedding, key.head, key.recompute, key.phase};
+  const ChunkKey alike{job().model.experts ? key.layers : 1, key.embedding, key.head, key.recompute, key.phase};
   for (const Asked& asked : asked_) {
     if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
   }
   const auto of_phase = [&](int phase) {
     const ChunkKey one{1, key.embedding, key.head, key.recompute, phase};
-    return shared_->costs(job_, one, place, part, [&] { return anew(one, stage); });
+    return shared_->costs(job(), one, place, part,
+                          [&](const SharedCosts::Wanted& wanted) { return anew(one, stage, wanted); });
   };
   asked_.push_back({alike, place, part,
-                    job_.model.experts ? both(of_phase(phases().front()), of_phase(phases().back())) : of_phase(0)});
+                    job().model.experts ? both(of_phase(phases().front()), of_phase(phases().back())) : of_phase(0)});
   return asked_.back().costs;
 }
 
 std::vector<Sketch::StagePass> Sketch::stage_passes(const Plan& plan) {
-  const std::int64_t every = job_.model.experts ? job_.model.experts->every : 0;
+  const std::int64_t every = job().model.experts ? job().model.experts->every : 0;
   return passes_with(plan, [every](const PartTimes& times) {
     return every == 0 ? times.layer : ((every - 1) * times.layer + times.mixture) / every;
   });
 }
 
 std::vector<Sketch::StagePass> Sketch::least_stage_passes(const Plan& plan) {
-  const std::int64_t every = job_.model.experts ? job_.model.experts->every : 0;
+  const std::int64_t every = job().model.experts ? job().model.experts->every : 0;
   return passes_with(plan, [every](const PartTimes& times) {
     return every == 0 ? times.layer : every == 1 ? times.mixture : std::min(times.layer, times.mixture);
   });
@@ -129,12 +131,12 @@ std::vector<Sketch::StagePass> Sketch::passes_with(const Plan& plan,
 
 std::int64_t Sketch::layer_ps() {
   std::int64_t least = 0;
-  for (int stage = 0; stage < job_.plan.pipeline; ++stage) {
+  for (int stage = 0; stage < job().plan.pipeline; ++stage) {
     const bool seen = stage > 0 && (*places_)[static_cast<std::size_t>(stage)].passes == places_->front().passes;
     if (seen) continue;
-    const KindCosts& c = costs({1, false, false, job_.plan.recompute}, stage, SharedCosts::Part::kPasses);
+    const KindCosts& c = costs({1, false, false, job().plan.recompute}, stage, SharedCosts::Part::kPasses);
     const std::int64_t dense = c.forward.layer + c.backward.layer + c.weights.layer;
-    const std::int64_t layer = job_.model.experts ? std::min(dense, c.forward.mixture + c.backward.mixture) : dense;
+    const std::int64_t layer = job().model.experts ? std::min(dense, c.forward.mixture + c.backward.mixture) : dense;
     least = stage == 0 ? layer : std::min(least, layer);
   }
   return least;
@@ -145,7 +147,7 @@ Outline Sketch::empty_outline(const Plan& plan, std::size_t chunks) const {
   outline.schedule = plan.schedule;
   outline.pipeline = plan.pipeline;
   outline.virtual_stages = plan.virtual_stages;
-  outline.micro_batches = program::micro_batches(plan, job_.training.global_batch);
+  outline.micro_batches = program::micro_batches(plan, job().training.global_batch);
   outline.norm_joins_stages = plan.pipeline > 1;
   outline.chunks.resize(chunks);
   outline.endings.resize(static_cast<std::size_t>(plan.pipeline));
@@ -210,10 +212,10 @@ void Sketch::add_copies(Outline::Chunk& chunk, const ChunkKey& key, std::int64_t
 // nothing runs ahead or beside; cores do all of it one after the other. What may run before the chunk's input came, or
 // after its output left, is left out: the first layers gathered and the last reduced.
 Sketch::Serial Sketch::serial_of(const ChunkKey& key, int stage) {
-  if (job_.plan.bucket_bytes > 0) return {};
+  if (job().plan.bucket_bytes > 0) return {};
   const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
   const auto layer_of = [&](const PartTimes& times) {
-    return job_.model.experts ? std::min(times.layer, times.mixture) : times.layer;
+    return job().model.experts ? std::min(times.layer, times.mixture) : times.layer;
   };
   const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   Serial serial;

@@ -19,13 +19,13 @@
 namespace trivium::simulator {
 
 /// Serves all plans of a job that differ in virtual stages, schedule and the number of layers of a stage only: a layer,
-/// and the ranks that run it, are the same. Schedules that split the backward have a sketch of their own. The job and
-/// the cluster must outlive it. Not shared between threads: it keeps what it worked out.
+/// and the ranks that run it, are the same. Schedules that split the backward have a sketch of their own. The cluster
+/// must outlive it. Not shared between threads: it keeps what it worked out.
 class Sketch {
  public:
   /// Preconditions: program::check accepts the job with some virtual stages and schedule, unsupported_by the cluster.
   /// `shared`, where given, keeps what sketches of the same search have in common; it must outlive this.
-  Sketch(const program::Job& job, const hardware::Cluster& cluster, SharedCosts* shared = nullptr);
+  Sketch(program::Job job, const hardware::Cluster& cluster, SharedCosts* shared = nullptr);
 
   /// Preconditions: `plan` differs from the job's in virtual stages, schedule and stage layers at most, and passed
   /// program::check.
@@ -37,6 +37,23 @@ class Sketch {
   Outline state(const program::Plan& plan);
   /// Memory of every stage: what lowering the plan counts.
   std::vector<StageMemory> memory(const program::Plan& plan);
+  /// The same of one stage after the other, each counted when it is asked for. Of a sketch one at a time.
+  class MemoryByStage {
+   public:
+    MemoryByStage(Sketch& sketch, const program::Plan& plan);
+    StageMemory of(int stage);
+    /// The first stage with chunks of the same kinds: of it, all is the same but what micro-batches keep.
+    int alike(int stage) const;
+
+   private:
+    std::vector<int> kinds(int stage) const;
+
+    Sketch& sketch_;
+    const program::Plan& plan_;
+    std::int64_t micro_batches_;
+    std::shared_ptr<const std::vector<StageLimits>> limits_;
+    std::vector<int> kind_of_;  // by position
+  };
   /// Compute time of one micro-batch on a stage that holds one chunk: what grows with its layers (dense and mixture
   /// layers in the model's proportion), and what the embedding and the head add.
   struct StagePass {
@@ -58,7 +75,7 @@ class Sketch {
   std::vector<StagePass> passes_with(const program::Plan& plan,
                                      const std::function<std::int64_t(const PartTimes&)>& layer);
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
-  KindCosts anew(const program::ChunkKey& one_layer, int stage) const;
+  KindCosts anew(const program::ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const;
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll);
   std::vector<int> phases() const;  // of one dense layer, where there are any, and of one mixture layer
   int mixtures(const program::ChunkKey& key) const;  // mixture layers of a chunk
@@ -73,7 +90,9 @@ class Sketch {
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
 
-  program::Job job_;
+  const program::Job& job() const { return program_.job; }
+
+  program::Program program_;  // the job, and what the layout of memory reads; no bodies, no tasks
   const hardware::Cluster& cluster_;
   PlacedCluster placed_;
   const program::Habits& habits_;

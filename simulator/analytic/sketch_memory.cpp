@@ -13,48 +13,66 @@ constexpr int kLayersBuilt = 2;  // the second shows what a layer adds
 
 }  // namespace
 
-std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
-  program::Program program;  // no bodies, no tasks: what the layout of memory reads
-  program.job = job_;
-  program.job.plan = plan;
-  program.habits = habits_;
-  const std::int64_t micro_batches = program::micro_batches(plan, job_.training.global_batch);
-  const std::vector<ChunkKey> chunks = keys_of(plan);
+Sketch::MemoryByStage::MemoryByStage(Sketch& sketch, const program::Plan& plan)
+    : sketch_(sketch),
+      plan_(plan),
+      micro_batches_(program::micro_batches(plan, sketch.job().training.global_batch)),
+      limits_(sketch.shared_->limits(plan, sketch.placed_.get())) {
+  const std::vector<ChunkKey> chunks = sketch.keys_of(plan);
   std::vector<ChunkKey> different;
-  std::vector<int> kind_of;  // by position
   for (const ChunkKey& key : chunks) {
     const auto known = std::find(different.begin(), different.end(), key);
-    kind_of.push_back(static_cast<int>(known - different.begin()));
+    kind_of_.push_back(static_cast<int>(known - different.begin()));
     if (known == different.end()) different.push_back(key);
   }
-  program.kinds.resize(different.size());
-  for (std::size_t k = 0; k < different.size(); ++k) program.kinds[k].bytes = bytes(different[k]);
-  for (int stage = 0; stage < plan.pipeline; ++stage) {
-    program::Role role;
-    role.stage = stage;
-    std::vector<int> kinds;
-    for (int v = 0; v < plan.virtual_stages; ++v) {
-      kinds.push_back(kind_of[static_cast<std::size_t>(v * plan.pipeline + stage)]);
-    }
-    const std::vector<Frames> in_flight = shared_->frames(plan, stage, micro_batches, kinds);
-    for (int v = 0; v < plan.virtual_stages; ++v) {
-      program::Chunk chunk;
-      chunk.kind = kinds[static_cast<std::size_t>(v)];
-      chunk.frames = in_flight[static_cast<std::size_t>(v)].whole;
-      chunk.delayed_frames = in_flight[static_cast<std::size_t>(v)].delayed;
-      role.chunks.push_back(chunk);
-    }
-    program::lay_out_memory(program, role);
-    program.roles.push_back(std::move(role));
+  sketch.program_.kinds.resize(different.size());
+  for (std::size_t k = 0; k < different.size(); ++k) sketch.program_.kinds[k].bytes = sketch.bytes(different[k]);
+}
+
+std::vector<int> Sketch::MemoryByStage::kinds(int stage) const {
+  std::vector<int> kinds;
+  for (int v = 0; v < plan_.virtual_stages; ++v) {
+    kinds.push_back(kind_of_[static_cast<std::size_t>(v * plan_.pipeline + stage)]);
   }
-  return memory_of(program, cluster_);
+  return kinds;
+}
+
+int Sketch::MemoryByStage::alike(int stage) const {
+  const std::vector<int> here = kinds(stage);
+  for (int other = 0; other < stage; ++other) {
+    if (kinds(other) == here) return other;
+  }
+  return stage;
+}
+
+StageMemory Sketch::MemoryByStage::of(int stage) {
+  const std::vector<int> here = kinds(stage);
+  const std::vector<Frames> in_flight = sketch_.shared_->frames(plan_, stage, micro_batches_, here);
+  program::Role role;
+  role.stage = stage;
+  for (std::size_t v = 0; v < here.size(); ++v) {
+    program::Chunk chunk;
+    chunk.kind = here[v];
+    chunk.frames = in_flight[v].whole;
+    chunk.delayed_frames = in_flight[v].delayed;
+    role.chunks.push_back(chunk);
+  }
+  program::lay_out_memory(sketch_.program_, role);
+  return memory_of(sketch_.program_, role, (*limits_)[static_cast<std::size_t>(stage)]);
+}
+
+std::vector<StageMemory> Sketch::memory(const program::Plan& plan) {
+  MemoryByStage by_stage(*this, plan);
+  std::vector<StageMemory> stages;
+  for (int stage = 0; stage < plan.pipeline; ++stage) stages.push_back(by_stage.of(stage));
+  return stages;
 }
 
 Sketch::Bytes Sketch::bytes(const ChunkKey& key) {
   // Buckets of several layers are padded as they fall, and layers of two kinds do not add the same: such chunks are
   // built whole.
-  const bool alike = !job_.model.experts || job_.model.experts->every == 1;
-  if (key.layers <= kLayersBuilt || job_.plan.bucket_bytes > 0 || !alike) return lowered_bytes(key);
+  const bool alike = !job().model.experts || job().model.experts->every == 1;
+  if (key.layers <= kLayersBuilt || job().plan.bucket_bytes > 0 || !alike) return lowered_bytes(key);
   ChunkKey shorter = key, shortest = key;
   shorter.layers = kLayersBuilt;
   shortest.layers = kLayersBuilt - 1;
@@ -73,7 +91,7 @@ Sketch::Bytes Sketch::lowered_bytes(const ChunkKey& key) {
   for (const auto& [known, bytes] : bytes_) {
     if (known == key) return bytes;
   }
-  bytes_.emplace_back(key, shared_->bytes(job_, habits_, key));
+  bytes_.emplace_back(key, shared_->bytes(job(), habits_, key));
   return bytes_.back().second;
 }
 

@@ -1,5 +1,7 @@
-// Passes one after the other, every stage in the order of its schedule.
+// Passes one after the other, every stage in the order of its schedule. As soon as its rounds repeat themselves, those
+// up to the last ones are counted instead of walked.
 #include <algorithm>
+#include <limits>
 
 #include "simulator/analytic/outline.h"
 
@@ -9,6 +11,9 @@ namespace {
 using program::Schedule;
 
 constexpr std::int64_t kUnknown = -1;
+constexpr std::int64_t kUnset = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kNoCut = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLongestInterleaved = 2;  // rounds of an interleaved schedule that may repeat together
 
 /// The slots of one stage (program/schedule.h) without a list of them.
 class Cursor {
@@ -28,19 +33,24 @@ class Cursor {
     delay_ = stage;
   }
 
-  Slot here() const {
+  // The next slot, none where it lies behind the cut: `cut` backwards and what comes before the next.
+  Slot here(std::int64_t cut) const {
     if (forwards_ < warmup_) return {Kind::kForward, forwards_};
     // From here on the slots come in rounds: a forward, while there are any, a backward, a second half that is due.
     if (splits_ && backwards_ - delay_ > weights_) return {Kind::kWeights, weights_};
+    if (backwards_ >= cut) return {};
     if (forwards_ < total_ && forwards_ - warmup_ == backwards_) return {Kind::kForward, forwards_};
     if (backwards_ < total_) return {Kind::kBackward, backwards_};
     if (splits_ && weights_ < total_) return {Kind::kWeights, weights_};
     return {};
   }
 
-  void advance() {
-    const Kind kind = here().kind;
-    ++(kind == Kind::kForward ? forwards_ : kind == Kind::kBackward ? backwards_ : weights_);
+  void advance(Kind kind) { ++(kind == Kind::kForward ? forwards_ : kind == Kind::kBackward ? backwards_ : weights_); }
+
+  std::int64_t warmup() const { return warmup_; }
+  void leave_out(std::int64_t slots) { total_ -= slots; }
+  void tell(std::vector<std::int64_t>& state, std::int64_t cut) const {
+    state.insert(state.end(), {forwards_ - cut, backwards_ - cut, splits_ ? weights_ - cut : 0});
   }
 
  private:
@@ -51,34 +61,125 @@ class Cursor {
 
 class Walker {
  public:
-  explicit Walker(const Outline& outline) : o_(outline), stages_(static_cast<std::size_t>(outline.pipeline)) {
-    const auto passes = o_.chunks.size() * static_cast<std::size_t>(o_.micro_batches);
-    forward_.assign(passes, kUnknown);
-    backward_.assign(passes, kUnknown);
+  explicit Walker(const Outline& outline)
+      : o_(outline),
+        stages_(static_cast<std::size_t>(outline.pipeline)),
+        micro_batches_(outline.micro_batches),
+        round_(outline.virtual_stages > 1 ? outline.pipeline : 1) {
     free_.assign(stages_, 0);
     data_.assign(stages_, 0);
     held_.assign(stages_, 0);
     copied_.assign(stages_, 0);
+    waited_.assign(stages_, 0);
     reduced_kind_.assign(stages_, -1);
     last_forward_.assign(o_.chunks.size(), kUnknown);
+    forwards_done_.assign(o_.chunks.size(), 0);
+    backwards_done_.assign(o_.chunks.size(), 0);
     ends_.last_backward.resize(o_.chunks.size());
     for (std::size_t s = 0; s < stages_; ++s) cursors_.emplace_back(o_, static_cast<std::int64_t>(s));
   }
 
-  PassEnds walk() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t s = 0; s < stages_; ++s) {
-        while (step(s)) moved = true;
-      }
-    }
+  PassEnds walk(Rounds rounds) {
+    if (rounds == Rounds::kCounted && micro_batches_ % round_ == 0) leave_out_rounds();
+    reach(kNoCut);
+    for (std::int64_t& end : free_) end += left_out_;
+    for (std::int64_t& begin : ends_.last_backward) begin += left_out_;
     ends_.stages = std::move(free_);
     return std::move(ends_);
   }
 
  private:
+  // What the walk goes on from, told from the round it has come to and from the time of stage 0; copies apart.
+  struct Moment {
+    std::int64_t time = 0;
+    std::vector<std::int64_t> state, copied;
+  };
+
+  std::int64_t slots() const { return round_ * o_.virtual_stages; }  // of a round, forwards alone
+
+  // All slots before `cut` backwards of every stage. Forwards need the stage before, backwards the one behind.
+  void reach(std::int64_t cut) {
+    const std::int64_t most =
+        cut == kNoCut ? micro_batches_ : (cut + cursors_.front().warmup()) / slots() * round_ + round_;
+    const auto passes = o_.chunks.size() * static_cast<std::size_t>(std::min(most, micro_batches_));
+    forward_.resize(std::max(forward_.size(), passes), kUnknown);
+    backward_.resize(std::max(backward_.size(), passes), kUnknown);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t s = 0; s < stages_; ++s) {
+        while (step(s, cut)) moved = true;
+      }
+      for (std::size_t s = stages_; s-- > 0;) {
+        while (step(s, cut)) moved = true;
+      }
+    }
+  }
+
+  // Maxima and sums know no absolute time: where everything lies as it lay some rounds before, the same rounds follow,
+  // each as much later. All stages must still have forwards to come.
+  void leave_out_rounds() {
+    const std::int64_t warmup = cursors_.front().warmup();
+    const std::int64_t last = (micro_batches_ * o_.virtual_stages - warmup) / slots() - 1;
+    const std::int64_t longest = o_.virtual_stages > 1 ? kLongestInterleaved : o_.pipeline;
+    for (std::int64_t from = warmup / slots() + 1; from + longest < last; from = 2 * (from + longest)) {
+      reach(from * slots());
+      const Moment before = moment(from);
+      std::fill(waited_.begin(), waited_.end(), 0);
+      for (std::int64_t period = 1; period <= longest; ++period) {
+        reach((from + period) * slots());
+        const Moment now = moment(from + period);
+        if (now.state != before.state || !copies_keep_up(before, now)) continue;
+        leave_out((last - from - period) / period, period, before, now);
+        return;
+      }
+    }
+  }
+
+  // A copy lane that nobody waited for and that falls no further behind is not waited for later.
+  bool copies_keep_up(const Moment& before, const Moment& now) const {
+    for (std::size_t s = 0; s < stages_; ++s) {
+      const std::int64_t late = now.copied[s] - before.copied[s] - (now.time - before.time);
+      if (late > 0 || (late < 0 && waited_[s] != 0)) return false;
+    }
+    return true;
+  }
+
+  void leave_out(std::int64_t times, std::int64_t period, const Moment& before, const Moment& now) {
+    left_out_ = times * (now.time - before.time);
+    micro_batches_ -= times * period * round_;
+    for (std::size_t s = 0; s < stages_; ++s) {
+      cursors_[s].leave_out(times * period * slots());
+      copied_[s] += times * (now.copied[s] - before.copied[s]) - left_out_;
+    }
+  }
+
+  Moment moment(std::int64_t rounds) const {
+    Moment moment{free_.front(), {}, copied_};
+    const auto tell = [&](std::int64_t time) { moment.state.push_back(time - moment.time); };
+    const auto tell_lane = [&](std::int64_t time) { moment.state.push_back(time == 0 ? kUnset : time - moment.time); };
+    for (std::size_t s = 0; s < stages_; ++s) {
+      cursors_[s].tell(moment.state, rounds * slots());
+      tell(free_[s]);
+      tell_lane(data_[s]);
+      tell_lane(held_[s]);
+      moment.state.push_back(reduced_kind_[s]);
+    }
+    const std::int64_t first = rounds * round_;  // micro-batch
+    for (std::size_t position = 0; position < o_.chunks.size(); ++position) {
+      moment.state.push_back(last_forward_[position] == kUnknown ? kUnset : last_forward_[position] - first);
+      if (position == 0) continue;  // ends that the next chunk has not yet used
+      for (std::int64_t m = forwards_done_[position]; m < forwards_done_[position - 1]; ++m) {
+        tell(forward_[at(position - 1, m)]);
+      }
+      for (std::int64_t m = backwards_done_[position - 1]; m < backwards_done_[position]; ++m) {
+        tell(backward_[at(position, m)]);
+      }
+    }
+    return moment;
+  }
+
   std::size_t at(std::size_t position, std::int64_t micro_batch) const {
-    return position * static_cast<std::size_t>(o_.micro_batches) + static_cast<std::size_t>(micro_batch);
+    return static_cast<std::size_t>(micro_batch) * o_.chunks.size() + position;
   }
 
   // Slots of an interleaved stage go through its chunks in groups of `pipeline` micro-batches.
@@ -90,8 +191,8 @@ class Walker {
     return {static_cast<std::size_t>(chunk) * stages_ + stage, number / round * o_.pipeline + number % o_.pipeline};
   }
 
-  bool step(std::size_t s) {
-    const Cursor::Slot slot = cursors_[s].here();
+  bool step(std::size_t s, std::int64_t cut) {
+    const Cursor::Slot slot = cursors_[s].here(cut);
     bool done = false;
     switch (slot.kind) {
       case Cursor::Kind::kForward:
@@ -101,14 +202,14 @@ class Walker {
         done = backward(s, slot.number);
         break;
       case Cursor::Kind::kWeights:
-        if (slot.number + 1 == o_.micro_batches) ends_.last_backward[s] = free_[s];
+        if (slot.number + 1 == micro_batches_) ends_.last_backward[s] = free_[s];
         free_[s] += o_.chunks[s].weights;
         done = true;
         break;
       case Cursor::Kind::kNone:
         break;
     }
-    if (done) cursors_[s].advance();
+    if (done) cursors_[s].advance(slot.kind);
     return done;
   }
 
@@ -125,6 +226,7 @@ class Walker {
     free_[s] = start + o_.chunks[position].forward;
     if (micro_batch == 0) free_[s] = std::max(free_[s], o_.chunks[position].gathered);
     forward_[at(position, micro_batch)] = free_[s];
+    ++forwards_done_[position];
     return true;
   }
 
@@ -142,12 +244,14 @@ class Walker {
     if (reduces && o_.reduces_beside && reduced_kind_[s] == chunk.kind && !has_head) {
       start = std::max(start, data_[s] - (chunk.layers > 1 ? chunk.reduce_layer : 0));
     }
-    if (micro_batch + 1 == o_.micro_batches) ends_.last_backward[position] = start;
+    if (micro_batch + 1 == micro_batches_) ends_.last_backward[position] = start;
+    ++backwards_done_[position];
     std::int64_t end = start + chunk.backward;
     if (chunk.store > 0) {
       // What comes back was away before: the lane has done both for all backwards so far.
       const bool is_there = last_forward_[position] == micro_batch;
       copied_[s] += (is_there ? chunk.fetch_inner : chunk.fetch) * 2;
+      if (copied_[s] > end) waited_[s] = 1;
       end = std::max(end, copied_[s]);
       last_forward_[position] = kUnknown;
     }
@@ -163,22 +267,27 @@ class Walker {
 
   const Outline& o_;
   std::size_t stages_;
-  std::vector<std::int64_t> forward_, backward_;  // ends, by chunk and micro-batch
-  std::vector<std::int64_t> free_;                // by stage
-  std::vector<std::int64_t> data_, copied_;       // by stage: until when its data lane and its copy lane are busy
-  std::vector<std::int64_t> held_;                // by stage: no pass begins before
-  std::vector<int> reduced_kind_;                 // by stage: of the last backward
-  std::vector<std::int64_t> last_forward_;        // by chunk: the micro-batch whose activations are still there
+  std::int64_t micro_batches_;                                // less those left out
+  std::int64_t round_;                                        // micro-batches
+  std::int64_t left_out_ = 0;                                 // time of the rounds left out
+  std::vector<std::int64_t> forward_, backward_;              // ends, by micro-batch and chunk
+  std::vector<std::int64_t> forwards_done_, backwards_done_;  // by chunk
+  std::vector<char> waited_;                                  // by stage: a backward did, for copies
+  std::vector<std::int64_t> free_;                            // by stage
+  std::vector<std::int64_t> data_, copied_;  // by stage: until when its data lane and its copy lane are busy
+  std::vector<std::int64_t> held_;           // by stage: no pass begins before
+  std::vector<int> reduced_kind_;            // by stage: of the last backward
+  std::vector<std::int64_t> last_forward_;   // by chunk: the micro-batch whose activations are still there
   std::vector<Cursor> cursors_;
   PassEnds ends_;
 };
 
 }  // namespace
 
-PassEnds walked_ends(const Outline& o) {
+PassEnds walked_ends(const Outline& o, Rounds rounds) {
   PassEnds least = pass_ends(o);
   if (o.schedule == Schedule::kSequential || o.schedule == Schedule::kGpipe) return least;
-  PassEnds walked = Walker(o).walk();
+  PassEnds walked = Walker(o).walk(rounds);
   for (std::size_t s = 0; s < least.stages.size(); ++s) {  // a full pipe and busy copies are known to the former alone
     walked.stages[s] = std::max(walked.stages[s], least.stages[s]);
   }

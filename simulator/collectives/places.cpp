@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace trivium::simulator {
 namespace {
@@ -123,8 +124,8 @@ std::vector<GroupPlacement> among_unlike_nodes(const Mesh& mesh, const hardware:
                                                int stage) {
   std::vector<GroupPlacement> different;
   std::vector<bool> seen(static_cast<std::size_t>(mesh.size()), false);
-  for (int rank = 0; rank < mesh.size(); ++rank) {
-    if (mesh.coordinates(rank).pipeline != stage || seen[static_cast<std::size_t>(rank)]) continue;
+  for (const int rank : ranks_of_stage(mesh, stage)) {
+    if (seen[static_cast<std::size_t>(rank)]) continue;
     const std::vector<int> members = mesh.members(group, rank);
     for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
     enter(different, placed_among(mesh, cluster, members, rank));
@@ -134,6 +135,21 @@ std::vector<GroupPlacement> among_unlike_nodes(const Mesh& mesh, const hardware:
 }
 
 }  // namespace
+
+std::vector<int> ranks_of_stage(const Mesh& mesh, int stage) {
+  std::vector<int> ranks{mesh.rank({0, 0, 0, stage})};
+  const std::pair<int, int> lines[] = {{mesh.tensor(), mesh.rank({1, 0, 0, 0})},
+                                       {mesh.context(), mesh.rank({0, 1, 0, 0})},
+                                       {mesh.data(), mesh.rank({0, 0, 1, 0})}};
+  for (const auto& [extent, stride] : lines) {
+    const std::size_t before = ranks.size();
+    for (int i = 1; i < extent; ++i) {
+      for (std::size_t r = 0; r < before; ++r) ranks.push_back(ranks[r] + i * stride);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
 
 std::vector<GroupPlacement> placements_of(const Mesh& mesh, const hardware::Cluster& cluster, Group group, int rank) {
   const int stage = mesh.coordinates(rank).pipeline;
@@ -166,8 +182,7 @@ TransferPlacement transfer_placement(const Mesh& mesh, const hardware::Cluster& 
     }
     return placement;
   }
-  for (int other = 0; other < mesh.size(); ++other) {
-    if (mesh.coordinates(other).pipeline != here.pipeline) continue;
+  for (const int other : ranks_of_stage(mesh, here.pipeline)) {
     const int node = cluster.node_index(other);
     placement.same_node &= node == cluster.node_index(other + step);
     placement.sharing += node == home ? 1 : 0;

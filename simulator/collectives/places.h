@@ -17,6 +17,9 @@ namespace trivium::simulator {
 std::vector<GroupPlacement> placements_of(const program::Mesh& mesh, const hardware::Cluster& cluster,
                                           program::Group group, int rank);
 
+/// Ranks of a stage, ascending.
+std::vector<int> ranks_of_stage(const program::Mesh& mesh, int stage);
+
 /// How the ranks of a stage reach those of another.
 struct TransferPlacement {
   bool same_node = true;  ///< every pair shares a node

@@ -97,8 +97,7 @@ std::vector<std::pair<const hardware::Node*, int>> nodes_of_stage(const Program&
                                                                   const hardware::Cluster& cluster, int stage) {
   if (cluster.homogeneous()) return {{&cluster.groups.front().node, representative(program, stage)}};
   std::vector<std::pair<const hardware::Node*, int>> nodes;
-  for (int rank = 0; rank < program.mesh.size(); ++rank) {
-    if (program.mesh.coordinates(rank).pipeline != stage) continue;
+  for (const int rank : ranks_of_stage(program.mesh, stage)) {
     const hardware::Node* node = &cluster.node_of_device(rank);
     if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == node; }))
       nodes.emplace_back(node, rank);

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "program/chunk_shape.h"
+#include "simulator/collectives/places.h"
+#include "simulator/memory/limits.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -13,20 +15,10 @@ namespace {
 
 std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / edge::kGiB); }
 
-// Node kinds that hold ranks of each stage.
-std::vector<std::vector<const hardware::Node*>> nodes_by_stage(const program::Plan& plan,
-                                                               const hardware::Cluster& cluster) {
-  const auto stages = static_cast<std::size_t>(plan.pipeline);
-  if (cluster.homogeneous()) return {stages, {&cluster.groups.front().node}};
-  const program::Mesh mesh(plan);
-  std::vector<std::vector<const hardware::Node*>> nodes(stages);
-  const int ranks = std::min(mesh.size(), cluster.devices());
-  for (int rank = 0; rank < ranks; ++rank) {
-    const hardware::Node* node = &cluster.node_of_device(rank);
-    auto& of_stage = nodes[static_cast<std::size_t>(mesh.coordinates(rank).pipeline)];
-    if (std::find(of_stage.begin(), of_stage.end(), node) == of_stage.end()) of_stage.push_back(node);
-  }
-  return nodes;
+StageLimits limits_of(const hardware::Node& node, int ranks) {
+  const auto share = static_cast<std::int64_t>(node.host_memory.value()) / std::min(node.devices, std::max(1, ranks));
+  return {static_cast<std::int64_t>(node.device.memory.value()),
+          static_cast<std::int64_t>(node.device.reserved.value()), share};
 }
 
 /// What DeepSpeed allocates beside the model's state: flat buckets of 5e8 elements to reduce and to gather with
@@ -60,41 +52,61 @@ std::int64_t freed_outputs(const program::Program& program, const program::Role&
 
 }  // namespace
 
+std::vector<StageLimits> limits_of(const program::Plan& plan, const hardware::Cluster& placed) {
+  const auto stages = static_cast<std::size_t>(plan.pipeline);
+  if (placed.homogeneous()) return {stages, limits_of(placed.groups.front().node, plan.ranks())};
+  const program::Mesh mesh(plan);
+  std::vector<StageLimits> limits;
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    std::vector<const hardware::Node*> seen;
+    for (const int rank : ranks_of_stage(mesh, stage)) {
+      if (rank >= placed.devices()) break;
+      const hardware::Node* node = &placed.node_of_device(rank);
+      if (std::find(seen.begin(), seen.end(), node) != seen.end()) continue;
+      const StageLimits here = limits_of(*node, plan.ranks());
+      if (seen.empty()) limits.push_back(here);
+      seen.push_back(node);
+      StageLimits& least = limits.back();
+      least.capacity = std::min(least.capacity, here.capacity);
+      least.host_capacity = std::min(least.host_capacity, here.host_capacity);
+      least.reserved = std::max(least.reserved, here.reserved);
+    }
+    if (seen.empty()) limits.emplace_back();
+  }
+  return limits;
+}
+
+StageMemory memory_of(const program::Program& program, const program::Role& role, const StageLimits& limits) {
+  const auto bytes = [&](program::Space space) { return role.bytes[static_cast<std::size_t>(space)]; };
+  const program::Plan& plan = program.job.plan;
+  StageMemory memory;
+  memory.stage = role.stage;
+  memory.parameters = bytes(program::Space::kParameter);
+  memory.gradients = bytes(program::Space::kGradient);
+  memory.optimizer = bytes(program::Space::kOptimizer);
+  memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) +
+                       bytes(program::Space::kDelayed) - freed_outputs(program, role);
+  memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
+                     bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
+  const program::Offload& offload = plan.offload;
+  if (offload.optimizer == program::Storage::kHost) memory.host += bytes(program::Space::kAwayState);
+  if (offload.activations == program::Storage::kHost) memory.host += bytes(program::Space::kAwayFrame);
+  const bool sharded =
+      plan.zero_stage == 3 && program::is_half(plan.precision) && offload.optimizer == program::Storage::kNone;
+  if (sharded && program.habits.wide_shards_only) memory.parameters = 0;  // they are the optimizer's fp32 copies
+  if (sharded && program.habits.half_gradient_shards) memory.gradients /= 2;
+  memory.capacity = limits.capacity;
+  memory.host_capacity = limits.host_capacity;
+  memory.reserved = limits.reserved + framework_bytes(program, memory);
+  return memory;
+}
+
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
   const PlacedCluster placed(program.job.plan, cluster);
-  const auto nodes = nodes_by_stage(program.job.plan, placed.get());
+  const std::vector<StageLimits> limits = limits_of(program.job.plan, placed.get());
   std::vector<StageMemory> stages;
   for (const program::Role& role : program.roles) {
-    const auto bytes = [&](program::Space space) { return role.bytes[static_cast<std::size_t>(space)]; };
-    StageMemory memory;
-    memory.stage = role.stage;
-    memory.parameters = bytes(program::Space::kParameter);
-    memory.gradients = bytes(program::Space::kGradient);
-    memory.optimizer = bytes(program::Space::kOptimizer);
-    memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) +
-                         bytes(program::Space::kDelayed) - freed_outputs(program, role);
-    memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
-                       bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
-    const program::Offload& offload = program.job.plan.offload;
-    if (offload.optimizer == program::Storage::kHost) memory.host += bytes(program::Space::kAwayState);
-    if (offload.activations == program::Storage::kHost) memory.host += bytes(program::Space::kAwayFrame);
-    const bool sharded = program.job.plan.zero_stage == 3 && program::is_half(program.job.plan.precision) &&
-                         offload.optimizer == program::Storage::kNone;
-    if (sharded && program.habits.wide_shards_only) memory.parameters = 0;  // they are the optimizer's fp32 copies
-    if (sharded && program.habits.half_gradient_shards) memory.gradients /= 2;
-    bool first = true;
-    for (const hardware::Node* node : nodes[static_cast<std::size_t>(role.stage)]) {
-      const auto capacity = static_cast<std::int64_t>(node->device.memory.value());
-      const auto reserved = static_cast<std::int64_t>(node->device.reserved.value());
-      memory.capacity = first ? capacity : std::min(memory.capacity, capacity);
-      const auto share = static_cast<std::int64_t>(node->host_memory.value()) /
-                         std::min(node->devices, std::max(1, program.job.plan.ranks()));
-      memory.host_capacity = first ? share : std::min(memory.host_capacity, share);
-      memory.reserved = first ? reserved : std::max(memory.reserved, reserved);
-      first = false;
-    }
-    memory.reserved += framework_bytes(program, memory);
-    stages.push_back(memory);
+    stages.push_back(memory_of(program, role, limits[static_cast<std::size_t>(role.stage)]));
   }
   return stages;
 }

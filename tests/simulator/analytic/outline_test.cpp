@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace trivium::simulator {
 namespace {
 
@@ -57,6 +59,34 @@ TEST(Outline, CopiesOfActivationsHoldUpTheStage) {
   Outline outline = equal_stages(2, 1, 3, 0);
   outline.chunks[0].store = outline.chunks[0].fetch = 30;
   EXPECT_EQ(walked_ends(outline).stages[0], 180);
+}
+
+// Random chunks, transfers, second halves, copies, reductions and gathers: what repeats is left out to the same ends.
+TEST(Outline, RoundsThatRepeatAreCountedToTheSameEnds) {
+  std::mt19937 random(5);
+  const auto any = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
+  for (int i = 0; i < 3000; ++i) {
+    const int pipeline = any(1, 6), virtual_stages = any(0, 2) == 0 && pipeline > 1 ? any(2, 3) : 1;
+    const int rounds = any(1, 120);
+    Outline outline = equal_stages(pipeline, virtual_stages, virtual_stages > 1 ? rounds * pipeline : rounds, 0);
+    if (virtual_stages == 1 && any(0, 3) == 0) outline.schedule = program::Schedule::kZeroBubble;
+    outline.reduces_beside = any(0, 1) == 0;
+    const bool unequal = any(0, 1) == 0, copies = any(0, 3) == 0, reduces = any(0, 3) == 0, gathers = any(0, 3) == 0;
+    const int transfer = any(0, 2) * any(0, 40);
+    for (Outline::Chunk& chunk : outline.chunks) {
+      if (unequal) chunk.forward = any(1, 30), chunk.backward = any(1, 60);
+      chunk.send_forward = chunk.send_backward = transfer;
+      if (outline.schedule == program::Schedule::kZeroBubble) chunk.weights = any(0, 30);
+      chunk.layers = any(1, 3);
+      chunk.kind = any(0, 1);
+      if (copies) chunk.store = chunk.fetch = any(0, 40), chunk.fetch_inner = chunk.store / 2;
+      if (reduces) chunk.reduce_layer = any(1, 20);
+      if (gathers) chunk.gather_layer = any(1, 20), chunk.gathered = any(0, 200);
+    }
+    const PassEnds counted = walked_ends(outline), walked = walked_ends(outline, Rounds::kWalked);
+    ASSERT_EQ(counted.stages, walked.stages) << i;
+    ASSERT_EQ(counted.last_backward, walked.last_backward) << i;
+  }
 }
 
 // Two chunks a stage: 2 m (f + b) + (p - 1) (f + b) = 480 + 90, half the bubble for the work.

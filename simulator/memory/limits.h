@@ -1,0 +1,25 @@
+// What the devices of a stage have for it, and the memory of one stage alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hardware_profiles/hardware.h"
+#include "program/program.h"
+#include "simulator/memory/memory.h"
+
+namespace trivium::simulator {
+
+/// What the devices of a stage have: the least of the kinds of nodes that hold its ranks.
+struct StageLimits {
+  std::int64_t capacity = 0, reserved = 0;  ///< as in StageMemory; `reserved` without the stack's own buffers
+  std::int64_t host_capacity = 0;
+};
+
+/// By stage. `placed`: the cluster as the ranks of the plan see it.
+std::vector<StageLimits> limits_of(const program::Plan& plan, const hardware::Cluster& placed);
+
+/// Of a stage alone. Reads of the program its job, its habits and the bytes of its kinds.
+StageMemory memory_of(const program::Program& program, const program::Role& role, const StageLimits& limits);
+
+}  // namespace trivium::simulator

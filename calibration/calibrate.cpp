@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "calibration/fit_parts.h"
+#include "calibration/gpu_models.h"
 #include "edge/error.h"
 #include "program/lower.h"
 
@@ -22,6 +23,14 @@ void check_kind(const hardware::Node& base, const Evidence& evidence) {
   if (!evidence.collectives.empty()) refuse(evidence.collectives.front().file + " (nccl-tests)" + remedy);
   if (!evidence.topologies.empty()) refuse(evidence.topologies.front().file + " (nvidia-smi)" + remedy);
   if (!evidence.traces.empty()) refuse(evidence.traces.front().trace.file + remedy);
+}
+
+/// Measurements of one GPU say nothing about another; names that tell no model pass.
+void check_model(const hardware::Node& base, const std::string& device, const std::string& file) {
+  const GpuModel *measured = gpu_model_in(device), *fitted = gpu_model_in(base.device.name);
+  if (measured == nullptr || fitted == nullptr || measured == fitted) return;
+  refuse(fmt::format("{} was measured on {}, which says nothing about {}; give --base a profile of its machine", file,
+                     device, base.device.name));
 }
 
 std::vector<program::RunRecord> with_a_core_each(Fit& fit, std::span<const program::RunRecord> records) {
@@ -48,6 +57,8 @@ void note(Fit& fit, FittedNumber number) {
 Fit calibrate(const hardware::Node& base, const Evidence& evidence) {
   if (evidence.empty()) refuse("nothing to learn from; give at least one run record or measurement");
   check_kind(base, evidence);
+  for (const imports::CollectiveTimes& each : evidence.collectives) check_model(base, each.device, each.file);
+  for (const TracedJob& each : evidence.traces) check_model(base, each.trace.device, each.trace.file);
   Fit fit;
   fit.node = base;
   for (const imports::GpuTopology& topology : evidence.topologies) fit_topology(fit, topology);

@@ -69,7 +69,7 @@ struct Fit {
 /// set, last, the few constants of a cluster that only they show. What no measurement speaks of, or what they cannot
 /// tell apart, stays as in the base and is named. Runs with more ranks than cores are passed over: their ops were
 /// interrupted by each other. Errors: Failure(kInput) when there is no evidence, or some of it is of another kind of
-/// machine, has no events, or names ops that its plan does not have.
+/// machine or of another GPU, has no events, or names ops that its plan does not have.
 Fit calibrate(const hardware::Node& base, const Evidence& evidence);
 
 /// The same from run records alone.

@@ -3,28 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "calibration/fit_parts.h"
+#include "calibration/gpu_models.h"
 #include "edge/error.h"
 
 namespace trivium::calibration {
 namespace {
-
-/// B/s of one NVLink, one direction, by what the device's name holds (NVIDIA's data sheets: NVLink 2 and 3 of V100 and
-/// A100, NVLink 4 of Hopper, NVLink 5 of Blackwell).
-double nvlink_rate(const std::string& device) {
-  struct Generation {
-    std::string_view name;
-    double rate;
-  };
-  static constexpr std::array<Generation, 7> kGenerations{
-      {{"V100", 25e9}, {"A100", 25e9}, {"H100", 25e9}, {"H200", 25e9}, {"H800", 25e9}, {"B200", 50e9}, {"B300", 50e9}}};
-  for (const Generation& generation : kGenerations) {
-    if (device.find(generation.name) != std::string::npos) return generation.rate;
-  }
-  return 0;
-}
 
 hardware::Topology topology_of(const imports::GpuTopology& matrix) {
   const int least = matrix.least_nvlinks(), most = matrix.most_nvlinks();
@@ -61,15 +46,15 @@ void fit_topology(Fit& fit, const imports::GpuTopology& matrix) {
     fit.report.push_back("adapters: the base has no network, whose speed the matrix does not tell; kept at 0");
   }
   if (matrix.most_nvlinks() == 0) return;
-  const double rate = nvlink_rate(node.device.name);
-  if (rate == 0 || node.topology != hardware::Topology::kNvswitch) {
+  const GpuModel* model = gpu_model_in(node.device.name);
+  if (model == nullptr || node.topology != hardware::Topology::kNvswitch) {
     note(fit, {"/intra/bandwidth", node.intra.bandwidth.value(), node.intra.bandwidth.value(), 0, 0, false,
-               rate == 0 ? "kept from the base: the matrix does not tell the generation of NVLink, nor does \"" +
-                               node.device.name + "\""
-                         : "kept from the base: links of unlike pairs are no one bandwidth"});
+               model == nullptr ? "kept from the base: the matrix does not tell the generation of NVLink, nor does \"" +
+                                      node.device.name + "\""
+                                : "kept from the base: links of unlike pairs are no one bandwidth"});
     return;
   }
-  const double bandwidth = rate * matrix.least_nvlinks();
+  const double bandwidth = model->nvlink_rate * matrix.least_nvlinks();
   number("/intra/bandwidth", node.intra.bandwidth.value(), bandwidth);
   node.intra.bandwidth = edge::BytesPerSecond(bandwidth);
   if (!node.allreduce_bus.empty()) {

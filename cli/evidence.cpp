@@ -6,6 +6,7 @@
 
 #include "calibration/imports/chrome_events.h"
 #include "calibration/imports/content.h"
+#include "calibration/imports/gzip.h"
 #include "calibration/imports/kineto.h"
 #include "calibration/imports/nsight.h"
 #include "calibration/imports/training_log.h"
@@ -25,8 +26,36 @@ namespace imports = calibration::imports;
 class Sorter {
  public:
   void take(const std::string& file) {
-    const std::string text = edge::read_file(file);
-    switch (imports::content_of(text, file)) {
+    std::string text = edge::read_file(file);
+    const bool packed = imports::is_gzip(text);
+    if (packed) text = imports::unpacked(text, file);
+    const imports::Content content = imports::content_of(text, file);
+    if (packed && !is_read_as_text(content)) {
+      throw edge::Failure(edge::ErrorKind::kInput,
+                          file +
+                              ": is compressed; gunzip it first (traces, logs and outputs of nccl-tests and "
+                              "nvidia-smi are read as they are)");
+    }
+    try {
+      take(content, text, file);
+    } catch (const nlohmann::json::exception& wrong) {
+      throw edge::Failure(
+          edge::ErrorKind::kInput,
+          fmt::format("{}: is not in the form that its kind of file has ({}); was it edited?", file, wrong.what()));
+    }
+  }
+
+  GivenEvidence sorted() { return std::move(given_); }
+
+ private:
+  static bool is_read_as_text(imports::Content content) {
+    using imports::Content;
+    return content == Content::kChromeTrace || content == Content::kNcclTests || content == Content::kTopology ||
+           content == Content::kTrainingLog;
+  }
+
+  void take(imports::Content content, const std::string& text, const std::string& file) {
+    switch (content) {
       case imports::Content::kRunRecord:
         return take_record(program::run_record_from_json(edge::read_json_file(file), file), file + "#/plan/cluster");
       case imports::Content::kPlan:
@@ -54,9 +83,6 @@ class Sorter {
     }
   }
 
-  GivenEvidence sorted() { return std::move(given_); }
-
- private:
   std::optional<program::Job> job() const { return plan_ ? std::optional(plan_->job) : std::nullopt; }
 
   void name_cluster(const nlohmann::json& cluster, const std::string& where) {

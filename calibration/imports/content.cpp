@@ -36,7 +36,6 @@ Content json_content(std::string_view text, const std::string& file) {
 Content content_of(std::string_view text, const std::string& file) {
   constexpr std::size_t kHead = 1 << 20;  // what tells a text apart comes early
   if (text.starts_with("SQLite format 3")) return Content::kNsight;
-  if (text.starts_with("\x1f\x8b")) refuse(file, "is compressed; gunzip it first");
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) refuse(file, "is empty");
   if (text[first] == '{') return json_content(text, file);

@@ -19,7 +19,7 @@ enum class Content {
   kPublishedRuns,  ///< table with the columns of validation/README.md
 };
 
-/// Errors: Failure(kInput) naming what is read, for a file that is none of them, empty, or compressed.
+/// `text` is unpacked already. Errors: Failure(kInput) naming what is read, for a file that is none of them, or empty.
 Content content_of(std::string_view text, const std::string& file);
 
 }  // namespace trivium::calibration::imports

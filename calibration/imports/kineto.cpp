@@ -1,5 +1,7 @@
 #include "calibration/imports/kineto.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -95,7 +97,8 @@ class Reader {
     result_.tool = "Kineto";
     result_.is_truncated = trace.is_truncated;
     const json devices = trace.head.value("deviceProperties", json::array());
-    if (devices.is_array() && !devices.empty()) result_.device = devices.front().value("name", "");
+    if (devices.is_array() && !devices.empty() && devices.front().is_object())
+      result_.device = devices.front().value("name", "");
   }
 
   KernelTrace read() {
@@ -104,16 +107,31 @@ class Reader {
       if (const auto product = product_of(event)) products_[id_of(event)] = *product;
     }
     for (const ChromeEvent& event : trace_.events) take(event);
-    if (result_.kernels.empty()) {
-      throw edge::Failure(edge::ErrorKind::kInput,
-                          trace_.file + "#/traceEvents: holds no kernel; profile with ProfilerActivity.CUDA");
-    }
+    if (result_.kernels.empty()) refuse();
     take_steps();
     take_gaps();
     return std::move(result_);
   }
 
  private:
+  /// Operators on cores are other kernels than ours, with threads of their own: they say nothing about a rank on a
+  /// core.
+  [[noreturn]] void refuse() const {
+    const auto operators = std::ranges::count_if(trace_.events, [](const ChromeEvent& event) {
+      return category_of(event) == "cpu_op" || category_of(event) == "operator";
+    });
+    std::string what = fmt::format("holds no kernel of a GPU{}", trace_.is_truncated ? " before it ends early" : "");
+    if (operators > 0) {
+      what += fmt::format(
+          ", only {} operators on the host: of a GPU's work, profile with ProfilerActivity.CUDA; how fast cores are is "
+          "learnt from `trivium profile` and `trivium run --record`, whose kernels are not PyTorch's",
+          operators);
+    } else {
+      what += "; profile with ProfilerActivity.CUDA";
+    }
+    throw edge::Failure(edge::ErrorKind::kInput, trace_.file + "#/traceEvents: " + what);
+  }
+
   void take(const ChromeEvent& event) {
     const std::string category = category_of(event);
     if (category == "kernel") {

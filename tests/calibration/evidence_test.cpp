@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "calibration/calibrate.h"
+#include "calibration/gpu_models.h"
 #include "calibration/imports/chrome_events.h"
 #include "calibration/imports/kineto.h"
 #include "calibration/imports/nsight.h"
@@ -76,7 +77,10 @@ TEST(Evidence, TestsOverHostsSetTheNetwork) {
 TEST(Evidence, TheTopologySaysWhatThereIs) {
   Evidence evidence;
   evidence.topologies.push_back(imports::read_topology(sample("topo_h100.txt"), "topo.txt"));
-  const Fit fit = calibrate(hardware::load_node("dgx-h100-80gb"), evidence);
+  hardware::Node base = hardware::load_node("dgx-h100-80gb");
+  base.intra.bandwidth = edge::BytesPerSecond(300e9);
+  const Fit fit = calibrate(base, evidence);
+  EXPECT_TRUE(number(fit, "/intra/bandwidth").determined);
   EXPECT_EQ(fit.node.devices, 4);
   EXPECT_EQ(fit.node.topology, hardware::Topology::kNvswitch);
   EXPECT_EQ(fit.node.adapters, 2);
@@ -148,6 +152,29 @@ TEST(Evidence, IterationsOfOthersSetWhatOnlyTheyShow) {
   // One node: its network is in none of them.
   EXPECT_FALSE(number(fit, "/network/efficiency").determined);
   EXPECT_DOUBLE_EQ(fit.node.network.efficiency, base.network.efficiency);
+}
+
+TEST(Evidence, OneGpuSaysNothingAboutAnother) {
+  Evidence evidence;
+  evidence.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_reduce.txt"), "bench.txt"));  // of an H100
+  try {
+    (void)calibrate(hardware::load_node("dgx-a100-80gb"), evidence);
+    FAIL() << "an A100 was fitted to an H100";
+  } catch (const edge::Failure& failure) {
+    EXPECT_STREQ(failure.what(),
+                 "calibrate: bench.txt was measured on NVIDIA H100 80GB HBM3, which says nothing about a100-sxm-80gb; "
+                 "give --base a profile of its machine");
+  }
+  evidence.collectives.front().device = "a card that nobody knows";
+  (void)calibrate(hardware::load_node("dgx-a100-80gb"), evidence);
+}
+
+TEST(GpuModels, AreFoundInNamesOfAnyStyle) {
+  EXPECT_EQ(gpu_model_in("h100-sxm-80gb")->name, "H100");
+  EXPECT_EQ(gpu_model_in("NVIDIA H100 80GB HBM3"), gpu_model_in("h100-sxm-80gb"));
+  EXPECT_EQ(gpu_model_in("NVIDIA GB200")->name, "GB200");
+  EXPECT_EQ(gpu_model_in("Tesla V100-SXM2-32GB"), gpu_model_in("v100-sxm-32gb"));
+  EXPECT_EQ(gpu_model_in("cpu-core"), nullptr);
 }
 
 TEST(Evidence, GpusSayNothingAboutCores) {

@@ -55,7 +55,6 @@ TEST(Content, IsToldByWhatAFileHolds) {
 
 TEST(Content, RefusesWhatIsNotKnownAndSaysWhatIs) {
   EXPECT_THAT(refusal([] { content_of("hello", "a.txt"); }), HasSubstr("a.txt: is nothing that is known: run records"));
-  EXPECT_THAT(refusal([] { content_of("\x1f\x8b\b", "t.json.gz"); }), HasSubstr("gunzip"));
   EXPECT_THAT(refusal([] { content_of(" \n", "e"); }), HasSubstr("is empty"));
   EXPECT_THAT(refusal([] { content_of(R"({"schema": "trivium.model/1"})", "m"); }), HasSubstr("nothing is learnt"));
   EXPECT_THAT(refusal([] { content_of(R"({"schema": "trivium.run/1", "steps": [)", "r"); }), HasSubstr("ends early"));
@@ -181,7 +180,7 @@ TEST(Kineto, ACutTraceKeepsItsWholeEvents) {
   EXPECT_THAT(refusal([] { read_chrome_trace(beginning_of("kineto.pt.trace.json", .006), "f"); }),
               HasSubstr("f#/traceEvents: holds no complete event; the file ends early"));
   EXPECT_THAT(refusal([] { read_kineto(read_chrome_trace(beginning_of("kineto.pt.trace.json", .012), "f")); }),
-              HasSubstr("holds no kernel"));
+              HasSubstr("holds no kernel of a GPU before it ends early"));
 }
 
 TEST(KernelNames, AttentionBuiltOnCutlassIsAttention) {

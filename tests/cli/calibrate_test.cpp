@@ -38,6 +38,36 @@ TEST(Calibrate, TakesAnyMixAndKeepsWhatMadeWhichNumber) {
   EXPECT_EQ(workplace.run("trivium profiles fitted.json").exit_code, 0);
 }
 
+// As PyTorch writes traces, and as people keep logs.
+TEST(Calibrate, ReadsWhatGzipPacked) {
+  const Workplace workplace;
+  workplace.run("gzip -c " + sample("kineto.pt.trace.json") + " > trace.json.gz; gzip -c " +
+                sample("nccl_all_reduce.txt") + " > bench.txt.gz; head -c 900 trace.json.gz > cut.json.gz");
+  const std::string command = "trivium calibrate --base dgx-h100-80gb ";
+  ASSERT_EQ(workplace.run(command + "trace.json.gz bench.txt.gz -o packed.json").exit_code, 0);
+  ASSERT_EQ(
+      workplace.run(command + sample("kineto.pt.trace.json") + " " + sample("nccl_all_reduce.txt") + " -o plain.json")
+          .exit_code,
+      0);
+  json packed = json::parse(workplace.read("packed.json")), plain = json::parse(workplace.read("plain.json"));
+  packed.erase("sources"), plain.erase("sources");  // they name the files
+  EXPECT_EQ(packed, plain);
+  const Outcome cut = workplace.run(command + "cut.json.gz -o cut.json");
+  EXPECT_EQ(cut.exit_code, 3);
+  EXPECT_THAT(cut.err, HasSubstr("error: cut.json.gz: is compressed and ends early"));
+  EXPECT_EQ(workplace.read("cut.json"), "");
+  workplace.run("gzip -c " + sample("nsight.sqlite") + " > nsight.sqlite.gz");
+  EXPECT_THAT(workplace.run(command + "nsight.sqlite.gz -o n.json").err, HasSubstr("gunzip it first"));
+}
+
+TEST(Calibrate, SaysWhatATraceOfCoresLacks) {
+  const Workplace workplace;
+  const Outcome outcome =
+      workplace.run("trivium calibrate --base dgx-h100-80gb -o fitted.json " + sample("kineto_cpu.pt.trace.json.gz"));
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("holds no kernel of a GPU, only "));
+}
+
 // A log says how long; the plan before it says what.
 TEST(Calibrate, ALogNeedsItsPlan) {
   const Workplace workplace;

@@ -1,0 +1,16 @@
+// Files as gzip packs them: PyTorch's profiler writes `.pt.trace.json.gz`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trivium::calibration::imports {
+
+/// Whether a file begins as gzip's do (RFC 1952).
+bool is_gzip(std::string_view bytes);
+
+/// What the file holds: all its members, one behind the other. Errors: Failure(kInput) naming `file` where it ends
+/// early, is broken, or where something else than zeros stands behind its end.
+std::string unpacked(std::string_view bytes, const std::string& file);
+
+}  // namespace trivium::calibration::imports

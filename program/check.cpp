@@ -173,10 +173,6 @@ Verdict check_experts(const Job& job) {
         "the optimizer's state of experts that are spread over ranks is sharded over all that hold them, their "
         "parameters are not; use zero_stage 0 to 2 and shard_group 0");
   }
-  if (plan.context > 1) {
-    return refuse("experts-need-whole-sequences",
-                  "experts count their capacity per sample: context splits samples; use context 1");
-  }
   if (job.model.linear_bias) {
     return refuse("experts-without-bias", fmt::format("{} has linear_bias: experts have no biases", job.model.name));
   }

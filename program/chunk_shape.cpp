@@ -37,7 +37,8 @@ ChunkShape::ChunkShape(const Job& job) {
     every = model.experts->every;
     expert = plan.expert;
     local_experts = experts / expert;
-    expert_rows = experts * plan.micro_batch * expert_capacity(*model.experts, sequence);
+    capacity = expert_capacity(*model.experts, sequence);
+    expert_rows = experts * plan.micro_batch * ((capacity + context - 1) / context);
   }
   vocab = padded_vocabulary(job) / tensor;
   type = plan.precision;

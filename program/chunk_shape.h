@@ -42,7 +42,8 @@ struct ChunkShape {
   bool parallel_block = false, shared_norm = true;
   // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
   std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
-  std::int64_t expert_rows = 0;  ///< of all experts for the rank's tokens: experts * samples * capacity
+  std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
+  std::int64_t expert_rows = 0;  ///< of all experts: experts * samples * (capacity / context, rounded up)
   int expert = 1;                ///< ranks that share the experts
   bool mixture(int layer) const { return experts > 0 && (first_layer + layer + 1) % every == 0; }
   int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU

@@ -78,6 +78,9 @@ class LayerWriter {
   void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                const std::function<void(int)>& between);
   int exchange_rows(int from, int to, int layer, Pass pass);
+  int list_logits(int own, int layer, Pass pass);
+  int dispatched_rows(int routed, int to, int layer, Pass pass);
+  int returned_rows(int own, const char* name, int layer, Pass pass);
   Op& routing_op(Op& op, std::int64_t n, int layer);
   Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
   void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);

@@ -3,6 +3,11 @@
 // C tokens of a sample, so shapes are static: the expected imbalance is capacity that is padded, and tokens beyond it
 // pass by on the residual stream. Experts lie on the ranks of the expert group, their matrices split over the tensor
 // group as a dense MLP's; every tensor rank routes all tokens.
+//
+// With context parallelism ranks hold parts of a sample, whose capacity is counted in the order of all its tokens: so
+// logits are gathered over the context group and every rank lists all choices. An expert's rows for a sample are cut in
+// a part for every context rank: each adds its tokens into all rows, which are zero but for one rank, a reduce-scatter
+// leaves a rank its part, and what the experts made of the parts is gathered for the tokens to collect.
 #include <fmt/format.h>
 
 #include "program/layers.h"
@@ -13,9 +18,8 @@ Op& LayerWriter::routing_op(Op& op, std::int64_t n, int layer) {
   rows(op, s_.tokens, n, layer).token_sharded = false;
   op.k = s_.top_k;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
-  op.parts = s_.expert;
   op.experts = static_cast<std::int32_t>(s_.experts);
-  op.elements = s_.expert_rows;
+  op.elements = s_.expert_rows * s_.context;
   return op;
 }
 
@@ -38,6 +42,46 @@ int LayerWriter::exchange_rows(int from, int to, int layer, Pass pass) {
   return to;
 }
 
+// Logits of this rank's tokens -> those of all tokens of their samples, one sample after the other.
+int LayerWriter::list_logits(int own, int layer, Pass pass) {
+  if (s_.context == 1) return own;
+  const std::int64_t elements = s_.tokens * s_.context * s_.experts;
+  const int arrived = b_.temporary(fmt::format("router logits by rank {}", layer), s_.wide, elements);
+  Op& gather = b_.add(OpKind::kAllGather, pass, {own}, {arrived});
+  gather.group = Group::kContext;
+  gather.dtype = s_.wide;
+  gather.elements = elements;
+  gather.layer = static_cast<std::int16_t>(layer);
+  const int listed = b_.temporary(fmt::format("router logits of all tokens {}", layer), s_.wide, elements);
+  context_op(b_.add(OpKind::kUnpackTokens, pass, {arrived}, {listed}), s_.tokens * s_.context, s_.experts, layer)
+      .dtype = s_.wide;
+  return listed;
+}
+
+// All rows with this context rank's tokens -> the rank's part of the rows with the tokens of all.
+int LayerWriter::dispatched_rows(int routed, int to, int layer, Pass pass) {
+  if (s_.context == 1) return routed;
+  Op& op = b_.add(OpKind::kReduceScatter, pass, {routed}, {to});
+  op.group = Group::kContext;
+  op.dtype = s_.type;
+  op.elements = b_.buffer(routed).elements;
+  op.layer = static_cast<std::int16_t>(layer);
+  return to;
+}
+
+// This context rank's part of the rows -> all rows.
+int LayerWriter::returned_rows(int own, const char* name, int layer, Pass pass) {
+  if (s_.context == 1) return own;
+  const std::int64_t elements = b_.buffer(own).elements * s_.context;
+  const int all = b_.temporary(fmt::format("{} of all context ranks {}", name, layer), s_.type, elements);
+  Op& op = b_.add(OpKind::kAllGather, pass, {own}, {all});
+  op.group = Group::kContext;
+  op.dtype = s_.type;
+  op.elements = elements;
+  op.layer = static_cast<std::int16_t>(layer);
+  return all;
+}
+
 int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   const auto scratch = [&](const char* name, std::int64_t elements, DType type) {
     return b_.temporary(fmt::format("{} {}", name, layer), type, elements);
@@ -47,11 +91,16 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   matmul(read, "mlp.router", logits, s_.experts, s_.hidden, layer, pass, false);
   // What is routed again in the backward has been counted in the loss.
   const int loss = pass == Pass::kForward ? kept.loss : kNoBuffer;
-  Op& route = routing_op(b_.add(OpKind::kRoute, pass, {logits}, {kept.router, kept.slots, loss}), s_.experts, layer);
+  const int listed = list_logits(logits, layer, pass);
+  Op& route = routing_op(b_.add(OpKind::kRoute, pass, {listed}, {kept.router, kept.slots, loss}), s_.experts, layer);
   route.dtype = s_.wide;
+  route.m = s_.tokens * s_.context;
+  route.elements = s_.capacity;
   const bool exchanges = s_.expert > 1;
   const int rows_in = exchanges ? scratch("dispatched rows", row_elements, s_.type) : kept.dispatched;
-  routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in}), s_.hidden, layer);
+  const int routed = s_.context > 1 ? scratch("routed rows", row_elements * s_.context, s_.type) : rows_in;
+  routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {routed}), s_.hidden, layer);
+  dispatched_rows(routed, rows_in, layer, pass);
   const int arrived = exchange_rows(rows_in, kept.dispatched, layer, pass);
   expert_op(b_.add(OpKind::kExpertMatmul, pass, {arrived, p_.value("mlp.experts.c_fc.weight", layer)}, {kept.fc}),
             s_.fc, s_.hidden, layer);
@@ -61,7 +110,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int rows_out = exchanges ? scratch("rows of experts", row_elements, s_.type) : kept.returned;
   expert_op(b_.add(OpKind::kExpertMatmul, pass, {kept.act, p_.value("mlp.experts.c_proj.weight", layer)}, {rows_out}),
             s_.hidden, s_.ffn, layer);
-  const int returned = exchange_rows(rows_out, kept.returned, layer, pass);
+  const int returned = returned_rows(exchange_rows(rows_out, kept.returned, layer, pass), "returned rows", layer, pass);
   const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
   routing_op(b_.add(OpKind::kCombine, pass, {returned, kept.router, kept.slots}, {partial}), s_.hidden, layer);
   return partial;
@@ -80,12 +129,14 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   const auto dgrad = [&](int dy, const char* name, int dx, std::int64_t out, std::int64_t in) {
     expert_op(b_.add(OpKind::kExpertMatmulDgrad, kPass, {dy, p_.value(name, layer)}, {dx}), out, in, layer);
   };
-  const int d_combined = gradient_of("returned rows", row_elements, layer);
+  const int returned = returned_rows(kept.returned, "returned rows again", layer, kPass);
+  const int d_combined = gradient_of("returned rows", row_elements * s_.context, layer);
   const int d_gate = b_.temporary(fmt::format("gradient of gates {}", layer), s_.wide, s_.tokens * s_.top_k);
   routing_op(
-      b_.add(OpKind::kCombineBackward, kPass, {d_branch, kept.returned, kept.router, kept.slots}, {d_combined, d_gate}),
+      b_.add(OpKind::kCombineBackward, kPass, {d_branch, returned, kept.router, kept.slots}, {d_combined, d_gate}),
       s_.hidden, layer);
-  const int d_out = exchanged(d_combined, "rows of experts");
+  const int d_part = s_.context > 1 ? gradient_of("returned rows of this rank", row_elements, layer) : d_combined;
+  const int d_out = exchanged(dispatched_rows(d_combined, d_part, layer, kPass), "rows of experts");
   const int d_act = gradient_of("mlp activated", s_.expert_rows * s_.ffn, layer);
   dgrad(d_out, "mlp.experts.c_proj.weight", d_act, s_.hidden, s_.ffn);
   wgrad(kept.act, d_out, "mlp.experts.c_proj.weight", s_.hidden, s_.ffn);
@@ -97,7 +148,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   const int d_in = gradient_of("rows into experts", row_elements, layer);
   dgrad(d_fc, "mlp.experts.c_fc.weight", d_in, s_.fc, s_.hidden);
   wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden);
-  const int d_rows = exchanged(d_in, "dispatched rows");
+  const int d_rows = returned_rows(exchanged(d_in, "dispatched rows"), "gradient of dispatched rows", layer, kPass);
 
   // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
   const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.tokens * s_.experts);

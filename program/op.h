@@ -70,11 +70,15 @@ enum class OpKind : std::uint8_t {
   kUnpackHeads,   //  "                            the inverse; shared key heads add up
   kPackTokens,    // parts*T, a part's width       x (sample-major, all tokens)         y (parts, T, width)
   kUnpackTokens,  //  "                            the inverse
-  // Mixture of experts: E experts, `parts` ranks of the expert group, C rows for one expert and sample.
-  kRoute,  // T, E, top_k                logits (m,n)                         probabilities (m,n), slots (m,k,2):
+  // Mixture of experts: E experts, C rows for one expert and sample. With context parallelism kRoute lists the tokens
+  // of
+  // all context ranks, the other kinds read that list at the places of the rank's own T; rows are cut in a part for
+  // every context rank. `parts` of the products: ranks of the expert group.
+  kRoute,  // listed T, E, top_k         logits (m,n)                         probabilities (m,n), slots (m,k,2):
            // expert, and row of the dispatched tokens or -1; loss (1) += balance loss, or -1
   kRouteBackward,     //  "                            probabilities, slots, dgate (m,k)    dlogits (m,n)
-  kDispatch,          // T, hidden, top_k              x (m,n), slots                       y (E*samples*C, n)
+  kDispatch,          // T, hidden, top_k              x (m,n), slots                       y (context parts,
+                      // E*samples*(C / parts, rounded up), n)
   kDispatchBackward,  //  "                           dy, slots                            dx (m,n)
   kCombine,           //  "                            y of experts, probabilities, slots   y (m,n): sum of gate * row
   kCombineBackward,  //  "                            dy, y of experts, probabilities, slots  dy of experts, dgate (m,k)
@@ -126,7 +130,7 @@ struct Op {
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: E*samples*C
+  std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: all rows
   double flops = 0;           ///< multiply and add counted apart
   double bytes = 0;           ///< compute: memory traffic of the kernel · communication: payload (elements * size)
   std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers

@@ -82,14 +82,14 @@ void unpack_heads(const KernelArguments& a) {
 
 /// Calls visit(sample-major row, row by parts) for every token.
 template <class Visit>
-static void for_each_token(const program::Op& op, Visit visit) {
+static void for_each_token(const KernelArguments& a, Visit visit) {
+  const program::Op& op = *a.op;
   const std::int64_t samples = op.m / op.sequence, local = op.sequence / op.parts;
   std::int64_t by_parts = 0;
   for (int part = 0; part < op.parts; ++part) {
     for (std::int64_t sample = 0; sample < samples; ++sample) {
       for (std::int64_t i = 0; i < local; ++i, ++by_parts) {
-        const auto position =
-            program::context_position(program::ContextMethod::kAllToAll, i, op.sequence, part, op.parts);
+        const auto position = program::context_position(a.context_method, i, op.sequence, part, op.parts);
         visit(sample * op.sequence + position, by_parts);
       }
     }
@@ -99,7 +99,7 @@ static void for_each_token(const program::Op& op, Visit visit) {
 template <class T>
 void pack_tokens(const KernelArguments& a) {
   const std::int64_t n = a.op->n;
-  for_each_token(*a.op, [&](std::int64_t row, std::int64_t by_parts) {
+  for_each_token(a, [&](std::int64_t row, std::int64_t by_parts) {
     copy(input<T>(a, 0) + row * n, output<T>(a, 0) + by_parts * n, n);
   });
 }
@@ -107,7 +107,7 @@ void pack_tokens(const KernelArguments& a) {
 template <class T>
 void unpack_tokens(const KernelArguments& a) {
   const std::int64_t n = a.op->n;
-  for_each_token(*a.op, [&](std::int64_t row, std::int64_t by_parts) {
+  for_each_token(a, [&](std::int64_t row, std::int64_t by_parts) {
     copy(input<T>(a, 0) + by_parts * n, output<T>(a, 0) + row * n, n);
   });
 }

@@ -1,6 +1,7 @@
 // Routing of tokens to experts: who goes where, the gather and scatter of rows, and their gradients
 // (program/mixture.cpp has the whole layer). Everything is counted per sample, so results do not depend on how samples
-// are split over ranks.
+// are split over ranks. Ranks of a context group all list the choices of the whole samples; the tokens that they send,
+// receive and differentiate are their own.
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "program/context.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
 
@@ -27,9 +29,20 @@ struct Routing {
         experts(a.op->experts),
         top_k(a.op->k),
         sequence(a.op->sequence),
-        samples(tokens / sequence),
-        capacity(a.op->elements / (experts * samples)) {}
-  Index tokens, experts, top_k, sequence, samples, capacity;
+        local(sequence / a.context_ranks),
+        context_rank(a.context_rank),
+        context_ranks(a.context_ranks),
+        method(a.context_method) {}
+
+  /// Where this rank's token stands in the list of all tokens of its samples, one sample after the other.
+  Index listed(Index token) const {
+    return token / local * sequence +
+           program::context_position(method, token % local, sequence, context_rank, context_ranks);
+  }
+
+  Index tokens, experts, top_k, sequence, local;
+  int context_rank, context_ranks;
+  program::ContextMethod method;
 };
 
 const Choice* choices(const KernelArguments& a, std::size_t operand) {
@@ -75,6 +88,8 @@ void softmax(const T* logits, T* out, Index n) {
 template <class T>
 void route(const KernelArguments& a) {
   const Routing r(a);
+  const Index samples = r.tokens / r.sequence, capacity = a.op->elements;
+  const Index part = (capacity + r.context_ranks - 1) / r.context_ranks;  // rows that a context rank computes
   T* probabilities = output<T>(a, 0);
   auto* chosen = reinterpret_cast<Choice*>(a.out[1]);
   std::vector<std::int32_t> order(static_cast<std::size_t>(r.experts));
@@ -86,18 +101,19 @@ void route(const KernelArguments& a) {
                       [&](std::int32_t x, std::int32_t y) { return p[x] != p[y] ? p[x] > p[y] : x < y; });
     for (Index c = 0; c < r.top_k; ++c) chosen[t * r.top_k + c] = {order[static_cast<std::size_t>(c)], -1};
   }
-  for (Index sample = 0; sample < r.samples; ++sample) {
+  for (Index sample = 0; sample < samples; ++sample) {
     std::vector<Index> taken(static_cast<std::size_t>(r.experts), 0);
     const Index first = sample * r.sequence;
     for (Index c = 0; c < r.top_k; ++c) {
       for (Index t = first; t < first + r.sequence; ++t) {
         Choice& choice = chosen[t * r.top_k + c];
         Index& count = taken[static_cast<std::size_t>(choice.expert)];
-        if (count == r.capacity) continue;
-        choice.row = static_cast<std::int32_t>((choice.expert * r.samples + sample) * r.capacity + count++);
+        if (count == capacity) continue;
+        const Index block = (count / part * r.experts + choice.expert) * samples + sample;
+        choice.row = static_cast<std::int32_t>(block * part + count++ % part);
       }
     }
-    if (a.out[2] == nullptr) continue;
+    if (a.out[2] == nullptr || r.context_rank != 0) continue;  // one of the ranks that share the sample counts it
     const std::vector<double> share = shares(r, chosen + first * r.top_k);
     double balance = 0;
     for (Index e = 0; e < r.experts; ++e) {
@@ -119,10 +135,10 @@ void route_backward(const KernelArguments& a) {
   std::vector<T> dp(static_cast<std::size_t>(r.experts));
   std::vector<double> share;
   for (Index t = 0; t < r.tokens; ++t) {
-    const T* p = input<T>(a, 0) + t * r.experts;
-    const Choice* chosen = choices(a, 1) + t * r.top_k;
+    const T* p = input<T>(a, 0) + r.listed(t) * r.experts;
+    const Choice* chosen = choices(a, 1) + r.listed(t) * r.top_k;
     const T* dgate = input<T>(a, 2) + t * r.top_k;
-    if (t % r.sequence == 0) share = shares(r, chosen);
+    if (t % r.local == 0) share = shares(r, choices(a, 1) + t / r.local * r.sequence * r.top_k);
     for (std::size_t e = 0; e < dp.size(); ++e) dp[e] = static_cast<T>(balance * share[e]);
     if (r.top_k == 1) {
       dp[static_cast<std::size_t>(chosen[0].expert)] += dgate[0];
@@ -146,7 +162,7 @@ void dispatch(const KernelArguments& a) {
   T* y = output<T>(a, 0);
   std::fill_n(y, a.op->elements * n, T(0));
   for (Index i = 0; i < r.tokens * r.top_k; ++i) {
-    const Index row = choices(a, 1)[i].row;
+    const Index row = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k].row;
     if (row >= 0) std::copy_n(input<T>(a, 0) + i / r.top_k * n, n, y + row * n);
   }
 }
@@ -158,7 +174,7 @@ void dispatch_backward(const KernelArguments& a) {
   T* dx = output<T>(a, 0);
   std::fill_n(dx, r.tokens * n, T(0));
   for (Index i = 0; i < r.tokens * r.top_k; ++i) {
-    const Index row = choices(a, 1)[i].row;
+    const Index row = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k].row;
     for (Index j = 0; row >= 0 && j < n; ++j) dx[i / r.top_k * n + j] += input<T>(a, 0)[row * n + j];
   }
 }
@@ -170,10 +186,10 @@ void combine(const KernelArguments& a) {
   T* y = output<T>(a, 0);
   std::fill_n(y, r.tokens * n, T(0));
   for (Index t = 0; t < r.tokens; ++t) {
-    const Choice* chosen = choices(a, 2) + t * r.top_k;
+    const Choice* chosen = choices(a, 2) + r.listed(t) * r.top_k;
     for (Index c = 0; c < r.top_k; ++c) {
       if (chosen[c].row < 0) continue;
-      const T gate = gate_of(input<T>(a, 1) + t * r.experts, chosen, r.top_k, c);
+      const T gate = gate_of(input<T>(a, 1) + r.listed(t) * r.experts, chosen, r.top_k, c);
       const T* row = input<T>(a, 0) + chosen[c].row * n;
       for (Index j = 0; j < n; ++j) y[t * n + j] += gate * row[j];
     }
@@ -189,11 +205,11 @@ void combine_backward(const KernelArguments& a) {
   std::fill_n(d_rows, a.op->elements * n, T(0));
   for (Index t = 0; t < r.tokens; ++t) {
     const T* dy = input<T>(a, 0) + t * n;
-    const Choice* chosen = choices(a, 3) + t * r.top_k;
+    const Choice* chosen = choices(a, 3) + r.listed(t) * r.top_k;
     for (Index c = 0; c < r.top_k; ++c) {
       T& d = d_gate[t * r.top_k + c] = 0;
       if (chosen[c].row < 0) continue;
-      const T gate = gate_of(input<T>(a, 2) + t * r.experts, chosen, r.top_k, c);
+      const T gate = gate_of(input<T>(a, 2) + r.listed(t) * r.experts, chosen, r.top_k, c);
       const T* row = input<T>(a, 1) + chosen[c].row * n;
       for (Index j = 0; j < n; ++j) {
         d += dy[j] * row[j];

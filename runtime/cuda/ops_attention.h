@@ -273,10 +273,11 @@ void unpack_heads(Launcher& l, const KernelArguments& a) {
 template <class T, class Launcher>
 void reorder_tokens(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
-  run_elements(l,
-               ReorderTokens<T>{input<T>(a, 0), output<T>(a, 0), op.n, op.m / op.sequence, op.sequence, op.parts,
-                                op.kind == program::OpKind::kPackTokens},
-               op.m * op.n);
+  run_elements(
+      l,
+      ReorderTokens<T>{input<T>(a, 0), output<T>(a, 0), op.n, op.m / op.sequence, op.sequence, op.parts,
+                       op.kind == program::OpKind::kPackTokens, a.context_method == program::ContextMethod::kRing},
+      op.m * op.n);
 }
 
 }  // namespace trivium::runtime::cuda

@@ -11,10 +11,12 @@
 
 namespace trivium::runtime::cuda {
 
-inline Routing routing_of(const program::Op& op) {
-  const std::int64_t samples = op.m / op.sequence;
-  return {op.experts, op.k, op.sequence, samples, op.elements / (op.experts * samples)};
+/// Of samples of which this rank has `tokens` tokens each.
+inline Routing routing_of(const program::Op& op, std::int64_t tokens) {
+  return {op.experts, op.k, op.sequence, op.m / tokens};
 }
+
+inline Listed listed_of(const KernelArguments& a) { return {positions_of(a, a.op->sequence)}; }
 
 inline const Choice* choices_of(const KernelArguments& a, int operand) { return input<Choice>(a, operand); }
 
@@ -25,21 +27,24 @@ inline double balance_weight(const KernelArguments& a, const Routing& r) {
 
 template <class Launcher>
 void route(Launcher& l, const KernelArguments& a) {
-  const Routing r = routing_of(*a.op);
-  double* loss = output<double>(a, 2);
+  const Routing r = routing_of(*a.op, a.op->sequence);
+  const std::int64_t capacity = a.op->elements, part = (capacity + a.context_ranks - 1) / a.context_ranks;
+  // One of the ranks that share a sample counts its balance.
+  double* loss = a.context_rank == 0 ? output<double>(a, 2) : nullptr;
   auto* balance = loss == nullptr ? nullptr : reinterpret_cast<double*>(l.scratch(r.samples * 8));
-  l.run(Route{input<float>(a, 0), output<float>(a, 0), output<Choice>(a, 1), balance, r}, r.samples, kElementThreads,
-        kReduceBytes);
+  l.run(Route{input<float>(a, 0), output<float>(a, 0), output<Choice>(a, 1), balance, r, capacity, part}, r.samples,
+        kElementThreads, kReduceBytes);
   if (loss != nullptr) l.run(BalanceLoss{balance, loss, r.samples, balance_weight(a, r)}, 1, kWarp);
 }
 
 template <class T, class Launcher>
 void route_backward(Launcher& l, const KernelArguments& a) {
-  const Routing r = routing_of(*a.op);
+  const Listed listed = listed_of(a);
+  const Routing r = routing_of(*a.op, listed.positions.local);
   const double balance =
       a.tensor_rank == 0 ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
   const RouteBackward<T> kernel{
-      input<float>(a, 0), choices_of(a, 1), input<float>(a, 2), output<float>(a, 0), r, balance};
+      input<float>(a, 0), choices_of(a, 1), input<float>(a, 2), output<float>(a, 0), r, listed, balance};
   l.run(kernel, r.samples, kElementThreads, kernel.shared_bytes());
 }
 
@@ -47,21 +52,23 @@ template <class T, class Launcher>
 void dispatch(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   l.zero(a.out[0], op.elements * op.n * static_cast<std::int64_t>(sizeof(T)));
-  l.run(Dispatch<T>{input<T>(a, 0), choices_of(a, 1), output<T>(a, 0), op.n, op.k}, op.m * op.k, row_threads(op.n));
+  l.run(Dispatch<T>{input<T>(a, 0), choices_of(a, 1), output<T>(a, 0), op.n, op.k, listed_of(a)}, op.m * op.k,
+        row_threads(op.n));
 }
 
 template <class T, class Launcher>
 void dispatch_backward(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
-  l.run(Combine<T>{input<T>(a, 0), nullptr, choices_of(a, 1), output<T>(a, 0), op.n, op.k, op.experts}, op.m,
-        row_threads(op.n));
+  l.run(Combine<T>{input<T>(a, 0), nullptr, choices_of(a, 1), output<T>(a, 0), op.n, op.k, op.experts, listed_of(a)},
+        op.m, row_threads(op.n));
 }
 
 template <class T, class Launcher>
 void combine(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
-  l.run(Combine<T>{input<T>(a, 0), input<float>(a, 1), choices_of(a, 2), output<T>(a, 0), op.n, op.k, op.experts}, op.m,
-        row_threads(op.n));
+  l.run(Combine<T>{input<T>(a, 0), input<float>(a, 1), choices_of(a, 2), output<T>(a, 0), op.n, op.k, op.experts,
+                   listed_of(a)},
+        op.m, row_threads(op.n));
 }
 
 template <class T, class Launcher>
@@ -69,7 +76,7 @@ void combine_backward(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   l.zero(a.out[0], op.elements * op.n * static_cast<std::int64_t>(sizeof(T)));
   l.run(CombineBackward<T>{input<T>(a, 0), input<T>(a, 1), input<float>(a, 2), choices_of(a, 3), output<T>(a, 0),
-                           output<float>(a, 1), op.n, op.k, op.experts},
+                           output<float>(a, 1), op.n, op.k, op.experts, listed_of(a)},
         op.m * op.k, row_threads(op.n), kReduceBytes);
 }
 

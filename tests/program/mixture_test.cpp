@@ -209,11 +209,29 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
   job = mixture_job(1, 1);
   job.model.linear_bias = true;
   EXPECT_EQ(reason(job), "experts-without-bias: tiny-llama has linear_bias: experts have no biases");
-  job = mixture_job(1, 1);
+}
+
+// 16 tokens a sample over two ranks, 4 experts with room for 10: every rank lists the choices of 16 tokens and computes
+// 4 · 5 rows. 32 wide, fp32: logits of all tokens are 16 · 4 · 4 B, all rows 4 · 10 · 32 · 4 = 5120 B.
+TEST(Mixture, ContextRanksListAllTokensAndShareTheRows) {
+  Job job = mixture_job(1, 1);
   job.plan.context = 2, job.plan.attention = Attention::kFlash;
-  EXPECT_EQ(
-      reason(job),
-      "experts-need-whole-sequences: experts count their capacity per sample: context splits samples; use context 1");
+  for (const auto method : {ContextMethod::kRing, ContextMethod::kAllToAll}) {
+    job.plan.context_method = method;
+    const Program program = lowered(job);
+    EXPECT_THAT(verify(program), IsEmpty());
+    const auto ops = ops_of(program, program.kinds[0].forward, 1);
+    EXPECT_EQ(of_kind(ops, OpKind::kRoute)[0].m, 16);
+    EXPECT_EQ(of_kind(ops, OpKind::kDispatch)[0].m, 8);
+    EXPECT_EQ(of_kind(ops, OpKind::kExpertMatmul)[0].m, 5);
+    const auto gathers = of_kind(ops, OpKind::kAllGather), scatters = of_kind(ops, OpKind::kReduceScatter);
+    ASSERT_EQ(gathers.size(), 2u);
+    ASSERT_EQ(scatters.size(), 1u);
+    EXPECT_EQ(gathers[0].bytes, 256);
+    EXPECT_EQ(gathers[1].bytes, 5120);
+    EXPECT_EQ(scatters[0].bytes, 5120);
+    for (const Op& op : {gathers[0], gathers[1], scatters[0]}) EXPECT_EQ(op.group, Group::kContext);
+  }
 }
 
 }  // namespace

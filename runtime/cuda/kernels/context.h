@@ -83,13 +83,20 @@ struct ReorderTokens {
   T* to;
   std::int64_t n, samples, sequence, parts;
   bool packs;  ///< from sample-major to parts, else back
+  bool ring;   ///< part r holds chunks r and 2 parts - 1 - r of a sample, else a run
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t i = t.block() * t.threads() + t.thread();
     if (i >= samples * sequence * n) return;
     const std::int64_t row = i / n, local = sequence / parts;
     const std::int64_t sample = row / sequence, position = row % sequence;
-    const std::int64_t by_parts = (position / local * samples + sample) * local + position % local;
+    std::int64_t part = position / local, inside = position % local;
+    if (ring && parts > 1) {
+      const std::int64_t width = local / 2, chunk = position / width;
+      part = chunk < parts ? chunk : 2 * parts - 1 - chunk;
+      inside = position % width + (chunk < parts ? 0 : width);
+    }
+    const std::int64_t by_parts = (part * samples + sample) * local + inside;
     if (packs) {
       to[by_parts * n + i % n] = from[i];
     } else {

@@ -3,6 +3,7 @@
 
 #include "runtime/cuda/kernels/elementwise_math.h"
 #include "runtime/cuda/kernels/numbers.h"
+#include "runtime/cuda/kernels/rows.h"
 
 namespace trivium::runtime::cuda {
 
@@ -12,7 +13,16 @@ struct Choice {
 };
 
 struct Routing {
-  std::int64_t experts, top_k, sequence, samples, capacity;
+  std::int64_t experts, top_k, sequence, samples;
+};
+
+/// Where a rank's token stands in the list of all tokens of its samples, one sample after the other: ranks of a context
+/// group list the choices of all.
+struct Listed {
+  Positions positions;
+  TRIVIUM_DEVICE std::int64_t operator()(std::int64_t token) const {
+    return token / positions.local * positions.sequence + positions.of_row(token);
+  }
 };
 
 TRIVIUM_DEVICE float gate_of(const float* probabilities, const Choice* chosen, std::int64_t top_k, std::int64_t c) {
@@ -38,6 +48,8 @@ struct Route {
   Choice* choices;
   double* balance;  ///< (samples), or null
   Routing r;
+  std::int64_t capacity;  ///< rows of an expert and sample
+  std::int64_t part;      ///< of them, those that one context rank computes
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t first = t.block() * r.sequence;
@@ -50,8 +62,9 @@ struct Route {
       for (std::int64_t c = 0; c < r.top_k; ++c) {
         for (std::int64_t i = 0; i < r.sequence; ++i) {
           Choice& choice = chosen[i * r.top_k + c];
-          if (choice.expert != e || taken == r.capacity) continue;
-          choice.row = static_cast<std::int32_t>((e * r.samples + t.block()) * r.capacity + taken++);
+          if (choice.expert != e || taken == capacity) continue;
+          const std::int64_t block = (taken / part * r.experts + e) * r.samples + t.block();
+          choice.row = static_cast<std::int32_t>(block * part + taken++ % part);
         }
       }
       if (balance == nullptr) continue;
@@ -111,19 +124,20 @@ struct RouteBackward {
   const float* dgates;
   float* rows;
   Routing r;
+  Listed listed;
   double balance;  ///< weight of a share; 0 where another rank counts it
   int shared_bytes() const { return static_cast<int>(r.experts) * 4; }
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* shares = reinterpret_cast<float*>(t.shared());
-    const std::int64_t first = t.block() * r.sequence;
+    const std::int64_t local = listed.positions.local, first = t.block() * local;
     for (std::int64_t e = t.thread(); e < r.experts; e += t.threads()) {
-      shares[e] = static_cast<float>(balance * share_of(r, choices + first * r.top_k, e));
+      shares[e] = static_cast<float>(balance * share_of(r, choices + t.block() * r.sequence * r.top_k, e));
     }
     t.sync();
-    for (std::int64_t i = t.thread(); i < r.sequence; i += t.threads()) {
-      const float* p = probabilities + (first + i) * r.experts;
-      const Choice* chosen = choices + (first + i) * r.top_k;
+    for (std::int64_t i = t.thread(); i < local; i += t.threads()) {
+      const float* p = probabilities + listed(first + i) * r.experts;
+      const Choice* chosen = choices + listed(first + i) * r.top_k;
       const float* dgate = dgates + (first + i) * r.top_k;
       float* dp = rows + (first + i) * r.experts;  // of this thread alone, read before it is overwritten
       for (std::int64_t e = 0; e < r.experts; ++e) dp[e] = shares[e];
@@ -153,9 +167,10 @@ struct Dispatch {
   const Choice* choices;
   T* rows;
   std::int64_t n, top_k;
+  Listed listed;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    const std::int64_t row = choices[t.block()].row;
+    const std::int64_t row = choices[listed(t.block() / top_k) * top_k + t.block() % top_k].row;
     if (row < 0) return;
     for (std::int64_t j = t.thread(); j < n; j += t.threads()) rows[row * n + j] = x[t.block() / top_k * n + j];
   }
@@ -169,15 +184,16 @@ struct Combine {
   const Choice* choices;
   T* y;
   std::int64_t n, top_k, experts;
+  Listed listed;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    const Choice* chosen = choices + t.block() * top_k;
+    const Choice* chosen = choices + listed(t.block()) * top_k;
     for (std::int64_t j = t.thread(); j < n; j += t.threads()) {
       float sum = 0;
       for (std::int64_t c = 0; c < top_k; ++c) {
         if (chosen[c].row < 0) continue;
         const float gate =
-            probabilities == nullptr ? 1.0F : gate_of(probabilities + t.block() * experts, chosen, top_k, c);
+            probabilities == nullptr ? 1.0F : gate_of(probabilities + listed(t.block()) * experts, chosen, top_k, c);
         sum += gate * widen(rows[chosen[c].row * n + j]);
       }
       y[t.block() * n + j] = narrow<T>(sum);
@@ -195,14 +211,15 @@ struct CombineBackward {
   T* drows;
   float* dgates;
   std::int64_t n, top_k, experts;
+  Listed listed;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t token = t.block() / top_k, c = t.block() % top_k;
-    const Choice* chosen = choices + token * top_k;
+    const Choice* chosen = choices + listed(token) * top_k;
     const std::int64_t row = chosen[c].row;
     float sum = 0;
     if (row >= 0) {
-      const float gate = gate_of(probabilities + token * experts, chosen, top_k, c);
+      const float gate = gate_of(probabilities + listed(token) * experts, chosen, top_k, c);
       for (std::int64_t j = t.thread(); j < n; j += t.threads()) {
         const float d = widen(dy[token * n + j]);
         sum += d * widen(rows[row * n + j]);

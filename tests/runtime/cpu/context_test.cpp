@@ -43,10 +43,21 @@ TEST(PackTokens, OrdersTokensByTheirRank) {
   std::vector<double> packed(4), back(4);
   Call pack(OpKind::kPackTokens, 4, 1), unpack(OpKind::kUnpackTokens, 4, 1);
   pack.op.parts = unpack.op.parts = pack.op.sequence = unpack.op.sequence = 2;
+  pack.arguments.context_method = unpack.arguments.context_method = program::ContextMethod::kAllToAll;
   pack.in(0, x).out(0, packed).run<double>();
   EXPECT_EQ(packed, (std::vector<double>{1, 11, 2, 12}));
   unpack.in(0, packed).out(0, back).run<double>();
   EXPECT_EQ(back, x);
+}
+
+// In a ring of two, part 0 holds the outer chunks of a sample and part 1 the inner ones.
+TEST(PackTokens, FollowsTheChunksOfARing) {
+  const std::vector<double> x{1, 2, 3, 4, 11, 12, 13, 14};
+  std::vector<double> packed(8);
+  Call pack(OpKind::kPackTokens, 8, 1);
+  pack.op.parts = 2, pack.op.sequence = 4;
+  pack.in(0, x).out(0, packed).run<double>();
+  EXPECT_EQ(packed, (std::vector<double>{1, 4, 11, 14, 2, 3, 12, 13}));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using Rows = std::vector<std::int32_t>;
 void shape(Call& call, std::int64_t sequence, int experts, std::int64_t capacity) {
   call.op.sequence = static_cast<std::int32_t>(sequence);
   call.op.experts = experts;
-  call.op.elements = experts * (call.op.m / sequence) * capacity;
+  call.op.elements = call.op.kind == OpKind::kRoute ? capacity : experts * (call.op.m / sequence) * capacity;
 }
 
 // Logits with the given winner by far; (expert, row) of every token.
@@ -49,6 +49,37 @@ TEST(Route, BalanceLossIsOneWhereChoicesAreEven) {
   EXPECT_NEAR(loss, 0.5 * 2, 1e-12);
   route({0, 1, 1, 0}, 4, 4, &loss);
   EXPECT_NEAR(loss, 0.5 * 1, 1e-12);
+}
+
+// Room for three of each expert over two context ranks: rows 0 to 3 are the first rank's (two of each expert), rows 4
+// to 7 the second's, whose last ones stay empty.
+TEST(Route, CutsTheRowsOfAnExpertInPartsForContextRanks) {
+  const std::vector<double> logits{9, 0, 9, 0, 9, 0, 0, 9, 9, 0, 0, 9};
+  std::vector<double> probabilities(12), loss{0.5};
+  Rows slots(12);
+  Call call(OpKind::kRoute, 6, 2, 1);
+  shape(call, 6, 2, 3);
+  call.arguments.context_ranks = 2, call.arguments.context_rank = 1;
+  call.arguments.balance_loss = 1;
+  call.in(0, logits).out(0, probabilities).out(1, slots).out(2, loss).run<double>();
+  EXPECT_EQ(slots, (Rows{0, 0, 0, 1, 0, 4, 1, 2, 0, -1, 1, 3}));
+  EXPECT_EQ(loss, std::vector<double>{0.5});  // the first of the ranks that share the sample counts it
+}
+
+// Four tokens over two ranks of a ring: rank 1 holds the middle ones, which found rows 2 and 0.
+TEST(Dispatch, ReadsTheListAtThePlacesOfTheRanksTokens) {
+  const std::vector<double> x{5, 7};
+  const Rows slots{0, 1, 1, 2, 0, 0, 1, 3};
+  std::vector<double> rows(4, -1), dx(2, -1);
+  Call call(OpKind::kDispatch, 2, 1, 1), back(OpKind::kDispatchBackward, 2, 1, 1);
+  for (Call* each : {&call, &back}) {
+    each->op.sequence = 4, each->op.experts = 2, each->op.elements = 4;
+    each->arguments.context_ranks = 2, each->arguments.context_rank = 1;
+  }
+  call.in(0, x).in(1, slots).out(0, rows).run<double>();
+  EXPECT_EQ(rows, (std::vector<double>{7, 0, 5, 0}));
+  back.in(0, rows).in(1, slots).out(0, dx).run<double>();
+  EXPECT_EQ(dx, x);
 }
 
 // Second choices come behind all first ones: token 0's second choice is expert 1, where token 1's first takes the room.

@@ -124,9 +124,13 @@ TEST(ContextCopiesTwin, MoveWhatTheCpuMoves) {
     expect_twins(unpack.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1))
                      .with_out(0, Form::kTyped, uniform(tokens * width, 2)));
     for (const OpKind kind : {OpKind::kPackTokens, OpKind::kUnpackTokens}) {
-      TwinCall tokens_call = prepared(kind, 2 * tokens, part);
-      expect_twins(tokens_call.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1))
-                       .with_out(0, Form::kTyped, uniform(2 * tokens * part, 2)));
+      TwinCall moved = prepared(kind, 2 * tokens, part);
+      moved.with_in(0, Form::kTyped, uniform(2 * tokens * part, 1));
+      moved.with_out(0, Form::kTyped, uniform(2 * tokens * part, 2));
+      for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
+        moved.a.context_method = method;
+        expect_twins(moved);
+      }
     }
     if (kv_heads == 0) continue;
     const std::int64_t kv = 2 * kv_heads * dim;

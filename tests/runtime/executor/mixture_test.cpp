@@ -103,6 +103,51 @@ TEST(ExpertParallel, RecomputationAndLargerMicroBatchesChangeNothing) {
   }
 }
 
+// 16 tokens' choices, 4 experts, capacity 0.75: room for 3 with one choice and for 6 with two, of which every context
+// rank computes a part that is rounded up.
+TEST(ExpertParallel, ContextRanksRouteWholeSamples) {
+  for (const auto& [top_k, every, gated] : {std::tuple{1, 2, false}, std::tuple{2, 1, true}}) {
+    const Trained unsplit = run(mixture_job({}, top_k, every, gated), 2);
+    for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
+      for (const auto& [expert, data, tensor, context, zero] :
+           std::vector<std::tuple<int, int, int, int, int>>{{1, 1, 1, 2, 0},
+                                                            {1, 1, 1, 4, 0},
+                                                            {1, 1, 2, 2, 0},
+                                                            {1, 2, 1, 2, 2},
+                                                            {2, 2, 1, 2, 0},
+                                                            {2, 2, 2, 2, 1},
+                                                            {2, 4, 1, 2, 2},
+                                                            {1, 2, 1, 2, 3}}) {
+        program::Plan plan = plan_of(expert, data);
+        plan.tensor = tensor;
+        plan.sequence_parallel = tensor > 1;
+        plan.context = context;
+        plan.context_method = method;
+        plan.attention = program::Attention::kFlash;
+        plan.zero_stage = zero;
+        expect_equivalent(unsplit, mixture_job(plan, top_k, every, gated));
+      }
+    }
+  }
+}
+
+TEST(ExpertParallel, ContextRanksRecomputeAndSplitTheirBackwards) {
+  program::Plan larger;
+  larger.micro_batch = 2;
+  const Trained unsplit = run(mixture_job(larger, 2, 2, true), 2);
+  for (const auto recompute : {program::Recompute::kNone, program::Recompute::kSelective, program::Recompute::kFull}) {
+    for (const auto schedule : {program::Schedule::k1f1b, program::Schedule::kZeroBubble}) {
+      program::Plan plan = plan_of(2, 2);
+      plan.micro_batch = 2;
+      plan.context = plan.pipeline = 2;
+      plan.attention = program::Attention::kFlash;
+      plan.recompute = recompute;
+      plan.schedule = schedule;
+      expect_equivalent(unsplit, mixture_job(plan, 2, 2, true));
+    }
+  }
+}
+
 // Without capacity the balance of four experts is E sum f P = 1 where choices are even; at first they nearly are.
 TEST(ExpertParallel, BalanceLossOfFreshRoutersIsNearOneALayer) {
   program::Job job = mixture_job({}, 1, 1, false);
@@ -139,6 +184,23 @@ TEST(Mutation, ExpertsReducedLikeReplicasAreSeen) {
   };
   std::string where;
   EXPECT_GT(difference(unsplit, run(mixture_job(plan_of(2, 4), 1, 2, false), 2, mix_up), where), kTolerance) << where;
+}
+
+// Rows that a context rank keeps for itself miss the tokens of the others.
+TEST(Mutation, RowsThatAreNotSummedOverContextRanksAreSeen) {
+  const Trained unsplit = run(mixture_job({}, 1, 2, false), 2);
+  program::Plan plan;
+  plan.context = 2;
+  plan.attention = program::Attention::kFlash;
+  const auto skip = [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      for (program::Op& op : body.ops) {
+        if (op.group == program::Group::kContext && op.kind == program::OpKind::kReduceScatter) op.elements = 0;
+      }
+    }
+  };
+  std::string where;
+  EXPECT_GT(difference(unsplit, run(mixture_job(plan, 1, 2, false), 2, skip), where), kTolerance) << where;
 }
 
 }  // namespace

@@ -167,11 +167,9 @@ Verdict check_experts(const Job& job) {
   if (count % plan.expert != 0) {
     return refuse("expert-divides-experts", fmt::format("expert {} does not divide {} experts", plan.expert, count));
   }
-  if (plan.expert > 1 && (plan.zero_stage > 2 || (plan.shard_group > 0 && plan.shard_group < plan.data))) {
-    return refuse(
-        "expert-with-zero-supported",
-        "the optimizer's state of experts that are spread over ranks is sharded over all that hold them, their "
-        "parameters are not; use zero_stage 0 to 2 and shard_group 0");
+  if (plan.expert > 1 && plan.shard_group > 0 && plan.shard_group < plan.data) {
+    return refuse("expert-with-shard-group-supported",
+                  "experts that are spread over ranks are sharded over all that hold them; use shard_group 0");
   }
   if (job.model.linear_bias) {
     return refuse("experts-without-bias", fmt::format("{} has linear_bias: experts have no biases", job.model.name));

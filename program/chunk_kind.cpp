@@ -104,7 +104,9 @@ class KindMaker {
       end = bucket.begin + bucket.elements;
       kind_.buckets.push_back(bucket);
     }
-    for (auto& [segment, matrices] : experts_) end = place_experts(segment, std::move(matrices), end, state);
+    for (auto& [segment, matrices] : experts_) {
+      end = place_experts(segment, std::move(matrices), end, state, sharding.parts);
+    }
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
     for (Parameter& p : kind_.parameters) name_parameter(p);
     if (key_.embedding && key_.head && job_.model.tied_embeddings && habits_.separate_tied_gradients) {
@@ -118,7 +120,7 @@ class KindMaker {
   }
 
   // Makes the buffers of a parameter and of its gradient: in the bucket where it is kept whole, else in the bucket's
-  // slot.
+  // slot. Experts that no other rank holds are whole beside shards.
   void name_parameter(Parameter& p) {
     const auto holder = std::find_if(kind_.buckets.begin(), kind_.buckets.end(), [&](const Bucket& bucket) {
       return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
@@ -128,7 +130,8 @@ class KindMaker {
       if (slot < 0) return builder_.view(text, space, type, count, whole * size_of(type));
       return builder_.view(text, Space::kGathered, type, count, slot + inside * size_of(type));
     };
-    p.value = name(p.name, Space::kParameter, holder->parameter_slot, shape_.type, p.offset);
+    const std::int64_t kept = holder->parameter_shard >= 0 ? holder->parameter_shard + inside : p.offset;
+    p.value = name(p.name, Space::kParameter, holder->parameter_slot, shape_.type, kept);
     p.gradient = name("gradient of " + p.name, Space::kGradient, holder->gradient_slot, shape_.gradient,
                       p.offset + holder->gradient_shift);
     parameters_.add(p, p.value, p.gradient);
@@ -136,7 +139,8 @@ class KindMaker {
 
   // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
   // layer, behind all others.
-  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state) {
+  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state,
+                             int parts) {
     const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / job_.plan.expert * job_.plan.context : 1;
     Bucket bucket;
     bucket.expert = true;
@@ -148,7 +152,7 @@ class KindMaker {
       segment_of_parameter_.push_back(segment);
       kind_.parameters.push_back(std::move(p));
     }
-    bucket.elements = round_up(end - bucket.begin, shards * kParameterAlignment);
+    bucket.elements = round_up(end - bucket.begin, shards * parts * kParameterAlignment);
     bucket.shard = bucket.elements / shards;
     bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
     kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);

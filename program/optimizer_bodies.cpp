@@ -269,7 +269,7 @@ int OptimizerBodies::gather(int index) {
   b_.begin(fmt::format("gather bucket {}", index));
   b_.segment("bucket");
   const std::string name = fmt::format("parameters of bucket {}", index);
-  if (sharding_.parameters) {
+  if (bucket.parameter_slot >= 0) {
     const int shard = b_.view(fmt::format("parameter shard of bucket {}", index), Space::kParameter, type, bucket.shard,
                               bucket.parameter_shard * size_of(type));
     const int whole = b_.view(name, Space::kGathered, type, bucket.elements, bucket.parameter_slot);

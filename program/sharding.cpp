@@ -111,7 +111,10 @@ void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DTy
   kind.bytes[static_cast<std::size_t>(Space::kParameter)] = parameters * size_of(type);
   kind.bytes[static_cast<std::size_t>(Space::kGradient)] = gradients * size_of(gradient);
   if (sharding.parameters) {
-    place_slots(kind, size_of(type), sharding.ahead + 1, &Bucket::parameter_slot, [](const Bucket&) { return true; });
+    const int slots = sharding.ahead + 1;
+    place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [](const Bucket& b) { return !b.expert; });
+    place_slots(kind, size_of(type), slots, &Bucket::parameter_slot,
+                [](const Bucket& b) { return b.expert && b.shard < b.elements; });
   }
   if (sharding.gradients) {
     place_slots(kind, size_of(gradient), sharding.overlaps_reduce ? 2 : 1, &Bucket::gradient_slot,

@@ -30,8 +30,9 @@ struct Sharding {
 /// Sets where the buckets of `kind` lie, whole or as shards, and the bytes of its spaces. Buckets with the embedding or
 /// the head have room of their own; the others share `ahead + 1` slots for parameters and one for gradients (two where
 /// reductions overlap). A tied embedding that two stages hold keeps its gradients whole until they were added, experts
-/// that are spread over ranks until the last micro-batch. Precondition: ranges and optimizer offsets of the buckets are
-/// set.
+/// that are spread over ranks until the last micro-batch; their parameters have slots of their own, as they are used
+/// beside their layer's, and stay whole where no other rank holds them. Precondition: ranges and optimizer offsets of
+/// the buckets are set.
 void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DType type, DType gradient);
 
 /// Segments [first, last] of a body; first -1: none.

@@ -76,7 +76,12 @@ void ShardedTasks::gather(int task) {
       continue;
     }
     const Bucket& bucket = kind.buckets[b];
-    reached_.push_back(range.first > 0 ? Moment{task, static_cast<std::int16_t>(range.first - 1)} : Moment{last_pass_});
+    if (bucket.parameter_slot < 0) continue;
+    // Experts come with their layer: they are as far ahead as its bucket.
+    if (!bucket.expert) {
+      reached_.push_back(range.first > 0 ? Moment{task, static_cast<std::int16_t>(range.first - 1)}
+                                         : Moment{last_pass_});
+    }
     auto& reader = last_reader_[{kind_index(pass), bucket.parameter_slot}];
     const bool kept = pass.kind == TaskKind::kBackward && program_.habits.keeps_end_units && holds_end(kind, bucket);
     if (!kept) {

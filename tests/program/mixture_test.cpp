@@ -154,6 +154,40 @@ TEST(Mixture, GradientsOfExpertsAreReducedAmongTheirHolders) {
   }
 }
 
+// Two of four replicas hold the same experts: each keeps half of their bucket and gathers it with its layer's, forward
+// and backward of 2 micro-batches, in a slot of its own. With two replicas nobody else holds them, and nothing is
+// moved.
+TEST(Mixture, ExpertsAreGatheredFromTheirHoldersWithZero3) {
+  for (const int data : {2, 4}) {
+    for (const bool prefetches : {false, true}) {
+      Job job = mixture_job(2, data);
+      job.training.global_batch = data * 2;
+      job.plan.zero_stage = 3;
+      job.plan.overlap.parameter_gather = prefetches;
+      const Program program = lowered(job);
+      EXPECT_THAT(verify(program), IsEmpty());
+      std::map<Group, int> gathers;
+      for_each_op(program, [&](const Role&, const Task& task, const Op& op) {
+        if (task.kind == TaskKind::kGatherParameters) ++gathers[op.group];
+      });
+      EXPECT_EQ(gathers[Group::kExpertData], data == 4 ? 2 * 2 * 2 : 0);
+      const ChunkKind& kind = program.kinds[0];
+      std::int64_t whole = 0, kept = 0;
+      for (const Bucket& bucket : kind.buckets) {
+        EXPECT_GE(bucket.parameter_shard, 0);
+        EXPECT_EQ(bucket.shard * (bucket.expert ? data / 2 : data), bucket.elements);
+        whole += bucket.elements, kept += bucket.shard;
+        for (const Bucket& other : kind.buckets) {
+          if (bucket.expert && !other.expert && bucket.parameter_slot >= 0)
+            EXPECT_NE(bucket.parameter_slot, other.parameter_slot);
+        }
+      }
+      EXPECT_EQ(kind.bytes[static_cast<std::size_t>(Space::kParameter)], kept * 4);
+      EXPECT_LT(kept, whole);
+    }
+  }
+}
+
 TEST(Mixture, TheRoutersGradientIsSummedOverTheTensorGroup) {
   Job job = mixture_job(1, 1);
   job.plan.tensor = 2;
@@ -201,11 +235,10 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
   job.plan.data = job.plan.expert = 2;
   EXPECT_EQ(reason(job), "expert-needs-experts: expert 2 splits the experts of mixture layers; tiny has none");
   job = mixture_job(2, 4);
-  job.plan.zero_stage = 3;
+  job.plan.zero_stage = 3, job.plan.shard_group = 2;
   EXPECT_EQ(reason(job),
-            "expert-with-zero-supported: the optimizer's state of experts that are spread over ranks is sharded over "
-            "all that "
-            "hold them, their parameters are not; use zero_stage 0 to 2 and shard_group 0");
+            "expert-with-shard-group-supported: experts that are spread over ranks are sharded over all that hold "
+            "them; use shard_group 0");
   job = mixture_job(1, 1);
   job.model.linear_bias = true;
   EXPECT_EQ(reason(job), "experts-without-bias: tiny-llama has linear_bias: experts have no biases");

@@ -110,6 +110,12 @@ TEST(Resharding, ExpertsHoldTheSameBits) {
   add(split(1, 2, 2, 1), 2);
   add(split(1, 1, 4, 1), 2);
   add(split(1, 1, 4, 0), 4);
+  add(split(1, 1, 4, 3), 2);
+  add(split(2, 1, 2, 3), 2);
+  program::Plan context = split(1, 1, 2, 1);
+  context.context = 2;
+  context.attention = program::Attention::kFlash;
+  add(context, 2);
   expect_all_pairs_equal(jobs);
 }
 

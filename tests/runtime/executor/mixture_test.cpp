@@ -148,6 +148,30 @@ TEST(ExpertParallel, ContextRanksRecomputeAndSplitTheirBackwards) {
   }
 }
 
+// Two holders of the same experts, four, and one alone whose experts stay whole beside shards of everything else.
+TEST(ExpertParallel, SpreadExpertsAreShardedAmongTheirHolders) {
+  const Trained unsplit = run(mixture_job({}, 2, 2, true), 2);
+  for (const auto& [expert, data, tensor, pipeline, context, gathers] :
+       std::vector<std::tuple<int, int, int, int, int, bool>>{{2, 4, 1, 1, 1, false},
+                                                              {2, 4, 1, 1, 1, true},
+                                                              {2, 8, 1, 1, 1, true},
+                                                              {2, 2, 1, 1, 1, false},
+                                                              {4, 4, 2, 1, 1, true},
+                                                              {2, 4, 1, 2, 1, true},
+                                                              {2, 2, 2, 1, 2, true},
+                                                              {2, 4, 2, 1, 1, false}}) {
+    program::Plan plan = plan_of(expert, data);
+    plan.tensor = tensor;
+    plan.pipeline = pipeline;
+    plan.context = context;
+    plan.sequence_parallel = tensor > 1;
+    if (context > 1) plan.attention = program::Attention::kFlash;
+    plan.zero_stage = 3;
+    plan.overlap.parameter_gather = plan.overlap.gradient_reduction = gathers;
+    expect_equivalent(unsplit, mixture_job(plan, 2, 2, true));
+  }
+}
+
 // Without capacity the balance of four experts is E sum f P = 1 where choices are even; at first they nearly are.
 TEST(ExpertParallel, BalanceLossOfFreshRoutersIsNearOneALayer) {
   program::Job job = mixture_job({}, 1, 1, false);
@@ -166,6 +190,21 @@ TEST(Mutation, SkippedReductionsOfARouterAreSeen) {
     for (program::Body& body : program.bodies) {
       for (program::Op& op : body.ops) {
         if (op.group == program::Group::kTensor && op.lane == program::Lane::kData) op.elements = 0;
+      }
+    }
+  };
+  std::string where;
+  EXPECT_GT(difference(unsplit, run(mixture_job(plan, 1, 2, false), 2, skip), where), kTolerance) << where;
+}
+
+TEST(Mutation, SkippedGathersOfExpertsAreSeen) {
+  const Trained unsplit = run(mixture_job({}, 1, 2, false), 2);
+  program::Plan plan = plan_of(2, 4);
+  plan.zero_stage = 3;
+  const auto skip = [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      for (program::Op& op : body.ops) {
+        if (op.group == program::Group::kExpertData && op.kind == program::OpKind::kAllGather) op.elements = 0;
       }
     }
   };

@@ -98,7 +98,17 @@ Verdict check_tensor(const Job& job) {
                   fmt::format("tensor {} does not divide {} {}", plan.tensor, value, what));
   };
   if (auto no = divides("heads", model.heads)) return no;
-  if (auto no = divides("kv_heads", model.kv_heads)) return no;
+  if (model.kv_heads % plan.tensor != 0 && plan.tensor % model.kv_heads != 0) {
+    return refuse("tensor-divides-kv_heads",
+                  fmt::format("{} kv_heads can be neither split over nor shared by tensor {} ranks", model.kv_heads,
+                              plan.tensor));
+  }
+  if (plan.tensor > model.kv_heads && plan.compression == Compression::kTopK) {
+    return refuse("top_k-needs-whole-key-heads",
+                  fmt::format("tensor {} ranks share {} kv_heads and would choose other gradients of them to send; use "
+                              "compression none or fp16, or tensor {}",
+                              plan.tensor, model.kv_heads, model.kv_heads));
+  }
   if (auto no = divides("ffn_hidden", model.ffn_hidden)) return no;
   if (plan.sequence_parallel) {
     if (plan.tensor == 1)
@@ -132,7 +142,8 @@ Verdict check_context(const Job& job) {
                     "all_to_all");
     }
   } else {
-    const std::int64_t heads = job.model.heads / plan.tensor, keys = job.model.kv_heads / plan.tensor;
+    const std::int64_t heads = job.model.heads / plan.tensor;
+    const std::int64_t keys = std::max<std::int64_t>(1, job.model.kv_heads / plan.tensor);
     if (sequence % plan.context != 0) {
       return refuse("context-divides-sequence",
                     fmt::format("context {} does not divide the sequence of {} tokens", plan.context, sequence));

@@ -19,7 +19,7 @@ ChunkShape::ChunkShape(const Job& job) {
   own_tokens = sequence_parallel ? tokens / tensor : tokens;
   hidden = model.hidden;
   heads = static_cast<std::int32_t>(model.heads / tensor);
-  kv_heads = static_cast<std::int32_t>(model.kv_heads / tensor);
+  kv_heads = static_cast<std::int32_t>(std::max<std::int64_t>(1, model.kv_heads / tensor));
   head_dim = static_cast<std::int32_t>(model.head_dim);
   query = heads * model.head_dim;
   qkv = query + 2 * kv_heads * model.head_dim;

@@ -50,6 +50,18 @@ Parameter split_columns(Parameter p, int tensor, std::vector<std::int64_t> secti
   return p;
 }
 
+// Query heads are split; key heads too, or where they are fewer than ranks each goes to several of them.
+Parameter split_heads(Parameter p, const Job& job) {
+  const models::Model& model = job.model;
+  const std::int64_t query = model.heads * model.head_dim, key = model.kv_heads * model.head_dim;
+  p = split_columns(std::move(p), job.plan.tensor, {query, key, key});
+  p.key_ranks = key_ranks(job);
+  if (p.key_ranks == 1) return p;
+  p.key_columns = 2 * model.head_dim;
+  p.local_columns = query / job.plan.tensor + p.key_columns;
+  return p;
+}
+
 // Adds weight (and for layer norm bias) of a norm.
 void add_norm(std::vector<Parameter>& list, const models::Model& model, const std::string& name, int layer) {
   list.push_back(vector_parameter(name + ".weight", layer, model.hidden, 1));
@@ -103,6 +115,14 @@ int transfer_parts(const Job& job) {
                                                                                                        : 1;
 }
 
+int key_ranks(const Job& job) {
+  return static_cast<int>(std::max<std::int64_t>(1, job.plan.tensor / job.model.kv_heads));
+}
+
+std::int64_t local_section(const Parameter& p, std::size_t section, int tensor_ranks) {
+  return p.sections[section] * (section > 0 ? p.key_ranks : 1) / tensor_ranks;
+}
+
 std::vector<Parameter> embedding_parameters(const Job& job) {
   std::vector<Parameter> list;
   if (job.model.positions == models::Positions::kLearned) {
@@ -140,7 +160,7 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   const models::Model& model = job.model;
   const int tensor = job.plan.tensor;
   const std::int64_t h = model.hidden, query = model.heads * model.head_dim, key = model.kv_heads * model.head_dim;
-  const std::int64_t ffn = model.ffn_hidden;
+  const std::int64_t ffn = model.ffn_hidden, qkv = query + 2 * key;
   std::vector<Parameter> list;
   add_norm(list, model, "h.{}.ln_1", layer);
   if (model.norms_per_layer() > 1) add_norm(list, model, "h.{}.ln_2", layer);
@@ -152,18 +172,16 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
     list.push_back(matrix_parameter("h.{}.mlp.router.weight", layer, h, model.experts->count, kInitStd));
     list.back().partial_over_tensor = true;
   }
-  const std::vector<std::int64_t> qkv{query, key, key};
   const std::vector<std::int64_t> gate_up =
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
   const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
   if (model.qkv_bias) {
-    list.push_back(split_columns(vector_parameter("h.{}.attn.c_attn.bias", layer, query + 2 * key, 0), tensor, qkv));
+    list.push_back(split_heads(vector_parameter("h.{}.attn.c_attn.bias", layer, qkv, 0), job));
   }
   if (model.linear_bias) {
     list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
   }
-  list.push_back(
-      split_columns(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, query + 2 * key, kInitStd), tensor, qkv));
+  list.push_back(split_heads(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, qkv, kInitStd), job));
   list.push_back(split_rows(matrix_parameter("h.{}.attn.c_proj.weight", layer, query, h, residual_std(model)), tensor));
   if (mixture) return list;
   list.push_back(
@@ -198,11 +216,12 @@ std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Paramete
   } else if (p.split == Split::kColumns) {
     if (p.sections.empty()) return std::pair{above + row, column + tensor_rank * p.local_columns};
     std::int64_t before = 0;
-    for (const std::int64_t section : p.sections) {
-      const std::int64_t part = section / tensor_ranks;
-      if (column < part) return std::pair{above + row, before + tensor_rank * part + column};
+    for (std::size_t section = 0; section < p.sections.size(); ++section) {
+      const std::int64_t part = local_section(p, section, tensor_ranks);
+      const int holder = section > 0 ? tensor_rank / p.key_ranks : tensor_rank;
+      if (column < part) return std::pair{above + row, before + holder * part + column};
       column -= part;
-      before += section;
+      before += p.sections[section];
     }
   }
   return std::pair{above + row, column};

@@ -25,6 +25,12 @@ std::int64_t padded_vocabulary(const Job& job);
 /// the elements.
 int transfer_parts(const Job& job);
 
+/// Neighbouring tensor ranks that hold the same key heads: 1, or with fewer key heads than ranks tensor / kv_heads.
+int key_ranks(const Job& job);
+
+/// Columns of a block of `p.sections` that one tensor rank holds.
+std::int64_t local_section(const Parameter& p, std::size_t section, int tensor_ranks);
+
 /// Parameters of one part of a chunk, in storage order: those that are replicated over the tensor group first.
 /// `layer`: number within the chunk. Offsets are not set.
 std::vector<Parameter> embedding_parameters(const Job& job);

@@ -22,7 +22,7 @@ std::variant<Program, Infeasible> lower(const Job& job) {
   program.job.plan = normalised(program.job.plan);
   const Plan& plan = program.job.plan;
   program.habits = *find_habits(plan.stack);
-  program.mesh = Mesh(plan);
+  program.mesh = Mesh(plan, key_ranks(job));
   program.micro_batches = micro_batches(plan, job.training.global_batch);
 
   const std::vector<int> layers = chunk_layers(program.job);

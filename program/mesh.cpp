@@ -23,11 +23,12 @@ std::array<int, 4> order_of(const std::string& placement) {
 
 }  // namespace
 
-Mesh::Mesh(const Plan& plan)
+Mesh::Mesh(const Plan& plan, int key_ranks)
     : extents_{plan.tensor, plan.context, plan.data, plan.pipeline},
       shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),
       order_(order_of(plan.placement)),
-      expert_(plan.expert) {}
+      expert_(plan.expert),
+      key_ranks_(key_ranks) {}
 
 int Mesh::shard_rank(int rank) const { return index_in(Group::kShard, rank); }
 
@@ -69,6 +70,9 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       return {rank};
     case Group::kTensor:
       along([](Coordinates& at, int i) { at.tensor = i; }, tensor());
+      break;
+    case Group::kKeys:
+      along([&](Coordinates& at, int i) { at.tensor = here.tensor / key_ranks_ * key_ranks_ + i; }, key_ranks_);
       break;
     case Group::kContext:
       along([](Coordinates& at, int i) { at.context = i; }, context());
@@ -131,6 +135,8 @@ int Mesh::group_size(Group group) const {
       return 1;
     case Group::kTensor:
       return tensor();
+    case Group::kKeys:
+      return key_ranks_;
     case Group::kContext:
       return context();
     case Group::kData:

@@ -14,6 +14,7 @@ namespace trivium::program {
 enum class Group : std::uint8_t {
   kNone,
   kTensor,      ///< ranks that share a stage and a replica
+  kKeys,        ///< part of kTensor that holds the same key heads, where there are fewer of them than ranks
   kContext,     ///< ranks that share a sequence, in the order of its ring
   kData,        ///< ranks that hold the same parameters: data x context
   kShard,       ///< part of kData that the ZeRO state is split over: `shard_group` neighbouring replicas
@@ -36,7 +37,8 @@ struct Coordinates {
 class Mesh {
  public:
   Mesh() = default;
-  explicit Mesh(const Plan& plan);
+  /// `key_ranks`: neighbouring tensor ranks that hold the same key heads (program/layout.h).
+  explicit Mesh(const Plan& plan, int key_ranks = 1);
 
   int size() const;
   int tensor() const { return extents_[0]; }
@@ -48,6 +50,7 @@ class Mesh {
   /// Number of the rank's shard group among those of its kData group; 0 unless sharding is hybrid.
   int shard_replica(int rank) const { return coordinates(rank).data / shard_; }
   int expert() const { return expert_; }
+  int key_ranks() const { return key_ranks_; }
   int rank(const Coordinates& at) const;
   Coordinates coordinates(int rank) const;
   /// Ranks of the group that `rank` belongs to, ascending along the group's own dimension; {rank} for kNone.
@@ -63,6 +66,7 @@ class Mesh {
   int shard_ = 1;                           // data coordinates of a shard group
   std::array<int, 4> order_{0, 1, 2, 3};    // dimensions, fastest first
   int expert_ = 1;
+  int key_ranks_ = 1;
 };
 
 }  // namespace trivium::program

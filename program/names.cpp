@@ -54,9 +54,9 @@ std::string_view name_of(ScatterGather value) {
 }
 
 std::string_view name_of(Group group) {
-  static constexpr std::array<std::string_view, 12> kNames{"none",     "tensor",    "context", "data",
-                                                           "shard",    "replica",   "expert",  "expert_data",
-                                                           "pipeline", "embedding", "model",   "world"};
+  static constexpr std::array<std::string_view, 13> kNames{"none",      "tensor",  "keys",   "context",     "data",
+                                                           "shard",     "replica", "expert", "expert_data", "pipeline",
+                                                           "embedding", "model",   "world"};
   return pick(kNames, group);
 }
 

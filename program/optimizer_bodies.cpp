@@ -23,6 +23,7 @@ void OptimizerBodies::add() {
     for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.shard);
     summed_ = b_.buffer(b_.place("summed part", Space::kGathered, gradient_, widest)).offset;
   }
+  place_keys();
   place_wires();
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
     kind.reduce.push_back(reduce(static_cast<int>(i)));
@@ -116,6 +117,7 @@ int OptimizerBodies::reduce(int index) {
   // Segments of their own, so that the collective that joins stages has a place of its own in the total order.
   b_.begin(fmt::format("reduce bucket {}", index));
   reduce_partial_replicas(bucket);
+  reduce_keys(bucket);
   reduce_tied(bucket);
   if (bucket.gradient_slot >= 0) {
     reduce_to_shard(index);

@@ -36,6 +36,8 @@ class OptimizerBodies {
  private:
   int reduce(int bucket);
   void reduce_partial_replicas(const Bucket& bucket);
+  void place_keys();
+  void reduce_keys(const Bucket& bucket);
   void reduce_tied(const Bucket& bucket);
   void reduce_whole(int bucket);
   void place_wires();
@@ -60,6 +62,7 @@ class OptimizerBodies {
   Sharding sharding_;
   DType gradient_;
   std::int64_t summed_ = 0;  // bytes within kGathered: a micro-batch's part before it is added to the shard
+  int keys_ = kNoBuffer;     // gradients of a parameter's key columns that other tensor ranks hold too
   int wire_ = kNoBuffer;     // gradients of a bucket in 16 bits or the largest of them, where they are compressed
   int arrived_ = kNoBuffer;  // the largest of all replicas
   BodyBuilder& b_;

@@ -62,6 +62,8 @@ struct Parameter {
   std::int64_t rows = 0, columns = 0;  ///< global shape; vectors are (1, n). The vocabulary is not padded here
   Split split = Split::kReplicated;
   std::vector<std::int64_t> sections;  ///< kColumns: column blocks that are cut one by one (q|k|v); empty: one block
+  int key_ranks = 1;                   ///< neighbouring tensor ranks that hold the same part of the blocks k and v
+  std::int64_t key_columns = 0;        ///< above 1: how many of the last local columns those are
   std::int64_t local_rows = 0, local_columns = 0;  ///< with padding rows of the vocabulary, if any
   std::int64_t experts = 0;          ///< matrices of the experts, one under the other in `rows`; 0: not of an expert
   std::int64_t local_experts = 0;    ///< of them on this rank

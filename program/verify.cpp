@@ -95,6 +95,30 @@ void check_buffers(const Program& program, Problems& problems) {
   }
 }
 
+// Key columns that several tensor ranks hold are summed over them wherever their bucket is reduced.
+void check_keys(const Program& program, Problems& problems) {
+  for (const ChunkKind& kind : program.kinds) {
+    for (std::size_t b = 0; b < kind.buckets.size(); ++b) {
+      const Bucket& bucket = kind.buckets[b];
+      std::int64_t held = 0, summed = 0;
+      for (const Parameter& p : kind.parameters) {
+        const bool inside = p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
+        if (inside) held += p.local_rows * p.key_columns;
+      }
+      if (held == 0) continue;
+      if (kind.reduce[b] >= 0) {
+        for (const Op& op : program.bodies[static_cast<std::size_t>(kind.reduce[b])].ops) {
+          if (op.kind == OpKind::kAllReduce && op.group == Group::kKeys) summed += op.elements;
+        }
+      }
+      if (summed != held) {
+        problems.push_back(fmt::format(
+            "bucket {}: {} gradients of key heads that tensor ranks share are summed, not {}", b, summed, held));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> verify(const Program& program, std::int64_t capacity_bytes) {
@@ -106,6 +130,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_offload(program, problems);
   check_temporaries(program, problems);
   check_rings(program, problems);
+  check_keys(program, problems);
   check_joint_collectives(program, problems);
   check_sharding(program, problems);
   if (problems.empty()) check_order(program, problems);

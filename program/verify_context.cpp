@@ -16,6 +16,7 @@ class Shifts {
       : body_(body), ranks_(ranks), problems_(problems) {}
 
   void follow(const Op& op, int index) {
+    if (op.lane == Lane::kData) return;  // columns of a parameter's gradient, not of tokens
     switch (op.kind) {
       case OpKind::kSplitKv:
         shifts_[op.out[0]] = 0;

@@ -19,6 +19,7 @@ Part part_of(const Op& op) {
     if (op.lane == Lane::kPipeline) return Part::kExposedPipeline;  // transfers, and what gathers their parts
     switch (op.group) {
       case program::Group::kTensor:
+      case program::Group::kKeys:
         return Part::kExposedTensor;
       case program::Group::kContext:
         return Part::kExposedContext;

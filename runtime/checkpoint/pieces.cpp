@@ -39,6 +39,9 @@ class Cutter {
         expert_rank_(program.mesh.expert_rank(program.mesh.coordinates(rank))),
         out_(out) {}
 
+  /// Pieces from here on leave out the key heads that an earlier tensor rank holds too.
+  void leave_shared_keys() { leaves_keys_ = tensor_rank_ % p_.key_ranks != 0; }
+
   /// Pieces from here on are this replica's alone.
   void of_replica(int replica, int replicas) { replica_ = replica, replicas_ = replicas; }
 
@@ -69,11 +72,11 @@ class Cutter {
     std::int64_t column = local.column;
     const std::int64_t end = local.column + local.columns;
     std::int64_t section_end = 0;
-    for (const std::int64_t section : p_.sections) {
-      section_end += section / tensor_;
+    for (std::size_t section = 0; section < p_.sections.size(); ++section) {
+      section_end += program::local_section(p_, section, tensor_);
       if (column >= section_end || column >= end) continue;
       const std::int64_t next = std::min(end, section_end);
-      add({local.row, column, local.rows, next - column}, stretch, state);
+      if (section == 0 || !leaves_keys_) add({local.row, column, local.rows, next - column}, stretch, state);
       column = next;
     }
     if (p_.sections.empty()) add(local, stretch, state);
@@ -101,6 +104,7 @@ class Cutter {
   std::string name_;
   int tensor_, tensor_rank_, expert_rank_;
   int replica_ = 0, replicas_ = 1;
+  bool leaves_keys_ = false;
   std::vector<Piece>& out_;
 };
 
@@ -191,6 +195,7 @@ std::vector<Piece> saved_pieces(const program::Program& program, int rank, const
                      [&](const Parameter& p, std::string name, const Bucket& bucket, const BucketPlaces& places,
                          const Stretch& residual) {
                        Cutter cutter(program, rank, p, std::move(name), pieces);
+                       cutter.leave_shared_keys();
                        if (saves(program, rank, p, bucket)) {
                          cutter.cut(places.has_master() ? places.state(kMasterArray) : places.own_parameters(),
                                     State::kValue);

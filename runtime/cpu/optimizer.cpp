@@ -75,8 +75,19 @@ DoubleDouble sum_of_squares(const std::uint16_t* x, std::int64_t count) {
   return sum;
 }
 
+/// Of the rows of a parameter the columns that no rank before this one holds: flat ranges within [begin, end).
+template <class Visit>
+void for_each_own_row(const Parameter& p, std::int64_t begin, std::int64_t end, Visit visit) {
+  const std::int64_t own = p.local_columns - p.key_columns;
+  for (std::int64_t row = (begin - p.offset) / p.local_columns; p.offset + row * p.local_columns < end; ++row) {
+    const std::int64_t first = p.offset + row * p.local_columns;
+    const std::int64_t from = std::max(begin, first), to = std::min(end, first + own);
+    if (from < to) visit(from, to);
+  }
+}
+
 // Every element of the model counts once: a tied copy counts where the original is, a replicated parameter on the first
-// rank of the tensor group.
+// rank of the tensor group, key heads on the first of the ranks that share them.
 template <class G>
 void add_norm(const KernelArguments& a) {
   const program::Bucket& bucket = bucket_of(a);
@@ -91,6 +102,12 @@ void add_norm(const KernelArguments& a) {
   for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
     if (parameter.tied_copy) return;
     if (parameter.split == program::Split::kReplicated && a.tensor_rank != 0) return;
+    if (parameter.key_columns > 0 && a.tensor_rank % parameter.key_ranks != 0) {
+      for_each_own_row(parameter, begin, end, [&](std::int64_t from, std::int64_t to) {
+        total = total + sum_of_squares(gradient + from, to - from);
+      });
+      return;
+    }
     total = total + sum_of_squares(gradient + begin, end - begin);
   });
   norm[0] = total.hi;

@@ -130,6 +130,10 @@ std::vector<Ranges> own_ranges(const KernelArguments& a, const Counts& counts) {
     Ranges& ranges = all.back();
     ranges.begin[ranges.count] = begin;
     ranges.end[ranges.count] = end;
+    const bool counts_keys = p.key_columns == 0 || a.tensor_rank % p.key_ranks == 0;
+    ranges.origin[ranges.count] = p.offset;
+    ranges.columns[ranges.count] = counts_keys ? 0 : p.local_columns;
+    ranges.counted[ranges.count] = p.local_columns - p.key_columns;
     ranges.decayed[ranges.count++] = p.decayed;
   }
   return all;

@@ -61,7 +61,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       if (role_.tasks[static_cast<std::size_t>(issue.task)].kind == TaskKind::kRecv) receives_.push_back(issue.task);
     }
   }
-  for (const Group group : {Group::kTensor, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
+  for (const Group group : {Group::kTensor, Group::kKeys, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
                             Group::kExpert, Group::kExpertData, Group::kEmbedding, Group::kModel, Group::kWorld}) {
     const auto g = static_cast<std::size_t>(group);
     members_[g] = program.mesh.members(group, rank());

@@ -26,6 +26,7 @@ struct Shape {
 Shape shape_of(const Mesh& mesh, Group group) {
   const Line tensor{mesh.tensor(), mesh.rank({1, 0, 0, 0})}, context{mesh.context(), mesh.rank({0, 1, 0, 0})};
   const Line data{mesh.data(), mesh.rank({0, 0, 1, 0})}, pipeline{mesh.pipeline(), mesh.rank({0, 0, 0, 1})};
+  const int keys = mesh.key_ranks();
   const int shard = mesh.group_size(Group::kShard) / mesh.context(), expert = mesh.expert();
   const auto inner = [&](int size) { return Line{size, data.stride}; };
   const auto outer = [&](int size) { return Line{mesh.data() / size, data.stride * size}; };
@@ -34,6 +35,8 @@ Shape shape_of(const Mesh& mesh, Group group) {
       return {{}, {tensor, context, data}};
     case Group::kTensor:
       return {{tensor}, {context, data}};
+    case Group::kKeys:
+      return {{{keys, tensor.stride}}, {{mesh.tensor() / keys, tensor.stride * keys}, context, data}};
     case Group::kContext:
       return {{context}, {tensor, data}};
     case Group::kData:

@@ -93,8 +93,13 @@ TEST(Check, RefusesShardGroupsThatDoNotTileTheReplicas) {
 TEST(Check, RefusesTensorSplitsThatDoNotDivide) {
   expect_refused({
       {"tensor-divides-heads", "tensor 3 does not divide 4 heads", [](Job& j) { j.plan.tensor = 3; }},
-      {"tensor-divides-kv_heads", "tensor 4 does not divide 2 kv_heads",
-       [](Job& j) { j.model = tiny_llama(), j.plan.tensor = 4; }},
+      {"tensor-divides-kv_heads", "3 kv_heads can be neither split over nor shared by tensor 4 ranks",
+       [](Job& j) { j.model.heads = 12, j.model.kv_heads = 3, j.plan.tensor = 4; }},
+      {"top_k-needs-whole-key-heads",
+       "tensor 4 ranks share 2 kv_heads and would choose other gradients of them to send; use compression none or "
+       "fp16, "
+       "or tensor 2",
+       [](Job& j) { j.model = tiny_llama(), j.plan.tensor = 4, j.plan.compression = Compression::kTopK; }},
       {"tensor-divides-ffn_hidden", "tensor 4 does not divide 130 ffn_hidden",
        [](Job& j) { j.model.ffn_hidden = 130, j.plan.tensor = 4; }},
       {"sequence-parallel-needs-tensor", "sequence_parallel splits tokens over the tensor ranks; tensor is 1",

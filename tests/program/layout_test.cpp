@@ -95,12 +95,12 @@ TEST(LayerParameters, ResidualProjectionsStartSmaller) {
   }
 }
 
+// But for key heads that several ranks hold: 2 over 4 ranks are there twice.
 TEST(GlobalPlace, LocalPiecesTileEveryGlobalMatrixExactlyOnce) {
   for (const auto& model : {tiny_model(), tiny_llama()}) {
     for (const int tensor : {1, 2, 4}) {
       Job job = tiny_job();
       job.model = model;
-      job.model.kv_heads = model.kv_heads == 2 && tensor == 4 ? 4 : model.kv_heads;
       job.model.vocab = 61;  // pads to 62 and 64
       job.plan.tensor = tensor;
       auto parameters = layer_parameters(job, 0);
@@ -115,10 +115,11 @@ TEST(GlobalPlace, LocalPiecesTileEveryGlobalMatrixExactlyOnce) {
             }
           }
         }
-        const int copies = p.split == Split::kReplicated ? tensor : 1;
+        const std::int64_t query = p.sections.empty() ? p.columns : p.sections[0];
         ASSERT_EQ(static_cast<std::int64_t>(covered.size()), p.rows * p.columns) << p.name;
         for (const auto& [at, count] : covered) {
-          ASSERT_EQ(count, copies) << p.name;
+          const bool of_keys = p.key_ranks > 1 && at.second >= query;
+          ASSERT_EQ(count, p.split == Split::kReplicated ? tensor : of_keys ? 2 : 1) << p.name;
           ASSERT_TRUE(at.first >= 0 && at.first < p.rows && at.second >= 0 && at.second < p.columns) << p.name;
         }
       }
@@ -140,6 +141,25 @@ TEST(GlobalPlace, QueriesKeysAndValuesAreCutOneByOne) {
   EXPECT_EQ(global_place(*qkv, 5, 15, 1, 2), (std::pair<std::int64_t, std::int64_t>{5, 31}));
   EXPECT_EQ(global_place(*qkv, 5, 16, 1, 2), (std::pair<std::int64_t, std::int64_t>{5, 40}));
   EXPECT_EQ(global_place(*qkv, 5, 24, 1, 2), (std::pair<std::int64_t, std::int64_t>{5, 56}));
+}
+
+// One head of 8 each for queries, k and v on every rank: ranks 2 and 3 hold the second key head.
+TEST(GlobalPlace, FewerKeyHeadsThanRanksAreHeldByNeighbours) {
+  Job job = tiny_job();
+  job.model = tiny_llama();
+  job.plan.tensor = 4;
+  EXPECT_EQ(key_ranks(job), 2);
+  const auto parameters = layer_parameters(job, 0);
+  const auto qkv = std::find_if(parameters.begin(), parameters.end(),
+                                [](const Parameter& p) { return p.name == "h.{}.attn.c_attn.weight"; });
+  ASSERT_NE(qkv, parameters.end());
+  EXPECT_EQ(qkv->local_columns, 24);
+  EXPECT_EQ(qkv->key_columns, 16);
+  for (const int rank : {2, 3}) {
+    EXPECT_EQ(global_place(*qkv, 5, 0, rank, 4), (std::pair<std::int64_t, std::int64_t>{5, rank * 8}));
+    EXPECT_EQ(global_place(*qkv, 5, 8, rank, 4), (std::pair<std::int64_t, std::int64_t>{5, 40}));
+    EXPECT_EQ(global_place(*qkv, 5, 23, rank, 4), (std::pair<std::int64_t, std::int64_t>{5, 63}));
+  }
 }
 
 TEST(GlobalName, NumbersTheLayerInTheModel) {

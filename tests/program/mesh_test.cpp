@@ -125,6 +125,18 @@ TEST(Mesh, ShardGroupsAreNeighbouringReplicas) {
   EXPECT_EQ(Mesh(plan).shard_rank(6), 3);
 }
 
+// Tensor 4 with two key heads: ranks 0 2 | 4 6 of context rank 0, which is innermost here, hold one each.
+TEST(Mesh, NeighbouringTensorRanksHoldAKeyHead) {
+  Plan plan;
+  plan.tensor = 4, plan.context = 2, plan.placement = "context-tensor-data-pipeline";
+  const Mesh mesh(plan, 2);
+  EXPECT_THAT(mesh.members(Group::kKeys, 2), ElementsAre(0, 2));
+  EXPECT_THAT(mesh.members(Group::kKeys, 4), ElementsAre(4, 6));
+  EXPECT_THAT(mesh.members(Group::kKeys, 7), ElementsAre(5, 7));
+  EXPECT_EQ(mesh.group_size(Group::kKeys), 2);
+  EXPECT_THAT(Mesh(plan).members(Group::kKeys, 4), ElementsAre(4));
+}
+
 // Context ranks hold the same parameters, so they share shards with the replicas.
 TEST(Mesh, ShardGroupsHoldContextRanks) {
   Plan plan;

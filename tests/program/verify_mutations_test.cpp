@@ -107,6 +107,19 @@ TEST(VerifyMutation, TheSharedGradientNormDroppedOnOneStage) {
   EXPECT_THAT(verify(program), Contains(HasSubstr("stages 0 and 1 disagree on the collectives of group model")));
 }
 
+// Two key heads on four tensor ranks: 32 x 16 gradients of k and v a layer, with context ranks beside them.
+TEST(VerifyMutation, KeysThatAreNotSummedOverTheRanksThatShareThem) {
+  Job job = tiny_job();
+  job.model = tiny_llama();
+  job.plan.tensor = 4, job.plan.context = 2, job.plan.attention = Attention::kFlash;
+  Program program = lowered(job);
+  EXPECT_THAT(verify(program), IsEmpty());
+  auto& ops = body_of(program, program.kinds[0].reduce[1]).ops;
+  std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.group == Group::kKeys; })->group = Group::kTensor;
+  EXPECT_THAT(verify(program),
+              Contains("bucket 1: 0 gradients of key heads that tensor ranks share are summed, not 512"));
+}
+
 TEST(VerifyMutation, ACycleIsNamedTaskByTask) {
   // The first forward of stage 0 waits for its own gradient: F0 -> send -> F0 of stage 1 -> B0 -> send -> B0 -> F0.
   Program program = two_stages();

@@ -87,6 +87,7 @@ Category category_of(const program::Task& task, const program::Op* op, program::
   if (op->lane == program::Lane::kPipeline) return Category::kPipeline;  // transfers, and what gathers their parts
   switch (op->group) {
     case program::Group::kTensor:
+    case program::Group::kKeys:
       return Category::kTensor;
     case program::Group::kData:
     case program::Group::kShard:

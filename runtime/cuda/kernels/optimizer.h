@@ -11,6 +11,9 @@ struct Ranges {
   static constexpr int kMost = 32;
   std::int64_t begin[kMost], end[kMost];
   bool decayed[kMost];
+  std::int64_t origin[kMost];   ///< first element of the parameter
+  std::int64_t columns[kMost];  ///< of its rows; 0: all elements count in the norm
+  std::int64_t counted[kMost];  ///< columns that this rank counts
   int count = 0;
 };
 
@@ -26,6 +29,9 @@ struct SquarePartials {
     for (int range = 0; range < ranges.count; ++range) {
       for (std::int64_t i = ranges.begin[range] + t.block() * t.threads() + t.thread(); i < ranges.end[range];
            i += step) {
+        if (ranges.columns[range] > 0 && (i - ranges.origin[range]) % ranges.columns[range] >= ranges.counted[range]) {
+          continue;  // key heads that an earlier rank counts
+        }
         const double g = static_cast<double>(gradients[i]);
         sum = sum + Double2{g * g, 0};
       }

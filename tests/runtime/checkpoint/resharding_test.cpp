@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/pieces.h"
+#include "runtime/cpu/backend.h"
 #include "tests/runtime/checkpoint/training.h"
 
 namespace trivium::runtime::checkpoint {
@@ -83,7 +85,8 @@ TEST(Resharding, EveryPairOfPlansHoldsTheSameBits) {
 
 TEST(Resharding, UntiedAndLlamaStyleModelsHoldTheSameBits) {
   std::vector<program::Job> jobs;
-  for (const program::Plan& plan : {split(1, 1, 1, 0), split(2, 2, 1, 0), split(1, 1, 4, 3), split(2, 1, 2, 1)}) {
+  for (const program::Plan& plan : {split(1, 1, 1, 0), split(2, 2, 1, 0), split(1, 1, 4, 3), split(2, 1, 2, 1),
+                                    split(4, 1, 1, 0), split(4, 1, 2, 3)}) {  // tensor 4: key heads are held twice
     program::Job job = small_job(plan);
     job.model.tied_embeddings = false;
     job.model.kv_heads = 2;
@@ -117,6 +120,22 @@ TEST(Resharding, ExpertsHoldTheSameBits) {
   context.attention = program::Attention::kFlash;
   add(context, 2);
   expect_all_pairs_equal(jobs);
+}
+
+// 2 key heads over 4 ranks: 2 of 4 save them. h x (4 query + 2 · 2 key heads) of 8, each number once in the folder.
+TEST(Resharding, KeyHeadsThatRanksShareAreSavedOnce) {
+  program::Job job = small_job(split(4, 1, 1, 0));
+  job.model.kv_heads = 2;
+  const program::Program program = program_of(job);
+  cpu::CpuBackend core;
+  std::int64_t saved = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    const Arenas arenas(program, program.role_of(rank), core);
+    for (const Piece& piece : saved_pieces(program, rank, arenas)) {
+      if (piece.state == State::kValue && piece.name == "h.0.attn.c_attn.weight") saved += piece.box.elements();
+    }
+  }
+  EXPECT_EQ(saved, job.model.hidden * (job.model.heads + 2 * job.model.kv_heads) * job.model.head_dim);
 }
 
 // A mutation that must be caught: one bit of one moment.

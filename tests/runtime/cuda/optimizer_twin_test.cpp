@@ -12,8 +12,8 @@ using program::OpKind;
 using program::Space;
 using program::Split;
 
-/// 40 parameters of 30 elements, 32 apart, every third one replicated, decayed where even; one is a tied copy. More of
-/// them than one launch takes.
+/// 40 parameters of 30 elements, 32 apart, every third one replicated, decayed where even; one is a tied copy, and two
+/// tensor ranks share the last two columns of some. More of them than one launch takes.
 struct Chunk {
   static constexpr std::int64_t kElements = 40 * 32;
   program::ChunkKind kind;
@@ -27,6 +27,7 @@ struct Chunk {
       p.split = i % 3 == 0 ? Split::kReplicated : Split::kColumns;
       p.decayed = i % 2 == 0;
       p.tied_copy = i == 7;
+      if (i % 6 == 4) p.key_ranks = p.key_columns = 2;
       kind.parameters.push_back(p);
     }
     kind.buckets.push_back({.begin = 0, .elements = kElements, .shard = shard, .optimizer_offset = 16});

@@ -94,6 +94,7 @@ class KindMaker {
       bucket.elements = round_up(segment_end_[static_cast<std::size_t>(run->second)] - begin_of(run->first),
                                  shards * sharding.parts * kParameterAlignment);
       bucket.shard = bucket.elements / shards;
+      bucket.parts = shards > 1 ? sharding.parts : 1;
       bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
       kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
       for (std::size_t i = 0; i < kind_.parameters.size(); ++i) {
@@ -154,6 +155,7 @@ class KindMaker {
     }
     bucket.elements = round_up(end - bucket.begin, shards * parts * kParameterAlignment);
     bucket.shard = bucket.elements / shards;
+    bucket.parts = shards > 1 ? parts : 1;
     bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
     kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
     kind_.buckets.push_back(bucket);

@@ -140,16 +140,19 @@ void OptimizerBodies::reduce_whole(int index) {
   const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, gradient_, bucket.elements,
                             (bucket.begin + bucket.gradient_shift) * size_of(gradient_));
   const bool sharded = bucket.shard < bucket.elements;
-  const auto add = [&](OpKind kind, Group group, std::int64_t elements) {
-    Op& op = b_.add(kind, Pass::kBackward, {whole}, {whole});
-    op.lane = Lane::kData;
-    op.group = group;
-    op.dtype = is_half(job_.plan.precision) ? job_.plan.reduce_dtype : gradient_;
-    op.elements = elements;
-    op.bucket = static_cast<std::int16_t>(index);
-  };
-  add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, group_of(bucket), bucket.elements);
-  if (sharding_.hybrid) add(OpKind::kAllReduce, Group::kReplica, bucket.shard);
+  for (int part = 0; part < bucket.parts; ++part) {
+    const int buffer = part_of(whole, part, bucket.parts);
+    const auto add = [&](OpKind kind, Group group, std::int64_t elements) {
+      Op& op = b_.add(kind, Pass::kBackward, {buffer}, {buffer});
+      op.lane = Lane::kData;
+      op.group = group;
+      op.dtype = is_half(job_.plan.precision) ? job_.plan.reduce_dtype : gradient_;
+      op.elements = elements;
+      op.bucket = static_cast<std::int16_t>(index);
+    };
+    add(sharded ? OpKind::kReduceScatter : OpKind::kAllReduce, group_of(bucket), bucket.elements / bucket.parts);
+    if (sharding_.hybrid) add(OpKind::kAllReduce, Group::kReplica, bucket.own_run());
+  }
 }
 
 // A micro-batch's gradients: summed over the shard group, added to the shard, and cleared for the next.
@@ -170,20 +173,22 @@ void OptimizerBodies::reduce_to_shard(int index) {
   pointwise(OpKind::kZeroGradients, {}, whole, bucket.elements).lane = Lane::kData;
 }
 
+int OptimizerBodies::part_of(int buffer, int part, int parts) {
+  if (parts == 1) return buffer;
+  const Buffer whole = b_.buffer(buffer);
+  const std::int64_t elements = whole.elements / parts;
+  return b_.view(fmt::format("{}, part {}", whole.name, part), whole.space, whole.dtype, elements,
+                 whole.offset + part * elements * size_of(whole.dtype));
+}
+
 // One collective over a bucket, or one for each part that the stack moves by itself.
 void OptimizerBodies::in_parts(OpKind kind, Pass pass, int index, int from, int to, DType on_wire) {
-  const auto part_of = [&](int buffer, int part) {
-    const Buffer whole = b_.buffer(buffer);
-    const std::int64_t elements = whole.elements / sharding_.parts;
-    if (sharding_.parts == 1) return buffer;
-    return b_.view(fmt::format("{}, part {}", whole.name, part), whole.space, whole.dtype, elements,
-                   whole.offset + part * elements * size_of(whole.dtype));
-  };
-  for (int part = 0; part < sharding_.parts; ++part) {
-    const int in = part_of(from, part), out = part_of(to, part);
+  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
+  for (int part = 0; part < bucket.parts; ++part) {
+    const int in = part_of(from, part, bucket.parts), out = from == to ? in : part_of(to, part, bucket.parts);
     Op& op = b_.add(kind, pass, {in}, {out});
     op.lane = Lane::kData;
-    op.group = group_of(b_.kind().buckets[static_cast<std::size_t>(index)]);
+    op.group = group_of(bucket);
     op.dtype = on_wire;
     op.elements = std::max(b_.buffer(in).elements, b_.buffer(out).elements);
     op.bucket = static_cast<std::int16_t>(index);

@@ -44,6 +44,7 @@ class OptimizerBodies {
   void reduce_compressed(int bucket);
   void reduce_largest(int bucket);
   void reduce_to_shard(int bucket);
+  int part_of(int buffer, int part, int parts);
   void in_parts(OpKind kind, Pass pass, int bucket, int from, int to, DType on_wire);
   int reduce_replicas(int bucket);
   Group group_of(const Bucket& bucket) const;  // ranks that share the bucket's optimizer state, or reduce it

@@ -86,6 +86,7 @@ struct Bucket {
   std::int64_t optimizer_offset =
       0;                ///< bytes within the chunk's optimizer space: m, then v, then master, `shard` each
   bool expert = false;  ///< experts spread over ranks: reduced over kExpertData, else over kData
+  int parts = 1;        ///< collectives that move it: part p of a shard is a shard of the bucket's part p
   // ZeRO 3 keeps parameters, ZeRO 2 and 3 gradients as shards; -1 where the bucket is kept whole.
   std::int64_t parameter_shard = -1;  ///< element offset within the chunk's parameters
   std::int64_t gradient_shard = -1;   ///< element offset within the chunk's gradients
@@ -93,14 +94,18 @@ struct Bucket {
   std::int64_t gradient_slot = -1;    ///< likewise its gradients
   std::int64_t gradient_shift = 0;    ///< whole gradients: elements from `begin` to where they lie
 
-  /// First element of the part that rank `shard_rank` of the shard group holds, numbered as `begin` is.
-  std::int64_t own_begin(int shard_rank) const { return begin + (shard < elements ? shard_rank * shard : 0); }
-  /// Where that element lies: offsets within the chunk's parameters and gradients.
-  std::int64_t own_parameters(int shard_rank) const {
-    return parameter_shard >= 0 ? parameter_shard : own_begin(shard_rank);
+  /// Elements of each of the `parts` runs that a rank holds.
+  std::int64_t own_run() const { return shard / parts; }
+  /// First element of run `part` that rank `shard_rank` of the shard group holds, numbered as `begin` is.
+  std::int64_t own_begin(int shard_rank, int part) const {
+    return begin + (shard < elements ? part * (elements / parts) + shard_rank * own_run() : 0);
   }
-  std::int64_t own_gradients(int shard_rank) const {
-    return gradient_shard >= 0 ? gradient_shard : own_begin(shard_rank) + gradient_shift;
+  /// Where that element lies: offsets within the chunk's parameters and gradients.
+  std::int64_t own_parameters(int shard_rank, int part) const {
+    return parameter_shard >= 0 ? parameter_shard + part * own_run() : own_begin(shard_rank, part);
+  }
+  std::int64_t own_gradients(int shard_rank, int part) const {
+    return gradient_shard >= 0 ? gradient_shard + part * own_run() : own_begin(shard_rank, part) + gradient_shift;
   }
   int staged_state = kNoBuffer;  ///< buffer of Space::kStaging in which offloaded optimizer state is used
 };

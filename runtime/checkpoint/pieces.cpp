@@ -45,6 +45,10 @@ class Cutter {
   /// Pieces from here on are this replica's alone.
   void of_replica(int replica, int replicas) { replica_ = replica, replicas_ = replicas; }
 
+  void cut(const std::vector<Stretch>& stretches, State state) {
+    for (const Stretch& stretch : stretches) cut(stretch, state);
+  }
+
   // The part of `stretch` that belongs to the parameter.
   void cut(const Stretch& stretch, State state) {
     std::int64_t at = std::max<std::int64_t>(0, stretch.begin - p_.offset);
@@ -120,24 +124,35 @@ class BucketPlaces {
   }
 
   // The optimizer's arrays hold this rank's part: first moments, second moments, with 16-bit parameters their master.
-  Stretch state(int array) const {
+  std::vector<Stretch> state(int array) const {
     const DType type = program::is_half(precision_) ? DType::kFp32 : precision_;
-    const std::int64_t begin = bucket_.own_begin(shard_rank_);
-    return {begin, begin + bucket_.shard, states_ + array * bucket_.shard * program::size_of(type), type};
+    return runs(type, [&](int part) {
+      return states_ + (array * bucket_.shard + part * bucket_.own_run()) * program::size_of(type);
+    });
   }
-  Stretch own_parameters() const {
-    const std::int64_t begin = bucket_.own_begin(shard_rank_);
-    return {begin, begin + bucket_.shard,
-            parameters_ + bucket_.own_parameters(shard_rank_) * program::size_of(precision_), precision_};
+  std::vector<Stretch> own_parameters() const {
+    return runs(precision_, [&](int part) {
+      return parameters_ + bucket_.own_parameters(shard_rank_, part) * program::size_of(precision_);
+    });
   }
-  Stretch kept_parameters() const {
+  std::vector<Stretch> kept_parameters() const {
     if (bucket_.parameter_shard >= 0) return own_parameters();
-    return {bucket_.begin, bucket_.begin + bucket_.elements, parameters_ + bucket_.begin * program::size_of(precision_),
-            precision_};
+    return {{bucket_.begin, bucket_.begin + bucket_.elements,
+             parameters_ + bucket_.begin * program::size_of(precision_), precision_}};
   }
   bool has_master() const { return program::is_half(precision_); }
 
  private:
+  template <class At>
+  std::vector<Stretch> runs(DType type, At at) const {
+    std::vector<Stretch> all;
+    for (int part = 0; part < bucket_.parts; ++part) {
+      const std::int64_t begin = bucket_.own_begin(shard_rank_, part);
+      all.push_back({begin, begin + bucket_.own_run(), at(part), type});
+    }
+    return all;
+  }
+
   const Bucket& bucket_;
   DType precision_;
   int shard_rank_ = 0;

@@ -1,6 +1,6 @@
 // The optimizer's kernels over one bucket: clear gradients, norm of the gradients, AdamW.
-// A rank works on its part of the bucket: all of it, or with a sharded optimizer [begin + shard_rank * shard, +shard),
-// wherever the chunk keeps it.
+// A rank works on its part of the bucket: all of it, or with a sharded optimizer its shard
+// (program::Bucket::own_begin), wherever the chunk keeps it.
 
 #include <algorithm>
 #include <array>
@@ -29,9 +29,9 @@ struct Range {
   std::int64_t begin = 0, end = 0;
 };
 
-Range own_part(const KernelArguments& a) {
-  const std::int64_t begin = bucket_of(a).own_begin(a.shard_rank);
-  return {begin, begin + bucket_of(a).shard};
+Range own_run(const KernelArguments& a, int part) {
+  const std::int64_t begin = bucket_of(a).own_begin(a.shard_rank, part);
+  return {begin, begin + bucket_of(a).own_run()};
 }
 
 template <class T>
@@ -95,21 +95,23 @@ void add_norm(const KernelArguments& a) {
   if (sharded && a.shard_replica != 0) return;  // counted in the first shard group
   // The group that adds the norms up has the dense part once for every expert rank, unless it is sharded.
   if (!sharded && !bucket.expert && a.expert_rank != 0) return;
-  const Range own = own_part(a);
-  const G* gradient = space<G>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
   double* norm = output<double>(a, 0);
   DoubleDouble total{norm[0], norm[1]};
-  for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
-    if (parameter.tied_copy) return;
-    if (parameter.split == program::Split::kReplicated && a.tensor_rank != 0) return;
-    if (parameter.key_columns > 0 && a.tensor_rank % parameter.key_ranks != 0) {
-      for_each_own_row(parameter, begin, end, [&](std::int64_t from, std::int64_t to) {
-        total = total + sum_of_squares(gradient + from, to - from);
-      });
-      return;
-    }
-    total = total + sum_of_squares(gradient + begin, end - begin);
-  });
+  for (int part = 0; part < bucket.parts; ++part) {
+    const Range own = own_run(a, part);
+    const G* gradient = space<G>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank, part) - own.begin;
+    for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
+      if (parameter.tied_copy) return;
+      if (parameter.split == program::Split::kReplicated && a.tensor_rank != 0) return;
+      if (parameter.key_columns > 0 && a.tensor_rank % parameter.key_ranks != 0) {
+        for_each_own_row(parameter, begin, end, [&](std::int64_t from, std::int64_t to) {
+          total = total + sum_of_squares(gradient + from, to - from);
+        });
+        return;
+      }
+      total = total + sum_of_squares(gradient + begin, end - begin);
+    });
+  }
   norm[0] = total.hi;
   norm[1] = total.lo;
 }
@@ -195,14 +197,16 @@ void adamw(const KernelArguments& a) {
   const Stepper<T> step(a);
   if (!step.finite()) return;
   const program::Bucket& bucket = bucket_of(a);
-  const Range own = own_part(a);
-  T* parameters = space<T>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank) - own.begin;
-  const T* gradients = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank) - own.begin;
-  T* moments = state_of<T>(a) - own.begin;
-  for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
-    step(parameter, parameters + begin, gradients + begin, moments + begin, moments + bucket.shard + begin,
-         end - begin);
-  });
+  for (int part = 0; part < bucket.parts; ++part) {
+    const Range own = own_run(a, part);
+    T* parameters = space<T>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank, part) - own.begin;
+    const T* gradients = space<T>(a, Space::kGradient) + bucket.own_gradients(a.shard_rank, part) - own.begin;
+    T* moments = state_of<T>(a) + part * bucket.own_run() - own.begin;
+    for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
+      step(parameter, parameters + begin, gradients + begin, moments + begin, moments + bucket.shard + begin,
+           end - begin);
+    });
+  }
 }
 
 // The fp32 copy is stepped; parameters are what it rounds to. fp16 gradients have an fp32 copy in the state as well.
@@ -210,27 +214,29 @@ void adamw_half(const KernelArguments& a) {
   const Stepper<float> step(a);
   if (!step.finite()) return;
   const program::Bucket& bucket = bucket_of(a);
-  const Range own = own_part(a);
-  const std::int64_t at = bucket.own_gradients(a.shard_rank) - own.begin;
-  std::uint16_t* parameters = space<std::uint16_t>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank);
-  float* moments = state_of<float>(a) - own.begin;
-  float* master = moments + 2 * bucket.shard;
-  const float* gradients = space<float>(a, Space::kGradient) + at;
-  const bool half_gradients = keeps_half_gradients(a);
-  const bool bf16 = a.op->dtype == program::DType::kBf16;
-  for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
-    if (half_gradients) {
-      float* wide = moments + 3 * bucket.shard;
-      const std::uint16_t* narrow = space<std::uint16_t>(a, Space::kGradient) + at;
-      std::transform(narrow + begin, narrow + end, wide + begin, reduction::float_of_fp16);
-      gradients = wide;
-    }
-    step(parameter, master + begin, gradients + begin, moments + begin, moments + bucket.shard + begin, end - begin);
-    std::uint16_t* out = parameters - own.begin;
-    for (std::int64_t i = begin; i < end; ++i) {
-      out[i] = bf16 ? reduction::bf16_of_float(master[i]) : reduction::fp16_of_float(master[i]);
-    }
-  });
+  for (int part = 0; part < bucket.parts; ++part) {
+    const Range own = own_run(a, part);
+    const std::int64_t at = bucket.own_gradients(a.shard_rank, part) - own.begin;
+    std::uint16_t* parameters = space<std::uint16_t>(a, Space::kParameter) + bucket.own_parameters(a.shard_rank, part);
+    float* moments = state_of<float>(a) + part * bucket.own_run() - own.begin;
+    float* master = moments + 2 * bucket.shard;
+    const float* gradients = space<float>(a, Space::kGradient) + at;
+    const bool half_gradients = keeps_half_gradients(a);
+    const bool bf16 = a.op->dtype == program::DType::kBf16;
+    for_each_parameter(a, own, [&](const Parameter& parameter, std::int64_t begin, std::int64_t end) {
+      if (half_gradients) {
+        float* wide = moments + 3 * bucket.shard;
+        const std::uint16_t* narrow = space<std::uint16_t>(a, Space::kGradient) + at;
+        std::transform(narrow + begin, narrow + end, wide + begin, reduction::float_of_fp16);
+        gradients = wide;
+      }
+      step(parameter, master + begin, gradients + begin, moments + begin, moments + bucket.shard + begin, end - begin);
+      std::uint16_t* out = parameters - own.begin;
+      for (std::int64_t i = begin; i < end; ++i) {
+        out[i] = bf16 ? reduction::bf16_of_float(master[i]) : reduction::fp16_of_float(master[i]);
+      }
+    });
+  }
 }
 
 void copy(const KernelArguments& a) { std::memcpy(a.out[0], a.in[0], static_cast<std::size_t>(a.op->elements)); }

@@ -117,11 +117,11 @@ T* space_of(const KernelArguments& a, program::Space which) {
   return reinterpret_cast<T*>(a.chunk_base[static_cast<std::size_t>(which)]);
 }
 
-/// The parameters' elements within this rank's part of the bucket, at most Ranges::kMost at once.
+/// The parameters' elements within run `part` of this rank's shard of the bucket, at most Ranges::kMost at once.
 template <class Counts>
-std::vector<Ranges> own_ranges(const KernelArguments& a, const Counts& counts) {
+std::vector<Ranges> own_ranges(const KernelArguments& a, int part, const Counts& counts) {
   std::vector<Ranges> all;
-  const std::int64_t own = bucket_of(a).own_begin(a.shard_rank), own_end = own + bucket_of(a).shard;
+  const std::int64_t own = bucket_of(a).own_begin(a.shard_rank, part), own_end = own + bucket_of(a).own_run();
   for (const program::Parameter& p : a.kind->parameters) {
     const std::int64_t begin = std::max(own, p.offset);
     const std::int64_t end = std::min(own_end, p.offset + p.local_rows * p.local_columns);
@@ -162,17 +162,19 @@ void gradient_norm(Launcher& l, const KernelArguments& a) {
   const bool sharded = bucket.shard < bucket.elements;
   if (sharded && a.shard_replica != 0) return;
   if (!sharded && !bucket.expert && a.expert_rank != 0) return;
-  const float* gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank) -
-                           bucket.own_begin(a.shard_rank);
   const auto counts = [&](const program::Parameter& p) {
     return !p.tied_copy && (p.split != program::Split::kReplicated || a.tensor_rank == 0);
   };
   auto* partial = reinterpret_cast<Double2*>(l.scratch(kMostBlocks * static_cast<std::int64_t>(sizeof(Double2))));
-  for (const Ranges& ranges : own_ranges(a, counts)) {
-    const auto blocks = std::min(kMostBlocks, blocks_for(longest(ranges), static_cast<int>(kThreads)));
-    l.run(SquarePartials{gradients, partial, ranges}, blocks, static_cast<int>(kThreads),
-          static_cast<int>(kThreads * sizeof(Double2)));
-    l.run(SquareTotal{partial, output<double>(a, 0), static_cast<int>(blocks)}, 1, kWarp);
+  for (int part = 0; part < bucket.parts; ++part) {
+    const float* gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank, part) -
+                             bucket.own_begin(a.shard_rank, part);
+    for (const Ranges& ranges : own_ranges(a, part, counts)) {
+      const auto blocks = std::min(kMostBlocks, blocks_for(longest(ranges), static_cast<int>(kThreads)));
+      l.run(SquarePartials{gradients, partial, ranges}, blocks, static_cast<int>(kThreads),
+            static_cast<int>(kThreads * sizeof(Double2)));
+      l.run(SquareTotal{partial, output<double>(a, 0), static_cast<int>(blocks)}, 1, kWarp);
+    }
   }
 }
 
@@ -190,20 +192,23 @@ void adamw(Launcher& l, const KernelArguments& a) {
   v.correct2 = static_cast<float>(1 / (1 - std::pow(o.beta2, steps)));
   v.epsilon = static_cast<float>(o.epsilon), v.decay = static_cast<float>(o.weight_decay);
   v.clip_norm = o.clip_norm, v.unscale = 1 / a.values->loss_scale;
-  const std::int64_t own = bucket.own_begin(a.shard_rank);
   std::byte* kept = space_of<std::byte>(a, program::Space::kOptimizer) + bucket.optimizer_offset;
-  auto* moments = reinterpret_cast<float*>(a.in[1] != nullptr ? a.in[1] : kept) - own;  // fetched, where offloaded
+  auto* state = reinterpret_cast<float*>(a.in[1] != nullptr ? a.in[1] : kept);  // fetched, where offloaded
   AdamW<T> kernel{};
-  kernel.parameters = space_of<T>(a, program::Space::kParameter) + bucket.own_parameters(a.shard_rank) - own;
-  kernel.gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank) - own;
-  kernel.first = moments;
-  kernel.second = moments + bucket.shard;
-  kernel.master = sizeof(T) == sizeof(float) ? nullptr : moments + 2 * bucket.shard;
   kernel.norm = input<double>(a, 0);
   kernel.v = v;
-  for (const Ranges& ranges : own_ranges(a, [](const program::Parameter&) { return true; })) {
-    kernel.ranges = ranges;
-    l.run(kernel, std::min(kMostBlocks, blocks_for(longest(ranges), kElementThreads)), kElementThreads);
+  for (int part = 0; part < bucket.parts; ++part) {
+    const std::int64_t own = bucket.own_begin(a.shard_rank, part);
+    float* moments = state + part * bucket.own_run() - own;
+    kernel.parameters = space_of<T>(a, program::Space::kParameter) + bucket.own_parameters(a.shard_rank, part) - own;
+    kernel.gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank, part) - own;
+    kernel.first = moments;
+    kernel.second = moments + bucket.shard;
+    kernel.master = sizeof(T) == sizeof(float) ? nullptr : moments + 2 * bucket.shard;
+    for (const Ranges& ranges : own_ranges(a, part, [](const program::Parameter&) { return true; })) {
+      kernel.ranges = ranges;
+      l.run(kernel, std::min(kMostBlocks, blocks_for(longest(ranges), kElementThreads)), kElementThreads);
+    }
   }
 }
 

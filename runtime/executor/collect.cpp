@@ -29,6 +29,15 @@ const Bucket& bucket_of(const program::ChunkKind& kind, std::int64_t offset) {
   });
 }
 
+// Where element `offset` of the chunk lies in the shard of rank `shard_rank`; -1 where another rank holds it.
+std::int64_t inside_shard(const Bucket& bucket, std::int64_t offset, int shard_rank) {
+  for (int part = 0; part < bucket.parts; ++part) {
+    const std::int64_t inside = offset - bucket.own_begin(shard_rank, part);
+    if (inside >= 0 && inside < bucket.own_run()) return part * bucket.own_run() + inside;
+  }
+  return -1;
+}
+
 }  // namespace
 
 void Collection::put(const program::Parameter& p, const std::string& name, std::int64_t row, std::int64_t column,
@@ -74,13 +83,16 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
           put(p, name, place->first, place->second, read(values, offset, type));
           continue;
         }
-        const std::int64_t inside = offset - bucket.own_begin(shard_rank);  // of the part this rank owns
-        if (inside < 0 || inside >= bucket.shard) continue;
+        const std::int64_t inside = inside_shard(bucket, offset, shard_rank);
+        if (inside < 0) continue;
+        const std::int64_t value = bucket.parameter_shard >= 0 ? bucket.parameter_shard + inside : offset;
+        const std::int64_t gradient =
+            bucket.gradient_shard >= 0 ? bucket.gradient_shard + inside : offset + bucket.gradient_shift;
         const std::byte* state = moments + bucket.optimizer_offset;
         put(p, name, place->first, place->second,
-            quantity == Quantity::kValue         ? read(values, bucket.own_parameters(shard_rank) + inside, type)
-            : quantity == Quantity::kGradient    ? read(gradients, bucket.own_gradients(shard_rank) + inside,
-                                                        kind.buffers[static_cast<std::size_t>(p.gradient)].dtype)
+            quantity == Quantity::kValue ? read(values, value, type)
+            : quantity == Quantity::kGradient
+                ? read(gradients, gradient, kind.buffers[static_cast<std::size_t>(p.gradient)].dtype)
             : quantity == Quantity::kFirstMoment ? read(state, inside, wide)
                                                  : read(state, bucket.shard + inside, wide));
       }

@@ -47,11 +47,16 @@ const program::Bucket& bucket_of(const program::ChunkKind& kind, const program::
 }
 
 /// Those of a shard, which begins at element `at` of wherever it is kept.
-Kept shard_of(const program::Bucket& bucket, const program::Parameter& p, int shard_rank, std::int64_t at) {
-  const std::int64_t own = bucket.own_begin(shard_rank);
-  const std::int64_t begin = std::max(own, p.offset);
-  const std::int64_t end = std::min(own + bucket.shard, p.offset + p.local_rows * p.local_columns);
-  return {begin, end, at + begin - own};
+std::vector<Kept> shard_of(const program::Bucket& bucket, const program::Parameter& p, int shard_rank,
+                           std::int64_t at) {
+  std::vector<Kept> runs;
+  for (int part = 0; part < bucket.parts; ++part, at += bucket.own_run()) {
+    const std::int64_t own = bucket.own_begin(shard_rank, part);
+    const std::int64_t begin = std::max(own, p.offset);
+    const std::int64_t end = std::min(own + bucket.own_run(), p.offset + p.local_rows * p.local_columns);
+    if (begin < end) runs.push_back({begin, end, at + begin - own});
+  }
+  return runs;
 }
 
 /// Where a rank stands among those that a parameter is split over.
@@ -78,9 +83,10 @@ void fill_range(const program::Parameter& p, const Kept& kept, std::uint64_t key
 
 /// Large tensors are filled by all cores: every element is a function of its place alone.
 template <class T, class Narrow>
-void fill(const program::Parameter& p, const Kept& kept, std::uint64_t key, const Place& here, T* out, Narrow narrow) {
+void fill_run(const program::Parameter& p, const Kept& kept, std::uint64_t key, const Place& here, T* out,
+              Narrow narrow) {
   constexpr std::int64_t kWorthAThread = std::int64_t{1} << 20;
-  const std::int64_t count = std::max<std::int64_t>(0, kept.end - kept.begin);
+  const std::int64_t count = kept.end - kept.begin;
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::int64_t parts = std::clamp<std::int64_t>(count / kWorthAThread, 1, cores);
   std::vector<std::jthread> threads;
@@ -93,6 +99,12 @@ void fill(const program::Parameter& p, const Kept& kept, std::uint64_t key, cons
       threads.emplace_back([&p, &here, mine, key, out, narrow] { fill_range(p, mine, key, here, out, narrow); });
     }
   }
+}
+
+template <class T, class Narrow>
+void fill(const program::Parameter& p, const std::vector<Kept>& runs, std::uint64_t key, const Place& here, T* out,
+          Narrow narrow) {
+  for (const Kept& kept : runs) fill_run(p, kept, key, here, out, narrow);
 }
 
 }  // namespace
@@ -120,9 +132,10 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
       const program::Bucket& bucket = bucket_of(kind, p);
       const int shard_rank =
           bucket.expert ? program.mesh.index_in(program::Group::kExpertData, rank) : program.mesh.shard_rank(rank);
-      const Kept kept = bucket.parameter_shard >= 0
-                            ? shard_of(bucket, p, shard_rank, bucket.parameter_shard)
-                            : Kept{p.offset, p.offset + p.local_rows * p.local_columns, p.offset};
+      const std::vector<Kept> kept =
+          bucket.parameter_shard >= 0
+              ? shard_of(bucket, p, shard_rank, bucket.parameter_shard)
+              : std::vector<Kept>{{p.offset, p.offset + p.local_rows * p.local_columns, p.offset}};
       switch (program.job.plan.precision) {
         case program::DType::kFp64:
           fill(p, kept, key, here, reinterpret_cast<double*>(base), [](double value) { return value; });

@@ -14,7 +14,6 @@
 #include <tuple>
 
 #include "models/model.h"
-#include "program/sharding.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
@@ -93,10 +92,6 @@ void between_steps(flight::Ring* ring, std::int64_t done) {
 }  // namespace
 
 std::string cannot_run(const program::Program& program, const Backend& backend) {
-  if (program::Sharding(program.job, program.habits).parts > 1) {
-    return fmt::format("the {} stack gathers a layer in parts, which is simulated, not executed; use --stack trivium",
-                       program.habits.name);
-  }
   if (program.job.training.dropout > 0) return "dropout is simulated, not yet executed; use --dropout 0";
   for (const program::Role& role : program.roles) {
     if (role.order.empty()) return "the program's communication is not ordered";

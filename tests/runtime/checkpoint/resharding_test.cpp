@@ -49,6 +49,8 @@ std::vector<program::Plan> dense_plans() {
   plans.back().attention = program::Attention::kFlash;
   plans.push_back(split(1, 1, 2, 3));
   plans.back().bucket_bytes = 100'000;
+  plans.push_back(split(1, 2, 4, 3));
+  plans.back().stack = "deepspeed-zero3";  // shards of four runs
   plans.push_back(split(1, 1, 2, 1));
   plans.back().offload.optimizer = program::Storage::kHost;
   plans.push_back(split(1, 2, 1, 0));

@@ -20,7 +20,7 @@ struct Chunk {
   program::Optimizer optimizer;
   std::vector<float> gradients, state;
 
-  Chunk(std::int64_t shard, std::int64_t copies) {
+  Chunk(std::int64_t shard, std::int64_t copies, int parts = 1) {
     for (int i = 0; i < 40; ++i) {
       program::Parameter p;
       p.local_rows = 5, p.local_columns = 6, p.offset = i * 32;
@@ -30,7 +30,7 @@ struct Chunk {
       if (i % 6 == 4) p.key_ranks = p.key_columns = 2;
       kind.parameters.push_back(p);
     }
-    kind.buckets.push_back({.begin = 0, .elements = kElements, .shard = shard, .optimizer_offset = 16});
+    kind.buckets.push_back({.begin = 0, .elements = kElements, .shard = shard, .optimizer_offset = 16, .parts = parts});
     for (const double x : uniform(kElements, 1)) gradients.push_back(static_cast<float>(x));
     state.assign(static_cast<std::size_t>(4 + copies * shard), 0.0F);
     for (std::size_t i = 0; i < state.size(); ++i) state[i] = static_cast<float>(i % 13) / 13;
@@ -51,9 +51,10 @@ struct Chunk {
 };
 
 TEST(GradientNormTwin, CountsWhatTheCpuCounts) {
-  for (const std::int64_t shard : {Chunk::kElements, Chunk::kElements / 2}) {
+  for (const auto& [shard, parts] :
+       {std::pair{Chunk::kElements, 1}, {Chunk::kElements / 2, 1}, {Chunk::kElements / 2, 4}}) {
     for (const int tensor_rank : {0, 1}) {
-      Chunk chunk(shard, 2);
+      Chunk chunk(shard, 2, parts);
       program::Op op;
       op.kind = OpKind::kGradientNorm;
       StepValues values;
@@ -69,6 +70,29 @@ TEST(GradientNormTwin, CountsWhatTheCpuCounts) {
       EXPECT_NEAR(got[1], wanted[1], 0x1p-90);
     }
   }
+}
+
+// Four runs of 160 elements: of each quarter of the bucket, 320 elements, the second half.
+TEST(AdamWTwin, StepsEveryRunOfAShard) {
+  StepValues values;
+  values.learning_rate = 0.01;
+  std::array<double, 2> norm{9, 0};
+  program::Op op;
+  op.kind = OpKind::kAdamW;
+  Chunk on_cpu(Chunk::kElements / 2, 2, 4), on_twin(Chunk::kElements / 2, 2, 4);
+  std::vector<float> cpu_parameters(Chunk::kElements, 0.5F), twin_parameters = cpu_parameters;
+  KernelArguments a = on_cpu.arguments(op, 1, 0, values, cpu_parameters.data());
+  a.in[0] = reinterpret_cast<std::byte*>(norm.data());
+  cpu::find_kernel(op.kind, DType::kFp32)(a);
+  HostLauncher launcher;
+  a = on_twin.arguments(op, 1, 0, values, twin_parameters.data());
+  a.in[0] = reinterpret_cast<std::byte*>(norm.data());
+  adamw<float>(launcher, a);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Chunk::kElements); ++i) {
+    ASSERT_NEAR(twin_parameters[i], cpu_parameters[i], 1e-6) << i;
+    ASSERT_EQ(cpu_parameters[i] != 0.5F, i % 320 >= 160 && i % 32 < 30) << i;
+  }
+  for (std::size_t i = 0; i < on_cpu.state.size(); ++i) ASSERT_NEAR(on_twin.state[i], on_cpu.state[i], 1e-6) << i;
 }
 
 TEST(AdamWTwin, StepsAShardAsTheCpuDoes) {

@@ -181,5 +181,19 @@ TEST(ShardedMutation, ShardGroupsThatAreNotSummedAreSeen) {
             kTolerance);
 }
 
+// DeepSpeed moves a layer in four collectives: a rank's shard is four runs.
+TEST(Sharded, BucketsThatAreMovedInPartsEqualTheUnsplitRun) {
+  for (const bool tied : {true, false}) {
+    for (const auto& [tensor, pipeline, data, group] :
+         {std::tuple{1, 1, 2, 0}, {1, 1, 8, 0}, {2, 1, 4, 0}, {1, 2, 4, 0}, {1, 2, 4, 2}}) {
+      program::Plan plan = sharded(3, tensor, pipeline, data);
+      plan.shard_group = group;
+      plan.stack = "deepspeed-zero3";
+      plan.overlap.gradient_reduction = data > 2;
+      expect_equal(plan, tied);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trivium::runtime::testing

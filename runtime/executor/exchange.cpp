@@ -38,4 +38,15 @@ void ring_shift(Communicator& communicator, std::span<const int> members, const 
   communicator.wait_send(next, number);
 }
 
+std::vector<int> exchange_peers(program::OpKind kind, std::span<const int> members, int rank) {
+  std::vector<int> peers;
+  const std::size_t count = members.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool neighbours = members[(i + 1) % count] == rank || members[(i + count - 1) % count] == rank;
+    const bool meets = kind == program::OpKind::kAllToAll || (kind == program::OpKind::kRingShift && neighbours);
+    if (meets && members[i] != rank) peers.push_back(members[i]);
+  }
+  return peers;
+}
+
 }  // namespace trivium::runtime

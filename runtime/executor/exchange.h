@@ -17,4 +17,8 @@ void all_to_all(Communicator& communicator, std::span<const int> members, const 
 void ring_shift(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
                 std::int64_t bytes, std::int64_t number);
 
+/// Whom `rank` exchanges data with in an op of that kind among `members`; none where the op is a collective of the
+/// communicator's own.
+std::vector<int> exchange_peers(program::OpKind kind, std::span<const int> members, int rank);
+
 }  // namespace trivium::runtime

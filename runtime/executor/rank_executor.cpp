@@ -69,9 +69,14 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     places_[g] = static_cast<int>(here - members_[g].begin());
     if (here != members_[g].end()) groups_[g] = communicator.make_group(members_[g]);
   }
-  std::set<int> peers;
+  std::set<int> peers, bodies;
   for (const Task& task : role_.tasks) {
     if (task.transfer >= 0) peers.insert(peer_rank(task));
+    if (!bodies.insert(task.body).second) continue;
+    for (const Op& op : program.body_of(task).ops) {
+      const auto met = exchange_peers(op.kind, members_[static_cast<std::size_t>(op.group)], rank());
+      peers.insert(met.begin(), met.end());
+    }
   }
   communicator.expect_transfers(std::vector<int>(peers.begin(), peers.end()));
   set_first_values(program, rank(), backend_, arenas_);

@@ -67,6 +67,38 @@ TEST(Resume, CarriesTheLossScaleAndWhatIsNotSent) {
   }
 }
 
+// When the batch grows the state moves into another Program, in memory. A run that ends there and goes on from its
+// checkpoint begins with that Program, so nothing moves: losses and state are the same bit by bit. Master copies,
+// moments and the loss scale in 16 bits; what is not sent beside them; shards of parameters, also in parts.
+TEST(Resume, AtTheStepInWhichTheBatchGrowsEqualsMovingThere) {
+  std::vector<program::Job> jobs(4, small_job(plan_of(1, 2, 2, 1)));
+  jobs[0].plan.precision = program::DType::kFp16;
+  jobs[0].training.loss_scaling = {.initial = 0x1.0p40, .interval = 2, .backoff = 0x1.0p-12};
+  jobs[1] = small_job(plan_of(2, 1, 2, 0));
+  jobs[1].plan.precision = program::DType::kBf16;
+  jobs[1].plan.compression = program::Compression::kTopK;
+  jobs[1].plan.top_k_share = 0.1;
+  jobs[2] = small_job(plan_of(1, 1, 4, 3));
+  jobs[2].plan.precision = program::DType::kFp16;
+  jobs[2].plan.offload.optimizer = program::Storage::kHost;
+  jobs[2].training.loss_scaling.initial = 1024;
+  jobs[3] = small_job(plan_of(1, 2, 2, 3));
+  jobs[3].plan.stack = "deepspeed-zero3";
+  const BatchRamp ramp{4, 4, 3};  // 4, 4, 4, then 8 samples
+  for (const program::Job& job : jobs) {
+    SCOPED_TRACE(program::summary(job.plan));
+    const Folder whole, folder;
+    const Toy straight = train(job, whole.path(), 7, false, 0, 0, 0, ramp);
+    train(job, folder.path(), 7, false, 3, 0, 0, ramp);
+    const Toy rest = train(job, folder.path(), 7, true, 0, 0, 0, ramp);
+    ASSERT_EQ(rest.losses.size(), 4u);
+    EXPECT_EQ(rest.losses, last(straight.losses, 4));
+    EXPECT_EQ(rest.scales, last(straight.scales, 4));
+    EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+    EXPECT_NE(straight.losses[3], straight.losses[0]);
+  }
+}
+
 // Four replicas become two, and eight: what they have not sent is still there.
 TEST(Resume, AnotherNumberOfReplicasKeepsTheSumOfWhatIsNotSent) {
   program::Job job = small_job(plan_of(1, 1, 4, 0));

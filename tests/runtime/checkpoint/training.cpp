@@ -91,7 +91,7 @@ program::Job small_job(const program::Plan& plan) {
 }
 
 Toy train(const program::Job& job, const std::filesystem::path& folder, std::int64_t total, bool resume,
-          std::int64_t stop_after, std::int64_t every, std::int64_t keep) {
+          std::int64_t stop_after, std::int64_t every, std::int64_t keep, const BatchRamp& ramp) {
   const program::Program program = program_of(job);
   const auto corpus = testing::toy_corpus(kCorpusTokens, static_cast<std::int32_t>(job.model.vocab));
   KeeperOptions keeping;
@@ -99,6 +99,7 @@ Toy train(const program::Job& job, const std::filesystem::path& folder, std::int
   keeping.every = every;
   keeping.keep = keep;
   keeping.resume = resume;
+  keeping.ramp = ramp;
   keeping.job = {job, "generic-cpu"};
   keeping.corpus_tokens = corpus->tokens();
   Gathered gathered;
@@ -107,6 +108,12 @@ Toy train(const program::Job& job, const std::filesystem::path& folder, std::int
   options.steps = total;
   options.timeline_steps = 0;
   options.stop = stop.get_token();
+  options.course.ramp = ramp;
+  options.program_for = [&](std::int64_t batch) {
+    program::Job smaller = job;
+    smaller.training.global_batch = batch;
+    return program_of(smaller);
+  };
   options.on_step = [&](const program::StepRecord& step) {
     if (step.step + 1 == stop_after) stop.request_stop();
   };

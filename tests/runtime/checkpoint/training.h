@@ -43,7 +43,7 @@ struct Toy {
 /// Trains with checkpoints in `folder`; `total`: steps the schedule of the learning rate knows, `stop_after`: steps
 /// after which it is interrupted (0: never).
 Toy train(const program::Job& job, const std::filesystem::path& folder, std::int64_t total, bool resume = false,
-          std::int64_t stop_after = 0, std::int64_t every = 0, std::int64_t keep = 0);
+          std::int64_t stop_after = 0, std::int64_t every = 0, std::int64_t keep = 0, const BatchRamp& ramp = {});
 
 /// What the ranks of `program` hold once they loaded the checkpoint.
 Whole loaded(const program::Program& program, const std::filesystem::path& checkpoint, bool& replicas_agree);

@@ -34,9 +34,13 @@ class KindReader {
     costs.norm.layer = norm_layer();
     costs.norm_reduce = whole(kind_.norm_reduce, Lane::kCompute);
     const Lane data = costed_.asynchronous_lanes ? Lane::kData : Lane::kCompute;
+    const bool every_pass = std::any_of(kind_.buckets.begin(), kind_.buckets.end(),
+                                        [](const program::Bucket& bucket) { return bucket.gradient_slot >= 0; });
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       add(costs.gather, of_layer(bucket), whole(kind_.gather[bucket], data));
       add(costs.replicas, of_layer(bucket), whole(kind_.reduce_replicas[bucket], data));
+      // Beside gradients that are reduced in every pass spread experts' are reduced once: nothing is claimed of them.
+      if (every_pass && kind_.buckets[bucket].expert) continue;
       const int reduce = kind_.reduce[bucket];
       if (on_one_lane(reduce)) {
         add(costs.reduce, of_layer(bucket), whole(reduce, data));

@@ -55,9 +55,6 @@ Verdict check_supported(const Job& job) {
   if (plan.offload.activations != Storage::kNone && plan.schedule == Schedule::kZeroBubble) {
     return missing("offload.activations", "zero_bubble keeps them for its second halves; use schedule 1f1b");
   }
-  if (plan.offload.activations != Storage::kNone && job.model.experts && job.model.experts->every > 1) {
-    return missing("offload.activations", "layers with and without experts keep unlike activations; use none");
-  }
   if (plan.compression == Compression::kTopK && plan.precision == DType::kFp16) {
     return missing("compression", "top_k in fp16: what is not sent would outlive the loss scale; use precision bf16");
   }

@@ -91,7 +91,7 @@ void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy,
 }
 
 int LayerWriter::place_kept(int layer, const std::string& name, DType type, std::int64_t elements) {
-  if (slots_ != nullptr) return slots_->place(b_, layer, name, type, elements);
+  if (slots_ != nullptr) return slots_->place(b_, layer, s_.mixture(layer), name, type, elements);
   return b_.place(name, Space::kFrame, type, elements);
 }
 

@@ -38,16 +38,20 @@ class CopyWriter {
 
 }  // namespace
 
-int LayerSlots::place(BodyBuilder& builder, int layer, const std::string& name, DType type, std::int64_t elements) {
-  if (layer != layer_) next_ = 0;
-  layer_ = layer;
-  auto& offsets = offsets_[static_cast<std::size_t>(layer % 2)];
-  if (layer >= 2) return builder.view(name, Space::kStaging, type, elements, offsets[next_++]);
+int LayerSlots::place(BodyBuilder& builder, int layer, bool mixture, const std::string& name, DType type,
+                      std::int64_t elements) {
+  if (layer == static_cast<int>(rooms_of_layers_.size())) {
+    rooms_of_layers_.push_back(room_number(layer, mixture));
+    next_ = 0;
+  }
+  Room& room = rooms_[rooms_of_layers_.back()];
+  if (room.first < 0) room.first = layer;
+  if (room.first != layer) return builder.view(name, Space::kStaging, type, elements, room.offsets[next_++]);
   std::int64_t& end = bytes_of(builder.kind(), Space::kStaging);
   const std::int64_t before = end;
   const int buffer = builder.place(name, Space::kStaging, type, elements);
-  offsets.push_back(builder.buffer(buffer).offset);
-  if (layer == 0) bytes_ += end - before;
+  room.offsets.push_back(builder.buffer(buffer).offset);
+  room.bytes += end - before;
   return buffer;
 }
 
@@ -84,8 +88,8 @@ void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots,
   for (int layer = 0; plan.offload.activations != Storage::kNone && layer < kind.layers; ++layer) {
     const std::string what = fmt::format("activations of layer {}", layer);
     const int staged =
-        builder.view("staged " + what, Space::kStaging, DType::kUint8, slots.bytes(), slots.offset(layer));
-    const int away = builder.place(what, Space::kAwayFrame, DType::kUint8, slots.bytes());
+        builder.view("staged " + what, Space::kStaging, DType::kUint8, slots.bytes(layer), slots.offset(layer));
+    const int away = builder.place(what, Space::kAwayFrame, DType::kUint8, slots.bytes(layer));
     const Storage storage = plan.offload.activations;
     kind.fetch_layer.push_back(writer.write(OpKind::kFetch, storage, what, away, staged, Pass::kBackward));
     kind.store_layer.push_back(writer.write(OpKind::kStore, storage, what, staged, away, Pass::kForward));

@@ -11,19 +11,30 @@
 namespace trivium::program {
 
 /// Two slots of Space::kStaging that the layers of a chunk use in turn: while one layer computes, another is copied.
+/// Layers with and without experts keep unlike buffers: where both use a slot it has room for each kind.
 class LayerSlots {
  public:
-  /// Places the next buffer of a layer in its slot. All layers place the same buffers in the same order, layer 0 first.
-  int place(BodyBuilder& builder, int layer, const std::string& name, DType type, std::int64_t elements);
+  /// Places the next buffer of a layer in its slot. Layers of a kind place the same buffers in the same order, layer 0
+  /// first.
+  int place(BodyBuilder& builder, int layer, bool mixture, const std::string& name, DType type, std::int64_t elements);
 
-  std::int64_t bytes() const { return bytes_; }  ///< of one layer
-  std::int64_t offset(int layer) const { return offsets_[static_cast<std::size_t>(layer % 2)].front(); }
+  std::int64_t bytes(int layer) const { return room_of(layer).bytes; }
+  std::int64_t offset(int layer) const { return room_of(layer).offsets.front(); }
 
  private:
-  std::array<std::vector<std::int64_t>, 2> offsets_;  // of every buffer, by slot
+  struct Room {
+    int first = -1;                     // the layer that placed it
+    std::vector<std::int64_t> offsets;  // of every buffer
+    std::int64_t bytes = 0;
+  };
+  static std::size_t room_number(int layer, bool mixture) {
+    return static_cast<std::size_t>(layer % 2) * 2 + (mixture ? 1 : 0);
+  }
+  const Room& room_of(int layer) const { return rooms_[rooms_of_layers_[static_cast<std::size_t>(layer)]]; }
+
+  std::array<Room, 4> rooms_;
+  std::vector<std::size_t> rooms_of_layers_;
   std::size_t next_ = 0;
-  int layer_ = -1;
-  std::int64_t bytes_ = 0;
 };
 
 /// Moves the optimizer state of the builder's kind away: its bytes, and for every bucket the buffer in one of two slots

@@ -131,7 +131,7 @@ KindCosts both(const KindCosts& dense, const KindCosts& mixture) {
   }
   const auto smaller = [&](std::int64_t KindCosts::*part) { costs.*part = std::min(costs.*part, mixture.*part); };
   for (const auto part : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
-                          &KindCosts::last_gather, &KindCosts::norm_reduce}) {
+                          &KindCosts::last_gather, &KindCosts::norm_reduce, &KindCosts::copy_layer}) {
     smaller(part);
   }
   return costs;

@@ -84,6 +84,24 @@ TEST(OffloadRun, StateOfShardedParametersAndGradients) {
   }
 }
 
+// Layers with and without experts take turns, or two dense ones come before each mixture: rooms of unlike sizes.
+TEST(OffloadRun, ActivationsOfMixturesInSomeLayersChangeNothingAtAll) {
+  for (const int every : {1, 2, 3}) {
+    for (const auto& [expert, pipeline, context] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 2, 2}}) {
+      Plan plan = split(1, pipeline, expert);
+      plan.expert = expert;
+      plan.context = context;
+      if (context > 1) plan.attention = program::Attention::kFlash;
+      program::Job job = toy_job(plan);
+      job.model.linear_bias = false;
+      job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = every, .capacity_factor = 0.75};
+      const Trained kept = run(job);
+      job.plan.offload.activations = Storage::kHost;
+      expect_equivalent(kept, job, Asked::kBits, "the same, not offloaded");
+    }
+  }
+}
+
 // Without its copy back a stage steps with the moments of another bucket.
 TEST(OffloadRun, ALostCopyIsSeen) {
   Plan plan = split(1, 2, 1);

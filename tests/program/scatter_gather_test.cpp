@@ -36,7 +36,9 @@ TEST(ScatterGather, EveryTransferIsAPartAndEveryReceiveIsGathered) {
       for_each_op(program, [&](const Role&, const Task& task, const Op& op) {
         sends += op.kind == OpKind::kSend;
         receives += op.kind == OpKind::kRecv;
-        if (op.group == Group::kPipeline) EXPECT_EQ(op.bytes, 2048.0 / tensor);
+        if (op.group == Group::kPipeline) {
+          EXPECT_EQ(op.bytes, 2048.0 / tensor);
+        }
         if (task.kind != TaskKind::kGatherReceived) return;
         ++gathers;
         EXPECT_EQ(op.kind, OpKind::kAllGather);

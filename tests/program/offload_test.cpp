@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "program/verify.h"
 #include "tests/program/jobs.h"
@@ -138,12 +140,32 @@ TEST(Offload, RefusesWhatCannotBeOffloaded) {
   job.plan.stage_recompute.clear();
   job.plan.schedule = Schedule::kZeroBubble;
   EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload.activations-supported");
-  job.plan.schedule = Schedule::k1f1b;
-  job.model.linear_bias = false;
-  job.model.experts = models::Experts{.count = 4, .every = 2};
-  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload.activations-supported");
-  job.model.experts->every = 1;
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(job)));
+}
+
+// Four layers, every second a mixture: 0 and 2 are dense and in one slot, 1 and 3 in the other. Every third: mixture 2
+// needs another room in the slot of dense 0. Each layer has away what it keeps itself.
+TEST(Offload, KeepsLayersWithAndWithoutExpertsApart) {
+  for (const auto& [every, rooms] : {std::pair{2, 2u}, {3, 3u}}) {
+    Job job = offloaded(Storage::kNone, Storage::kHost);
+    job.model.linear_bias = false;
+    job.model.experts = models::Experts{.count = 4, .every = every};
+    job.plan.pipeline = 1;
+    const Program program = lowered(job);
+    EXPECT_THAT(verify(program), IsEmpty());
+    const ChunkKind& kind = program.kinds[0];
+    std::set<std::int64_t> staged;
+    std::map<bool, std::set<std::int64_t>> sizes;  // by kind of layer
+    for (int layer = 0; layer < 4; ++layer) {
+      const Op& store =
+          program.bodies[static_cast<std::size_t>(kind.store_layer[static_cast<std::size_t>(layer)])].ops[0];
+      staged.insert(kind.buffers[static_cast<std::size_t>(store.in[0])].offset);
+      sizes[(layer + 1) % every == 0].insert(store.elements);
+    }
+    EXPECT_EQ(staged.size(), rooms);
+    EXPECT_EQ(sizes[false].size(), 1u);
+    EXPECT_EQ(sizes[true].size(), 1u);
+    EXPECT_NE(*sizes[false].begin(), *sizes[true].begin());
+  }
 }
 
 TEST(Offload, SummaryNamesWhatIsAway) {

@@ -27,7 +27,7 @@ struct Chunk {
       p.split = i % 3 == 0 ? Split::kReplicated : Split::kColumns;
       p.decayed = i % 2 == 0;
       p.tied_copy = i == 7;
-      if (i % 6 == 4) p.key_ranks = p.key_columns = 2;
+      if (i % 6 == 4) p.key_ranks = 2, p.key_columns = 2;
       kind.parameters.push_back(p);
     }
     kind.buckets.push_back({.begin = 0, .elements = kElements, .shard = shard, .optimizer_offset = 16, .parts = parts});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -20,18 +21,28 @@ std::string fact(const program::RunRecord& record, const std::string& name) {
   return found == record.host.end() ? "" : found->second;
 }
 
-/// Facts that differ, where both runs tell them; the backend counts as one.
-std::vector<std::string> changes_between(const program::RunRecord& before, const program::RunRecord& after) {
-  std::vector<std::string> changes;
-  if (before.backend != after.backend)
-    changes.push_back(fmt::format("backend: {} -> {}", before.backend, after.backend));
-  for (const auto& [name, value] : after.host) {
-    const std::string was = fact(before, name);
-    if (name == "date" || was.empty() || was == value) continue;
-    changes.push_back(fmt::format("{}: {} -> {}", name, was, value));
+/// What is known of the machine from run to run. A record tells what its backend used, so what one leaves out (the
+/// driver, of a run on cores) is compared with the last one that told it. The backend counts as a fact.
+class Machine {
+ public:
+  /// Facts that this record tells otherwise than those before.
+  std::vector<std::string> changes_in(const program::RunRecord& record) {
+    std::vector<std::string> changes;
+    const auto compare = [&](const std::string& name, const std::string& value) {
+      std::string& was = known_[name];
+      if (!was.empty() && was != value) changes.push_back(fmt::format("{}: {} -> {}", name, was, value));
+      was = value;
+    };
+    compare("backend", record.backend);
+    for (const auto& [name, value] : record.host) {
+      if (name != "date") compare(name, value);
+    }
+    return changes;
   }
-  return changes;
-}
+
+ private:
+  std::map<std::string, std::string> known_;
+};
 
 std::optional<double> drift_of(const std::vector<HistoryEntry>& entries) {
   std::vector<double> errors;  // since the last change
@@ -52,6 +63,7 @@ History history_of(std::vector<DatedRun> runs) {
     return std::pair(fact(a.record, "date"), a.file) < std::pair(fact(b.record, "date"), b.file);
   });
   History history;
+  Machine machine;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const program::RunRecord& record = runs[i].record;
     const ValidationRow row = validate_run({record.job, record.cluster}, record, runs[i].cluster).rows.front();
@@ -63,7 +75,7 @@ History history_of(std::vector<DatedRun> runs) {
     entry.predicted_s = row.predicted_iteration_s;
     entry.error = row.error;
     entry.unsupported = row.unsupported;
-    if (i > 0) entry.changes = changes_between(runs[i - 1].record, record);
+    entry.changes = machine.changes_in(record);
     history.entries.push_back(std::move(entry));
   }
   history.drift = drift_of(history.entries);

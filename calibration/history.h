@@ -23,7 +23,7 @@ struct HistoryEntry {
   std::string plan;
   double measured_s = 0, predicted_s = 0, error = 0;
   std::optional<std::string> unsupported;
-  std::vector<std::string> changes;  ///< of what ran it since the run before: "library: Eigen 3.4.0 -> Eigen 3.5.0"
+  std::vector<std::string> changes;  ///< of what ran it since the runs before: "library: Eigen 3.4.0 -> Eigen 3.5.0"
 };
 
 struct History {

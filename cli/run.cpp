@@ -25,8 +25,10 @@
 #include "hardware_profiles/cluster_text.h"
 #include "program/chrome_trace.h"
 #include "program/run_record.h"
+#include "runtime/cuda/loader.h"
 #include "runtime/data/corpus.h"
 #include "runtime/executor/host_facts.h"
+#include "runtime/executor/library_facts.h"
 #include "runtime/executor/train.h"
 #include "runtime/mpi/loader.h"
 #include "simulator/placed_cluster.h"
@@ -143,6 +145,10 @@ void save(const Options& options, const JobRequest& request, const program::Prog
   record.timeline = std::move(result.timeline);
   record.peak_memory_bytes = std::move(result.memory_bytes);
   record.host = runtime::host_facts();
+  if (over_mpi) record.host.merge(runtime::mpi_facts());
+  if (on_gpus(options)) {
+    record.host.merge(runtime::gpu_facts(runtime::cuda::describe_devices().value_or_throw().front()));
+  }
   if (!options.trace.empty()) {
     edge::write_file_atomically(options.trace, program::chrome_trace(program, record.timeline, &record));
   }

@@ -58,7 +58,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       segments_done_(role_.tasks.size(), 0) {
   if (backend.shares_host_memory()) {
     for (const program::Issue& issue : role_.order) {
-      if (role_.tasks[static_cast<std::size_t>(issue.task)].kind == TaskKind::kRecv) receives_.push_back(issue.task);
+      if (role_.tasks[static_cast<std::size_t>(issue.task)].transfer >= 0) ahead_.push_back(issue.task);
     }
   }
   for (const Group group : {Group::kTensor, Group::kKeys, Group::kContext, Group::kData, Group::kShard, Group::kReplica,
@@ -133,7 +133,7 @@ void RankExecutor::begin(const StepValues& values) {
 
 void RankExecutor::play() {
   std::fill(segments_done_.begin(), segments_done_.end(), 0);
-  next_receive_ = 0;
+  next_ahead_ = 0;
   for (const program::Issue& issue : role_.order) {
     const auto id = static_cast<std::size_t>(issue.task);
     const Task& task = role_.tasks[id];
@@ -191,23 +191,22 @@ double RankExecutor::sum_over_ranks(double loss) {
   return loss;
 }
 
-// Cores do one thing at a time: a receive that is not posted before a pass begins is posted when it is over, and its
-// sender waits meanwhile. So receives are posted as soon as what they wait for is over, as on a lane of their own; they
-// are matched by number, in any order.
+// Cores do one thing at a time: an end of a transfer that is not posted before a pass begins is posted when it is over,
+// and its other end waits meanwhile. So both ends are posted as soon as what they wait for is over, as on a lane of
+// their own; they are matched by number, in any order.
 void RankExecutor::post_ahead() {
-  constexpr std::size_t kAhead = 16;  // receives that are looked at
-  while (next_receive_ < receives_.size() &&
-         transfers_[static_cast<std::size_t>(receives_[next_receive_])] != Transfer::kIdle) {
-    ++next_receive_;
+  constexpr std::size_t kAhead = 32;  // transfers that are looked at
+  while (next_ahead_ < ahead_.size() && transfers_[static_cast<std::size_t>(ahead_[next_ahead_])] != Transfer::kIdle) {
+    ++next_ahead_;
   }
-  const std::size_t end = std::min(receives_.size(), next_receive_ + kAhead);
-  for (std::size_t i = next_receive_; i < end; ++i) {
-    const auto task = static_cast<std::size_t>(receives_[i]);
-    if (transfers_[task] == Transfer::kIdle && may_receive(role_.tasks[task])) post(receives_[i]);
+  const std::size_t end = std::min(ahead_.size(), next_ahead_ + kAhead);
+  for (std::size_t i = next_ahead_; i < end; ++i) {
+    const auto task = static_cast<std::size_t>(ahead_[i]);
+    if (transfers_[task] == Transfer::kIdle && may_post(role_.tasks[task])) post(ahead_[i]);
   }
 }
 
-bool RankExecutor::may_receive(const Task& task) const {
+bool RankExecutor::may_post(const Task& task) const {
   return std::all_of(task.after.begin(), task.after.end(), [&](const program::Dependency& d) {
     const auto other = static_cast<std::size_t>(d.task);
     const Task& before = role_.tasks[other];

@@ -76,7 +76,7 @@ class RankExecutor {
   void finish_transfer(std::int32_t task);
   void await(std::int32_t task, int segment);
   void post_ahead();
-  bool may_receive(const program::Task& task) const;
+  bool may_post(const program::Task& task) const;
   void join_side_lanes();
   void read_samples(const program::Task& task);
   int peer_rank(const program::Task& task) const;
@@ -112,8 +112,8 @@ class RankExecutor {
   };
   std::vector<Transfer> transfers_;            // by task
   std::vector<TransferTimes> transfer_times_;  // by task
-  std::vector<std::int32_t> receives_;         // tasks in the host's order; empty where lanes order transfers
-  std::size_t next_receive_ = 0;               // of them: all before it are posted
+  std::vector<std::int32_t> ahead_;            // transfers in the host's order; empty where lanes order them
+  std::size_t next_ahead_ = 0;                 // of them: all before it are posted
   std::vector<std::int16_t> segments_done_;    // by task
   std::vector<std::int32_t> batch_;            // transfers posted together, not yet under way
   StepValues values_;

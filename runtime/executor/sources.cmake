@@ -7,6 +7,7 @@ list(APPEND runtime_sources
   executor/host_facts.cpp
   executor/initialise.cpp
   executor/lane_order.cpp
+  executor/library_facts.cpp
   executor/loss_scale.cpp
   executor/pin.cpp
   executor/rank_executor.cpp

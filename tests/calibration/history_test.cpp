@@ -38,6 +38,29 @@ TEST(History, GoesByDateAndFlagsWhatChanged) {
   EXPECT_EQ(to_json(history).at("runs").size(), 3U);
 }
 
+// A run on cores between two on GPUs tells no driver, which is compared all the same.
+TEST(History, FlagsADriverThatTheRunBetweenDidNotTell) {
+  std::vector<DatedRun> runs{run_of("a", "1", 1, "x"), run_of("b", "2", 1, "x"), run_of("c", "3", 1, "x"),
+                             run_of("d", "4", 1, "x")};
+  const std::map<std::string, std::string> older{{"driver", "550.54.15"}, {"nccl", "2.26.2"}, {"gpu", "H200"}},
+      newer{{"driver", "570.86.10"}, {"nccl", "2.28.3"}, {"gpu", "H200"}};
+  for (const auto& [i, facts] : {std::pair(0, older), {2, newer}, {3, newer}}) {
+    runs[static_cast<std::size_t>(i)].record.host.insert(facts.begin(), facts.end());
+  }
+  const History history = history_of(runs);
+  EXPECT_THAT(history.entries[1].changes, IsEmpty());
+  EXPECT_THAT(history.entries[2].changes, ElementsAre("driver: 550.54.15 -> 570.86.10", "nccl: 2.26.2 -> 2.28.3"));
+  EXPECT_THAT(history.entries[3].changes, IsEmpty());
+}
+
+TEST(History, FlagsAnotherMachineAndAnotherBackend) {
+  std::vector<DatedRun> runs{run_of("a", "1", 1, "x"), run_of("b", "2", 1, "x")};
+  runs[1].record.backend = "cpu-mpi";
+  runs[1].record.host["processor"] = "two";
+  runs[1].record.host["mpi"] = "Open MPI v4.1.4";  // told for the first time: no change
+  EXPECT_THAT(history_of(runs).entries[1].changes, ElementsAre(HasSubstr("backend: "), "processor: one -> two"));
+}
+
 // Errors 0, 0, then 1 / 1.25 - 1 = -20 %.
 TEST(History, DriftIsTheLastErrorFromTheMedianBefore) {
   const History history = history_of({run_of("a", "1", 1, "x"), run_of("b", "2", 1, "x"), run_of("c", "3", 1.25, "x")});

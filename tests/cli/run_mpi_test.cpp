@@ -43,7 +43,9 @@ TEST(RunOverMpi, ComputesBitForBitWhatThreadsCompute) {
   const Outcome outcome = workplace.run(under_mpirun(4, kRun));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(losses(workplace), threads);
-  EXPECT_EQ(nlohmann::json::parse(workplace.read("run.json")).at("backend"), "cpu-mpi");
+  const auto record = nlohmann::json::parse(workplace.read("run.json"));
+  EXPECT_EQ(record.at("backend"), "cpu-mpi");
+  EXPECT_THAT(record.at("host").at("mpi").get<std::string>(), testing::ContainsRegex("[0-9]+\\.[0-9]+"));
 }
 
 // Shards are gathered and reduced inside groups of two, which then add their sums.

@@ -47,9 +47,10 @@ nlohmann::json link_to_json(const Link& link) {
           {"efficiency", link.efficiency}};
 }
 
-/// A key of a table by group size: two devices or more, at most all of the node.
-int group_size(const std::string& key, const edge::JsonReader& at, int devices) {
+/// A key of a table by group size: two devices or more, at most all of the node. Cores may be shared by more ranks.
+int group_size(const std::string& key, const edge::JsonReader& at, int devices, bool may_share = false) {
   int size = 0;
+  if (may_share) devices = kMostDevices;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), size);
   if (error != std::errc() || end != key.data() + key.size() || size < 2 || size > devices) {
     at.fail("a group size must be from 2 to the " + std::to_string(devices) + " devices of the node, not " +
@@ -66,7 +67,8 @@ void read_allreduce(const SourcedReader& at, Node& node) {
   }
   if (at.has("allreduce_latency")) {
     for (const auto& [key, latency] : at.section("allreduce_latency").constants()) {
-      node.allreduce_latency[group_size(key, latency, node.devices)] = latency.seconds();
+      node.allreduce_latency[group_size(key, latency, node.devices, node.topology == Topology::kSharedMemory)] =
+          latency.seconds();
     }
   }
 }

@@ -15,6 +15,7 @@ struct AllReduceTimes {
   std::map<int, edge::BytesPerSecond>
       bus;                               ///< 2 (n - 1) / n * bytes / time, as nccl-tests' doc/PERFORMANCE.md defines it
   std::map<int, edge::Seconds> latency;  ///< of eight bytes
+  std::map<int, double> bus_spread, latency_spread;  ///< of the batches whose median counts, relative
 };
 
 /// Called by all ranks, each with a device of its own; rank 0 gets the times, the others those of groups they were in.

@@ -7,11 +7,11 @@
 
 namespace trivium::runtime::microbench {
 
-edge::BytesPerSecond time_host_link(Backend& device, std::int64_t bytes) {
+HostLinkTime time_host_link(Backend& device, std::int64_t bytes) {
   constexpr int kCopies = 7;
   constexpr double kSecondsPerNs = 1e-9;
   const Memory here = device.allocate_on_host(bytes), there = device.allocate(bytes);
-  double slower = 0;  // seconds
+  std::vector<double> slower;  // seconds
   for (const bool up : {true, false}) {
     std::vector<double> seconds;
     for (int i = 0; i <= kCopies; ++i) {
@@ -23,9 +23,9 @@ edge::BytesPerSecond time_host_link(Backend& device, std::int64_t bytes) {
       const auto ns = std::max<std::int64_t>(1, device.since_start_ns(ended) - device.since_start_ns(began));
       if (i > 0) seconds.push_back(static_cast<double>(ns) * kSecondsPerNs);  // the first warms up
     }
-    slower = std::max(slower, quantile(seconds, 0.5));
+    if (quantile(seconds, 0.5) > quantile(slower, 0.5)) slower = std::move(seconds);
   }
-  return edge::BytesPerSecond(static_cast<double>(bytes) / slower);
+  return {edge::BytesPerSecond(static_cast<double>(bytes) / quantile(slower, 0.5)), spread(slower)};
 }
 
 }  // namespace trivium::runtime::microbench

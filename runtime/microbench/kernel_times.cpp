@@ -144,6 +144,7 @@ KernelTimes time_kernels(const std::vector<program::Program>& programs, int rank
     add_shapes(shapes, times);
   }
   times.host_gap = quantile(gaps, 0.5);
+  times.host_gap_spread = spread(gaps);
   return times;
 }
 
@@ -167,6 +168,7 @@ KernelTimes time_kernels_on(Backend& device, const std::vector<program::Program>
     add_shapes(shapes, times);
   }
   times.host_gap = quantile(gaps, 0.5);
+  times.host_gap_spread = spread(gaps);
   return times;
 }
 

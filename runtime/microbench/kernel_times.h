@@ -23,6 +23,7 @@ struct KernelTimes {
   std::map<program::OpKind, std::vector<ShapeTime>> shapes;
   std::map<program::OpKind, std::vector<double>> spread;  ///< single times over their shape's own
   double host_gap = 0;                                    ///< median seconds between two ops, contained in the times
+  double host_gap_spread = 0;                             ///< from the tenth to the ninetieth of a hundred, relative
 };
 
 /// Runs every program on `ranks` threads at once, each for itself: collectives do nothing. The first step warms up.

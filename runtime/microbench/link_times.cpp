@@ -52,9 +52,9 @@ void call(Communicator& communicator, int group, int members, OpKind kind, std::
   }
 }
 
-/// Median over repetitions of what a call takes from the arrival of its last rank, the mean over ranks. As in a
+/// Of every repetition what a call takes from the arrival of its last rank, the mean over ranks. As in a
 /// training, ranks do not arrive together: some sleep meanwhile and have to be woken.
-double time_call(int members, OpKind kind, std::int64_t count, int repeats) {
+std::vector<double> time_call(int members, OpKind kind, std::int64_t count, int repeats) {
   constexpr double kLatest = 60e-6;  // s
   auto communicators = inproc::make_communicators(members);
   std::vector<int> everyone(static_cast<std::size_t>(members));
@@ -91,7 +91,7 @@ double time_call(int members, OpKind kind, std::int64_t count, int repeats) {
     const double end = std::accumulate(ends[i].begin(), ends[i].begin() + taking_part, 0.0) / taking_part;
     seconds.push_back(end - last);
   }
-  return quantile(std::move(seconds), 0.5);
+  return seconds;
 }
 
 /// Reads of shared memory as the cost rule counts them: all-reduce sums the buffers of all members.
@@ -99,7 +99,8 @@ double bytes_read(OpKind kind, int members, std::int64_t count) {
   return static_cast<double>(sizeof(float)) * static_cast<double>(count) * (kind == OpKind::kAllReduce ? members : 1);
 }
 
-edge::Seconds skew_of(int ranks, bool quick) {
+/// Of every step of a training split over tensor ranks: mean wait at a collective, over log2(ranks).
+std::vector<double> skews(int ranks, bool quick) {
   const int split = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(ranks, 8))));  // divides the heads
   const program::Program program = tensor_program(split);
   const auto corpus = random_corpus(1 << 20, static_cast<std::int32_t>(program.job.model.vocab));
@@ -115,20 +116,49 @@ edge::Seconds skew_of(int ranks, bool quick) {
     by_step[event.step].second += 1;
   }
   std::vector<double> means;
-  for (const auto& [step, sum] : by_step) means.push_back(sum.first / sum.second);
-  return edge::Seconds(quantile(std::move(means), 0.5) / std::log2(static_cast<double>(split)));
+  for (const auto& [step, sum] : by_step) means.push_back(sum.first / sum.second / std::log2(split));
+  return means;
 }
 
 }  // namespace
 
+std::vector<double> time_small_all_reduces(int threads, bool quick) {
+  constexpr int kCalls = 20;
+  const int batches = quick ? 15 : 40;
+  auto communicators = inproc::make_communicators(threads);
+  std::vector<int> everyone(static_cast<std::size_t>(threads));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::vector<double> seconds;
+  std::vector<std::jthread> running;
+  for (auto& end : communicators) {
+    running.emplace_back([&, communicator = end.get()] {
+      pin_to_core(communicator->rank(), threads);
+      const int group = communicator->make_group(everyone);
+      std::vector<float> zeros(static_cast<std::size_t>(kElements[1]));
+      for (int batch = 0; batch <= batches; ++batch) {
+        const double began = now();
+        for (int i = 0; i < kCalls; ++i) {
+          communicator->all_reduce(group, zeros.data(), kElements[1], DType::kFp32, program::Reduction::kSum);
+        }
+        if (communicator->rank() == 0 && batch > 0) seconds.push_back((now() - began) / kCalls);  // the first warms up
+      }
+    });
+  }
+  running.clear();
+  return seconds;
+}
+
 LinkTimes time_links(int ranks, bool quick) {
   std::vector<ShapeTime> shapes;
+  std::vector<double> spreads;
   for (int members = 2; members <= ranks; members *= 2) {
     for (const OpKind kind : kKinds) {
       if (kind == OpKind::kSend && members > 2) continue;
       for (const std::int64_t count : kElements) {
         const int repeats = (quick ? 20 : 100) + (count < kElements[2] ? 200 : 0);
-        shapes.push_back({0, bytes_read(kind, members, count), time_call(members, kind, count, repeats)});
+        const std::vector<double> seconds = time_call(members, kind, count, repeats);
+        shapes.push_back({0, bytes_read(kind, members, count), quantile(seconds, 0.5)});
+        spreads.push_back(spread(seconds));
       }
     }
   }
@@ -141,7 +171,10 @@ LinkTimes time_links(int ranks, bool quick) {
     const double predicted = rate.overhead.value() + s.bytes * rate.seconds_per_byte;
     times.fit_error += std::abs(predicted / s.seconds - 1) / static_cast<double>(shapes.size());
   }
-  times.skew = skew_of(ranks, quick);
+  times.spread = quantile(std::move(spreads), 0.5);
+  const std::vector<double> skew = skews(ranks, quick);
+  times.skew = edge::Seconds(quantile(skew, 0.5));
+  times.skew_spread = spread(skew);
   return times;
 }
 

@@ -21,11 +21,12 @@ namespace {
 
 using program::OpKind;
 
-/// What every measured number is told to come from.
+/// What every measured number is told to come from: date, machine and versions.
 std::string origin(int ranks, bool quick) {
   std::map<std::string, std::string> facts = host_facts();
-  return fmt::format("trivium profile{} on {:%Y-%m-%d}: {}, {} ranks at once, {}", quick ? " --quick" : "",
-                     fmt::gmtime(std::time(nullptr)), facts["processor"], ranks, facts["compiler"]);
+  return fmt::format("trivium profile{} on {:%Y-%m-%d}: {}, {} ranks at once, {}, {}, {}", quick ? " --quick" : "",
+                     fmt::gmtime(std::time(nullptr)), facts["processor"], ranks, facts["compiler"], facts["library"],
+                     facts["system"]);
 }
 
 /// Best over shapes of work per second.
@@ -38,6 +39,12 @@ double best(const microbench::KernelTimes& times, OpKind kind, Work work) {
   return rate;
 }
 
+/// How far single times of a kind lie apart, as its rate tells it too.
+std::string spread_of(const hardware::Node& node, OpKind kind) {
+  const auto rate = node.device.op_rates.find(std::string(program::name_of(kind)));
+  return rate == node.device.op_rates.end() ? "" : microbench::spread_words(rate->second.spread);
+}
+
 /// Physics for kinds that were not timed; they have no efficiency apart from what was reached.
 void set_physics(hardware::Node& node, const microbench::KernelTimes& times, const std::string& from) {
   hardware::Device& device = node.device;
@@ -48,17 +55,19 @@ void set_physics(hardware::Node& node, const microbench::KernelTimes& times, con
     device.peak = {{hardware::Arithmetic::kFp32, edge::FlopsPerSecond(flops)},
                    {hardware::Arithmetic::kFp64, edge::FlopsPerSecond(flops / 2)}};
     device.gemm_efficiency = 1;
-    node.sources["/device/peak"] = from + "; the fastest product of matrices, fp64 at half of it";
+    node.sources["/device/peak"] =
+        from + "; the fastest product of matrices, fp64 at half of it" + spread_of(node, OpKind::kMatmul);
     node.sources["/device/gemm_efficiency"] = "definition: the peak is what was reached";
   }
   if (bytes > 0) {
     device.memory_bandwidth = edge::BytesPerSecond(bytes);
     device.memory_efficiency = 1;
-    node.sources["/device/memory_bandwidth"] = from + "; the fastest optimizer step";
+    node.sources["/device/memory_bandwidth"] = from + "; the fastest optimizer step" + spread_of(node, OpKind::kAdamW);
     node.sources["/device/memory_efficiency"] = "definition: the bandwidth is what was reached";
   }
   device.kernel_issue = edge::Seconds(times.host_gap);
-  node.sources["/device/kernel_issue"] = from + "; median time between two ops, contained in the rates";
+  node.sources["/device/kernel_issue"] =
+      from + "; median time between two ops, contained in the rates" + microbench::spread_words(times.host_gap_spread);
 }
 
 int checked_ranks(int asked) {
@@ -99,12 +108,21 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
     const microbench::LinkTimes links = microbench::time_links(ranks, options.quick);
     node.intra = links.link;
     node.collective_skew = links.skew;
-    const std::string fit = fmt::format("{}; mean error of the affine law {:.0f} %", from, 100 * links.fit_error);
+    const std::string fit = fmt::format("{}; mean error of the affine law {:.0f} %{}", from, 100 * links.fit_error,
+                                        microbench::spread_words(links.spread));
     node.sources["/intra/bandwidth"] = node.sources["/intra/latency"] = fit;
     node.sources["/intra/efficiency"] = "definition: the bandwidth is what was reached";
-    node.sources["/collective_skew"] = from + "; mean wait at the collectives of a training split over tensor ranks";
+    node.sources["/collective_skew"] = from + "; mean wait at the collectives of a training split over tensor ranks" +
+                                       microbench::spread_words(links.skew_spread);
     node.host_link = links.link.bandwidth;
-    node.sources["/host_link"] = from + "; as between ranks: the same memory";
+    node.sources["/host_link"] = fit + "; as between ranks: the same memory";
+  }
+  if (ranks == hardware::machine_cores()) {
+    say(fmt::format("{} ranks that take turns on {} cores", 2 * ranks, ranks));
+    const std::vector<double> turns = microbench::time_small_all_reduces(2 * ranks, options.quick);
+    node.allreduce_latency[2 * ranks] = edge::Seconds(microbench::quantile(turns, 0.5));
+    node.sources[fmt::format("/allreduce_latency/{}", 2 * ranks)] =
+        from + "; all-reduces of 16 KiB, two ranks a core" + microbench::spread_words(microbench::spread(turns));
   }
   say(fmt::format("done: {} op kinds, {}, links {} and {}", node.device.op_rates.size(),
                   edge::to_text(node.device.peak.at(hardware::Arithmetic::kFp32)), edge::to_text(node.intra.latency),

@@ -1,5 +1,7 @@
 #include "runtime/microbench/statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace trivium::runtime::microbench {
@@ -10,6 +12,13 @@ double quantile(std::vector<double> values, double q) {
   std::nth_element(values.begin(), values.begin() + at, values.end());
   return values[static_cast<std::size_t>(at)];
 }
+
+double spread(const std::vector<double>& values) {
+  const double middle = quantile(values, 0.5);
+  return middle > 0 ? (quantile(values, 0.9) - quantile(values, 0.1)) / middle : 0;
+}
+
+std::string spread_words(double share) { return fmt::format("; spread {:.0f} %", 100 * share); }
 
 double mean_without_interruptions(std::span<const double> seconds) {
   if (seconds.empty()) return 0;

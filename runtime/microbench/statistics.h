@@ -2,12 +2,19 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 namespace trivium::runtime::microbench {
 
 /// The value below which the share `q` (0 … 1) lies, the nearest below; 0 for none.
 double quantile(std::vector<double> values, double q);
+
+/// What lies between the tenth and the ninetieth of a hundred, as a share of the median; 0 for none.
+double spread(const std::vector<double>& values);
+
+/// "; spread 12 %": such a share, as it stands behind where a number of a profile comes from.
+std::string spread_words(double share);
 
 /// Mean of repetitions of one thing within a step; beyond four times their median one was interrupted, not slow, and
 /// counts as four medians.

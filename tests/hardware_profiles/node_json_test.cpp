@@ -112,6 +112,17 @@ TEST(Node, MeasuresCollectivesOfItsOwnDevicesOnly) {
             "node.json#/allreduce_bus/3: a group size must be from 2 to the 2 devices of the node, not \"3\"");
 }
 
+// Of cores, that ranks may share; of nothing else.
+TEST(Node, OfCoresMeasuresMoreRanksThanItHas) {
+  nlohmann::json json = small_node();
+  json["allreduce_latency"] = {{"4", "50 us"}};
+  json["sources"]["/allreduce_latency"] = "test";
+  EXPECT_EQ(complaint_of(json),
+            "node.json#/allreduce_latency/4: a group size must be from 2 to the 2 devices of the node, not \"4\"");
+  json["topology"] = "shared-memory";
+  EXPECT_DOUBLE_EQ(node_from_json(json, "node.json").allreduce_latency.at(4).value(), 50e-6);
+}
+
 TEST(Node, WithoutAdaptersNeedsNoNetwork) {
   nlohmann::json json = small_node();
   json["adapters"] = 0;

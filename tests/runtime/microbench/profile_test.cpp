@@ -4,6 +4,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <thread>
 #include <vector>
 
@@ -43,6 +44,18 @@ TEST(Profile, MeasuresANodeThatReadsBack) {
     const hardware::OpRate& rate = node.device.op_rates.at(kind);
     EXPECT_GT(rate.overhead.value() + rate.seconds_per_flop + rate.seconds_per_byte, 0) << kind;
   }
+  // Every figure that was measured tells its day, the versions and how far its repetitions lie apart.
+  int measured = 0;
+  for (const auto& [pointer, source] : node.sources) {
+    if (!source.starts_with("trivium profile --quick on ")) continue;
+    ++measured;
+    EXPECT_TRUE(std::regex_search(source, std::regex(R"(on \d{4}-\d\d-\d\d: .*, Eigen 3\.\d+\.\d+, Linux )")))
+        << source;
+    EXPECT_TRUE(pointer.starts_with("/device/op_rates/") || source.find("; spread ") != std::string::npos) << pointer;
+  }
+  EXPECT_GT(measured, 25);
+  EXPECT_GT(node.device.op_rates.at("matmul").spread, 0);
+  EXPECT_GT(node.allreduce_latency.at(2 * node.devices).value(), 0);
   const hardware::Node read = hardware::node_from_json(hardware::to_json(node), "profile");
   EXPECT_EQ(read.device.op_rates.size(), node.device.op_rates.size());
   EXPECT_EQ(read.sources, node.sources);
@@ -50,7 +63,7 @@ TEST(Profile, MeasuresANodeThatReadsBack) {
 
 TEST(HostLink, IsTheRateOfCopies) {
   cpu::CpuBackend core;
-  const double rate = microbench::time_host_link(core, std::int64_t{4} << 20).value();
+  const double rate = microbench::time_host_link(core, std::int64_t{4} << 20).rate.value();
   EXPECT_GT(rate, 1e6);  // B/s: a core copies faster than that, and no memory as fast as the second
   EXPECT_LT(rate, 1e13);
 }

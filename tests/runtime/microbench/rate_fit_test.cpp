@@ -28,6 +28,13 @@ TEST(RateFit, KeepsTermsAboveZero) {
   EXPECT_DOUBLE_EQ(rate.seconds_per_flop, 0);
 }
 
+// Of 0 to 10: the tenth percentile is 1, the ninetieth 9, the median 5.
+TEST(MicrobenchStatistics, SpreadIsAShareOfTheMedian) {
+  EXPECT_DOUBLE_EQ(spread({10, 0, 9, 1, 8, 2, 7, 3, 6, 4, 5}), 8.0 / 5);
+  EXPECT_DOUBLE_EQ(spread({}), 0);
+  EXPECT_EQ(spread_words(.123), "; spread 12 %");
+}
+
 // Median 2, cut at 8: (1 + 2 + 8) / 3.
 TEST(MicrobenchStatistics, InterruptionsCountAsFourMedians) {
   const double seconds[] = {1, 2, 1000};

@@ -143,7 +143,8 @@ void add_coverage(const SpanStore& store, std::uint32_t track, const TimeScale& 
   }
 }
 
-void add_row_coverage(const SpanStore& store, std::int32_t row, const TimeScale& scale, std::span<float> shares) {
+void add_row_coverage(const SpanStore& store, std::int32_t row, const TimeScale& scale, std::span<float> shares,
+                      const KnownShares& known) {
   const Summary* summary = store.summary_of(row);
   if (summary != nullptr && scale.column_ps() >= static_cast<double>(kBinsPerColumn * summary->bin_ps)) {
     from_summary(store, *summary, scale, shares);
@@ -151,7 +152,15 @@ void add_row_coverage(const SpanStore& store, std::int32_t row, const TimeScale&
   }
   const std::vector<std::uint32_t> tracks = store.shown_tracks(row);
   const float weight = tracks.empty() ? 0 : 1 / static_cast<float>(tracks.size());
-  for (const std::uint32_t track : tracks) add_coverage(store, track, scale, weight, shares);
+  for (const std::uint32_t track : tracks) {
+    const std::span<const float> of_track = known ? known(track) : std::span<const float>();
+    if (of_track.empty()) {
+      add_coverage(store, track, scale, weight, shares);
+    } else {
+      std::transform(of_track.begin(), of_track.end(), shares.begin(), shares.begin(),
+                     [&](float share, float sum) { return sum + weight * share; });
+    }
+  }
 }
 
 }  // namespace trivium::gui

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,13 @@ struct TimeScale {
 void add_coverage(const SpanStore& store, std::uint32_t track, const TimeScale& scale, float weight,
                   std::span<float> shares);
 
-/// The mean over the tracks that a row shows. Where columns are wide beside the bins of the row's summary, their edges
-/// move to bin edges, at most an eighth of a column away; the share is exact for the column so moved.
-void add_row_coverage(const SpanStore& store, std::int32_t row, const TimeScale& scale, std::span<float> shares);
+/// What covers a track, at weight 1, where it is known already on the same scale; else nothing.
+using KnownShares = std::function<std::span<const float>(std::uint32_t track)>;
+
+/// The mean over the tracks that a row shows; those that are known are not walked again. Where columns are wide beside
+/// the bins of the row's summary, their edges move to bin edges, at most an eighth of a column away; the share is exact
+/// for the column so moved.
+void add_row_coverage(const SpanStore& store, std::int32_t row, const TimeScale& scale, std::span<float> shares,
+                      const KnownShares& known = {});
 
 }  // namespace trivium::gui

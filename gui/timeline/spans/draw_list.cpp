@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <thread>
 #include <unordered_map>
 
@@ -73,27 +74,38 @@ class Builder {
     cells_ += cells_of(t);
   }
 
-  void fill_strip(std::size_t s) {
-    const Strip& strip = list_.strips[s];
-    const std::span<float> shares = std::span<float>(list_.shares).subspan(strip.first, cells_of(strip.timeline));
-    if (strip.stacked) {
-      add_row_coverage(store(strip.timeline), static_cast<std::int32_t>(sources_[s]), columns_, shares);
-    } else {
-      add_coverage(store(strip.timeline), sources_[s], columns_, 1, shares);
-    }
+  std::span<float> shares_of(std::size_t s) {
+    return std::span<float>(list_.shares).subspan(list_.strips[s].first, cells_of(list_.strips[s].timeline));
   }
 
-  // Strips know nothing of each other: who fills which does not matter.
+  void fill_strip(std::size_t s) {
+    const int t = list_.strips[s].timeline;
+    if (!list_.strips[s].stacked) return add_coverage(store(t), sources_[s], columns_, 1, shares_of(s));
+    add_row_coverage(store(t), static_cast<std::int32_t>(sources_[s]), columns_, shares_of(s),
+                     [&](std::uint32_t track) -> std::span<const float> {
+                       const auto lane = lanes_.find({t, track});
+                       return lane == lanes_.end() ? std::span<const float>() : shares_of(lane->second);
+                     });
+  }
+
+  // Lanes know nothing of each other: who fills which does not matter. Groups are made of lanes.
   void fill_strips() {
     list_.shares.assign(cells_, 0);
-    std::atomic<std::size_t> next{0};
-    const auto work = [&] {
-      for (std::size_t s = next++; s < sources_.size(); s = next++) fill_strip(s);
-    };
-    const unsigned cores = std::min(kMostThreads, std::max(1U, std::thread::hardware_concurrency()));
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 1; cells_ >= kWorthThreads && i < cores; ++i) helpers.emplace_back(work);
-    work();
+    for (std::size_t s = 0; s < sources_.size(); ++s) {
+      if (!list_.strips[s].stacked) lanes_.emplace(std::pair(list_.strips[s].timeline, sources_[s]), s);
+    }
+    for (const bool stacked : {false, true}) {
+      std::atomic<std::size_t> next{0};
+      const auto work = [&] {
+        for (std::size_t s = next++; s < sources_.size(); s = next++) {
+          if (list_.strips[s].stacked == stacked) fill_strip(s);
+        }
+      };
+      const unsigned cores = std::min(kMostThreads, std::max(1U, std::thread::hardware_concurrency()));
+      std::vector<std::jthread> helpers;
+      for (unsigned i = 1; cells_ >= kWorthThreads && i < cores; ++i) helpers.emplace_back(work);
+      work();
+    }
   }
 
   // Blocks without a wide span are jumped over.
@@ -201,8 +213,9 @@ class Builder {
   const Viewport& view_;
   DrawList& list_;
   TimeScale scale_, columns_;
-  std::size_t cells_ = 0;               // of all strips so far
-  std::vector<std::uint32_t> sources_;  // of every strip: what it shows
+  std::size_t cells_ = 0;                                       // of all strips so far
+  std::vector<std::uint32_t> sources_;                          // of every strip: what it shows
+  std::map<std::pair<int, std::uint32_t>, std::size_t> lanes_;  // strip of every track that has one, by timeline
 };
 
 }  // namespace

@@ -26,11 +26,6 @@ void RowLayout::set_stores(std::vector<std::shared_ptr<const SpanStore>> stores)
   place();
 }
 
-void RowLayout::set_heights(const RowHeights& heights) {
-  heights_ = heights;
-  place();
-}
-
 void RowLayout::set_folded(RowId id, bool folded) {
   if (folded) {
     folded_.insert(id);
@@ -81,6 +76,7 @@ void RowLayout::reveal(RowId id) {
 void RowLayout::place() {
   placed_.clear();
   place_of_.assign(stores_.size(), {});
+  constexpr RowHeights kHeights;
   int y = 0;
   for (std::size_t t = 0; t < stores_.size(); ++t) {
     const auto& rows = stores_[t]->rows();
@@ -101,10 +97,10 @@ void RowLayout::place() {
       placed.folded = placed.foldable && folded_.contains(id);
       placed.bare = placed.foldable && !placed.folded && rows[static_cast<std::size_t>(r) + 1].end == row.end &&
                     rows[static_cast<std::size_t>(r) + 1].kind != RowKind::kLane;
-      placed.height = placed.lane   ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * heights_.track
-                      : placed.bare ? heights_.bare
-                                    : heights_.group;
-      y += placed.height + heights_.gap;
+      placed.height = placed.lane   ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * kHeights.track
+                      : placed.bare ? kHeights.bare
+                                    : kHeights.group;
+      y += placed.height + kHeights.gap;
       const std::int32_t next = placed.folded ? row.end : r + 1;
       for (std::int32_t hidden = r; hidden < next; ++hidden) {
         place_of_[t][static_cast<std::size_t>(hidden)] = static_cast<std::int32_t>(placed_.size());

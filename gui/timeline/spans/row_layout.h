@@ -39,7 +39,6 @@ class RowLayout {
   /// Forgets what was folded unless the rows are those it knew. At first devices are folded where all their lanes would
   /// need more than `kManyRows` rows.
   void set_stores(std::vector<std::shared_ptr<const SpanStore>> stores);
-  void set_heights(const RowHeights& heights);
 
   bool is_folded(RowId id) const { return folded_.contains(id); }
   void set_folded(RowId id, bool folded);
@@ -68,7 +67,6 @@ class RowLayout {
   std::optional<RowId> only_;
   std::vector<PlacedRow> placed_;
   std::vector<std::vector<std::int32_t>> place_of_;  // by timeline and row: index into placed_, of what shows it
-  RowHeights heights_;
   int height_ = 0;
 };
 

@@ -136,6 +136,21 @@ TEST(DrawList, EndsWhereverItLooks) {
   }
 }
 
+TEST(DrawList, GroupsShowTheSameWhetherTheirLanesAreSeenOrNot) {
+  Page page(make_spans({.nodes = 2, .devices_per_node = 3, .spans_per_lane = 2'000}));
+  const std::int64_t end = page.scene.timelines[0].spans->end();
+  for (const std::int64_t length : {end, end / 7, end / 300}) {
+    const DrawList whole = page.draw(0, length, 500);
+    const auto group = std::find_if(whole.strips.begin(), whole.strips.end(), [](const auto& s) { return s.stacked; });
+    build_draw_list(page.scene, {0, length, 500, 0, 1}, page.list);  // a pixel high: the first row alone
+    ASSERT_EQ(page.list.strips.size(), 1U);
+    ASSERT_TRUE(page.list.strips[0].stacked);
+    for (std::size_t i = 0; i < page.list.shares.size(); ++i) {
+      ASSERT_NEAR(page.list.shares[i], whole.shares[group->first + i], 1e-5F);
+    }
+  }
+}
+
 TEST(DrawList, LargePagesShowWhatTheirTracksCover) {
   // 20 devices, two lanes each, 3,000 columns: enough for several threads.
   Page page(make_spans({.nodes = 1, .devices_per_node = 20, .spans_per_lane = 2'000}));
@@ -146,8 +161,12 @@ TEST(DrawList, LargePagesShowWhatTheirTracksCover) {
   for (const PlacedRow& placed : page.layout.rows()) {
     if (placed.bare) continue;
     const Strip& strip = list.strips[s++];
-    if (!placed.lane) continue;
     std::vector<float> alone(3'000 * store.categories().size());
+    if (!placed.lane) {  // made of the lanes below it, some of which the page draws
+      add_row_coverage(store, placed.id.row, scale, alone);
+      for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(list.shares[strip.first + i], alone[i], 1e-5F);
+      continue;
+    }
     add_coverage(store, store.rows()[static_cast<std::size_t>(placed.id.row)].first_track, scale, 1, alone);
     EXPECT_TRUE(std::equal(alone.begin(), alone.end(), list.shares.begin() + static_cast<std::ptrdiff_t>(strip.first)));
   }

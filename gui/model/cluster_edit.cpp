@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <optional>
 #include <set>
 
 #include "hardware_profiles/cluster_text.h"
@@ -195,6 +195,31 @@ std::vector<int> nodes_of_stage(const program::Plan& plan, const hardware::Clust
   return {nodes.begin(), nodes.end()};
 }
 
+namespace {
+
+/// The stage that has ranks on a node, the first of several; none where it is idle.
+std::optional<int> stage_on(const program::Plan& plan, const hardware::Cluster& cluster, int node) {
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    const std::vector<int> nodes = nodes_of_stage(plan, cluster, stage);
+    if (std::binary_search(nodes.begin(), nodes.end(), node)) return stage;
+  }
+  return std::nullopt;
+}
+
+/// Names the group of a node for a stage; without room there, the stage that stands on the node goes where this one
+/// was.
+void name_group(program::Plan& plan, const hardware::Cluster& cluster, int stage, int node) {
+  const std::optional<int> other = stage_on(plan, cluster, node);
+  int group = 0;
+  for (int end = cluster.groups[0].count; node >= end; end += cluster.groups.at(++group).count) {
+  }
+  int& named = plan.stage_nodes.at(static_cast<std::size_t>(stage));
+  const int before = std::exchange(named, group);
+  if (other && simulator::misplaced(plan, cluster)) plan.stage_nodes.at(static_cast<std::size_t>(*other)) = before;
+}
+
+}  // namespace
+
 Scenario move_stage(Scenario scenario, int stage, int node) {
   program::Plan& plan = scenario.file.job.plan;
   const auto refuse = [&](const char* why) -> edge::Failure {
@@ -204,10 +229,7 @@ Scenario move_stage(Scenario scenario, int stage, int node) {
   if (from.empty()) throw refuse("the plan does not stand on this cluster");
   if (std::find(from.begin(), from.end(), node) != from.end()) throw refuse("it stands there");
   if (!plan.stage_nodes.empty()) {
-    int group = 0;
-    for (int end = scenario.cluster.groups[0].count; node >= end; end += scenario.cluster.groups.at(++group).count) {
-    }
-    plan.stage_nodes.at(static_cast<std::size_t>(stage)) = group;
+    name_group(plan, scenario.cluster, stage, node);
     return scenario;
   }
   std::vector<std::pair<int, int>> pairs;

@@ -34,9 +34,9 @@ std::vector<int> devices_of_ranks(const program::Plan& plan, const hardware::Clu
 /// Nodes that the ranks of a stage stand on, ascending.
 std::vector<int> nodes_of_stage(const program::Plan& plan, const hardware::Cluster& cluster, int stage);
 
-/// The stage runs on the hardware at `node`: where the plan names groups of nodes it names that node's, else the
-/// stage's nodes change places with as many from there on. Errors: Failure(kUsage) where they stand there or do not
-/// fit.
+/// The stage runs on the hardware at `node`. Where the plan names groups of nodes it names that node's, and a stage
+/// that stands there takes the place of the one moved unless there is room for both; else the stage's nodes change
+/// places with as many from there on. Errors: Failure(kUsage) where they stand there or do not fit.
 Scenario move_stage(Scenario scenario, int stage, int node);
 
 /// "dgx-a100-80gb:16+dgx1-v100-32gb:4" where every node is a shipped one, unchanged; else empty.

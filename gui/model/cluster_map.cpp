@@ -7,8 +7,7 @@ namespace {
 
 constexpr int kSlotsPerRow = 8;
 constexpr double kSlot = 10, kGap = 2, kMargin = 3;
-constexpr double kTitle = 9;  // room for the node's name
-constexpr double kRackTitle = 8;
+constexpr double kTitle = 12;  // room for the node's name
 constexpr double kRackGap = 14;
 constexpr double kThickest = 6;    // of the widest link
 constexpr double kThinnest = 0.4;  // what is there is seen

@@ -42,6 +42,8 @@ struct ClusterMap {
 
 /// Four systems a rack, as in NVIDIA's DGX SuperPOD reference architecture for DGX A100 (2020).
 constexpr int kNodesPerRack = 4;
+/// Room above the nodes of a rack for its name.
+constexpr double kRackTitle = 8;
 
 /// Racks in rows that make the picture about `aspect` times as wide as high.
 ClusterMap lay_out(const hardware::Cluster& cluster, double aspect);

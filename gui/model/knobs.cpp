@@ -114,6 +114,7 @@ const std::vector<Knob>& knobs() {
       {"bucket_bytes", "Gradient buckets", "Bytes of gradients that are reduced together", kWires},
       {"reduce_dtype", "Reduce in", "Type of gradients on the wire", kWires},
       {"compression", "Compression", "Gradients made smaller on the wire; changes what is trained", kWires},
+      {"top_k_share", "Share sent", "Of each parameter's gradients, the largest, where compression is top_k", kWires},
       {"precision", "Precision", "Arithmetic of the matrix products", kSoftware},
       {"placement", "Placement", "Dimensions, neighbouring devices first", kSoftware},
       {"stack", "Software stack", "Whose habits: fused kernels, kinds of gradients, transfers", kSoftware}};
@@ -175,12 +176,20 @@ std::vector<std::string> choices(const Scenario& scenario, const std::string& fi
   if (field == "placement") texts = placements();
   if (field == "stack") texts = stacks();
   if (field == "sequence_parallel" || field.starts_with("overlap.")) texts = {"false", "true"};
-  const std::string now = value_of(scenario, field);
+  if (field == "top_k_share" && job.plan.compression == program::Compression::kTopK) {
+    texts = {"0.001", "0.01", "0.05", "0.1"};
+  }
+  const std::string now = present(scenario, field);
   if (std::find(texts.begin(), texts.end(), now) == texts.end()) texts.push_back(now);
   return texts;
 }
 
+std::string present(const Scenario& scenario, const std::string& field) {
+  return field == "recompute" && !scenario.file.job.plan.stage_recompute.empty() ? kByChunk : value_of(scenario, field);
+}
+
 Scenario turn(Scenario scenario, const std::string& field, const std::string& text, bool fill) {
+  if (text == kByChunk) return scenario;
   scenario = with_field(std::move(scenario), field, text);
   if (fill && (field == "tensor" || field == "pipeline" || field == "context")) fill_devices(scenario);
   couple(scenario.file.job.plan, field);

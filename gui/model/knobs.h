@@ -19,19 +19,25 @@ struct Knob {
 /// In the order in which they are shown.
 const std::vector<Knob>& knobs();
 
-/// Texts that a knob can be set to for this job; the present value is among them.
+/// Shown by the knob "recompute" where every chunk has its own (gui/model/stage_lists.h).
+constexpr const char* kByChunk = "by chunk";
+
+/// Texts that a knob can be set to for this job; the present one is among them.
 std::vector<std::string> choices(const Scenario& scenario, const std::string& field);
 
 /// What is shown for a value: "25 MiB" for bytes, "P › T › D › C" for an order of dimensions.
 std::string shown(const std::string& field, const std::string& value);
 
-/// The present value as text.
+/// The value of a field as text.
 std::string value_of(const Scenario& scenario, const std::string& field);
 
+/// What the knob shows now: the value, or kByChunk.
+std::string present(const Scenario& scenario, const std::string& field);
+
 /// Turns a knob, and with it what would make no sense otherwise: virtual stages and the interleaved schedule need each
-/// other, sequence parallelism needs tensor ranks, layers by stage are of one pipeline, a
-/// shard group divides the replicas. `fill`: the data ranks then use
-/// all devices, and the micro-batch stays within a replica's share. Errors: Failure(kUsage).
+/// other, sequence parallelism needs tensor ranks, layers by stage are of one pipeline, a shard group divides the
+/// replicas. `fill`: the data ranks then use all devices, and the micro-batch stays within a replica's share. kByChunk
+/// leaves the plan as it is. Errors: Failure(kUsage).
 Scenario turn(Scenario scenario, const std::string& field, const std::string& text, bool fill);
 
 }  // namespace trivium::gui

@@ -8,7 +8,10 @@
 #include <numeric>
 
 #include "edge/readable.h"
+#include "gui/model/knobs.h"
+#include "gui/model/stage_lists.h"
 #include "program/job_json.h"
+#include "simulator/placed_cluster.h"
 
 namespace trivium::gui {
 namespace {
@@ -16,14 +19,14 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 constexpr double kWorthSaying = 0.002;  // of the faster iteration
 
-/// "overlap.tensor": "false" for every leaf.
+/// "overlap.tensor": "false" for every leaf, as knobs and lists show it.
 void flatten(const nlohmann::json& json, const std::string& name,
              std::vector<std::pair<std::string, std::string>>& out) {
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) flatten(value, name.empty() ? key : name + "." + key, out);
     return;
   }
-  out.emplace_back(name, json.is_string() ? json.get<std::string>() : json.dump());
+  out.emplace_back(name, shown(name, json.is_string() ? json.get<std::string>() : json.dump()));
 }
 
 void judge(DifferenceRow& row) {
@@ -35,7 +38,8 @@ void judge(DifferenceRow& row) {
 double dollars_per_iteration(const program::Plan& plan, const hardware::Cluster& cluster, double iteration_s) {
   double per_hour = 0;
   int left = plan.ranks();
-  for (const hardware::NodeGroup& group : cluster.groups) {
+  const simulator::PlacedCluster placed(plan, cluster);
+  for (const hardware::NodeGroup& group : placed.get().groups) {
     const int devices = std::min(left, group.count * group.node.devices);
     if (devices == 0) continue;
     if (group.node.price.value() == 0) return 0;
@@ -90,7 +94,14 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
   figure("HFU", [](const PlanRow& p) { return edge::percent(p.hfu); });
   figure("peak memory", [](const PlanRow& p) { return edge::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
   std::vector<std::vector<std::pair<std::string, std::string>>> fields(plans.size());
-  for (std::size_t i = 0; i < plans.size(); ++i) flatten(program::to_json(plans[i].plan), "", fields[i]);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    nlohmann::json json = program::to_json(plans[i].plan);
+    for (const StageList& list : stage_lists()) {
+      const std::string text = list_text(plans[i].plan, list.field);
+      json[list.field] = text.empty() ? "all alike" : text;
+    }
+    flatten(json, "", fields[i]);
+  }
   for (std::size_t f = 0; f < fields[0].size(); ++f) {
     DifferenceRow row{fields[0][f].first, {}, false};
     for (const auto& plan : fields) row.values.push_back(plan[f].second);

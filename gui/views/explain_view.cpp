@@ -1,9 +1,8 @@
 #include "gui/views/explain_view.h"
 
+#include <QAbstractTextDocumentLayout>
 #include <QHBoxLayout>
-#include <QPainter>
 #include <QScrollArea>
-#include <QSplitter>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -18,69 +17,27 @@ namespace {
 constexpr double kSecondsPerPs = 1e-12;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
-constexpr double kRow = 1.7;                            // lines of text
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
-constexpr double kNameShare = 0.46;                     // of the width
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
+/// As high as what it says, where there is room.
+class FittedText : public QTextBrowser {
+ public:
+  QSize sizeHint() const override {
+    return {QTextBrowser::sizeHint().width(),
+            static_cast<int>(std::ceil(document()->size().height())) + 2 * frameWidth()};
+  }
+  QSize minimumSizeHint() const override { return {120, 60}; }
+};
+
 }  // namespace
-
-void GainChart::set_gains(std::vector<Sensitivity> gains) {
-  gains_ = std::move(gains);
-  setMinimumHeight(gains_.empty() ? 0 : sizeHint().height());
-  updateGeometry();
-  update();
-}
-
-QSize GainChart::sizeHint() const {
-  const double rows = std::max<double>(3, static_cast<double>(gains_.size()));
-  return {460, static_cast<int>(rows * kRow * QFontMetricsF(font()).height()) + 8};
-}
-
-void GainChart::paintEvent(QPaintEvent* /*event*/) {
-  QPainter painter(this);
-  if (gains_.empty()) return draw_hint(painter);
-  painter.setRenderHint(QPainter::Antialiasing);
-  const QFontMetricsF metrics(font());
-  double most = 0.001;
-  for (const Sensitivity& gain : gains_) {
-    if (gain.refusal.empty()) most = std::max(most, std::abs(gain.gain));
-  }
-  const double names = width() * kNameShare, figures = metrics.horizontalAdvance("+000.0 %") + 8;
-  const double middle = names + figures + (width() - names - 2 * figures) / 2;
-  const double half = std::max(4.0, (width() - names - 2 * figures) / 2);
-  const double row = metrics.height() * kRow;
-  painter.setPen(QPen(quiet_colour(palette()), 1));
-  const auto bars = std::count_if(gains_.begin(), gains_.end(), [](const auto& gain) { return gain.refusal.empty(); });
-  painter.drawLine(QPointF(middle, 0), QPointF(middle, static_cast<double>(bars) * row));
-  for (std::size_t i = 0; i < gains_.size(); ++i) {
-    const Sensitivity& gain = gains_[i];
-    const QRectF line(0, static_cast<double>(i) * row, width(), row);
-    painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(QRectF(4, line.top(), names - 8, row), Qt::AlignVCenter | Qt::AlignLeft,
-                     metrics.elidedText(text(gain.change), Qt::ElideMiddle, names - 8));
-    if (!gain.refusal.empty()) {
-      painter.setPen(palette().color(QPalette::PlaceholderText));
-      const QRectF rest(names, line.top(), width() - names - 4, row);
-      painter.drawText(rest, Qt::AlignVCenter, metrics.elidedText(text(gain.refusal), Qt::ElideRight, rest.width()));
-      continue;
-    }
-    const double wide = std::abs(gain.gain) / most * half;
-    const bool faster = gain.gain < 0;
-    painter.fillRect(QRectF(faster ? middle - wide : middle, line.top() + row * 0.18, wide, row * 0.64),
-                     faster ? series_colour(2) : series_colour(5));
-    const QString figure = QString("%1%2 %").arg(faster ? "−" : "+").arg(std::abs(100 * gain.gain), 0, 'f', 1);
-    const QRectF place = faster ? QRectF(middle - wide - figures, line.top(), figures - 4, row)
-                                : QRectF(middle + wide + 4, line.top(), figures, row);
-    painter.drawText(place, Qt::AlignVCenter | (faster ? Qt::AlignRight : Qt::AlignLeft), figure);
-  }
-}
 
 ExplainView::ExplainView(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      words_(new QTextBrowser),
+      said_(new QSplitter(Qt::Horizontal)),
+      words_(new FittedText),
       costs_(new QLabel),
       parts_(new BarChart("Where the time of every stage goes")),
       jitter_(new QDoubleSpinBox),
@@ -124,8 +81,9 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   left_layout->addLayout(sure);
   left_layout->addWidget(band_);
   left_layout->addWidget(sure_);
-  left_layout->addWidget(words_, 1);
-  left_layout->addWidget(parts_, 1);
+  left_layout->addWidget(words_);
+  left_layout->addStretch();
+  words_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   auto* right = new QWidget;
   auto* right_layout = new QVBoxLayout(right);
   right_layout->addWidget(new QLabel("<b>If the machine were better</b>: change of an iteration"));
@@ -137,11 +95,14 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   scroll->setWidget(right);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
-  auto* both = new QSplitter(Qt::Horizontal);
-  both->addWidget(left);
-  both->addWidget(scroll);
-  both->setSizes({520, 520});
-  (new QVBoxLayout(this))->addWidget(both);
+  said_->addWidget(left);
+  said_->addWidget(scroll);
+  said_->setSizes({520, 520});
+  auto* all = new QVBoxLayout(this);
+  all->addWidget(said_, 3);
+  all->addWidget(parts_, 2);
+  connect(words_->document()->documentLayout(), &QAbstractTextDocumentLayout::documentSizeChanged, this,
+          [this] { fit(); });
   connect(&document_, &Document::scenario_changed, this, [this] {
     current_ = spread_current_ = false;
     spread_.reset();  // it says nothing of another plan
@@ -150,6 +111,16 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
     sure_->clear();
   });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
+}
+
+void ExplainView::fit() {
+  words_->updateGeometry();
+  const QWidget* left = said_->widget(0);
+  const auto* right = qobject_cast<const QScrollArea*>(said_->widget(1));
+  QLayout* column = left->layout();
+  const int words =
+      column->hasHeightForWidth() ? column->totalHeightForWidth(left->width()) : column->totalSizeHint().height();
+  said_->setMaximumHeight(std::max(words, right->widget()->sizeHint().height()));
 }
 
 void ExplainView::set_wanted(bool wanted) {
@@ -248,6 +219,7 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
     played += QString(" Op by op it takes %1 less than the figure on top.").arg(text(edge::percent(-shared)));
   }
   sure_->setText(played);
+  fit();
   band_->setToolTip(QString("Of %1 plays of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")
                         .arg(spread_->samples)
                         .arg(words(spread_->p5_s), words(spread_->p50_s), words(spread_->p95_s)));
@@ -265,6 +237,7 @@ void ExplainView::show_insight(Insight found) {
     return std::make_pair(!a.refusal.empty(), a.gain) < std::make_pair(!b.refusal.empty(), b.gain);
   });
   plans_->set_gains(std::move(plans));
+  fit();
 }
 
 }  // namespace trivium::gui

@@ -3,6 +3,7 @@
 
 #include <QDoubleSpinBox>
 #include <QLabel>
+#include <QSplitter>
 #include <QTextBrowser>
 #include <QWidget>
 
@@ -11,23 +12,9 @@
 #include "gui/model/spread.h"
 #include "gui/plot/band_chart.h"
 #include "gui/plot/bar_chart.h"
+#include "gui/views/gain_chart.h"
 
 namespace trivium::gui {
-
-/// Bars to the left are faster, to the right slower.
-class GainChart : public Chart {
- public:
-  using Chart::Chart;
-  void set_gains(std::vector<Sensitivity> gains);
-  const std::vector<Sensitivity>& gains() const { return gains_; }
-  QSize sizeHint() const override;
-
- protected:
-  void paintEvent(QPaintEvent* event) override;
-
- private:
-  std::vector<Sensitivity> gains_;
-};
 
 class ExplainView : public QWidget {
  public:
@@ -53,8 +40,11 @@ class ExplainView : public QWidget {
   void show_insight(Insight insight);
   void ask_spread();
   void show_spread(std::optional<report::Spread> spread);
+  /// Words and bars take what they need; the rest is the chart's.
+  void fit();
 
   Document& document_;
+  QSplitter* said_;
   QTextBrowser* words_;
   QLabel* costs_;
   BarChart* parts_;

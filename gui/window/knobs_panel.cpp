@@ -1,47 +1,43 @@
 #include "gui/window/knobs_panel.h"
 
-#include <QFormLayout>
 #include <QVBoxLayout>
-
-#include "gui/model/knobs.h"
+#include <string_view>
+#include <utility>
 
 namespace trivium::gui {
 namespace {
 
 constexpr int kSpacing = 3;
 
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
 }  // namespace
 
 KnobsPanel::KnobsPanel(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
+      form_(new QFormLayout),
       fill_(new QCheckBox("Data parallel fills the devices")),
       message_(new QLabel) {
-  auto* form = new QFormLayout;
-  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
-  form->setVerticalSpacing(kSpacing);
+  form_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  form_->setVerticalSpacing(kSpacing);
   std::string group;
   for (const Knob& knob : trivium::gui::knobs()) {
     if (group != knob.group) {
       group = knob.group;
-      form->addRow(new QLabel(QString("<b>%1</b>").arg(knob.group)));
+      form_->addRow(new QLabel(QString("<b>%1</b>").arg(knob.group)));
     }
-    auto* box = new QComboBox;
-    box->setAccessibleName(knob.words);
-    box->setToolTip(knob.help);
-    box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-    box->setMinimumContentsLength(6);
-    form->addRow(knob.words, box);
-    knobs_[knob.field] = box;
-    connect(box, &QComboBox::currentIndexChanged, this,
-            [this, box, field = std::string(knob.field)] { turn_knob(field, box->currentData().toString()); });
+    add_knob(knob);
+    for (const StageList& list : stage_lists()) {
+      if (std::string_view(list.after) == knob.field) add_list(list);
+    }
   }
   fill_->setChecked(true);
   fill_->setToolTip("Turning tensor, context or pipeline sets data parallel to what is left of the devices");
   message_->setWordWrap(true);
   message_->setAccessibleName("What went wrong");
   auto* layout = new QVBoxLayout(this);
-  layout->addLayout(form);
+  layout->addLayout(form_);
   layout->setSpacing(kSpacing);
   layout->addWidget(fill_);
   layout->addWidget(message_);
@@ -49,35 +45,81 @@ KnobsPanel::KnobsPanel(Document& document, QWidget* parent)
   connect(&document_, &Document::scenario_changed, this, [this] { show_scenario(); });
 }
 
-void KnobsPanel::turn_knob(const std::string& field, const QString& text) {
-  if (showing_ || text.isEmpty()) return;
+void KnobsPanel::add_knob(const Knob& knob) {
+  auto* box = new QComboBox;
+  box->setAccessibleName(knob.words);
+  box->setToolTip(knob.help);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  box->setMinimumContentsLength(6);
+  form_->addRow(knob.words, box);
+  knobs_[knob.field] = box;
+  connect(box, &QComboBox::currentIndexChanged, this,
+          [this, box, field = std::string(knob.field)] { turn_knob(field, box->currentData().toString()); });
+}
+
+void KnobsPanel::add_list(const StageList& list) {
+  auto* edit = new QLineEdit;
+  edit->setAccessibleName(QString(list.words).remove("… "));
+  form_->addRow(list.words, edit);
+  lists_[list.field] = edit;
+  connect(edit, &QLineEdit::editingFinished, this, [this, &list] { set_list(list); });
+}
+
+void KnobsPanel::edit(const std::function<Scenario()>& change, const QString& words, const std::string& field) {
   try {
     message_->clear();
-    document_.edit(turn(document_.scenario(), field, text.toStdString(), fill_->isChecked()),
-                   QString("%1 %2").arg(knobs_.at(QString::fromStdString(field))->accessibleName().toLower(), text),
-                   QString::fromStdString(field));
+    document_.edit(change(), words, text(field));
   } catch (const edge::Failure& failure) {
-    message_->setText(QString::fromStdString(failure.error().message));
-    show_scenario();
+    message_->setText(text(failure.error().message));
+    show_knob(field);
   }
+}
+
+void KnobsPanel::turn_knob(const std::string& field, const QString& wanted) {
+  if (showing_ || wanted.isEmpty() || wanted == kByChunk) return;
+  edit([&] { return turn(document_.scenario(), field, wanted.toStdString(), fill_->isChecked()); },
+       QString("%1 %2").arg(knobs_.at(text(field))->accessibleName().toLower(), wanted), field);
+}
+
+void KnobsPanel::set_list(const StageList& list) {
+  const QLineEdit& typed = *lists_.at(list.field);
+  const Scenario& now = document_.scenario();
+  if (showing_ || !typed.isModified()) return;
+  edit([&] { return with_list(now, list.field, typed.text().toStdString()); },
+       QString("%1 %2").arg(typed.accessibleName().toLower(), typed.text().trimmed()), list.field);
+}
+
+void KnobsPanel::show_knob(const std::string& field) {
+  const auto found = knobs_.find(text(field));
+  if (found == knobs_.end()) return;  // a list: what was typed stays, to be mended
+  QComboBox* box = found->second;
+  const bool shown_before = std::exchange(showing_, true);
+  const Scenario& scenario = document_.scenario();
+  const std::vector<std::string> values = choices(scenario, field);
+  bool same = box->count() == static_cast<int>(values.size());
+  for (int i = 0; same && i < box->count(); ++i) {
+    same = box->itemData(i).toString().toStdString() == values[static_cast<std::size_t>(i)];
+  }
+  if (!same) box->clear();
+  for (std::size_t i = 0; !same && i < values.size(); ++i) box->addItem(text(shown(field, values[i])), text(values[i]));
+  box->setCurrentIndex(box->findData(text(present(scenario, field))));
+  box->setEnabled(box->count() > 1);  // a dense model has no experts to split
+  showing_ = shown_before;
 }
 
 void KnobsPanel::show_scenario() {
   showing_ = true;
+  message_->clear();
   const Scenario& scenario = document_.scenario();
-  for (const Knob& knob : trivium::gui::knobs()) {
-    QComboBox* box = knobs_.at(knob.field);
-    const std::vector<std::string> values = choices(scenario, knob.field);
-    bool same = box->count() == static_cast<int>(values.size());
-    for (int i = 0; same && i < box->count(); ++i) {
-      same = box->itemData(i).toString().toStdString() == values[static_cast<std::size_t>(i)];
-    }
-    if (!same) box->clear();
-    for (std::size_t i = 0; !same && i < values.size(); ++i) {
-      box->addItem(QString::fromStdString(shown(knob.field, values[i])), QString::fromStdString(values[i]));
-    }
-    box->setCurrentIndex(box->findData(QString::fromStdString(value_of(scenario, knob.field))));
-    box->setEnabled(box->count() > 1);  // a dense model has no experts to split
+  for (const Knob& knob : trivium::gui::knobs()) show_knob(knob.field);
+  for (const StageList& list : stage_lists()) {
+    QLineEdit* edit = lists_.at(list.field);
+    const QString now = text(list_text(scenario.file.job.plan, list.field));
+    edit->setText(now);
+    edit->setCursorPosition(0);  // long lists show how they begin
+    edit->setPlaceholderText(text(list_hint(scenario, list.field)));
+    edit->setToolTip(now.isEmpty() ? QString(list.help) : QString("%1\n%2").arg(now, list.help));
+    form_->setRowVisible(edit, list_applies(scenario, list.field));
   }
   showing_ = false;
 }

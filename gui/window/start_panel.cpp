@@ -7,6 +7,7 @@
 #include "edge/readable.h"
 #include "edge/units.h"
 #include "gui/look/theme.h"
+#include "gui/model/count_text.h"
 #include "gui/model/knobs.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
@@ -25,23 +26,25 @@ const QStringList& example_clusters() {
   return kExamples;
 }
 
-std::int64_t whole_number(const QString& typed, std::int64_t low, std::int64_t high, const QString& what) {
-  bool is_number = false;
-  QString digits = typed;
-  const qlonglong number = digits.remove(',').remove(' ').toLongLong(&is_number);
-  if (!is_number || number < low || number > high) {
-    throw edge::Failure(edge::ErrorKind::kUsage, QString("%1: a whole number from %2 to %3 is needed, not “%4”")
-                                                     .arg(what)
-                                                     .arg(low)
-                                                     .arg(high)
-                                                     .arg(typed.left(40))
-                                                     .toStdString());
-  }
-  return number;
-}
-
 constexpr int kSpacing = 3;
 constexpr int kMostShown = 60;  // letters of what was typed, in a complaint
+
+std::int64_t whole_number(const QString& typed, std::int64_t low, std::int64_t high, const QString& what) {
+  const std::optional<std::int64_t> number = parse_count(typed.toStdString());
+  if (!number || *number < low || *number > high) {
+    throw edge::Failure(edge::ErrorKind::kUsage, QString("%1: a whole number from %2 to %3 is needed, not “%4”")
+                                                     .arg(what, text(count_text(low)), text(count_text(high)))
+                                                     .arg(typed.left(kMostShown))
+                                                     .toStdString());
+  }
+  return *number;
+}
+
+/// The same where nothing stands for 0.
+std::int64_t whole_number_or_none(const QString& typed, std::int64_t high, const QString& what) {
+  return typed.isEmpty() ? 0 : whole_number(typed, 0, high, what);
+}
+
 constexpr std::int64_t kMostTokens = 1'000'000'000'000'000;
 
 }  // namespace
@@ -81,8 +84,8 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   form->addRow("&Cluster", cluster_);
   add_field(*form, "global_batch", "Global &batch", "Samples per optimizer step");
   add_field(*form, "sequence", "Se&quence", "Tokens per sample");
-  add_field(*form, "total_tokens", "Tota&l tokens", "Of the whole training; 0: not said");
-  add_field(*form, "ranks", "&Devices", "That a search may use; 0: all");
+  add_field(*form, "total_tokens", "Tota&l tokens", "Of the whole training: 300 B, 1.5e12; none: not said");
+  add_field(*form, "ranks", "&Devices", "That a search may use; none: all");
   add_field(*form, "memory", "Device m&emory", "What a device has, with its unit: 80 GiB");
   add_field(*form, "fixed", "&Hold fixed", "Fields that a search leaves alone, comma separated: tensor, recompute");
   auto* layout = new QVBoxLayout(this);
@@ -112,6 +115,7 @@ void StartPanel::add_field(QFormLayout& form, const QString& name, const QString
   edit->setAccessibleName(plain.remove('&'));
   edit->setToolTip(help);
   if (name == "fixed") edit->setPlaceholderText("tensor, recompute");
+  if (name == "total_tokens") edit->setPlaceholderText("not said: 300 B");
   form.addRow(words, edit);
   fields_[name] = edit;
   connect(edit, &QLineEdit::editingFinished, this, [this, name] { apply(name); });
@@ -150,8 +154,8 @@ Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
   program::Training& training = s.file.job.training;
   if (name == "global_batch") training.global_batch = whole_number(typed, 1, 1 << 24, "Global batch");
   if (name == "sequence") training.sequence = whole_number(typed, 1, 1 << 24, "Sequence");
-  if (name == "total_tokens") training.total_tokens = whole_number(typed, 0, kMostTokens, "Total tokens");
-  if (name == "ranks") s.ranks = static_cast<int>(whole_number(typed, 0, s.cluster.devices(), "Devices"));
+  if (name == "total_tokens") training.total_tokens = whole_number_or_none(typed, kMostTokens, "Total tokens");
+  if (name == "ranks") s.ranks = static_cast<int>(whole_number_or_none(typed, s.cluster.devices(), "Devices"));
   if (name == "memory") {
     const edge::Bytes memory = edge::parse_bytes(typed.toStdString()).value_or_throw();
     if (!(memory.value() > 0)) throw edge::Failure(edge::ErrorKind::kInput, "Device memory must be above zero");
@@ -215,10 +219,12 @@ void StartPanel::show_scenario() {
   cluster_->setCurrentText(text(scenario.cluster.name));
   cluster_->setToolTip(text(scenario.cluster.name));
   if (!cluster_->hasFocus()) cluster_->lineEdit()->setCursorPosition(0);  // long names show how they begin
-  fields_.at("global_batch")->setText(QString::number(job.training.global_batch));
-  fields_.at("sequence")->setText(QString::number(job.training.sequence));
-  fields_.at("total_tokens")->setText(QString::number(job.training.total_tokens));
-  fields_.at("ranks")->setText(QString::number(scenario.ranks));
+  const auto counted_or_none = [](std::int64_t count) { return count == 0 ? QString() : text(count_text(count)); };
+  fields_.at("global_batch")->setText(text(count_text(job.training.global_batch)));
+  fields_.at("sequence")->setText(text(count_text(job.training.sequence)));
+  fields_.at("total_tokens")->setText(counted_or_none(job.training.total_tokens));
+  fields_.at("ranks")->setText(counted_or_none(scenario.ranks));
+  fields_.at("ranks")->setPlaceholderText(QString("all %1").arg(text(count_text(scenario.cluster.devices()))));
   fields_.at("memory")->setText(text(edge::to_text(scenario.cluster.groups.at(0).node.device.memory)));
   QStringList fixed;
   for (const std::string& name : scenario.fixed) fixed << text(name);

@@ -1,0 +1,120 @@
+#include "gui/model/stage_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <utility>
+
+#include "edge/error.h"
+#include "program/lower.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr int kMostEntries = 100'000;  // of a list that was typed
+
+/// Every value of the field as text.
+std::vector<std::string> values_of(const program::Plan& plan, const std::string& field) {
+  std::vector<std::string> values;
+  if (field == "stage_recompute") {
+    for (const program::Recompute value : plan.stage_recompute) values.emplace_back(name_of(value));
+    return values;
+  }
+  for (const int value : field == "stage_layers" ? plan.stage_layers : plan.stage_nodes) {
+    values.push_back(std::to_string(value));
+  }
+  return values;
+}
+
+void clear(program::Plan& plan, const std::string& field) {
+  if (field == "stage_recompute") plan.stage_recompute.clear();
+  if (field == "stage_layers") plan.stage_layers.clear();
+  if (field == "stage_nodes") plan.stage_nodes.clear();
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+/// "6x8" or "full:3": the value and how often; "full": once.
+std::pair<std::string, int> run_of(const std::string& word) {
+  const auto at = word.find_first_of(":x*");
+  if (at == std::string::npos) return {word, 1};
+  const std::string digits = trimmed(word.substr(at + 1));
+  int count = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (error != std::errc() || end != digits.data() + digits.size() || count < 1 || count > kMostEntries) {
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        fmt::format("\"{}\": how often is a whole number from 1, as in full:8", word));
+  }
+  return {trimmed(word.substr(0, at)), count};
+}
+
+/// "6,6,3" for "6x2, 3".
+std::string single_values(const std::string& text) {
+  std::string all;
+  int entries = 0;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto [value, count] = run_of(trimmed(word));
+    entries += count;
+    if (entries > kMostEntries) throw edge::Failure(edge::ErrorKind::kUsage, "the list is too long");
+    for (int i = 0; i < count; ++i) all += (all.empty() ? "" : ",") + value;
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<StageList>& stage_lists() {
+  static const std::vector<StageList> kLists{
+      {"stage_layers", "schedule", "… layers by chunk", "Layers of every chunk in model order: 6x8, 3x8"},
+      {"stage_recompute", "recompute", "… by chunk",
+       "What every chunk recomputes, in model order: selective:40, none:56"},
+      {"stage_nodes", "placement", "Nodes by stage", "Which kind of node, from 0, holds every stage: 0x8, 1x8"}};
+  return kLists;
+}
+
+std::string list_text(const program::Plan& plan, const std::string& field) {
+  const std::vector<std::string> values = values_of(plan, field);
+  std::string text;
+  for (auto begin = values.begin(); begin != values.end();) {
+    const auto end = std::find_if(begin, values.end(), [&](const std::string& value) { return value != *begin; });
+    text +=
+        fmt::format("{}{}{}{}", text.empty() ? "" : ", ", *begin, field == "stage_recompute" ? ":" : "x", end - begin);
+    begin = end;
+  }
+  return text;
+}
+
+std::string list_hint(const Scenario& scenario, const std::string& field) {
+  const program::Plan& plan = scenario.file.job.plan;
+  if (field == "stage_recompute") return fmt::format("{} in all {} chunks", name_of(plan.recompute), plan.chunks());
+  return field == "stage_layers" ? "even" : "in order";
+}
+
+bool list_applies(const Scenario& scenario, const std::string& field) {
+  const program::Plan& plan = scenario.file.job.plan;
+  if (!values_of(plan, field).empty()) return true;
+  return field == "stage_nodes" ? plan.pipeline > 1 && scenario.cluster.groups.size() > 1 : plan.chunks() > 1;
+}
+
+Scenario with_list(Scenario scenario, const std::string& field, const std::string& text) {
+  const std::string wanted = trimmed(text);
+  if (wanted.empty()) {
+    clear(scenario.file.job.plan, field);
+    return scenario;
+  }
+  scenario = with_field(std::move(scenario), field, single_values(wanted));
+  // Only what is wrong with lists: whatever else cannot be is said of the plan.
+  const auto checked = program::check(scenario.file.job);
+  if (const auto* no = std::get_if<program::Infeasible>(&checked); no != nullptr && no->rule.starts_with("stage-")) {
+    throw edge::Failure(edge::ErrorKind::kUsage, no->reason);
+  }
+  return scenario;
+}
+
+}  // namespace trivium::gui

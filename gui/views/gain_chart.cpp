@@ -1,0 +1,87 @@
+#include "gui/views/gain_chart.h"
+
+#include <QHelpEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/look/theme.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr double kRow = 1.7;         // lines of text
+constexpr double kNameShare = 0.46;  // of the width
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+/// What matters of a refusal: "stage 0 needs 97.1 GiB of 80.0 GiB", not what the memory holds.
+QString gist(const Sensitivity& gain) { return text(gain.refusal).section(": ", 0, 0); }
+
+}  // namespace
+
+void GainChart::set_gains(std::vector<Sensitivity> gains) {
+  gains_ = std::move(gains);
+  setMinimumHeight(gains_.empty() ? 0 : sizeHint().height());
+  updateGeometry();
+  update();
+}
+
+QSize GainChart::sizeHint() const {
+  const double rows = std::max<double>(3, static_cast<double>(gains_.size()));
+  return {460, static_cast<int>(rows * row_height()) + 8};
+}
+
+double GainChart::row_height() const { return kRow * QFontMetricsF(font()).height(); }
+
+bool GainChart::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return Chart::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const auto row = static_cast<std::size_t>(std::max(0.0, help->pos().y() / row_height()));
+  QToolTip::showText(help->globalPos(),
+                     row < gains_.size() ? text(gains_[row].change + "\n" + gains_[row].refusal).trimmed() : QString(),
+                     this);
+  return true;
+}
+
+void GainChart::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  if (gains_.empty()) return draw_hint(painter);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const QFontMetricsF metrics(font());
+  double most = 0.001;
+  for (const Sensitivity& gain : gains_) {
+    if (gain.refusal.empty()) most = std::max(most, std::abs(gain.gain));
+  }
+  const double names = width() * kNameShare, figures = metrics.horizontalAdvance("+000.0 %") + 8;
+  const double middle = names + figures + (width() - names - 2 * figures) / 2;
+  const double half = std::max(4.0, (width() - names - 2 * figures) / 2);
+  const double row = row_height();
+  painter.setPen(QPen(quiet_colour(palette()), 1));
+  const auto bars = std::count_if(gains_.begin(), gains_.end(), [](const auto& gain) { return gain.refusal.empty(); });
+  painter.drawLine(QPointF(middle, 0), QPointF(middle, static_cast<double>(bars) * row));
+  for (std::size_t i = 0; i < gains_.size(); ++i) {
+    const Sensitivity& gain = gains_[i];
+    const QRectF line(0, static_cast<double>(i) * row, width(), row);
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(QRectF(4, line.top(), names - 8, row), Qt::AlignVCenter | Qt::AlignLeft,
+                     metrics.elidedText(text(gain.change), Qt::ElideMiddle, names - 8));
+    if (!gain.refusal.empty()) {
+      painter.setPen(palette().color(QPalette::PlaceholderText));
+      const QRectF rest(names, line.top(), width() - names - 4, row);
+      painter.drawText(rest, Qt::AlignVCenter, metrics.elidedText(gist(gain), Qt::ElideRight, rest.width()));
+      continue;
+    }
+    const double wide = std::abs(gain.gain) / most * half;
+    const bool faster = gain.gain < 0;
+    painter.fillRect(QRectF(faster ? middle - wide : middle, line.top() + row * 0.18, wide, row * 0.64),
+                     faster ? series_colour(2) : series_colour(5));
+    const QString figure = QString("%1%2 %").arg(faster ? "−" : "+").arg(std::abs(100 * gain.gain), 0, 'f', 1);
+    const QRectF place = faster ? QRectF(middle - wide - figures, line.top(), figures - 4, row)
+                                : QRectF(middle + wide + 4, line.top(), figures, row);
+    painter.drawText(place, Qt::AlignVCenter | (faster ? Qt::AlignRight : Qt::AlignLeft), figure);
+  }
+}
+
+}  // namespace trivium::gui

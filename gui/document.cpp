@@ -15,8 +15,8 @@ class ScenarioStep : public QUndoCommand {
   ScenarioStep(Document& document, Scenario after, const QString& words, QString field)
       : QUndoCommand(words),
         document_(document),
-        before_(document.scenario()),
-        after_(std::move(after)),
+        before_(document.scenario_),
+        after_(std::make_shared<const Scenario>(std::move(after))),
         field_(std::move(field)) {}
 
   void undo() override { document_.set(before_); }
@@ -32,15 +32,16 @@ class ScenarioStep : public QUndoCommand {
 
  private:
   Document& document_;
-  Scenario before_, after_;
+  std::shared_ptr<const Scenario> before_, after_;
   QString field_;
 };
 
 Document::Document(QObject* parent)
     : QObject(parent),
+      scenario_(std::make_shared<const Scenario>()),
       quick_(
           [](const Request& request, const std::stop_token&) {
-            return Answer{evaluate(request.scenario, Depth::kQuick), request.version};
+            return Answer{evaluate(*request.scenario, Depth::kQuick), request.version};
           },
           [this](Answer answer) {
             full_.post({scenario_, version_});  // not before: the quick answer has the processor to itself
@@ -49,7 +50,7 @@ Document::Document(QObject* parent)
           }),
       full_(
           [](const Request& request, const std::stop_token& stop) {
-            return Answer{evaluate(request.scenario, Depth::kFull, stop), request.version};
+            return Answer{evaluate(*request.scenario, Depth::kFull, stop), request.version};
           },
           [this](Answer answer) {
             evaluated_version_ = answer.version;
@@ -68,11 +69,11 @@ void Document::edit(Scenario scenario, const QString& words, const QString& fiel
 
 void Document::reset(Scenario scenario) {
   history_.clear();
-  set(scenario);
+  set(std::make_shared<const Scenario>(std::move(scenario)));
 }
 
-void Document::set(const Scenario& scenario) {
-  scenario_ = scenario;
+void Document::set(std::shared_ptr<const Scenario> scenario) {
+  scenario_ = std::move(scenario);
   ++version_;
   full_.cancel();
   quick_.post({scenario_, version_});

@@ -19,7 +19,7 @@ class Document : public QObject {
  public:
   explicit Document(QObject* parent = nullptr);
 
-  const Scenario& scenario() const { return scenario_; }
+  const Scenario& scenario() const { return *scenario_; }
   /// The newest; null before the first.
   const std::shared_ptr<const Evaluation>& evaluation() const { return evaluation_; }
   /// Whether the newest evaluation is in full and of this very scenario.
@@ -37,16 +37,16 @@ class Document : public QObject {
 
  private:
   friend class ScenarioStep;
-  void set(const Scenario& scenario);
+  void set(std::shared_ptr<const Scenario> scenario);
   void take(Evaluation evaluation);
 
-  Scenario scenario_;
+  std::shared_ptr<const Scenario> scenario_;  // shared with the steps that lead here and from here
   std::uint64_t version_ = 0;
   std::uint64_t evaluated_version_ = 0;
   std::shared_ptr<const Evaluation> evaluation_;
   QUndoStack history_;
   struct Request {
-    Scenario scenario;
+    std::shared_ptr<const Scenario> scenario;
     std::uint64_t version = 0;
   };
   struct Answer {

@@ -1,7 +1,7 @@
 #include "gui/look/theme.h"
 
 #include <QApplication>
-#include <QStyleFactory>
+#include <QStyle>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -61,12 +61,15 @@ QPalette dark_palette() {
 
 void apply_theme(Theme theme) {
   static const QPalette desktop = QApplication::palette();  // before this program changed it
-  QApplication::setStyle(QStyleFactory::create("Fusion"));
-  if (theme == Theme::kLight) QApplication::setPalette(light_palette());
-  if (theme == Theme::kDark) QApplication::setPalette(dark_palette());
+  // One of each for good: what a style draws is kept by the palette it was drawn with.
+  static const QPalette light = light_palette(), dark = dark_palette();
+  static QStyle* const style = QApplication::setStyle("Fusion");
+  Q_UNUSED(style);
+  if (theme == Theme::kLight) QApplication::setPalette(light);
+  if (theme == Theme::kDark) QApplication::setPalette(dark);
   if (theme == Theme::kSystem) {
     // Where the desktop says nothing of its own, what it gives is the style's plain grey.
-    QApplication::setPalette(is_dark(desktop) ? dark_palette() : light_palette());
+    QApplication::setPalette(is_dark(desktop) ? dark : light);
   }
 }
 

@@ -37,11 +37,17 @@ bool wait_until(const std::function<bool()>& done) {
   return true;
 }
 
+/// What can be drawn: the views, and the panels below the comparison.
+QStringList pictured_names() { return MainWindow::view_names() + QStringList{"run", "validation"}; }
+
 /// Draws a view of a window that nobody sees.
 int take_picture(MainWindow& window, const QString& view, const QString& out, QSize size) {
   window.resize(size);
   window.show();
-  window.show_view(static_cast<MainWindow::View>(MainWindow::view_names().indexOf(view)));
+  const qsizetype number = MainWindow::view_names().indexOf(view);
+  window.show_view(number >= 0 ? static_cast<MainWindow::View>(number) : MainWindow::kCompare);
+  if (view == "run") window.show_runs();
+  if (view == "validation") window.validate();
   QTimer heartbeat;  // so that waiting for events never sleeps for good
   heartbeat.start(20);
   if (!wait_until([&] { return window.document().settled(); }))
@@ -77,8 +83,8 @@ int run(QApplication& application) {
   parser.addHelpOption();
   parser.addPositionalArgument("FILE", "A project, a plan file, a search result or a run record", "[FILE]");
   parser.addPositionalArgument("OUT", "With --screenshot: the picture, .png or .svg", "[OUT]");
-  const QCommandLineOption screenshot("screenshot",
-                                      "Draw a view into OUT and end: " + MainWindow::view_names().join(", "), "VIEW");
+  const QCommandLineOption screenshot("screenshot", "Draw a view into OUT and end: " + pictured_names().join(", "),
+                                      "VIEW");
   const QCommandLineOption size("size", "Of the picture", "WxH", "1600x900");
   const QCommandLineOption theme("theme", "light or dark; else what the desktop says", "NAME");
   parser.addOptions({screenshot, size, theme});
@@ -95,9 +101,8 @@ int run(QApplication& application) {
   apply_theme(colours == "dark" ? Theme::kDark : colours == "light" ? Theme::kLight : usual);
   const QString view = parser.value(screenshot);
   const QSize wanted = size_of(parser.value(size));
-  if (pictured && !MainWindow::view_names().contains(view)) {
-    return complain(QString("--screenshot: \"%1\" is none of %2").arg(view, MainWindow::view_names().join(", ")),
-                    kUsage);
+  if (pictured && !pictured_names().contains(view)) {
+    return complain(QString("--screenshot: \"%1\" is none of %2").arg(view, pictured_names().join(", ")), kUsage);
   }
   if (pictured &&
       (wanted.width() < 320 || wanted.height() < 240 || wanted.width() > 16384 || wanted.height() > 16384)) {

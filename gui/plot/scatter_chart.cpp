@@ -6,6 +6,7 @@
 #include <QPainterPath>
 #include <QToolTip>
 #include <algorithm>
+#include <limits>
 
 #include "gui/look/theme.h"
 #include "gui/model/plan_rows.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr double kLabelShare = 0.55;  // of the width, at most
 constexpr double kReach = 9;          // pixels within which a point is meant
+constexpr double kBeside = 10;        // pixels from a point to its label
+constexpr double kDot = 4;            // pixels: half of a point
 
 // The range of values with air around them.
 void fit(Axis& axis, const std::vector<ScatterPoint>& points, double ScatterPoint::*member) {
@@ -86,7 +89,7 @@ void ScatterChart::paintEvent(QPaintEvent* /*event*/) {
   for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
     const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
     const bool best = std::find(front_.begin(), front_.end(), static_cast<std::size_t>(i)) != front_.end();
-    const double size = point.marked ? 6 : 4;
+    const double size = point.marked ? 6 : kDot;
     painter.setPen(QPen(i == selected_ ? palette().color(QPalette::WindowText) : palette().color(QPalette::Base),
                         i == selected_ ? 2 : 1));
     painter.setBrush(best ? series_colour(5) : series_colour(0));
@@ -100,29 +103,53 @@ void ScatterChart::paintEvent(QPaintEvent* /*event*/) {
   draw_legend(painter);
 }
 
-void ScatterChart::draw_labels(QPainter& painter) const {
+/// Beside the point, where it covers no other label (names that lie on each other cannot be read) and the fewest
+/// points.
+QRectF ScatterChart::free_place(int point, QSizeF size, const std::vector<Label>& taken) const {
+  const QPointF at = place_of(point);
+  const double high = size.height();
+  QRectF best;
+  int fewest = std::numeric_limits<int>::max();
+  for (const double down : {-1.4, 0.5, 1.7, 2.9}) {
+    for (const double left : {at.x() + kBeside, at.x() - kBeside - size.width()}) {
+      const QRectF box(QPointF(std::clamp(left, 0.0, std::max(0.0, width() - size.width() - 2)), at.y() + down * high),
+                       size);
+      const bool free =
+          box.top() > 0 && box.bottom() < height() &&
+          std::none_of(taken.begin(), taken.end(), [&](const Label& other) { return other.box.intersects(box); });
+      if (!free) continue;
+      const QRectF near = box.adjusted(-kDot, -kDot, kDot, kDot);
+      int covered = 0;
+      for (int i = 0; i < static_cast<int>(points_.size()); ++i) covered += near.contains(place_of(i)) ? 1 : 0;
+      if (covered >= fewest) continue;
+      fewest = covered;
+      best = box;
+    }
+  }
+  return best;
+}
+
+std::vector<ScatterChart::Label> ScatterChart::labels() const {
   const QFontMetricsF metrics(font());
-  std::vector<QRectF> taken;
-  painter.setPen(palette().color(QPalette::WindowText));
+  std::vector<Label> labels;
   for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
     const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
     if (!point.marked && i != selected_) continue;
-    const QString label = metrics.elidedText(point.label, Qt::ElideRight, area().width() * kLabelShare);
-    const double wide = metrics.horizontalAdvance(label) + 4;
-    const double left = std::min(place_of(i).x() + 10, width() - wide - 2.0);
-    // Above the point, else below, else further down: names that lie on each other cannot be read.
-    for (const double down : {-1.4, 0.5, 1.7, 2.9}) {
-      const QRectF box(left, place_of(i).y() + down * metrics.height(), wide, metrics.height());
-      const bool free = box.top() > 0 && std::none_of(taken.begin(), taken.end(),
-                                                      [&](const QRectF& other) { return other.intersects(box); });
-      if (!free) continue;
-      QColor ground = palette().color(QPalette::Window);
-      ground.setAlpha(200);
-      painter.fillRect(box, ground);
-      painter.drawText(box, Qt::AlignLeft, label);
-      taken.push_back(box);
-      break;
-    }
+    const QString words =
+        point.marked ? point.name : metrics.elidedText(point.label, Qt::ElideRight, area().width() * kLabelShare);
+    const QRectF box = free_place(i, {metrics.horizontalAdvance(words) + 4, metrics.height()}, labels);
+    if (!box.isNull()) labels.push_back({box, words});
+  }
+  return labels;
+}
+
+void ScatterChart::draw_labels(QPainter& painter) const {
+  painter.setPen(palette().color(QPalette::WindowText));
+  QColor ground = palette().color(QPalette::Window);
+  ground.setAlpha(200);
+  for (const Label& label : labels()) {
+    painter.fillRect(label.box, ground);
+    painter.drawText(label.box, Qt::AlignCenter, label.text);
   }
 }
 

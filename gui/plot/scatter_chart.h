@@ -11,7 +11,8 @@ namespace trivium::gui {
 struct ScatterPoint {
   double x = 0, y = 0;
   QString label;
-  bool marked = false;  ///< drawn larger, with its label
+  bool marked = false;  ///< drawn larger, with its name
+  QString name;         ///< short, of a marked one: "A"
 };
 
 class ScatterChart : public Chart {
@@ -22,6 +23,12 @@ class ScatterChart : public Chart {
   void set_selected(int point);
   const std::vector<std::size_t>& front() const { return front_; }
   QPointF place_of(int point) const;
+  /// What is written into the picture and where: names of marked points, the label of the selected one.
+  struct Label {
+    QRectF box;
+    QString text;
+  };
+  std::vector<Label> labels() const;
   std::optional<int> point_at(QPointF at) const;
   /// Called with the number of a point that was clicked.
   std::function<void(int)> on_select;
@@ -33,6 +40,7 @@ class ScatterChart : public Chart {
 
  private:
   void draw_labels(QPainter& painter) const;
+  QRectF free_place(int point, QSizeF size, const std::vector<Label>& taken) const;
 
   std::vector<ScatterPoint> points_;
   std::vector<std::size_t> front_;

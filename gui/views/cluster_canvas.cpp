@@ -15,10 +15,12 @@
 namespace trivium::gui {
 namespace {
 
-constexpr double kMargin = 16;        // pixels around the cluster when it fits
-constexpr double kSmallestSlot = 2;   // pixels; below, a node is drawn as one
-constexpr double kLabelSlot = 22;     // pixels from which on a device has its label
-constexpr double kTitlePixels = 6.5;  // of height, below which no title is written
+constexpr double kMargin = 16;       // pixels around the cluster when it fits
+constexpr double kSmallestSlot = 2;  // pixels; below, a node is drawn as one
+constexpr double kLabelSlot = 22;    // pixels from which on a device has its label
+constexpr double kTitlePixels = 9;   // of height, below which no title is written
+constexpr double kTitleShare = 0.8;  // of it, the letters
+constexpr int kLeastText = 9;        // pixels: smaller letters cannot be read
 constexpr double kZoomStep = 1.25;
 constexpr double kClosest = 60, kFarthest = 0.02;
 constexpr double kDragFrom = 6;  // pixels
@@ -218,7 +220,7 @@ QString ClusterCanvas::tip_of(int device) const {
              .arg(at.context)
              .arg(at.data)
              .arg(at.pipeline) +
-         text;
+         (played->mesh.expert() > 1 ? QString("Expert rank %1\n").arg(played->mesh.expert_rank(at)) : QString()) + text;
   const auto ranks = std::count(devices_.begin(), devices_.end(), device);
   if (ranks > 1) text += QString("\n%1 ranks take turns on it").arg(ranks);
   const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(at.pipeline)];
@@ -236,9 +238,10 @@ void ClusterCanvas::draw_links(QPainter& painter) const {
   painter.fillRect(on_screen(map_.spine), link);
   painter.setPen(ink_on(link));
   QFont font = painter.font();
-  font.setPixelSize(std::clamp(static_cast<int>(map_.spine.height * zoom_ * 0.75), 6, 15));
+  font.setPixelSize(std::clamp(static_cast<int>(map_.spine.height * zoom_ * 0.75), kLeastText, 15));
   painter.setFont(font);
-  if (map_.spine.height * zoom_ >= 9) painter.drawText(on_screen(map_.spine), Qt::AlignCenter, "network between nodes");
+  if (map_.spine.height * zoom_ >= kLeastText + 2)
+    painter.drawText(on_screen(map_.spine), Qt::AlignCenter, "network between nodes");
   // Racks of the first row hang on the spine, the others on the gaps between rows.
   for (const Box& rack : map_.racks) {
     const double from = rack.y <= map_.racks[0].y ? map_.spine.y + map_.spine.height : rack.y - 14;
@@ -283,7 +286,7 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
     if (slot >= kLabelSlot) {
       painter.setPen(ink_on(colour));
       QFont font = painter.font();
-      font.setPixelSize(std::clamp(static_cast<int>(slot * 0.36), 8, 18));
+      font.setPixelSize(std::clamp(static_cast<int>(slot * 0.36), kLeastText, 18));
       painter.setFont(font);
       painter.drawText(place, Qt::AlignCenter, label_of(device));
     }
@@ -291,13 +294,13 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
   const double title = node.places[0].y - node.box.y;
   if (title * zoom_ < kTitlePixels) return;
   QFont font = painter.font();
-  font.setPixelSize(std::clamp(static_cast<int>(title * zoom_ * 0.62), 7, 15));
+  font.setPixelSize(std::clamp(static_cast<int>(title * zoom_ * kTitleShare), kLeastText, 15));
   painter.setFont(font);
   painter.setPen(palette().color(QPalette::WindowText));
   const QRectF line(box.left() + 3 * zoom_, box.top(), box.width() - 12 * zoom_, title * zoom_);
   QString name = QString::number(node.node);
   if (slot < kLabelSlot) name += ": " + labels_of(node);
-  name += "  " + QString::fromStdString(node.kind);
+  if (cluster_.groups.size() > 1) name += "  " + QString::fromStdString(node.kind);  // one kind needs no naming
   painter.drawText(line, Qt::AlignVCenter | Qt::AlignLeft,
                    QFontMetricsF(font).elidedText(name, Qt::ElideRight, line.width()));
 }
@@ -313,12 +316,12 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
     painter.setPen(QPen(quiet_colour(palette()), 1));
     painter.setBrush(palette().color(QPalette::AlternateBase));
     painter.drawRect(box);
-    if (8 * zoom_ >= 8) {
+    if (const double title = kRackTitle * zoom_; title >= kTitlePixels) {
       QFont font = painter.font();
-      font.setPixelSize(std::clamp(static_cast<int>(5.5 * zoom_), 7, 16));
+      font.setPixelSize(std::clamp(static_cast<int>(title * kTitleShare), kLeastText, 16));
       painter.setFont(font);
       painter.setPen(palette().color(QPalette::WindowText));
-      painter.drawText(QRectF(box.left() + 3 * zoom_, box.top(), box.width(), 8 * zoom_), Qt::AlignVCenter,
+      painter.drawText(QRectF(box.left() + 3 * zoom_, box.top(), box.width(), title), Qt::AlignVCenter,
                        QString("rack %1").arg(r));
     }
   }

@@ -8,6 +8,8 @@
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QVBoxLayout>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "edge/readable.h"
 #include "edge/units.h"
@@ -41,6 +43,8 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   scale_ = wrapped(this, "Scale of colours and links");
   selection_ = wrapped(this, "Selected rank");
   message_ = wrapped(this, "What went wrong");
+  cost_ = wrapped(this, "What the move of a stage costs");
+  cost_->hide();
   groups_ = new QTableWidget(0, 2);
   groups_->setAccessibleName("Node groups");
   groups_->setHorizontalHeaderLabels({"Kind of node", "Nodes"});
@@ -129,6 +133,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   auto* left = new QVBoxLayout;
   left->addLayout(top);
   left->addWidget(canvas_, 1);
+  left->addWidget(cost_);
   auto* all = new QHBoxLayout(this);
   all->addLayout(left, 1);
   all->addWidget(scroll);
@@ -164,9 +169,12 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   canvas_->on_move = [this](int stage, int node) { move_stage(stage, node); };
   connect(&document_, &Document::scenario_changed, this, [this] {
     message_->clear();
+    moved_.reset();
+    cost_->hide();
     show_scenario();
   });
   connect(&document_, &Document::evaluated, this, [this] {
+    show_cost();
     canvas_->set_evaluation(document_.evaluation());
     show_selection(canvas_->selected());
   });
@@ -185,8 +193,39 @@ void ClusterView::edit(const std::function<Scenario(Scenario)>& change, const QS
 }
 
 void ClusterView::move_stage(int stage, int node) {
-  edit([&](Scenario s) { return trivium::gui::move_stage(std::move(s), stage, node); },
-       QString("stage %1 to node %2").arg(stage).arg(node));
+  const Move move{QString("Stage %1 to node %2").arg(stage).arg(node),
+                  document_.evaluation() ? document_.evaluation()->figures.iteration_s : 0};
+  cost_->show();
+  try {
+    Scenario moved = trivium::gui::move_stage(document_.scenario(), stage, node);
+    if (program::to_json(moved.file) == program::to_json(document_.scenario().file)) {
+      cost_->setText(move.words + ": both nodes are alike, an iteration takes as long.");
+      return;
+    }
+    document_.edit(std::move(moved), move.words.toLower());
+    moved_ = move;
+    cost_->setText(move.words + " …");
+    cost_->show();
+  } catch (const edge::Failure& failure) {
+    cost_->setText(text(failure.error().message));
+  }
+}
+
+void ClusterView::show_cost() {
+  const auto& evaluation = document_.evaluation();
+  if (!moved_) return;
+  if (!evaluation->runs()) return cost_->setText(moved_->words + ": cannot run, " + text(evaluation->refusal));
+  const double now_s = evaluation->figures.iteration_s;
+  QString words = QString("%1: an iteration takes %2").arg(moved_->words, text(edge::seconds(now_s)));
+  if (moved_->before_s > 0) {
+    const double change = now_s / moved_->before_s - 1;
+    words += QString(", %1%2 % against %3 before")
+                 .arg(change < 0 ? "−" : "+")
+                 .arg(std::abs(100 * change), 0, 'f', 1)
+                 .arg(text(edge::seconds(moved_->before_s)));
+  }
+  if (!evaluation->fits()) words += "; it does not fit: " + text(evaluation->overflow);
+  cost_->setText(words + ". Undo takes it back.");
 }
 
 void ClusterView::show_scenario() {

@@ -8,6 +8,7 @@
 #include <QTableWidget>
 #include <QWidget>
 #include <array>
+#include <optional>
 
 #include "gui/document.h"
 #include "gui/model/cluster_edit.h"
@@ -22,13 +23,15 @@ class ClusterView : public QWidget {
   ClusterCanvas& canvas() { return *canvas_; }
   QLineEdit& constant(NodeConstant which) { return *constants_[static_cast<std::size_t>(which)]; }
   QLabel& message() { return *message_; }
-  /// Moves the nodes of a stage; says why where it cannot.
+  /// Moves the nodes of a stage and says what that costs, or why it cannot.
   void move_stage(int stage, int node);
+  QLabel& cost_of_move() { return *cost_; }
 
  private:
   void show_scenario();
   void show_selection(std::optional<int> rank);
   void show_groups();
+  void show_cost();
   void edit(const std::function<Scenario(Scenario)>& change, const QString& words);
   int group() const;
 
@@ -42,6 +45,12 @@ class ClusterView : public QWidget {
   QSpinBox* count_;
   std::array<QLineEdit*, kNodeConstants> constants_{};
   QLabel* message_;
+  QLabel* cost_;
+  struct Move {
+    QString words;
+    double before_s = 0;  ///< of an iteration; 0: the plan could not run
+  };
+  std::optional<Move> moved_;  // the last edit, where it was one
   bool showing_ = false;
 };
 

@@ -2,7 +2,10 @@
 
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QResizeEvent>
 #include <QSplitter>
+#include <QTextLayout>
+#include <QTextOption>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -15,19 +18,31 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kBest = 25;        // answers asked of a search
-constexpr int kWidestPin = 300;  // pixels of a column of the comparison
+constexpr int kBest = 25;                            // answers asked of a search
+constexpr int kSlimmestPin = 150, kWidestPin = 380;  // pixels of a column of the comparison
+constexpr int kHeaderMargin = 16;                    // pixels of a header beside its words
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
 bool equal(const program::Plan& a, const program::Plan& b) { return program::to_json(a) == program::to_json(b); }
 
-/// Each line shortened to a column of the comparison.
-QString in_two_lines(const QString& words, const QFontMetrics& metrics) {
-  constexpr int kRoom = kWidestPin - 24;  // beside it the header's own margins
-  const qsizetype middle = words.indexOf(' ', words.size() / 2);
-  const QString first = metrics.elidedText(words.left(middle), Qt::ElideRight, kRoom);
-  return middle < 0 ? first : first + "\n" + metrics.elidedText(words.mid(middle + 1), Qt::ElideRight, kRoom);
+/// "A", "B", … by which pinned plans are told apart.
+QString letter(std::size_t pin) { return QString(QChar('A' + static_cast<char>(pin))); }
+
+/// In as many lines as it takes.
+QString wrapped(const QString& words, const QFont& font, double width) {
+  QTextOption option;
+  option.setWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
+  QTextLayout layout(words, font);
+  layout.setTextOption(option);
+  layout.beginLayout();
+  QStringList lines;
+  for (QTextLine line = layout.createLine(); line.isValid(); line = layout.createLine()) {
+    line.setLineWidth(width);
+    lines << words.mid(line.textStart(), line.textLength()).trimmed();
+  }
+  layout.endLayout();
+  return lines.join('\n');
 }
 
 QString why_not_words(const program::Plan& plan, const program::Plan& other, const Scenario& scenario) {
@@ -128,6 +143,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   why_->setMargin(8);
   why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   why_->setText("Select a plan of the table and press “Why not?” to see what keeps it behind the fastest.");
+  comparison_->viewport()->installEventFilter(this);
   rejected_->setColumnCount(3);
   rejected_->setHorizontalHeaderLabels({"Plans", "Split", "Why they cannot run"});
 
@@ -336,22 +352,15 @@ void PlansView::show_pins() {
   if (pins_.empty()) {
     comparison_->setRowCount(1);
     comparison_->setColumnCount(1);
-    comparison_->horizontalHeader()->setMaximumSectionSize(-1);
     comparison_->setHorizontalHeaderLabels({"Nothing is pinned"});
     comparison_->setItem(0, 0, new QTableWidgetItem("Pin plans to see them side by side, differences highlighted."));
     comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   } else {
     comparison_->setRowCount(static_cast<int>(rows.size()));
     comparison_->setColumnCount(static_cast<int>(pins_.size()) + 1);
-    QStringList titles{"differs in bold"};
-    const QFontMetrics metrics = comparison_->horizontalHeader()->fontMetrics();
-    for (const PlanRow& pin : pins_) titles << in_two_lines(text(pin.summary), metrics);
-    comparison_->setHorizontalHeaderLabels(titles);
-    for (int c = 0; c < static_cast<int>(pins_.size()); ++c) {
-      comparison_->horizontalHeaderItem(c + 1)->setToolTip(text(pins_[static_cast<std::size_t>(c)].summary));
-    }
-    comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    comparison_->horizontalHeader()->setMaximumSectionSize(kWidestPin);
+    comparison_->setHorizontalHeaderItem(0, new QTableWidgetItem("differs in bold"));
+    comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::Interactive);
+    comparison_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
     for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
       const DifferenceRow& difference = rows[static_cast<std::size_t>(r)];
       for (int c = 0; c <= static_cast<int>(pins_.size()); ++c) {
@@ -369,20 +378,44 @@ void PlansView::show_pins() {
         comparison_->setItem(r, c, item);
       }
     }
+    fit_pins();
   }
   show_scatter();
   if (on_pins) on_pins();
 }
 
+void PlansView::fit_pins() {
+  fitted_width_ = comparison_->viewport()->width();
+  const int pins = static_cast<int>(pins_.size());
+  if (pins == 0 || comparison_->columnCount() != pins + 1) return;
+  const int room = (fitted_width_ - comparison_->horizontalHeader()->sectionSize(0)) / pins;
+  const int wide = std::clamp(room, kSlimmestPin, kWidestPin);
+  QFont font = comparison_->horizontalHeader()->font();
+  font.setBold(true);  // as the header of a selected column
+  for (int p = 0; p < pins; ++p) {
+    const QString words = text(pins_[static_cast<std::size_t>(p)].summary);
+    auto* title =
+        new QTableWidgetItem(wrapped(letter(static_cast<std::size_t>(p)) + ": " + words, font, wide - kHeaderMargin));
+    title->setToolTip(words);
+    comparison_->setHorizontalHeaderItem(p + 1, title);
+    comparison_->setColumnWidth(p + 1, wide);
+  }
+}
+
+bool PlansView::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize && comparison_->viewport()->width() != fitted_width_) fit_pins();
+  return QWidget::eventFilter(watched, event);
+}
+
 void PlansView::show_scatter() {
   const bool cost = against_->currentIndex() == 1;
   std::vector<ScatterPoint> points;
-  const auto add = [&](const PlanRow& row, bool marked) {
-    points.push_back(
-        {row.iteration_s, cost ? row.dollars_per_iteration : row.peak_memory_bytes, text(row.summary), marked});
+  const auto add = [&](const PlanRow& row, const QString& name) {
+    points.push_back({row.iteration_s, cost ? row.dollars_per_iteration : row.peak_memory_bytes, text(row.summary),
+                      !name.isEmpty(), name});
   };
-  for (const PlanRow& row : model_.rows()) add(row, false);
-  for (const PlanRow& row : pins_) add(row, true);
+  for (const PlanRow& row : model_.rows()) add(row, {});
+  for (std::size_t p = 0; p < pins_.size(); ++p) add(pins_[p], letter(p));
   Axis x{0, 1, "iteration", [](double s) { return text(edge::seconds(s)); }};
   Axis y{0, 1, cost ? "cost of a step" : "peak memory", [cost](double value) {
            return cost ? text(dollars_text(value)) : text(edge::size(static_cast<std::int64_t>(value)));

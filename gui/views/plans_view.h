@@ -55,6 +55,9 @@ class PlansView : public QWidget {
   /// Called when the pinned plans change.
   std::function<void()> on_pins;
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
   struct Found {
     planner::SearchResult result;
@@ -63,6 +66,8 @@ class PlansView : public QWidget {
   void show_result(const Found& found);
   void show_progress(std::int64_t done, std::int64_t all, double best_s);
   void show_pins();
+  /// Columns of the comparison share what room there is; names take as many lines as they need.
+  void fit_pins();
   void show_scatter();
   int selected() const;
   int source_row(const QModelIndex& index) const { return proxy_.mapToSource(index).row(); }
@@ -72,7 +77,8 @@ class PlansView : public QWidget {
   PlansModel model_;
   QSortFilterProxyModel proxy_;
   std::vector<PlanRow> pins_;
-  Scenario searched_;  // what the table answers
+  int fitted_width_ = 0;  // of the comparison
+  Scenario searched_;     // what the table answers
   QPushButton *search_, *cancel_;
   QProgressBar* progress_;
   QLabel* status_;

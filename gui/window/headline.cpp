@@ -30,8 +30,10 @@ Headline::Headline(Document& document, QWidget* parent)
   strong.setBold(true);
   plan_->setFont(strong);
   plan_->setMinimumWidth(120);
-  plan_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // what does not fit is told by its hint
-  plan_->installEventFilter(this);
+  for (QLabel* label : {plan_, state_}) {  // in as many lines as it takes
+    label->setWordWrap(true);
+    label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  }
   state_->setMinimumWidth(120);
   left->addWidget(plan_);
   left->addWidget(state_);
@@ -60,23 +62,12 @@ Headline::Headline(Document& document, QWidget* parent)
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
 }
 
-bool Headline::eventFilter(QObject* watched, QEvent* event) {
-  if (watched == plan_ && event->type() == QEvent::Resize) show_plan();
-  return QWidget::eventFilter(watched, event);
-}
-
-void Headline::show_plan() {
-  plan_->setText(QFontMetrics(plan_->font()).elidedText(plan_words_, Qt::ElideRight, plan_->width()));
-}
-
 void Headline::show_evaluation() {
   const auto& evaluation = document_.evaluation();
   const Scenario& scenario = evaluation->scenario;
-  plan_words_ = QString("%1 on %2: %3")
-                    .arg(text(scenario.file.job.model.name), text(scenario.cluster.name),
-                         text(program::summary(scenario.file.job.plan)));
-  plan_->setToolTip(plan_words_);
-  show_plan();
+  plan_->setText(QString("%1 on %2: %3")
+                     .arg(text(scenario.file.job.model.name), text(scenario.cluster.name),
+                          text(program::summary(scenario.file.job.plan))));
   if (!evaluation->runs()) {
     for (QLabel* figure : figures_) figure->setText("–");
     state_->setText(QString("<span style='color:%1'>cannot run:</span> %2")

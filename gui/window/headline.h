@@ -15,19 +15,14 @@ class Headline : public QWidget {
   explicit Headline(Document& document, QWidget* parent = nullptr);
 
   QString figure(int i) const { return figures_.at(static_cast<std::size_t>(i))->text(); }
+  const QLabel& plan() const { return *plan_; }
   const QLabel& state() const { return *state_; }
-
- protected:
-  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void show_evaluation();
-  /// As much of its words as fits.
-  void show_plan();
 
   Document& document_;
   QLabel *plan_, *state_;
-  QString plan_words_;
   std::vector<QLabel*> figures_;
   double settled_iteration_s_ = 0;   // of the last plan that was played in full
   double compared_iteration_s_ = 0;  // of the one before

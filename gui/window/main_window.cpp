@@ -25,6 +25,7 @@ namespace {
 constexpr int kAutosaveMs = 400;
 constexpr int kMostRecent = 8;
 constexpr int kDockWidth = 300;                   // pixels
+constexpr int kBottomDockHeight = 300;            // pixels
 constexpr int kJobShare = 340, kPlanShare = 460;  // of the height
 
 /// Traces are too large to be read twice: they are told by how they begin.
@@ -174,7 +175,7 @@ bool MainWindow::view_is_ready() const {
   if (!document_.settled()) return false;
   if (view() == kPlans) return !plans_->is_searching();
   if (view() == kExplain) return explain_->is_current();
-  if (view() == kCompare) return !compare_->is_busy();
+  if (view() == kCompare) return !compare_->is_busy() && !validation_->is_busy();
   if (view() == kTimeline) return (trace_ || drawn_ == document_.evaluation()) && !timeline_->is_busy();
   return true;
 }
@@ -271,6 +272,7 @@ bool MainWindow::load_record(const QString& path) {
     const bool same = program::to_json(scenario.file) == program::to_json(document_.scenario().file);
     run_ = std::move(record);
     record_ = path;
+    if (path != runs_->record_path()) runs_->show_record(*run_, QFileInfo(path).fileName());
     if (!same) document_.edit(std::move(scenario), "the plan of the run");
     show_view(kCompare);
     refresh_compare();
@@ -308,15 +310,16 @@ bool MainWindow::restore_autosave() {
   });
 }
 
-void MainWindow::show_runs() {
-  run_dock_->show();
-  run_dock_->raise();
+void MainWindow::open_dock(QDockWidget& dock) {
+  const bool first = run_dock_->isHidden() && validation_dock_->isHidden();
+  dock.show();
+  dock.raise();
+  if (first) resizeDocks({&dock}, {kBottomDockHeight}, Qt::Vertical);
 }
 
-void MainWindow::validate() {
-  validation_dock_->show();
-  validation_dock_->raise();
-}
+void MainWindow::show_runs() { open_dock(*run_dock_); }
+
+void MainWindow::validate() { open_dock(*validation_dock_); }
 
 QStringList MainWindow::recent_files() const { return kept_recent_files(); }
 

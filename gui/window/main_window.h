@@ -91,6 +91,7 @@ class MainWindow : public QMainWindow {
   void make_export_menu(QMenu& file);
   void make_run_menu();
   void make_docks();
+  void open_dock(QDockWidget& dock);
   void refresh_timeline();
   void refresh_compare();
   std::optional<Comparison> comparison() const;

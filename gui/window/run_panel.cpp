@@ -223,6 +223,26 @@ void RunPanel::read_steps() {
                         .arg(losses_.back().y(), 0, 'f', 4)
                         .arg(text(edge::integer(speeds_.back().y()))));
   }
+  draw_steps();
+}
+
+void RunPanel::show_record(const program::RunRecord& record, const QString& name) {
+  if (is_running() || record.steps.empty()) return;
+  losses_.clear();
+  speeds_.clear();
+  for (const program::StepRecord& step : record.steps) {
+    losses_.emplace_back(static_cast<double>(step.step), step.loss);
+    speeds_.emplace_back(static_cast<double>(step.step), step.tokens_per_s);
+  }
+  state_->setText(QString("%1: %2 steps, loss from %3 to %4")
+                      .arg(name)
+                      .arg(losses_.size())
+                      .arg(losses_.front().y(), 0, 'f', 4)
+                      .arg(losses_.back().y(), 0, 'f', 4));
+  draw_steps();
+}
+
+void RunPanel::draw_steps() {
   const auto whole = [](double value) { return QString::number(value, 'f', 0); };
   loss_->set_lines({{"loss", series_colour(0), losses_, false}}, {0, 1, "step", whole},
                    {0, 1, "loss", [](double value) { return QString::number(value, 'f', 2); }}, 0, false);

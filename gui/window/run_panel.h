@@ -13,6 +13,7 @@
 
 #include "gui/document.h"
 #include "gui/plot/line_chart.h"
+#include "program/run_record.h"
 
 namespace trivium::gui {
 
@@ -26,6 +27,7 @@ class RunPanel : public QWidget {
   QLineEdit& checkpoint() { return *checkpoint_; }
   QLabel& state() { return *state_; }
   LineChart& loss() { return *loss_; }
+  LineChart& speed() { return *speed_; }
   QString record_path() const { return record_; }
   bool is_running() const { return process_.state() != QProcess::NotRunning; }
 
@@ -37,6 +39,8 @@ class RunPanel : public QWidget {
   bool keeps_checkpoints() const { return keeps_checkpoints_; }
   /// Asks the run to end after its step; it still writes its record.
   void stop();
+  /// Draws the steps of a record that was loaded. Does nothing while a run goes on.
+  void show_record(const program::RunRecord& record, const QString& name);
   /// Fits the machine's profile to a run record and writes it, by `trivium calibrate`.
   void calibrate(const QString& record, const QString& profile);
 
@@ -54,6 +58,7 @@ class RunPanel : public QWidget {
   void begin(bool resumed);
   void launch(const QStringList& arguments);
   void read_steps();
+  void draw_steps();
   void finish(int code, bool crashed);
 
   Document& document_;

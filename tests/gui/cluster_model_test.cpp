@@ -128,15 +128,39 @@ TEST(ClusterEdit, SwapsTheNodesOfAStageWithThoseWhereItIsDropped) {
   EXPECT_THROW(move_stage(scenario, 3, 3), edge::Failure);
 }
 
-TEST(ClusterEdit, MovesANamedStageToTheGroupOfTheNode) {
+TEST(ClusterEdit, AStageThatIsMovedChangesPlacesWithTheOneThatStandsThere) {
   Scenario scenario = mixed();
   scenario.file.job.plan.stage_nodes = {0, 0, 1, 1};
   EXPECT_EQ(nodes_of_stage(scenario.file.job.plan, scenario.cluster, 2), std::vector<int>{2});
-  scenario = move_stage(std::move(scenario), 1, 2);
-  EXPECT_EQ(scenario.file.job.plan.stage_nodes, (std::vector<int>{0, 1, 1, 1}));
-  // Three nodes of a group of two: said by the evaluation, nothing stands anywhere.
+  const Scenario moved = move_stage(scenario, 1, 2);  // both V100 nodes are taken
+  EXPECT_EQ(moved.file.job.plan.stage_nodes, (std::vector<int>{0, 1, 0, 1}));
+  const Evaluation before = evaluate(scenario, Depth::kQuick), after = evaluate(moved, Depth::kQuick);
+  ASSERT_EQ(after.refusal, "");
+  EXPECT_NE(before.figures.iteration_ps, after.figures.iteration_ps);
+}
+
+TEST(ClusterEdit, AStageMovesAloneWhereThereIsRoom) {
+  Scenario scenario = mixed();
+  scenario.cluster.groups[1].count = 3;
+  scenario.file.job.plan.stage_nodes = {0, 0, 1, 1};
+  for (const int node : {2, 4}) {  // beside stage 2, or on the idle node
+    EXPECT_EQ(move_stage(scenario, 1, node).file.job.plan.stage_nodes, (std::vector<int>{0, 1, 1, 1}));
+  }
+  EXPECT_EQ(nodes_of_stage(move_stage(scenario, 1, 4).file.job.plan, scenario.cluster, 1), std::vector<int>{2});
+}
+
+TEST(ClusterEdit, AStageMovedWithinItsKindOfNodesStaysAsItIs) {
+  Scenario scenario = mixed();
+  scenario.file.job.plan.stage_nodes = {0, 0, 1, 1};
+  EXPECT_EQ(move_stage(scenario, 0, 1).file.job.plan.stage_nodes, scenario.file.job.plan.stage_nodes);
+}
+
+TEST(ClusterEdit, StagesWithoutRoomStandNowhere) {
+  Scenario scenario = mixed();
+  scenario.file.job.plan.stage_nodes = {0, 1, 1, 1};  // three nodes of a group of two
   EXPECT_TRUE(devices_of_ranks(scenario.file.job.plan, scenario.cluster).empty());
   EXPECT_NE(evaluate(scenario, Depth::kQuick).refusal, "");
+  EXPECT_THROW(move_stage(scenario, 1, 0), edge::Failure);
 }
 
 TEST(ClusterEdit, StagesOnNamedGroupsTakeTheirNodesInOrder) {

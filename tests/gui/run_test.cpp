@@ -1,4 +1,5 @@
 // Runs as children of the window, and what is made of their records.
+#include <QFile>
 #include <nlohmann/json.hpp>
 
 #include "tests/gui/window_fixture.h"
@@ -47,6 +48,23 @@ TEST_F(Window, RunsThePlanAndSetsTheRunBesideThePrediction) {
   std::ifstream json(file("v.json").toStdString());
   EXPECT_EQ(nlohmann::json::parse(json).at("schema"), "trivium.validation/1");
   EXPECT_FALSE(window_.export_validation(file("v.txt")));
+}
+
+TEST_F(Window, ShowsTheStepsOfARecordThatIsLoaded) {
+  begin(runnable());
+  write("text.txt", some_text());
+  window_.runs().corpus().setText(file("text.txt"));
+  window_.runs().steps().setValue(3);
+  window_.runs().start();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.runs().is_running(); }, kPatienceMs));
+  const QString kept = file("kept.json");
+  ASSERT_TRUE(QFile::copy(window_.runs().record_path(), kept));
+  MainWindow other;
+  ASSERT_TRUE(other.open(kept));
+  ASSERT_EQ(other.runs().loss().lines().at(0).points.size(), 3U);
+  EXPECT_EQ(other.runs().loss().lines()[0].points, window_.runs().loss().lines()[0].points);
+  EXPECT_GT(other.runs().speed().lines().at(0).points[2].y(), 0);
+  EXPECT_THAT(plain(other.runs().state().text()), HasSubstr("kept.json: 3 steps"));
 }
 
 TEST_F(Window, SaysWhatIsMissingForAValidationOrAResumedRun) {

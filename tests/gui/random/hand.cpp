@@ -1,6 +1,7 @@
 #include "tests/gui/random/hand.h"
 
 #include <QDir>
+#include <QPixmapCache>
 #include <QTest>
 #include <fstream>
 #include <utility>
@@ -31,6 +32,7 @@ std::string Hand::act() {
   static const std::vector<std::pair<const char*, Action>> kActions{{"turn a knob", &Hand::turn_a_knob},
                                                                     {"turn a knob", &Hand::turn_a_knob},
                                                                     {"turn a knob", &Hand::turn_a_knob},
+                                                                    {"type a list", &Hand::type_a_list},
                                                                     {"undo", &Hand::undo},
                                                                     {"redo", &Hand::redo},
                                                                     {"change view", &Hand::change_view},
@@ -94,6 +96,7 @@ void Hand::rest() {
   }
   window_.show_view(MainWindow::kCluster);
   QTest::qWait(1);
+  QPixmapCache::clear();  // Qt keeps up to ten MiB of what its style drew
 }
 
 QPoint Hand::somewhere(const QWidget& widget) {
@@ -129,6 +132,13 @@ void Hand::turn_a_knob() {
   const Knob& knob = knobs()[pick(knobs().size())];
   QComboBox& box = window_.knobs().knob(knob.field);
   box.setCurrentIndex(up_to(box.count() - 1));
+}
+
+void Hand::type_a_list() {
+  const StageList& list = stage_lists()[pick(stage_lists().size())];
+  const char* words[] = {"full:2, none:2", "selective:4", "none", "", "3x4", "6x2", "0x2, 1x2", "1x9999999", "x:"};
+  QLineEdit& edit = window_.knobs().list(list.field);
+  if (!edit.isHidden()) type(edit, words[pick(std::size(words))]);
 }
 
 void Hand::undo() { window_.document().history().undo(); }

@@ -32,6 +32,7 @@ class Hand {
   void type(QLineEdit& edit, const QString& text);
 
   void turn_a_knob();
+  void type_a_list();
   void undo();
   void redo();
   void change_view();

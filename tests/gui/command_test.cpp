@@ -1,0 +1,94 @@
+// The program from the command line: what it draws, and what it says where it cannot.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QCoreApplication>
+#include <QImage>
+#include <QProcess>
+#include <QTemporaryDir>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "gui/window/main_window.h"
+#include "program/plan_file.h"
+#include "tests/gui/scenarios.h"
+
+namespace trivium::gui {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kPatienceMs = 300'000;
+constexpr int kOk = 0, kUsage = 2, kInput = 3;
+
+class Command : public testing::Test {
+ protected:
+  struct Ended {
+    int code = -1;
+    std::string said;  ///< on stderr
+  };
+  Ended run(const QStringList& arguments) const {
+    QProcess process;
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert("QT_QPA_PLATFORM", "offscreen");
+    process.setProcessEnvironment(environment);
+    process.start(QCoreApplication::applicationDirPath() + "/trivium-gui", arguments);
+    EXPECT_TRUE(process.waitForFinished(kPatienceMs)) << process.errorString().toStdString();
+    return {process.exitCode(), process.readAllStandardError().toStdString()};
+  }
+  QString file(const QString& name) const { return folder_.filePath(name); }
+  QString plan() const {
+    std::ofstream(file("plan.json").toStdString()) << program::to_json(staged_scenario().file).dump();
+    return file("plan.json");
+  }
+  QTemporaryDir folder_;
+};
+
+TEST_F(Command, DrawsEveryViewOfAPlanInBothThemes) {
+  for (const QString& view : MainWindow::view_names()) {
+    if (view == "plans") continue;  // a search: below
+    QImage pictures[2];
+    for (const bool dark : {false, true}) {
+      const QString out = file("out.png");
+      const Ended ended =
+          run({plan(), "--screenshot", view, out, "--size", "1200x700", "--theme", dark ? "dark" : "light"});
+      ASSERT_EQ(ended.code, kOk) << ended.said;
+      pictures[dark] = QImage(out);
+      ASSERT_EQ(pictures[dark].size(), QSize(1200, 700)) << view.toStdString();
+    }
+    const QPoint margin(1190, 5);  // ground of the menu bar
+    EXPECT_GT(pictures[0].pixelColor(margin).lightness(), 200) << view.toStdString();
+    EXPECT_LT(pictures[1].pixelColor(margin).lightness(), 80) << view.toStdString();
+  }
+}
+
+TEST_F(Command, SearchesForThePictureOfThePlans) {
+  std::ofstream(file("small.json").toStdString()) << program::to_json(small_scenario().file).dump();
+  const Ended ended = run({file("small.json"), "--screenshot", "plans", file("plans.svg")});
+  ASSERT_EQ(ended.code, kOk) << ended.said;
+  std::ifstream svg(file("plans.svg").toStdString());
+  const std::string drawn((std::istreambuf_iterator<char>(svg)), std::istreambuf_iterator<char>());
+  EXPECT_THAT(drawn, HasSubstr("Pareto front"));
+}
+
+TEST_F(Command, SaysInOneLineWhatItCannotDo) {
+  std::ofstream(file("broken.json").toStdString()) << "{\"schema\": ";
+  const std::pair<QStringList, int> wrong[] = {
+      {{plan(), "--screenshot", "graph", file("o.png")}, kUsage},
+      {{plan(), "--screenshot", "memory"}, kUsage},
+      {{plan(), "--screenshot", "memory", file("o.png"), "--size", "10x10"}, kUsage},
+      {{plan(), "--screenshot", "memory", file("o.png"), "--theme", "blue"}, kUsage},
+      {{plan(), "--screenshot", "memory", file("o.bmp")}, kUsage},
+      {{"--graph"}, kUsage},
+      {{file("broken.json"), "--screenshot", "memory", file("o.png")}, kInput},
+      {{file("missing.json"), "--screenshot", "memory", file("o.png")}, kInput}};
+  for (const auto& [arguments, code] : wrong) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, code) << arguments.join(' ').toStdString();
+    EXPECT_THAT(ended.said, HasSubstr("error: ")) << arguments.join(' ').toStdString();
+    EXPECT_FALSE(QFileInfo::exists(file("o.png")));
+  }
+}
+
+}  // namespace
+}  // namespace trivium::gui

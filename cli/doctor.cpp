@@ -133,6 +133,8 @@ std::vector<Finding> examine() {
   findings.push_back(cuda_driver());
   findings.push_back(library_of("CUDA runtime", {"libcudart.so", "libcudart.so.13", "libcudart.so.12"}));
   findings.push_back(library_of("NCCL", {"libnccl.so.2"}));
+  findings.push_back(
+      library_of("CUPTI", {"libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"}));
   return findings;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -76,16 +77,26 @@ pid_t start(int rank, std::vector<std::string>& words) {
 
 bool started_as_rank() { return launch_of_process().has_value(); }
 
-GpuRank open_gpu_rank(int gpus) {
+GpuRank open_gpu_rank(const GpuOptions& options) {
   Launch launch = launch_of_process().value_or(Launch{});
   if (launch.size > 1) runtime::cuda::load_kernels_at_start();
   const int present = static_cast<int>(runtime::cuda::describe_devices().value_or_throw().size());
+  const int gpus = options.gpus;
   if (gpus > present) {
     throw edge::Failure(edge::ErrorKind::kHardware, fmt::format("--gpus {}: there are {} here", gpus, present));
   }
   launch.devices = gpus > 0 ? gpus : present;
   GpuRank rank;
-  rank.backend = runtime::cuda::open_device(launch.local_rank % launch.devices).value_or_throw();
+  const int device = launch.local_rank % launch.devices;
+  runtime::cuda::DeviceOptions how = device_options(options);
+  auto opened = runtime::cuda::open_device(device, how);
+  if (!opened && options.timing == "auto") {
+    if (launch.rank == 0) fmt::print(stderr, "note: ops are timed by events: {}\n", opened.error().message);
+    how.kernel_records = false;
+    opened = runtime::cuda::open_device(device, how);
+  }
+  rank.timing = how.kernel_records ? "cupti" : "events";
+  rank.backend = std::move(opened).value_or_throw();
   if (launch.size == 1) {
     rank.communicator = std::move(runtime::inproc::make_communicators(1).front());
   } else {

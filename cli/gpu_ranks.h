@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
+#include "cli/gpu_options.h"
 #include "cli/interrupts.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
@@ -13,14 +15,15 @@ namespace trivium::cli {
 struct GpuRank {
   std::unique_ptr<runtime::Backend> backend;
   std::unique_ptr<runtime::Communicator> communicator;  ///< ends before the backend
+  std::string timing;                                   ///< "events" or "cupti": how ops are timed
 };
 
 /// Whether a launcher (torchrun, srun, mpirun, `start_ranks`) started this process as one of several.
 bool started_as_rank();
 
-/// Opens the GPU of this process's place on its host, the ranks of a host taking turns over `gpus` of them (0: all),
-/// and meets the other ranks. Errors: Failure(kHardware) without module, driver or GPU.
-GpuRank open_gpu_rank(int gpus);
+/// Opens the GPU of this process's place on its host, the ranks of a host taking turns over `options.gpus` of them, and
+/// meets the other ranks. Errors: Failure(kHardware) without module, driver or GPU, or without what an option asks for.
+GpuRank open_gpu_rank(const GpuOptions& options);
 
 /// Runs this very command again as `ranks` processes of this host and waits for them. When one fails the others are
 /// told to end, and those that do not hear it are ended. The exit code of the first that failed, else 0. Errors: as

@@ -32,13 +32,13 @@ struct Options {
 std::optional<hardware::Node> profile_of_gpu(const Options& options, const runtime::ProfileOptions& how) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 30;
   const std::vector<std::string> devices = runtime::cuda::describe_devices().value_or_throw();
-  GpuRank here = open_gpu_rank(0);
+  GpuRank here = open_gpu_rank({.timing = "auto"});
   const auto all_reduces = runtime::microbench::time_all_reduces(*here.communicator, *here.backend, kLargest);
   const bool first = here.communicator->rank() == 0;
   here.communicator.reset();  // all at once
   if (!first) return std::nullopt;
-  return runtime::profile_gpu(*here.backend, devices.front(), static_cast<int>(devices.size()), options.like,
-                              all_reduces, how);
+  return runtime::profile_gpu(*here.backend, fmt::format("{}, timed by {}", devices.front(), here.timing),
+                              static_cast<int>(devices.size()), options.like, all_reduces, how);
 }
 
 /// The exit code.

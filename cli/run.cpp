@@ -13,6 +13,7 @@
 #include "cli/checkpointing.h"
 #include "cli/command.h"
 #include "cli/course_options.h"
+#include "cli/gpu_options.h"
 #include "cli/gpu_ranks.h"
 #include "cli/interrupts.h"
 #include "cli/options.h"
@@ -39,13 +40,12 @@ namespace {
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr double kMsPerSecond = 1000;
-constexpr int kMostGpus = 1024;
 
 struct Options {
   JobOptions job;
   std::string corpus, record, trace;
   std::string backend = "cpu";
-  int gpus = 0;
+  GpuOptions gpu;
   std::int64_t steps = 10;
   std::int64_t timeline_steps = 3;
   bool json = false;
@@ -148,6 +148,7 @@ void save(const Options& options, const JobRequest& request, const program::Prog
   if (over_mpi) record.host.merge(runtime::mpi_facts());
   if (on_gpus(options)) {
     record.host.merge(runtime::gpu_facts(runtime::cuda::describe_devices().value_or_throw().front()));
+    record.host["timing"] = options.gpu.timing;
   }
   if (!options.trace.empty()) {
     edge::write_file_atomically(options.trace, program::chrome_trace(program, record.timeline, &record));
@@ -245,11 +246,14 @@ int run_on_gpus(const Options& options, const Interrupts& interrupts) {
     require_devices(request, true);
     if (const int ranks = request.file.job.plan.ranks(); ranks > 1) return start_ranks(ranks, interrupts);
   }
-  const GpuRank here = open_gpu_rank(options.gpus);
-  return train_one_of(options, *here.communicator, here.backend.get(), interrupts);
+  const GpuRank here = open_gpu_rank(options.gpu);
+  Options opened = options;
+  opened.gpu.timing = here.timing;
+  return train_one_of(opened, *here.communicator, here.backend.get(), interrupts);
 }
 
 int run(const Options& options) {
+  require_gpu(options.gpu, options.backend);
   const Interrupts interrupts;
   if (on_gpus(options)) return run_on_gpus(options, interrupts);
   if (!runtime::mpi::launched_by_mpi()) return train(options, nullptr, nullptr, interrupts);
@@ -280,9 +284,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--backend", options->backend, "What runs the kernels")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  command->add_option("--gpus", options->gpus, "GPUs of this host that the ranks share; 0: all")
-      ->check(CLI::Range(0, kMostGpus))
-      ->capture_default_str();
+  add_gpu_options(*command, options->gpu);
   command->add_flag("--json", options->json, "One JSON object a step on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -1,6 +1,7 @@
 # Looks for what the CUDA backend needs and says what it found.
 #   TRIVIUM_HAS_CUDA   ON where a CUDA compiler, its toolkit (12 or newer) and cuBLASLt are there
 #   trivium_cublaslt   that library, then
+#   CUPTI_INCLUDE_DIR  where cupti.h lies, if it is there: its library is opened when it is asked for
 #   NCCL::nccl         the NCCL library, where that is there too: without it the backend runs plans of one rank
 # Include from the root list only.
 set(trivium_cuda_missing "")
@@ -21,7 +22,9 @@ else()
               PATH_SUFFIXES include)
     find_library(CUBLASLT_LIBRARY NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12
                  HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUBLAS_HOME} ENV CUBLAS_HOME PATH_SUFFIXES lib lib64)
-    mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY CUBLASLT_INCLUDE_DIR CUBLASLT_LIBRARY)
+    find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT} ENV CUDA_HOME
+              PATH_SUFFIXES include extras/CUPTI/include)
+    mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY CUBLASLT_INCLUDE_DIR CUBLASLT_LIBRARY CUPTI_INCLUDE_DIR)
     if(NOT CUDAToolkit_FOUND)
       set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no CUDA toolkit 12 or newer")
     elseif(NOT CUBLASLT_INCLUDE_DIR OR NOT CUBLASLT_LIBRARY)
@@ -51,6 +54,9 @@ if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
   string(APPEND trivium_cuda_found ", NCCL ${NCCL_LIBRARY}")
 else()
   string(APPEND trivium_cuda_found ", no NCCL (set NCCL_HOME): plans of one rank alone")
+endif()
+if(NOT CUPTI_INCLUDE_DIR)
+  string(APPEND trivium_cuda_found ", no cupti.h: ops are timed by events alone")
 endif()
 
 # Ampere and Hopper as machine code, anything newer through PTX. Must stand before the language is enabled.

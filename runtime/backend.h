@@ -13,6 +13,11 @@
 
 namespace trivium::runtime {
 
+/// Nanoseconds from a shared start.
+struct Interval {
+  std::int64_t start_ns = 0, end_ns = 0;
+};
+
 /// Memory of a backend, given back to it.
 using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
@@ -57,6 +62,11 @@ class Backend {
   virtual std::int32_t stamp(program::Lane lane) = 0;
   /// Nanoseconds from the shared start to a stamp, once the lanes have finished.
   virtual std::int64_t since_start_ns(std::int32_t stamp) = 0;
+  /// When the work that was issued between two stamps ran, once the lanes have finished: from stamp to stamp, unless
+  /// the backend has seen the work itself.
+  virtual Interval interval_ns(std::int32_t from, std::int32_t to) {
+    return {since_start_ns(from), since_start_ns(to)};
+  }
 };
 
 /// The machine's monotonic clock.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -27,7 +28,8 @@ int chosen(int device) {
 
 }  // namespace
 
-CudaBackend::CudaBackend(int device) : device_(chosen(device)) {
+CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(chosen(device)) {
+  if (options.kernel_records) kernel_clock_.emplace(Cupti::open());
   int major = 0;
   TRIVIUM_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   has_tiles_ = major >= kAmpere;
@@ -159,6 +161,7 @@ void CudaBackend::start_clock(std::int64_t shared_ns) {
   used_stamps_ = 0;
   TRIVIUM_CHECK_CUDA(cudaEventRecord(start_, launcher(Lane::kCompute).stream()));
   late_ns_ = std::max<std::int64_t>(0, now_ns() - shared_ns);
+  if (kernel_clock_) kernel_clock_->start(late_ns_);
 }
 
 std::int32_t CudaBackend::stamp(Lane lane) {
@@ -168,6 +171,7 @@ std::int32_t CudaBackend::stamp(Lane lane) {
     stamps_.push_back(made);
   }
   TRIVIUM_CHECK_CUDA(cudaEventRecord(stamps_[used_stamps_], launcher(lane).stream()));
+  if (kernel_clock_) kernel_clock_->stamped(static_cast<std::int32_t>(used_stamps_));
   return static_cast<std::int32_t>(used_stamps_++);
 }
 
@@ -176,6 +180,11 @@ std::int64_t CudaBackend::since_start_ns(std::int32_t stamp) {
   float milliseconds = 0;
   TRIVIUM_CHECK_CUDA(cudaEventElapsedTime(&milliseconds, start_, stamps_[static_cast<std::size_t>(stamp)]));
   return late_ns_ + std::max<std::int64_t>(0, static_cast<std::int64_t>(static_cast<double>(milliseconds) * kNsPerMs));
+}
+
+Interval CudaBackend::interval_ns(std::int32_t from, std::int32_t to) {
+  const std::optional<Interval> seen = kernel_clock_ ? kernel_clock_->between(from, to) : std::nullopt;
+  return seen ? *seen : Backend::interval_ns(from, to);
 }
 
 std::int64_t CudaBackend::own_bytes() const {

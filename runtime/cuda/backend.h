@@ -7,10 +7,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/backend.h"
+#include "runtime/cuda/cupti.h"
+#include "runtime/cuda/device_options.h"
 #include "runtime/cuda/gemm_engine.h"
+#include "runtime/cuda/kernel_clock.h"
 #include "runtime/cuda/launcher.h"
 
 namespace trivium::runtime::cuda {
@@ -20,7 +24,7 @@ namespace trivium::runtime::cuda {
 class CudaBackend final : public Backend {
  public:
   /// Throws Aborted where the device cannot be used.
-  explicit CudaBackend(int device);
+  explicit CudaBackend(int device, const DeviceOptions& options = {});
   ~CudaBackend() override;
 
   std::string_view name() const override { return "CUDA"; }
@@ -42,6 +46,7 @@ class CudaBackend final : public Backend {
   void start_clock(std::int64_t shared_ns) override;
   std::int32_t stamp(program::Lane lane) override;
   std::int64_t since_start_ns(std::int32_t stamp) override;
+  Interval interval_ns(std::int32_t from, std::int32_t to) override;
 
   /// For the communicator: the lane it works for, and what is asked while the host waits for the device.
   Launcher& entered() { return launcher(entered_); }
@@ -74,6 +79,7 @@ class CudaBackend final : public Backend {
   std::size_t used_stamps_ = 0;
   cudaEvent_t start_ = nullptr;
   std::int64_t late_ns_ = 0;  // of this rank's start behind the shared one
+  std::optional<KernelClock<Cupti>> kernel_clock_;
   std::array<Staging, 8> staging_;
   std::size_t next_staging_ = 0;
   WhileWaiting while_waiting_;

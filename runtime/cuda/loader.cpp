@@ -65,12 +65,12 @@ edge::Result<std::vector<std::string>> describe_devices() {
   return lines;
 }
 
-edge::Result<std::unique_ptr<Backend>> open_device(int device) {
+edge::Result<std::unique_ptr<Backend>> open_device(int device, const DeviceOptions& options) {
   const auto module = load();
   if (!module) return module.error();
   Text text{};
   if (module.value()->count_devices(text.data(), text.size()) == 0) return missing(text.data());
-  std::unique_ptr<Backend> backend(module.value()->open(device, text.data(), text.size()));
+  std::unique_ptr<Backend> backend(module.value()->open(device, options, text.data(), text.size()));
   if (!backend) return missing(text.data());
   return backend;
 }

@@ -8,6 +8,7 @@
 #include "edge/error.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
+#include "runtime/cuda/device_options.h"
 #include "runtime/nccl/launch.h"
 
 namespace trivium::runtime::cuda {
@@ -20,8 +21,8 @@ void load_kernels_at_start();
 /// no GPU; looks for libtrivium_cuda.so as connect_mpi does for its module.
 edge::Result<std::vector<std::string>> describe_devices();
 
-/// The GPU as this thread's backend. Errors as above.
-edge::Result<std::unique_ptr<Backend>> open_device(int device);
+/// The GPU as this thread's backend. Errors as above; also where an option asks for what is not there.
+edge::Result<std::unique_ptr<Backend>> open_device(int device, const DeviceOptions& options = {});
 
 /// The ranks of `launch` joined by NCCL, each with a device of its own or several on one. `backend` came from
 /// open_device. Errors as above, also where the module was built without NCCL.

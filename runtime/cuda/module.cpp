@@ -10,6 +10,7 @@
 
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/cupti.h"
 #ifdef TRIVIUM_HAS_NCCL
 #include "runtime/nccl/nccl_communicator.h"
 #endif
@@ -54,12 +55,13 @@ void describe(int device, char* text, std::size_t size) {
 #else
   words += ", built without NCCL";
 #endif
+  words += Cupti::missing().empty() ? ", CUPTI" : ", no CUPTI";
   tell(words, text, size);
 }
 
-Backend* open(int device, char* text, std::size_t size) {
+Backend* open(int device, const DeviceOptions& options, char* text, std::size_t size) {
   try {
-    return std::make_unique<CudaBackend>(device).release();
+    return std::make_unique<CudaBackend>(device, options).release();
   } catch (const std::exception& failure) {
     tell(failure.what(), text, size);
     return nullptr;

@@ -5,6 +5,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
+#include "runtime/cuda/device_options.h"
 #include "runtime/nccl/launch.h"
 
 namespace trivium::runtime::cuda {
@@ -15,7 +16,7 @@ struct CudaModule {
   int (*count_devices)(char* text, std::size_t size);
   /// Name, compute capability and memory of a device, and the libraries' versions.
   void (*describe)(int device, char* text, std::size_t size);
-  Backend* (*open)(int device, char* text, std::size_t size);
+  Backend* (*open)(int device, const DeviceOptions& options, char* text, std::size_t size);
   /// The ranks of `launch` joined by NCCL; `backend` came from `open` and outlives what is returned.
   Communicator* (*connect)(Backend& backend, const nccl::Launch& launch, char* text, std::size_t size);
 };

@@ -442,9 +442,9 @@ void RankExecutor::note(std::int32_t task, std::int32_t op, program::Lane lane, 
 
 void RankExecutor::tell_events() {
   for (const Noted& n : noted_) {
-    const std::int64_t start = backend_.since_start_ns(n.start), end = backend_.since_start_ns(n.end);
-    events_->push_back(
-        {static_cast<std::int32_t>(values_.step), rank(), n.task, n.op, n.lane, start * kPsPerNs, end * kPsPerNs, 0});
+    const Interval when = backend_.interval_ns(n.start, n.end);
+    events_->push_back({static_cast<std::int32_t>(values_.step), rank(), n.task, n.op, n.lane, when.start_ns * kPsPerNs,
+                        when.end_ns * kPsPerNs, 0});
   }
 }
 

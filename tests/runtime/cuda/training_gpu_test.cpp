@@ -6,6 +6,7 @@
 #include "hardware_profiles/load.h"
 #include "program/lower.h"
 #include "program/verify.h"
+#include "runtime/cuda/loader.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/engine/engine.h"
@@ -43,25 +44,26 @@ program::Program program_of(const program::Job& job) {
   return simulator::order(std::move(lowered), hardware::load_cluster("h200")).value_or_throw();
 }
 
-std::vector<double> losses(const program::Job& job, bool on_gpu) {
+/// Of ten steps; on a core where `device` is null.
+std::vector<double> losses(const program::Job& job, Backend* device) {
   const program::Program program = program_of(job);
   const auto corpus = testing::toy_corpus(20000, static_cast<std::int32_t>(job.model.vocab));
   const auto alone = std::move(inproc::make_communicators(1).front());
   TrainOptions options;
   options.steps = 10;
   options.timeline_steps = 0;
-  const TrainResult result = on_gpu ? train_rank(program, *alone, *corpus, cuda::gpu(), options)
-                                    : train_rank(program, *alone, *corpus, options);
+  const TrainResult result = device != nullptr ? train_rank(program, *alone, *corpus, *device, options)
+                                               : train_rank(program, *alone, *corpus, options);
   EXPECT_EQ(result.refused, "");
   std::vector<double> all;
   for (const program::StepRecord& step : result.steps) all.push_back(step.loss);
   return all;
 }
 
-void expect_losses(const program::Job& job, double tolerance) {
+void expect_losses(const program::Job& job, double tolerance, Backend& device = cuda::gpu()) {
   program::Job on_cores = job;
   on_cores.plan.precision = DType::kFp32;
-  const std::vector<double> wanted = losses(on_cores, false), got = losses(job, true);
+  const std::vector<double> wanted = losses(on_cores, nullptr), got = losses(job, &device);
   ASSERT_EQ(got.size(), wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(got[i], wanted[i], tolerance * wanted[i]) << "step " << i;
 }
@@ -87,7 +89,32 @@ TEST(GpuTraining, FollowsTheCpuInFp16) {
 // No sum on the device depends on who comes first.
 TEST(GpuTraining, IsTheSameEveryTime) {
   const program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);
-  EXPECT_EQ(losses(job, true), losses(job, true));
+  EXPECT_EQ(losses(job, &cuda::gpu()), losses(job, &cuda::gpu()));
+}
+
+// Kernels of one lane run one after the other, all of them within the step.
+TEST(GpuTraining, TimesOpsByTheirKernels) {
+  const auto opened = cuda::open_device(0, {.kernel_records = true});
+  if (!opened) GTEST_SKIP() << opened.error().message;
+  Backend* const device = opened.value().get();
+  const program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);
+  const program::Program program = program_of(job);
+  const auto corpus = testing::toy_corpus(20000, static_cast<std::int32_t>(job.model.vocab));
+  const auto alone = std::move(inproc::make_communicators(1).front());
+  TrainOptions options;
+  options.steps = 3;
+  options.timeline_steps = 1;
+  const TrainResult result = train_rank(program, *alone, *corpus, *device, options);
+  ASSERT_FALSE(result.timeline.events.empty());
+  constexpr std::int64_t kClockTick = 1'000'000;  // a microsecond: that of the device's clock, generously
+  std::int64_t before = 0;
+  for (const program::Event& event : result.timeline.events) {
+    EXPECT_GT(event.end_ps, event.start_ps);
+    EXPECT_GE(event.start_ps, before - kClockTick) << "ops of one lane overlap";
+    before = event.end_ps;
+  }
+  const auto last = static_cast<double>(before) * 1e-12;
+  EXPECT_LT(last, result.steps.back().seconds);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// Options of commands that run on GPUs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "runtime/cuda/device_options.h"
+
+namespace trivium::cli {
+
+struct GpuOptions {
+  int gpus = 0;                   ///< of this host; 0: all
+  std::string timing = "events";  ///< how ops are timed: by "events" around them, by "cupti", its records of their
+                                  ///< kernels, or "auto": by the latter where they can be had
+};
+
+void add_gpu_options(CLI::App& command, GpuOptions& options);
+
+runtime::cuda::DeviceOptions device_options(const GpuOptions& options);
+
+/// Errors: Failure(kUsage) where cores are asked for what only a GPU has.
+void require_gpu(const GpuOptions& options, const std::string& backend);
+
+}  // namespace trivium::cli

@@ -12,6 +12,7 @@ struct GpuOptions {
   int gpus = 0;                   ///< of this host; 0: all
   std::string timing = "events";  ///< how ops are timed: by "events" around them, by "cupti", its records of their
                                   ///< kernels, or "auto": by the latter where they can be had
+  std::string epilogues = "off";  ///< products and GELU in one: "on", "off"
 };
 
 void add_gpu_options(CLI::App& command, GpuOptions& options);

@@ -44,6 +44,8 @@ class Backend {
   /// Copies to host memory, behind everything issued so far.
   virtual void download(void* to, const std::byte* from, std::int64_t bytes) = 0;
 
+  /// The program whose ops are run from here on; it outlives that.
+  virtual void prepare(const program::Program&) {}
   /// Runs, or issues, the kernel of `a.op`, whose operands lie in memory of this backend.
   virtual void run(const KernelArguments& a, program::Lane lane) = 0;
   /// Communication that is called for from here on belongs to the lane: with lanes, "blocks" in communicator.h means

@@ -28,7 +28,7 @@ int chosen(int device) {
 
 }  // namespace
 
-CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(chosen(device)) {
+CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(chosen(device)), options_(options) {
   if (options.kernel_records) kernel_clock_.emplace(Cupti::open());
   int major = 0;
   TRIVIUM_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
@@ -128,8 +128,23 @@ void CudaBackend::download(void* to, const std::byte* from, std::int64_t bytes) 
   if (bytes > 0) TRIVIUM_CHECK_CUDA(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault));
 }
 
+void CudaBackend::prepare(const program::Program& program) {
+  if (options_.epilogues) epilogues_ = Epilogues(program);
+}
+
+void CudaBackend::run_part(EpiloguePart part, const KernelArguments& a, Lane lane) {
+  if (part == EpiloguePart::kProduct) {
+    put_off_ = a;
+    return;
+  }
+  const EpilogueOperations operations = find_epilogue_operations(*a.op, precision_of(a));
+  if (part == EpiloguePart::kGradientAlone) return operations.gradient_alone(launcher(lane), a);
+  operations.pair(launcher(lane), put_off_, a);
+}
+
 void CudaBackend::run(const KernelArguments& a, Lane lane) {
   const Range range(*a.op);
+  if (const EpiloguePart part = epilogues_.part_of(*a.op); part != EpiloguePart::kNone) return run_part(part, a, lane);
   find_operation(*a.op, precision_of(a))(launcher(lane), a);
 }
 

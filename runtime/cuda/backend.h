@@ -13,6 +13,7 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/cupti.h"
 #include "runtime/cuda/device_options.h"
+#include "runtime/cuda/epilogues.h"
 #include "runtime/cuda/gemm_engine.h"
 #include "runtime/cuda/kernel_clock.h"
 #include "runtime/cuda/launcher.h"
@@ -37,6 +38,7 @@ class CudaBackend final : public Backend {
   void upload(program::Lane lane, std::byte* to, const void* from, std::int64_t bytes) override;
   void download(void* to, const std::byte* from, std::int64_t bytes) override;
 
+  void prepare(const program::Program& program) override;
   void run(const KernelArguments& a, program::Lane lane) override;
   void enter(program::Lane lane) override { entered_ = lane; }
   void mark(std::int32_t number, program::Lane lane) override;
@@ -65,16 +67,20 @@ class CudaBackend final : public Backend {
   };
   Launcher& launcher(program::Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
   cudaEvent_t mark_event(std::int32_t number);
+  void run_part(EpiloguePart part, const KernelArguments& a, program::Lane lane);
   /// Asks until the answer is another than "not yet".
   template <class Ask>
   void await_answer(const Ask& ask);
 
   int device_;  // the first member: the others are made on it
+  DeviceOptions options_;
   bool has_tiles_ = false;
   GemmEngine products_;
   std::array<cudaStream_t, program::kLanes> streams_{};
   std::array<std::unique_ptr<Launcher>, program::kLanes> lanes_;
   program::Lane entered_ = program::Lane::kCompute;
+  Epilogues epilogues_;
+  KernelArguments put_off_;  // a product that is done with its activation
   std::vector<cudaEvent_t> marks_, stamps_;
   std::size_t used_stamps_ = 0;
   cudaEvent_t start_ = nullptr;

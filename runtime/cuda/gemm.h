@@ -7,6 +7,13 @@
 
 namespace trivium::runtime::cuda {
 
+/// What is done to C before it is stored, in the same kernel.
+enum class Epilogue : std::uint8_t {
+  kNone,
+  kGelu,         ///< aux = C, C = gelu(C)
+  kGeluGradient  ///< C = C * gelu'(aux)
+};
+
 /// C (m, n) = alpha A (m, k) B (k, n) + beta C, row-major, for `batch` of them. Sums are fp32. A transposed operand is
 /// stored (k, m) or (n, k). `ld` are elements from row to row as stored, strides elements from one of the batch to the
 /// next.
@@ -21,6 +28,8 @@ struct Gemm {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   float alpha = 1, beta = 0;
   const void* bias = nullptr;  ///< (n), of type `out`, added to every row
+  Epilogue epilogue = Epilogue::kNone;
+  void* aux = nullptr;  ///< (m, n) of type `out`, rows n apart: the input of GELU (its tanh form), bias included
   int batch = 1;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
 };

@@ -27,6 +27,13 @@ cublasComputeType_t compute_type(program::DType type) {
   return fast && type == program::DType::kFp32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
+cublasLtEpilogue_t epilogue_of(const Gemm& g) {
+  if (g.epilogue == Epilogue::kGeluGradient) return CUBLASLT_EPILOGUE_DGELU;
+  if (g.epilogue == Epilogue::kGelu)
+    return g.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  return g.bias != nullptr ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 /// Largest power of two, up to 256, that divides the address and, in a batch, every other one.
 unsigned alignment_of(const void* address, std::int64_t stride, program::DType type) {
   constexpr std::uintptr_t kMost = 256;
@@ -42,6 +49,7 @@ struct GemmEngine::Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   cublasLtMatmulHeuristicResult_t chosen{};
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  ///< of the choice: without success there is no algorithm
 
   explicit Plan(const Gemm& g) {
     TRIVIUM_CHECK_CUDA(cublasLtMatmulDescCreate(&product, compute_type(g.type), CUDA_R_32F));
@@ -49,11 +57,10 @@ struct GemmEngine::Plan {
     const cublasOperation_t of_second = g.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, of_first);
     set(CUBLASLT_MATMUL_DESC_TRANSB, of_second);
-    if (g.bias != nullptr) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(g.out));
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
-    }
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(g));
+    if (g.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(g.out));
+    if (g.epilogue != Epilogue::kNone) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
+    point_at(g);
     first = layout(g.type, g.b_transposed ? g.k : g.n, g.b_transposed ? g.n : g.k, g.ldb, g.batch, g.stride_b);
     second = layout(g.type, g.a_transposed ? g.m : g.k, g.a_transposed ? g.k : g.m, g.lda, g.batch, g.stride_a);
     result = layout(g.out, g.n, g.m, g.ldc, g.batch, g.stride_c);
@@ -66,6 +73,12 @@ struct GemmEngine::Plan {
   }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
+
+  /// Operands of the epilogue, which the description holds.
+  void point_at(const Gemm& g) {
+    if (g.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
+    if (g.aux != nullptr) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, g.aux);
+  }
 
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
@@ -99,15 +112,12 @@ struct GemmEngine::Plan {
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t{alignment_of(g.c, g.stride_c, g.out)});
     // Algorithms read the bias as wide as they write the result, and have no wish of their own for it.
     ask(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
-        std::uint32_t{std::min(alignment_of(g.c, g.stride_c, g.out), alignment_of(g.bias, 0, g.out))});
+        std::uint32_t{std::min(
+            {alignment_of(g.c, g.stride_c, g.out), alignment_of(g.bias, 0, g.out), alignment_of(g.aux, 0, g.out)})});
     int found = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, result, result, wish, 1, &chosen, &found);
+    status = cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, result, result, wish, 1, &chosen, &found);
     cublasLtMatmulPreferenceDestroy(wish);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
-      throw Aborted(fmt::format("cuBLAS has no algorithm for a product ({}, {}) x ({}, {}) in {}, batch {}: {}", g.m,
-                                g.k, g.k, g.n, name_of(g.type), g.batch, cublasLtGetStatusString(status)));
-    }
+    if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
   }
 };
 
@@ -135,10 +145,12 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g) {
                 g.stride_a,
                 g.stride_b,
                 g.stride_c,
+                g.epilogue,
                 alignment_of(g.a, g.stride_a, g.type),
                 alignment_of(g.b, g.stride_b, g.type),
                 alignment_of(g.c, g.stride_c, g.out),
-                alignment_of(g.bias, 0, g.out)};
+                alignment_of(g.bias, 0, g.out),
+                alignment_of(g.aux, 0, g.out)};
   std::unique_ptr<Plan>& plan = plans_[key];
   if (!plan) {
     auto made = std::make_unique<Plan>(g);
@@ -149,12 +161,20 @@ GemmEngine::Plan& GemmEngine::plan_for(const Gemm& g) {
 }
 
 void GemmEngine::run(const Gemm& g, cudaStream_t stream, void* workspace) {
-  if (g.m == 0 || g.n == 0) return;
+  if (try_run(g, stream, workspace)) return;
+  throw Aborted(fmt::format("cuBLAS has no algorithm for a product ({}, {}) x ({}, {}) in {}, batch {}: {}", g.m, g.k,
+                            g.k, g.n, name_of(g.type), g.batch, cublasLtGetStatusString(plan_for(g).status)));
+}
+
+bool GemmEngine::try_run(const Gemm& g, cudaStream_t stream, void* workspace) {
+  if (g.m == 0 || g.n == 0) return true;
   Plan& plan = plan_for(g);
-  if (g.bias != nullptr) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
+  if (plan.status != CUBLAS_STATUS_SUCCESS) return false;
+  plan.point_at(g);
   TRIVIUM_CHECK_CUDA(cublasLtMatmul(handle_, plan.product, &g.alpha, g.b, plan.first, g.a, plan.second, &g.beta, g.c,
                                     plan.result, g.c, plan.result, &plan.chosen.algo, workspace,
                                     static_cast<std::size_t>(kWorkspaceBytes), stream));
+  return true;
 }
 
 }  // namespace trivium::runtime::cuda

@@ -28,13 +28,15 @@ class GemmEngine {
 
   /// `workspace`: kWorkspaceBytes of the stream. Throws Aborted, also where no algorithm takes the shape.
   void run(const Gemm& gemm, cudaStream_t stream, void* workspace);
+  /// Likewise, but false where no algorithm does.
+  bool try_run(const Gemm& gemm, cudaStream_t stream, void* workspace);
 
  private:
   struct Plan;
   /// All that an algorithm depends on: sizes, types, layouts, and what the addresses are multiples of.
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, program::DType, program::DType, bool, bool,
                          std::int64_t, std::int64_t, std::int64_t, bool, bool, int, std::int64_t, std::int64_t,
-                         std::int64_t, unsigned, unsigned, unsigned, unsigned>;
+                         std::int64_t, Epilogue, unsigned, unsigned, unsigned, unsigned, unsigned>;
   Plan& plan_for(const Gemm& gemm);
 
   cublasLtHandle_t handle_ = nullptr;

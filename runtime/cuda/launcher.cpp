@@ -36,6 +36,10 @@ void Launcher::gemm(const Gemm& gemm) {
   products_.run(gemm, stream_, workspace_.at_least(GemmEngine::kWorkspaceBytes));
 }
 
+bool Launcher::try_gemm(const Gemm& gemm) {
+  return products_.try_run(gemm, stream_, workspace_.at_least(GemmEngine::kWorkspaceBytes));
+}
+
 void Launcher::zero(void* to, std::int64_t bytes) {
   if (bytes > 0) TRIVIUM_CHECK_CUDA(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream_));
 }
@@ -44,6 +48,11 @@ void Launcher::copy(void* to, const void* from, std::int64_t bytes) {
   if (bytes > 0) {
     TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_));
   }
+}
+
+EpilogueOperations find_epilogue_operations(const program::Op& activation, program::DType precision) {
+  return precision == program::DType::kBf16 ? find_epilogue_operations<Bf16>(activation)
+                                            : find_epilogue_operations<Fp16>(activation);
 }
 
 DeviceOperation find_operation(const program::Op& op, program::DType precision) {

@@ -39,6 +39,7 @@ class Launcher {
   template <class Kernel>
   void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0);  // launcher.cuh
   void gemm(const Gemm& gemm);
+  bool try_gemm(const Gemm& gemm);
   void zero(void* to, std::int64_t bytes);
   void copy(void* to, const void* from, std::int64_t bytes);
   std::byte* scratch(std::int64_t bytes) { return scratch_.at_least(bytes); }
@@ -65,6 +66,17 @@ DeviceOperation find_attention_operation(const program::Op& op);
 template <class T>
 DeviceOperation find_state_operation(const program::Op& op);
 DeviceOperation find_operation(const program::Op& op, program::DType precision);
+
+/// Operations of ops_epilogue.h.
+using DevicePairOperation = void (*)(Launcher&, const KernelArguments&, const KernelArguments&);
+struct EpilogueOperations {
+  DevicePairOperation pair;
+  DeviceOperation gradient_alone;
+};
+template <class T>
+EpilogueOperations find_epilogue_operations(const program::Op& activation);
+/// In 16 bits.
+EpilogueOperations find_epilogue_operations(const program::Op& activation, program::DType precision);
 
 /// pairs (count, 2) = sum over members of gathered (members, count, 2), in their order.
 void sum_pairs(Launcher& launcher, const double* gathered, double* pairs, std::int64_t count, int members);

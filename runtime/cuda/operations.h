@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/cuda/ops_attention.h"
+#include "runtime/cuda/ops_epilogue.h"
 #include "runtime/cuda/ops_rows.h"
 #include "runtime/cuda/ops_state.h"
 #include "runtime/cuda/ops_wire.h"
@@ -60,6 +61,16 @@ Operation<Launcher> row_operation(const program::Op& op) {
     default:
       return nullptr;
   }
+}
+
+/// A product and the activation that is done with it (epilogues.h).
+template <class Launcher>
+using PairOperation = void (*)(Launcher&, const KernelArguments& product, const KernelArguments& activation);
+
+template <class T, class Launcher>
+PairOperation<Launcher> pair_operation(const program::Op& activation) {
+  return activation.kind == program::OpKind::kActivation ? matmul_activation<T, Launcher>
+                                                         : matmul_dgrad_activation<T, Launcher>;
 }
 
 template <class T, class Launcher>

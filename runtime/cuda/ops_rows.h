@@ -226,24 +226,34 @@ inline program::DType out_type(const KernelArguments& a, program::DType type) {
                                                            : a.kind->buffers[static_cast<std::size_t>(buffer)].dtype;
 }
 
-template <class T, class Launcher>
-void matmul(Launcher& l, const KernelArguments& a) {
+template <class T>
+Gemm matmul_of(const KernelArguments& a) {
   const program::Op& op = *a.op;
   Gemm g{.m = op.m, .n = op.n, .k = op.k, .type = kTypeOf<T>, .out = out_type(a, kTypeOf<T>)};
   g.a = a.in[0], g.b = a.in[1], g.c = a.out[0], g.bias = a.in[2];
   g.b_transposed = op.weight_transposed;
   g.lda = op.k, g.ldb = op.weight_transposed ? op.k : op.n, g.ldc = op.n;
-  l.gemm(g);
+  return g;
 }
 
 template <class T, class Launcher>
-void matmul_dgrad(Launcher& l, const KernelArguments& a) {
+void matmul(Launcher& l, const KernelArguments& a) {
+  l.gemm(matmul_of<T>(a));
+}
+
+template <class T>
+Gemm matmul_dgrad_of(const KernelArguments& a) {
   const program::Op& op = *a.op;
   Gemm g{.m = op.m, .n = op.k, .k = op.n, .type = kTypeOf<T>, .out = kTypeOf<T>};
   g.a = a.in[0], g.b = a.in[1], g.c = a.out[0];
   g.b_transposed = !op.weight_transposed;
   g.lda = row_of<T>(a, 0, op.n), g.ldb = op.weight_transposed ? op.k : op.n, g.ldc = op.k;
-  l.gemm(g);
+  return g;
+}
+
+template <class T, class Launcher>
+void matmul_dgrad(Launcher& l, const KernelArguments& a) {
+  l.gemm(matmul_dgrad_of<T>(a));
 }
 
 template <class T, class Launcher>

@@ -1,6 +1,7 @@
 # The loader and what is decided without a device are part of the runtime; the backend is a module of its own.
 list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/activity_log.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/epilogues.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loader.cpp
   ${CMAKE_CURRENT_LIST_DIR}/refusal.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../nccl/launch.cpp

@@ -80,6 +80,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
   }
   communicator.expect_transfers(std::vector<int>(peers.begin(), peers.end()));
   set_first_values(program, rank(), backend_, arenas_);
+  backend_.prepare(program);
 }
 
 RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,

@@ -1,5 +1,6 @@
 // From an op's arguments to kernels: what the functions of ops_*.h ask of the launcher that they are given.
 //   run(kernel, blocks, threads, shared_bytes)   gemm(Gemm)   zero(to, bytes)   copy(to, from, bytes)
+//   try_gemm(Gemm)   false, with nothing done, where no algorithm has the epilogue
 //   scratch(bytes)   memory until the next op of the lane      has_tiles()   whether matrix() and multiply() work
 #pragma once
 

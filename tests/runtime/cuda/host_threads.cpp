@@ -1,6 +1,10 @@
 #include "tests/runtime/cuda/host_threads.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "runtime/cuda/kernels/activation.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -13,6 +17,23 @@ float element(const void* from, std::int64_t i, program::DType type) {
   if (type == program::DType::kBf16) return widen(static_cast<const Bf16*>(from)[i]);
   if (type == program::DType::kFp16) return widen(static_cast<const Fp16*>(from)[i]);
   return static_cast<const float*>(from)[i];
+}
+
+void put(void* to, std::int64_t i, program::DType type, float value) {
+  if (type == program::DType::kBf16) {
+    static_cast<Bf16*>(to)[i] = narrow<Bf16>(value);
+  } else if (type == program::DType::kFp16) {
+    static_cast<Fp16*>(to)[i] = narrow<Fp16>(value);
+  } else {
+    static_cast<float*>(to)[i] = value;
+  }
+}
+
+/// u (1 + tanh g) / 2 with g = sqrt(2/pi) (u + 0.044715 u^3), and its derivative.
+CurvePoint gelu(float u) {
+  const float root = std::sqrt(2.0F / std::numbers::pi_v<float>);
+  const float tanh = std::tanh(root * (u + 0.044715F * u * u * u));
+  return {0.5F * u * (1 + tanh), 0.5F * (1 + tanh) + 0.5F * u * (1 - tanh * tanh) * root * (1 + 3 * 0.044715F * u * u)};
 }
 
 }  // namespace
@@ -146,13 +167,10 @@ void HostLauncher::gemm(const Gemm& g) {
         sum *= g.alpha;
         if (g.beta != 0) sum += g.beta * element(g.c, at, g.out);
         if (g.bias != nullptr) sum += element(g.bias, j, g.out);
-        if (g.out == program::DType::kBf16) {
-          static_cast<Bf16*>(g.c)[at] = narrow<Bf16>(sum);
-        } else if (g.out == program::DType::kFp16) {
-          static_cast<Fp16*>(g.c)[at] = narrow<Fp16>(sum);
-        } else {
-          static_cast<float*>(g.c)[at] = sum;
-        }
+        if (g.epilogue == Epilogue::kGelu) put(g.aux, i * g.n + j, g.out, sum);
+        if (g.epilogue == Epilogue::kGelu) sum = gelu(sum).value;
+        if (g.epilogue == Epilogue::kGeluGradient) sum *= gelu(element(g.aux, i * g.n + j, g.out)).slope;
+        put(g.c, at, g.out, sum);
       }
     }
   }

@@ -127,9 +127,15 @@ class HostLauncher {
     }
   }
   void gemm(const Gemm& gemm);
+  bool try_gemm(const Gemm& g) {
+    if (!fuses) return false;
+    gemm(g);
+    return true;
+  }
   void zero(void* to, std::int64_t bytes) { std::memset(to, 0, static_cast<std::size_t>(bytes)); }
   void copy(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
   bool has_tiles() const { return true; }
+  bool fuses = true;  ///< whether its products do epilogues
   std::byte* scratch(std::int64_t bytes) {
     scratch_.resize(static_cast<std::size_t>(bytes));
     return scratch_.data();

@@ -22,6 +22,17 @@ void run_twin(const KernelArguments& a, DType precision) {
   found(launcher, a);
 }
 
+void run_twin_epilogue(EpiloguePart part, const KernelArguments& product, const KernelArguments& activated,
+                       DType precision, bool fuses) {
+  HostLauncher launcher;
+  launcher.fuses = fuses;
+  const auto run = [&]<class T>(T) {
+    if (part == EpiloguePart::kGradientAlone) return unbiased_activation_backward<T>(launcher, activated);
+    pair_operation<T, HostLauncher> (*activated.op)(launcher, product, activated);
+  };
+  precision == DType::kBf16 ? run(Bf16{}) : run(Fp16{});
+}
+
 std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {
   return run(type, type, [type](const KernelArguments& arguments, const Sizes&) { run_twin(arguments, type); });
 }

@@ -1,11 +1,17 @@
 // The CUDA backend's ops, run on the host.
 #pragma once
 
+#include "runtime/cuda/epilogues.h"
 #include "runtime/kernel.h"
 
 namespace trivium::runtime::cuda {
 
 /// Runs the op with the kernels that the device has for the precision.
 void run_twin(const KernelArguments& a, program::DType precision);
+
+/// A product with its activation, or an activation's gradient alone (runtime/cuda/epilogues.h), in 16 bits. `fuses`:
+/// whether there is an algorithm that does both.
+void run_twin_epilogue(EpiloguePart part, const KernelArguments& product, const KernelArguments& activation,
+                       program::DType precision, bool fuses);
 
 }  // namespace trivium::runtime::cuda

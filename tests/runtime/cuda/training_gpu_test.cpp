@@ -92,6 +92,17 @@ TEST(GpuTraining, IsTheSameEveryTime) {
   EXPECT_EQ(losses(job, &cuda::gpu()), losses(job, &cuda::gpu()));
 }
 
+TEST(GpuTraining, FollowsTheCpuWithProductsAndGeluInOne) {
+  const auto device = cuda::open_device(0, {.epilogues = true}).value_or_throw();
+  for (const auto recompute : {program::Recompute::kNone, program::Recompute::kFull}) {
+    program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);
+    job.plan.recompute = recompute;
+    expect_losses(job, 2e-2, *device);
+    job.plan.precision = DType::kFp16;
+    expect_losses(job, 2e-2, *device);
+  }
+}
+
 // Kernels of one lane run one after the other, all of them within the step.
 TEST(GpuTraining, TimesOpsByTheirKernels) {
   const auto opened = cuda::open_device(0, {.kernel_records = true});

@@ -1,6 +1,11 @@
 #include "cli/gpu_options.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+
 #include "edge/error.h"
+#include "runtime/executor/replay.h"
 
 namespace trivium::cli {
 
@@ -15,6 +20,27 @@ void add_gpu_options(CLI::App& command, GpuOptions& options) {
   command.add_option("--cuda-epilogues", options.epilogues, "Matrix products and GELU in one kernel, in 16 bits")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
+  command.add_option("--cuda-graphs", options.graphs, "Replay what is the same in every micro-batch as CUDA graphs")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->capture_default_str();
+}
+
+bool use_graphs(const GpuOptions& options, const program::Program& program, int rank, bool keeps_timeline,
+                bool speaks) {
+  if (options.graphs == "off") return false;
+  const runtime::Replays replays(program, program.role_of(rank));
+  std::string why;
+  if (keeps_timeline) {
+    why = "steps whose timeline is kept run op by op; use --timeline-steps 0";
+  } else if (replays.left_out() == replays.segments()) {
+    why = replays.summary();
+  }
+  if (!why.empty() && options.graphs == "on") throw edge::Failure(edge::ErrorKind::kUsage, "no CUDA graphs: " + why);
+  if (speaks) {
+    fmt::print(stderr, "note: {}: {}\n", why.empty() ? "CUDA graphs" : "no CUDA graphs",
+               why.empty() ? replays.summary() : why);
+  }
+  return why.empty();
 }
 
 runtime::cuda::DeviceOptions device_options(const GpuOptions& options) {
@@ -26,8 +52,9 @@ void require_gpu(const GpuOptions& options, const std::string& backend) {
   if (options.timing != "events") {
     throw edge::Failure(edge::ErrorKind::kUsage, "--timing cupti records kernels of GPUs; add --backend cuda");
   }
-  if (options.epilogues == "on") {
-    throw edge::Failure(edge::ErrorKind::kUsage, "--cuda-epilogues on needs GPUs; add --backend cuda");
+  if (options.graphs == "on" || options.epilogues == "on") {
+    throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("--cuda-{} on needs GPUs; add --backend cuda",
+                                                             options.graphs == "on" ? "graphs" : "epilogues"));
   }
 }
 

@@ -207,6 +207,8 @@ int train(const Options& options, runtime::Communicator* communicator, runtime::
   how.steps = options.steps;
   how.timeline_steps = options.timeline_steps;
   how.stop = interrupts.token();
+  how.replay =
+      backend != nullptr && use_graphs(options.gpu, program, communicator->rank(), options.timeline_steps > 0, speaks);
   how.flight_folder = options.survival.flight_record;
   how.deadline = std::chrono::milliseconds(std::llround(options.survival.deadline_s * kMsPerSecond));
   CheckpointOptions checkpoint = options.checkpoint;

@@ -48,6 +48,12 @@ class Backend {
   virtual void prepare(const program::Program&) {}
   /// Runs, or issues, the kernel of `a.op`, whose operands lie in memory of this backend.
   virtual void run(const KernelArguments& a, program::Lane lane) = 0;
+  /// Calls `issue`, which runs kernels on the lane and does nothing else with the backend, and may do so less often
+  /// than it is called: `number` stands for the same kernels on the same operands and values until forget_replays().
+  virtual void replay(std::uint64_t /*number*/, program::Lane /*lane*/, const std::function<void()>& issue) { issue(); }
+  /// From here on numbers stand for other work.
+  virtual void forget_replays() {}
+
   /// Communication that is called for from here on belongs to the lane: with lanes, "blocks" in communicator.h means
   /// that the lane does.
   virtual void enter(program::Lane lane) = 0;

@@ -41,6 +41,7 @@ CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(cho
     TRIVIUM_CHECK_CUDA(cudaStreamCreateWithPriority(&streams_[lane], cudaStreamNonBlocking, priority));
     name_lane(streams_[lane], static_cast<Lane>(lane));
     lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_, has_tiles_);
+    graphs_[lane].emplace(GraphRecorder(*lanes_[lane]));
   }
   TRIVIUM_CHECK_CUDA(cudaEventCreate(&start_));
   for (Staging& each : staging_) {
@@ -64,6 +65,7 @@ CudaBackend::~CudaBackend() {
     static_cast<void>(cudaEventDestroy(each.free));
   }
   static_cast<void>(cudaEventDestroy(start_));
+  for (auto& graphs : graphs_) graphs.reset();
   for (auto& lane : lanes_) lane.reset();
   for (const cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
 }
@@ -146,6 +148,22 @@ void CudaBackend::run(const KernelArguments& a, Lane lane) {
   const Range range(*a.op);
   if (const EpiloguePart part = epilogues_.part_of(*a.op); part != EpiloguePart::kNone) return run_part(part, a, lane);
   find_operation(*a.op, precision_of(a))(launcher(lane), a);
+}
+
+void CudaBackend::replay(std::uint64_t number, Lane lane, const std::function<void()>& issue) {
+  GraphCache<GraphRecorder>& graphs = *graphs_[static_cast<std::size_t>(lane)];
+  const bool worked = graphs.failure().empty();
+  graphs.run(number, issue);
+  if (worked && !graphs.failure().empty()) fmt::print(stderr, "note: no CUDA graphs: {}\n", graphs.failure());
+}
+
+// Graphs may be under way.
+void CudaBackend::forget_replays() {
+  for (auto& graphs : graphs_) {
+    if (graphs->empty()) continue;
+    finish();
+    graphs->forget();
+  }
 }
 
 cudaEvent_t CudaBackend::mark_event(std::int32_t number) {

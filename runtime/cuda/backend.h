@@ -15,6 +15,8 @@
 #include "runtime/cuda/device_options.h"
 #include "runtime/cuda/epilogues.h"
 #include "runtime/cuda/gemm_engine.h"
+#include "runtime/cuda/graph_cache.h"
+#include "runtime/cuda/graph_recorder.h"
 #include "runtime/cuda/kernel_clock.h"
 #include "runtime/cuda/launcher.h"
 
@@ -40,6 +42,8 @@ class CudaBackend final : public Backend {
 
   void prepare(const program::Program& program) override;
   void run(const KernelArguments& a, program::Lane lane) override;
+  void replay(std::uint64_t number, program::Lane lane, const std::function<void()>& issue) override;
+  void forget_replays() override;
   void enter(program::Lane lane) override { entered_ = lane; }
   void mark(std::int32_t number, program::Lane lane) override;
   void wait(std::int32_t number, program::Lane lane) override;
@@ -78,6 +82,7 @@ class CudaBackend final : public Backend {
   GemmEngine products_;
   std::array<cudaStream_t, program::kLanes> streams_{};
   std::array<std::unique_ptr<Launcher>, program::kLanes> lanes_;
+  std::array<std::optional<GraphCache<GraphRecorder>>, program::kLanes> graphs_;
   program::Lane entered_ = program::Lane::kCompute;
   Epilogues epilogues_;
   KernelArguments put_off_;  // a product that is done with its activation

@@ -28,6 +28,7 @@ std::byte* Scratch::at_least(std::int64_t bytes) {
     TRIVIUM_CHECK_CUDA(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
     memory_ = static_cast<std::byte*>(memory);
     bytes_ = bytes;
+    ++moves_;
   }
   return memory_;
 }

@@ -24,10 +24,12 @@ class Scratch {
   /// At least so many bytes. Growing waits for the device: what is there may be in use.
   std::byte* at_least(std::int64_t bytes);
   std::int64_t bytes() const { return bytes_; }
+  std::uint64_t moves() const { return moves_; }  ///< how often it has grown
 
  private:
   std::byte* memory_ = nullptr;
   std::int64_t bytes_ = 0;
+  std::uint64_t moves_ = 0;
 };
 
 /// One lane of the device: what ops_*.h are given.
@@ -47,6 +49,8 @@ class Launcher {
   bool has_tiles() const { return has_tiles_; }
 
   cudaStream_t stream() const { return stream_; }
+  /// Another number when scratch memory has moved.
+  std::uint64_t generation() const { return scratch_.moves() + workspace_.moves(); }
   std::int64_t scratch_bytes() const { return scratch_.bytes() + workspace_.bytes(); }
 
  private:

@@ -81,6 +81,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
   communicator.expect_transfers(std::vector<int>(peers.begin(), peers.end()));
   set_first_values(program, rank(), backend_, arenas_);
   backend_.prepare(program);
+  backend_.forget_replays();  // of other arenas
 }
 
 RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
@@ -116,6 +117,7 @@ double RankExecutor::evaluate(const data::Corpus& corpus, std::int64_t first_sam
 }
 
 void RankExecutor::begin(const StepValues& values) {
+  if (values.loss_weight != values_.loss_weight || values.loss_scale != values_.loss_scale) backend_.forget_replays();
   values_ = values;
   optimizer_begun_ = false;
   noted_.clear();
@@ -251,7 +253,30 @@ void RankExecutor::run_segment(std::int32_t task_id, int segment_id) {
     if (before_optimizer_) before_optimizer_();
   }
   const program::Body& body = program_.body_of(task);
+  if (events_ == nullptr && replays_ && replays_->possible(task, segment_id))
+    return replay_segment(task_id, segment_id);
+  run_ops(task_id, body.segments[static_cast<std::size_t>(segment_id)]);
+}
+
+// Marks come behind all of it.
+void RankExecutor::replay_segment(std::int32_t task_id, int segment_id) {
+  const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
+  const program::Body& body = program_.body_of(task);
   const program::Segment& segment = body.segments[static_cast<std::size_t>(segment_id)];
+  record(flight::Doing::kCompute, task_id, segment.begin);
+  const std::array<std::int64_t, 5> work{task.body, segment_id, task.chunk, task.frame, task.delayed_frame};
+  const std::uint64_t number = replay_numbers_.try_emplace(work, replay_numbers_.size()).first->second;
+  backend_.replay(number, program::Lane::kCompute, [&] {
+    for (int i = segment.begin; i < segment.end; ++i) run_kernel(task, body.ops[static_cast<std::size_t>(i)]);
+  });
+  for (int i = segment.begin; i < segment.end; ++i) {
+    if (lanes_.is_awaited(task_id, i)) backend_.mark(lanes_.mark_of(task_id, i), program::Lane::kCompute);
+  }
+}
+
+void RankExecutor::run_ops(std::int32_t task_id, const program::Segment& segment) {
+  const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
+  const program::Body& body = program_.body_of(task);
   for (int i = segment.begin; i < segment.end; ++i) {
     const Op& op = body.ops[static_cast<std::size_t>(i)];
     for (const std::int32_t earlier : op.after) {

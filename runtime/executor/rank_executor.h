@@ -1,8 +1,10 @@
 // One rank's interpreter: runs the Program's host order, op by op. It takes no scheduling decision.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "runtime/data/corpus.h"
 #include "runtime/executor/arenas.h"
 #include "runtime/executor/lane_order.h"
+#include "runtime/executor/replay.h"
 #include "runtime/executor/wire.h"
 #include "runtime/flight/ring.h"
 #include "runtime/kernel.h"
@@ -46,6 +49,9 @@ class RankExecutor {
   /// The parameters must be those of a finished step. `values`: of the step before.
   double evaluate(const data::Corpus& corpus, std::int64_t first_sample, const StepValues& values);
 
+  /// From now on segments that are the same work every time are given to the backend as such, in steps without events.
+  void replay_segments() { replays_.emplace(program_, role_); }
+
   /// Called once a step when gradients are reduced and not yet applied.
   void before_optimizer(std::function<void()> call) { before_optimizer_ = std::move(call); }
 
@@ -68,6 +74,8 @@ class RankExecutor {
   bool is_forward(const program::Task& task) const;
   void keep_apart(const program::Task& task, int segment);
   void run_segment(std::int32_t task, int segment);
+  void run_ops(std::int32_t task, const program::Segment& segment);
+  void replay_segment(std::int32_t task, int segment);
   void run_kernel(const program::Task& task, const program::Op& op);
   void run_collective(const program::Task& task, const program::Op& op, int number);
   int place_in(program::Group group) const { return places_[static_cast<std::size_t>(group)]; }
@@ -97,6 +105,9 @@ class RankExecutor {
   const program::Role& role_;
   Arenas arenas_;
   LaneOrder lanes_;
+  std::optional<Replays> replays_;
+  /// By body, segment, chunk and frames.
+  std::map<std::array<std::int64_t, 5>, std::uint64_t> replay_numbers_;
   Wire wire_;
   data::Sampler sampler_;
   const data::Corpus* reading_ = &corpus_;  // what samples come from, and in which order

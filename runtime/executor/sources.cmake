@@ -11,6 +11,7 @@ list(APPEND runtime_sources
   executor/loss_scale.cpp
   executor/pin.cpp
   executor/rank_executor.cpp
+  executor/replay.cpp
   executor/spikes.cpp
   executor/train.cpp
   executor/wire.cpp)

@@ -159,6 +159,7 @@ class Phases {
   void start(const program::Program& program) {
     executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_);
     executor_->record_flight(ring_, smaller_ == nullptr);
+    if (options_.replay) executor_->replay_segments();
     if (options_.keeper) keeper_ = options_.keeper(program, communicator_, executor_->arenas(), backend_);
   }
 

@@ -31,7 +31,9 @@ struct TrainOptions {
   std::int64_t validate_every = 0;           ///< steps from one measurement to the next; the last step has one too
   double peak_flops_per_s = 0;               ///< dense, of all ranks' devices; 0: not known
   std::function<void(const program::Spike&)> on_spike;  ///< on rank 0's thread
-  KeeperFactory keeper;                                 ///< where given: makes each rank's end of checkpoints
+  bool replay =
+      false;  ///< segments that are the same work every time are recorded, in steps whose timeline is not kept
+  KeeperFactory keeper;  ///< where given: makes each rank's end of checkpoints
 };
 
 /// Values of all parameters (or gradients) of the model, gathered: global name -> row-major values.

@@ -45,13 +45,14 @@ program::Program program_of(const program::Job& job) {
 }
 
 /// Of ten steps; on a core where `device` is null.
-std::vector<double> losses(const program::Job& job, Backend* device) {
+std::vector<double> losses(const program::Job& job, Backend* device, bool replay = false) {
   const program::Program program = program_of(job);
   const auto corpus = testing::toy_corpus(20000, static_cast<std::int32_t>(job.model.vocab));
   const auto alone = std::move(inproc::make_communicators(1).front());
   TrainOptions options;
   options.steps = 10;
   options.timeline_steps = 0;
+  options.replay = replay;
   const TrainResult result = device != nullptr ? train_rank(program, *alone, *corpus, *device, options)
                                                : train_rank(program, *alone, *corpus, options);
   EXPECT_EQ(result.refused, "");
@@ -90,6 +91,14 @@ TEST(GpuTraining, FollowsTheCpuInFp16) {
 TEST(GpuTraining, IsTheSameEveryTime) {
   const program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);
   EXPECT_EQ(losses(job, &cuda::gpu()), losses(job, &cuda::gpu()));
+}
+
+// A graph is the same kernels on the same operands.
+TEST(GpuTraining, IsTheSameReplayed) {
+  for (const DType precision : {DType::kFp32, DType::kBf16}) {
+    const program::Job job = job_of(precision, program::Attention::kFlash, false);
+    EXPECT_EQ(losses(job, &cuda::gpu()), losses(job, &cuda::gpu(), true));
+  }
 }
 
 TEST(GpuTraining, FollowsTheCpuWithProductsAndGeluInOne) {

@@ -43,6 +43,7 @@ void AsynchronousBackend::serve(std::size_t lane, std::stop_token stop) {
 }
 
 void AsynchronousBackend::issue(Lane lane, std::function<void()> work) {
+  if (recording_) throw std::logic_error("something else than a kernel is recorded");
   const std::lock_guard lock(mutex_);
   queues_[static_cast<std::size_t>(lane)].work.push_back(std::move(work));
   changed_.notify_all();
@@ -62,10 +63,19 @@ void AsynchronousBackend::download(void* to, const std::byte* from, std::int64_t
 
 // The executor's values change while the work waits: a kernel launch copies them.
 void AsynchronousBackend::run(const KernelArguments& a, Lane lane) {
-  issue(lane, [this, copy = a, lane, values = *a.values]() mutable {
+  Work work = [this, copy = a, lane, values = *a.values]() mutable {
     copy.values = &values;
     core_.run(copy, lane);
-  });
+  };
+  if (!recording_) return issue(lane, std::move(work));
+  if (lane != Lane::kCompute) throw std::logic_error("a kernel of another lane is recorded");
+  tape_.push_back(std::move(work));
+}
+
+void AsynchronousBackend::replay(std::uint64_t number, Lane lane, const std::function<void()>& work) {
+  if (lane != Lane::kCompute) throw std::logic_error("only the compute lane is recorded");
+  graphs_.run(number, work);
+  if (!graphs_.failure().empty()) throw std::logic_error(graphs_.failure());
 }
 
 void AsynchronousBackend::mark(std::int32_t number, Lane lane) {

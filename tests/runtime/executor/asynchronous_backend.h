@@ -12,6 +12,7 @@
 
 #include "runtime/communicator.h"
 #include "runtime/cpu/backend.h"
+#include "runtime/cuda/graph_cache.h"
 
 namespace trivium::runtime::testing {
 
@@ -30,6 +31,8 @@ class AsynchronousBackend final : public Backend {
   void upload(program::Lane lane, std::byte* to, const void* from, std::int64_t bytes) override;
   void download(void* to, const std::byte* from, std::int64_t bytes) override;
   void run(const KernelArguments& a, program::Lane lane) override;
+  void replay(std::uint64_t number, program::Lane lane, const std::function<void()>& issue) override;
+  void forget_replays() override { graphs_.forget(); }
   void enter(program::Lane lane) override { entered_ = lane; }
   void mark(std::int32_t number, program::Lane lane) override;
   void wait(std::int32_t number, program::Lane lane) override;
@@ -40,8 +43,23 @@ class AsynchronousBackend final : public Backend {
 
   program::Lane entered() const { return entered_; }
   void issue(program::Lane lane, std::function<void()> work);
+  int replayed() const { return replayed_; }  ///< pieces of work that were launched as recorded
 
  private:
+  using Work = std::function<void()>;
+  /// As a stream that records: kernels keep the operands and values that they were issued with, and nothing is done.
+  struct Recorder {
+    AsynchronousBackend* backend;
+    using Recorded = std::vector<Work>;
+    void begin() { backend->recording_ = true; }
+    Recorded end() { return backend->recording_ = false, std::exchange(backend->tape_, {}); }
+    void give_up() { end(); }
+    void launch(const Recorded& tape) {
+      for (const Work& each : tape) backend->issue(program::Lane::kCompute, each);
+      ++backend->replayed_;
+    }
+    std::uint64_t generation() const { return 0; }
+  };
   struct Queue {
     std::deque<std::function<void()>> work;
     bool busy = false;
@@ -55,6 +73,10 @@ class AsynchronousBackend final : public Backend {
   std::vector<std::int64_t> marked_, asked_;  // by number: how often it was reached, and issued
   program::Lane entered_ = program::Lane::kCompute;
   std::exception_ptr failure_;
+  cuda::GraphCache<Recorder> graphs_{Recorder{this}};
+  bool recording_ = false;
+  std::vector<Work> tape_;
+  int replayed_ = 0;
   std::vector<std::jthread> threads_;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <thread>
 
@@ -11,6 +12,7 @@
 #include "runtime/executor/collect.h"
 #include "runtime/executor/course.h"
 #include "runtime/executor/rank_executor.h"
+#include "runtime/executor/replay.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/engine/engine.h"
 #include "tests/runtime/executor/asynchronous_backend.h"
@@ -21,7 +23,8 @@ namespace {
 
 constexpr int kSteps = 2;
 
-Trained run_asynchronously(const program::Job& job) {
+/// `replayed`, where given: segments are replayed, and it receives how many pieces of work of all ranks were.
+Trained run_asynchronously(const program::Job& job, std::atomic<int>* replayed = nullptr) {
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = job.plan.ranks();
   const program::Program program =
@@ -45,6 +48,7 @@ Trained run_asynchronously(const program::Job& job) {
         AsynchronousCommunicator communicator(backend, std::move(*lanes));
         try {
           RankExecutor executor(program, communicator, *corpus, backend);
+          if (replayed != nullptr) executor.replay_segments();
           for (int step = 0; step < kSteps; ++step) {
             const StepValues values{
                 step, learning_rate({}, job.training.optimizer, job.training.global_batch, step, kSteps),
@@ -54,6 +58,7 @@ Trained run_asynchronously(const program::Job& job) {
             result.losses.push_back(outcome.loss);
             result.norms.push_back(outcome.grad_norm);
           }
+          if (replayed != nullptr) *replayed += backend.replayed();
           const std::array spaces{program::Space::kParameter, program::Space::kGradient, program::Space::kOptimizer};
           const Arenas kept = executor.arenas_on_host(spaces);
           parameters.add(program, executor.rank(), kept, Quantity::kValue);
@@ -72,11 +77,16 @@ Trained run_asynchronously(const program::Job& job) {
   return result;
 }
 
-void expect_same_bits(const std::string& name, const program::Plan& plan) {
-  const program::Job job = toy_job(plan);
+Trained run_in_turn(const program::Job& job) {
   Trained in_turn = run(job, kSteps);
   in_turn.gradients.clear();
   in_turn.second_moments.clear();
+  return in_turn;
+}
+
+void expect_same_bits(const std::string& name, const program::Plan& plan) {
+  const program::Job job = toy_job(plan);
+  const Trained in_turn = run_in_turn(job);
   const Trained beside = run_asynchronously(job);
   std::string where;
   EXPECT_TRUE(bitwise_equal(in_turn, beside, where)) << name << ": " << where;
@@ -132,6 +142,48 @@ TEST(AsynchronousLanes, KeepTheBitsOfRingsAndHeadExchanges) {
   expect_same_bits("ring", plan);
   plan.context_method = program::ContextMethod::kAllToAll;
   expect_same_bits("all-to-all", plan);
+}
+
+/// `pieces`: how many launches of recorded work the ranks come to.
+void expect_same_bits_replayed(const std::string& name, const program::Plan& plan, int pieces) {
+  const program::Job job = toy_job(plan);
+  const Trained in_turn = run_in_turn(job);
+  std::atomic<int> replayed = 0;
+  const Trained again = run_asynchronously(job, &replayed);
+  std::string where;
+  EXPECT_TRUE(bitwise_equal(in_turn, again, where)) << name << ": " << where;
+  EXPECT_EQ(replayed, pieces) << name;
+}
+
+// One rank: 8 micro-batches in one frame, forward and backward of 10 segments each (embedding, 8 layers, head). The
+// first micro-batch of the two steps is issued, the other 15 are replayed: 15 * 20.
+TEST(ReplayedSegments, KeepTheBitsOfOneRank) {
+  expect_same_bits_replayed("one rank", split(1, 1, 1), 300);
+  program::Plan plan = split(1, 1, 1);
+  plan.recompute = program::Recompute::kFull;
+  expect_same_bits_replayed("recomputed", plan, 300);
+}
+
+// Two stages under 1F1B: 5 segments each. The first has two frames in flight and the second one; 16 passes of each kind
+// less one a frame: 5 * 2 * (14 + 15). Four replicas of 2 micro-batches: 4 passes less one, 20 segments, 4 ranks.
+TEST(ReplayedSegments, KeepTheBitsOfStagesAndReplicas) {
+  expect_same_bits_replayed("1f1b", split(1, 2, 1), 290);
+  program::Plan sharded = split(1, 1, 4);
+  sharded.zero_stage = 3;
+  sharded.overlap.gradient_reduction = sharded.overlap.parameter_gather = true;
+  expect_same_bits_replayed("ZeRO 3", sharded, 240);
+}
+
+// Collectives are inside all layers and both ends, but for the embedding's backward: each of two ranks replays its 16
+// uses less one. The summary says why the others are not.
+TEST(ReplayedSegments, LeaveOutWhatCommunicates) {
+  program::Plan plan = split(2, 1, 1);
+  expect_same_bits_replayed("tensor", plan, 30);
+  const program::Program program = ordered_program(toy_job(plan));
+  const Replays replays(program, program.roles.front());
+  EXPECT_EQ(replays.segments(), 20);
+  EXPECT_EQ(replays.left_out(), 19);
+  EXPECT_EQ(replays.summary(), "1 of 20 segments of the passes; the others hold all_reduce (19)");
 }
 
 }  // namespace

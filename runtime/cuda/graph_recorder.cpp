@@ -1,0 +1,37 @@
+#include "runtime/cuda/graph_recorder.h"
+
+#include "runtime/cuda/check.h"
+
+namespace trivium::runtime::cuda {
+
+void GraphRecorder::begin() {
+  TRIVIUM_CHECK_CUDA(cudaStreamBeginCapture(launcher_->stream(), cudaStreamCaptureModeThreadLocal));
+}
+
+GraphRecorder::Recorded GraphRecorder::end() {
+  struct DestroyGraph {
+    void operator()(cudaGraph_t graph) const { static_cast<void>(cudaGraphDestroy(graph)); }
+  };
+  cudaGraph_t recorded = nullptr;
+  TRIVIUM_CHECK_CUDA(cudaStreamEndCapture(launcher_->stream(), &recorded));
+  const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph> graph(recorded);
+  cudaGraphExec_t made = nullptr;
+  TRIVIUM_CHECK_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
+  return Recorded(made);
+}
+
+void GraphRecorder::give_up() {
+  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(launcher_->stream(), &state) != cudaSuccess || state != cudaStreamCaptureStatusNone) {
+    cudaGraph_t recorded = nullptr;
+    static_cast<void>(cudaStreamEndCapture(launcher_->stream(), &recorded));
+    if (recorded != nullptr) static_cast<void>(cudaGraphDestroy(recorded));
+  }
+  static_cast<void>(cudaGetLastError());  // it was told as the cache's failure
+}
+
+void GraphRecorder::launch(const Recorded& graph) {
+  TRIVIUM_CHECK_CUDA(cudaGraphLaunch(graph.get(), launcher_->stream()));
+}
+
+}  // namespace trivium::runtime::cuda

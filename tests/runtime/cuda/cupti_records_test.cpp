@@ -1,6 +1,7 @@
 // Buffers as CUPTI fills them, made by hand.
 #include "runtime/cuda/cupti_records.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -78,6 +79,30 @@ TEST(CuptiRecords, AreReadOfEveryKindThatIsWork) {
     EXPECT_EQ(span->end_ns, wanted[i][1]);
   }
 }
+
+#if CUPTI_API_VERSION >= 130000  // whose layouts these are
+// The library's own step from record to record needs no driver.
+TEST(CuptiRecords, AreReadWhereTheLibraryWalksThem) {
+  void* const library = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) GTEST_SKIP() << ::dlerror();
+  const auto next = reinterpret_cast<NextRecord>(::dlsym(library, "cuptiActivityGetNextRecord"));
+  ASSERT_NE(next, nullptr);
+  Buffer buffer;
+  buffer.add(tag(1, 40));
+  CUpti_ActivityAPI call{};
+  call.kind = CUPTI_ACTIVITY_KIND_DRIVER, call.correlationId = 1;
+  buffer.add(call);
+  buffer.add(work<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 1, 100, 130));
+  buffer.add(work<CUpti_ActivityMemcpy6>(CUPTI_ACTIVITY_KIND_MEMCPY, 1, 140, 150));
+  buffer.add(work<CUpti_ActivityMemset4>(CUPTI_ACTIVITY_KIND_MEMSET, 1, 151, 170));
+  ActivityLog log;
+  read_records(buffer.bytes, buffer.valid, next, log);
+  const auto span = log.span_of(40);
+  ASSERT_TRUE(span);
+  EXPECT_EQ(span->start_ns, 100U);
+  EXPECT_EQ(span->end_ns, 170U);
+}
+#endif
 
 }  // namespace
 }  // namespace trivium::runtime::cuda

@@ -52,8 +52,16 @@ class Reader {
     if (has(line, "memory (MB) | allocated:")) return megatron_memory(line);
     if (has(line, "Max_MA ")) return deepspeed_memory(line);
     if (has(line, "model-parallel size") || has(line, "model_parallel_size")) return sizes(line);
-    if (has(line, "train_batch_size") && !has(line, "micro")) batch(line);
+    if (names_batch(line)) batch(line);
     if (has(line, "time (ms) | ")) log_.perturbed = true;
+  }
+
+  // By itself: elastic settings have a max_train_batch_size and a min_train_batch_size.
+  static bool names_batch(std::string_view line) {
+    constexpr std::string_view kName = "train_batch_size";
+    const std::size_t at = line.find(kName);
+    if (at == std::string_view::npos) return false;
+    return at == 0 || line[at - 1] == ' ' || line[at - 1] == '"';
   }
 
   // `  train_batch_size ............. 256` of DeepSpeed's dump, or `"train_batch_size": 256,` of the user's JSON.

@@ -115,6 +115,7 @@ TEST(CutSamples, TrainingLogs) {
   EXPECT_GT(read_cut(megatron, iterations, true), kCuts / 3);
   EXPECT_GT(read_cut(sample("megatron_2021.log"), iterations, true), kCuts / 3);
   EXPECT_GT(read_cut(sample("deepspeed.log"), iterations, true), kCuts / 3);
+  EXPECT_GT(read_cut(sample("deepspeed_cpu.log"), iterations, true), 5U);
   EXPECT_GT(read_cut(sample("deepspeed_pipeline.log"), iterations, true), kCuts / 3);
 }
 

@@ -44,6 +44,7 @@ TEST(Content, IsToldByWhatAFileHolds) {
                                                      {"megatron.log", Content::kTrainingLog},
                                                      {"megatron_2021.log", Content::kTrainingLog},
                                                      {"deepspeed.log", Content::kTrainingLog},
+                                                     {"deepspeed_cpu.log", Content::kTrainingLog},
                                                      {"deepspeed_pipeline.log", Content::kTrainingLog}};
   for (const auto& [name, content] : samples) EXPECT_EQ(content_of(sample(name), "any-name"), content) << name;
   EXPECT_EQ(content_of("case,measured_iteration_s\n", "t"), Content::kPublishedRuns);
@@ -253,6 +254,21 @@ TEST(TrainingLog, DeepSpeedByThroughputAndByPipelineSteps) {
   const TrainingLog pipeline = read_training_log(sample("deepspeed_pipeline.log"), "f");
   EXPECT_THAT(pipeline.iteration_s, testing::ElementsAre(2.51, 2.52, 2.53, 2.54, 2.55));
   EXPECT_EQ(pipeline.global_batch, 192);
+}
+
+// Its dump of settings names a max_train_batch_size and a min_train_batch_size of 1 as well.
+TEST(TrainingLog, DeepSpeedAsItWasRecorded) {
+  const TrainingLog log = read_training_log(sample("deepspeed_cpu.log"), "f");
+  EXPECT_EQ(log.trainer, "DeepSpeed");
+  EXPECT_EQ(log.global_batch, 8);
+  ASSERT_EQ(log.iteration_s.size(), 5U);  // of steps 4, 6, 8, 10, 12: the first two are not timed
+  EXPECT_DOUBLE_EQ(log.iteration_s.front(), 8 / 86.08397733515707);
+  EXPECT_DOUBLE_EQ(log.iteration_s.back(), 8 / 169.25381269669546);
+  EXPECT_DOUBLE_EQ(*log.peak_bytes, .71 * edge::kGiB);
+  EXPECT_FALSE(log.is_truncated);
+  const TrainingLog elastic = read_training_log(
+      "  \"train_batch_size\": 8, \n  \"min_train_batch_size\": 1, \nglobal_step=4, CurrSamplesPerSec=16, \n", "f");
+  EXPECT_DOUBLE_EQ(elastic.iteration_s.front(), .5);
 }
 
 TEST(TrainingLog, ACutLogLosesItsLastLineAlone) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "simulator/collectives/collective_cost.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/replay/body_template.h"
 #include "simulator/replay/script_writer.h"
@@ -72,15 +71,14 @@ void share_cores(World& world, int cores, edge::Seconds wake_up) {
   world.wake_up_ps = std::llround(wake_up.value() * kPsPerSecond);
 }
 
-// n ranks that sleep and are woken for a small all-reduce take turns on C cores: n / C (what it takes awake + wake-up).
-edge::Seconds wake_up(const hardware::Node& node, int cores, const program::Habits& habits) {
+// n ranks that sleep and are woken for a small all-reduce, none of them late, take turns on C cores: n / C times what
+// it takes awake and to be woken.
+edge::Seconds wake_up(const hardware::Node& node, int cores) {
   const auto measured = node.allreduce_latency.upper_bound(cores);
   // A futex sleep, its wake-up and the switch to the rank: the usual size of it on Linux.
   if (measured == node.allreduce_latency.end()) return edge::Seconds(5e-6);
   const auto& [ranks, seconds] = *measured;
-  const edge::Seconds awake =
-      collective_cost(program::OpKind::kAllReduce, edge::Bytes(0), {ranks, 1, ranks, 1}, node, habits);
-  return std::max(edge::Seconds(0), seconds * (static_cast<double>(cores) / ranks) - awake);
+  return std::max(edge::Seconds(0), seconds * (static_cast<double>(cores) / ranks) - node.intra.latency);
 }
 
 edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options) {
@@ -93,7 +91,7 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
   }
   made.world = make_world(*costed.program, made.scripts, made.channels, options.ranks);
   if (options.cores > 0) {
-    share_cores(made.world, options.cores, wake_up(cluster.groups.front().node, options.cores, costed.program->habits));
+    share_cores(made.world, options.cores, wake_up(cluster.groups.front().node, options.cores));
   }
   if (!options.contention) return made;
   const PlacedCluster placed(costed.program->job.plan, cluster);

@@ -27,6 +27,6 @@ void share_cores(World& world, int cores, edge::Seconds wake_up);
 
 /// That price, from the time of a small all-reduce of more ranks than cores (`Node::allreduce_latency`), where the
 /// profile has one; else a usual one.
-edge::Seconds wake_up(const hardware::Node& node, int cores, const program::Habits& habits);
+edge::Seconds wake_up(const hardware::Node& node, int cores);
 
 }  // namespace trivium::simulator

@@ -111,6 +111,8 @@ const std::vector<Knob>& knobs() {
       {"overlap.parameter_gather", "Overlap gathers", "Gather parameters beside the compute before they are needed",
        kWires},
       {"overlap.tensor", "Overlap tensor", "Tensor collectives beside products that do not wait for them", kWires},
+      {"scatter_gather", "Scatter and gather",
+       "Transfers in parts: every tensor rank sends its own and gathers the others'; stack: as that does", kWires},
       {"bucket_bytes", "Gradient buckets", "Bytes of gradients that are reduced together", kWires},
       {"reduce_dtype", "Reduce in", "Type of gradients on the wire", kWires},
       {"compression", "Compression", "Gradients made smaller on the wire; changes what is trained", kWires},
@@ -171,6 +173,7 @@ std::vector<std::string> choices(const Scenario& scenario, const std::string& fi
   if (field == "zero_stage") texts = {"0", "1", "2", "3"};
   if (field == "schedule") texts = {"sequential", "gpipe", "1f1b", "interleaved", "zero_bubble"};
   if (field == "recompute") texts = {"none", "selective", "full"};
+  if (field == "scatter_gather") texts = {"stack", "on", "off"};
   if (field == "attention") texts = {"unfused", "flash"};
   if (field == "precision") texts = {"bf16", "fp16", "fp32", "fp64"};
   if (field == "placement") texts = placements();

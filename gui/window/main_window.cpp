@@ -142,15 +142,17 @@ void MainWindow::make_docks() {
   const auto dock = [this](const QString& title, const QString& name, QWidget* widget, Qt::DockWidgetArea area) {
     auto* made = new QDockWidget(title, this);
     made->setObjectName(name);
-    auto* scroll = new RowScroll;  // so that a small screen cuts nothing off
-    scroll->setWidget(widget);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
     if (area == Qt::LeftDockWidgetArea) {
+      auto* scroll = new RowScroll;  // so that a small screen cuts nothing off
+      scroll->setWidget(widget);
+      scroll->setWidgetResizable(true);
+      scroll->setFrameShape(QFrame::NoFrame);
       scroll->setMinimumWidth(kDockWidth);
       scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+      made->setWidget(scroll);
+    } else {
+      made->setWidget(widget);  // charts and tables fit themselves in
     }
-    made->setWidget(scroll);
     addDockWidget(area, made);
     return made;
   };

@@ -49,7 +49,8 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   corpus_->setPlaceholderText("Text or token file to train on");
   choose_->setAccessibleName("Choose the text");
   checkpoint_->setAccessibleName("Folder of checkpoints");
-  checkpoint_->setPlaceholderText("Folder of checkpoints (none: none kept)");
+  checkpoint_->setPlaceholderText("Checkpoints: none");
+  checkpoint_->setToolTip("Folder that checkpoints are kept in; none: none are kept");
   resume_->setToolTip("Goes on where the last checkpoint in the folder stands");
   for (QWidget* widget : std::initializer_list<QWidget*>{checkpoint_, resume_}) widget->hide();
   steps_->setAccessibleName("Steps");
@@ -70,7 +71,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   row->addWidget(corpus_, 2);
   row->addWidget(choose_);
   row->addWidget(steps_);
-  row->addWidget(checkpoint_, 1);
+  row->addWidget(checkpoint_, 2);
   row->addWidget(start_);
   row->addWidget(resume_);
   row->addWidget(stop_);

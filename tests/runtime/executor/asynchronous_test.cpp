@@ -84,14 +84,15 @@ Trained run_in_turn(const program::Job& job) {
   return in_turn;
 }
 
-void expect_same_bits(const std::string& name, const program::Plan& plan) {
-  const program::Job job = toy_job(plan);
+void expect_same_bits(const std::string& name, const program::Job& job) {
   const Trained in_turn = run_in_turn(job);
   const Trained beside = run_asynchronously(job);
   std::string where;
   EXPECT_TRUE(bitwise_equal(in_turn, beside, where)) << name << ": " << where;
   EXPECT_TRUE(beside.replicas_agree) << name;
 }
+
+void expect_same_bits(const std::string& name, const program::Plan& plan) { expect_same_bits(name, toy_job(plan)); }
 
 program::Plan split(int tensor, int pipeline, int data) {
   program::Plan plan;
@@ -132,6 +133,39 @@ TEST(AsynchronousLanes, KeepTheBitsOfShardedState) {
     plan.overlap.gradient_reduction = true;
     plan.overlap.parameter_gather = stage > 0;
     expect_same_bits("ZeRO " + std::to_string(stage), plan);
+  }
+}
+
+// Shards in four runs; parameters of experts in slots of their own, gathered beside their layer's.
+TEST(AsynchronousLanes, KeepTheBitsOfShardedExpertsAndOfBucketsInParts) {
+  program::Plan parts = split(1, 1, 2);
+  parts.zero_stage = 3;
+  parts.stack = "deepspeed-zero3";
+  parts.overlap.gradient_reduction = true;
+  expect_same_bits("parts", parts);
+  for (const int context : {1, 2}) {
+    program::Plan plan = split(1, 1, 4 / context);
+    plan.expert = 2;
+    plan.context = context;
+    plan.attention = program::Attention::kFlash;
+    plan.zero_stage = 3;
+    plan.overlap.gradient_reduction = plan.overlap.parameter_gather = true;
+    program::Job job = toy_job(plan);
+    job.model.linear_bias = false;
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2, .capacity_factor = 0.75};
+    expect_same_bits("experts", job);
+  }
+}
+
+// Key heads of two ranks each: their gradients are summed on the lane of reductions, beside the backward.
+TEST(AsynchronousLanes, KeepTheBitsOfSharedKeyHeads) {
+  for (const int stage : {0, 3}) {
+    program::Plan plan = split(4, 1, 2);
+    plan.zero_stage = stage;
+    plan.overlap.gradient_reduction = true;
+    program::Job job = toy_job(plan);
+    job.model.kv_heads = 2;
+    expect_same_bits("ZeRO " + std::to_string(stage), job);
   }
 }
 

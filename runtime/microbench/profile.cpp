@@ -83,6 +83,16 @@ int checked_ranks(int asked) {
 
 }  // namespace
 
+std::string doubt_about(const hardware::Node& measured) {
+  constexpr double kBusy = 0.6;  // idle machines: 0.1 to 0.3
+  const auto rate = measured.device.op_rates.find(std::string(program::name_of(OpKind::kMatmul)));
+  if (rate == measured.device.op_rates.end() || rate->second.spread < kBusy) return "";
+  return fmt::format(
+      "note: products of matrices differ by {:.0f} % from one time to the next, as on a busy machine; profile "
+      "again when nothing else runs",
+      100 * rate->second.spread);
+}
+
 hardware::Node profile_this_machine(const ProfileOptions& options) {
   const int ranks = checked_ranks(options.ranks);
   const auto say = [&](const std::string& line) {
@@ -127,6 +137,7 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
   say(fmt::format("done: {} op kinds, {}, links {} and {}", node.device.op_rates.size(),
                   edge::to_text(node.device.peak.at(hardware::Arithmetic::kFp32)), edge::to_text(node.intra.latency),
                   edge::to_text(node.intra.bandwidth)));
+  if (const std::string doubt = doubt_about(node); !doubt.empty()) say(doubt);
   return node;
 }
 

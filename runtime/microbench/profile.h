@@ -18,4 +18,8 @@ struct ProfileOptions {
 /// "this-machine" whose devices are this many cores. Errors: Failure(kUsage) for a negative or too large `ranks`.
 hardware::Node profile_this_machine(const ProfileOptions& options);
 
+/// What to tell whose machine did something else meanwhile: single times of its products of matrices lie too far apart
+/// for any figure to be its own. Empty where they do not.
+std::string doubt_about(const hardware::Node& measured);
+
 }  // namespace trivium::runtime

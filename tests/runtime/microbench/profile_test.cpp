@@ -61,6 +61,16 @@ TEST(Profile, MeasuresANodeThatReadsBack) {
   EXPECT_EQ(read.sources, node.sources);
 }
 
+TEST(Profile, DoubtsWhatABusyMachineMeasured) {
+  hardware::Node node;
+  EXPECT_EQ(doubt_about(node), "");
+  node.device.op_rates["matmul"].spread = .23;
+  EXPECT_EQ(doubt_about(node), "");
+  node.device.op_rates["matmul"].spread = 1.25;
+  EXPECT_NE(doubt_about(node).find("differ by 125 % from one time to the next, as on a busy machine"),
+            std::string::npos);
+}
+
 TEST(HostLink, IsTheRateOfCopies) {
   cpu::CpuBackend core;
   const double rate = microbench::time_host_link(core, std::int64_t{4} << 20).rate.value();

@@ -23,7 +23,7 @@ using program::Plan;
 
 /// Plans played, and nodes opened, between two looks at the k-th best. Independent of the thread count, so that what is
 /// bounded away is too.
-constexpr std::size_t kPlayed = 4;
+constexpr std::size_t kPlayed = 2;
 constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
 constexpr double kSecondsPerPs = 1e-12;

@@ -45,6 +45,18 @@ Key state_fields(const Job& job, ChunkKey kind) {
   return key;
 }
 
+/// What the bytes of a kind hang on.
+struct BytesKeys {
+  BytesKeys(const Job& job, const ChunkKey& kind)
+      : passes(pass_fields(job.plan, kind)), state(state_fields(job, kind)) {
+    // Slots of copies lie in one space, those of optimizer state before those of activations.
+    const bool both = !keeps(job.plan.offload.optimizer) && !keeps(job.plan.offload.activations);
+    staging = keeps(job.plan.offload.activations) ? state : passes;
+    if (both) staging.insert(staging.end(), state.begin(), state.end());
+  }
+  Key passes, state, staging;
+};
+
 bool is_of_passes(Space space) {
   switch (space) {
     case Space::kFrame:
@@ -129,21 +141,14 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
 }
 
 SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::Habits& habits, const ChunkKey& kind) {
-  Key pass_key = pass_fields(job.plan, kind), state_key = state_fields(job, kind);
-  // Slots of copies lie in one space, those of optimizer state before those of activations.
-  const bool both = !keeps(job.plan.offload.optimizer) && !keeps(job.plan.offload.activations);
-  Key staging_key = keeps(job.plan.offload.activations) ? state_key : pass_key;
-  if (both) staging_key.insert(staging_key.end(), state_key.begin(), state_key.end());
-  const auto passes = find(pass_bytes_, pass_key), state = find(state_bytes_, state_key);
-  const auto staging = find(staging_bytes_, staging_key);
+  const BytesKeys keys(job, kind);
+  const auto passes = find(pass_bytes_, keys.passes), state = find(state_bytes_, keys.state);
+  const auto staging = find(staging_bytes_, keys.staging);
   Bytes bytes{};
   if (!passes || !state || !staging) {
     std::vector<program::Body> bodies;
     bytes = program::make_chunk_kind(job, habits, kind, 0, bodies).bytes;
-    const std::lock_guard lock(mutex_);
-    pass_bytes_.try_emplace(std::move(pass_key), bytes);
-    state_bytes_.try_emplace(std::move(state_key), bytes);
-    staging_bytes_.try_emplace(std::move(staging_key), bytes[static_cast<std::size_t>(Space::kStaging)]);
+    note_bytes(job, kind, bytes);
     return bytes;
   }
   for (std::size_t space = 0; space < bytes.size(); ++space) {
@@ -151,6 +156,14 @@ SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::Habits& hab
   }
   bytes[static_cast<std::size_t>(Space::kStaging)] = *staging;
   return bytes;
+}
+
+void SharedCosts::note_bytes(const Job& job, const ChunkKey& kind, const Bytes& bytes) {
+  BytesKeys keys(job, kind);
+  const std::lock_guard lock(mutex_);
+  pass_bytes_.try_emplace(std::move(keys.passes), bytes);
+  state_bytes_.try_emplace(std::move(keys.state), bytes);
+  staging_bytes_.try_emplace(std::move(keys.staging), bytes[static_cast<std::size_t>(Space::kStaging)]);
 }
 
 std::shared_ptr<const std::vector<StageLimits>> SharedCosts::limits(const Plan& plan, const hardware::Cluster& placed) {

@@ -44,6 +44,9 @@ class SharedCosts {
   /// Bytes of the kind `key` under a plan; lowered where no plan needed them before.
   Bytes bytes(const program::Job& job, const program::Habits& habits, const program::ChunkKey& key);
 
+  /// Keeps the bytes of a kind that was lowered for its costs.
+  void note_bytes(const program::Job& job, const program::ChunkKey& key, const Bytes& bytes);
+
   /// By chunk of a stage whose chunks are of `kinds` (numbers that are equal for equal kinds).
   std::vector<Frames> frames(const program::Plan& plan, int stage, std::int64_t micro_batches,
                              const std::vector<int>& kinds);

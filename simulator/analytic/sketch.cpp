@@ -73,6 +73,7 @@ KindCosts Sketch::anew(const ChunkKey& one_layer, int stage, const SharedCosts::
   program.habits = habits_;
   program.mesh = program::Mesh(job().plan, program::key_ranks(job()));
   program.kinds.push_back(program::make_chunk_kind(job(), habits_, one_layer, 0, program.bodies));
+  shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
   program.roles.resize(static_cast<std::size_t>(stage) + 1);
   for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
   add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, wanted);

@@ -11,39 +11,51 @@ constexpr int kSpansPerColumn = 12;  // up to here walking over spans is cheaper
 
 std::size_t cell(int column, std::size_t slots) { return static_cast<std::size_t>(column) * slots; }
 
+/// Where columns begin and end, and the share of one that a picosecond is. Kept from strip to strip: finding edges
+/// takes longer than filling most columns.
+struct Columns {
+  explicit Columns(const TimeScale& of) : scale(of), per_ps(static_cast<std::size_t>(of.columns)) {
+    for (int column = 0; column <= of.columns; ++column) edges.push_back(of.edge(column));
+    for (std::size_t c = 0; c < per_ps.size(); ++c) {
+      per_ps[c] = edges[c + 1] > edges[c] ? 1 / static_cast<float>(edges[c + 1] - edges[c]) : 0;
+    }
+  }
+  TimeScale scale;
+  std::vector<std::int64_t> edges;  // columns + 1
+  std::vector<float> per_ps;        // columns
+};
+
+const Columns& columns_of(const TimeScale& scale) {
+  thread_local Columns kept{TimeScale{}};
+  if (kept.scale != scale) kept = Columns(scale);
+  return kept;
+}
+
 // Spans [from, to) one by one.
 void walk_spans(const SpanStore& store, std::uint32_t from, std::uint32_t to, const TimeScale& scale, float weight,
                 std::span<float> shares) {
   const std::size_t slots = store.categories().size();
   const auto starts = store.starts(), stops = store.stops();
   const auto kinds = store.kinds();
-  int column = 0;
-  std::int64_t left = scale.edge(0), right = scale.edge(1);
-  float per_ps = right > left ? weight / static_cast<float>(right - left) : 0;
-  const auto advance = [&] {
-    ++column;
-    left = right;
-    right = scale.edge(column + 1);
-    per_ps = right > left ? weight / static_cast<float>(right - left) : 0;
-  };
+  const Columns& columns = columns_of(scale);
+  const std::int64_t* const edges = columns.edges.data();
+  std::size_t column = 0;
   for (std::uint32_t s = from; s < to; ++s) {
     std::int64_t at = std::max(starts[s], scale.begin_ps);
     const std::int64_t stop = std::min(stops[s], scale.end_ps);
     if (at >= stop) continue;
-    if (at >= right) {  // near it, then step by step: rounding may be off by one
+    if (at >= edges[column + 1]) {  // near it, then step by step: rounding may be off by one
       const int near = static_cast<int>(scale.x_of(at)) - 2;
-      if (near > column) {
-        column = near;
-        right = scale.edge(column + 1);
-      }
-      while (at >= right) advance();
+      if (near > static_cast<int>(column)) column = static_cast<std::size_t>(near);
+      while (at >= edges[column + 1]) ++column;
     }
     while (true) {
-      const std::int64_t to_ps = std::min(stop, right);
-      shares[cell(column, slots) + kinds[s]] += static_cast<float>(to_ps - at) * per_ps;
+      const std::int64_t right = edges[column + 1];
+      shares[column * slots + kinds[s]] +=
+          static_cast<float>(std::min(stop, right) - at) * columns.per_ps[column] * weight;
       if (stop <= right) break;
       at = right;
-      advance();
+      ++column;
     }
   }
 }
@@ -57,11 +69,12 @@ void walk_boundaries(const SpanStore& store, const Track& track, const TimeScale
   const auto blocks = store.block_starts().subspan(track.first_block, (track.count + kBlock - 1) / kBlock);
   const auto starts = store.starts(), stops = store.stops(), sums = store.block_sums();
   const auto kinds = store.kinds();
+  const Columns& columns = columns_of(scale);
   thread_local std::vector<std::uint32_t> block_of;
   block_of.resize(static_cast<std::size_t>(scale.columns) + 1);
   std::size_t block = 0;
   for (int column = 0; column <= scale.columns; ++column) {
-    const std::int64_t at = scale.edge(column);
+    const std::int64_t at = columns.edges[static_cast<std::size_t>(column)];
     std::size_t step = 1;
     while (block + step < blocks.size() && blocks[block + step] < at) block += step, step *= 2;
     for (; step > 0; step /= 2) {
@@ -77,15 +90,14 @@ void walk_boundaries(const SpanStore& store, const Track& track, const TimeScale
   std::array<std::int64_t, 32> before{}, now{};
   const std::uint32_t end = track.first + track.count;
   for (int column = 0; column <= scale.columns; ++column) {
-    const std::int64_t at = scale.edge(column);
+    const std::int64_t at = columns.edges[static_cast<std::size_t>(column)];
     const std::uint32_t in = block_of[static_cast<std::size_t>(column)];
     const std::int64_t* base = &sums[(track.first_block + in) * slots];
     std::copy_n(base, slots, now.begin());
     const std::uint32_t first = track.first + in * kBlock, last = std::min(end, first + kBlock);
     for (std::uint32_t s = first; s < last && starts[s] < at; ++s) now[kinds[s]] += std::min(stops[s], at) - starts[s];
     if (column > 0) {
-      const std::int64_t width = at - scale.edge(column - 1);
-      const float per_ps = width > 0 ? weight / static_cast<float>(width) : 0;
+      const float per_ps = weight * columns.per_ps[static_cast<std::size_t>(column) - 1];
       float* out = &shares[cell(column - 1, slots)];
       for (std::size_t c = 0; c < slots; ++c) out[c] += static_cast<float>(now[c] - before[c]) * per_ps;
     }
@@ -96,8 +108,10 @@ void walk_boundaries(const SpanStore& store, const Track& track, const TimeScale
 void from_summary(const SpanStore& store, const Summary& summary, const TimeScale& scale, std::span<float> shares) {
   const std::size_t slots = store.categories().size();
   // The nearest edge of a bin; beyond the first and the last as if there were more, all empty.
+  const Columns& columns = columns_of(scale);
   const auto bin_at = [&](int column) {
-    return std::llround(static_cast<double>(scale.edge(column) - store.begin()) / static_cast<double>(summary.bin_ps));
+    return std::llround(static_cast<double>(columns.edges[static_cast<std::size_t>(column)] - store.begin()) /
+                        static_cast<double>(summary.bin_ps));
   };
   const auto sums_at = [&](std::int64_t bin) {
     return &summary.cumulative[static_cast<std::size_t>(std::clamp(bin, std::int64_t{0}, summary.bins)) * slots];

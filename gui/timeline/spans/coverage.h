@@ -18,6 +18,7 @@ struct TimeScale {
   std::int64_t edge(int column) const;
   double x_of(std::int64_t ps) const;  ///< in columns, unclipped
   std::int64_t time_at(double x) const;
+  bool operator==(const TimeScale&) const = default;
   double column_ps() const { return static_cast<double>(end_ps - begin_ps) / columns; }
 };
 

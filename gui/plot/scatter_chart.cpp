@@ -88,7 +88,10 @@ void ScatterChart::paintEvent(QPaintEvent* /*event*/) {
   painter.drawPath(line);
   for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
     const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
-    const bool best = std::find(front_.begin(), front_.end(), static_cast<std::size_t>(i)) != front_.end();
+    // A marked point often stands where one of the table does; only one of the two is counted to the front.
+    const bool best = std::any_of(front_.begin(), front_.end(), [&](std::size_t other) {
+      return points_[other].x == point.x && points_[other].y == point.y;
+    });
     const double size = point.marked ? 6 : kDot;
     painter.setPen(QPen(i == selected_ ? palette().color(QPalette::WindowText) : palette().color(QPalette::Base),
                         i == selected_ ? 2 : 1));

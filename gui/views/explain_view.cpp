@@ -36,6 +36,7 @@ class FittedText : public QTextBrowser {
 ExplainView::ExplainView(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
+      upper_(new QWidget),
       said_(new QSplitter(Qt::Horizontal)),
       words_(new FittedText),
       costs_(new QLabel),
@@ -95,11 +96,15 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   scroll->setWidget(right);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
+  for (QWidget* seen_through : {scroll->viewport(), right}) seen_through->setAutoFillBackground(false);
   said_->addWidget(left);
   said_->addWidget(scroll);
   said_->setSizes({520, 520});
   auto* all = new QVBoxLayout(this);
-  all->addWidget(said_, 3);
+  auto* upper = new QVBoxLayout(upper_);
+  upper->setContentsMargins(0, 0, 0, 0);
+  upper->addWidget(said_);
+  all->addWidget(upper_, 3);
   all->addWidget(parts_, 2);
   connect(words_->document()->documentLayout(), &QAbstractTextDocumentLayout::documentSizeChanged, this,
           [this] { fit(); });
@@ -120,7 +125,7 @@ void ExplainView::fit() {
   QLayout* column = left->layout();
   const int words =
       column->hasHeightForWidth() ? column->totalHeightForWidth(left->width()) : column->totalSizeHint().height();
-  said_->setMaximumHeight(std::max(words, right->widget()->sizeHint().height()));
+  upper_->setMaximumHeight(std::max(words, right->widget()->sizeHint().height()));
 }
 
 void ExplainView::set_wanted(bool wanted) {

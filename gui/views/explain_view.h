@@ -44,6 +44,7 @@ class ExplainView : public QWidget {
   void fit();
 
   Document& document_;
+  QWidget* upper_;  // the splitter's: that sets its own limits
   QSplitter* said_;
   QTextBrowser* words_;
   QLabel* costs_;

@@ -192,8 +192,8 @@ class TaskWriter {
     std::vector<int> reduced;
     for (int chunk = chunks - 1; chunk >= 0; --chunk) {
       const ChunkKind& kind = kind_of(chunk);
-      const auto segments =
-          static_cast<std::int16_t>(program_.bodies[static_cast<std::size_t>(kind.backward)].segments.size());
+      const auto last = static_cast<std::size_t>(last_backward_[static_cast<std::size_t>(chunk)]);
+      const auto segments = static_cast<std::int16_t>(program_.body_of(role_.tasks[last]).segments.size());
       for (int bucket = static_cast<int>(kind.buckets.size()) - 1; bucket >= 0; --bucket) {
         const int body = kind.reduce[static_cast<std::size_t>(bucket)];
         if (kind.buckets[static_cast<std::size_t>(bucket)].gradient_slot >= 0) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "program/schedule.h"
+#include "program/sharding.h"
 #include "program/verify.h"
 #include "tests/program/jobs.h"
 
@@ -90,6 +91,29 @@ TEST(ZeroBubble, MatrixGradientsAreAllInTheSecondHalf) {
     if (op.pass != Pass::kBackward || is_communication(op.kind) || op.kind == OpKind::kAdd) return;
     EXPECT_EQ(task.kind, second ? TaskKind::kBackwardWeights : TaskKind::kBackward) << name_of(op.kind);
   });
+}
+
+// Regression: beside the backward of a stage with the embedding, which the second half alone adds to, a bucket was
+// reduced one segment too early.
+TEST(ZeroBubble, BucketsAreReducedBehindTheLastSegmentThatAddsToThem) {
+  Job job = split_job(2, 4);
+  job.plan.data = 2;
+  job.plan.overlap.gradient_reduction = true;
+  const Program program = lowered(job);
+  int checked = 0;
+  for (const Role& role : program.roles) {
+    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
+    for (const Task& task : role.tasks) {
+      if (task.kind != TaskKind::kReduceGradients) continue;
+      const auto bucket = std::find(kind.reduce.begin(), kind.reduce.end(), task.body) - kind.reduce.begin();
+      const Task& half = role.tasks[static_cast<std::size_t>(task.after[0].task)];
+      ASSERT_EQ(half.kind, TaskKind::kBackwardWeights);
+      const auto writers = gradient_writers(program, program.body_of(half));
+      EXPECT_EQ(task.after[0].segment, writers[static_cast<std::size_t>(bucket)].last);
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 2 * 3);
 }
 
 // Per layer and micro-batch between the halves, (T, .) values: gradients of the MLP's inner width 128, of qkv 96, and

@@ -10,6 +10,7 @@
 
 #include "program/layout.h"
 #include "program/lower.h"
+#include "program/sharding.h"
 
 namespace trivium::program {
 namespace {
@@ -45,12 +46,28 @@ Verdict check_ranges(const Job& job) {
   return std::nullopt;
 }
 
+Verdict missing(const std::string& field, const std::string& what) {
+  return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
+}
+
+Verdict check_away_gradients(const Job& job) {
+  const Plan& plan = job.plan;
+  if (plan.offload.gradients == Storage::kNone) return std::nullopt;
+  if (plan.expert > 1) {
+    return missing("offload.gradients", "experts that are spread over ranks keep their own; use none, or expert 1");
+  }
+  const Habits* habits = find_habits(plan.stack);
+  const bool apart = habits == nullptr || habits->separate_tied_gradients || Sharding(job, *habits).gradients;
+  if (apart || !job.model.tied_embeddings || plan.pipeline > 1) return std::nullopt;
+  return missing("offload.gradients",
+                 fmt::format("stack {} adds to the tied embedding of one stage at both ends of a backward; use stack "
+                             "trivium, or pipeline 2",
+                             plan.stack));
+}
+
 Verdict check_supported(const Job& job) {
   const Plan& plan = job.plan;
-  const auto missing = [](std::string field, std::string what) {
-    return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
-  };
-  if (plan.offload.gradients != Storage::kNone) return missing("offload.gradients", "use none");
+  if (auto no = check_away_gradients(job)) return no;
   if (plan.offload.parameters != Storage::kNone) return missing("offload.parameters", "use none");
   if (plan.offload.activations != Storage::kNone && plan.schedule == Schedule::kZeroBubble) {
     return missing("offload.activations", "zero_bubble keeps them for its second halves; use schedule 1f1b");

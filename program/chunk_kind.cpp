@@ -109,6 +109,7 @@ class KindMaker {
       end = place_experts(segment, std::move(matrices), end, state, sharding.parts);
     }
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
+    place_away_gradients(builder_, job_.plan, shape_.gradient);
     for (Parameter& p : kind_.parameters) name_parameter(p);
     if (key_.embedding && key_.head && job_.model.tied_embeddings && habits_.separate_tied_gradients) {
       Parameter twin = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
@@ -120,21 +121,30 @@ class KindMaker {
     }
   }
 
-  // Makes the buffers of a parameter and of its gradient: in the bucket where it is kept whole, else in the bucket's
-  // slot. Experts that no other rank holds are whole beside shards.
+  // Makes the buffers of a parameter and of its gradient: in the bucket where it is kept whole on the device, else in
+  // the bucket's slot. Experts that no other rank holds are whole beside shards.
   void name_parameter(Parameter& p) {
     const auto holder = std::find_if(kind_.buckets.begin(), kind_.buckets.end(), [&](const Bucket& bucket) {
       return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
     });
     const std::int64_t count = p.local_rows * p.local_columns, inside = p.offset - holder->begin;
-    const auto name = [&](const std::string& text, Space space, std::int64_t slot, DType type, std::int64_t whole) {
-      if (slot < 0) return builder_.view(text, space, type, count, whole * size_of(type));
-      return builder_.view(text, Space::kGathered, type, count, slot + inside * size_of(type));
+    const auto name = [&](const std::string& text, Space space, DType type, std::int64_t bucket_begins) {
+      return builder_.view(text, space, type, count, bucket_begins + inside * size_of(type));
     };
-    const std::int64_t kept = holder->parameter_shard >= 0 ? holder->parameter_shard + inside : p.offset;
-    p.value = name(p.name, Space::kParameter, holder->parameter_slot, shape_.type, kept);
-    p.gradient = name("gradient of " + p.name, Space::kGradient, holder->gradient_slot, shape_.gradient,
-                      p.offset + holder->gradient_shift);
+    p.value =
+        holder->parameter_slot >= 0
+            ? name(p.name, Space::kGathered, shape_.type, holder->parameter_slot)
+            : name(p.name, Space::kParameter, shape_.type,
+                   (holder->parameter_shard >= 0 ? holder->parameter_shard : holder->begin) * size_of(shape_.type));
+    const std::string gradient = "gradient of " + p.name;
+    if (holder->gradient_slot >= 0) {
+      p.gradient = name(gradient, Space::kGathered, shape_.gradient, holder->gradient_slot);
+    } else if (holder->staged_gradient != kNoBuffer) {
+      p.gradient = name(gradient, Space::kStaging, shape_.gradient, builder_.buffer(holder->staged_gradient).offset);
+    } else {
+      p.gradient =
+          name(gradient, Space::kGradient, shape_.gradient, holder->kept_gradients() * size_of(shape_.gradient));
+    }
     parameters_.add(p, p.value, p.gradient);
   }
 

@@ -54,8 +54,7 @@ void OptimizerBodies::place_wires() {
 void OptimizerBodies::reduce_compressed(int index) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   b_.segment("bucket");
-  const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, gradient_, bucket.elements,
-                            (bucket.begin + bucket.gradient_shift) * size_of(gradient_));
+  const int whole = kept_gradients(bucket, fmt::format("bucket {}", index), 0, bucket.elements);
   const int wire = b_.view(fmt::format("bucket {} on the wire", index), Space::kGathered, DType::kFp16, bucket.elements,
                            b_.buffer(wire_).offset);
   pointwise(OpKind::kCompress, {whole}, wire, bucket.elements).lane = Lane::kData;
@@ -103,8 +102,7 @@ void OptimizerBodies::reduce_largest(int index) {
   gather.dtype = DType::kUint8;
   gather.elements = all * each * replicas;
   gather.bucket = static_cast<std::int16_t>(index);
-  const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, gradient_, bucket.elements,
-                            (bucket.begin + bucket.gradient_shift) * size_of(gradient_));
+  const int whole = kept_gradients(bucket, fmt::format("bucket {}", index), 0, bucket.elements);
   Op& sum = pointwise(OpKind::kDecompress, {arrived}, whole, bucket.elements);
   sum.lane = Lane::kData;
   sum.k = all;

@@ -72,9 +72,19 @@ std::string_view name_of(Pass pass) {
 }
 
 std::string_view name_of(Space space) {
-  static constexpr std::array<std::string_view, kSpaces> kNames{
-      "parameters", "gradients", "optimizer",       "activations",           "workspace", "tokens",
-      "delayed",    "staging",   "offloaded state", "offloaded activations", "scalars",   "gathered"};
+  static constexpr std::array<std::string_view, kSpaces> kNames{"parameters",
+                                                                "gradients",
+                                                                "optimizer",
+                                                                "activations",
+                                                                "workspace",
+                                                                "tokens",
+                                                                "delayed",
+                                                                "staging",
+                                                                "offloaded state",
+                                                                "offloaded gradients",
+                                                                "offloaded activations",
+                                                                "scalars",
+                                                                "gathered"};
   return pick(kNames, space);
 }
 

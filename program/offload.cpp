@@ -25,7 +25,7 @@ class CopyWriter {
     Op& op = builder_.add(kind, pass, {from}, {to});
     op.lane = Lane::kCopy;
     op.dtype = DType::kUint8;
-    op.elements = builder_.buffer(from).elements;
+    op.elements = builder_.buffer(from).bytes();
     op.disk = storage == Storage::kDisk;
     bodies_.push_back(builder_.finish());
     return static_cast<int>(bodies_.size()) - 1;
@@ -53,6 +53,24 @@ int LayerSlots::place(BodyBuilder& builder, int layer, bool mixture, const std::
   room.offsets.push_back(builder.buffer(buffer).offset);
   room.bytes += end - before;
   return buffer;
+}
+
+void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient) {
+  if (plan.offload.gradients == Storage::kNone) return;
+  ChunkKind& kind = builder.kind();
+  std::swap(bytes_of(kind, Space::kAwayGradient), bytes_of(kind, Space::kGradient));
+  const auto kept = [](const Bucket& bucket) { return bucket.gradient_shard >= 0 ? bucket.shard : bucket.elements; };
+  std::int64_t widest = 0;
+  for (const Bucket& bucket : kind.buckets) widest = std::max(widest, kept(bucket));
+  std::array<std::int64_t, 2> slots{};
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, kind.buckets.size()); ++i) {
+    slots[i] =
+        builder.buffer(builder.place(fmt::format("gradient slot {}", i), Space::kStaging, gradient, widest)).offset;
+  }
+  for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
+    kind.buckets[i].staged_gradient = builder.view(fmt::format("staged gradients of bucket {}", i), Space::kStaging,
+                                                   gradient, kept(kind.buckets[i]), slots[i % 2]);
+  }
 }
 
 void place_away_state(BodyBuilder& builder, const Plan& plan) {
@@ -84,6 +102,16 @@ void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots,
     const Storage storage = plan.offload.optimizer;
     kind.fetch_state.push_back(writer.write(OpKind::kFetch, storage, what, away, staged, Pass::kOptimizer));
     kind.store_state.push_back(writer.write(OpKind::kStore, storage, what, staged, away, Pass::kOptimizer));
+  }
+  for (std::size_t i = 0; plan.offload.gradients != Storage::kNone && i < kind.buckets.size(); ++i) {
+    const Buffer staged = builder.buffer(kind.buckets[i].staged_gradient);
+    const std::string what = fmt::format("gradients of bucket {}", i);
+    const int away = builder.view(what, Space::kAwayGradient, staged.dtype, staged.elements,
+                                  kind.buckets[i].kept_gradients() * size_of(staged.dtype));
+    const int here = kind.buckets[i].staged_gradient;
+    const Storage storage = plan.offload.gradients;
+    kind.fetch_gradient.push_back(writer.write(OpKind::kFetch, storage, what, away, here, Pass::kBackward));
+    kind.store_gradient.push_back(writer.write(OpKind::kStore, storage, what, here, away, Pass::kBackward));
   }
   for (int layer = 0; plan.offload.activations != Storage::kNone && layer < kind.layers; ++layer) {
     const std::string what = fmt::format("activations of layer {}", layer);

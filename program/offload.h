@@ -1,5 +1,5 @@
-// Offload: optimizer state and activations that are kept in the host's memory or on its disk, and come to the device
-// while they are used (Rajbhandari et al. 2021, ZeRO-Infinity, arXiv 2104.07857, section 5).
+// Offload: optimizer state, gradients and activations that are kept in the host's memory or on its disk, and come to
+// the device while they are used (Rajbhandari et al. 2021, ZeRO-Infinity, arXiv 2104.07857, section 5).
 #pragma once
 
 #include <array>
@@ -41,7 +41,13 @@ class LayerSlots {
 /// in which AdamW uses it. Does nothing where the plan keeps it on the device.
 void place_away_state(BodyBuilder& builder, const Plan& plan);
 
-/// Appends the bodies that copy states of buckets and activations of layers, one op each, and enters them in the kind.
+/// Moves the gradients that the builder's kind keeps, whole buckets or shards, away: their bytes, and for every bucket
+/// the buffer in one of two slots in which they are added to and used. Does nothing where the plan keeps them on the
+/// device. Precondition: place_shards.
+void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient);
+
+/// Appends the bodies that copy states and gradients of buckets and activations of layers, one op each, and enters them
+/// in the kind.
 void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies);
 
 }  // namespace trivium::program

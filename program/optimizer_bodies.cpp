@@ -61,10 +61,10 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
     if (begin < 0) continue;
     b_.segment(fmt::format("replicas {}", segment));
     const bool sharded = bucket.gradient_slot >= 0;
-    const std::int64_t offset = sharded ? bucket.gradient_slot + (begin - bucket.begin) * size_of(type)
-                                        : (begin + bucket.gradient_shift) * size_of(type);
-    const int range = b_.view(fmt::format("gradients of replicas, segment {}", segment),
-                              sharded ? Space::kGathered : Space::kGradient, type, end - begin, offset);
+    const std::string name = fmt::format("gradients of replicas, segment {}", segment);
+    const int range = sharded ? b_.view(name, Space::kGathered, type, end - begin,
+                                        bucket.gradient_slot + (begin - bucket.begin) * size_of(type))
+                              : kept_gradients(bucket, name, begin - bucket.begin, end - begin);
     Op& op = b_.add(OpKind::kAllReduce, Pass::kBackward, {range}, {range});
     op.lane = Lane::kData;
     op.group = Group::kTensor;
@@ -137,8 +137,7 @@ Group OptimizerBodies::group_of(const Bucket& bucket) const {
 void OptimizerBodies::reduce_whole(int index) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   b_.segment("bucket");
-  const int whole = b_.view(fmt::format("bucket {}", index), Space::kGradient, gradient_, bucket.elements,
-                            (bucket.begin + bucket.gradient_shift) * size_of(gradient_));
+  const int whole = kept_gradients(bucket, fmt::format("bucket {}", index), 0, bucket.elements);
   const bool sharded = bucket.shard < bucket.elements;
   for (int part = 0; part < bucket.parts; ++part) {
     const int buffer = part_of(whole, part, bucket.parts);
@@ -155,14 +154,23 @@ void OptimizerBodies::reduce_whole(int index) {
   }
 }
 
+// A part of what is kept of a bucket's gradients, from element `begin` of that on: where it lies on the device.
+int OptimizerBodies::kept_gradients(const Bucket& bucket, const std::string& name, std::int64_t begin,
+                                    std::int64_t elements) {
+  const bool away = bucket.staged_gradient != kNoBuffer;
+  const std::int64_t kept =
+      away ? b_.buffer(bucket.staged_gradient).offset : bucket.kept_gradients() * size_of(gradient_);
+  return b_.view(name, away ? Space::kStaging : Space::kGradient, gradient_, elements,
+                 kept + begin * size_of(gradient_));
+}
+
 // A micro-batch's gradients: summed over the shard group, added to the shard, and cleared for the next.
 void OptimizerBodies::reduce_to_shard(int index) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   b_.segment("bucket");
   const int whole =
       b_.view(fmt::format("bucket {}", index), Space::kGathered, gradient_, bucket.elements, bucket.gradient_slot);
-  const int shard = b_.view(fmt::format("gradient shard of bucket {}", index), Space::kGradient, gradient_,
-                            bucket.shard, bucket.gradient_shard * size_of(gradient_));
+  const int shard = kept_gradients(bucket, fmt::format("gradient shard of bucket {}", index), 0, bucket.shard);
   int part = shard;
   if (sharding_.accumulates) {
     part = b_.view(fmt::format("summed part of bucket {}", index), Space::kGathered, gradient_, bucket.shard, summed_);
@@ -215,8 +223,10 @@ int OptimizerBodies::norm() {
   ChunkKind& kind = b_.kind();
   const int pair = b_.view("gradient norm", Space::kScalar, DType::kFp64, 2, size_of(DType::kFp64));
   b_.begin("gradient norm");
-  b_.segment("norm");
+  const bool away = job_.plan.offload.gradients != Storage::kNone;  // they come one bucket after the other
+  if (!away) b_.segment("norm");
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
+    if (away) b_.segment(fmt::format("bucket {}", i));
     Op& op = b_.add(OpKind::kGradientNorm, Pass::kOptimizer, {}, {pair});
     op.dtype = gradient_;
     op.bucket = static_cast<std::int16_t>(i);

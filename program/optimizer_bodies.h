@@ -47,6 +47,7 @@ class OptimizerBodies {
   int part_of(int buffer, int part, int parts);
   void in_parts(OpKind kind, Pass pass, int bucket, int from, int to, DType on_wire);
   int reduce_replicas(int bucket);
+  int kept_gradients(const Bucket& bucket, const std::string& name, std::int64_t begin, std::int64_t elements);
   Group group_of(const Bucket& bucket) const;  // ranks that share the bucket's optimizer state, or reduce it
   int norm();
   int norm_reduce();

@@ -32,15 +32,18 @@ enum class Space : std::uint8_t {
   kDelayed,    ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
   kStaging,    ///< on the device: what is kept elsewhere, while it is used or copied
   kAwayState,  ///< optimizer state in the host's memory or on its disk (Plan::offload)
-  kAwayFrame,  ///< activations there, in frames like kFrame
-  kScalar,     ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
-  kGathered    ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
+  kAwayGradient,  ///< gradients there
+  kAwayFrame,     ///< activations there, in frames like kFrame
+  kScalar,        ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
+  kGathered       ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
 };
-constexpr int kSpaces = 12;
+constexpr int kSpaces = 13;
 std::string_view name_of(Space space);
 
 /// Whether a space lies outside the device.
-constexpr bool is_away(Space space) { return space == Space::kAwayState || space == Space::kAwayFrame; }
+constexpr bool is_away(Space space) {
+  return space == Space::kAwayState || space == Space::kAwayGradient || space == Space::kAwayFrame;
+}
 
 struct Buffer {
   std::string name;
@@ -107,7 +110,11 @@ struct Bucket {
   std::int64_t own_gradients(int shard_rank, int part) const {
     return gradient_shard >= 0 ? gradient_shard + part * own_run() : own_begin(shard_rank, part) + gradient_shift;
   }
-  int staged_state = kNoBuffer;  ///< buffer of Space::kStaging in which offloaded optimizer state is used
+  int staged_state = kNoBuffer;     ///< buffer of Space::kStaging in which offloaded optimizer state is used
+  int staged_gradient = kNoBuffer;  ///< likewise its gradients, the whole or the shard that is kept
+
+  /// First element of the gradients that are kept, whole or as a shard, within the chunk's.
+  std::int64_t kept_gradients() const { return gradient_shard >= 0 ? gradient_shard : begin + gradient_shift; }
 };
 
 /// Ops [begin, end) of a body that belong to one part of the model.
@@ -141,9 +148,10 @@ struct ChunkKind {
   std::vector<int> reduce_replicas;  ///< per bucket: shards over shard groups, behind the last micro-batch; -1: none
   int norm = -1, norm_reduce = -1, optimizer = -1;
   std::vector<int> fetch_state, store_state;  ///< per bucket: copies of offloaded optimizer state; empty: it stays
-  std::vector<int> fetch_layer, store_layer;  ///< per layer: copies of offloaded activations; empty: they stay
-  std::vector<int> gather;                    ///< per bucket; -1: nothing to gather
-  int tied_head_gradient = kNoBuffer;         ///< where a tied weight's use in the head accumulates apart
+  std::vector<int> fetch_gradient, store_gradient;  ///< per bucket: copies of offloaded gradients; empty: they stay
+  std::vector<int> fetch_layer, store_layer;        ///< per layer: copies of offloaded activations; empty: they stay
+  std::vector<int> gather;                          ///< per bucket; -1: nothing to gather
+  int tied_head_gradient = kNoBuffer;               ///< where a tied weight's use in the head accumulates apart
 };
 
 /// A chunk of a stage.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "program/gradient_tasks.h"
 #include "program/offload_tasks.h"
 #include "program/schedule.h"
 #include "program/sharding_tasks.h"
@@ -13,7 +14,7 @@ namespace {
 class TaskWriter {
  public:
   TaskWriter(const Program& program, Role& role)
-      : program_(program), role_(role), sharded_(program, role), offloaded_(program, role) {}
+      : program_(program), role_(role), sharded_(program, role), offloaded_(program, role), gradients_(program, role) {}
 
   void write() {
     const Plan& plan = program_.job.plan;
@@ -163,6 +164,7 @@ class TaskWriter {
     }
     last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
     last_task_ = task;
+    use_gradients(task, slot, kind.backward_weights < 0);
   }
 
   // The other half of a split backward: after it the micro-batch's frames are free.
@@ -183,6 +185,50 @@ class TaskWriter {
     *kept = kFree;
     last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
     last_task_ = task;
+    use_gradients(task, slot, true);
+  }
+
+  // Offloaded gradients that a backward adds to, or its reductions do, in the order in which it leaves the buckets.
+  // What is reduced beside the last backward is reduced while it is there.
+  void use_gradients(int task, const Slot& slot, bool whole) {
+    if (!gradients_.away()) return;
+    const ChunkKind& kind = kind_of(slot.chunk);
+    const bool last = whole && slot.micro_batch + 1 == program_.micro_batches;
+    const bool reduces = last && program_.job.plan.overlap.gradient_reduction;
+    const auto ranges =
+        gradient_writers(program_, program_.body_of(role_.tasks[static_cast<std::size_t>(task)]), false);
+    for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::last)) {
+      if (kind.buckets[b].gradient_slot >= 0) {
+        gradients_.use(sharded_.last_reduction(slot.chunk, b), b);
+      } else if (reduces && kind.reduce[b] >= 0 && !joins_stages(kind.reduce[b])) {
+        gradients_.use(task, ranges[b], b, GradientTasks::Behind::kStoredLater);
+        reduced_[{slot.chunk, b}] = reduce(slot.chunk, b);
+      } else {
+        gradients_.use(task, ranges[b], b, GradientTasks::Behind::kStored);
+      }
+    }
+  }
+
+  // A reduction that waits for another stage must not hold up a backward that the other stage waits for.
+  bool joins_stages(int body) const {
+    const auto& ops = program_.bodies[static_cast<std::size_t>(body)].ops;
+    return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.group == Group::kEmbedding; });
+  }
+
+  // Sums what is kept whole of a bucket's gradients over ranks.
+  int reduce(int chunk, std::size_t bucket) {
+    const ChunkKind& kind = kind_of(chunk);
+    const int task = add(TaskKind::kReduceGradients, kind.reduce[bucket], chunk);
+    if (program_.job.plan.overlap.gradient_reduction) {
+      const int backward = last_backward_[static_cast<std::size_t>(chunk)];
+      const auto segments = program_.body_of(role_.tasks[static_cast<std::size_t>(backward)]).segments.size();
+      const auto first = static_cast<std::size_t>(kind.buckets[bucket].first_segment);
+      wait(task, backward, static_cast<std::int16_t>(segments - 1 - first));
+    } else {
+      wait(task, last_task_);
+    }
+    gradients_.use(task, bucket);
+    return task;
   }
 
   // Buckets are reduced from the last to the first, as the backward reaches them; with overlap each as soon as the last
@@ -192,23 +238,15 @@ class TaskWriter {
     std::vector<int> reduced;
     for (int chunk = chunks - 1; chunk >= 0; --chunk) {
       const ChunkKind& kind = kind_of(chunk);
-      const auto last = static_cast<std::size_t>(last_backward_[static_cast<std::size_t>(chunk)]);
-      const auto segments = static_cast<std::int16_t>(program_.body_of(role_.tasks[last]).segments.size());
-      for (int bucket = static_cast<int>(kind.buckets.size()) - 1; bucket >= 0; --bucket) {
-        const int body = kind.reduce[static_cast<std::size_t>(bucket)];
-        if (kind.buckets[static_cast<std::size_t>(bucket)].gradient_slot >= 0) {
-          reduced.push_back(sharded_.finish_reduction(chunk, bucket));
-          continue;
+      for (std::size_t bucket = kind.buckets.size(); bucket-- > 0;) {
+        if (kind.buckets[bucket].gradient_slot >= 0) {
+          reduced.push_back(sharded_.finish_reduction(chunk, static_cast<int>(bucket)));
+          if (kind.reduce_replicas[bucket] >= 0) gradients_.use(reduced.back(), bucket);
+        } else if (const auto done = reduced_.find({chunk, bucket}); done != reduced_.end()) {
+          reduced.push_back(done->second);
+        } else if (kind.reduce[bucket] >= 0) {
+          reduced.push_back(reduce(chunk, bucket));
         }
-        if (body < 0) continue;
-        const int task = add(TaskKind::kReduceGradients, body, chunk);
-        if (program_.job.plan.overlap.gradient_reduction) {
-          const auto first = kind.buckets[static_cast<std::size_t>(bucket)].first_segment;
-          wait(task, last_backward_[static_cast<std::size_t>(chunk)], static_cast<std::int16_t>(segments - 1 - first));
-        } else {
-          wait(task, last_task_);
-        }
-        reduced.push_back(task);
       }
     }
     std::vector<int> norms;
@@ -216,6 +254,10 @@ class TaskWriter {
       const int task = add(TaskKind::kGradientNorm, kind_of(chunk).norm, chunk);
       for (const int done : reduced) wait(task, done);
       wait(task, last_task_);
+      for (std::size_t bucket = 0; bucket < kind_of(chunk).buckets.size(); ++bucket) {
+        const auto segment = static_cast<std::int16_t>(bucket);
+        gradients_.use(task, {segment, segment}, bucket, GradientTasks::Behind::kUnchanged);
+      }
       norms.push_back(task);
     }
     int norm = norms.back();
@@ -229,6 +271,8 @@ class TaskWriter {
       wait(step, norm);
       offloaded_.around_step(step);
       for (std::size_t bucket = 0; bucket < kind.buckets.size(); ++bucket) {
+        const auto segment = static_cast<std::int16_t>(bucket);
+        gradients_.use(step, {segment, segment}, bucket, GradientTasks::Behind::kStored);
         if (kind.gather[bucket] < 0 || sharded_.gathers_in_passes()) continue;
         const int gather = add(TaskKind::kGatherParameters, kind.gather[bucket], chunk);
         wait(gather, step, static_cast<std::int16_t>(bucket));
@@ -243,6 +287,8 @@ class TaskWriter {
   std::vector<int> last_backward_;
   ShardedTasks sharded_;
   OffloadTasks offloaded_;
+  GradientTasks gradients_;
+  std::map<std::pair<int, std::size_t>, int> reduced_;  // by chunk and bucket: beside the last backward
   int last_task_ = -1;
   int last_pass_ = -1;
 };

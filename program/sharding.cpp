@@ -127,10 +127,11 @@ std::vector<SegmentRange> parameter_readers(const Program& program, const Body& 
   return scan(body, kind, buckets_of_buffers(kind, &Parameter::value), [](const Op& op) { return op.in; });
 }
 
-std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body) {
+std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use) {
   const ChunkKind& kind = program.kind_of(body);
   std::vector<int> bucket_of = buckets_of_buffers(kind, &Parameter::gradient);
-  if (kind.tied_head_gradient != kNoBuffer) bucket_of[static_cast<std::size_t>(kind.tied_head_gradient)] = 0;
+  if (head_use && kind.tied_head_gradient != kNoBuffer)
+    bucket_of[static_cast<std::size_t>(kind.tied_head_gradient)] = 0;
   return scan(body, kind, bucket_of, [](const Op& op) { return op.out; });
 }
 

@@ -40,9 +40,10 @@ struct SegmentRange {
   std::int16_t first = -1, last = -1;
 };
 
-/// By bucket: the segments of a body that read its parameters, or write its gradients (both uses of a tied weight).
+/// By bucket: the segments of a body that read its parameters, or write its gradients: both uses of a tied weight, or,
+/// without `head_use`, not what accumulates apart.
 std::vector<SegmentRange> parameter_readers(const Program& program, const Body& body);
-std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body);
+std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use = true);
 
 /// Buckets that a body touches, in the order in which `when` (first or last segment) says so; ties as they are stored.
 std::vector<std::size_t> buckets_in_order(const std::vector<SegmentRange>& ranges, std::int16_t SegmentRange::*when);

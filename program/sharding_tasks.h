@@ -24,6 +24,9 @@ class ShardedTasks {
   /// sum over shard groups, which is added here. Behind the last backward.
   int finish_reduction(int chunk, int bucket);
 
+  /// The last reduction of a bucket's gradients to its shard that was added.
+  int last_reduction(int chunk, std::size_t bucket) const { return reduced_.at({chunk, bucket}); }
+
   bool gathers_in_passes() const { return sharding_.parameters || sharding_.gathers_first; }
 
  private:

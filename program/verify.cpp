@@ -11,6 +11,7 @@
 #include "program/text.h"
 #include "program/verify_context.h"
 #include "program/verify_frames.h"
+#include "program/verify_gradients.h"
 #include "program/verify_offload.h"
 #include "program/verify_order.h"
 #include "program/verify_sharding.h"
@@ -128,6 +129,7 @@ std::vector<std::string> verify(const Program& program, std::int64_t capacity_by
   check_buffers(program, problems);
   check_frames(program, problems);
   check_offload(program, problems);
+  check_away_gradients(program, problems);
   check_temporaries(program, problems);
   check_rings(program, problems);
   check_keys(program, problems);

@@ -24,9 +24,10 @@ Arenas::Arenas(const program::Program& program, const program::Role& role, Backe
   const program::Offload& offload = program.job.plan.offload;
   for (const Space space : spaces) {
     const auto s = static_cast<std::size_t>(space);
-    const program::Storage storage = space == Space::kAwayState   ? offload.optimizer
-                                     : space == Space::kAwayFrame ? offload.activations
-                                                                  : program::Storage::kNone;
+    const program::Storage storage = space == Space::kAwayState      ? offload.optimizer
+                                     : space == Space::kAwayGradient ? offload.gradients
+                                     : space == Space::kAwayFrame    ? offload.activations
+                                                                     : program::Storage::kNone;
     if (storage == program::Storage::kDisk && role.bytes[s] > 0) {
       files_[s] = std::make_unique<DiskArena>(static_cast<std::size_t>(role.bytes[s]));
       continue;

@@ -62,11 +62,13 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const bool gathers_first = program::Sharding(program.job, program.habits).gathers_first;
   const bool away = program.job.plan.offload.optimizer != program::Storage::kNone;
   const Space kept_in = away ? Space::kAwayState : Space::kOptimizer;
+  const bool gradients_away = program.job.plan.offload.gradients != program::Storage::kNone;
+  const Space gradients_in = gradients_away ? Space::kAwayGradient : Space::kGradient;
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     const std::byte* values = arenas.base(static_cast<int>(c), Space::kParameter, 0);
-    const std::byte* gradients = arenas.base(static_cast<int>(c), Space::kGradient, 0);
+    const std::byte* gradients = arenas.base(static_cast<int>(c), gradients_in, 0);
     const std::byte* moments = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {
       const std::string name = program::global_name(p, chunk.first_layer);

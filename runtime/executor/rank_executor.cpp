@@ -318,6 +318,15 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   for (std::size_t s = 0; s < program::kSpaces; ++s) {
     a.chunk_base[s] = arenas_.base(task.chunk, static_cast<Space>(s), task.frame);
   }
+  if (op.bucket >= 0) {
+    // Kernels know gradients by their bucket: where they were brought to, they lie as they would if they had stayed.
+    const program::Bucket& bucket = kind.buckets[static_cast<std::size_t>(op.bucket)];
+    if (bucket.staged_gradient != program::kNoBuffer) {
+      const program::DType type = kind.buffers[static_cast<std::size_t>(bucket.staged_gradient)].dtype;
+      a.chunk_base[static_cast<std::size_t>(Space::kGradient)] =
+          arenas_.address(task.chunk, bucket.staged_gradient, task.frame) - bucket.kept_gradients() * size_of(type);
+    }
+  }
   a.optimizer = &program_.job.training.optimizer;
   a.values = &values_;
   a.vocabulary = program_.job.model.vocab;

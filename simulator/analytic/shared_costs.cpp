@@ -39,7 +39,7 @@ Key state_fields(const Job& job, ChunkKey kind) {
       program::micro_batches(p, job.training.global_batch) > 1 || program::splits_backward(p.schedule);
   Key key = key_of(p.tensor, p.context, p.expert, p.data, p.zero_stage, p.shard_group, p.sequence_parallel,
                    p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression, p.offload.optimizer,
-                   p.pipeline > 1, accumulates);
+                   p.offload.gradients, p.pipeline > 1, accumulates);
   kind.recompute = program::Recompute::kNone;
   append(key, kind);
   return key;
@@ -49,9 +49,10 @@ Key state_fields(const Job& job, ChunkKey kind) {
 struct BytesKeys {
   BytesKeys(const Job& job, const ChunkKey& kind)
       : passes(pass_fields(job.plan, kind)), state(state_fields(job, kind)) {
-    // Slots of copies lie in one space, those of optimizer state before those of activations.
-    const bool both = !keeps(job.plan.offload.optimizer) && !keeps(job.plan.offload.activations);
-    staging = keeps(job.plan.offload.activations) ? state : passes;
+    // Slots of copies lie in one space, those of gradients and optimizer state before those of activations.
+    const program::Offload& offload = job.plan.offload;
+    const bool both = !(keeps(offload.optimizer) && keeps(offload.gradients)) && !keeps(offload.activations);
+    staging = keeps(offload.activations) ? state : passes;
     if (both) staging.insert(staging.end(), state.begin(), state.end());
   }
   Key passes, state, staging;

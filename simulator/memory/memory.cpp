@@ -90,6 +90,7 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
                      bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
   const program::Offload& offload = plan.offload;
   if (offload.optimizer == program::Storage::kHost) memory.host += bytes(program::Space::kAwayState);
+  if (offload.gradients == program::Storage::kHost) memory.host += bytes(program::Space::kAwayGradient);
   if (offload.activations == program::Storage::kHost) memory.host += bytes(program::Space::kAwayFrame);
   const bool sharded =
       plan.zero_stage == 3 && program::is_half(plan.precision) && offload.optimizer == program::Storage::kNone;

@@ -51,8 +51,18 @@ TEST(Check, RefusesCountsOutOfRange) {
 
 TEST(Check, RefusesWhatIsNotLoweredYetByName) {
   expect_refused({
-      {"offload.gradients-supported", "offload.gradients is not lowered yet: use none",
-       [](Job& j) { j.plan.offload.gradients = Storage::kHost; }},
+      {"offload.gradients-supported",
+       "offload.gradients is not lowered yet: stack megatron adds to the tied embedding of one stage at both ends of a "
+       "backward; use stack trivium, or pipeline 2",
+       [](Job& j) { j.plan.offload.gradients = Storage::kHost, j.plan.stack = "megatron"; }},
+      {"offload.gradients-supported",
+       "offload.gradients is not lowered yet: experts that are spread over ranks keep their own; use none, or expert 1",
+       [](Job& j) {
+         j.model.linear_bias = false;
+         j.model.experts = models::Experts{.count = 4};
+         j.plan.data = j.plan.expert = 2;
+         j.plan.offload.gradients = Storage::kHost;
+       }},
       {"offload.parameters-supported", "offload.parameters is not lowered yet: use none",
        [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},
       {"compression-supported",

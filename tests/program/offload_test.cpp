@@ -77,6 +77,63 @@ TEST(Offload, ActivationsLeaveTheDeviceButForTwoLayers) {
   EXPECT_THAT(verify(away), IsEmpty());
 }
 
+/// The same with gradients away.
+Job gradients_away(Storage storage = Storage::kHost) {
+  Job job = offloaded(Storage::kNone, Storage::kNone);
+  job.plan.offload.gradients = storage;
+  return job;
+}
+
+// The widest bucket is a layer: 12 h^2 weights and 13 h of biases and norms in fp32.
+TEST(Offload, GradientsLeaveTheDeviceButForTwoBuckets) {
+  const Program kept = lowered(offloaded(Storage::kNone, Storage::kNone)), away = lowered(gradients_away());
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    EXPECT_EQ(bytes_of(away, stage, Space::kAwayGradient), bytes_of(kept, stage, Space::kGradient));
+    EXPECT_EQ(bytes_of(away, stage, Space::kGradient), 0);
+    EXPECT_EQ(bytes_of(away, stage, Space::kStaging), 2 * (12 * 32 * 32 + 13 * 32) * 4);
+  }
+  EXPECT_THAT(verify(away), IsEmpty());
+}
+
+// The first stage has the embedding (0) and two layers (1, 2); 0 and 2 take turns in one slot. Each of four backwards
+// brings 2 and 0, the sum of the tied embedding finds 0, the norm too and brings 2, the step brings both; 1 comes once
+// and stays. Every backward and the step give all three back, the sum the embedding.
+TEST(Offload, GradientsComeUnlessTheyAreStillThere) {
+  const Program program = lowered(gradients_away());
+  EXPECT_EQ(count(program.roles[0], TaskKind::kFetch), 4U * 2 + 1 + 2 + 1);
+  EXPECT_EQ(count(program.roles[0], TaskKind::kStore), 4U * 3 + 1 + 3);
+}
+
+// Beside the last backward every layer is reduced before it leaves: no copy for that. The embedding, which the last
+// stage adds to as well, and without overlap all three are brought once more.
+TEST(Offload, GradientsAreReducedWhileTheyAreThere) {
+  Job job = gradients_away();
+  job.plan.data = 2;
+  job.training.global_batch = 8;
+  const Program apart = lowered(job);
+  EXPECT_EQ(count(apart.roles[0], TaskKind::kStore), 4U * 3 + 3 + 3);
+  job.plan.overlap.gradient_reduction = true;
+  const Program beside = lowered(job);
+  EXPECT_EQ(count(beside.roles[0], TaskKind::kStore), 4U * 3 + 1 + 3);
+  EXPECT_THAT(verify(apart), IsEmpty());
+  EXPECT_THAT(verify(beside), IsEmpty());
+}
+
+TEST(Offload, GradientsOfRandomJobsPassTheVerifier) {
+  RandomJobs jobs(37);
+  int checked = 0;
+  for (int i = 0; i < 400; ++i) {
+    Job job = jobs.next();
+    job.plan.offload.gradients = jobs.pick<Storage>({Storage::kHost, Storage::kDisk});
+    job.plan.offload.optimizer = jobs.pick<Storage>({Storage::kNone, Storage::kHost});
+    job.plan.offload.activations = jobs.pick<Storage>({Storage::kNone, Storage::kHost});
+    if (!std::holds_alternative<std::monostate>(check(job))) continue;
+    EXPECT_THAT(verify(lowered(job)), IsEmpty()) << summary(job.plan);
+    ++checked;
+  }
+  EXPECT_GT(checked, 100);
+}
+
 TEST(Offload, LayersUseTwoSlotsInTurn) {
   Job job = offloaded(Storage::kNone, Storage::kHost);
   job.plan.pipeline = 1;
@@ -198,6 +255,44 @@ TEST(OffloadMutation, AForwardThatOverwritesWhatIsStillStored) {
   });
   second.after.clear();
   EXPECT_THAT(verify(program), Contains(HasSubstr("overwrites activations of layer 0")));
+}
+
+TEST(OffloadMutation, ABackwardThatDoesNotWaitForItsGradients) {
+  Program program = lowered(gradients_away());
+  Task& backward = first_of(program, TaskKind::kBackward, "backward");
+  std::erase_if(backward.after, [&](const Dependency& d) {
+    return d.before == 0 && program.roles[0].tasks[static_cast<std::size_t>(d.task)].kind == TaskKind::kFetch;
+  });
+  EXPECT_THAT(verify(program), Contains(HasSubstr("uses gradients of bucket 2 that nothing brought")));
+}
+
+TEST(OffloadMutation, GradientsThatAreBroughtBeforeTheyWereStored) {
+  Program program = lowered(gradients_away());
+  auto& tasks = program.roles[0].tasks;
+  Task& second = *std::find_if(tasks.begin(), tasks.end(), [&](const Task& task) {
+    return task.kind == TaskKind::kFetch && task.micro_batch == 1 &&
+           program.body_of(task).name.find("gradients of bucket 2") != std::string::npos;
+  });
+  second.after.clear();
+  EXPECT_THAT(verify(program), Contains(HasSubstr("does not wait until gradients of bucket 2 were stored")));
+  EXPECT_THAT(verify(program), Contains(HasSubstr("overwrites gradients of bucket 0")));
+}
+
+TEST(OffloadMutation, GradientsThatAreNotStored) {
+  Program program = lowered(gradients_away());
+  first_of(program, TaskKind::kStore, "gradients of bucket 2").after.clear();
+  EXPECT_THAT(verify(program), Contains(HasSubstr("overwrites gradients of bucket 2")));
+}
+
+TEST(OffloadMutation, GradientsThatAreAddedToWhileTheyAreStored) {
+  Program program = lowered(gradients_away());
+  auto& tasks = program.roles[0].tasks;
+  Task& second = *std::find_if(tasks.begin(), tasks.end(), [](const Task& task) {
+    return task.kind == TaskKind::kBackward && task.micro_batch == 1;
+  });
+  std::erase_if(second.after,
+                [&](const Dependency& d) { return tasks[static_cast<std::size_t>(d.task)].kind == TaskKind::kStore; });
+  EXPECT_THAT(verify(program), Contains(HasSubstr("changes gradients of bucket 1 that task")));
 }
 
 TEST(OffloadMutation, AStateThatIsNotWaitedFor) {

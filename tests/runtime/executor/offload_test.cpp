@@ -102,6 +102,87 @@ TEST(OffloadRun, ActivationsOfMixturesInSomeLayersChangeNothingAtAll) {
   }
 }
 
+TEST(OffloadRun, GradientsOnHostAndDiskChangeNothingAtAll) {
+  for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
+    for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 2, 2}}) {
+      for (const bool overlap : {false, true}) {
+        Plan plan = split(tensor, pipeline, data);
+        plan.offload.gradients = storage;
+        plan.zero_stage = data > 1 && overlap ? 1 : 0;
+        plan.overlap.gradient_reduction = overlap;
+        expect_bitwise(plan);
+      }
+    }
+  }
+}
+
+TEST(OffloadRun, GradientsUnderEverySchedule) {
+  for (const Schedule schedule :
+       {Schedule::kSequential, Schedule::kGpipe, Schedule::kInterleaved, Schedule::kZeroBubble}) {
+    Plan plan = split(1, 2, 2);
+    plan.schedule = schedule;
+    plan.virtual_stages = schedule == Schedule::kInterleaved ? 2 : 1;
+    plan.offload.gradients = Storage::kHost;
+    plan.overlap.gradient_reduction = true;
+    plan.bucket_bytes = schedule == Schedule::kGpipe ? 100'000 : 0;
+    expect_bitwise(plan);
+  }
+}
+
+TEST(OffloadRun, GradientsKeptAsShards) {
+  for (const int zero : {2, 3}) {
+    for (const int shard_group : {0, 2}) {
+      Plan plan = split(1, 1, 4);
+      plan.zero_stage = zero;
+      plan.shard_group = shard_group;
+      plan.overlap.gradient_reduction = shard_group == 0;
+      plan.offload.gradients = Storage::kHost;
+      expect_bitwise(plan);
+    }
+  }
+  Plan stages = split(1, 2, 2);  // the tied embedding is kept whole beside shards
+  stages.zero_stage = 2;
+  stages.offload.gradients = Storage::kDisk;
+  expect_bitwise(stages);
+}
+
+TEST(OffloadRun, GradientsWithAllElseThatCanBeAway) {
+  Plan plan = split(2, 2, 2);
+  plan.sequence_parallel = true;
+  plan.zero_stage = 1;
+  plan.overlap.gradient_reduction = plan.overlap.parameter_gather = true;
+  plan.offload = {Storage::kHost, Storage::kHost, Storage::kNone, Storage::kHost};
+  expect_bitwise(plan);
+  Plan compressed = split(1, 2, 2);
+  compressed.compression = program::Compression::kTopK;
+  compressed.offload.gradients = Storage::kHost;
+  expect_bitwise(compressed);
+}
+
+TEST(OffloadRun, GradientsInSixteenBits) {
+  for (const auto precision : {program::DType::kBf16, program::DType::kFp16}) {
+    program::Job job = toy_job(split(1, 2, 2));
+    job.plan.precision = precision;
+    const Trained kept = run(job);
+    job.plan.offload.gradients = Storage::kHost;
+    expect_equivalent(kept, job, Asked::kBits, "the same, not offloaded");
+  }
+}
+
+// Without its copy back a bucket has the gradients of the last micro-batch alone.
+TEST(OffloadRun, ALostCopyOfGradientsIsSeen) {
+  Plan plan = split(1, 2, 1);
+  plan.offload.gradients = Storage::kHost;
+  const Trained right = run(toy_job(plan));
+  const Trained wrong = run(toy_job(plan), 3, [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      if (body.name == "store gradients of bucket 2") body.ops[0].elements = 0;
+    }
+  });
+  std::string where;
+  EXPECT_FALSE(bitwise_equal(right, wrong, where));
+}
+
 // Without its copy back a stage steps with the moments of another bucket.
 TEST(OffloadRun, ALostCopyIsSeen) {
   Plan plan = split(1, 2, 1);

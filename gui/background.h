@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QObject>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,9 @@
 #include <utility>
 
 namespace trivium::gui {
+
+/// Requests of all threads that are worked on now, those included whose results will be dropped.
+inline std::atomic<int> work_under_way = 0;
 
 /// One thread that turns requests into results. A request that is not begun when the next one comes is forgotten; one
 /// that is under way is asked to stop, and its result is dropped. Results arrive on the thread that made this object,
@@ -76,7 +80,10 @@ class Background {
         if (early_) current_.request_stop();
         current = current_.get_token();
       }
+      ++work_under_way;
       auto result = std::make_shared<Result>(work_(*request, current));
+      request.reset();
+      --work_under_way;
       QMetaObject::invokeMethod(
           &receiver_,
           [this, result, ticket] {

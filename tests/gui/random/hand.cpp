@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gui/background.h"
 #include "gui/look/theme.h"
 #include "gui/model/knobs.h"
 #include "tests/gui/scenarios.h"
@@ -85,7 +86,8 @@ void Hand::rest() {
   window_.begin_example(staged_scenario());
   const auto at_rest = [&] {
     return window_.document().settled() && !window_.plans().is_searching() && !window_.runs().is_running() &&
-           !window_.timeline().is_busy() && !window_.compare().is_busy() && !window_.validation().is_busy();
+           !window_.timeline().is_busy() && !window_.compare().is_busy() && !window_.validation().is_busy() &&
+           work_under_way == 0;  // work that was given up holds its memory until it notices
   };
   // A run that ends loads its record: what is shown then is begun anew.
   if (!QTest::qWaitFor(at_rest, kPatienceMs)) return;

@@ -19,7 +19,7 @@ class Hub {
 
   int size() const { return static_cast<int>(seats_.size()); }
 
-  /// Returns once `ready()`; spins about 0.2 ms when every rank can have a core, then sleeps. Throws Aborted.
+  /// Returns once `ready()`; spins some milliseconds when every rank can have a core, then sleeps. Throws Aborted.
   template <class Ready>
   void wait_until(int rank, const Ready& ready) {
     for (int spin = 0; spin < spins_; ++spin) {

@@ -9,8 +9,8 @@ namespace trivium::runtime::inproc {
 namespace {
 
 // A few milliseconds of pauses, as many as GCC's OpenMP runtime spins by default where every thread has a core
-// (GOMP_SPINCOUNT, libgomp's manual). A sleep and its wake-up cost far more than the waiting: with 0.2 ms of pauses two
-// interleaved stages of three chunks took 103 ms a step on two virtual cores, with these 86 ms (README.md).
+// (GOMP_SPINCOUNT, libgomp's manual). With 0.2 ms of pauses, behind which ranks sleep, two
+// interleaved stages of three chunks took 103 ms a step on two virtual cores, with these 86 (README.md).
 constexpr int kSpins = 300000;
 
 }  // namespace

@@ -19,6 +19,7 @@ constexpr int kMostDevices = 4096;   // of one node; beyond it the number is a s
 constexpr int kMostAdapters = 1024;  // of one node
 constexpr int kMostLeafNodes = 4096;
 constexpr double kMostOversubscription = 1000;
+constexpr double kMostCoreSharing = 100;
 
 const std::vector<std::string> kTopologyNames = {"nvswitch", "cube-mesh", "pcie",
                                                  "shared-memory"};  // order of Topology
@@ -73,6 +74,21 @@ void read_allreduce(const SourcedReader& at, Node& node) {
   }
 }
 
+void read_core_sharing(const SourcedReader& at, Node& node) {
+  if (!at.has("core_sharing")) return;
+  if (node.topology != Topology::kSharedMemory) {
+    at.plain().at("core_sharing").fail("only cores of one memory are shared by ranks; remove it");
+  }
+  for (const auto& [key, slowdown] : at.section("core_sharing").constants()) {
+    std::int64_t bytes = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), bytes);
+    if (error != std::errc() || end != key.data() + key.size() || bytes < 1) {
+      slowdown.fail("must be named by bytes per core, 1 or more, not " + edge::quote(key));
+    }
+    node.core_sharing[bytes] = number_within(slowdown, 0, kMostCoreSharing);
+  }
+}
+
 void read_fat_tree(const SourcedReader& at, Node& node) {
   if (!at.has("fat_tree")) return;
   if (node.adapters == 0) at.plain().at("fat_tree").fail("the node has no network adapters; remove it or set adapters");
@@ -103,9 +119,26 @@ std::map<std::string, std::string> all_sources(const SourcedDevice& device, cons
 
 Node read_node(const edge::JsonReader& profile) {
   check_schema(profile, kNodeSchema);
-  profile.allow_only({"schema", "sources", "name", "device", "devices", "topology", "intra", "allreduce_bus",
-                      "allreduce_latency", "adapters", "network", "fat_tree", "collective_skew", "asynchronous_lanes",
-                      "host_memory", "host_link", "disk", "overhead_power", "price"});
+  profile.allow_only({"schema",
+                      "sources",
+                      "name",
+                      "device",
+                      "devices",
+                      "topology",
+                      "intra",
+                      "allreduce_bus",
+                      "allreduce_latency",
+                      "core_sharing",
+                      "adapters",
+                      "network",
+                      "fat_tree",
+                      "collective_skew",
+                      "asynchronous_lanes",
+                      "host_memory",
+                      "host_link",
+                      "disk",
+                      "overhead_power",
+                      "price"});
   const Sources sources = Sources::of(profile);
   const SourcedReader at(profile, sources);
   const SourcedDevice device = read_device_of_node(at);
@@ -124,6 +157,7 @@ Node read_node(const edge::JsonReader& profile) {
     profile.at("network").fail("the node has no network adapters; remove it or set adapters");
   }
   read_fat_tree(at, node);
+  read_core_sharing(at, node);
   node.collective_skew = at.constant("collective_skew").seconds();
   node.asynchronous_lanes = profile.at("asynchronous_lanes").boolean();
   node.host_memory = read_host_memory(at.constant("host_memory"));
@@ -161,6 +195,7 @@ nlohmann::json to_json(const Node& node) {
   for (const auto& [size, latency] : node.allreduce_latency) {
     json["allreduce_latency"][std::to_string(size)] = exact_text(latency);
   }
+  for (const auto& [bytes, slowdown] : node.core_sharing) json["core_sharing"][std::to_string(bytes)] = slowdown;
   if (node.disk.value() > 0) json["disk"] = exact_text(node.disk);
   if (node.adapters > 0) json["network"] = link_to_json(node.network);
   if (node.leaf_nodes > 0) {

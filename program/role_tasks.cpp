@@ -68,7 +68,10 @@ class TaskWriter {
   }
 
   void wait(int task, int for_task, std::int16_t segment = kWholeTask, std::int16_t before = 0) {
-    if (for_task >= 0) role_.tasks[static_cast<std::size_t>(task)].after.push_back({for_task, segment, before});
+    if (for_task < 0) return;
+    std::vector<Dependency>& after = role_.tasks[static_cast<std::size_t>(task)].after;
+    if (after.empty()) after.reserve(2);  // most passes wait for two: what they receive, and a place to put it
+    after.push_back({for_task, segment, before});
   }
 
   int add_transfer(TaskKind kind, int body, const Slot& slot, int frame, int boundary, bool is_backward) {

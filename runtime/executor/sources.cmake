@@ -9,7 +9,6 @@ list(APPEND runtime_sources
   executor/lane_order.cpp
   executor/library_facts.cpp
   executor/loss_scale.cpp
-  executor/pin.cpp
   executor/rank_executor.cpp
   executor/replay.cpp
   executor/spikes.cpp

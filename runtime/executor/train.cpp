@@ -15,7 +15,6 @@
 
 #include "models/model.h"
 #include "runtime/cpu/backend.h"
-#include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/spikes.h"
 #include "runtime/flight/ring.h"
@@ -309,28 +308,10 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
 TrainResult train_in_threads(const program::Program& program, const data::Corpus& corpus, const TrainOptions& options) {
   TrainResult result;
   if (result.refused = cannot_run_on_cpu(program); !result.refused.empty()) return result;
-  auto communicators = inproc::make_communicators(program.mesh.size());
-  std::mutex mutex;
-  std::exception_ptr failure;
-  {
-    std::vector<std::jthread> threads;
-    for (auto& communicator : communicators) {
-      threads.emplace_back([&, end = communicator.get()] {
-        try {
-          pin_to_core(end->rank(), end->size());
-          TrainResult mine = train_rank(program, *end, corpus, options);
-          if (end->rank() == 0) result = std::move(mine);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          if (!failure) {
-            failure = std::current_exception();
-            end->abort(fmt::format("rank {} failed", end->rank()));
-          }
-        }
-      });
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  inproc::run_ranks(program.mesh.size(), [&](Communicator& communicator) {
+    TrainResult mine = train_rank(program, communicator, corpus, options);
+    if (communicator.rank() == 0) result = std::move(mine);
+  });
   return result;
 }
 

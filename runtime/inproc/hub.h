@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/inproc/cores.h"
+
 namespace trivium::runtime::inproc {
 
 /// One seat per rank. A rank waits on its own bell; whoever changes something that rank may wait for rings it.
@@ -19,7 +21,8 @@ class Hub {
 
   int size() const { return static_cast<int>(seats_.size()); }
 
-  /// Returns once `ready()`; spins some milliseconds when every rank can have a core, then sleeps. Throws Aborted.
+  /// Returns once `ready()`; spins some milliseconds when every rank can have a core, then sleeps
+  /// (and gives its core to another rank). Throws Aborted.
   template <class Ready>
   void wait_until(int rank, const Ready& ready) {
     for (int spin = 0; spin < spins_; ++spin) {
@@ -32,10 +35,27 @@ class Hub {
       const std::uint32_t heard = bell.load(std::memory_order_acquire);
       if (ready()) return;
       if (is_aborted()) raise();
-      bell.wait(heard, std::memory_order_acquire);
+      if (shares_cores() && cores_.has_entered(rank)) {
+        cores_.wait(rank, bell, heard);
+      } else {
+        bell.wait(heard, std::memory_order_acquire);
+      }
     }
   }
   void ring(int rank);
+
+  /// Held by the thread of a rank while it works: its core, or turns on those that ranks share.
+  class OnCore {
+   public:
+    OnCore(Hub& hub, int rank);
+    ~OnCore();
+    OnCore(const OnCore&) = delete;
+    OnCore& operator=(const OnCore&) = delete;
+
+   private:
+    Hub& hub_;
+    int rank_;
+  };
 
   /// The first reason stands. On return no rank touches memory of another any more, nor will again.
   void abort(const std::string& reason);
@@ -61,11 +81,12 @@ class Hub {
     std::atomic<std::uint32_t> bell{0};
     std::atomic<bool> touching{false};
   };
-  static void pause();
   Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
   void wait_for_accesses();
+  bool shares_cores() const { return spins_ == 0; }
 
   std::vector<Seat> seats_;
+  Cores cores_;
   int spins_ = 0;
   std::atomic<bool> aborted_{false};
   std::mutex reason_mutex_;

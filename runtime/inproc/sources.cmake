@@ -1,5 +1,6 @@
 # Threads as ranks, and the rank-ordered arithmetic they share with the MPI module.
 list(APPEND runtime_sources
+  ${CMAKE_CURRENT_LIST_DIR}/cores.cpp
   ${CMAKE_CURRENT_LIST_DIR}/group.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hub.cpp
   ${CMAKE_CURRENT_LIST_DIR}/thread_communicator.cpp

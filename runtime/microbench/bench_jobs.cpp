@@ -65,8 +65,8 @@ program::Job job_of(const Variant& v) {
   return job;
 }
 
-program::Program program_of(const Variant& variant) {
-  auto lowered = program::lower(job_of(variant));
+program::Program program_of(const program::Job& job) {
+  auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) throw std::logic_error(no->reason);
   auto program = std::get<program::Program>(std::move(lowered));
   order_by_dependencies(program);
@@ -75,7 +75,7 @@ program::Program program_of(const Variant& variant) {
 
 std::vector<program::Program> programs_of(std::span<const Variant> variants) {
   std::vector<program::Program> programs;
-  for (const Variant& variant : variants) programs.push_back(program_of(variant));
+  for (const Variant& variant : variants) programs.push_back(program_of(job_of(variant)));
   return programs;
 }
 
@@ -121,7 +121,14 @@ program::Program tensor_program(int ranks) {
   constexpr Variant kSplit{256, 128, 4, 1};
   Variant variant = kSplit;
   variant.tensor = ranks;
-  return program_of(variant);
+  return program_of(job_of(variant));
+}
+
+program::Program data_program(std::int64_t hidden, int ranks) {
+  program::Job job = job_of({hidden, 128, 1, 1});
+  job.plan.data = ranks;
+  job.training.global_batch *= ranks;
+  return program_of(job);
 }
 
 }  // namespace trivium::runtime::microbench

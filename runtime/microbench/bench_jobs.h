@@ -18,6 +18,9 @@ std::vector<program::Program> gpu_bench_programs(bool quick);
 /// collectives.
 program::Program tensor_program(int ranks);
 
+/// As bench_programs, of `ranks` that split the batch: each has a whole layer of that width and the same samples.
+program::Program data_program(std::int64_t hidden, int ranks);
+
 /// Order of the tasks as they stand in the role, each as soon as what it waits for is done. Precondition: one stage.
 void order_by_dependencies(program::Program& program);
 

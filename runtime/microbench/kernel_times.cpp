@@ -6,8 +6,8 @@
 #include <thread>
 #include <tuple>
 
-#include "runtime/executor/pin.h"
 #include "runtime/executor/rank_executor.h"
+#include "runtime/inproc/cores.h"
 #include "runtime/microbench/alone_communicator.h"
 #include "runtime/microbench/statistics.h"
 
@@ -67,7 +67,7 @@ std::vector<std::vector<StepEvents>> run(const program::Program& program, int ra
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      pin_to_core(rank, ranks);
+      inproc::pin_to_core(rank, ranks);
       AloneCommunicator alone(program.mesh.size());
       RankExecutor executor(program, alone, *corpus);
       run_steps(

@@ -7,9 +7,7 @@
 #include <map>
 #include <numeric>
 #include <random>
-#include <thread>
 
-#include "runtime/executor/pin.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
 #include "runtime/microbench/bench_jobs.h"
@@ -56,34 +54,27 @@ void call(Communicator& communicator, int group, int members, OpKind kind, std::
 /// training, ranks do not arrive together: some sleep meanwhile and have to be woken.
 std::vector<double> time_call(int members, OpKind kind, std::int64_t count, int repeats) {
   constexpr double kLatest = 60e-6;  // s
-  auto communicators = inproc::make_communicators(members);
   std::vector<int> everyone(static_cast<std::size_t>(members));
   std::iota(everyone.begin(), everyone.end(), 0);
   std::vector<std::vector<double>> starts(static_cast<std::size_t>(repeats)), ends;
   for (auto& each : starts) each.resize(static_cast<std::size_t>(members));
   ends = starts;
-  {
-    std::vector<std::jthread> threads;
-    for (auto& end : communicators) {
-      threads.emplace_back([&, communicator = end.get()] {
-        const auto rank = static_cast<std::size_t>(communicator->rank());
-        pin_to_core(communicator->rank(), members);
-        const int group = communicator->make_group(everyone);
-        std::minstd_rand random(static_cast<unsigned>(rank + 1));
-        std::uniform_real_distribution<double> late(0, kLatest);
-        std::vector<float> whole(static_cast<std::size_t>(count), 1.0F), part(whole);
-        for (std::size_t i = 0; i < starts.size(); ++i) {
-          communicator->barrier(group);
-          const double ready = now() + late(random);
-          while (now() < ready) continue;
-          starts[i][rank] = now();
-          call(*communicator, group, members, kind, count, whole, part, static_cast<std::int64_t>(i));
-          ends[i][rank] = now();
-          whole.assign(whole.size(), 1.0F);  // sums of sums would overflow
-        }
-      });
+  inproc::run_ranks(members, [&](Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const int group = communicator.make_group(everyone);
+    std::minstd_rand random(static_cast<unsigned>(rank + 1));
+    std::uniform_real_distribution<double> late(0, kLatest);
+    std::vector<float> whole(static_cast<std::size_t>(count), 1.0F), part(whole);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      communicator.barrier(group);
+      const double ready = now() + late(random);
+      while (now() < ready) continue;
+      starts[i][rank] = now();
+      call(communicator, group, members, kind, count, whole, part, static_cast<std::int64_t>(i));
+      ends[i][rank] = now();
+      whole.assign(whole.size(), 1.0F);  // sums of sums would overflow
     }
-  }
+  });
   const int taking_part = kind == OpKind::kSend ? 2 : members;
   std::vector<double> seconds;
   for (std::size_t i = 1; i < starts.size(); ++i) {
@@ -125,26 +116,20 @@ std::vector<double> skews(int ranks, bool quick) {
 std::vector<double> time_small_all_reduces(int threads, bool quick) {
   constexpr int kCalls = 20;
   const int batches = quick ? 15 : 40;
-  auto communicators = inproc::make_communicators(threads);
   std::vector<int> everyone(static_cast<std::size_t>(threads));
   std::iota(everyone.begin(), everyone.end(), 0);
   std::vector<double> seconds;
-  std::vector<std::jthread> running;
-  for (auto& end : communicators) {
-    running.emplace_back([&, communicator = end.get()] {
-      pin_to_core(communicator->rank(), threads);
-      const int group = communicator->make_group(everyone);
-      std::vector<float> zeros(static_cast<std::size_t>(kElements[1]));
-      for (int batch = 0; batch <= batches; ++batch) {
-        const double began = now();
-        for (int i = 0; i < kCalls; ++i) {
-          communicator->all_reduce(group, zeros.data(), kElements[1], DType::kFp32, program::Reduction::kSum);
-        }
-        if (communicator->rank() == 0 && batch > 0) seconds.push_back((now() - began) / kCalls);  // the first warms up
+  inproc::run_ranks(threads, [&](Communicator& communicator) {
+    const int group = communicator.make_group(everyone);
+    std::vector<float> zeros(static_cast<std::size_t>(kElements[1]));
+    for (int batch = 0; batch <= batches; ++batch) {
+      const double began = now();
+      for (int i = 0; i < kCalls; ++i) {
+        communicator.all_reduce(group, zeros.data(), kElements[1], DType::kFp32, program::Reduction::kSum);
       }
-    });
-  }
-  running.clear();
+      if (communicator.rank() == 0 && batch > 0) seconds.push_back((now() - began) / kCalls);  // the first warms up
+    }
+  });
   return seconds;
 }
 

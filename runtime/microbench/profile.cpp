@@ -11,6 +11,7 @@
 #include "hardware_profiles/this_machine.h"
 #include "runtime/executor/host_facts.h"
 #include "runtime/microbench/bench_jobs.h"
+#include "runtime/microbench/core_sharing.h"
 #include "runtime/microbench/kernel_times.h"
 #include "runtime/microbench/link_times.h"
 #include "runtime/microbench/set_rates.h"
@@ -133,6 +134,13 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
     node.allreduce_latency[2 * ranks] = edge::Seconds(microbench::quantile(turns, 0.5));
     node.sources[fmt::format("/allreduce_latency/{}", 2 * ranks)] =
         from + "; all-reduces of 16 KiB, two ranks a core" + microbench::spread_words(microbench::spread(turns));
+    for (const microbench::CoreSharing& one : microbench::time_core_sharing(ranks, options.quick)) {
+      node.core_sharing[one.bytes_per_core] = std::max(0.0, microbench::quantile(one.slowdowns, 0.5));
+      node.sources[fmt::format("/core_sharing/{}", one.bytes_per_core)] =
+          from +
+          fmt::format("; ops of data-parallel ranks, two a core over one a core; spread {:.0f} % of their time",
+                      100 * microbench::quantile(one.slowdowns, 0.9) - 100 * microbench::quantile(one.slowdowns, 0.1));
+    }
   }
   say(fmt::format("done: {} op kinds, {}, links {} and {}", node.device.op_rates.size(),
                   edge::to_text(node.device.peak.at(hardware::Arithmetic::kFp32)), edge::to_text(node.intra.latency),

@@ -2,6 +2,7 @@
 list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/all_reduce_times.cpp
   ${CMAKE_CURRENT_LIST_DIR}/bench_jobs.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/core_sharing.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_times.cpp
   ${CMAKE_CURRENT_LIST_DIR}/link_times.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gpu_profile.cpp

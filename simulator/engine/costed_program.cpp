@@ -11,6 +11,7 @@
 #include "simulator/collectives/places.h"
 #include "simulator/cost/compute_cost.h"
 #include "simulator/cost/copy_cost.h"
+#include "simulator/cost/core_sharing.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -92,6 +93,19 @@ class Coster {
   std::map<Key, std::vector<std::int64_t>> known_;
 };
 
+// All that computes; what ranks exchange is measured while they take turns.
+void slow_down(CostedProgram& costed, double factor) {
+  for (auto& bodies : costed.op_ps) {
+    for (std::size_t body = 0; body < bodies.size(); ++body) {
+      const std::vector<Op>& ops = costed.program->bodies[body].ops;
+      for (std::size_t i = 0; i < bodies[body].size(); ++i) {
+        if (program::is_communication(ops[i].kind) || program::is_copy(ops[i].kind)) continue;
+        bodies[body][i] = std::llround(static_cast<double>(bodies[body][i]) * factor);
+      }
+    }
+  }
+}
+
 // Node kinds that hold ranks of a stage, each with one of those ranks.
 std::vector<std::pair<const hardware::Node*, int>> nodes_of_stage(const Program& program,
                                                                   const hardware::Cluster& cluster, int stage) {
@@ -143,6 +157,9 @@ CostedProgram cost(const Program& program, const hardware::Cluster& given) {
         }
       }
     }
+  }
+  if (shares_cores(program.job.plan, given)) {
+    slow_down(costed, core_sharing(program, given.groups.front().node));
   }
   return costed;
 }

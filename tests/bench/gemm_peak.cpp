@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "runtime/cpu/kernels.h"
-#include "runtime/executor/pin.h"
+#include "runtime/inproc/cores.h"
 
 namespace trivium::bench {
 namespace {
@@ -52,7 +52,7 @@ double rate(int threads, const std::function<void(Operands&)>& product) {
   std::vector<std::jthread> workers;
   for (int t = 0; t < threads; ++t) {
     workers.emplace_back([&, t] {
-      runtime::pin_to_core(t, threads);
+      runtime::inproc::pin_to_core(t, threads);
       Operands operands = random_operands();
       product(operands);
       for (int round = 0; round <= kRounds; ++round) {

@@ -1,5 +1,6 @@
 #include "hardware_profiles/node_json.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
@@ -121,6 +122,22 @@ TEST(Node, OfCoresMeasuresMoreRanksThanItHas) {
             "node.json#/allreduce_latency/4: a group size must be from 2 to the 2 devices of the node, not \"4\"");
   json["topology"] = "shared-memory";
   EXPECT_DOUBLE_EQ(node_from_json(json, "node.json").allreduce_latency.at(4).value(), 50e-6);
+}
+
+TEST(Node, OfCoresSaysWhatSharingThemCosts) {
+  nlohmann::json json = small_node();
+  json["core_sharing"] = {{"1000000", 0.01}, {"50000000", 0.07}};
+  json["sources"]["/core_sharing"] = "test";
+  EXPECT_EQ(complaint_of(json), "node.json#/core_sharing: only cores of one memory are shared by ranks; remove it");
+  json["topology"] = "shared-memory";
+  const Node node = node_from_json(json, "node.json");
+  EXPECT_EQ(node.core_sharing, (std::map<std::int64_t, double>{{1000000, 0.01}, {50000000, 0.07}}));
+  EXPECT_EQ(node_from_json(to_json(node), "again").core_sharing, node.core_sharing);
+  json["core_sharing"] = {{"1 MB", 0.01}};
+  EXPECT_EQ(complaint_of(json),
+            "node.json#/core_sharing/1 MB: must be named by bytes per core, 1 or more, not \"1 MB\"");
+  json["core_sharing"] = {{"1000000", -0.01}};
+  EXPECT_THAT(complaint_of(json), testing::HasSubstr("node.json#/core_sharing/1000000: "));
 }
 
 TEST(Node, WithoutAdaptersNeedsNoNetwork) {

@@ -56,9 +56,11 @@ TEST(Profile, MeasuresANodeThatReadsBack) {
   EXPECT_GT(measured, 25);
   EXPECT_GT(node.device.op_rates.at("matmul").spread, 0);
   EXPECT_GT(node.allreduce_latency.at(2 * node.devices).value(), 0);
+  EXPECT_EQ(node.core_sharing.size(), 3);
   const hardware::Node read = hardware::node_from_json(hardware::to_json(node), "profile");
   EXPECT_EQ(read.device.op_rates.size(), node.device.op_rates.size());
   EXPECT_EQ(read.sources, node.sources);
+  EXPECT_EQ(read.core_sharing, node.core_sharing);
 }
 
 TEST(Profile, DoubtsWhatABusyMachineMeasured) {

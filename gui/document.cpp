@@ -40,8 +40,8 @@ Document::Document(QObject* parent)
     : QObject(parent),
       scenario_(std::make_shared<const Scenario>()),
       quick_(
-          [](const Request& request, const std::stop_token&) {
-            return Answer{evaluate(*request.scenario, Depth::kQuick), request.version};
+          [](const Request& request, const std::stop_token& stop) {
+            return Answer{evaluate(*request.scenario, Depth::kQuick, stop), request.version};
           },
           [this](Answer answer) {
             full_.post({scenario_, version_});  // not before: the quick answer has the processor to itself

@@ -1,5 +1,7 @@
 #include "planner/evaluate.h"
 
+#include "simulator/stoppable.h"
+
 namespace trivium::planner {
 
 using program::Infeasible;
@@ -36,12 +38,13 @@ std::variant<simulator::Simulation, Infeasible> quick_simulation(const program::
   return std::move(simulated).value();
 }
 
-edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster) {
+edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
+                                                    const std::stop_token& stop) {
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<Infeasible>(&lowered)) return edge::Error{edge::ErrorKind::kNoPlan, no->reason};
-  const auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
+  const auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
   if (!ordered) return ordered.error();
-  return simulator::simulate(ordered.value(), cluster, {simulator::Granularity::kOp, false});
+  return simulator::simulate(ordered.value(), cluster, {simulator::Granularity::kOp, false}, stop);
 }
 
 }  // namespace trivium::planner

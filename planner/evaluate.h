@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <variant>
 
 #include "planner/search.h"
@@ -21,7 +22,9 @@ std::variant<simulator::Simulation, program::Infeasible> quick_simulation(const 
                                                                           const hardware::Cluster& cluster,
                                                                           bool memory);
 
-/// The figures that simulating the plan by itself gives: ordered, played op by op. Errors: as simulator::simulate.
-edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster);
+/// The figures that simulating the plan by itself gives: ordered, played op by op. Errors: as simulator::simulate;
+/// kInterrupted where `stop` asked to give it up.
+edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
+                                                    const std::stop_token& stop = {});
 
 }  // namespace trivium::planner

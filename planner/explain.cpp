@@ -35,14 +35,18 @@ std::string words_of(Part part) {
 
 class Explainer {
  public:
-  Explainer(const program::Program& program, const simulator::Simulation& simulation, const hardware::Cluster& cluster)
-      : program_(program), plan_(program.job.plan), simulation_(simulation), cluster_(cluster) {}
+  Explainer(const program::Program& program, const simulator::Simulation& simulation, const hardware::Cluster& cluster,
+            std::vector<Tried> tried)
+      : program_(program),
+        plan_(program.job.plan),
+        simulation_(simulation),
+        cluster_(cluster),
+        tried_(std::move(tried)) {}
 
   std::vector<std::string> explain() {
     // Neighbours are compared with this plan as they are played: not ordered, by segments.
     const auto quick = quick_iteration(program_.job, cluster_, false);
     here_ps_ = std::holds_alternative<std::int64_t>(quick) ? std::get<std::int64_t>(quick) : simulation_.iteration_ps;
-    tried_ = try_neighbours(program_.job, cluster_);
     say_parts();
     for (const Part part : losses()) say_loss(part);
     say_balance();
@@ -200,7 +204,12 @@ class Explainer {
 
 std::vector<std::string> explain(const program::Program& program, const simulator::Simulation& simulation,
                                  const hardware::Cluster& cluster) {
-  return Explainer(program, simulation, cluster).explain();
+  return explain(program, simulation, cluster, try_neighbours(program.job, cluster));
+}
+
+std::vector<std::string> explain(const program::Program& program, const simulator::Simulation& simulation,
+                                 const hardware::Cluster& cluster, std::vector<Tried> tried) {
+  return Explainer(program, simulation, cluster, std::move(tried)).explain();
 }
 
 }  // namespace trivium::planner

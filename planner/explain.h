@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/neighbours.h"
 #include "simulator/simulate.h"
 
 namespace trivium::planner {
@@ -13,5 +14,9 @@ namespace trivium::planner {
 /// `simulation`: of `program` on `cluster`.
 std::vector<std::string> explain(const program::Program& program, const simulator::Simulation& simulation,
                                  const hardware::Cluster& cluster);
+
+/// The same of neighbours that were tried already: what `try_neighbours` gave for the program's job.
+std::vector<std::string> explain(const program::Program& program, const simulator::Simulation& simulation,
+                                 const hardware::Cluster& cluster, std::vector<Tried> tried);
 
 }  // namespace trivium::planner

@@ -174,12 +174,13 @@ class Neighbourhood {
 
 std::vector<Neighbour> neighbours(const program::Job& job) { return Neighbourhood(job).all(); }
 
-std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Cluster& cluster) {
+std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Cluster& cluster,
+                                  const std::stop_token& stop) {
   std::vector<Tried> tried;
   for (Neighbour& neighbour : neighbours(job)) tried.push_back({std::move(neighbour), std::int64_t{0}});
   const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   run_parallel(
-      tried.size(), threads, {},
+      tried.size(), threads, stop,
       [&](std::size_t i) {
         program::Job other = job;
         other.plan = tried[i].neighbour.plan;
@@ -190,6 +191,7 @@ std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Clust
         }
       },
       [](std::size_t) {});
+  if (stop.stop_requested()) tried.clear();
   return tried;
 }
 

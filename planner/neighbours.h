@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,7 +31,8 @@ struct Tried {
   std::int64_t iteration_ps() const { return std::get<0>(outcome); }
 };
 
-/// All neighbours played on all cores, in the order of `neighbours`.
-std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Cluster& cluster);
+/// All neighbours played on all cores, in the order of `neighbours`. Nothing where `stop` asked to give it up.
+std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Cluster& cluster,
+                                  const std::stop_token& stop = {});
 
 }  // namespace trivium::planner

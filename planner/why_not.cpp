@@ -8,6 +8,7 @@
 #include "planner/evaluate.h"
 #include "planner/neighbours.h"
 #include "simulator/analytic/sketch.h"
+#include "simulator/engine/stoppable.h"
 
 namespace trivium::planner {
 namespace {
@@ -37,8 +38,9 @@ std::string change_text(const std::vector<Difference>& differences) {
 }
 
 /// The fastest plan one change away from one that does not fit, among those that do.
-std::string nearest_that_fits(const Job& job, const hardware::Cluster& cluster) {
-  const std::vector<Tried> tried = try_neighbours(job, cluster);
+std::string nearest_that_fits(const Job& job, const hardware::Cluster& cluster, const std::stop_token& stop) {
+  const std::vector<Tried> tried = try_neighbours(job, cluster, stop);
+  if (stop.stop_requested()) throw edge::Failure(simulator::given_up());
   const Tried* best = nullptr;
   for (const Tried& t : tried) {
     if (t.fits() && (best == nullptr || t.iteration_ps() < best->iteration_ps())) best = &t;
@@ -75,7 +77,7 @@ std::vector<std::string> where_they_differ(const Simulation& first, const Simula
   return sentences;
 }
 
-WhyNot why_not(const Job& chosen, const Job& favourite, const hardware::Cluster& cluster) {
+WhyNot why_not(const Job& chosen, const Job& favourite, const hardware::Cluster& cluster, const std::stop_token& stop) {
   WhyNot why;
   why.differences = differences(chosen.plan, favourite.plan);
   if (why.differences.empty()) {
@@ -95,11 +97,11 @@ WhyNot why_not(const Job& chosen, const Job& favourite, const hardware::Cluster&
     why.verdict = "memory";
     why.rule = no->rule;
     why.sentences.push_back(fmt::format("It does not fit: {}.", no->reason));
-    why.sentences.push_back(nearest_that_fits(favourite, cluster));
+    why.sentences.push_back(nearest_that_fits(favourite, cluster, stop));
     return why;
   }
-  const Simulation first = full_simulation(chosen, cluster).value_or_throw();
-  const Simulation second = full_simulation(favourite, cluster).value_or_throw();
+  const Simulation first = full_simulation(chosen, cluster, stop).value_or_throw();
+  const Simulation second = full_simulation(favourite, cluster, stop).value_or_throw();
   why.iteration_s = second.iteration_s;
   why.bound_s = static_cast<double>(simulator::lower_bound_ps(sketch.outline(favourite.plan))) * kSecondsPerPs;
   const double change = second.iteration_s / first.iteration_s - 1;

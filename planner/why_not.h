@@ -1,6 +1,7 @@
 // Why a plan that someone has in mind is not the chosen one.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct WhyNot {
 
 /// The rule that refuses `favourite`, the memory it lacks and the nearest change that makes it fit, or how much slower
 /// than `chosen` it is, where, and whether a search would have had to simulate it. Both jobs run on `cluster`;
-/// `chosen` must fit it.
-WhyNot why_not(const program::Job& chosen, const program::Job& favourite, const hardware::Cluster& cluster);
+/// `chosen` must fit it. edge::Failure (kInterrupted) where `stop` asked to give it up while plans were played.
+WhyNot why_not(const program::Job& chosen, const program::Job& favourite, const hardware::Cluster& cluster,
+               const std::stop_token& stop = {});
 
 }  // namespace trivium::planner

@@ -8,6 +8,7 @@
 #include "simulator/cost/gemm.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/replay/replay.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::simulator {
 namespace {
@@ -90,7 +91,7 @@ std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cas
 
 // An ordered program is replayed; one without an order is played in the order of readiness, one rank for every stage.
 edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
-                             const SimulationOptions& options) {
+                             const SimulationOptions& options, const std::stop_token& stop) {
   const program::Program& program = *costed.program;
   Account account(costed, options.timeline);
   if (is_ordered(program)) {
@@ -103,12 +104,13 @@ edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluste
     const auto made = cast(costed, cluster, how);
     if (!made) return made.error();
     const Variation variation = variation_of(options.disturbance, made.value().world, options.seed);
-    const auto replayed = replay(costed, made.value(), variation, ranks_to_hear(program, made.value(), options),
-                                 [&](const RankSpans& rank) { account.hear(rank); });
+    const auto replayed = replay(
+        costed, made.value(), variation, ranks_to_hear(program, made.value(), options),
+        [&](const RankSpans& rank) { account.hear(rank); }, stop);
     if (!replayed) return replayed.error();
     return account.close(replayed.value().makespan_ps);
   }
-  edge::Result<Play> play_of_stages = play(costed, options.granularity);
+  edge::Result<Play> play_of_stages = play(costed, options.granularity, stop);
   if (!play_of_stages) return play_of_stages.error();
   for (std::size_t stage = 0; stage < program.roles.size(); ++stage) {
     account.hear({representative(program, static_cast<int>(stage)), std::move(play_of_stages.value().stages[stage])});
@@ -118,11 +120,11 @@ edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluste
 
 // One rank for every stage where they share links alike, else all.
 edge::Result<std::int64_t> with_shared_links(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                             Granularity granularity) {
+                                             Granularity granularity, const std::stop_token& stop) {
   auto made = cast(costed, cluster, {granularity, Ranks::kFolded, true});
   if (made && !made.value().shares_links) made = cast(costed, cluster, {granularity, Ranks::kEvery, true});
   if (!made) return made.error();
-  const auto replayed = replay(costed, made.value(), {}, Keep::kNothing);
+  const auto replayed = replay(costed, made.value(), {}, Keep::kNothing, stop);
   if (!replayed) return replayed.error();
   return replayed.value().makespan_ps;
 }
@@ -202,10 +204,16 @@ IterationFlops iteration_flops(const program::Job& job) {
 
 edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options) {
+  return simulate(program, cluster, options, {});
+}
+
+edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
+                                  const SimulationOptions& options, const std::stop_token& stop) {
+  if (stop.stop_requested()) return given_up();
   if (const auto no = unsupported_by(program.job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
   if (auto wrong = unknown_rank(options.disturbance, program.mesh.size())) return *wrong;
   const CostedProgram costed = cost(program, cluster);
-  edge::Result<Played> outcome = play_it(costed, cluster, options);
+  edge::Result<Played> outcome = play_it(costed, cluster, options, stop);
   if (!outcome) return outcome.error();
   Played& played = outcome.value();
   Simulation result;
@@ -237,7 +245,7 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   result.timeline = std::move(played.timeline);
   const bool in_turns = shares_cores(program.job.plan, cluster);  // no link is shared but the cores
   if (options.shared_links && !options.every_rank && !in_turns && is_ordered(program)) {
-    const auto shared = with_shared_links(costed, cluster, options.granularity);
+    const auto shared = with_shared_links(costed, cluster, options.granularity, stop);
     if (!shared) return shared.error();
     result.shared_links_s = static_cast<double>(shared.value()) * kSecondsPerPs;
   }

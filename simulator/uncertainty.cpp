@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "simulator/replay/replay.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::simulator {
 
@@ -52,6 +53,13 @@ double Uncertainty::quantile_ps(double share) const {
 
 edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
                                             const Disturbance& disturbance, int samples, std::uint64_t seed) {
+  return sample_iterations(program, cluster, disturbance, samples, seed, {});
+}
+
+edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+                                            const Disturbance& disturbance, int samples, std::uint64_t seed,
+                                            const std::stop_token& stop) {
+  if (stop.stop_requested()) return given_up();
   if (auto wrong = unknown_rank(disturbance, program.mesh.size())) return *wrong;
   const CostedProgram costed = cost(program, cluster);
   const auto made = cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
@@ -63,7 +71,7 @@ edge::Result<Uncertainty> sample_iterations(const program::Program& program, con
   const auto work = [&] {
     for (std::size_t i = next++; i < result.samples_ps.size(); i = next++) {
       const Variation variation = variation_of(disturbance, made.value().world, seed + i);
-      const auto played = replay(costed, made.value(), variation, Keep::kNothing);
+      const auto played = replay(costed, made.value(), variation, Keep::kNothing, stop);
       if (played) {
         result.samples_ps[i] = played.value().makespan_ps;
       } else {

@@ -3,11 +3,10 @@
 #include <chrono>
 
 #include "program/lower.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::gui {
 namespace {
-
-constexpr const char* kStopped = "stopped before it was played";
 
 void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const program::Job& job = evaluation.scenario.file.job;
@@ -28,24 +27,16 @@ void fill(Evaluation& evaluation, const std::stop_token& stop) {
   }
   auto program = std::get<program::Program>(std::move(lowered));
   const bool full = evaluation.depth == Depth::kFull;
-  if (stop.stop_requested()) {
-    evaluation.refusal = kStopped;
-    return;
-  }
   if (full) {
-    auto ordered = simulator::order(std::move(program), cluster);
+    auto ordered = simulator::order(std::move(program), cluster, stop);
     if (!ordered) {
       evaluation.refusal = ordered.error().message;
       return;
     }
     program = std::move(ordered).value();
   }
-  if (stop.stop_requested()) {
-    evaluation.refusal = kStopped;
-    return;
-  }
   const simulator::SimulationOptions how{full ? simulator::Granularity::kOp : simulator::Granularity::kSegment, true};
-  auto simulated = simulator::simulate(program, cluster, how);
+  auto simulated = simulator::simulate(program, cluster, how, stop);
   if (!simulated) {
     evaluation.refusal = simulated.error().message;
     return;

@@ -77,11 +77,12 @@ Insight insight(const Evaluation& evaluation, const std::stop_token& stop) {
     result.machine.push_back(outcome(improvement.words, planner::quick_iteration(job, better, false), here));
   }
   if (stop.stop_requested()) return result;
-  for (const planner::Tried& tried : planner::try_neighbours(job, cluster)) {
+  std::vector<planner::Tried> neighbours = planner::try_neighbours(job, cluster, stop);
+  for (const planner::Tried& tried : neighbours) {
     result.plans.push_back(outcome(tried.neighbour.change, tried.outcome, here));
   }
   if (stop.stop_requested()) return result;
-  result.sentences = planner::explain(*evaluation.program, evaluation.figures, cluster);
+  result.sentences = planner::explain(*evaluation.program, evaluation.figures, cluster, std::move(neighbours));
   return result;
 }
 

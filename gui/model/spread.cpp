@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/uncertainty.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::gui {
 namespace {
@@ -23,22 +23,16 @@ int spread_samples(const Evaluation& evaluation) {
 std::optional<report::Spread> sample_spread(const Evaluation& evaluation, double jitter, const std::stop_token& stop) {
   if (!evaluation.runs() || evaluation.depth != Depth::kFull) return std::nullopt;
   const auto seed = static_cast<std::uint64_t>(evaluation.scenario.file.job.training.seed);
-  const auto sample = [&](double share, int count, std::uint64_t from) {
+  const auto sample = [&](double share, int count) {
     return simulator::sample_iterations(*evaluation.program, evaluation.scenario.cluster,
-                                        {.jitter = share, .slow_devices = {}, .slow_links = {}}, count, from);
+                                        {.jitter = share, .slow_devices = {}, .slow_links = {}}, count, seed, stop);
   };
-  const auto nominal = sample(0, 1, seed);
+  const auto nominal = sample(0, 1);
   if (!nominal) return std::nullopt;
-  simulator::Uncertainty all;
   const int samples = spread_samples(evaluation);
-  const int at_once = samples < kMostSamples ? 2 : kMostSamples / 5;  // between two looks at the stop token
-  for (int done = 0; done < samples; done += at_once) {
-    if (stop.stop_requested()) return std::nullopt;
-    const int count = std::min(at_once, samples - done);
-    const auto some = sample(jitter, count, seed + static_cast<std::uint64_t>(done));
-    if (!some) return std::nullopt;
-    all.samples_ps.insert(all.samples_ps.end(), some.value().samples_ps.begin(), some.value().samples_ps.end());
-  }
+  const auto disturbed = sample(jitter, samples);
+  if (!disturbed) return std::nullopt;
+  const simulator::Uncertainty& all = disturbed.value();
   return report::Spread{jitter,
                         samples,
                         nominal.value().quantile_ps(kMiddle) * kSecondsPerPs,

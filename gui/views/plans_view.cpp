@@ -45,13 +45,14 @@ QString wrapped(const QString& words, const QFont& font, double width) {
   return lines.join('\n');
 }
 
-QString why_not_words(const program::Plan& plan, const program::Plan& other, const Scenario& scenario) {
+QString why_not_words(const program::Plan& plan, const program::Plan& other, const Scenario& scenario,
+                      const std::stop_token& stop) {
   program::Job chosen = scenario.file.job, favourite = scenario.file.job;
   chosen.plan = plan;
   favourite.plan = other;
   planner::WhyNot why;
   try {
-    why = planner::why_not(chosen, favourite, scenario.cluster);
+    why = planner::why_not(chosen, favourite, scenario.cluster, stop);
   } catch (const edge::Failure& failure) {
     return text(failure.error().message);
   }
@@ -101,7 +102,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
               if (stop.stop_requested()) break;
               Scenario one = scenario;
               one.file.job.plan = plan;
-              const Evaluation evaluation = evaluate(one, Depth::kFull);
+              const Evaluation evaluation = evaluate(one, Depth::kFull, stop);
               if (evaluation.runs()) rows.push_back(row_of(plan, evaluation.figures, one.cluster));
             }
             return rows;
@@ -111,7 +112,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
             show_pins();
           }),
       asker_([](const WhyRequest& asked,
-                const std::stop_token&) { return why_not_words(asked.chosen, asked.other, asked.scenario); },
+                const std::stop_token& stop) { return why_not_words(asked.chosen, asked.other, asked.scenario, stop); },
              [this](const QString& words) { why_->setText(words); }) {
   proxy_.setSourceModel(&model_);
   proxy_.setSortRole(PlansModel::kSortRole);

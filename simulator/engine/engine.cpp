@@ -8,6 +8,7 @@
 
 #include "program/text.h"
 #include "simulator/engine/end_queue.h"
+#include "simulator/engine/stoppable.h"
 #include "simulator/engine/task_graph.h"
 
 namespace trivium::simulator {
@@ -64,11 +65,12 @@ class Player {
     find_rendezvous();
   }
 
-  edge::Result<Play> play() {
+  edge::Result<Play> play(const std::stop_token& stop) {
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
       if (node(n).pending == 0) became_ready(n);
     }
     while (!ends_.empty()) {
+      if (++ended_ % kEndsBetweenLooks == 0 && stop.stop_requested()) return given_up();
       const End end = ends_.pop();
       now_ = end.time;
       if (end.what >= 0) {
@@ -325,26 +327,36 @@ class Player {
   std::vector<Rendezvous> meetings_;
   std::vector<std::int32_t> members_;
   EndQueue ends_;  // `what`: a node, or ~meeting
-  std::int64_t now_ = 0, sequence_ = 0, finished_ = 0;
+  std::int64_t now_ = 0, sequence_ = 0, finished_ = 0, ended_ = 0;
   std::uint32_t ends_pushed_ = 0;
 };
 
 }  // namespace
 
-edge::Result<Play> play(const CostedProgram& costed, Granularity granularity) {
-  return Player(costed, granularity, true).play();
+edge::Error given_up() { return {edge::ErrorKind::kInterrupted, "given up before it was played to its end"}; }
+
+edge::Result<Play> play(const CostedProgram& costed, Granularity granularity) { return play(costed, granularity, {}); }
+
+edge::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop) {
+  return Player(costed, granularity, true).play(stop);
 }
 
 edge::Result<std::int64_t> play_makespan(const CostedProgram& costed) {
-  const edge::Result<Play> played = Player(costed, Granularity::kSegment, false).play();
+  const edge::Result<Play> played = Player(costed, Granularity::kSegment, false).play({});
   if (!played) return played.error();
   return played.value().makespan_ps;
 }
 
 edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster) {
+  return order(std::move(program), cluster, {});
+}
+
+edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
+                                     const std::stop_token& stop) {
+  if (stop.stop_requested()) return given_up();
   for (program::Role& role : program.roles) role.order.clear();
   const CostedProgram costed = cost(program, cluster);
-  edge::Result<Play> played = play(costed, Granularity::kSegment);
+  edge::Result<Play> played = play(costed, Granularity::kSegment, stop);
   if (!played) return played.error();
   for (std::size_t s = 0; s < program.roles.size(); ++s) {
     program::Role& role = program.roles[s];

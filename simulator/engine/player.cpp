@@ -66,7 +66,9 @@ class Stage {
     record_.assign(record.begin(), record.end());
   }
 
-  Performance play() {
+  Performance play(const std::stop_token& stop) {
+    int stretches = 0;
+    const auto gives_up = [&] { return ++stretches % kStretchesBetweenLooks == 0 && stop.stop_requested(); };
     for (std::int32_t at = static_cast<std::int32_t>(cursors_.size()) - 1; at >= 0; --at) {
       if (cursor(at).state == State::kQueued) runnable_.push_back(at);
     }
@@ -74,9 +76,11 @@ class Stage {
       while (!runnable_.empty()) {
         const std::int32_t at = runnable_.back();
         runnable_.pop_back();
+        if (gives_up()) return given_up();
         run(at);
       }
       if (flows_.idle()) break;
+      if (gives_up()) return given_up();
       if (const auto ended = flows_.next()) leave(*ended);
     }
     for (const std::int64_t finish : played_.finish_ps) played_.makespan_ps = std::max(played_.makespan_ps, finish);
@@ -92,6 +96,10 @@ class Stage {
   }
 
  private:
+  Performance given_up() {
+    played_.given_up = true;
+    return std::move(played_);
+  }
   Cursor& cursor(std::int32_t at) { return cursors_[static_cast<std::size_t>(at)]; }
   const Step& step_of(std::int32_t at) {
     const auto role = static_cast<std::size_t>(world_.role[static_cast<std::size_t>(at / kStreams)]);
@@ -260,8 +268,8 @@ std::int64_t varied(const Step& step, const Variation& variation, const Draws& d
 }
 
 Performance perform(std::span<const Script> scripts, const World& world, const Variation& variation,
-                    const std::vector<bool>& record) {
-  return Stage(scripts, world, variation, record).play();
+                    const std::vector<bool>& record, const std::stop_token& stop) {
+  return Stage(scripts, world, variation, record).play(stop);
 }
 
 }  // namespace trivium::simulator

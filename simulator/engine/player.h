@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "simulator/engine/script.h"
@@ -31,7 +32,11 @@ struct Performance {
   std::vector<std::array<std::vector<RunTimes>, kStreams>> runs;  ///< by player, in order; empty where not asked for
   std::vector<Blocked> blocked;                                   ///< empty: everything ran. By player, then stream
   std::int64_t joints = 0, flows = 0;  ///< how many meetings there were, and how many of them over shared links
+  bool given_up = false;               ///< it was stopped: nothing above is whole, and `blocked` is empty
 };
+
+/// Stretches of a stream, from one meeting to the next, between two looks at the stop token: milliseconds.
+constexpr int kStretchesBetweenLooks = 4096;
 
 /// How long a step takes: the `n`-th of its stream, on a device that takes `device` times as long as its kind.
 std::int64_t varied(const Step& step, const Variation& variation, const Draws& draws, std::uint64_t n, double device);
@@ -40,8 +45,9 @@ std::int64_t varied(const Step& step, const Variation& variation, const Draws& d
 /// runs before it are: no queue of events is needed. Communication over links that could be overbooked is played in
 /// order of time (its end first, then its start; ties by the order in which the meetings came about) at max-min fair
 /// rates; where none is overbooked it takes exactly its nominal time. `record`: the players whose runs are returned.
-/// Same input, same result. O(instructions) without shared links; O(players) memory besides what is recorded.
+/// Same input, same result. O(instructions) without shared links; O(players) memory besides what is recorded. Given up
+/// soon after `stop` asks for it.
 Performance perform(std::span<const Script> scripts, const World& world, const Variation& variation,
-                    const std::vector<bool>& record);
+                    const std::vector<bool>& record, const std::stop_token& stop = {});
 
 }  // namespace trivium::simulator

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "simulator/engine/stoppable.h"
 #include "simulator/replay/stuck.h"
 
 namespace trivium::simulator {
@@ -97,7 +98,8 @@ std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::in
 
 }  // namespace
 
-edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep) {
+edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
+                            const std::stop_token& stop) {
   const World& world = cast.world;
   std::vector<bool> record(static_cast<std::size_t>(world.players()), keep == Keep::kEverything);
   if (keep == Keep::kRepresentatives) {
@@ -106,16 +108,17 @@ edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const
     }
   }
   std::vector<RankSpans> kept;
-  edge::Result<Replay> result =
-      replay(costed, cast, variation, record, [&](const RankSpans& spans) { kept.push_back(spans); });
+  edge::Result<Replay> result = replay(
+      costed, cast, variation, record, [&](const RankSpans& spans) { kept.push_back(spans); }, stop);
   if (result) result.value().ranks = std::move(kept);
   return result;
 }
 
 edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
-                            const std::vector<bool>& record, const Listener& listener) {
+                            const std::vector<bool>& record, const Listener& listener, const std::stop_token& stop) {
   const World& world = cast.world;
-  const Performance played = perform(cast.scripts, world, variation, record);
+  const Performance played = perform(cast.scripts, world, variation, record, stop);
+  if (played.given_up) return given_up();
   if (!played.blocked.empty()) {
     return edge::Error{edge::ErrorKind::kRuntime, why_stuck(*costed.program, cast, played.blocked)};
   }
@@ -127,6 +130,7 @@ edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const
     return world.rank[static_cast<std::size_t>(a)] < world.rank[static_cast<std::size_t>(b)];
   });
   for (const std::int32_t p : players) {
+    if (stop.stop_requested()) return given_up();
     const auto player = static_cast<std::size_t>(p);
     listener({world.rank[player], spans_of(cast, variation, p, played.runs[player])});
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <vector>
 
 #include "edge/error.h"
@@ -34,11 +35,13 @@ struct Replay {
 using Listener = std::function<void(const RankSpans&)>;
 
 /// Plays one step of the cast. Errors: kRuntime when it cannot proceed; the message names the ranks, their instructions
-/// and the partners that are missing. Same input, same result.
-edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep);
+/// and the partners that are missing; kInterrupted where `stop` asked to give it up. Same input, same result.
+edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
+                            const std::stop_token& stop = {});
 
 /// The same; nothing is kept, and `listener` hears of the players of `record`.
 edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
-                            const std::vector<bool>& record, const Listener& listener);
+                            const std::vector<bool>& record, const Listener& listener,
+                            const std::stop_token& stop = {});
 
 }  // namespace trivium::simulator

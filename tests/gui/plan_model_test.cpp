@@ -208,9 +208,12 @@ TEST(Evaluation, AgreesWithTheSearchAndWithItself) {
 TEST(Evaluation, EndsEarlyWhenItIsStopped) {
   std::stop_source stop;
   stop.request_stop();
-  const Evaluation evaluation = evaluate(staged_scenario(), Depth::kFull, stop.get_token());
-  EXPECT_FALSE(evaluation.runs());
-  EXPECT_THAT(evaluation.refusal, HasSubstr("stopped"));
+  for (const Depth depth : {Depth::kQuick, Depth::kFull}) {
+    const Evaluation evaluation = evaluate(staged_scenario(), depth, stop.get_token());
+    EXPECT_FALSE(evaluation.runs());
+    EXPECT_THAT(evaluation.refusal, HasSubstr("given up"));
+    EXPECT_EQ(evaluation.timeline, nullptr);
+  }
 }
 
 TEST(Evaluation, SimulatesWhatDoesNotFitAndSaysSo) {

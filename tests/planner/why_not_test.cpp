@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/evaluate.h"
+#include "planner/neighbours.h"
 #include "planner/studies.h"
 #include "tests/planner/problems.h"
 
@@ -34,6 +35,20 @@ TEST(WhyNot, NamesTheRule) {
   EXPECT_EQ(why.rule, "batch-divides");
   EXPECT_EQ(why.differences.front().field, "micro_batch");
   EXPECT_EQ(why.iteration_s, 0);
+}
+
+TEST(WhyNot, GivesUpWhatItPlaysWhenItIsStopped) {
+  const Case c;
+  program::Job other = c.other();
+  other.plan = {};
+  other.plan.pipeline = 2;
+  other.plan.data = 4;
+  other.plan.recompute = program::Recompute::kFull;
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(why_not(c.chosen, other, c.request.cluster, stop.get_token()), edge::Failure);
+  EXPECT_TRUE(try_neighbours(c.chosen, c.request.cluster, stop.get_token()).empty());
+  EXPECT_FALSE(try_neighbours(c.chosen, c.request.cluster).empty());
 }
 
 TEST(WhyNot, SaysHowMuchSlowerAndWhere) {

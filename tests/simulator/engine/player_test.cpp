@@ -48,6 +48,24 @@ struct Scene {
   }
 };
 
+// The first copies pass before the first look at the token, however soon the stop was asked for; the last do not.
+TEST(Player, GivesUpAtTheNextLookAfterAStop) {
+  std::stop_source stop;
+  stop.request_stop();
+  const auto play_copies = [&](int copies) {
+    Scene scene(1);
+    for (int i = 0; i < copies; ++i) scene.copy(0, kCompute, 1, 8);
+    return perform(scene.scripts, scene.world, {}, {true}, stop.get_token());
+  };
+  const Performance few = play_copies(kStretchesBetweenLooks / 2);
+  EXPECT_FALSE(few.given_up);
+  EXPECT_EQ(few.joints, kStretchesBetweenLooks / 2);
+  const Performance many = play_copies(2 * kStretchesBetweenLooks);
+  EXPECT_TRUE(many.given_up);
+  EXPECT_LE(many.joints, kStretchesBetweenLooks);
+  EXPECT_TRUE(many.blocked.empty());
+}
+
 TEST(Player, AStreamRunsInOrderAndWaitsForSignals) {
   Scene scene(1);
   scene.add(0, kCompute, 10);

@@ -9,6 +9,7 @@
 #include "models/load.h"
 #include "program/lower.h"
 #include "simulator/engine/engine.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::simulator {
 namespace {
@@ -161,6 +162,25 @@ TEST(Simulation, FindsTheIterationWithSharedLinksBesideTheOther) {
   EXPECT_GT(*one.shared_links_s, one.iteration_s);
   EXPECT_NEAR(*one.shared_links_s, all.iteration_s, 1e-9 * all.iteration_s);
   EXPECT_FALSE(all.shared_links_s.has_value());
+}
+
+// 96 layers in 16 stages of 192 micro-batches: far more steps than lie between two looks at the token.
+TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:128");
+  const program::Program program = std::get<program::Program>(program::lower(gpt3_175b()));
+  const program::Program ordered = order(program, cluster).value_or_throw();
+  std::stop_source stop;
+  const CostedProgram costed = cost(ordered, cluster);
+  EXPECT_TRUE(play(costed, Granularity::kSegment, stop.get_token()).ok());
+  stop.request_stop();
+  const std::stop_token now = stop.get_token();
+  const auto kind_of = [](const auto& outcome) {
+    return outcome.ok() ? edge::ErrorKind::kRuntime : outcome.error().kind;
+  };
+  EXPECT_EQ(kind_of(play(costed, Granularity::kSegment, now)), edge::ErrorKind::kInterrupted);  // by looks on the way
+  EXPECT_EQ(kind_of(order(program, cluster, now)), edge::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(simulate(ordered, cluster, {Granularity::kSegment, true}, now)), edge::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(sample_iterations(ordered, cluster, {}, 3, 1, now)), edge::ErrorKind::kInterrupted);
 }
 
 }  // namespace

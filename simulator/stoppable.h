@@ -1,0 +1,19 @@
+// Simulations for callers who may lose interest: they end soon after they are asked to, without a result.
+#pragma once
+
+#include <stop_token>
+
+#include "simulator/engine/stoppable.h"
+#include "simulator/simulate.h"
+#include "simulator/uncertainty.h"
+
+namespace trivium::simulator {
+
+/// As without `stop`; kInterrupted where it was asked for, before the start or while ranks were played.
+edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
+                                  const SimulationOptions& options, const std::stop_token& stop);
+edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+                                            const Disturbance& disturbance, int samples, std::uint64_t seed,
+                                            const std::stop_token& stop);
+
+}  // namespace trivium::simulator

@@ -2,40 +2,12 @@
 
 #include <QObject>
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "gui/timeline/strip_painter.h"
 
 namespace trivium::gui {
 namespace {
-
-constexpr int kRowGap = 1;  // pixels of ground below every lane
-
-struct Rgb {
-  float red = 0, green = 0, blue = 0;
-};
-
-Rgb rgb_of(QRgb colour) {
-  return {static_cast<float>(qRed(colour)), static_cast<float>(qGreen(colour)), static_cast<float>(qBlue(colour))};
-}
-
-std::array<Rgb, 32> colours_of(const SpanStore& store) {
-  std::array<Rgb, 32> colours{};
-  for (std::size_t c = 0; c < store.categories().size(); ++c) {
-    const Colour colour = colour_of(store.categories()[c].hue);
-    colours[c] = {static_cast<float>(colour.red), static_cast<float>(colour.green), static_cast<float>(colour.blue)};
-  }
-  return colours;
-}
-
-QRgb to_rgb(const Rgb& c) {
-  const auto byte = [](float v) { return static_cast<int>(std::clamp(v + 0.5F, 0.F, 255.F)); };
-  return qRgb(byte(c.red), byte(c.green), byte(c.blue));
-}
-
-QRgb mix(QRgb a, QRgb b, int share_of_b) {  // in 256ths
-  const auto channel = [&](int x, int y) { return x + (y - x) * share_of_b / 256; };
-  return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
-}
 
 /// Black or white, whichever is easier to read on the colour (luma of ITU-R BT.601).
 QRgb text_on(const Colour& colour) {
@@ -86,88 +58,11 @@ void TimelinePainter::paint(const Scene& scene, const DrawList& list, const Time
     scaled.setPixelSize(static_cast<int>(std::lround(QFontInfo(font).pixelSize() * ratio)));
     glyphs_ = std::make_unique<Glyphs>(scaled);
   }
-  image.fill(colours.ground);
-  for (const Strip& strip : list.strips) {
-    const SpanStore& store = *scene.timelines[static_cast<std::size_t>(strip.timeline)].spans;
-    if (strip.stacked) {
-      paint_group(store, list, strip, colours, image);
-    } else {
-      paint_lane(store, list, strip, colours, image);
-    }
-  }
+  paint_strips(scene, list, {colours.ground, colours.lane}, image);
   paint_frames(scene, list, colours, image);
   paint_marks(list, colours, image);
   QPainter painter(&image);
   paint_arrows(list, colours, painter);
-}
-
-void TimelinePainter::paint_lane(const SpanStore& store, const DrawList& list, const Strip& strip,
-                                 const TimelineColours& colours, QImage& image) {
-  const qreal ratio = image.devicePixelRatio();
-  const int top = std::max(0, static_cast<int>(std::lround(strip.y * ratio)));
-  const int bottom =
-      std::min(image.height(), static_cast<int>(std::lround((strip.y + strip.height) * ratio)) - kRowGap);
-  if (top >= bottom) return;
-  const std::size_t kinds = store.categories().size();
-  const std::array<Rgb, 32> hues = colours_of(store);
-  const Rgb lane = rgb_of(colours.lane);
-  const int width = std::min(list.columns, image.width());
-  line_.resize(static_cast<std::size_t>(width));
-  const float* shares = list.shares.data() + strip.first;
-  for (int x = 0; x < width; ++x, shares += kinds) {
-    float covered = 0;
-    Rgb sum;
-    for (std::size_t c = 0; c < kinds; ++c) {
-      const float share = shares[c];
-      covered += share;
-      sum.red += share * hues[c].red;
-      sum.green += share * hues[c].green;
-      sum.blue += share * hues[c].blue;
-    }
-    const float rest = std::max(0.F, 1 - covered);
-    line_[static_cast<std::size_t>(x)] =
-        to_rgb({sum.red + rest * lane.red, sum.green + rest * lane.green, sum.blue + rest * lane.blue});
-  }
-  for (int y = top; y < bottom; ++y) {
-    std::copy(line_.begin(), line_.end(), reinterpret_cast<QRgb*>(image.scanLine(y)));
-  }
-}
-
-// Every column from the bottom up: categories one on the other, then what idles.
-void TimelinePainter::paint_group(const SpanStore& store, const DrawList& list, const Strip& strip,
-                                  const TimelineColours& colours, QImage& image) {
-  const qreal ratio = image.devicePixelRatio();
-  const int top = static_cast<int>(std::lround(strip.y * ratio));
-  const int bottom = static_cast<int>(std::lround((strip.y + strip.height) * ratio)) - kRowGap;
-  const int height = bottom - top;
-  if (height <= 0 || bottom <= 0 || top >= image.height()) return;
-  const std::size_t kinds = store.categories().size();
-  const std::array<Rgb, 32> hues = colours_of(store);
-  const int width = std::min(list.columns, image.width()), lines = image.height();
-  const auto stride = image.bytesPerLine() / static_cast<qsizetype>(sizeof(QRgb));
-  auto* pixels = reinterpret_cast<QRgb*>(image.bits());
-  const float* shares = list.shares.data() + strip.first;
-  for (int x = 0; x < width; ++x, shares += kinds) {
-    int y = bottom - 1;
-    const auto put = [&](QRgb colour) {
-      if (y >= 0 && y < lines) pixels[y * stride + x] = colour;
-      --y;
-    };
-    float filled = 0;  // in pixels, from the bottom
-    for (std::size_t c = 0; c < kinds; ++c) {
-      if (shares[c] <= 0) continue;
-      filled += shares[c] * static_cast<float>(height);
-      const QRgb colour = to_rgb(hues[c]);
-      while (y >= top && static_cast<float>(bottom - y) <= filled + 0.5F) put(colour);
-    }
-    // What idles shows, however little it is.
-    const bool idles = filled < static_cast<float>(height) * 0.9995F;
-    if (idles && y < top) {
-      y = top;
-      put(mix(y + 1 < lines && y + 1 >= 0 ? pixels[(y + 1) * stride + x] : colours.lane, colours.lane, 128));
-    }
-    while (y >= top) put(colours.lane);
-  }
 }
 
 void TimelinePainter::paint_frames(const Scene& scene, const DrawList& list, const TimelineColours& colours,

@@ -28,10 +28,6 @@ class TimelinePainter {
              QImage& image);
 
  private:
-  void paint_lane(const SpanStore& store, const DrawList& list, const Strip& strip, const TimelineColours& colours,
-                  QImage& image);
-  void paint_group(const SpanStore& store, const DrawList& list, const Strip& strip, const TimelineColours& colours,
-                   QImage& image);
   void paint_frames(const Scene& scene, const DrawList& list, const TimelineColours& colours, QImage& image);
   static void paint_marks(const DrawList& list, const TimelineColours& colours, QImage& image);
   static void paint_arrows(const DrawList& list, const TimelineColours& colours, QPainter& painter);
@@ -39,7 +35,6 @@ class TimelinePainter {
   std::unique_ptr<Glyphs> glyphs_;
   QFont font_;
   qreal ratio_ = 0;
-  std::vector<QRgb> line_;
 };
 
 }  // namespace trivium::gui

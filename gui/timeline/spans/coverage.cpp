@@ -14,15 +14,19 @@ std::size_t cell(int column, std::size_t slots) { return static_cast<std::size_t
 /// Where columns begin and end, and the share of one that a picosecond is. Kept from strip to strip: finding edges
 /// takes longer than filling most columns.
 struct Columns {
-  explicit Columns(const TimeScale& of) : scale(of), per_ps(static_cast<std::size_t>(of.columns)) {
+  explicit Columns(const TimeScale& of)
+      : scale(of), columns_a_ps(1 / of.column_ps()), per_ps(static_cast<std::size_t>(of.columns)) {
     for (int column = 0; column <= of.columns; ++column) edges.push_back(of.edge(column));
     for (std::size_t c = 0; c < per_ps.size(); ++c) {
       per_ps[c] = edges[c + 1] > edges[c] ? 1 / static_cast<float>(edges[c + 1] - edges[c]) : 0;
+      whole.push_back(edges[c + 1] > edges[c] ? 1 : 0);
     }
   }
   TimeScale scale;
+  double columns_a_ps;
   std::vector<std::int64_t> edges;  // columns + 1
   std::vector<float> per_ps;        // columns
+  std::vector<float> whole;         // columns: the share that a span has of one that lies in it; 0 of one without time
 };
 
 const Columns& columns_of(const TimeScale& scale) {
@@ -45,18 +49,19 @@ void walk_spans(const SpanStore& store, std::uint32_t from, std::uint32_t to, co
     const std::int64_t stop = std::min(stops[s], scale.end_ps);
     if (at >= stop) continue;
     if (at >= edges[column + 1]) {  // near it, then step by step: rounding may be off by one
-      const int near = static_cast<int>(scale.x_of(at)) - 2;
+      const auto near = static_cast<int>(static_cast<double>(at - scale.begin_ps) * columns.columns_a_ps) - 1;
       if (near > static_cast<int>(column)) column = static_cast<std::size_t>(near);
       while (at >= edges[column + 1]) ++column;
     }
-    while (true) {
-      const std::int64_t right = edges[column + 1];
-      shares[column * slots + kinds[s]] +=
-          static_cast<float>(std::min(stop, right) - at) * columns.per_ps[column] * weight;
-      if (stop <= right) break;
-      at = right;
-      ++column;
+    float* share = &shares[column * slots + kinds[s]];
+    if (stop <= edges[column + 1]) {
+      *share += static_cast<float>(stop - at) * columns.per_ps[column] * weight;
+      continue;
     }
+    *share += static_cast<float>(edges[column + 1] - at) * columns.per_ps[column] * weight;
+    for (++column, share += slots; stop > edges[column + 1]; ++column, share += slots)
+      *share += columns.whole[column] * weight;
+    *share += static_cast<float>(stop - edges[column]) * columns.per_ps[column] * weight;
   }
 }
 
@@ -107,11 +112,14 @@ void walk_boundaries(const SpanStore& store, const Track& track, const TimeScale
 
 void from_summary(const SpanStore& store, const Summary& summary, const TimeScale& scale, std::span<float> shares) {
   const std::size_t slots = store.categories().size();
+  const double bins_a_ps = 1 / static_cast<double>(summary.bin_ps);
   // The nearest edge of a bin; beyond the first and the last as if there were more, all empty.
   const Columns& columns = columns_of(scale);
   const auto bin_at = [&](int column) {
-    return std::llround(static_cast<double>(columns.edges[static_cast<std::size_t>(column)] - store.begin()) /
-                        static_cast<double>(summary.bin_ps));
+    const double at =
+        static_cast<double>(columns.edges[static_cast<std::size_t>(column)] - store.begin()) * bins_a_ps + 0.5;
+    const auto whole = static_cast<std::int64_t>(at);
+    return whole - (at < static_cast<double>(whole) ? 1 : 0);
   };
   const auto sums_at = [&](std::int64_t bin) {
     return &summary.cumulative[static_cast<std::size_t>(std::clamp(bin, std::int64_t{0}, summary.bins)) * slots];
@@ -119,8 +127,7 @@ void from_summary(const SpanStore& store, const Summary& summary, const TimeScal
   std::int64_t left = bin_at(0);
   for (int column = 0; column < scale.columns; ++column) {
     const std::int64_t right = bin_at(column + 1);
-    const double per_ps =
-        1 / (static_cast<double>(right - left) * static_cast<double>(summary.bin_ps) * summary.tracks);
+    const double per_ps = bins_a_ps / (static_cast<double>(right - left) * summary.tracks);
     const auto *from = sums_at(left), *to = sums_at(right);
     for (std::size_t c = 0; c < slots; ++c) {
       shares[cell(column, slots) + c] += static_cast<float>(static_cast<double>(to[c] - from[c]) * per_ps);

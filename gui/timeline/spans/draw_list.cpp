@@ -1,19 +1,17 @@
 #include "gui/timeline/spans/draw_list.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <map>
-#include <thread>
 #include <unordered_map>
+
+#include "gui/timeline/spans/on_cores.h"
 
 namespace trivium::gui {
 namespace {
 
 constexpr float kMarkHeight = 3;
 constexpr int kPixelsPerArrow = 4;
-constexpr std::size_t kWorthThreads = 100'000;  // cells of strips: below, starting threads takes longer than filling
-constexpr unsigned kMostThreads = 8;
 
 class Builder {
  public:
@@ -95,16 +93,9 @@ class Builder {
       if (!list_.strips[s].stacked) lanes_.emplace(std::pair(list_.strips[s].timeline, sources_[s]), s);
     }
     for (const bool stacked : {false, true}) {
-      std::atomic<std::size_t> next{0};
-      const auto work = [&] {
-        for (std::size_t s = next++; s < sources_.size(); s = next++) {
-          if (list_.strips[s].stacked == stacked) fill_strip(s);
-        }
-      };
-      const unsigned cores = std::min(kMostThreads, std::max(1U, std::thread::hardware_concurrency()));
-      std::vector<std::jthread> helpers;
-      for (unsigned i = 1; cells_ >= kWorthThreads && i < cores; ++i) helpers.emplace_back(work);
-      work();
+      on_cores(sources_.size(), cells_, [&](std::size_t s) {
+        if (list_.strips[s].stacked == stacked) fill_strip(s);
+      });
     }
   }
 

@@ -8,7 +8,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr std::size_t kFewTracks = 8;  // added up one by one when drawn
-constexpr std::int64_t kMostBins = std::int64_t{1} << 17, kFewestBins = 1024, kSpansPerBin = 8;
+constexpr std::int64_t kMostBins = std::int64_t{1} << 17, kFewestBins = 1024, kSpansPerBin = 4;
 
 }  // namespace
 

@@ -148,6 +148,11 @@ std::string value_of(const Scenario& scenario, const std::string& field) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+std::string words_of(const std::string& field) {
+  const auto knob = std::find_if(knobs().begin(), knobs().end(), [&](const Knob& one) { return field == one.field; });
+  return knob == knobs().end() ? field : knob->words;
+}
+
 std::vector<std::string> choices(const Scenario& scenario, const std::string& field) {
   const program::Job& job = scenario.file.job;
   const std::int64_t devices = devices_of(scenario);

@@ -19,6 +19,9 @@ struct Knob {
 /// In the order in which they are shown.
 const std::vector<Knob>& knobs();
 
+/// What the knob of a field is called; the field itself where it has none.
+std::string words_of(const std::string& field);
+
 /// Shown by the knob "recompute" where every chunk has its own (gui/model/stage_lists.h).
 constexpr const char* kByChunk = "by chunk";
 

@@ -30,6 +30,9 @@ void fit(Axis& axis, const std::vector<ScatterPoint>& points, double ScatterPoin
   if (axis.high <= axis.low) axis.high = axis.low + 1;
 }
 
+/// Of a plan that others beat: a light blue on dark ground, a deep one on light.
+QColor plan_colour(const QPalette& palette) { return series_colour(is_dark(palette) ? 4 : 0); }
+
 }  // namespace
 
 void ScatterChart::set_points(std::vector<ScatterPoint> points, Axis x, Axis y) {
@@ -42,8 +45,12 @@ void ScatterChart::set_points(std::vector<ScatterPoint> points, Axis x, Axis y) 
   std::vector<std::pair<double, double>> pairs;
   for (const ScatterPoint& point : points_) pairs.emplace_back(point.x, point.y);
   front_ = pareto_front(pairs);
-  set_legend({{series_colour(0), "plan"}, {series_colour(5), "Pareto front: no plan is better in both"}});
+  show_legend();
   update();
+}
+
+void ScatterChart::show_legend() {
+  set_legend({{plan_colour(palette()), "plan"}, {series_colour(5), "Pareto front: no plan is better in both"}});
 }
 
 void ScatterChart::set_selected(int point) {
@@ -95,7 +102,7 @@ void ScatterChart::paintEvent(QPaintEvent* /*event*/) {
     const double size = point.marked ? 6 : kDot;
     painter.setPen(QPen(i == selected_ ? palette().color(QPalette::WindowText) : palette().color(QPalette::Base),
                         i == selected_ ? 2 : 1));
-    painter.setBrush(best ? series_colour(5) : series_colour(0));
+    painter.setBrush(best ? series_colour(5) : plan_colour(palette()));
     if (point.marked) {
       painter.drawRect(QRectF(place_of(i).x() - size, place_of(i).y() - size, 2 * size, 2 * size));
     } else {
@@ -164,6 +171,7 @@ void ScatterChart::mousePressEvent(QMouseEvent* event) {
 }
 
 bool ScatterChart::event(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) show_legend();
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     if (const auto at = point_at(help->pos())) {

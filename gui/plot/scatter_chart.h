@@ -39,6 +39,7 @@ class ScatterChart : public Chart {
   bool event(QEvent* event) override;
 
  private:
+  void show_legend();
   void draw_labels(QPainter& painter) const;
   QRectF free_place(int point, QSizeF size, const std::vector<Label>& taken) const;
 

@@ -1,13 +1,13 @@
 #include "gui/timeline/breakdown_panel.h"
 
 #include <QHeaderView>
-#include <QLocale>
 #include <QPainter>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "edge/readable.h"
 #include "gui/timeline/spans/time_text.h"
 #include "gui/timeline/timeline_painter.h"
 
@@ -68,8 +68,9 @@ QTreeWidgetItem* BreakdownPanel::add_group(const QString& name, const QString& t
 void BreakdownPanel::add_line(QTreeWidgetItem* group, const QColor& colour, const QString& name, double ps,
                               double total_ps, std::uint64_t spans) {
   const QString share = total_ps > 0 ? QString::number(100 * ps / total_ps, 'f', 1) + " %" : QString("–");
-  auto* line = new QTreeWidgetItem(group, {name, QString::fromStdString(time_text(std::llround(ps))), share,
-                                           spans > 0 ? QLocale::c().toString(static_cast<qulonglong>(spans)) : ""});
+  auto* line =
+      new QTreeWidgetItem(group, {name, QString::fromStdString(time_text(std::llround(ps))), share,
+                                  spans > 0 ? QString::fromStdString(edge::integer(static_cast<double>(spans))) : ""});
   line->setIcon(0, swatch(colour));
   for (const int column : {1, 2, 3}) line->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
 }

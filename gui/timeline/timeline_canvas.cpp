@@ -167,6 +167,7 @@ void TimelineCanvas::toggle_fold(RowId row) {
 }
 
 void TimelineCanvas::rows_changed() {
+  layout_.set_room(time_area().height());
   QScrollBar* bar = verticalScrollBar();
   bar->setPageStep(time_area().height());
   bar->setRange(0, std::max(0, layout_.height() - time_area().height()));

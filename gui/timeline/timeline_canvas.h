@@ -77,6 +77,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void time_changed();
   void history_changed();
   void selection_changed();
+  void arrows_changed();  ///< there are now too many to be told apart, or no longer
 
  protected:
   bool viewportEvent(QEvent* event) override;

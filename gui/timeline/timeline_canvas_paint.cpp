@@ -25,7 +25,9 @@ void TimelineCanvas::draw_picture() {
   if (picture_.size() != size) picture_ = QImage(size, QImage::Format_RGB32);
   picture_.setDevicePixelRatio(ratio);
   const Viewport view{begin_, end_, area.width(), verticalScrollBar()->value(), area.height(), size.width()};
+  const bool hidden = list_.arrows_hidden;
   build_draw_list(scene_, view, list_);
+  if (list_.arrows_hidden != hidden) Q_EMIT arrows_changed();
   QFont small = font();
   small.setPixelSize(11);
   painter_.paint(scene_, list_, TimelineColours(palette()), small, picture_);
@@ -175,16 +177,6 @@ void TimelineCanvas::draw_overlay(QPainter& painter, const TimelineColours& colo
   outline(hovered_, colours.text, 1);
   outline(selected_, colours.selection, 2);
   painter.restore();
-  if (list_.arrows_hidden) {
-    const QString note = tr("Zoom in to see transfers as arrows");
-    const int width = painter.fontMetrics().horizontalAdvance(note) + 12;
-    const QRect place(viewport()->width() - width - 8, viewport()->height() - 26, width, 20);
-    QColor back(colours.ground);
-    back.setAlpha(215);
-    painter.fillRect(place, back);
-    painter.setPen(colours.faint);
-    painter.drawText(place, Qt::AlignCenter, note);
-  }
 }
 
 }  // namespace trivium::gui

@@ -65,6 +65,10 @@ TimelineView::TimelineView(QWidget* parent)
   connect(path, &QCheckBox::toggled, canvas_, &TimelineCanvas::set_path_shown);
   auto* arrows = box(tr("Transfers"), tr("Arrows from sends to receives"));
   connect(arrows, &QCheckBox::toggled, canvas_, &TimelineCanvas::set_arrows_shown);
+  connect(
+      canvas_, &TimelineCanvas::arrows_changed, this,
+      [this, arrows] { arrows->setText(canvas_->arrows_hidden() ? tr("Transfers (zoom in)") : tr("Transfers")); },
+      Qt::QueuedConnection);  // it is told in the middle of a picture
   auto* rows = new QToolButton;
   rows->setText(tr("Rows"));
   rows->setAccessibleName(tr("Fold rows"));

@@ -21,6 +21,9 @@ constexpr double kLabelSlot = 22;    // pixels from which on a device has its la
 constexpr double kTitlePixels = 9;   // of height, below which no title is written
 constexpr double kTitleShare = 0.8;  // of it, the letters
 constexpr int kLeastText = 9;        // pixels: smaller letters cannot be read
+constexpr int kNetworkText = 12;     // pixels, above its bar
+constexpr double kNetworkLine = 20;  // pixels that this needs
+constexpr const char* kNetwork = "network between nodes";
 constexpr double kZoomStep = 1.25;
 constexpr double kClosest = 60, kFarthest = 0.02;
 constexpr double kDragFrom = 6;  // pixels
@@ -240,8 +243,16 @@ void ClusterCanvas::draw_links(QPainter& painter) const {
   QFont font = painter.font();
   font.setPixelSize(std::clamp(static_cast<int>(map_.spine.height * zoom_ * 0.75), kLeastText, 15));
   painter.setFont(font);
-  if (map_.spine.height * zoom_ >= kLeastText + 2)
-    painter.drawText(on_screen(map_.spine), Qt::AlignCenter, "network between nodes");
+  const QRectF spine = on_screen(map_.spine);
+  if (spine.height() >= kLeastText + 2) {
+    painter.drawText(spine, Qt::AlignCenter, kNetwork);
+  } else if (spine.top() >= kNetworkLine) {  // no room in it: above it
+    painter.setPen(palette().color(QPalette::WindowText));
+    font.setPixelSize(kNetworkText);
+    painter.setFont(font);
+    painter.drawText(QRectF(spine.left(), spine.top() - kNetworkLine, spine.width(), kNetworkLine - 2),
+                     Qt::AlignLeft | Qt::AlignVCenter, kNetwork);
+  }
   // Racks of the first row hang on the spine, the others on the gaps between rows.
   for (const Box& rack : map_.racks) {
     const double from = rack.y <= map_.racks[0].y ? map_.spine.y + map_.spine.height : rack.y - 14;

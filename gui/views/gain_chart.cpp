@@ -77,7 +77,8 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
     const bool faster = gain.gain < 0;
     painter.fillRect(QRectF(faster ? middle - wide : middle, line.top() + row * 0.18, wide, row * 0.64),
                      faster ? series_colour(2) : series_colour(5));
-    const QString figure = QString("%1%2 %").arg(faster ? "−" : "+").arg(std::abs(100 * gain.gain), 0, 'f', 1);
+    const QString size = QString::number(std::abs(100 * gain.gain), 'f', 1);
+    const QString figure = (size == "0.0" ? "" : faster ? "−" : "+") + size + " %";
     const QRectF place = faster ? QRectF(middle - wide - figures, line.top(), figures - 4, row)
                                 : QRectF(middle + wide + 4, line.top(), figures, row);
     painter.drawText(place, Qt::AlignVCenter | (faster ? Qt::AlignRight : Qt::AlignLeft), figure);

@@ -126,12 +126,12 @@ void MemoryView::show_selected() {
     return;
   }
   const RankMemory& one = ranks_[static_cast<std::size_t>(bar)];
-  QString name = QString("memory in use on stage %1").arg(one.memory.stage);
+  QString name = QString("memory held on stage %1").arg(one.memory.stage);
   if (shows_ranks()) {
     const QSignalBlocker quiet(rank_);
     rank_->setValue(one.rank);
     const program::Coordinates at = evaluation->program->mesh.coordinates(one.rank);
-    name = QString("memory in use on rank %1: stage %2, replica %3, tensor rank %4, context rank %5")
+    name = QString("memory held on rank %1: stage %2, replica %3, tensor rank %4, context rank %5")
                .arg(one.rank)
                .arg(at.pipeline)
                .arg(at.data)
@@ -142,6 +142,10 @@ void MemoryView::show_selected() {
   for (const MemoryPoint& point : memory_curve(*evaluation, one.memory)) {
     line.points.emplace_back(point.seconds, static_cast<double>(point.bytes));
   }
+  const auto peak = std::max_element(line.points.begin(), line.points.end(),
+                                     [](const QPointF& a, const QPointF& b) { return a.y() < b.y(); });
+  const std::int64_t within = one.memory.total() - static_cast<std::int64_t>(peak->y());
+  if (within > 0) line.name += QString("; while a pass runs up to %1 more").arg(text(edge::size(within)));
   const auto most = static_cast<double>(one.memory.capacity);
   curve_->set_lines({std::move(line)}, {0, 1, "time of an iteration", [](double s) { return text(edge::seconds(s)); }},
                     {0, 1, "memory of a rank", bytes_text, byte_unit(most)}, most, true);

@@ -12,15 +12,16 @@
 
 #include "edge/readable.h"
 #include "gui/look/theme.h"
+#include "gui/model/knobs.h"
 #include "planner/why_not.h"
 #include "program/job_json.h"
 
 namespace trivium::gui {
 namespace {
 
-constexpr int kBest = 25;                            // answers asked of a search
-constexpr int kSlimmestPin = 150, kWidestPin = 380;  // pixels of a column of the comparison
-constexpr int kHeaderMargin = 16;                    // pixels of a header beside its words
+constexpr int kBest = 25;          // answers asked of a search
+constexpr int kSlimmestPin = 150;  // pixels of a column of the comparison
+constexpr int kHeaderMargin = 16;  // pixels of a header beside its words
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -365,8 +366,8 @@ void PlansView::show_pins() {
     for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
       const DifferenceRow& difference = rows[static_cast<std::size_t>(r)];
       for (int c = 0; c <= static_cast<int>(pins_.size()); ++c) {
-        auto* item =
-            new QTableWidgetItem(text(c == 0 ? difference.name : difference.values[static_cast<std::size_t>(c) - 1]));
+        auto* item = new QTableWidgetItem(c == 0 ? text(words_of(difference.name))
+                                                 : text(difference.values[static_cast<std::size_t>(c) - 1]));
         if (difference.differs) {
           QFont font = item->font();
           font.setBold(true);
@@ -390,7 +391,7 @@ void PlansView::fit_pins() {
   const int pins = static_cast<int>(pins_.size());
   if (pins == 0 || comparison_->columnCount() != pins + 1) return;
   const int room = (fitted_width_ - comparison_->horizontalHeader()->sectionSize(0)) / pins;
-  const int wide = std::clamp(room, kSlimmestPin, kWidestPin);
+  const int wide = std::max(room, kSlimmestPin);
   QFont font = comparison_->horizontalHeader()->font();
   font.setBold(true);  // as the header of a selected column
   for (int p = 0; p < pins; ++p) {

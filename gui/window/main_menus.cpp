@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QFileDialog>
 #include <QMenuBar>
+#include <QMessageBox>
 
 #include "gui/look/theme.h"
 #include "gui/window/kept_layout.h"
@@ -9,6 +10,29 @@
 
 namespace trivium::gui {
 namespace {
+
+/// Those that no menu shows.
+constexpr const char* kKeys = R"(<table cellspacing="6">
+<tr><td colspan="2"><b>Cluster and timeline</b></td></tr>
+<tr><td>W S, + −</td><td>zoom in and out</td></tr>
+<tr><td>A D, arrows</td><td>pan; in the timeline the arrows step from span to span and from row to row</td></tr>
+<tr><td>F</td><td>show all; in the timeline what is selected first</td></tr>
+<tr><td>Esc</td><td>let go of the selection</td></tr>
+<tr><td colspan="2"><b>Timeline</b></td></tr>
+<tr><td>/, Enter, Shift+Enter</td><td>search, next, previous</td></tr>
+<tr><td>Backspace, Shift+Backspace</td><td>back to what was seen before a jump, and forth</td></tr>
+<tr><td>drag</td><td>select a stretch for its breakdown; with Shift or the middle button pan</td></tr>
+<tr><td>wheel, Ctrl+wheel, Shift+wheel</td><td>scroll, zoom at the pointer, pan</td></tr>
+<tr><td colspan="2"><b>Memory</b></td></tr>
+<tr><td>← →</td><td>the stage or rank before, after</td></tr>
+</table>)";
+
+void show_keys(QWidget& window) {
+  auto* box = new QMessageBox(QMessageBox::NoIcon, "Keys", kKeys, QMessageBox::Close, &window);
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  box->setTextFormat(Qt::RichText);
+  box->open();
+}
 
 void choose_theme(Theme theme) {
   apply_theme(theme);
@@ -75,6 +99,8 @@ void MainWindow::make_menus() {
   view->addAction("&Light", this, [] { choose_theme(Theme::kLight); });
   view->addAction("&Dark", this, [] { choose_theme(Theme::kDark); });
   view->addAction("As the des&ktop", this, [] { choose_theme(Theme::kSystem); });
+
+  menuBar()->addMenu("&Help")->addAction("&Keys of the views", QKeySequence("F1"), this, [this] { show_keys(*this); });
 }
 
 void MainWindow::make_export_menu(QMenu& file) {

@@ -81,6 +81,7 @@ MainWindow::MainWindow(QWidget* parent)
   QWidget* views[] = {cluster_, plans_, timeline_, memory_, explain_, compare_};
   for (int i = 0; i < kViews; ++i) tabs_->addTab(views[i], titles[i]);
   tabs_->setAccessibleName("Views");
+  tabs_->setDocumentMode(true);  // views lie on the window's own ground, on which their colours were chosen
   auto* middle = new QWidget;
   auto* column = new QVBoxLayout(middle);
   column->setContentsMargins(0, 0, 0, 0);

@@ -1,6 +1,7 @@
 #include "gui/window/row_scroll.h"
 
 #include <QEvent>
+#include <QLayout>
 #include <algorithm>
 
 namespace trivium::gui {
@@ -14,9 +15,23 @@ bool RowScroll::eventFilter(QObject* watched, QEvent* event) {
   const bool done = QScrollArea::eventFilter(watched, event);
   if (watched == widget() && (event->type() == QEvent::LayoutRequest || event->type() == QEvent::Resize)) {
     QMetaObject::invokeMethod(
-        this, [this] { end_between_rows(); }, Qt::QueuedConnection);  // once rows have places
+        this,
+        [this] {
+          fit_height();
+          end_between_rows();
+        },
+        Qt::QueuedConnection);  // once rows have places
   }
   return done;
+}
+
+// What it need not have is left to the form below it.
+void RowScroll::fit_height() {
+  if (widget() == nullptr || widget()->layout() == nullptr) return;
+  QLayout& rows = *widget()->layout();
+  const int wide = viewport()->width();
+  const int high = rows.hasHeightForWidth() ? rows.totalHeightForWidth(wide) : rows.totalSizeHint().height();
+  if (high > 0 && high != maximumHeight()) setMaximumHeight(high);
 }
 
 void RowScroll::end_between_rows() {

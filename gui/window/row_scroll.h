@@ -1,11 +1,12 @@
-// A scroll area for forms: it ends between two rows.
+// A scroll area for forms: no higher than its form, and it ends between two rows.
 #pragma once
 
 #include <QScrollArea>
 
 namespace trivium::gui {
 
-/// Where its widget is higher than the area, the area is cut short by the row that would be seen in part only.
+/// Never higher than what its widget fills. Where its widget is higher than the area, the area is cut short by the row
+/// that would be seen in part only.
 class RowScroll : public QScrollArea {
   Q_OBJECT
 
@@ -18,6 +19,7 @@ class RowScroll : public QScrollArea {
 
  private:
   void end_between_rows();
+  void fit_height();
   int margin_ = 0;  // pixels below
 };
 

@@ -46,7 +46,7 @@ ValidationPanel::ValidationPanel(QWidget* parent)
   summary_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   table_->setAccessibleName("Errors by op kind and rank");
   table_->setColumnCount(6);
-  table_->setHeaderLabels({"", "Cases", "Mean error", "Bias", "Median", "Largest"});
+  table_->setHeaderLabels({"Op kind or rank", "Cases", "Mean error", "Bias", "Median", "Largest"});
   table_->setAlternatingRowColors(true);
   table_->header()->setStretchLastSection(false);
   table_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);

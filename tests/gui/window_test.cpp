@@ -5,6 +5,7 @@
 #include <QAbstractItemModelTester>
 #include <QFile>
 #include <QImage>
+#include <QMessageBox>
 #include <QSignalSpy>
 #include <QSplitter>
 #include <QTemporaryDir>
@@ -29,6 +30,20 @@ TEST_F(Window, ShowsTheFiguresOfItsPlan) {
   EXPECT_THAT(plain(window_.headline().state().text()), HasSubstr("fits"));
   EXPECT_EQ(window_.memory().bars().bars().size(), 4U);
   EXPECT_FALSE(window_.memory().curve().lines().at(0).points.empty());
+}
+
+TEST_F(Window, TellsTheKeysThatNoMenuShows) {
+  begin(small_scenario());
+  const auto actions = window_.findChildren<QAction*>();
+  const auto keys = std::find_if(actions.begin(), actions.end(),
+                                 [](const QAction* action) { return action->shortcut() == QKeySequence("F1"); });
+  ASSERT_NE(keys, actions.end());
+  (*keys)->trigger();
+  auto* box = window_.findChild<QMessageBox*>();
+  ASSERT_NE(box, nullptr);
+  EXPECT_THAT(plain(box->text()), testing::AllOf(HasSubstr("W S"), HasSubstr("Shift+Backspace")));
+  box->close();
+  EXPECT_TRUE(QTest::qWaitFor([&] { return window_.findChild<QMessageBox*>() == nullptr; }, kPatienceMs));
 }
 
 TEST_F(Window, KnobsTurnThePlanAndCanBeUndone) {

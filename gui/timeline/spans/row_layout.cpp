@@ -5,6 +5,8 @@
 namespace trivium::gui {
 namespace {
 
+constexpr double kMostGrowth = 2;
+
 bool same_rows(const SpanStore& a, const SpanStore& b) {
   return std::equal(a.rows().begin(), a.rows().end(), b.rows().begin(), b.rows().end(),
                     [](const Row& x, const Row& y) { return x.name == y.name && x.kind == y.kind && x.end == y.end; });
@@ -73,10 +75,25 @@ void RowLayout::reveal(RowId id) {
   place();
 }
 
+void RowLayout::set_room(int pixels) {
+  if (pixels == room_) return;
+  room_ = pixels;
+  place();
+}
+
 void RowLayout::place() {
+  const RowHeights usual;
+  place_with(usual);
+  const int gaps = static_cast<int>(placed_.size()) * usual.gap;
+  if (placed_.empty() || height_ >= room_) return;
+  const double more = std::min(kMostGrowth, static_cast<double>(room_ - gaps) / (height_ - gaps));
+  const auto grown = [&](int pixels) { return static_cast<int>(pixels * more); };
+  place_with({grown(usual.group), grown(usual.bare), grown(usual.track), usual.gap});
+}
+
+void RowLayout::place_with(const RowHeights& heights) {
   placed_.clear();
   place_of_.assign(stores_.size(), {});
-  constexpr RowHeights kHeights;
   int y = 0;
   for (std::size_t t = 0; t < stores_.size(); ++t) {
     const auto& rows = stores_[t]->rows();
@@ -97,10 +114,10 @@ void RowLayout::place() {
       placed.folded = placed.foldable && folded_.contains(id);
       placed.bare = placed.foldable && !placed.folded && rows[static_cast<std::size_t>(r) + 1].end == row.end &&
                     rows[static_cast<std::size_t>(r) + 1].kind != RowKind::kLane;
-      placed.height = placed.lane   ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * kHeights.track
-                      : placed.bare ? kHeights.bare
-                                    : kHeights.group;
-      y += placed.height + kHeights.gap;
+      placed.height = placed.lane   ? static_cast<int>(std::max<std::uint32_t>(1, row.tracks)) * heights.track
+                      : placed.bare ? heights.bare
+                                    : heights.group;
+      y += placed.height + heights.gap;
       const std::int32_t next = placed.folded ? row.end : r + 1;
       for (std::int32_t hidden = r; hidden < next; ++hidden) {
         place_of_[t][static_cast<std::size_t>(hidden)] = static_cast<std::int32_t>(placed_.size());

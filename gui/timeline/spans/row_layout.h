@@ -47,6 +47,8 @@ class RowLayout {
   /// Shows what lies below one row alone, or everything again. The row is opened.
   void set_only(std::optional<RowId> row);
   const std::optional<RowId>& only() const { return only_; }
+  /// The height of the window on the page: where all rows need less, they grow into it, to twice their height at most.
+  void set_room(int pixels);
   /// Opens whatever hides a row.
   void reveal(RowId id);
 
@@ -62,12 +64,13 @@ class RowLayout {
  private:
   bool is_left_out(int timeline, std::int32_t row) const;
   void place();
+  void place_with(const RowHeights& heights);
   std::vector<std::shared_ptr<const SpanStore>> stores_;
   std::set<RowId> folded_;
   std::optional<RowId> only_;
   std::vector<PlacedRow> placed_;
   std::vector<std::vector<std::int32_t>> place_of_;  // by timeline and row: index into placed_, of what shows it
-  int height_ = 0;
+  int height_ = 0, room_ = 0;
 };
 
 }  // namespace trivium::gui

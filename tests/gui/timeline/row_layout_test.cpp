@@ -28,6 +28,20 @@ TEST_F(RowLayoutTest, ShowsEveryRowAtFirst) {
   EXPECT_EQ(layout.height(), last.y + last.height + RowHeights{}.gap);
 }
 
+// 8 rows: cluster (bare: its node shows the same), node, 2 ranks, 4 lanes = 15 + 3 · 20 + 4 · 16 = 139, and 8 gaps
+// of 2.
+TEST_F(RowLayoutTest, GrowsIntoTheRoomThereIsToTwiceItsHeight) {
+  ASSERT_EQ(layout.height(), 155);
+  layout.set_room(100);
+  EXPECT_EQ(layout.height(), 155);  // nothing shrinks: it is scrolled
+  layout.set_room(16 + 208);        // by 208 / 139, whole pixels: 22 + 3 · 29 + 4 · 23 = 201
+  EXPECT_EQ(layout.height(), 16 + 201);
+  layout.set_room(5000);
+  EXPECT_EQ(layout.height(), 16 + 2 * 139);
+  layout.set_folded({0, 2}, true);  // 2 lanes fewer
+  EXPECT_EQ(layout.height(), 12 + 2 * 107);
+}
+
 TEST_F(RowLayoutTest, HidesWhatIsBelowAFoldedRow) {
   layout.set_folded({0, 2}, true);
   EXPECT_EQ(names(layout, *store),

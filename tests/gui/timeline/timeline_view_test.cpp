@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <QCheckBox>
 #include <QHelpEvent>
 #include <QScrollBar>
 #include <QSignalSpy>
@@ -47,6 +48,10 @@ class TimelineViewTest : public testing::Test {
     QWheelEvent event(QPointF(at), page()->mapToGlobal(QPointF(at)), {}, {0, 120 * notches}, Qt::NoButton, modifiers,
                       Qt::NoScrollPhase, false);
     QApplication::sendEvent(page(), &event);
+  }
+  int top_of(std::size_t row) {
+    const PlacedRow& placed = canvas().layout_of_rows().rows()[row];
+    return canvas().time_area().top() + placed.y - canvas().verticalScrollBar()->value();
   }
   /// The middle of a row in the viewport.
   int y_of(std::size_t row) {
@@ -236,7 +241,30 @@ TEST_F(TimelineViewTest, IdleTimeShowsHoweverLittleItIs) {
   const int x = canvas().time_area().center().x();
   const QRgb idles = image.pixel(x, y_of(2)), full = image.pixel(x, y_of(4));
   EXPECT_NE(idles, full);
-  EXPECT_NE(image.pixel(x, y_of(1) - 10), image.pixel(x, y_of(3) - 10));  // folded rows too, at their top
+  EXPECT_NE(image.pixel(x, top_of(1)), image.pixel(x, top_of(3)));  // folded rows too, at their top
+}
+
+TEST_F(TimelineViewTest, SaysWhenTransfersAreTooManyForArrows) {
+  StoreBuilder builder;
+  const auto a = builder.add_row(kNoRow, RowKind::kLane, "a", 0), b = builder.add_row(kNoRow, RowKind::kLane, "b", 1);
+  for (int i = 0; i < 2000; ++i) {
+    NewSpan span;
+    span.row = a;
+    span.start_ps = i * 10'000;
+    span.end_ps = span.start_ps + 5'000;
+    const auto from = builder.add(span);
+    span.row = b;
+    builder.add_flow(from, builder.add(span), true);
+  }
+  show(builder.build());
+  const auto says_so = [&] {
+    const auto boxes = view.findChildren<QCheckBox*>();
+    return std::any_of(boxes.begin(), boxes.end(),
+                       [](const QCheckBox* box) { return box->text() == "Transfers (zoom in)"; });
+  };
+  EXPECT_TRUE(QTest::qWaitFor(says_so, 10'000));
+  canvas().show_time(0, 200'000);
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !says_so(); }, 10'000));
 }
 
 TEST_F(TimelineViewTest, PaintsInTheColoursOfTheDarkPalette) {

@@ -61,7 +61,7 @@ struct LayerKept {
   int fc = kNoBuffer, act = kNoBuffer;
   // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
   int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
-  int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask and dropped scores (Korthikanti et al. 2022, §4.1)
+  int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask, dropped scores (Korthikanti et al. 2022, §4.1)
   int mask1 = kNoBuffer, mask2 = kNoBuffer;  ///< with dropout: masks of the residual branches
 };
 

@@ -184,9 +184,10 @@ void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pa
   const int read2 = gather_tokens(kept.norm2, "norm2", layer, pass);
   const int partial2 = mlp_branch(read2, kept, layer, pass);
   const int branch2 = reduce_tokens(partial2, "mlp projection", layer, pass);
-  rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
-              {output, kept.mask2}),
-       s_.own_tokens, s_.hidden, layer);
+  Op& last = rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
+                         {output, kept.mask2}),
+                  s_.own_tokens, s_.hidden, layer);
+  if (s_.dropout) last.k = 1;
 }
 
 int LayerWriter::gradient_of(const char* name, std::int64_t elements, int layer) {
@@ -197,11 +198,20 @@ int LayerWriter::late_gradient_of(const char* name, std::int64_t elements, int l
   return hold(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
 }
 
-void LayerWriter::bias_backward(int d, int mask, const char* first, const char* second, int layer) {
+// The gradient of a branch of the residual stream: that of the stream itself, or with dropout what it let through.
+int LayerWriter::branch_backward(int d, int mask, const char* first, const char* second, int layer) {
   const int dbias = p_.gradient(first, layer), other = second != nullptr ? p_.gradient(second, layer) : kNoBuffer;
-  if (dbias == kNoBuffer && other == kNoBuffer && mask == kNoBuffer) return;
-  rows(b_.add(OpKind::kBiasResidualBackward, Pass::kBackward, {d, mask}, {dbias, other}), s_.own_tokens, s_.hidden,
-       layer);
+  if (dbias == kNoBuffer && other == kNoBuffer && mask == kNoBuffer) return d;
+  int d_branch = kNoBuffer;
+  if (mask != kNoBuffer) {
+    const std::string name = fmt::format("branch with {}", first);
+    const std::int64_t own = s_.own_tokens * s_.hidden;
+    d_branch =
+        s_.sequence_parallel ? gradient_of(name.c_str(), own, layer) : late_gradient_of(name.c_str(), own, layer);
+  }
+  rows(b_.add(OpKind::kBiasResidualBackward, Pass::kBackward, {d, mask}, {dbias, other, d_branch}), s_.own_tokens,
+       s_.hidden, layer);
+  return mask == kNoBuffer ? d : d_branch;
 }
 
 void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
@@ -239,15 +249,15 @@ void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int
 void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_input) {
   if (s_.parallel_block) return parallel_backward(layer, kept, d, d_input);
   int reduced = kNoBuffer;
-  bias_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, layer);
-  const int d_branch2 = gather_tokens(d, "gradient of mlp projection", layer, Pass::kBackward);
+  const int d_mlp = branch_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, layer);
+  const int d_branch2 = gather_tokens(d_mlp, "gradient of mlp projection", layer, Pass::kBackward);
   mlp_branch_backward(kept, kNoBuffer, d_branch2, layer,
                       [&](int d_norm) { reduced = reduce_tokens(d_norm, "mlp.c_fc", layer, Pass::kBackward); });
   const int d_middle = keeps_gradients() ? late_gradient_of("middle", s_.own_tokens * s_.hidden, layer) : d;
   norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d_middle, layer);
   d = d_middle;
-  bias_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, layer);
-  const int d_branch1 = gather_tokens(d, "gradient of attention projection", layer, Pass::kBackward);
+  const int d_attention = branch_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, layer);
+  const int d_branch1 = gather_tokens(d_attention, "gradient of attention projection", layer, Pass::kBackward);
   attention_branch_backward(kept, kNoBuffer, d_branch1, layer, [&](int d_norm) {
     reduced = reduce_tokens(d_norm, "attn.c_attn", layer, Pass::kBackward);
   });

@@ -28,8 +28,8 @@ class LayerWriter {
   void delay_weights(bool delay) { delaying_ = delay; }
   /// Writes the gradients of a layer's matrices (-1: the head's) that were kept.
   void write_weights(int layer);
-  /// Whether layer_backward leaves its `d` as it is: a kept gradient still reads it.
-  bool keeps_gradients() const { return delaying_ && !s_.sequence_parallel; }
+  /// Whether layer_backward leaves its `d` as it is: a kept gradient still reads it, and not what was made of it.
+  bool keeps_gradients() const { return delaying_ && !s_.sequence_parallel && !s_.dropout; }
 
   void embedding_forward(int ids, int output);
   void embedding_backward(int ids, int d);
@@ -85,7 +85,7 @@ class LayerWriter {
   Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
   void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);
   void parallel_backward(int layer, const LayerKept& kept, int d, int d_input);
-  void bias_backward(int d, int mask, const char* first, const char* second, int layer);
+  int branch_backward(int d, int mask, const char* first, const char* second, int layer);
   void add(int from, int to, int layer, Pass pass);
   int gradient_of(const char* name, std::int64_t elements, int layer);
   int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients

@@ -37,11 +37,11 @@ enum class OpKind : std::uint8_t {
   kRotary,        // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
   kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
-                    // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash
-  kAttentionBackward,     //  "                            qkv, y, saved, dy                    dqkv
-  kBiasResidual,          // T, hidden                     x, bias or -1, skip, second bias     y = skip + x + biases
-  kBiasResidualBackward,  //  "                            dy, mask or -1                       dbias +=, second +=
-                          //  (dx and dskip are dy itself)
+                    // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
+  kAttentionBackward,     //  "                            qkv, y, saved, dy, mask or -1        dqkv
+  kBiasResidual,          // T, hidden, 1: of the MLP      x, bias or -1, skip, second bias     y = skip + x + biases,
+                          // mask (T,n) of the dropout of x + biases, or -1; so k with it
+  kBiasResidualBackward,  // T, hidden     dy, mask or -1     dbias +=, second +=, dx or -1 (dx and dskip are dy itself)
   kActivation,            // T, ffn                        x (T,n or 2n gate|up), bias or -1    y (T,n)
   kActivationBackward,    //  "                            x, bias or -1, dy                    dx, dbias += or -1
   kLossMax,   // T, local vocab                logits (m,n)                         max (T): over this rank's valid

@@ -1,7 +1,7 @@
 // Blocks whose attention and MLP both read the layer's input and are added to it together: y = x + A(n(x)) + M(n'(x)).
 // n and n' are one norm (GPT-J, PaLM, Falcon 7B) or two (GPT-NeoX, Falcon 40B). Both branches end in sums that are
 // partial over the tensor group, so they are added before the one all-reduce of the forward (Chowdhery et al. 2022,
-// arXiv 2204.02311, section 2).
+// arXiv 2204.02311, section 2). Dropout of the residual branch takes their sum, with one mask.
 #include <fmt/format.h>
 
 #include "program/layers.h"
@@ -30,8 +30,8 @@ void LayerWriter::parallel_forward(int layer, const LayerKept& kept, int output,
 }
 
 void LayerWriter::parallel_backward(int layer, const LayerKept& kept, int d, int d_input) {
-  bias_backward(d, kept.mask1, "attn.c_proj.bias", "mlp.c_proj.bias", layer);
-  const int d_branch = gather_tokens(d, "gradient of block projections", layer, Pass::kBackward);
+  const int d_both = branch_backward(d, kept.mask1, "attn.c_proj.bias", "mlp.c_proj.bias", layer);
+  const int d_branch = gather_tokens(d_both, "gradient of block projections", layer, Pass::kBackward);
   const auto reduce = [&](int d_norm, const char* name) { return reduce_tokens(d_norm, name, layer, Pass::kBackward); };
   int reduced1 = kNoBuffer, reduced2 = kNoBuffer;
   if (s_.shared_norm) {

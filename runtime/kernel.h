@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "program/program.h"
+#include "runtime/dropout.h"
 
 namespace trivium::runtime {
 
@@ -33,6 +34,7 @@ struct KernelArguments {
   std::array<std::byte*, program::kSpaces> chunk_base{};  ///< optimizer kinds: start of the chunk's part of every space
   const program::Optimizer* optimizer = nullptr;
   const StepValues* values = nullptr;
+  Dropout dropout;              ///< what this op drops
   double balance_loss = 0;      ///< kRoute: weight of a mixture layer's balance loss
   std::int64_t vocabulary = 0;  ///< true vocabulary: columns from here on are padding
 };

@@ -1,14 +1,35 @@
-// Look-ups: token embedding (its rows split over the tensor group), learned positions, and plain addition.
+// Look-ups: token embedding (its rows split over the tensor group), learned positions, and plain addition. Dropout of
+// the embedding is done where the last of it is added, and again on every gradient that is read.
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "runtime/cpu/operands.h"
+#include "runtime/cpu/dropping.h"
 #include "runtime/cpu/plain_kernels.h"
 
 namespace trivium::runtime::cpu {
+
+/// What is dropped of a local token row becomes 0, the rest is scaled.
+template <class T>
+static void drop_token(const KernelArguments& a, std::int64_t r, std::vector<std::uint8_t>& keep, T* row) {
+  keep.resize(static_cast<std::size_t>(a.op->n));
+  draw_token(a, r, keep.data());
+  for (std::int64_t j = 0; j < a.op->n; ++j) {
+    row[j] *= static_cast<T>(keep[static_cast<std::size_t>(j)]) * static_cast<T>(a.dropout.scale);
+  }
+}
+
+/// Gradients of token rows as they were before dropout; `room` where that is not what is given.
+template <class T>
+static const T* before_dropout(const KernelArguments& a, const T* dy, std::vector<T>& room) {
+  if (!a.dropout.drops()) return dy;
+  std::vector<std::uint8_t> keep;
+  room.assign(dy, dy + a.op->m * a.op->n);
+  for (std::int64_t r = 0; r < a.op->m; ++r) drop_token(a, r, keep, room.data() + r * a.op->n);
+  return room.data();
+}
 
 // This rank holds rows [tensor_rank * k, +k) of the table; a token of another rank gives zeros here, and the sum over
 // the tensor group is the whole embedding (Shoeybi et al. 2019, arXiv 1909.08053, section 3).
@@ -16,12 +37,14 @@ template <class T>
 void embedding(const KernelArguments& a) {
   const std::int64_t n = a.op->n, k = a.op->k;
   const std::int32_t* ids = input<std::int32_t>(a, 0);
+  std::vector<std::uint8_t> keep;
   for (std::int64_t r = 0; r < a.op->m; ++r) {
     T* y = output<T>(a, 0) + r * n;
     const std::int64_t row = ids[r] - a.tensor_rank * k;
     const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
     if (row >= 0 && row < k) {
       std::memcpy(y, input<T>(a, 1) + row * n, bytes);
+      if (a.dropout.drops()) drop_token(a, r, keep, y);
     } else {
       std::memset(y, 0, bytes);
     }
@@ -54,7 +77,8 @@ template <class T>
 void embedding_backward(const KernelArguments& a) {
   const std::int64_t k = a.op->k;
   const std::int32_t* ids = input<std::int32_t>(a, 0);
-  add_rows(input<T>(a, 1), output<T>(a, 0), a.op->m, a.op->n, [&](std::int64_t r) {
+  std::vector<T> room;
+  add_rows(before_dropout(a, input<T>(a, 1), room), output<T>(a, 0), a.op->m, a.op->n, [&](std::int64_t r) {
     const std::int64_t row = ids[r] - a.tensor_rank * k;
     return row < k ? row : -1;  // negative: another rank's
   });
@@ -63,17 +87,20 @@ void embedding_backward(const KernelArguments& a) {
 template <class T>
 void position(const KernelArguments& a) {
   const std::int64_t n = a.op->n;
+  std::vector<std::uint8_t> keep;
   for (std::int64_t r = 0; r < a.op->m; ++r) {
     const T* x = input<T>(a, 0) + r * n;
     const T* row = input<T>(a, 1) + position_of(a, r, a.op->k) * n;
     T* y = output<T>(a, 0) + r * n;
     for (std::int64_t j = 0; j < n; ++j) y[j] = x[j] + row[j];
+    if (a.dropout.drops()) drop_token(a, r, keep, y);
   }
 }
 
 template <class T>
 void position_backward(const KernelArguments& a) {
-  add_rows(input<T>(a, 0), output<T>(a, 0), a.op->m, a.op->n,
+  std::vector<T> room;
+  add_rows(before_dropout(a, input<T>(a, 0), room), output<T>(a, 0), a.op->m, a.op->n,
            [&](std::int64_t r) -> std::int64_t { return position_of(a, r, a.op->k); });
 }
 

@@ -22,10 +22,20 @@ template <class T>
   return reinterpret_cast<T*>(a.out[i]);
 }
 
-/// Position within its sample of the op's local token row `r`: rows are sample-major, and with sequence parallelism
-/// this rank holds rows [tensor_rank * m, +m) of its context rank's part of the micro-batch.
+/// The op's local token row `r` among those of its context rank's part of the micro-batch: rows are sample-major, and
+/// with sequence parallelism this rank holds rows [tensor_rank * m, +m).
+[[maybe_unused]] static std::int64_t token_row(const KernelArguments& a, std::int64_t r) {
+  return r + (a.op->token_sharded ? a.tensor_rank * a.op->m : 0);
+}
+
+/// Its sample within the micro-batch.
+[[maybe_unused]] static std::int64_t sample_of(const KernelArguments& a, std::int64_t r, std::int64_t sequence) {
+  return token_row(a, r) / (sequence / a.context_ranks);
+}
+
+/// Its position within that sample.
 [[maybe_unused]] static std::int64_t position_of(const KernelArguments& a, std::int64_t r, std::int64_t sequence) {
-  const std::int64_t local = (r + (a.op->token_sharded ? a.tensor_rank * a.op->m : 0)) % (sequence / a.context_ranks);
+  const std::int64_t local = token_row(a, r) % (sequence / a.context_ranks);
   return program::context_position(a.context_method, local, sequence, a.context_rank, a.context_ranks);
 }
 

@@ -9,16 +9,10 @@
 
 #include "program/layout.h"
 #include "runtime/reduction/half.h"
+#include "runtime/split_mix.h"
 
 namespace trivium::runtime {
 namespace {
-
-std::uint64_t mix(std::uint64_t x) {  // SplitMix64's finaliser
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 std::uint64_t hash_name(const std::string& name) {  // FNV-1a
   std::uint64_t hash = 14695981039346656037ULL;

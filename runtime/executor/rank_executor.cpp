@@ -8,6 +8,7 @@
 
 #include "program/context.h"
 #include "runtime/cpu/backend.h"
+#include "runtime/executor/dropout.h"
 #include "runtime/executor/exchange.h"
 #include "runtime/executor/initialise.h"
 
@@ -310,6 +311,7 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   a.shard_rank = of_experts ? place_in(Group::kExpertData) : shard_rank_;
   a.shard_replica = program_.mesh.shard_replica(rank());
   a.expert_rank = program_.mesh.expert_rank(at_);
+  if (!forward_only_) a.dropout = dropout_of(program_, at_, task, op, values_.step);
   if (program_.job.model.experts) a.balance_loss = program_.job.model.experts->balance_loss;
   a.context_rank = at_.context;
   a.context_ranks = program_.mesh.context();

@@ -3,6 +3,7 @@ list(APPEND runtime_sources
   executor/collect.cpp
   executor/course.cpp
   executor/disk_arena.cpp
+  executor/dropout.cpp
   executor/exchange.cpp
   executor/host_facts.cpp
   executor/initialise.cpp

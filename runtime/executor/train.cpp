@@ -91,7 +91,6 @@ void between_steps(flight::Ring* ring, std::int64_t done) {
 }  // namespace
 
 std::string cannot_run(const program::Program& program, const Backend& backend) {
-  if (program.job.training.dropout > 0) return "dropout is simulated, not yet executed; use --dropout 0";
   for (const program::Role& role : program.roles) {
     if (role.order.empty()) return "the program's communication is not ordered";
   }

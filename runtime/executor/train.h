@@ -52,7 +52,7 @@ struct TrainResult {
   std::string diverged;  ///< non-empty: at which step training left the finite numbers; it stopped there
 };
 
-/// Why the backend cannot run the program, or empty: op kinds or types without kernel, dropout, missing order.
+/// Why the backend cannot run the program, or empty: op kinds or types without kernel, missing order.
 std::string cannot_run(const program::Program& program, const Backend& backend);
 std::string cannot_run_on_cpu(const program::Program& program);
 

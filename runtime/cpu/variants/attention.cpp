@@ -1,6 +1,7 @@
 // Causal attention forward: y_i = sum over j <= i of p_ij v_j,  p_ij = exp(scale q_i.k_j - L_i),
 // L_i = log of the sum over j <= i of exp(scale q_i.k_j). Saved for backward: all p, or with flash the L alone
-// (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no running maximum is needed).
+// (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no running maximum is needed). Dropout
+// takes p_ij away, or scales it, behind the softmax; its mask is saved with all p, or with flash drawn again.
 
 #include "runtime/cpu/variants/attention.h"
 
@@ -22,17 +23,26 @@ void attention(const KernelArguments& a) {
     const ConstStridedMatrix<T> q(base + row * s.width() + s.query(head), rows, s.dim, Eigen::OuterStride<>(s.width()));
     const ConstStridedMatrix<T> k(base + s.key(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
     const ConstStridedMatrix<T> v(base + s.value(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
-    T* block = flash ? scratch<T, 0>(kQueryBlock * s.sequence)
-                     : saved + ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    T* block = flash ? scratch<T, 0>(kQueryBlock * s.sequence) : saved + scores_at;
     StridedMatrix<T> p(block, rows, keys, Eigen::OuterStride<>(s.sequence));
     p.noalias() = q * k.transpose();
     for (Index r = 0; r < rows; ++r) {
       const T log_sum = softmax(block + r * s.sequence, row + r + 1, flash ? keys : s.sequence, scale);
       if (flash) saved[(token + row + r) * s.heads + head] = log_sum;
     }
+    T* weights = block;
+    if (a.dropout.drops()) {
+      const ScoreMask mask{
+          flash ? scratch<std::uint8_t, 2>(kQueryBlock * s.sequence) : output<std::uint8_t>(a, 2) + scores_at, rows,
+          keys, s.sequence};
+      mask.draw(a.dropout, sample, head, row, 0, [&](Index r) { return row + r + 1; });
+      if (!flash) weights = scratch<T, 2>(kQueryBlock * s.sequence);
+      mask.drop(a.dropout, block, weights);
+    }
     StridedMatrix<T> y(output<T>(a, 0) + (token + row) * out_width + head * s.dim, rows, s.dim,
                        Eigen::OuterStride<>(out_width));
-    y.noalias() = p * v;
+    y.noalias() = StridedMatrix<T>(weights, rows, keys, Eigen::OuterStride<>(s.sequence)) * v;
   });
 }
 

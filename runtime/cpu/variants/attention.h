@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runtime/cpu/dropping.h"
 #include "runtime/cpu/variants/eigen.h"
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
@@ -41,6 +42,25 @@ static T softmax(T* row, Index valid, Index length, T scale) {
   Row<T>(row + valid, length - valid).setZero();
   return highest * scale + std::log(sum);
 }
+
+/// With dropout: a byte for every probability of a block of queries, rows `stride` apart.
+struct ScoreMask {
+  std::uint8_t* keep;
+  Index rows, keys, stride;
+
+  /// Draws it. `query`, `key`: positions of the block's first ones; row r sees its first valid(r) keys.
+  template <class Valid>
+  void draw(const Dropout& d, Index sample, Index head, Index query, Index key, Valid valid) const {
+    for (Index r = 0; r < rows; ++r) draw_row(d, head, sample, query + r, key, valid(r), keep + r * stride);
+  }
+  /// to = mask o from / (1 - p), row by row; both as wide as the mask is. They may be one.
+  template <class T>
+  void drop(const Dropout& d, const T* from, T* to) const {
+    for (Index r = 0; r < rows; ++r) {
+      Row<T>(to + r * stride, keys) = kept_of(from + r * stride, keep + r * stride, keys, static_cast<T>(d.scale));
+    }
+  }
+};
 
 /// Calls visit(sample, head, first row, rows) for every block, first rows ascending within (sample, head).
 template <class Visit>

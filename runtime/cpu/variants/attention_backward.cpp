@@ -1,6 +1,7 @@
 // Causal attention backward (Dao 2023, arXiv 2307.08691, algorithm 2). With P the probabilities and D_i = dy_i . y_i:
 //   dV += P^T dY,  dP = dY V^T,  dS = P o (dP - D),  dQ = scale dS K,  dK += scale dS^T Q.
 // Unfused, P was saved; with flash it is computed again from the log-sum-exp. Query heads that share a key head add up.
+// With dropout, of mask M: dV += (M o P / (1 - p))^T dY and dP = M o (dY V^T) / (1 - p); D is what it was.
 
 #include "runtime/cpu/variants/attention.h"
 #include "runtime/cpu/variants/kernels.h"
@@ -39,13 +40,26 @@ void attention_backward(const KernelArguments& a) {
         Row<T>(again + r * s.sequence + valid, keys - valid).setZero();
       }
     }
-    const T* probabilities = flash ? again : saved + ((sample * s.heads + head) * s.sequence + row) * s.sequence;
-    const ConstStridedMatrix<T> p(probabilities, rows, keys, row_stride);
+    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    const T* probabilities = flash ? again : saved + scores_at;
+    const T* weights = probabilities;
+    const bool drops = a.dropout.drops();
+    ScoreMask mask{nullptr, rows, keys, s.sequence};
+    if (drops) {
+      mask.keep = flash ? scratch<std::uint8_t, 2>(kQueryBlock * s.sequence)
+                        : reinterpret_cast<std::uint8_t*>(a.in[4]) + scores_at;
+      if (flash) mask.draw(a.dropout, sample, head, row, 0, [&](Index r) { return row + r + 1; });
+      T* left = scratch<T, 2>(kQueryBlock * s.sequence);
+      mask.drop(a.dropout, probabilities, left);
+      weights = left;
+    }
+    const ConstStridedMatrix<T> p(weights, rows, keys, row_stride);
     StridedMatrix<T>(dqkv + value_at, keys, s.dim, in_stride).noalias() += p.transpose() * dy;
 
     T* gradient = scratch<T, 1>(kQueryBlock * s.sequence);
     StridedMatrix<T> ds(gradient, rows, keys, row_stride);
     ds.noalias() = dy * v.transpose();
+    if (drops) mask.drop(a.dropout, gradient, gradient);
     for (Index r = 0; r < rows; ++r) {
       const T d = dy.row(r).dot(y.row(r));
       Row<T> row_ds(gradient + r * s.sequence, keys);

@@ -1,7 +1,8 @@
 // One step of ring attention, forward and backward (Liu et al. 2023, arXiv 2310.01889). A rank's tokens are an early
 // and a late chunk of every sample (program/context.h); so are the keys that have come by. A query chunk sees key
 // chunks before its own whole, its own up to the diagonal, later ones not at all. With L the log-sum-exp so far and
-// L_b, y_b those of the block:  L' = log(exp L + exp L_b),  y' = exp(L - L') y + exp(L_b - L') y_b.
+// L_b, y_b those of the block:  L' = log(exp L + exp L_b),  y' = exp(L - L') y + exp(L_b - L') y_b. Dropout changes
+// y_b alone, as it comes behind the softmax of whole rows.
 
 #include <algorithm>
 #include <limits>
@@ -15,8 +16,9 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 /// Query rows [row, row + rows) of a chunk against one chunk of keys.
 struct BlockPair {
   Index sample, head;
-  Index query_at, key_at;  ///< first local token rows of queries and of the key chunk
-  Index row, rows, keys;   ///< row: within the query chunk
+  Index query_at, key_at;              ///< first local token rows of queries and of the key chunk
+  Index row, rows, keys;               ///< row: within the query chunk
+  Index query_position, key_position;  ///< of the first ones, within the whole sample
   bool diagonal;
   Index valid(Index r) const { return diagonal ? row + r + 1 : keys; }
 };
@@ -48,13 +50,20 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
             if (theirs > mine) continue;
             const Index rows = std::min(kQueryBlock, s.chunk - row), base = sample * s.attention.sequence;
             const Index keys = theirs == mine ? row + rows : s.chunk;
-            visit(
-                BlockPair{sample, head, base + q * s.chunk + row, base + k * s.chunk, row, rows, keys, theirs == mine});
+            visit(BlockPair{sample, head, base + q * s.chunk + row, base + k * s.chunk, row, rows, keys,
+                            mine * s.chunk + row, theirs * s.chunk, theirs == mine});
           }
         }
       }
     }
   }
+}
+
+/// The mask of a pair, in memory of this thread.
+[[maybe_unused]] static ScoreMask mask_of(const KernelArguments& a, const BlockPair& b) {
+  const ScoreMask mask{scratch<std::uint8_t, 2>(b.rows * b.keys), b.rows, b.keys, b.keys};
+  mask.draw(a.dropout, b.sample, b.head, b.query_position, b.key_position, [&](Index r) { return b.valid(r); });
+  return mask;
 }
 
 template <class T>
@@ -80,6 +89,7 @@ void attention_block(const KernelArguments& a) {
     DenseMatrix<T> block(b.rows, dim);
     DenseRow<T> sums(b.rows);
     for (Index r = 0; r < b.rows; ++r) sums(r) = softmax(p.data() + r * b.keys, b.valid(r), b.keys, scale);
+    if (a.dropout.drops()) mask_of(a, b).drop(a.dropout, p.data(), p.data());
     block.noalias() = p * v;
     StridedMatrix<T> total(y + b.query_at * out_width + b.head * dim, b.rows, dim, out_stride);
     for (Index r = 0; r < b.rows; ++r) {
@@ -121,8 +131,17 @@ void attention_block_backward(const KernelArguments& a) {
       seen = (seen * scale - log_sum[(b.query_at + r) * heads + b.head]).exp();
       Row<T>(p.data() + r * b.keys + b.valid(r), b.keys - b.valid(r)).setZero();
     }
-    StridedMatrix<T>(own_dkv + s.value(b.head), b.keys, dim, kv_stride).noalias() += p.transpose() * dy;
+    StridedMatrix<T> dv(own_dkv + s.value(b.head), b.keys, dim, kv_stride);
     ds.noalias() = dy * v.transpose();
+    if (a.dropout.drops()) {
+      const ScoreMask mask = mask_of(a, b);
+      Matrix<T> left(scratch<T, 2>(b.rows * b.keys), b.rows, b.keys);
+      mask.drop(a.dropout, p.data(), left.data());
+      dv.noalias() += left.transpose() * dy;
+      mask.drop(a.dropout, ds.data(), ds.data());
+    } else {
+      dv.noalias() += p.transpose() * dy;
+    }
     for (Index r = 0; r < b.rows; ++r) {
       const T d = dy.row(r).dot(y.row(r));
       Row<T> row(ds.data() + r * b.keys, b.keys);

@@ -36,6 +36,12 @@ using Row = Eigen::Map<DenseRow<T>>;
 template <class T>
 using ConstRow = Eigen::Map<const DenseRow<T>>;
 
+/// What dropout keeps of a row, scaled: keep has a byte an element, 0 or 1. An expression on both, to be used at once.
+template <class T>
+static auto kept_of(const T* row, const std::uint8_t* keep, Index count, T scale) {
+  return ConstRow<T>(row, count) * (ConstRow<std::uint8_t>(keep, count).template cast<T>() * scale);
+}
+
 /// Memory of this thread for `elements` of T, kept between calls; different slots do not overlap. Content undefined.
 template <class T, int kSlot>
 static T* scratch(Index elements) {

@@ -44,6 +44,22 @@ TEST(Resume, LossesAndStateAreBitwiseThoseOfTheUninterruptedRun) {
   }
 }
 
+// Masks are a function of the step and of places in the batch: none is drawn twice or left out, under another plan
+// either.
+TEST(Resume, GoesOnWithTheMasksOfTheUninterruptedRun) {
+  program::Job job = small_job(plan_of(1, 1, 1, 0));
+  job.training.dropout = 0.2;
+  const Toy straight = whole_run(job, 6);
+  job.plan.pipeline = 2;
+  const Folder folder;
+  train(job, folder.path(), 6, false, 3);
+  job.plan.pipeline = 1;
+  job.plan.recompute = program::Recompute::kFull;
+  const Toy rest = train(job, folder.path(), 6, true);
+  EXPECT_EQ(rest.losses, last(straight.losses, 3));
+  EXPECT_EQ(first_difference(rest.whole, straight.whole), "");
+}
+
 // The loss scale, with what it counts, and what compression has not sent yet are part of it: they change in these
 // steps.
 TEST(Resume, CarriesTheLossScaleAndWhatIsNotSent) {

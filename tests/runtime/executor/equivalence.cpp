@@ -39,6 +39,7 @@ std::string combination_of(const program::Job& job) {
   if (job.model.kv_heads < job.model.heads) text += fmt::format(" kv={}", job.model.kv_heads);
   if (job.model.parallel_block) text += " parallel-block";
   if (!job.model.tied_embeddings) text += " untied";
+  if (job.training.dropout > 0) text += fmt::format(" dropout={}", job.training.dropout);
   if (plan.stack != "trivium") text += " stack=" + plan.stack;
   if (job.training.sequence > 24) text += fmt::format(" {} tokens", job.training.sequence);
   return text;

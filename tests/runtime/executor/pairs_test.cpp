@@ -37,11 +37,12 @@ enum Field {
   kAwayActivations,
   kPlacement,
   kScatterGather,
+  kDropout,
   kFields
 };
 enum Shape { kGpt2, kLlama, kParallel, kMixture };
 
-constexpr std::array<int, kFields> kValues = {4, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2};
+constexpr std::array<int, kFields> kValues = {4, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 5;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -60,8 +61,9 @@ Pairs pairs_of(const Choice& choice) {
   return pairs;
 }
 
-program::Job shaped(int shape, const program::Plan& plan) {
+program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
   program::Job job = toy_job(plan);
+  if (dropout) job.training.dropout = 0.2;
   job.model.layers = 4;
   if (shape == kLlama) {
     job.model.norm = models::Norm::kRmsNorm;
@@ -102,7 +104,7 @@ program::Job job_of(const Choice& c) {
   plan.offload.activations = static_cast<program::Storage>(c[kAwayActivations]);
   if (c[kScatterGather] != 0) plan.scatter_gather = program::ScatterGather::kOn;
   if (c[kPlacement] != 0) plan.placement = "data-pipeline-tensor-context";
-  return shaped(c[kModel], plan);
+  return shaped(c[kModel], c[kDropout] != 0, plan);
 }
 
 bool can_be(const Choice& choice) {
@@ -166,14 +168,15 @@ TEST(EveryPairOfSettings, EqualsTheUnsplitRun) {
   }
   const std::vector<Choice> plans = covering(all);
   EXPECT_GE(plans.size(), 20u);  // 5 schedules x 4 stages of ZeRO are 20 plans at least
-  std::map<std::pair<int, int>, Trained> references;
+  std::map<std::tuple<int, int, bool>, Trained> references;
   for (const Choice& choice : plans) {
     const program::Job job = job_of(choice);
-    const auto [at, fresh] = references.try_emplace({choice[kModel], job.plan.micro_batch});
+    const bool dropout = choice[kDropout] != 0;
+    const auto [at, fresh] = references.try_emplace({choice[kModel], job.plan.micro_batch, dropout});
     if (fresh) {
       program::Plan alone;
       alone.micro_batch = job.plan.micro_batch;
-      at->second = run(shaped(choice[kModel], alone), 2);
+      at->second = run(shaped(choice[kModel], dropout, alone), 2);
     }
     expect_equivalent(at->second, job);
   }

@@ -1,4 +1,5 @@
-// Any plan either runs and computes what the unsplit run does, or is refused with a reason before anything starts.
+// Any plan that can be lowered runs on cores and computes what the unsplit run does. (What cannot be lowered is refused
+// with a reason: tests/program/check_supported_test.cpp.)
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +45,6 @@ program::Job next_job(program::RandomJobs& jobs) {
     if (job.plan.ranks() > kMostRanks) continue;
     job.training.optimizer.warmup_steps = 1;
     job.training.loss_scaling.initial = 1024;
-    if (jobs.coin()) job.training.dropout = 0;
     if (job.plan.zero_stage == 0 && job.plan.data > 1 && jobs.coin()) {
       job.plan.compression = program::Compression::kFp16;
     }
@@ -53,21 +53,17 @@ program::Job next_job(program::RandomJobs& jobs) {
   }
 }
 
-TEST(RandomPlans, EitherRunLikeTheUnsplitOneOrAreRefusedWithAReason) {
+TEST(RandomPlans, RunLikeTheUnsplitOne) {
   program::RandomJobs jobs(20);
   std::map<program::DType, int> ran;
-  int refused = 0;
+  int dropped = 0;
   for (int i = 0; i < kJobs; ++i) {
     const program::Job job = next_job(jobs);
     SCOPED_TRACE(
         fmt::format("job {}: {} {} {}", i, program::summary(job.plan), name_of(job.plan.precision), job.plan.stack));
-    const std::string why = cannot_run_on_cpu(ordered_program(job));
-    if (!why.empty()) {
-      ++refused;
-      EXPECT_TRUE(job.training.dropout > 0 || why.find(job.plan.stack) != std::string::npos) << why;
-      continue;
-    }
+    ASSERT_EQ(cannot_run_on_cpu(ordered_program(job)), "");
     ++ran[job.plan.precision];
+    dropped += job.training.dropout > 0 ? 1 : 0;
     const Trained split = run(job, 2), alone = run(unsplit(job), 2);
     ASSERT_EQ(split.refused, "");
     EXPECT_TRUE(split.replicas_agree);
@@ -84,7 +80,7 @@ TEST(RandomPlans, EitherRunLikeTheUnsplitOneOrAreRefusedWithAReason) {
   for (const auto type : {program::DType::kFp64, program::DType::kFp32, program::DType::kBf16, program::DType::kFp16}) {
     EXPECT_GT(ran[type], 2) << name_of(type);
   }
-  EXPECT_GT(refused, 0);
+  EXPECT_GT(dropped, 10);
 }
 
 }  // namespace

@@ -104,6 +104,31 @@ TEST(Reference, GradientsOfMixturesOfExpertsAreFiniteDifferences) {
   }
 }
 
+// The masks of a step are what they are, whatever the parameters: the loss is a function of these alone.
+TEST(Reference, GradientsWithDropoutAreFiniteDifferences) {
+  program::Job job = two_layers();
+  job.training.dropout = 0.3;
+  std::vector<std::pair<const char*, program::Job>> jobs(5, {"", job});
+  jobs[0].first = "unfused attention";
+  jobs[1].first = "flash attention";
+  jobs[1].second.plan.attention = program::Attention::kFlash;
+  jobs[2].first = "llama's blocks";
+  jobs[2].second.model.positions = models::Positions::kRotary;
+  jobs[2].second.model.norm = models::Norm::kRmsNorm;
+  jobs[2].second.model.activation = models::Activation::kSwiglu;
+  jobs[2].second.model.linear_bias = jobs[2].second.model.qkv_bias = false;
+  jobs[2].second.model.kv_heads = 2;
+  jobs[3].first = "parallel blocks";
+  jobs[3].second.model.parallel_block = true;
+  jobs[4].first = "experts";
+  jobs[4].second.model.linear_bias = false;
+  jobs[4].second.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2, .capacity_factor = 0.75};
+  for (const auto& [what, dropped] : jobs) {
+    SCOPED_TRACE(what);
+    expect_gradients_of_the_loss(dropped);
+  }
+}
+
 // Before training every token is about equally likely: the loss is close to log(61) = 4.11.
 TEST(Reference, FirstLossIsTheLogarithmOfTheVocabulary) {
   program::Plan plan;

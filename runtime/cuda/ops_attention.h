@@ -27,6 +27,7 @@ inline AttentionShape whole_attention(const KernelArguments& a) {
   s.value_at = s.key_at + static_cast<std::int64_t>(op.kv_heads) * op.head_dim;
   s.positions.sequence = s.positions.local = op.sequence;
   s.scale = attention_scale(op.head_dim);
+  s.dropout = a.dropout;
   return s;
 }
 
@@ -89,6 +90,23 @@ Gemm head_product(const AttentionShape& s, std::int64_t m, std::int64_t n, std::
 }
 
 template <class T, class Launcher>
+void drop_scores(Launcher& l, const AttentionShape& s, const T* from, T* to, std::byte* mask, bool draws) {
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(mask);
+  const DropScores<T> kernel{from, to, bytes, s.samples, s.heads, s.local, s.dropout, draws};
+  run_elements(l, kernel, s.samples * s.heads * s.local * ((s.local + 3) / 4));
+}
+
+/// What values are weighted with: the probabilities, or in scratch memory what dropout leaves of them.
+template <class T, class Launcher>
+const T* dropped_scores(Launcher& l, const AttentionShape& s, const T* probabilities, std::byte* mask, bool draws) {
+  if (!s.dropout.drops()) return probabilities;
+  const std::int64_t scores = s.samples * s.heads * s.local * s.local;
+  T* left = reinterpret_cast<T*>(l.scratch(scores * static_cast<std::int64_t>(sizeof(T))));
+  drop_scores<T>(l, s, probabilities, left, mask, draws);
+  return left;
+}
+
+template <class T, class Launcher>
 void unfused_attention(Launcher& l, const KernelArguments& a) {
   const AttentionShape s = whole_attention(a);
   const std::int64_t S = s.local, group = s.heads / s.kv_heads, square = S * S, out_width = s.heads * s.dim;
@@ -104,9 +122,10 @@ void unfused_attention(Launcher& l, const KernelArguments& a) {
     l.gemm(g);
   });
   l.run(CausalSoftmax<T>{scores, S}, s.samples * s.heads * S, row_threads(S), kReduceBytes);
+  const T* weights = dropped_scores<T>(l, s, scores, a.out[2], true);
   for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t) {
     Gemm g = head_product<T>(s, S, s.dim, S);
-    g.a = scores + at.scores, g.lda = S, g.stride_a = group * square;
+    g.a = weights + at.scores, g.lda = S, g.stride_a = group * square;
     g.b = qkv + at.kv + s.value_at, g.ldb = s.kv_width, g.stride_b = s.dim;
     g.c = y + at.y, g.ldc = out_width, g.stride_c = group * s.dim;
     l.gemm(g);
@@ -122,20 +141,25 @@ void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
   const T* dy = input<T>(a, 3);
   T* dqkv = output<T>(a, 0);
   const std::int64_t scores = s.samples * s.heads * square;
-  T* ds = reinterpret_cast<T*>(l.scratch(scores * static_cast<std::int64_t>(sizeof(T))));
+  const T* weights = dropped_scores<T>(l, s, p, a.in[4], false);
   for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t member) {
     Gemm dv = head_product<T>(s, S, s.dim, S);
-    dv.a = p + at.scores, dv.lda = S, dv.stride_a = group * square, dv.a_transposed = true;
+    dv.a = weights + at.scores, dv.lda = S, dv.stride_a = group * square, dv.a_transposed = true;
     dv.b = dy + at.y, dv.ldb = out_width, dv.stride_b = group * s.dim;
     dv.c = dqkv + at.kv + s.value_at, dv.ldc = s.kv_width, dv.stride_c = s.dim;
     dv.beta = member > 0 ? 1.0F : 0.0F;
     l.gemm(dv);
+  });
+  // Behind these products the same memory is free again.
+  T* ds = reinterpret_cast<T*>(l.scratch(scores * static_cast<std::int64_t>(sizeof(T))));
+  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t) {
     Gemm dp = head_product<T>(s, S, S, s.dim);
     dp.a = dy + at.y, dp.lda = out_width, dp.stride_a = group * s.dim;
     dp.b = qkv + at.kv + s.value_at, dp.ldb = s.kv_width, dp.stride_b = s.dim, dp.b_transposed = true;
     dp.c = ds + at.scores, dp.ldc = S, dp.stride_c = group * square;
     l.gemm(dp);
   });
+  if (s.dropout.drops()) drop_scores<T>(l, s, ds, ds, a.in[4], false);
   l.run(CausalSoftmaxBackward<T>{p, ds, S}, s.samples * s.heads * S, row_threads(S), kReduceBytes);
   for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t member) {
     Gemm dq = head_product<T>(s, S, s.dim, S);
@@ -155,19 +179,20 @@ void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
 
 // ---- flash ----
 
-template <class T, int D, class Launcher>
+template <class T, int D, bool kDrops, class Launcher>
 void fused_attention(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
-  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D)};
+  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D), a.dropout};
   const std::int64_t lines = op.m / op.sequence * op.heads, tiles = (op.sequence + kTile - 1) / kTile;
-  l.run(FlashForward<T, D>{input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), s, lines}, tiles * lines,
-        kFlashThreads, FlashForward<T, D>::shared_bytes());
+  using Kernel = FlashForward<T, D, kDrops>;
+  l.run(Kernel{input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), s, lines}, tiles * lines, kFlashThreads,
+        Kernel::shared_bytes());
 }
 
-template <class T, int D, class Launcher>
+template <class T, int D, bool kDrops, class Launcher>
 void fused_attention_backward(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
-  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D)};
+  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D), a.dropout};
   const std::int64_t samples = op.m / op.sequence, tiles = (op.sequence + kTile - 1) / kTile;
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
   const T* qkv = input<T>(a, 0);
@@ -175,18 +200,22 @@ void fused_attention_backward(Launcher& l, const KernelArguments& a) {
   const float* log_sums = input<float>(a, 2);
   T* dqkv = output<T>(a, 0);
   const std::int64_t key_lines = samples * op.kv_heads, lines = samples * op.heads;
-  l.run(FlashBackwardKeys<T, D>{qkv, dy, log_sums, dots, dqkv, s, key_lines}, tiles * key_lines, kFlashThreads,
-        FlashBackwardKeys<T, D>::shared_bytes());
-  l.run(FlashBackwardQueries<T, D>{qkv, dy, log_sums, dots, dqkv, s, lines}, tiles * lines, kFlashThreads,
-        FlashBackwardQueries<T, D>::shared_bytes());
+  using Keys = FlashBackwardKeys<T, D, kDrops>;
+  using Queries = FlashBackwardQueries<T, D, kDrops>;
+  l.run(Keys{qkv, dy, log_sums, dots, dqkv, s, key_lines}, tiles * key_lines, kFlashThreads, Keys::shared_bytes());
+  l.run(Queries{qkv, dy, log_sums, dots, dqkv, s, lines}, tiles * lines, kFlashThreads, Queries::shared_bytes());
 }
 
-/// Calls work(D as a constant) where there is a fused kernel for the op; false where there is none.
+/// Calls work(D, whether it drops, as constants) where there is a fused kernel for the op; false where there is none.
 template <class T, class Launcher, class Work>
-bool with_fused_dim(const Launcher& l, const program::Op& op, const Work& work) {
+bool with_fused_dim(const Launcher& l, const KernelArguments& a, const Work& work) {
   if constexpr (sizeof(T) == 2) {
-    if (!l.has_tiles() || (op.head_dim != 64 && op.head_dim != 128)) return false;
-    op.head_dim == 64 ? work(std::integral_constant<int, 64>()) : work(std::integral_constant<int, 128>());
+    const int dim = a.op->head_dim;
+    if (!l.has_tiles() || (dim != 64 && dim != 128)) return false;
+    const auto with_dim = [&](auto drops) {
+      dim == 64 ? work(std::integral_constant<int, 64>(), drops) : work(std::integral_constant<int, 128>(), drops);
+    };
+    a.dropout.drops() ? with_dim(std::true_type()) : with_dim(std::false_type());
     return true;
   }
   return false;
@@ -195,7 +224,11 @@ bool with_fused_dim(const Launcher& l, const program::Op& op, const Work& work) 
 template <class T, class Launcher>
 void attention(Launcher& l, const KernelArguments& a) {
   if (!a.op->flash) return unfused_attention<T>(l, a);
-  if (with_fused_dim<T>(l, *a.op, [&](auto dim) { fused_attention<T, decltype(dim)::value>(l, a); })) return;
+  if (with_fused_dim<T>(l, a, [&](auto dim, auto drops) {
+        fused_attention<T, decltype(dim)::value, decltype(drops)::value>(l, a);
+      })) {
+    return;
+  }
   run_warps(
       l,
       AttentionRow<T>{input<T>(a, 0), input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), whole_attention(a), false},
@@ -205,7 +238,11 @@ void attention(Launcher& l, const KernelArguments& a) {
 template <class T, class Launcher>
 void attention_backward(Launcher& l, const KernelArguments& a) {
   if (!a.op->flash) return unfused_attention_backward<T>(l, a);
-  if (with_fused_dim<T>(l, *a.op, [&](auto dim) { fused_attention_backward<T, decltype(dim)::value>(l, a); })) return;
+  if (with_fused_dim<T>(l, a, [&](auto dim, auto drops) {
+        fused_attention_backward<T, decltype(dim)::value, decltype(drops)::value>(l, a);
+      })) {
+    return;
+  }
   const AttentionShape s = whole_attention(a);
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
   const T* qkv = input<T>(a, 0);

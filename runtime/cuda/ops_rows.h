@@ -25,6 +25,13 @@ inline Positions positions_of(const KernelArguments& a, std::int64_t sequence) {
   return p;
 }
 
+/// Calls work(keep): KeepAll, or what an op over token rows drops.
+template <class Work>
+void with_dropout(const KernelArguments& a, const Work& work) {
+  if (!a.dropout.drops()) return work(KeepAll());
+  work(DropTokens{a.dropout, positions_of(a, a.dropout.sequence)});
+}
+
 /// A kernel whose threads each take W elements.
 template <class Launcher, class Kernel>
 void run_elements(Launcher& l, const Kernel& kernel, std::int64_t items, int width = 1) {
@@ -34,38 +41,48 @@ void run_elements(Launcher& l, const Kernel& kernel, std::int64_t items, int wid
 template <class T, class Launcher>
 void embedding(Launcher& l, const KernelArguments& a) {
   const std::int64_t n = a.op->n;
-  with_width(n, [&](auto w) {
-    constexpr int W = decltype(w)::value;
-    l.run(Embedding<T, W>{input<std::int32_t>(a, 0), input<T>(a, 1), output<T>(a, 0), n, a.tensor_rank * a.op->k,
-                          a.op->k},
-          a.op->m, row_threads(n / W));
+  with_dropout(a, [&](auto keep) {
+    with_width(n, [&](auto w) {
+      constexpr int W = decltype(w)::value;
+      l.run(Embedding<T, W, decltype(keep)>{input<std::int32_t>(a, 0), input<T>(a, 1), output<T>(a, 0), n,
+                                            a.tensor_rank * a.op->k, a.op->k, keep},
+            a.op->m, row_threads(n / W));
+    });
   });
 }
 
 template <class T, class Launcher>
 void embedding_backward(Launcher& l, const KernelArguments& a) {
-  with_width(a.op->n, [&](auto w) {
-    using Kernel = EmbeddingBackward<T, decltype(w)::value>;
-    l.run(Kernel{input<std::int32_t>(a, 0), input<T>(a, 1), output<float>(a, 0), a.op->m, a.op->n,
-                 a.tensor_rank * a.op->k, a.op->k},
-          a.op->m, Kernel::kThreads, Kernel::shared_bytes());
+  with_dropout(a, [&](auto keep) {
+    with_width(a.op->n, [&](auto w) {
+      using Kernel = EmbeddingBackward<T, decltype(w)::value, decltype(keep)>;
+      l.run(Kernel{input<std::int32_t>(a, 0), input<T>(a, 1), output<float>(a, 0), a.op->m, a.op->n,
+                   a.tensor_rank * a.op->k, a.op->k, keep},
+            a.op->m, Kernel::kThreads, Kernel::shared_bytes());
+    });
   });
 }
 
 template <class T, class Launcher>
 void position(Launcher& l, const KernelArguments& a) {
   const std::int64_t n = a.op->n;
-  with_width(n, [&](auto w) {
-    constexpr int W = decltype(w)::value;
-    l.run(Position<T, W>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), n, positions_of(a, a.op->k)}, a.op->m,
-          row_threads(n / W));
+  with_dropout(a, [&](auto keep) {
+    with_width(n, [&](auto w) {
+      constexpr int W = decltype(w)::value;
+      l.run(Position<T, W, decltype(keep)>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), n, positions_of(a, a.op->k),
+                                           keep},
+            a.op->m, row_threads(n / W));
+    });
   });
 }
 
 template <class T, class Launcher>
 void position_backward(Launcher& l, const KernelArguments& a) {
   const Positions p = positions_of(a, a.op->k);
-  l.run(PositionBackward<T>{input<T>(a, 0), output<float>(a, 0), a.op->m, a.op->n, p}, p.local, row_threads(a.op->n));
+  with_dropout(a, [&](auto keep) {
+    l.run(PositionBackward<T, decltype(keep)>{input<T>(a, 0), output<float>(a, 0), a.op->m, a.op->n, p, keep}, p.local,
+          row_threads(a.op->n));
+  });
 }
 
 template <class T, class Launcher>
@@ -103,6 +120,13 @@ template <class T, class Launcher>
 void bias_residual(Launcher& l, const KernelArguments& a) {
   with_width(a.op->n, [&](auto w) {
     constexpr int W = decltype(w)::value;
+    if (a.dropout.drops()) {
+      const DropTokens drop{a.dropout, positions_of(a, a.dropout.sequence)};
+      return run_elements(l,
+                          DroppedResidual<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), input<T>(a, 3),
+                                                output<T>(a, 0), output<std::uint8_t>(a, 1), a.op->m, a.op->n, drop},
+                          a.op->m * a.op->n, W);
+    }
     run_elements(l,
                  BiasResidual<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), input<T>(a, 3), output<T>(a, 0),
                                     a.op->m, a.op->n},
@@ -112,6 +136,14 @@ void bias_residual(Launcher& l, const KernelArguments& a) {
 
 template <class T, class Launcher>
 void bias_residual_backward(Launcher& l, const KernelArguments& a) {
+  if (a.dropout.drops()) {
+    const KeptValues<T> kept{input<T>(a, 0), input<std::uint8_t>(a, 1), a.op->n, static_cast<float>(a.dropout.scale)};
+    column_sums(l, kept, a.op->m, a.op->n, output<float>(a, 0), output<float>(a, 1));
+    return with_width(a.op->n, [&](auto w) {
+      constexpr int W = decltype(w)::value;
+      run_elements(l, StoreKept<T, W>{kept, output<T>(a, 2), a.op->m}, a.op->m * a.op->n, W);
+    });
+  }
   column_sums(l, Values<T>{input<T>(a, 0), a.op->n}, a.op->m, a.op->n, output<float>(a, 0), output<float>(a, 1));
 }
 

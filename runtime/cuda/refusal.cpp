@@ -24,7 +24,6 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
                        name_of(plan.reduce_dtype));
   }
-  if (program.job.training.dropout > 0) return "the CUDA backend does not execute dropout; use --dropout 0";
   const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
                        op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
   if (by_rows && op.flash && op.head_dim > kMostRowDim) {

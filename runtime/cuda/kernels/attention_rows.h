@@ -60,10 +60,16 @@ struct AttentionShape {
   Positions positions;
   int source;
   float scale;
+  Dropout dropout;
 
   TRIVIUM_DEVICE std::int64_t kv_head(std::int64_t h) const { return h * kv_heads / heads; }
   TRIVIUM_DEVICE bool sees(std::int64_t query, std::int64_t key) const {
     return positions.of_local(key, source) <= positions.of_local(query, positions.rank);
+  }
+  /// What dropout multiplies a probability by; query and key: local tokens of the sample.
+  TRIVIUM_DEVICE float factor(std::int64_t sample, std::int64_t head, std::int64_t query, std::int64_t key) const {
+    return score_factor(dropout, head, sample, positions.of_local(query, positions.rank),
+                        positions.of_local(key, source));
   }
 };
 
@@ -120,7 +126,8 @@ struct AttentionRow {
       const float score = over_warp(t, dot_of(query, other)) * s.scale;
       const float higher = Largest()(most, score), fade = exp_of(most - higher), weight = exp_of(score - higher);
       load_head(values + (first + j) * s.kv_width, lane, s.dim, other);
-      for (int i = 0; i < kSlots; ++i) sum[i] = sum[i] * fade + weight * other[i];
+      const float kept = weight * s.factor(token / s.local, head, token - first, j);
+      for (int i = 0; i < kSlots; ++i) sum[i] = sum[i] * fade + kept * other[i];
       total = total * fade + weight;
       most = higher;
     }
@@ -192,7 +199,8 @@ struct AttentionRowDq {
       load_head(keys + (first + j) * s.kv_width, lane, s.dim, key);
       load_head(values + (first + j) * s.kv_width, lane, s.dim, value);
       const float p = exp_of(over_warp(t, dot_of(query, key)) * s.scale - log_sums[item]);
-      const float ds = p * (over_warp(t, dot_of(d, value)) - dots[item]) * s.scale;
+      const float dp = over_warp(t, dot_of(d, value)) * s.factor(token / s.local, head, token - first, j);
+      const float ds = p * (dp - dots[item]) * s.scale;
       for (int i = 0; i < kSlots; ++i) sum[i] += ds * key[i];
     }
     T* own = dq + token * s.q_width + head * s.dim;
@@ -230,9 +238,10 @@ struct AttentionRowDkv {
         load_head(q + (first + i) * s.q_width + head * s.dim, lane, s.dim, query);
         load_head(dy + row * s.dim, lane, s.dim, d);
         const float p = exp_of(over_warp(t, dot_of(query, key)) * s.scale - log_sums[row]);
-        const float ds = p * (over_warp(t, dot_of(d, value)) - dots[row]) * s.scale;
+        const float by = s.factor(token / s.local, head, i, token - first);
+        const float ds = p * (over_warp(t, dot_of(d, value)) * by - dots[row]) * s.scale;
         for (int k = 0; k < kSlots; ++k) {
-          dv[k] += p * d[k];
+          dv[k] += p * by * d[k];
           dk[k] += ds * query[k];
         }
       }

@@ -5,6 +5,7 @@
 // tiles of queries, so that nothing is added atomically and results are the same every time.
 #pragma once
 
+#include "runtime/cuda/kernels/dropping.h"
 #include "runtime/cuda/kernels/elementwise_math.h"
 #include "runtime/cuda/kernels/numbers.h"
 
@@ -18,6 +19,7 @@ struct FlashShape {
   std::int64_t sequence;
   int heads, kv_heads;
   float scale;
+  Dropout dropout;
   TRIVIUM_DEVICE std::int64_t tiles() const { return (sequence + kTile - 1) / kTile; }
 };
 
@@ -100,8 +102,25 @@ TRIVIUM_DEVICE void clear(float (&c)[N][4]) {
   }
 }
 
-/// Blocks over (tile, sample, head), the longest rows first.
-template <class T, int D>
+/// c (16, N) times what dropout leaves: rows are queries from position `query` on, columns keys from `key` on. The two
+/// neighbours that a thread holds of a row share a draw.
+template <int N>
+TRIVIUM_DEVICE void drop_rows(const Dropout& d, std::int64_t head, std::int64_t sample, std::int64_t query,
+                              std::int64_t key, int lane, float (&c)[N / 8][4]) {
+  TRIVIUM_UNROLL
+  for (int n = 0; n < N / 8; ++n) {
+    const std::int64_t column = key + n * 8 + lane % 4 * 2;
+    TRIVIUM_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const PhiloxWords words = dropout_words(d, head, sample, query + lane / 4 + half * 8, column / 4);
+      c[n][2 * half] *= kept_factor(d, words, column);
+      c[n][2 * half + 1] *= kept_factor(d, words, column + 1);
+    }
+  }
+}
+
+/// Blocks over (tile, sample, head), the longest rows first. kDrops, here and below: whether there is dropout.
+template <class T, int D, bool kDrops>
 struct FlashForward {
   const T* qkv;
   T* y;
@@ -169,6 +188,9 @@ struct FlashForward {
           sum[d][2 * half + 1] *= fade;
         }
       }
+      if constexpr (kDrops) {
+        drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, p);
+      }
       multiply_columns<D, kTile>(t, sum, p, v_tile);
     }
     float inverse[2];
@@ -188,7 +210,7 @@ struct FlashForward {
 };
 
 /// dk and dv: blocks over (tile of keys, sample, key head). Rows of the products are keys, columns are queries.
-template <class T, int D>
+template <class T, int D, bool kDrops>
 struct FlashBackwardKeys {
   static constexpr int kQueries = D == 64 ? 64 : 32;  ///< at once: what the registers hold
   const T* qkv;
@@ -243,7 +265,7 @@ struct FlashBackwardKeys {
             p[n][i] = seen ? exp2_of(p[n][i] * factor - row_sums[query] * kLog2e) : 0.0F;
           }
         }
-        multiply_columns<D, kQueries>(t, dv, p, dy_tile);
+        if constexpr (!kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
         clear(ds);
         multiply_rows<D, kQueries>(t, ds, v_tile, warp_row, dy_tile);
         TRIVIUM_UNROLL
@@ -251,9 +273,17 @@ struct FlashBackwardKeys {
           TRIVIUM_UNROLL
           for (int i = 0; i < 4; ++i) {
             const int query = n * 8 + lane % 4 * 2 + i % 2;
-            ds[n][i] = query < left ? p[n][i] * (ds[n][i] - row_dots[query]) : 0.0F;
+            const float probability = p[n][i];
+            if constexpr (kDrops) {
+              const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8;
+              const float by = score_factor(s.dropout, head, line / s.kv_heads, first + query, key);
+              ds[n][i] *= by;
+              p[n][i] *= by;
+            }
+            ds[n][i] = query < left ? probability * (ds[n][i] - row_dots[query]) : 0.0F;
           }
         }
+        if constexpr (kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
         multiply_columns<D, kQueries>(t, dk, ds, q_tile);
       }
     }
@@ -265,7 +295,7 @@ struct FlashBackwardKeys {
 };
 
 /// dq: blocks over (tile of queries, sample, head), the longest rows first.
-template <class T, int D>
+template <class T, int D, bool kDrops>
 struct FlashBackwardQueries {
   const T* qkv;
   const T* dy;
@@ -312,6 +342,9 @@ struct FlashBackwardQueries {
       clear(ds);
       multiply_rows<D, kTile>(t, p, q_tile, warp_row, k_tile);
       multiply_rows<D, kTile>(t, ds, dy_tile, warp_row, v_tile);
+      if constexpr (kDrops) {
+        drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, ds);
+      }
       TRIVIUM_UNROLL
       for (int n = 0; n < kTile / 8; ++n) {
         TRIVIUM_UNROLL

@@ -1,38 +1,29 @@
 // Kernels over rows of tokens: look-ups, residual sums, column sums.
 #pragma once
 
+#include "runtime/cuda/kernels/dropping.h"
 #include "runtime/cuda/kernels/numbers.h"
 
 namespace trivium::runtime::cuda {
 
-/// Where a rank's token rows lie in their samples (program/context.h).
-struct Positions {
-  std::int64_t sequence = 0, local = 0;  ///< tokens of a sample, and those of them that this context rank holds
-  std::int64_t offset = 0;               ///< of row 0 within the context rank's part of the micro-batch
-  int rank = 0, ranks = 1;
-  bool ring = true;
-
-  TRIVIUM_DEVICE std::int64_t of_local(std::int64_t i, int holder) const {
-    if (!ring || ranks == 1) return holder * local + i;
-    const std::int64_t chunk = local / 2;
-    return i < chunk ? holder * chunk + i : (2 * ranks - 1 - holder) * chunk + (i - chunk);
-  }
-  TRIVIUM_DEVICE std::int64_t of_row(std::int64_t r) const { return of_local((r + offset) % local, rank); }
-};
-
-/// y = row ids[r] - first of the table, or 0 where another rank holds it. A block a row.
-template <class T, int W>
+/// y = row ids[r] - first of the table, or 0 where another rank holds it. A block a row. Keep here and below: KeepAll
+/// or DropTokens.
+template <class T, int W, class Keep>
 struct Embedding {
   const std::int32_t* ids;
   const T* table;
   T* y;
   std::int64_t n, first, rows;
+  Keep keep;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t row = ids[t.block()] - first;
     for (std::int64_t j = t.thread() * W; j < n; j += t.threads() * W) {
       float value[W] = {};
-      if (row >= 0 && row < rows) load<W>(table + row * n + j, value);
+      if (row >= 0 && row < rows) {
+        load<W>(table + row * n + j, value);
+        keep(t.block(), j, value);
+      }
       store<W>(y + t.block() * n + j, value);
     }
   }
@@ -40,13 +31,14 @@ struct Embedding {
 
 /// dtable (row of the id) += sum of the rows of dy with that id, in token order. A block a token; the first token of an
 /// id does the work of all: it lists the others, then adds their rows, several under way at once.
-template <class T, int W>
+template <class T, int W, class Keep>
 struct EmbeddingBackward {
   static constexpr int kThreads = 256, kListed = 1024, kAtOnce = 8;
   const std::int32_t* ids;
   const T* dy;
   float* dtable;
   std::int64_t tokens, n, first, rows;
+  Keep keep;
   static int shared_bytes() { return (kListed + 1 + kThreads) * 4; }
 
   template <class Thread>
@@ -58,7 +50,10 @@ struct EmbeddingBackward {
         float value[kAtOnce][W] = {};
         TRIVIUM_UNROLL
         for (int k = 0; k < kAtOnce; ++k) {
-          if (i + k < count) load<W>(dy + list[i + k] * n + j, value[k]);
+          if (i + k < count) {
+            load<W>(dy + list[i + k] * n + j, value[k]);
+            keep(list[i + k], j, value[k]);
+          }
         }
         TRIVIUM_UNROLL
         for (int k = 0; k < kAtOnce; ++k) {
@@ -107,13 +102,14 @@ struct EmbeddingBackward {
 };
 
 /// y = x + the table's row of the token's position.
-template <class T, int W>
+template <class T, int W, class Keep>
 struct Position {
   const T* x;
   const T* table;
   T* y;
   std::int64_t n;
   Positions positions;
+  Keep keep;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t row = positions.of_row(t.block());
@@ -122,18 +118,20 @@ struct Position {
       load<W>(x + t.block() * n + j, value);
       load<W>(table + row * n + j, other);
       for (int i = 0; i < W; ++i) value[i] += other[i];
+      keep(t.block(), j, value);
       store<W>(y + t.block() * n + j, value);
     }
   }
 };
 
 /// dtable (position) += sum over the samples, in their order. A block a local position.
-template <class T>
+template <class T, class Keep>
 struct PositionBackward {
   const T* dy;
   float* dtable;
   std::int64_t m, n;
   Positions positions;
+  Keep keep;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t local = positions.local;
@@ -142,7 +140,11 @@ struct PositionBackward {
     const std::int64_t row = positions.of_local(t.block(), positions.rank);
     for (std::int64_t j = t.thread(); j < n; j += t.threads()) {
       float sum = 0;
-      for (std::int64_t r = first; r < m; r += local) sum += widen(dy[r * n + j]);
+      for (std::int64_t r = first; r < m; r += local) {
+        float value[1] = {widen(dy[r * n + j])};
+        keep(r, j, value);
+        sum += value[0];
+      }
       dtable[row * n + j] += sum;
     }
   }

@@ -30,7 +30,7 @@ TwinCall call_of(OpKind kind, const Shape& s) {
 // a gradient is a difference of such; in fp16 to 11 bits.
 double tolerance_of(DType type) { return type == DType::kFp32 ? 1e-5 : type == DType::kBf16 ? 0.02 : 0.02 / 8; }
 
-void expect_both_ways(const Shape& s, DType type) {
+void expect_both_ways(const Shape& s, DType type, bool drops = false) {
   const double tolerance = tolerance_of(type);
   const std::int64_t saved = s.flash ? s.tokens() * s.heads : s.tokens() * s.heads * s.sequence;
   const std::int64_t out = s.tokens() * s.heads * s.dim;
@@ -38,11 +38,15 @@ void expect_both_ways(const Shape& s, DType type) {
   TwinCall forward = call_of(OpKind::kAttention, s);
   forward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1));
   forward.with_out(0, Form::kTyped, uniform(out, 2)).with_out(1, saved_form, uniform(saved, 3));
+  if (drops) drop_a_quarter(forward, s.sequence);
+  if (drops && !s.flash) forward.with_out(2, Form::kBytes, std::vector<double>(static_cast<std::size_t>(saved)));
   expect_twins(forward, type, tolerance);
   const auto results = forward.on_cpu(type);
   TwinCall backward = call_of(OpKind::kAttentionBackward, s);
   backward.with_in(0, Form::kTyped, uniform(s.tokens() * s.width(), 1)).with_in(1, Form::kTyped, results[0]);
   backward.with_in(2, saved_form, results[1]).with_in(3, Form::kTyped, uniform(out, 4));
+  if (drops) drop_a_quarter(backward, s.sequence);
+  if (drops && !s.flash) backward.with_in(4, Form::kBytes, results[2]);
   expect_twins(backward.with_out(0, Form::kTyped, uniform(s.tokens() * s.width(), 5)), type, tolerance);
 }
 
@@ -68,12 +72,24 @@ TEST(FusedAttentionTwin, MatchesWithHeadsOf64) {
 
 TEST(FusedAttentionTwin, MatchesWithHeadsOf128) { expect_both_ways({1, 100, 2, 1, 128, true}, DType::kBf16); }
 
+// Masks are the CPU's, element by element; a tile's columns begin at 64, a head's number at 4.
+TEST(DroppedAttentionTwin, DropsWhatTheCpuDrops) {
+  for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
+    expect_both_ways({2, 13, 2, 2, 8, false}, type, true);
+    expect_both_ways({1, 34, 4, 2, 6, false}, type, true);
+    expect_both_ways({2, 11, 4, 2, 6, true}, type, true);
+  }
+  expect_both_ways({2, 70, 2, 1, 64, true}, DType::kBf16, true);
+  expect_both_ways({1, 130, 2, 2, 64, true}, DType::kFp16, true);
+  expect_both_ways({1, 70, 2, 1, 128, true}, DType::kBf16, true);
+}
+
 // Ring steps of two ranks: rank 1 sees its own keys, then those of rank 0, and merges.
 TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
   constexpr std::int64_t kSequence = 16, kLocal = 8, kWidth = 4 * 6;
   for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
     const double tolerance = tolerance_of(type);
-    for (const int rank : {0, 1}) {
+    for (const auto& [rank, drops] : {std::pair{0, false}, {1, false}, {0, true}, {1, true}}) {
       std::vector<double> y = uniform(2 * kLocal * 12, 2), log_sums = uniform(2 * kLocal * 2, 3);
       std::vector<double> dqkv = uniform(2 * kLocal * kWidth, 4);
       const auto prepared = [&](OpKind kind, int step) {
@@ -81,6 +97,7 @@ TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
         call.op.heads = 2, call.op.kv_heads = 1, call.op.head_dim = 6, call.op.flash = true;
         call.op.sequence = kSequence, call.op.parts = 2;
         call.a.context_rank = rank, call.a.context_ranks = 2;
+        if (drops) drop_a_quarter(call, kSequence);
         return call;
       };
       const auto kv_of = [&](int step) { return uniform(2 * kLocal * 12, static_cast<unsigned>(10 + step)); };

@@ -38,6 +38,9 @@ TEST(CudaRefusal, TakesFp32And16BitsAlone) {
   EXPECT_EQ(refusal_for(job_of(DType::kFp32)), "");
   EXPECT_EQ(refusal_for(job_of(DType::kBf16)), "");
   EXPECT_EQ(refusal_for(job_of(DType::kFp16)), "");
+  program::Job dropped = job_of(DType::kBf16);
+  dropped.training.dropout = 0.1;
+  EXPECT_EQ(refusal_for(dropped), "");
   EXPECT_EQ(refusal_for(job_of(DType::kFp64)),
             "the CUDA backend runs fp32, bf16 and fp16, not fp64; use --precision bf16");
   program::Job job = job_of(DType::kFp16);

@@ -73,6 +73,44 @@ TEST(ResidualTwin, AddsSkipAndBiasesAndSumsTheirGradients) {
   expect_twins(sum.with_in(0, Form::kTyped, uniform(1030, 1)).with_out(0, Form::kTyped, uniform(1030, 2)));
 }
 
+// Two samples of six tokens; the second of two tensor ranks has the second.
+TEST(DroppedRowsTwin, DropsWhatTheCpuDrops) {
+  for (const std::int64_t n : {20, 9}) {
+    for (const bool sharded : {false, true}) {
+      const auto prepared = [&](OpKind kind, std::int64_t k) {
+        TwinCall call(kind, sharded ? 6 : 12, n, k);
+        call.op.token_sharded = sharded;
+        call.a.tensor_rank = sharded ? 1 : 0;
+        drop_a_quarter(call, 6);
+        call.a.dropout.first_head = 0;
+        return call;
+      };
+      TwinCall residual = prepared(OpKind::kBiasResidual, 1);
+      const std::int64_t m = residual.op.m;
+      residual.with_in(0, Form::kTyped, uniform(m * n, 1)).with_in(1, Form::kTyped, uniform(n, 2));
+      residual.with_in(2, Form::kTyped, uniform(m * n, 3)).with_in(3, Form::kTyped, uniform(n, 4));
+      expect_twins(residual.with_out(0, Form::kTyped, uniform(m * n, 5))
+                       .with_out(1, Form::kBytes, std::vector<double>(static_cast<std::size_t>(m * n))));
+      TwinCall back = prepared(OpKind::kBiasResidualBackward, 0);
+      back.with_in(0, Form::kTyped, uniform(m * n, 1));
+      back.with_in(1, Form::kBytes, residual.on_cpu(program::DType::kFp32)[1]);
+      back.with_out(0, Form::kWide, uniform(n, 2)).with_out(1, Form::kWide, uniform(n, 3));
+      expect_twins(back.with_out(2, Form::kTyped, uniform(m * n, 4)));
+      TwinCall add = prepared(OpKind::kPosition, 6), taught = prepared(OpKind::kPositionBackward, 6);
+      add.with_in(0, Form::kTyped, uniform(m * n, 1)).with_in(1, Form::kTyped, uniform(6 * n, 2));
+      expect_twins(add.with_out(0, Form::kTyped, uniform(m * n, 3)));
+      taught.with_in(0, Form::kTyped, uniform(m * n, 1));
+      expect_twins(taught.with_out(0, Form::kWide, uniform(6 * n, 2)), 3e-6);
+      if (sharded) continue;  // looked up are all tokens
+      TwinCall look = prepared(OpKind::kEmbedding, 4), found = prepared(OpKind::kEmbeddingBackward, 4);
+      look.with_in(0, Form::kInts, indices(m, 1, 4)).with_in(1, Form::kTyped, uniform(4 * n, 2));
+      expect_twins(look.with_out(0, Form::kTyped, uniform(m * n, 3)));
+      found.with_in(0, Form::kInts, indices(m, 1, 4)).with_in(1, Form::kTyped, uniform(m * n, 2));
+      expect_twins(found.with_out(0, Form::kWide, uniform(4 * n, 3)), 3e-6);
+    }
+  }
+}
+
 // Rows of 300 are more packs than a block has threads at once where a pack is one element.
 TEST(NormTwin, NormalisesWithAndWithoutMean) {
   for (const std::int64_t n : {64, 301}) {

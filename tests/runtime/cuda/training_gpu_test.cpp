@@ -87,6 +87,17 @@ TEST(GpuTraining, FollowsTheCpuInFp16) {
   }
 }
 
+// Masks are the CPU's: drawn from the same counters.
+TEST(GpuTraining, FollowsTheCpuWithDropout) {
+  for (const DType precision : {DType::kFp32, DType::kBf16}) {
+    for (const auto attention : {program::Attention::kUnfused, program::Attention::kFlash}) {
+      program::Job job = job_of(precision, attention, false);
+      job.training.dropout = 0.2;
+      expect_losses(job, precision == DType::kFp32 ? 1e-4 : 2e-2);
+    }
+  }
+}
+
 // No sum on the device depends on who comes first.
 TEST(GpuTraining, IsTheSameEveryTime) {
   const program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);

@@ -23,6 +23,8 @@ std::vector<std::byte> bytes_of(const TwinCall::Operand& operand, DType type, DT
   for (const double x : operand.numbers) {
     if (operand.form == Form::kInts) {
       add(static_cast<std::int32_t>(x));
+    } else if (operand.form == Form::kBytes) {
+      add(static_cast<std::uint8_t>(x));
     } else if (operand.form == Form::kPair) {
       add(x);
     } else if (operand.form == Form::kTyped && type == DType::kBf16) {
@@ -47,6 +49,8 @@ std::vector<double> numbers_of(const TwinCall::Operand& operand, DType type, con
     };
     if (operand.form == Form::kInts) {
       numbers.push_back(at(std::int32_t{}));
+    } else if (operand.form == Form::kBytes) {
+      numbers.push_back(at(std::uint8_t{}));
     } else if (operand.form == Form::kPair) {
       numbers.push_back(at(double{}));
     } else if (operand.form == Form::kTyped && type == DType::kBf16) {
@@ -109,6 +113,15 @@ std::array<std::vector<double>, 3> TwinCall::on_cpu(DType rounding) const {
   return run(DType::kFp32, rounding, [](const KernelArguments& arguments, const Sizes&) {
     cpu::find_kernel(arguments.op->kind, DType::kFp32)(arguments);
   });
+}
+
+void drop_a_quarter(TwinCall& call, std::int64_t sequence) {
+  Dropout& d = call.a.dropout;
+  d.threshold = 1U << 30;
+  d.scale = 4.0 / 3;
+  d.key = 0x0123456789abcdefULL;
+  d.step = 3, d.first_sample = 8, d.first_head = 4;
+  d.sequence = sequence;
 }
 
 void expect_twins(const TwinCall& call, DType type, double tolerance) {

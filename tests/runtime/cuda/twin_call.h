@@ -15,7 +15,7 @@
 namespace trivium::runtime::cuda {
 
 /// What an operand is made of in a run in type T: T itself, or the same in all types.
-enum class Form { kTyped, kWide, kInts, kPair };
+enum class Form { kTyped, kWide, kInts, kPair, kBytes };
 
 /// An op with its operands, as numbers. Typed operands are rounded to 16 bits beforehand where the twin has 16, so that
 /// both sides see the same input.
@@ -59,6 +59,9 @@ struct TwinCall {
   std::array<std::vector<double>, 3> on_cpu(program::DType rounding) const;
   std::array<std::vector<double>, 3> on_twin(program::DType type) const;
 };
+
+/// The op drops a quarter of what it has dropout for, in samples of so many tokens.
+void drop_a_quarter(TwinCall& call, std::int64_t sequence);
 
 /// |twin - CPU| <= tolerance * largest |CPU| for every element of every output.
 void expect_twins(const TwinCall& call, program::DType type, double tolerance);

@@ -73,6 +73,7 @@ struct Node {
   bool asynchronous_lanes = true;  ///< false: collectives run on the compute lane (CPU backend)
   edge::Bytes host_memory;
   edge::BytesPerSecond host_link;              ///< device to host memory, one direction
+  int devices_per_host_link = 1;               ///< neighbours behind one PCIe switch share its way to the host
   edge::BytesPerSecond disk;                   ///< of the node's local drives together; 0: none to offload to
   edge::Watts overhead_power;                  ///< of the node besides its devices
   edge::DollarsPerHour price;                  ///< of the node

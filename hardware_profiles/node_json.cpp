@@ -136,6 +136,7 @@ Node read_node(const edge::JsonReader& profile) {
                       "asynchronous_lanes",
                       "host_memory",
                       "host_link",
+                      "devices_per_host_link",
                       "disk",
                       "overhead_power",
                       "price"});
@@ -163,6 +164,9 @@ Node read_node(const edge::JsonReader& profile) {
   node.host_memory = read_host_memory(at.constant("host_memory"));
   const edge::JsonReader host_link = at.constant("host_link");
   node.host_link = positive(host_link, host_link.bandwidth());
+  if (at.has("devices_per_host_link")) {
+    node.devices_per_host_link = static_cast<int>(at.constant("devices_per_host_link").integer(1, node.devices));
+  }
   if (at.has("disk")) {
     const edge::JsonReader disk = at.constant("disk");
     node.disk = positive(disk, disk.bandwidth());
@@ -196,6 +200,7 @@ nlohmann::json to_json(const Node& node) {
     json["allreduce_latency"][std::to_string(size)] = exact_text(latency);
   }
   for (const auto& [bytes, slowdown] : node.core_sharing) json["core_sharing"][std::to_string(bytes)] = slowdown;
+  if (node.devices_per_host_link > 1) json["devices_per_host_link"] = node.devices_per_host_link;
   if (node.disk.value() > 0) json["disk"] = exact_text(node.disk);
   if (node.adapters > 0) json["network"] = link_to_json(node.network);
   if (node.leaf_nodes > 0) {

@@ -6,8 +6,10 @@
 
 namespace trivium::simulator {
 
-/// Time to copy `bytes` from a device to its host or back: bytes / host_link. To disk the node's `sharing` devices copy
-/// at once and share its drives: the slower of the two. Omitted: latency, the host's memory bandwidth, the file system.
+/// Time to copy `bytes` from a device to its host or back while all `sharing` devices of the node that take part copy
+/// too: bytes g / host_link, where g = min(sharing, devices_per_host_link) neighbours share one link. To disk they
+/// share the node's drives: the slower of the two. Omitted: latency, the host's memory bandwidth, the file system;
+/// neighbours of other stages, which copy at other times, leave more of the link than this.
 edge::Seconds copy_cost(edge::Bytes bytes, bool disk, int sharing, const hardware::Node& node);
 
 }  // namespace trivium::simulator

@@ -54,6 +54,21 @@ TEST(Node, MayHaveDrivesToOffloadTo) {
   EXPECT_NE(complaint_of(json).find("node.json#/disk"), std::string::npos);
 }
 
+TEST(Node, SaysHowManyDevicesShareALinkToTheHost) {
+  nlohmann::json json = small_node();
+  EXPECT_EQ(node_from_json(json, "node.json").devices_per_host_link, 1);
+  json["devices_per_host_link"] = 2;
+  EXPECT_EQ(complaint_of(json),
+            "node.json#/devices_per_host_link: no source; add \"/devices_per_host_link\": \"where the value comes "
+            "from\" to sources");
+  json["sources"]["/devices_per_host_link"] = "test";
+  const Node node = node_from_json(json, "node.json");
+  EXPECT_EQ(node.devices_per_host_link, 2);
+  EXPECT_EQ(node_from_json(to_json(node), "again.json").devices_per_host_link, 2);
+  json["devices_per_host_link"] = node.devices + 1;
+  EXPECT_NE(complaint_of(json).find("node.json#/devices_per_host_link"), std::string::npos);
+}
+
 TEST(Node, WithoutASourceForAConstantIsRefused) {
   nlohmann::json json = small_node();
   json["sources"].erase("/host_link");

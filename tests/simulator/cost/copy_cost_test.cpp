@@ -21,6 +21,14 @@ TEST(CopyCost, ToTheHostIsTheLinkOfTheDevice) {
   EXPECT_DOUBLE_EQ(copy_cost(edge::Bytes(2e9), false, 1, node()).value(), 0.1);
 }
 
+// Two neighbours behind one PCIe switch copy 2 GB each over its 20 GB/s; a device that is used alone has all of it.
+TEST(CopyCost, NeighboursShareTheLinkOfTheirSwitch) {
+  hardware::Node pairs = node();
+  pairs.devices_per_host_link = 2;
+  EXPECT_DOUBLE_EQ(copy_cost(edge::Bytes(2e9), false, 8, pairs).value(), 0.2);
+  EXPECT_DOUBLE_EQ(copy_cost(edge::Bytes(2e9), false, 1, pairs).value(), 0.1);
+}
+
 // Eight devices write 2 GB each at 8 GB/s together; one alone is held up by the drives' 8 GB/s as well.
 TEST(CopyCost, ToDiskTheDevicesOfANodeShareItsDrives) {
   EXPECT_DOUBLE_EQ(copy_cost(edge::Bytes(2e9), true, 8, node()).value(), 2.0);

@@ -4,6 +4,7 @@
 
 #include "edge/error.h"
 #include "planner/plan_fields.h"
+#include "planner/usual_bounds.h"
 #include "program/job_json.h"
 
 namespace trivium::cli {
@@ -44,8 +45,8 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
   };
   add("--fix", options.fix, "Keep a plan field at a value", "FIELD=VALUE");
   add("--forbid", options.forbid, "Leave a feature, or one value of a field, out", "FIELD[=VALUE]");
-  add("--allow", options.allow, "Open what is left out unless allowed: offload, compression, overlap.tensor",
-      "FEATURE");
+  add("--allow", options.allow,
+      "Open what is left out unless allowed: compression, overlap.tensor, on unlike nodes offload", "FEATURE");
   add("--min", options.min, "Least value of a plan field", "FIELD=N");
   add("--max", options.max, "Largest value of a plan field", "FIELD=N");
 }
@@ -62,7 +63,7 @@ planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& r
   add(Constraint::Kind::kForbid, options.forbid);
   add(Constraint::Kind::kMin, options.min);
   add(Constraint::Kind::kMax, options.max);
-  for (planner::Constraint& constraint : planner::closed_unless_allowed(options.allow, request.fixed)) {
+  for (planner::Constraint& constraint : planner::usual_bounds(request.cluster, options.allow, request.fixed)) {
     search.constraints.push_back(std::move(constraint));
   }
   search.job = request.file.job;

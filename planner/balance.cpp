@@ -15,19 +15,30 @@ std::int64_t room(const StageLoad& load, int layers, std::int64_t limit) {
   return load.layer <= 0 ? most : std::min(most, (limit - load.ends) / load.layer);
 }
 
-// Whether all layers find room on stages of one at least.
-bool holds(std::span<const StageLoad> loads, int layers, std::int64_t limit) {
-  std::int64_t held = 0, here = 0;
-  const StageLoad* last = nullptr;
+/// Neighbouring stages with the same load.
+struct Run {
+  const StageLoad* load = nullptr;
+  std::int64_t stages = 0;
+};
+
+std::vector<Run> runs_of(std::span<const StageLoad> loads) {
+  std::vector<Run> runs;
   for (const StageLoad& load : loads) {
-    const bool alike =
-        last != nullptr && load.ends == last->ends && load.layer == last->layer && load.most == last->most;
-    if (!alike) here = room(load, layers, limit);
-    if (here == 0) return false;
-    held += here;
-    last = &load;
+    if (runs.empty() || *runs.back().load != load) runs.push_back({&load, 0});
+    ++runs.back().stages;
   }
-  return held >= layers && loads.size() <= static_cast<std::size_t>(layers);
+  return runs;
+}
+
+// Whether all layers find room on stages of one at least.
+bool holds(const std::vector<Run>& runs, int layers, std::int64_t limit) {
+  std::int64_t held = 0;
+  for (const Run& run : runs) {
+    const std::int64_t here = room(*run.load, layers, limit);
+    if (here == 0) return false;
+    held += run.stages * here;
+  }
+  return held >= layers;
 }
 
 }  // namespace
@@ -50,16 +61,18 @@ std::vector<int> balance(std::span<const StageLoad> loads, int layers) {
 }
 
 std::int64_t slowest(std::span<const StageLoad> loads, int layers) {
+  if (loads.size() > static_cast<std::size_t>(layers)) return kNever;
+  const std::vector<Run> runs = runs_of(loads);
   std::int64_t low = 0, high = 0;  // does not hold, holds
-  for (const StageLoad& load : loads) {
-    low = std::max(low, load.of(1));
-    high = std::max(high, load.of(layers));
+  for (const Run& run : runs) {
+    low = std::max(low, run.load->of(1));
+    high = std::max(high, run.load->of(layers));
   }
-  if (!holds(loads, layers, high)) return kNever;
-  if (holds(loads, layers, low)) return low;
+  if (!holds(runs, layers, high)) return kNever;
+  if (holds(runs, layers, low)) return low;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
-    (holds(loads, layers, middle) ? high : low) = middle;
+    (holds(runs, layers, middle) ? high : low) = middle;
   }
   return high;
 }

@@ -17,6 +17,7 @@ struct StageLoad {
   std::int64_t ends = 0, layer = 0;
   int most = 0;
   std::int64_t of(int layers) const { return ends + layers * layer; }
+  bool operator==(const StageLoad&) const = default;
 };
 
 /// Never slower: where the layers do not fit.

@@ -41,9 +41,9 @@ Plan with_plainest_state(Plan plan) {
 // A state with its optimizer offloaded waits for copies that the same state without does not make; where gradients are
 // reduced once a step, reductions that wait for the last backward to end come later than those that run beside it. The
 // passes are the same, and behind them everything comes in the same order on every lane: no step is earlier. Where
-// layers wait for the state, one that leaves more memory may have them elsewhere: offloaded states then stand alone.
+// layers wait for the state, one that leaves more memory may have them elsewhere: it then stands alone.
 std::vector<std::vector<int>> slower_states(const std::vector<State>& states, const std::vector<char>& may_fit,
-                                            bool layers_wait) {
+                                            const std::vector<std::vector<int>>& layers) {
   std::vector<std::vector<int>> slower(states.size());
   const auto place_of = [&](const State& wanted) {
     for (std::size_t i = 0; i < states.size(); ++i) {
@@ -55,7 +55,8 @@ std::vector<std::vector<int>> slower_states(const std::vector<State>& states, co
     if (may_fit[i] == 0) continue;
     State faster = states[i];
     faster.optimizer = program::Storage::kNone;
-    int first = layers_wait || faster == states[i] ? -1 : place_of(faster);
+    int first = faster == states[i] ? -1 : place_of(faster);
+    if (first >= 0 && !layers.empty() && layers[i] != layers[static_cast<std::size_t>(first)]) first = -1;
     if (first < 0 && states[i].zero_stage < 2 && !states[i].gradient_reduction) {
       faster = states[i];
       faster.gradient_reduction = true;
@@ -65,6 +66,9 @@ std::vector<std::vector<int>> slower_states(const std::vector<State>& states, co
   }
   return slower;
 }
+
+// Keepings whose bound is above that of their shape by no more than this part of it have their turn soon, as a rule.
+constexpr std::int64_t kPartSoon = 16;
 
 Node child_of(const Node& parent, Node::Level level, std::size_t index, std::int64_t bound_ps, std::int64_t plans,
               std::shared_ptr<const Branch> branch) {
@@ -192,13 +196,16 @@ Opened Tree::open_shape(const Node& node) {
       opened.refused.push_back({std::move(*no), with(branch->plan, branch->keepings[i]), branch->plans_of_each});
       continue;
     }
-    if (!shape.balanced && !request_.ignore_memory && !first_stage_may_fit(*branch, plan, sketch)) {
+    const std::int64_t bound = shape.balanced
+                                   ? balanced_bounds(plan, sketch, std::vector<std::vector<StageRoom>>(1)).front()
+                                   : simulator::lower_bound_ps(sketch.passes(plan));
+    // Of the others memory is looked at when their turn comes, if it does.
+    const bool soon = bound - node.bound_ps <= node.bound_ps / kPartSoon;
+    if (soon && !shape.balanced && !request_.ignore_memory && !first_stage_may_fit(*branch, plan, sketch)) {
       Plan example = with(with(branch->plan, branch->keepings[i]), branch->states.front());
       opened.refused.push_back({{kMemoryRule, ""}, std::move(example), branch->plans_of_each});
       continue;
     }
-    const std::int64_t bound = shape.balanced ? balanced_bounds(plan, sketch, std::vector<std::vector<int>>(1)).front()
-                                              : simulator::lower_bound_ps(sketch.passes(plan));
     opened.nodes.push_back(child_of(node, Node::Level::kKeeping, i, bound, branch->plans_of_each, branch));
   }
   return opened;
@@ -211,14 +218,17 @@ Opened Tree::open_shape(const Node& node) {
 //   sum_j (f_j + b_j) + (m - 1) b_s + (m - p + s) f_s,
 // where the sum is the least of any distribution too. Second halves w of a split backward come behind the first begin:
 //   sum_j f_j + m (b_s + w_s) + (m - p + s) f_s.
+// Behind all passes, as the norm joins the stages, come copies of a state that is away. Activations that are away leave
+// behind every forward and come back but for two layers' that are still there: m (2 L_s - 2) copies of a layer.
 std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch,
-                                                const std::vector<std::vector<int>>& most) const {
+                                                const std::vector<std::vector<StageRoom>>& rooms) const {
   const auto layers = static_cast<int>(request_.job.model.layers);
   const std::int64_t m = micro_batches(plan);
   const bool splits = program::splits_backward(plan.schedule);
-  std::vector<StageLoad> busy, behind;
+  std::vector<StageLoad> busy, behind, copying;
   std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
-  for (const auto& [forward, backward, weights] : sketch.least_stage_passes(plan)) {
+  for (const auto& [forward, backward, weights, copy_layer] : sketch.least_stage_passes(plan)) {
+    copying.push_back({-2 * m * copy_layer, 2 * m * copy_layer, layers});
     const auto stage = static_cast<std::int64_t>(busy.size());
     const std::int64_t later = std::max<std::int64_t>(0, m - plan.pipeline + stage), first = splits ? 0 : 1;
     const auto load = [&](std::int64_t f, std::int64_t b, std::int64_t w) {
@@ -234,17 +244,50 @@ std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch
   }
   way += (layers - plan.pipeline) * least;
   std::vector<std::int64_t> bounds;
-  for (const std::vector<int>& of_state : most) {
-    const auto known = bounds.begin() + (std::find(most.begin(), most.end(), of_state) - most.begin());
+  for (const std::vector<StageRoom>& of_state : rooms) {
+    const auto known = bounds.begin() + (std::find(rooms.begin(), rooms.end(), of_state) - rooms.begin());
     if (known != bounds.end()) {  // as an earlier state's
       bounds.push_back(*known);
       continue;
     }
-    for (std::size_t s = 0; s < of_state.size(); ++s) busy[s].most = behind[s].most = of_state[s];
-    const std::int64_t slowest_behind = slowest(behind, layers);
-    bounds.push_back(slowest_behind == kNever ? kNever : std::max(slowest(busy, layers), way + slowest_behind));
+    std::vector<StageLoad> all = busy, last = behind, away = copying;
+    for (std::size_t s = 0; s < of_state.size(); ++s) {
+      const StageLoad& copies = of_state[s].copies;
+      for (StageLoad* load : {&all[s], &last[s], &away[s]}) {
+        *load = {load->ends + copies.ends, load->layer + copies.layer, of_state[s].most};
+      }
+    }
+    const std::int64_t slowest_behind = slowest(last, layers);
+    bounds.push_back(slowest_behind == kNever
+                         ? kNever
+                         : std::max({slowest(all, layers), way + slowest_behind, slowest(away, layers)}));
   }
   return bounds;
+}
+
+// As planner::balanced will choose them.
+std::vector<std::vector<int>> Tree::layers_of_states(const Plan& plan, Sketch& sketch,
+                                                     const std::vector<std::vector<StageRoom>>& rooms) const {
+  const auto layers = static_cast<int>(request_.job.model.layers);
+  Plan one = plan;
+  one.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 1);
+  std::vector<StageLoad> loads;
+  for (const auto& pass : sketch.stage_passes(one)) loads.push_back({pass.all().ends, pass.all().layer, layers});
+  std::vector<std::vector<int>> found;
+  for (const std::vector<StageRoom>& of_state : rooms) {
+    const auto same = [&](const std::vector<StageRoom>& other) {
+      return std::equal(other.begin(), other.end(), of_state.begin(),
+                        [](const StageRoom& a, const StageRoom& b) { return a.most == b.most; });
+    };
+    const auto known = found.begin() + (std::find_if(rooms.begin(), rooms.end(), same) - rooms.begin());
+    if (known != found.end()) {
+      found.push_back(*known);
+      continue;
+    }
+    for (std::size_t s = 0; s < loads.size(); ++s) loads[s].most = of_state[s].most;
+    found.push_back(balance(loads, layers));
+  }
+  return found;
 }
 
 // On unlike nodes layers are balanced by what fits there, which hangs on the state.
@@ -264,7 +307,9 @@ Opened Tree::walk(const Node& node) {
   walked->may_fit.assign(branch.states.size(), 1);
   const bool layers_wait = layers_wait_for_state(branch);
   if (layers_wait && !request_.ignore_memory) {
-    walked->bounds_ps = balanced_bounds(plan, sketch, most_layers(branch, plan, sketch));
+    const std::vector<std::vector<StageRoom>> room = rooms(branch, plan, sketch);
+    walked->bounds_ps = balanced_bounds(plan, sketch, room);
+    walked->layers = layers_of_states(plan, sketch, room);
     std::transform(walked->bounds_ps.begin(), walked->bounds_ps.end(), walked->may_fit.begin(),
                    [](std::int64_t ps) { return static_cast<char>(ps < kNever); });
     const auto least = std::min_element(walked->bounds_ps.begin(), walked->bounds_ps.end());
@@ -315,7 +360,7 @@ Opened Tree::open_keeping(const Node& node) {
   branch->balanced = layers_wait_for_state(above);
   if (!branch->balanced) branch->plan.stage_layers = walked.plan.stage_layers;
   branch->states = above.states;
-  branch->slower = slower_states(branch->states, walked.may_fit, branch->balanced);
+  branch->slower = slower_states(branch->states, walked.may_fit, walked.layers);
   std::vector<char> waits(branch->states.size(), 0);
   for (const std::vector<int>& slower : branch->slower) {
     for (const int state : slower) waits[static_cast<std::size_t>(state)] = 1;

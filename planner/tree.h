@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/balance.h"
 #include "planner/space.h"
+#include "planner/state_bytes.h"
 #include "simulator/analytic/sketch.h"
 
 namespace trivium::planner {
@@ -43,9 +45,17 @@ struct Branch {
 struct Walked {
   simulator::Outline passes;
   simulator::PassEnds ends;
-  program::Plan plan;                   ///< with its layers
-  std::vector<char> may_fit;            ///< by state; a state that needs too much is refused
-  std::vector<std::int64_t> bounds_ps;  ///< by state, where layers are balanced by its memory; else empty
+  program::Plan plan;                    ///< with its layers
+  std::vector<char> may_fit;             ///< by state; a state that needs too much is refused
+  std::vector<std::int64_t> bounds_ps;   ///< by state, where layers are balanced by its memory; else empty
+  std::vector<std::vector<int>> layers;  ///< likewise: of the stages
+};
+
+/// What a state means for the layers that a stage may hold: how many fit, and what their copies take behind the norm.
+struct StageRoom {
+  int most = 0;
+  StageLoad copies;
+  bool operator==(const StageRoom&) const = default;
 };
 
 /// A node of the space. The last level is a plan.
@@ -71,9 +81,6 @@ struct Opened {
   std::vector<Node> nodes;
   std::vector<Refusal> refused;
 };
-
-/// By state and stage: bytes that the state adds to those of the passes.
-using StateBytes = std::vector<std::vector<std::int64_t>>;
 
 /// Opens nodes. Bounds hold for plans as they are ranked, played by segments. Thread-safe; the request must outlive it.
 ///
@@ -108,18 +115,22 @@ class Tree {
   Opened settle(const Node& node);
   bool first_stage_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
   std::vector<char> states_that_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
-  std::vector<std::vector<int>> most_layers(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
-  std::shared_ptr<const StateBytes> state_bytes(const program::Plan& plan, const std::vector<State>& states);
+  std::vector<std::vector<StageRoom>> rooms(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
+  StageLoad copies_of(const program::Plan& plan, std::size_t stage, std::int64_t one, std::int64_t two) const;
+  std::int64_t least_copy_ps(const program::Plan& plan, std::size_t stage, std::int64_t bytes) const;
+  std::shared_ptr<StateBytes> state_bytes(const program::Plan& plan, const std::vector<State>& states);
   bool layers_wait_for_state(const Branch& branch) const;
   std::vector<std::int64_t> balanced_bounds(const program::Plan& plan, simulator::Sketch& sketch,
-                                            const std::vector<std::vector<int>>& most) const;
+                                            const std::vector<std::vector<StageRoom>>& rooms) const;
+  std::vector<std::vector<int>> layers_of_states(const program::Plan& plan, simulator::Sketch& sketch,
+                                                 const std::vector<std::vector<StageRoom>>& rooms) const;
   const simulator::Outline& state_outline(const Branch& branch, std::size_t state);
 
   const SearchRequest& request_;
   Space space_;
   simulator::SharedCosts shared_;
   std::mutex mutex_;
-  std::map<std::vector<int>, std::shared_ptr<const StateBytes>> state_bytes_;
+  std::map<std::vector<int>, std::shared_ptr<StateBytes>> state_bytes_;
 };
 
 }  // namespace trivium::planner

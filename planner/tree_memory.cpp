@@ -3,6 +3,7 @@
 
 #include "planner/tree.h"
 #include "program/schedule.h"
+#include "simulator/cost/copy_cost.h"
 
 namespace trivium::planner {
 
@@ -11,18 +12,28 @@ using simulator::Sketch;
 using simulator::StageMemory;
 namespace {
 
+constexpr double kPicosecondsPerSecond = 1e12;
+
 // What is there whatever the state is.
 std::int64_t passes_of(const StageMemory& memory) { return memory.activations + memory.workspace + memory.reserved; }
 
+bool fits(const StageMemory& passes, const StateBytes::Bytes& state) {
+  return passes_of(passes) + state.device <= passes.capacity && passes.host + state.host <= passes.host_capacity;
+}
+
 }  // namespace
 
-// The first stage keeps the most micro-batches: of most keepings that need too much it says so.
+// The first stage keeps the most micro-batches: of most keepings that need too much it says so. States that keep the
+// least come last.
 bool Tree::first_stage_may_fit(const Branch& branch, const Plan& plan, Sketch& sketch) {
   if (plan.stage_layers != branch.plan.stage_layers || branch.states.empty()) return true;
-  const std::shared_ptr<const StateBytes> state = state_bytes(plan, branch.states);
   const StageMemory passes = Sketch::MemoryByStage(sketch, plan).of(0);
-  const std::int64_t left = passes.capacity - passes_of(passes);
-  return std::any_of(state->begin(), state->end(), [&](const auto& bytes) { return bytes.front() <= left; });
+  if (passes.activations > passes.capacity) return false;
+  const std::shared_ptr<StateBytes> state = state_bytes(plan, branch.states);
+  for (std::size_t i = state->states(); i-- > 0;) {
+    if (fits(passes, state->of(i).front())) return true;
+  }
+  return false;
 }
 
 // Frames and workspace are the same in every state, and what a state keeps is the same whatever the passes keep. One
@@ -30,14 +41,15 @@ bool Tree::first_stage_may_fit(const Branch& branch, const Plan& plan, Sketch& s
 std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& plan, Sketch& sketch) {
   std::vector<char> fit(branch.states.size(), 1);
   if (plan.stage_layers != branch.plan.stage_layers) return fit;  // the states' bytes are of other layers
-  const std::shared_ptr<const StateBytes> state = state_bytes(plan, branch.states);
   Sketch::MemoryByStage memory(sketch, plan);
+  std::shared_ptr<StateBytes> state;
   std::size_t left = fit.size();
   for (int stage = 0; stage < plan.pipeline && left > 0; ++stage) {
     const StageMemory passes = memory.of(stage);
+    if (passes.activations > passes.capacity) return std::vector<char>(fit.size(), 0);
+    if (!state) state = state_bytes(plan, branch.states);
     for (std::size_t i = 0; i < fit.size(); ++i) {
-      const std::int64_t bytes = (*state)[i][static_cast<std::size_t>(stage)];
-      if (fit[i] == 0 || passes_of(passes) + bytes <= passes.capacity) continue;
+      if (fit[i] == 0 || fits(passes, state->of(i)[static_cast<std::size_t>(stage)])) continue;
       fit[i] = 0;
       --left;
     }
@@ -45,29 +57,59 @@ std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& pl
   return fit;
 }
 
-// By state and stage, as planner::balanced counts them: what a layer adds is the same for every layer.
-std::vector<std::vector<int>> Tree::most_layers(const Branch& branch, const Plan& plan, Sketch& sketch) {
+// No kind of node that may hold the stage copies faster.
+std::int64_t Tree::least_copy_ps(const Plan& plan, std::size_t stage, std::int64_t bytes) const {
+  std::int64_t least = kNever;
+  for (std::size_t g = 0; g < request_.cluster.groups.size(); ++g) {
+    const hardware::Node& node = request_.cluster.groups[g].node;
+    if (!plan.stage_nodes.empty() && plan.stage_nodes[stage] != static_cast<int>(g)) continue;
+    if (!node.asynchronous_lanes) return 0;  // nothing is claimed of copies among the passes
+    const edge::Seconds time = simulator::copy_cost(edge::Bytes(static_cast<double>(bytes)), false,
+                                                    std::min(node.devices, plan.ranks()), node);
+    least = std::min(least, static_cast<std::int64_t>(time.value() * kPicosecondsPerSecond));
+  }
+  return least;
+}
+
+// State that is away comes and goes behind the norm, but for the first two buckets, which are fetched before it: those
+// of two layers, or the embedding's and a layer's, or, with one layer, that and the head's. `one`, `two`: bytes that
+// are away with so many layers.
+StageLoad Tree::copies_of(const Plan& plan, std::size_t stage, std::int64_t one, std::int64_t two) const {
+  if (two <= one) return {};
+  const std::int64_t layer = least_copy_ps(plan, stage, two - one), ends = least_copy_ps(plan, stage, 2 * one - two);
+  const std::int64_t beyond = stage == 0 ? ends - layer : std::min(2 * ends, ends + layer) - 2 * layer;
+  return {beyond, 2 * layer, 0};
+}
+
+// By state and stage. How many layers fit is counted as planner::balanced counts it: what a layer adds is the same for
+// every layer.
+std::vector<std::vector<StageRoom>> Tree::rooms(const Branch& branch, const Plan& plan, Sketch& sketch) {
   const auto layers = static_cast<int>(request_.job.model.layers);
-  std::vector<std::vector<int>> most(branch.states.size());
+  std::vector<std::vector<StageRoom>> rooms(branch.states.size());
   Plan one = plan, two = plan;
   one.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 1);
   two.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 2);
-  const std::shared_ptr<const StateBytes> of_one = state_bytes(one, branch.states);
-  const std::shared_ptr<const StateBytes> of_two = state_bytes(two, branch.states);
+  const std::shared_ptr<StateBytes> of_one = state_bytes(one, branch.states);
+  const std::shared_ptr<StateBytes> of_two = state_bytes(two, branch.states);
   const std::vector<StageMemory> least = sketch.memory(one), more = sketch.memory(two);
-  for (std::size_t i = 0; i < most.size(); ++i) {
+  const bool layers_alike = !request_.job.model.experts;
+  for (std::size_t i = 0; i < rooms.size(); ++i) {
+    const StateBytes::ByStage &first = of_one->of(i), &second = of_two->of(i);
     for (std::size_t s = 0; s < least.size(); ++s) {
-      const std::int64_t needed = passes_of(least[s]) + (*of_one)[i][s];
+      const std::int64_t needed = passes_of(least[s]) + first[s].device;
       const std::int64_t left = least[s].capacity - needed;
-      const std::int64_t each = std::max<std::int64_t>(1, passes_of(more[s]) + (*of_two)[i][s] - needed);
-      most[i].push_back(left < 0 ? 0 : static_cast<int>(std::min<std::int64_t>(layers, 1 + left / each)));
+      const std::int64_t each = std::max<std::int64_t>(1, passes_of(more[s]) + second[s].device - needed);
+      StageRoom room;
+      room.most = left < 0 ? 0 : static_cast<int>(std::min<std::int64_t>(layers, 1 + left / each));
+      if (layers_alike) room.copies = copies_of(plan, s, first[s].host, second[s].host);
+      rooms[i].push_back(room);
     }
   }
-  return most;
+  return rooms;
 }
 
 // What a state keeps hangs on neither the micro-batch nor the placement, nor on what is recomputed.
-std::shared_ptr<const StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<State>& states) {
+std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<State>& states) {
   Plan plain = with(plan, State{});
   plain.recompute = request_.job.plan.recompute;
   plain.stage_recompute.clear();
@@ -88,31 +130,7 @@ std::shared_ptr<const StateBytes> Tree::state_bytes(const Plan& plan, const std:
     const std::lock_guard lock(mutex_);
     if (const auto known = state_bytes_.find(key); known != state_bytes_.end()) return known->second;
   }
-  auto bytes = std::make_shared<StateBytes>();
-  Sketch plain_sketch(job_of(plain), request_.cluster, &shared_);
-  Sketch::MemoryByStage without(plain_sketch, plain);
-  std::vector<std::size_t> alike;
-  std::vector<StageMemory> least;
-  for (int stage = 0; stage < plain.pipeline; ++stage) {
-    alike.push_back(static_cast<std::size_t>(without.alike(stage)));
-    const bool fresh = alike.back() == static_cast<std::size_t>(stage);
-    least.push_back(fresh ? without.of(stage) : least[alike.back()]);
-  }
-  for (const State& state : states) {
-    const Plan stated = with(plain, state);
-    Sketch sketch(job_of(stated), request_.cluster, &shared_);
-    Sketch::MemoryByStage memory(sketch, stated);
-    auto& of_state = bytes->emplace_back();
-    for (std::size_t s = 0; s < alike.size(); ++s) {
-      if (alike[s] != s) {
-        of_state.push_back(of_state[alike[s]]);
-        continue;
-      }
-      const StageMemory whole = memory.of(static_cast<int>(s));
-      of_state.push_back(whole.parameters + whole.gradients + whole.optimizer + whole.workspace - least[s].workspace +
-                         whole.reserved - least[s].reserved);
-    }
-  }
+  auto bytes = std::make_shared<StateBytes>(job_of(plain), states, request_.cluster, shared_);
   const std::lock_guard lock(mutex_);
   return state_bytes_.try_emplace(std::move(key), std::move(bytes)).first->second;
 }

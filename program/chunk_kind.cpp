@@ -32,16 +32,28 @@ class KindMaker {
   }
 
   ChunkKind make() {
-    place_parameters();
-    place_buckets();
-    place_away_state(builder_, job_.plan);
+    place_state();
     make_transfers_and_passes();
-    OptimizerBodies(job_, habits_, builder_, bodies_, segment_of_parameter_).add();
+    add_optimizer();
     add_copies(builder_, job_.plan, slots_, bodies_);
     return std::move(kind_);
   }
 
+  ChunkKind make_without_passes() {
+    place_state();
+    add_optimizer();
+    return std::move(kind_);
+  }
+
  private:
+  void place_state() {
+    place_parameters();
+    place_buckets();
+    place_away_state(builder_, job_.plan);
+  }
+
+  void add_optimizer() { OptimizerBodies(job_, habits_, builder_, bodies_, segment_of_parameter_).add(); }
+
   int segments() const { return key_.layers + (key_.embedding ? 1 : 0) + (key_.head ? 1 : 0); }
 
   void place_parameters() {
@@ -337,6 +349,11 @@ int phase_of(const models::Model& model, int first_layer) {
 ChunkKind make_chunk_kind(const Job& job, const Habits& habits, const ChunkKey& key, int kind_index,
                           std::vector<Body>& bodies) {
   return KindMaker(job, habits, key, kind_index, bodies).make();
+}
+
+std::array<std::int64_t, kSpaces> bytes_without_passes(const Job& job, const Habits& habits, const ChunkKey& key) {
+  std::vector<Body> bodies;
+  return KindMaker(job, habits, key, 0, bodies).make_without_passes().bytes;
 }
 
 }  // namespace trivium::program

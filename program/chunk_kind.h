@@ -1,6 +1,8 @@
 // A chunk kind: parameters, buckets, buffers and every body that tasks of such a chunk run.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "program/program.h"
@@ -22,5 +24,8 @@ int phase_of(const models::Model& model, int first_layer);
 /// Builds the kind and appends its bodies to `bodies`. `kind_index`: where the caller will put it.
 ChunkKind make_chunk_kind(const Job& job, const Habits& habits, const ChunkKey& key, int kind_index,
                           std::vector<Body>& bodies);
+
+/// Bytes of the kind, by space, without what its passes keep and stage: all that hangs on how replicas share it.
+std::array<std::int64_t, kSpaces> bytes_without_passes(const Job& job, const Habits& habits, const ChunkKey& key);
 
 }  // namespace trivium::program

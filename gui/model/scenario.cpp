@@ -4,6 +4,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "planner/usual_bounds.h"
 #include "program/job_json.h"
 #include "simulator/defaults.h"
 
@@ -85,7 +86,7 @@ planner::SearchRequest search_request(const Scenario& scenario, int best) {
   request.job = scenario.file.job;
   request.cluster = scenario.cluster;
   request.fixed = scenario.fixed;
-  request.constraints = planner::closed_unless_allowed({}, scenario.fixed);
+  request.constraints = planner::usual_bounds(scenario.cluster, {}, scenario.fixed);
   request.ranks = scenario.ranks;
   request.best = 1;  // proved; the others are of other families
   request.others = best - 1;

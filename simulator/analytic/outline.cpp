@@ -30,9 +30,8 @@ class Bounder {
       sent[s] = head_[s] + passes(s);
       if (s + 1 < stages()) sent[s] = std::max(sent[s], sent[s + 1] + tail_[s + 1] - tail_[s]);
       const std::int64_t weights = sum(s, &Outline::Chunk::weights);
-      const std::int64_t copies = sum(s, &Outline::Chunk::store) + sum(s, &Outline::Chunk::fetch_inner);
-      ends.stages[s] = std::max(
-          {head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + weights, head_[s] + o_.micro_batches * copies});
+      ends.stages[s] =
+          std::max({head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + weights, head_[s] + copies(s)});
     }
     if (o_.schedule == Schedule::kInterleaved) go_through_all_chunks(ends);
     return ends;
@@ -44,6 +43,18 @@ class Bounder {
   std::int64_t sum(std::size_t s, std::int64_t Outline::Chunk::*part) const {
     std::int64_t all = 0;
     for (std::size_t position = s; position < o_.chunks.size(); position += stages()) all += o_.chunks[position].*part;
+    return all;
+  }
+
+  // What the copy lane does before the last backward ends. Of a chunk of two layers or one, both may still be in their
+  // slots by then: nobody waits until they have left.
+  std::int64_t copies(std::size_t s) const {
+    std::int64_t all = 0;
+    for (std::size_t position = s; position < o_.chunks.size(); position += stages()) {
+      const Outline::Chunk& chunk = o_.chunks[position];
+      const std::int64_t awaited = o_.micro_batches - (chunk.layers > 2 ? 0 : 1);
+      all += awaited * chunk.store + o_.micro_batches * chunk.fetch_inner;
+    }
     return all;
   }
 
@@ -114,11 +125,23 @@ std::int64_t Outline::Ending::step() const {
   return std::max(copies, gathers > 0 ? std::max(optimizer + last_gather, first_optimizer + gathers) : optimizer);
 }
 
+namespace {
+
+// A pass with collectives of the state between its layers. They take turns with what is computed, but not with copies:
+// where those take the pass's time, of the computation the layers alone are known.
+std::int64_t with_collectives(const Outline::Chunk& chunk, std::int64_t pass, std::int64_t layer, std::int64_t serial) {
+  const bool copies_rule = chunk.store > 0 && pass <= chunk.fetch_inner;
+  const std::int64_t computed = copies_rule ? chunk.layers * layer : pass;
+  return std::max(computed + serial, pass);
+}
+
+}  // namespace
+
 Outline joined(Outline passes, const Outline& state) {
   for (std::size_t i = 0; i < passes.chunks.size(); ++i) {
     Outline::Chunk& chunk = passes.chunks[i];
-    chunk.forward += state.chunks[i].forward;
-    chunk.backward += state.chunks[i].backward;
+    chunk.forward = with_collectives(chunk, chunk.forward, chunk.forward_layer, state.chunks[i].forward);
+    chunk.backward = with_collectives(chunk, chunk.backward, chunk.backward_layer, state.chunks[i].backward);
     chunk.gathered = state.chunks[i].gathered;
     chunk.reduce = state.chunks[i].reduce;
     chunk.reduce_layer = state.chunks[i].reduce_layer;

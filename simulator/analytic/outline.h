@@ -17,6 +17,9 @@ struct Outline {
     std::int64_t store = 0;                            ///< copy lane: activations of a micro-batch, away
     std::int64_t fetch = 0;                            ///< and back, where none of it is still there
     std::int64_t fetch_inner = 0;                      ///< and back, where the two layers last used are
+    std::int64_t copy_layer = 0;     ///< one layer's copy, one way; 0: nothing is claimed of copies between layers
+    std::int64_t forward_layer = 0;  ///< compute of one layer, where copies are between layers
+    std::int64_t backward_layer = 0;
     std::int64_t gathered = 0;      ///< no first forward ends before the data lane has gathered so long; 0: nothing is
     std::int64_t reduce = 0;        ///< all its buckets on the data lane, where they are reduced beside the backward
     std::int64_t reduce_layer = 0;  ///< of one of its layers, where gradients are reduced behind every micro-batch
@@ -72,9 +75,10 @@ struct PassEnds {
 PassEnds pass_ends(const Outline& outline);
 
 /// The same, more closely: the passes of all chunks in the order of the schedule, each as soon as its stage is free and
-/// its input is there; copies of activations and reductions of every micro-batch hold up the stage's next passes. What
-/// is left out is that transfers share a lane. Takes a few nanoseconds for each pass. Rounds of the schedule that
-/// repeat those before them, each as much later, are counted; `kWalked` walks them all, to the same ends.
+/// its input is there; copies of activations and reductions of every micro-batch hold up the stage's next passes, and
+/// copies those of layers inside a pass. What is left out is that transfers share a lane. Takes a few nanoseconds for
+/// each pass. Rounds of the schedule that repeat those before them, each as much later, are counted; `kWalked` walks
+/// them all, to the same ends.
 enum class Rounds { kCounted, kWalked };
 PassEnds walked_ends(const Outline& outline, Rounds rounds = Rounds::kCounted);
 

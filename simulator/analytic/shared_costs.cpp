@@ -23,6 +23,8 @@ void append(Key& key, const ChunkKey& kind) {
   key.insert(key.end(), {kind.layers, kind.embedding, kind.head, static_cast<int>(kind.recompute), kind.phase});
 }
 
+constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
+
 bool keeps(Storage storage) { return storage == Storage::kNone; }
 
 Key pass_fields(const Plan& p, const ChunkKey& kind) {
@@ -44,19 +46,6 @@ Key state_fields(const Job& job, ChunkKey kind) {
   append(key, kind);
   return key;
 }
-
-/// What the bytes of a kind hang on.
-struct BytesKeys {
-  BytesKeys(const Job& job, const ChunkKey& kind)
-      : passes(pass_fields(job.plan, kind)), state(state_fields(job, kind)) {
-    // Slots of copies lie in one space, those of gradients and optimizer state before those of activations.
-    const program::Offload& offload = job.plan.offload;
-    const bool both = !(keeps(offload.optimizer) && keeps(offload.gradients)) && !keeps(offload.activations);
-    staging = keeps(offload.activations) ? state : passes;
-    if (both) staging.insert(staging.end(), state.begin(), state.end());
-  }
-  Key passes, state, staging;
-};
 
 bool is_of_passes(Space space) {
   switch (space) {
@@ -141,30 +130,41 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   return costs;
 }
 
+// Buffers of a space lie one behind the other: slots of copies are those of the state and behind them those of the
+// passes.
 SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::Habits& habits, const ChunkKey& kind) {
-  const BytesKeys keys(job, kind);
-  const auto passes = find(pass_bytes_, keys.passes), state = find(state_bytes_, keys.state);
-  const auto staging = find(staging_bytes_, keys.staging);
-  Bytes bytes{};
-  if (!passes || !state || !staging) {
+  const Key pass_key = pass_fields(job.plan, kind), state_key = state_fields(job, kind);
+  auto passes = find(pass_bytes_, pass_key);
+  if (!passes) {
+    Job here = job;  // whose state stays, so that all slots are of the passes
+    here.plan.offload.optimizer = here.plan.offload.gradients = Storage::kNone;
     std::vector<program::Body> bodies;
-    bytes = program::make_chunk_kind(job, habits, kind, 0, bodies).bytes;
-    note_bytes(job, kind, bytes);
-    return bytes;
+    note_bytes(here, kind, program::make_chunk_kind(here, habits, kind, 0, bodies).bytes);
+    passes = find(pass_bytes_, pass_key);
   }
+  auto state = find(state_bytes_, state_key);
+  if (!state) {
+    state = program::bytes_without_passes(job, habits, kind);
+    const std::lock_guard lock(mutex_);
+    state_bytes_.try_emplace(state_key, *state);
+  }
+  Bytes bytes = *state;
   for (std::size_t space = 0; space < bytes.size(); ++space) {
-    bytes[space] = is_of_passes(static_cast<Space>(space)) ? (*passes)[space] : (*state)[space];
+    if (is_of_passes(static_cast<Space>(space))) bytes[space] = (*passes)[space];
   }
-  bytes[static_cast<std::size_t>(Space::kStaging)] = *staging;
+  bytes[kStagingAt] += (*passes)[kStagingAt];
   return bytes;
 }
 
 void SharedCosts::note_bytes(const Job& job, const ChunkKey& kind, const Bytes& bytes) {
-  BytesKeys keys(job, kind);
+  const program::Offload& offload = job.plan.offload;
+  const bool state_stays = keeps(offload.optimizer) && keeps(offload.gradients);
+  if (!state_stays && !keeps(offload.activations)) return;  // whose slots are whose cannot be told
+  Bytes passes = bytes, state = bytes;
+  (state_stays ? state : passes)[kStagingAt] = 0;
   const std::lock_guard lock(mutex_);
-  pass_bytes_.try_emplace(std::move(keys.passes), bytes);
-  state_bytes_.try_emplace(std::move(keys.state), bytes);
-  staging_bytes_.try_emplace(std::move(keys.staging), bytes[static_cast<std::size_t>(Space::kStaging)]);
+  pass_bytes_.try_emplace(pass_fields(job.plan, kind), passes);
+  state_bytes_.try_emplace(state_fields(job, kind), state);
 }
 
 std::shared_ptr<const std::vector<StageLimits>> SharedCosts::limits(const Plan& plan, const hardware::Cluster& placed) {

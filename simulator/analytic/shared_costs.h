@@ -65,7 +65,6 @@ class SharedCosts {
   std::mutex mutex_;
   std::map<Key, KindCosts> passes_, states_, transfers_;
   std::map<Key, Bytes> pass_bytes_, state_bytes_;
-  std::map<Key, std::int64_t> staging_bytes_;
   std::map<Key, std::vector<Frames>> frames_;
   std::map<Key, std::shared_ptr<const std::vector<StageLimits>>> limits_;
   StagePlaces places_;

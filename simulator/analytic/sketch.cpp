@@ -125,7 +125,7 @@ std::vector<Sketch::StagePass> Sketch::passes_with(const Plan& plan,
   std::vector<StagePass> passes;
   for (const ChunkKey& key : keys_of(plan)) {
     const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
-    passes.push_back({part(c.forward), part(c.backward), part(c.weights)});
+    passes.push_back({part(c.forward), part(c.backward), part(c.weights), merged_lanes_ ? 0 : c.copy_layer});
   }
   return passes;
 }
@@ -171,7 +171,7 @@ Outline Sketch::passes(const Plan& plan) {
     if (i + 1 < chunks.size()) outline.chunks[i + 1].send_backward += c.gather_backward;
     chunk.layers = layers;
     chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
-    add_copies(chunk, chunks[i], c.copy_layer);
+    add_copies(chunk, chunks[i], c);
   }
   return outline;
 }
@@ -200,13 +200,28 @@ Outline Sketch::outline(const Plan& plan) { return joined(passes(plan), state(pl
 
 // Of three layers each waits until its slot was stored, or fetched, behind the first: a pass takes no less than the
 // copies of all layers but two. A backward finds two layers in their slots.
-void Sketch::add_copies(Outline::Chunk& chunk, const ChunkKey& key, std::int64_t copy_layer) const {
+void Sketch::add_copies(Outline::Chunk& chunk, const ChunkKey& key, const KindCosts& costs) const {
+  const std::int64_t copy_layer = costs.copy_layer;
   if (copy_layer == 0 || merged_lanes_) return;
   const std::int64_t inside = std::max(0, key.layers - 2) * copy_layer;
   chunk.forward = std::max(chunk.forward, inside);
   chunk.backward = std::max(chunk.backward, inside);
   chunk.store = chunk.fetch = key.layers * copy_layer;
   chunk.fetch_inner = inside;
+  if (job().model.experts) return;
+  chunk.copy_layer = copy_layer;
+  chunk.forward_layer = costs.forward.layer;
+  chunk.backward_layer = costs.backward.layer;
+}
+
+// What of a chunk's state is copied behind the norm: all of it both ways, but for the first two buckets, which come
+// before. The first is the embedding's where there is one. Of mixtures, whose experts' buckets come last, only layers
+// count.
+std::int64_t Sketch::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
+  const std::int64_t layer = middle.copy_state.layer, ends = costs.copy_state.ends;
+  if (job().model.experts) return 2 * middle.copy_state.of(key.layers, mixtures(key)) - 2 * layer;
+  const std::int64_t before = key.embedding ? ends + layer : key.layers > 1 ? 2 * layer : layer + ends;
+  return 2 * costs.copy_state.of(key.layers) - before;
 }
 
 // A layer is gathered when the one before it is done and computed when it is gathered, and likewise reduced, where
@@ -257,7 +272,7 @@ void Sketch::add_ending(Outline& outline, const Plan& plan, const std::vector<Ch
     replicas += c.replicas.of(layers, experts);
     ending.norm += middle.norm.of(layers, experts);
     ending.optimizer += c.optimizer.of(layers, experts);
-    copied += 2 * middle.copy_state.of(layers, experts) - 2 * middle.copy_state.layer;  // two are fetched ahead
+    copied += state_copies(chunk, c, middle);
     if (sharding_.parameters || sharding_.gathers_first) continue;
     ending.gathers += c.gather.of(layers, experts);
     ending.last_gather = c.last_gather;
@@ -265,7 +280,7 @@ void Sketch::add_ending(Outline& outline, const Plan& plan, const std::vector<Ch
   ending.reduce = std::max(ending.reduce, apart);
   if (beside || sharding_.gradients) ending.reduce = costs(chunks[static_cast<std::size_t>(stage)], stage).first_reduce;
   if (!beside) ending.reduce += replicas;
-  ending.copies = merged_lanes_ ? 0 : std::max<std::int64_t>(0, copied);
+  ending.copies = merged_lanes_ || copied <= 0 ? 0 : copied + ending.first_optimizer;  // none before the first AdamW
   if (merged_lanes_) {
     ending.optimizer += ending.gathers;
     ending.gathers = ending.data = 0;

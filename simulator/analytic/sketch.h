@@ -47,17 +47,21 @@ class Sketch {
 
    private:
     std::vector<int> kinds(int stage) const;
+    void count_bytes(const std::vector<int>& kinds);
 
     Sketch& sketch_;
     const program::Plan& plan_;
     std::int64_t micro_batches_;
     std::shared_ptr<const std::vector<StageLimits>> limits_;
-    std::vector<int> kind_of_;  // by position
+    std::vector<int> kind_of_;              // by position
+    std::vector<program::ChunkKey> kinds_;  // different ones
+    std::vector<char> counted_;             // by kind: whether its bytes are known
   };
   /// Compute time of one micro-batch on a stage that holds one chunk: what grows with its layers (dense and mixture
   /// layers in the model's proportion), and what the embedding and the head add.
   struct StagePass {
     PartTimes forward, backward, weights;
+    std::int64_t copy_layer = 0;  ///< a layer's activations, one way; 0 where they stay
     PartTimes all() const {
       return {forward.ends + backward.ends + weights.ends, forward.layer + backward.layer + weights.layer};
     }
@@ -85,7 +89,8 @@ class Sketch {
     std::int64_t forward = 0, backward = 0;
   };
   Serial serial_of(const program::ChunkKey& key, int stage);
-  void add_copies(Outline::Chunk& chunk, const program::ChunkKey& key, std::int64_t copy_layer) const;
+  void add_copies(Outline::Chunk& chunk, const program::ChunkKey& key, const KindCosts& costs) const;
+  std::int64_t state_copies(const program::ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const;
   void add_ending(Outline& outline, const program::Plan& plan, const std::vector<program::ChunkKey>& chunks, int stage);
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);

@@ -18,15 +18,22 @@ Sketch::MemoryByStage::MemoryByStage(Sketch& sketch, const program::Plan& plan)
       plan_(plan),
       micro_batches_(program::micro_batches(plan, sketch.job().training.global_batch)),
       limits_(sketch.shared_->limits(plan, sketch.placed_.get())) {
-  const std::vector<ChunkKey> chunks = sketch.keys_of(plan);
-  std::vector<ChunkKey> different;
-  for (const ChunkKey& key : chunks) {
-    const auto known = std::find(different.begin(), different.end(), key);
-    kind_of_.push_back(static_cast<int>(known - different.begin()));
-    if (known == different.end()) different.push_back(key);
+  for (const ChunkKey& key : sketch.keys_of(plan)) {
+    const auto known = std::find(kinds_.begin(), kinds_.end(), key);
+    kind_of_.push_back(static_cast<int>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(key);
   }
-  sketch.program_.kinds.resize(different.size());
-  for (std::size_t k = 0; k < different.size(); ++k) sketch.program_.kinds[k].bytes = sketch.bytes(different[k]);
+  sketch.program_.kinds.resize(kinds_.size());
+  counted_.assign(kinds_.size(), 0);
+}
+
+void Sketch::MemoryByStage::count_bytes(const std::vector<int>& kinds) {
+  for (const int kind : kinds) {
+    const auto k = static_cast<std::size_t>(kind);
+    if (counted_[k] != 0) continue;
+    sketch_.program_.kinds[k].bytes = sketch_.bytes(kinds_[k]);
+    counted_[k] = 1;
+  }
 }
 
 std::vector<int> Sketch::MemoryByStage::kinds(int stage) const {
@@ -47,6 +54,7 @@ int Sketch::MemoryByStage::alike(int stage) const {
 
 StageMemory Sketch::MemoryByStage::of(int stage) {
   const std::vector<int> here = kinds(stage);
+  count_bytes(here);
   const std::vector<Frames> in_flight = sketch_.shared_->frames(plan_, stage, micro_batches_, here);
   program::Role role;
   role.stage = stage;

@@ -70,9 +70,11 @@ class Walker {
     data_.assign(stages_, 0);
     held_.assign(stages_, 0);
     copied_.assign(stages_, 0);
+    copying_.assign(stages_, 0);
     waited_.assign(stages_, 0);
     reduced_kind_.assign(stages_, -1);
     last_forward_.assign(o_.chunks.size(), kUnknown);
+    slots_of_.resize(o_.chunks.size());
     forwards_done_.assign(o_.chunks.size(), 0);
     backwards_done_.assign(o_.chunks.size(), 0);
     ends_.last_backward.resize(o_.chunks.size());
@@ -93,6 +95,13 @@ class Walker {
   struct Moment {
     std::int64_t time = 0;
     std::vector<std::int64_t> state, copied;
+  };
+
+  // When the two slots of a chunk's layers are free again at the earliest, as its last pass left them. 0: not known.
+  struct Slots {
+    std::int64_t stored = 0;                     // behind a forward: all layers have left
+    std::int64_t first_free = 0, last_free = 0;  // behind a backward: its first layer's slot, and the other
+    std::int64_t copying = 0;  // then, too: until when copies that were ready before keep the lane busy
   };
 
   std::int64_t slots() const { return round_ * o_.virtual_stages; }  // of a round, forwards alone
@@ -162,11 +171,14 @@ class Walker {
       tell(free_[s]);
       tell_lane(data_[s]);
       tell_lane(held_[s]);
+      tell_lane(copying_[s]);
       moment.state.push_back(reduced_kind_[s]);
     }
     const std::int64_t first = rounds * round_;  // micro-batch
     for (std::size_t position = 0; position < o_.chunks.size(); ++position) {
       moment.state.push_back(last_forward_[position] == kUnknown ? kUnset : last_forward_[position] - first);
+      const Slots& slots = slots_of_[position];
+      for (const std::int64_t at : {slots.stored, slots.first_free, slots.last_free, slots.copying}) tell_lane(at);
       if (position == 0) continue;  // ends that the next chunk has not yet used
       for (std::int64_t m = forwards_done_[position]; m < forwards_done_[position - 1]; ++m) {
         tell(forward_[at(position - 1, m)]);
@@ -223,7 +235,7 @@ class Walker {
     }
     if (number == 0) copied_[s] = start;
     last_forward_[position] = micro_batch;
-    free_[s] = start + o_.chunks[position].forward;
+    free_[s] = std::max(start + o_.chunks[position].forward, stored(s, position, start));
     if (micro_batch == 0) free_[s] = std::max(free_[s], o_.chunks[position].gathered);
     forward_[at(position, micro_batch)] = free_[s];
     ++forwards_done_[position];
@@ -252,7 +264,7 @@ class Walker {
       const bool is_there = last_forward_[position] == micro_batch;
       copied_[s] += (is_there ? chunk.fetch_inner : chunk.fetch) * 2;
       if (copied_[s] > end) waited_[s] = 1;
-      end = std::max(end, copied_[s]);
+      end = std::max({end, copied_[s], fetched(s, position, start, is_there)});
       last_forward_[position] = kUnknown;
     }
     free_[s] = backward_[at(position, micro_batch)] = end;
@@ -263,6 +275,48 @@ class Walker {
       if (!o_.reduces_beside && position > 0) held_[s] = end + chunk.reduce_layer;
     }
     return true;
+  }
+
+  // When a forward ends at the earliest for its stores. Copies of a stage follow each other as they become ready: a
+  // pass's stores come behind its first layer and behind all that were ready before. Layers take turns in two slots:
+  // the last is computed when the last but two has left, or, of two layers or one, that of the forward before.
+  std::int64_t stored(std::size_t s, std::size_t position, std::int64_t start) {
+    const Outline::Chunk& chunk = o_.chunks[position];
+    if (chunk.copy_layer == 0) return 0;
+    Slots& slots = slots_of_[position];
+    const std::int64_t first = std::max(copying_[s], start + chunk.forward_layer);
+    std::int64_t end = first + (chunk.layers - 2) * chunk.copy_layer + chunk.forward_layer;
+    if (chunk.layers < 3) end = slots.stored > 0 ? slots.stored + chunk.forward_layer : 0;
+    copying_[s] = first + chunk.layers * chunk.copy_layer;
+    slots = {copying_[s], 0, 0, 0};
+    return end;
+  }
+
+  // When a backward ends at the earliest for its fetches. All layers but two come back into slots that layers of the
+  // same pass have used; those two, which `is_there` says need not come, into what the chunk's pass before has left.
+  std::int64_t fetched(std::size_t s, std::size_t position, std::int64_t start, bool is_there) {
+    const Outline::Chunk& chunk = o_.chunks[position];
+    if (chunk.copy_layer == 0) return 0;
+    const std::int64_t copy = chunk.copy_layer, compute = chunk.backward_layer, before = copying_[s];
+    Slots& slots = slots_of_[position];
+    if (chunk.layers > 2) {
+      copying_[s] = std::max(before, start + compute) + (chunk.layers - 2) * copy;
+      slots = {};
+      return copying_[s] + compute;
+    }
+    std::int64_t first = start, second = 0;  // when the layers may be computed
+    if (!is_there && slots.stored > 0) {
+      first = std::max(start, slots.stored + copy);
+    } else if (!is_there && slots.first_free > 0) {
+      const std::int64_t fetch = std::max(slots.first_free, slots.copying) + copy;
+      first = std::max(start, fetch);
+      second = chunk.layers > 1 ? std::max(fetch, slots.last_free) + copy : 0;
+      copying_[s] = std::max({before, fetch, second});
+    }
+    const std::int64_t first_done = first + compute;
+    const std::int64_t done = chunk.layers > 1 ? std::max(first_done, second) + compute : first_done;
+    slots = {0, first_done, done, before};
+    return done;
   }
 
   const Outline& o_;
@@ -276,8 +330,10 @@ class Walker {
   std::vector<std::int64_t> free_;                            // by stage
   std::vector<std::int64_t> data_, copied_;  // by stage: until when its data lane and its copy lane are busy
   std::vector<std::int64_t> held_;           // by stage: no pass begins before
-  std::vector<int> reduced_kind_;            // by stage: of the last backward
-  std::vector<std::int64_t> last_forward_;   // by chunk: the micro-batch whose activations are still there
+  std::vector<Slots> slots_of_;              // by chunk
+  std::vector<std::int64_t> copying_;  // by stage: until when its copy lane is busy, copies that are early left out
+  std::vector<int> reduced_kind_;      // by stage: of the last backward
+  std::vector<std::int64_t> last_forward_;  // by chunk: the micro-batch whose activations are still there
   std::vector<Cursor> cursors_;
   PassEnds ends_;
 };

@@ -84,6 +84,9 @@ int share_of_adapters(const GroupPlacement& group, int node_devices, int ranks) 
 
 // A group that begins at a place of a node.
 GroupPlacement placed_at(int place, const std::vector<Line>& own, int devices, int ranks) {
+  int extent = 1;
+  for (const Line& line : own) extent *= line.extent;
+  if (extent == ranks) return {ranks, (ranks + devices - 1) / devices, std::min(devices, ranks), 1};  // all there are
   std::vector<int> members{place};
   for (const Line& line : own) {
     const std::size_t before = members.size();

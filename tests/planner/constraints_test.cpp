@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "edge/error.h"
+#include "hardware_profiles/load.h"
 #include "planner/plan_fields.h"
 #include "planner/search.h"
 #include "planner/space.h"
+#include "planner/usual_bounds.h"
 #include "program/job_json.h"
 #include "tests/planner/problems.h"
 
@@ -99,17 +101,32 @@ TEST(Constraint, SearchesLeaveOutWhatIsNotAllowed) {
   program::Plan plan;
   EXPECT_EQ(broken_by(closed, plan), nullptr);
   plan.offload.activations = program::Storage::kHost;
-  ASSERT_NE(broken_by(closed, plan), nullptr);
-  EXPECT_EQ(broken_by(closed, plan)->lifted(), "with --allow offload");
-  EXPECT_EQ(broken_by(closed_unless_allowed({"offload"}, {}), plan), nullptr);
-  EXPECT_EQ(broken_by(closed_unless_allowed({}, {"offload.activations"}), plan), nullptr);
+  EXPECT_EQ(broken_by(closed, plan), nullptr);
   plan = {};
   plan.overlap.tensor = true;
-  EXPECT_NE(broken_by(closed, plan), nullptr);
+  ASSERT_NE(broken_by(closed, plan), nullptr);
+  EXPECT_EQ(broken_by(closed, plan)->lifted(), "with --allow overlap.tensor");
+  EXPECT_EQ(broken_by(closed_unless_allowed({"overlap.tensor"}, {}), plan), nullptr);
+  EXPECT_EQ(broken_by(closed_unless_allowed({}, {"overlap.tensor"}), plan), nullptr);
   plan = {};
   plan.compression = program::Compression::kFp16;
   EXPECT_NE(broken_by(closed, plan), nullptr);
   EXPECT_THROW(closed_unless_allowed({"pipeline"}, {}), edge::Failure);
+}
+
+TEST(Constraint, SearchesLeaveOutOffloadOnUnlikeNodesAlone) {
+  const auto alike = hardware::load_cluster("dgx-a100-80gb:2");
+  const auto unlike = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");
+  program::Plan plan;
+  plan.offload.optimizer = program::Storage::kHost;
+  EXPECT_EQ(broken_by(usual_bounds(alike, {}, {}), plan), nullptr);
+  const auto usual = usual_bounds(unlike, {}, {});
+  ASSERT_NE(broken_by(usual, plan), nullptr);
+  EXPECT_EQ(broken_by(usual, plan)->lifted(), "with --allow offload");
+  EXPECT_EQ(broken_by(usual_bounds(unlike, {"offload"}, {}), plan), nullptr);
+  EXPECT_EQ(broken_by(usual_bounds(unlike, {}, {"offload.optimizer"}), plan), nullptr);
+  plan.overlap.tensor = true;
+  EXPECT_NE(broken_by(usual_bounds(alike, {}, {}), plan), nullptr);
 }
 
 TEST(PlanFields, TextsAreWhatSetFieldTakes) {

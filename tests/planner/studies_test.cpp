@@ -74,11 +74,12 @@ TEST(Scaling, ACountWithoutAPlanNamesTheNearestRequestThatHasOne) {
   request.cluster = hardware::load_cluster("dgx1-v100-32gb:1");
   request.gap = .001;
   request.constraints = closed_unless_allowed({}, {});
+  request.constraints.insert(request.constraints.begin(), parse_constraint(Constraint::Kind::kForbid, "offload"));
   const auto points = scaling(request, {1, 8}, false, {2, {}});
   ASSERT_EQ(points.size(), 2U);
   EXPECT_FALSE(points[0].best.has_value());
   EXPECT_THAT(points[0].refused, HasSubstr("GiB of"));
-  EXPECT_THAT(points[0].refused, HasSubstr("; fits with --allow offload"));
+  EXPECT_THAT(points[0].refused, HasSubstr("; fits without --forbid offload"));
   EXPECT_TRUE(points[1].best.has_value());
   EXPECT_EQ(points[1].refused, "");
 }

@@ -72,11 +72,93 @@ TEST(Tree, SharedCostsAreThoseOfEachPlanAlone) {
       EXPECT_EQ(simulator::lower_bound_ps(a, simulator::walked_ends(a)),
                 simulator::lower_bound_ps(b, simulator::walked_ends(b)));
       const auto needed = alone.memory(job.plan), shares = other.memory(job.plan);
-      for (std::size_t s = 0; s < needed.size(); ++s) EXPECT_EQ(shares[s].total(), needed[s].total());
+      for (std::size_t s = 0; s < needed.size(); ++s) {
+        EXPECT_EQ(shares[s].total(), needed[s].total());
+        EXPECT_EQ(shares[s].host, needed[s].host);
+      }
       ++plans;
     }
   }
   EXPECT_GT(plans, 300);
+}
+
+// Copies between layers, from links that carry them at once to links that everything waits for; chunks of one layer to
+// those of many, with state that is gathered and reduced between the layers too.
+TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
+  std::mt19937 random(37);
+  const auto one_of = [&](const auto& values) -> const auto& {
+    return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
+  };
+  int plans = 0, tight = 0;
+  for (int i = 0; i < 250; ++i) {
+    SearchRequest request = random_problem(random);
+    for (const char* field : {"offload.activations", "offload.optimizer", "schedule", "zero_stage", "micro_batch"}) {
+      request.fixed.erase(field);
+    }
+    request.job.model.layers = one_of(std::vector<std::int64_t>{4, 8, 12, 24});
+    request.job.training.global_batch = one_of(std::vector<std::int64_t>{8, 16, 32, 64});
+    const double speed = one_of(std::vector<double>{.03, .1, .3, 1, 3});
+    for (hardware::NodeGroup& group : request.cluster.groups) {
+      group.node.devices = 4;
+      group.node.host_link = edge::BytesPerSecond(group.node.host_link.value() * speed);
+    }
+    const Space space(request);
+    for (int k = 0; k < 20 && !space.splits().empty(); ++k) {
+      const program::Plan& split = one_of(space.splits());
+      const std::vector<Layout> layouts = space.layouts(split);
+      const Layout& layout = one_of(layouts);
+      const std::vector<Shape> shapes = space.shapes(split, layout);
+      const Shape& shape = one_of(shapes);
+      if (shape.balanced || shape.activations == program::Storage::kNone) continue;
+      const std::vector<Keeping> keepings = space.keepings(split, shape);
+      const std::vector<State> states = space.states(split, layout, shape);
+      program::Job job = request.job;
+      job.plan = with(with(with(with(split, layout), shape), one_of(keepings)), one_of(states));
+      if (refusal(job, request.cluster, ranks_of(request))) continue;
+      SCOPED_TRACE(program::summary(job.plan) + " on " + request.cluster.name);
+      const simulator::Outline outline = simulator::Sketch(job, request.cluster).outline(job.plan);
+      const std::int64_t bound = simulator::lower_bound_ps(outline, simulator::walked_ends(outline));
+      const auto played = quick_iteration(job, request.cluster, false);
+      ASSERT_TRUE(std::holds_alternative<std::int64_t>(played));
+      EXPECT_LE(bound, std::get<std::int64_t>(played));
+      EXPECT_EQ(simulator::walked_ends(outline).stages,
+                simulator::walked_ends(outline, simulator::Rounds::kWalked).stages);
+      ++plans;
+      tight += static_cast<double>(bound) > 0.95 * static_cast<double>(std::get<std::int64_t>(played)) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(plans, 500);
+  EXPECT_GT(2 * tight, plans);
+}
+
+// What lets a search leave a state with its optimizer offloaded until the same state without had its turn.
+TEST(Tree, NoPlanIsFasterWithItsOptimizerOffloaded) {
+  std::mt19937 random(31);
+  int plans = 0, slower = 0;
+  for (int i = 0; i < 40; ++i) {
+    SearchRequest request = random_problem(random);
+    request.fixed.erase("zero_stage");
+    request.fixed.erase("overlap.parameter_gather");
+    const std::vector<Member> members = enumerate(request);
+    for (int k = 0; k < 20; ++k) {
+      program::Job job = request.job;
+      job.plan = members[std::uniform_int_distribution<std::size_t>(0, members.size() - 1)(random)].plan;
+      job.plan.offload.optimizer = program::Storage::kNone;
+      program::Job away = job;
+      away.plan.offload.optimizer = program::Storage::kHost;
+      if (refusal(job, request.cluster, ranks_of(request)) || refusal(away, request.cluster, ranks_of(request)))
+        continue;
+      SCOPED_TRACE(program::summary(job.plan) + " " + job.plan.placement + " on " + request.cluster.name);
+      const auto here = quick_iteration(job, request.cluster, false);
+      const auto offloaded = quick_iteration(away, request.cluster, false);
+      ASSERT_TRUE(std::holds_alternative<std::int64_t>(here) && std::holds_alternative<std::int64_t>(offloaded));
+      EXPECT_LE(std::get<std::int64_t>(here), std::get<std::int64_t>(offloaded));
+      slower += std::get<std::int64_t>(here) < std::get<std::int64_t>(offloaded) ? 1 : 0;
+      ++plans;
+    }
+  }
+  EXPECT_GT(plans, 200);
+  EXPECT_GT(slower, plans / 2);
 }
 
 TEST(Tree, CountsWhatEnumeratingLists) {

@@ -32,6 +32,14 @@ Plan plainest(Plan plan) {
   return plan;
 }
 
+// Whatever the request's own plan recomputes where that is open: until a keeping says more, nothing, which goes with
+// everything else.
+SearchRequest with_open_recompute(SearchRequest request) {
+  Plan& plan = request.job.plan;
+  if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) plan.recompute = Recompute::kNone;
+  return request;
+}
+
 // The state that adds nothing to the passes, of all states with the least beside them.
 Plan with_plainest_state(Plan plan) {
   State plain;
@@ -89,7 +97,7 @@ const Value& of(const std::vector<Value>& values, const Node& node) {
 
 }  // namespace
 
-Tree::Tree(const SearchRequest& request) : request_(request), space_(request) {}
+Tree::Tree(const SearchRequest& request) : request_(with_open_recompute(request)), space_(request_) {}
 
 program::Job Tree::job_of(const Plan& plan) const { return {request_.job.model, request_.job.training, plan}; }
 

@@ -126,7 +126,7 @@ class Tree {
                                                  const std::vector<std::vector<StageRoom>>& rooms) const;
   const simulator::Outline& state_outline(const Branch& branch, std::size_t state);
 
-  const SearchRequest& request_;
+  const SearchRequest request_;  ///< fields of its plan that are open say nothing
   Space space_;
   simulator::SharedCosts shared_;
   std::mutex mutex_;

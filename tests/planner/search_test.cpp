@@ -250,6 +250,17 @@ TEST(Search, OffloadsWhereTheStateDoesNotFit) {
 }
 
 // The best plan is proved; beside it stand plans of other families, each once, none of them faster.
+// What the request's own plan recomputes is a field as open as the others: no plan offloads activations and recomputes
+// them all, wherever the search begins.
+TEST(Search, IsTheSameWhateverTheOpenFieldsOfTheRequestSay) {
+  SearchRequest request = small_problem();
+  const SearchResult plain = run(request);
+  ASSERT_FALSE(plain.best.empty());
+  request.job.plan.recompute = program::Recompute::kFull;
+  request.job.plan.micro_batch = 2;
+  EXPECT_EQ(summaries(run(request)), summaries(plain));
+}
+
 TEST(Search, ShowsOtherFamiliesBesideTheBest) {
   SearchRequest request = small_problem();
   request.best = 1;

@@ -70,7 +70,7 @@ TEST(Replay, OneRankOfEachStageSharesLinksAsEveryRankDoes) {
     slower += one > makespan(costed, made.cluster, {Granularity::kOp, Ranks::kFolded, false}) ? 1 : 0;
   }
   EXPECT_GT(alike, 500);
-  EXPECT_GT(slower, 90);
+  EXPECT_GT(slower, 80);
 }
 
 // Every rank, jitter and shared links: no stream is busy longer than the iteration, and no iteration is longer than all

@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
     Shipped, PublishedError,
     testing::Values(Bound{"alpa_v100.csv", 3, 0.026, 0.010}, Bound{"azure_zero3_deepspeed.csv", 1, 0.050, 0.050},
                     Bound{"bigscience_a100.csv", 50, 0.054, 0.015}, Bound{"bigscience_v100_1b3.csv", 13, 0.018, 0.010},
-                    Bound{"bigscience_v100_large.csv", 2, 0.020, 0.010}, Bound{"korthikanti2022.csv", 4, 0.021, 0.020},
+                    Bound{"bigscience_v100_large.csv", 2, 0.020, 0.010}, Bound{"korthikanti2022.csv", 4, 0.024, 0.021},
                     Bound{"llmfoundry_a100.csv", 95, 0.025, 0.010},
                     Bound{"megatron_readme_2020_dgx2_dgxa100.csv", 6, 0.026, 0.010},
                     Bound{"narayanan2021_ptdp.csv", 11, 0.030, 0.006}, Bound{"vtrain_multi.csv", 42, 0.067, 0.022},

@@ -206,8 +206,8 @@ std::optional<int> stage_on(const program::Plan& plan, const hardware::Cluster& 
   return std::nullopt;
 }
 
-/// Names the group of a node for a stage; without room there, the stage that stands on the node goes where this one
-/// was.
+/// Names the group of a node of the cluster for a stage; without room there, the stage that stands on the node goes
+/// where this one was.
 void name_group(program::Plan& plan, const hardware::Cluster& cluster, int stage, int node) {
   const std::optional<int> other = stage_on(plan, cluster, node);
   int group = 0;
@@ -225,6 +225,7 @@ Scenario move_stage(Scenario scenario, int stage, int node) {
   const auto refuse = [&](const char* why) -> edge::Failure {
     return {edge::ErrorKind::kUsage, fmt::format("Stage {} cannot move to node {}: {}.", stage, node, why)};
   };
+  if (node < 0 || node >= scenario.cluster.nodes()) throw refuse("the cluster has no such node");
   const std::vector<int> from = nodes_of_stage(plan, scenario.cluster, stage);
   if (from.empty()) throw refuse("the plan does not stand on this cluster");
   if (std::find(from.begin(), from.end(), node) != from.end()) throw refuse("it stands there");

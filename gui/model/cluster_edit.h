@@ -36,7 +36,8 @@ std::vector<int> nodes_of_stage(const program::Plan& plan, const hardware::Clust
 
 /// The stage runs on the hardware at `node`. Where the plan names groups of nodes it names that node's, and a stage
 /// that stands there takes the place of the one moved unless there is room for both; else the stage's nodes change
-/// places with as many from there on. Errors: Failure(kUsage) where they stand there or do not fit.
+/// places with as many from there on. Errors: Failure(kUsage) where they stand there or do not fit, or the cluster has
+/// no such node.
 Scenario move_stage(Scenario scenario, int stage, int node);
 
 /// "dgx-a100-80gb:16+dgx1-v100-32gb:4" where every node is a shipped one, unchanged; else empty.

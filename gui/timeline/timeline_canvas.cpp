@@ -31,6 +31,8 @@ TimelineCanvas::TimelineCanvas(QWidget* parent) : QAbstractScrollArea(parent) {
 
 void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::vector<QString> names) {
   const bool everything = scene_.timelines.empty() || (begin_ <= first_ps() && end_ >= last_ps());
+  const bool row_stays = range_ && range_->row && row_is_alike(*range_->row, timelines);
+  if (range_ && range_->row && !row_stays) range_.reset();
   scene_.timelines = std::move(timelines);
   names_ = std::move(names);
   paths_.clear();
@@ -51,6 +53,12 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
   rows_changed();
   Q_EMIT selection_changed();
   Q_EMIT history_changed();
+}
+
+bool TimelineCanvas::row_is_alike(const RowId& id, const std::vector<SceneTimeline>& others) const {
+  const auto timeline = static_cast<std::size_t>(id.timeline), row = static_cast<std::size_t>(id.row);
+  if (timeline >= others.size() || row >= others[timeline].spans->rows().size()) return false;
+  return others[timeline].spans->rows()[row].name == scene_.timelines[timeline].spans->rows()[row].name;
 }
 
 void TimelineCanvas::set_matches(std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches) {

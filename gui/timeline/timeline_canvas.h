@@ -36,7 +36,8 @@ class TimelineCanvas : public QAbstractScrollArea {
  public:
   explicit TimelineCanvas(QWidget* parent = nullptr);
 
-  /// Stores must outlive neither call: they are shared. The seen time is kept where it still fits.
+  /// Stores must outlive neither call: they are shared. The seen time is kept where it still fits,
+  /// a range of one row where that row is still there.
   void set_timelines(std::vector<SceneTimeline> timelines, std::vector<QString> names);
   void set_matches(std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches);
   void set_path_shown(bool shown);
@@ -94,6 +95,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   void changeEvent(QEvent* event) override;
 
  private:
+  /// Whether the row with this number is one of the same name there.
+  bool row_is_alike(const RowId& id, const std::vector<SceneTimeline>& others) const;
   enum class Drag { kNone, kSelect, kPan };
   std::int64_t time_at(double x) const;  ///< x in the viewport
   std::int64_t first_ps() const;

@@ -155,6 +155,16 @@ TEST(ClusterEdit, AStageMovedWithinItsKindOfNodesStaysAsItIs) {
   EXPECT_EQ(move_stage(scenario, 0, 1).file.job.plan.stage_nodes, scenario.file.job.plan.stage_nodes);
 }
 
+TEST(ClusterEdit, NoStageMovesToANodeThatTheClusterLacks) {
+  Scenario in_order = mixed(), named = mixed();
+  named.file.job.plan.stage_nodes = {0, 0, 1, 1};
+  for (const Scenario& scenario : {in_order, named}) {
+    for (const int node : {-1, scenario.cluster.nodes(), scenario.cluster.nodes() + 1}) {
+      EXPECT_THROW(move_stage(scenario, 1, node), edge::Failure) << node;
+    }
+  }
+}
+
 TEST(ClusterEdit, StagesWithoutRoomStandNowhere) {
   Scenario scenario = mixed();
   scenario.file.job.plan.stage_nodes = {0, 1, 1, 1};  // three nodes of a group of two

@@ -77,6 +77,15 @@ TEST_F(Window, SaysThatAMoveBetweenLikeNodesChangesNothing) {
   EXPECT_EQ(window_.document().history().count(), steps);
 }
 
+TEST_F(Window, SaysThatAStageCannotMoveToANodeThatTheClusterLacks) {
+  Scenario scenario = mixed();
+  scenario.file.job.plan.stage_nodes = {0, 0, 1, 1};
+  begin(scenario);
+  window_.cluster().move_stage(0, scenario.cluster.nodes());
+  EXPECT_THAT(plain(window_.cluster().cost_of_move().text()), HasSubstr("the cluster has no such node"));
+  EXPECT_EQ(window_.document().history().count(), 0);
+}
+
 TEST_F(Window, DraggingANamedStageSwapsItWithTheOneThere) {
   Scenario scenario = mixed();
   scenario.file.job.plan.stage_nodes = {0, 0, 1, 1};

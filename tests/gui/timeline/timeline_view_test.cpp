@@ -276,6 +276,21 @@ TEST_F(TimelineViewTest, PaintsInTheColoursOfTheDarkPalette) {
   EXPECT_LT(qGray(image.pixel(2, image.height() - 2)), 60);
 }
 
+// Another plan's timeline comes: a range of one row is kept where that row is still there, and only there.
+TEST_F(TimelineViewTest, ARangeOfARowGoesWithItsRow) {
+  constexpr std::size_t kOfThirdDevice = 6;
+  canvas().zoom(4, 600);  // a view of everything begins anew
+  drag({400, y_of(kOfThirdDevice)}, {600, y_of(kOfThirdDevice)});
+  ASSERT_TRUE(canvas().range() && canvas().range()->row);
+  const RowId row = *canvas().range()->row;
+  show(make_spans({.nodes = 1, .devices_per_node = 3, .spans_per_lane = 500, .seed = 2}));
+  ASSERT_TRUE(canvas().range() && canvas().range()->row);
+  EXPECT_EQ(*canvas().range()->row, row);
+  show(make_spans({.nodes = 1, .devices_per_node = 1, .spans_per_lane = 5000}));
+  ASSERT_GE(static_cast<std::size_t>(row.row), store->rows().size());
+  EXPECT_FALSE(canvas().range().has_value());
+}
+
 TEST_F(TimelineViewTest, SaysWhatToDoWithoutATimeline) {
   QSignalSpy shown(&view, &TimelineView::shown);
   view.set_timelines({});

@@ -65,8 +65,8 @@ struct Node {
   std::map<int, edge::Seconds> allreduce_latency;  ///< measured time of a tiny all-reduce by group size; may be empty
   /// Of cores: by which share ops take longer with two ranks a core, by the bytes of all ranks per core; may be empty
   std::map<std::int64_t, double> core_sharing;
-  int adapters = 0;                                ///< network adapters of the node
-  Link network;                                    ///< of one adapter
+  int adapters = 0;                ///< network adapters of the node
+  Link network;                    ///< of one adapter
   int leaf_nodes = 0;              ///< nodes under one leaf switch of a fat tree; 0: the network never blocks
   double oversubscription = 1;     ///< what the nodes of a leaf can send over what its uplinks carry
   edge::Seconds collective_skew;   ///< extra time of a collective per log2(ranks): hosts that arrive late

@@ -119,27 +119,13 @@ std::map<std::string, std::string> all_sources(const SourcedDevice& device, cons
 
 Node read_node(const edge::JsonReader& profile) {
   check_schema(profile, kNodeSchema);
-  profile.allow_only({"schema",
-                      "sources",
-                      "name",
-                      "device",
-                      "devices",
-                      "topology",
-                      "intra",
-                      "allreduce_bus",
-                      "allreduce_latency",
-                      "core_sharing",
-                      "adapters",
-                      "network",
-                      "fat_tree",
-                      "collective_skew",
-                      "asynchronous_lanes",
-                      "host_memory",
-                      "host_link",
-                      "devices_per_host_link",
-                      "disk",
-                      "overhead_power",
-                      "price"});
+  profile.allow_only({"schema",       "sources",         "name",
+                      "device",       "devices",         "topology",
+                      "intra",        "allreduce_bus",   "allreduce_latency",
+                      "core_sharing", "adapters",        "network",
+                      "fat_tree",     "collective_skew", "asynchronous_lanes",
+                      "host_memory",  "host_link",       "devices_per_host_link",
+                      "disk",         "overhead_power",  "price"});
   const Sources sources = Sources::of(profile);
   const SourcedReader at(profile, sources);
   const SourcedDevice device = read_device_of_node(at);

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct CalibrateOptions {
   std::vector<std::string> files, runs, micro;
   std::string base, output;
   bool leave_one_out = true;
@@ -41,7 +41,7 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
 }
 
 /// What is fitted is another file than any that it is made of.
-void check_output(const Options& options) {
+void check_output(const CalibrateOptions& options) {
   std::string output = options.output;
   if (const std::string wrong = output_file()(output); !wrong.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("--output: {}", wrong));
@@ -55,7 +55,7 @@ void check_output(const Options& options) {
 }
 
 /// Profiles that are named rather than given as files must not be written over either.
-void check_profile(const Options& options, const hardware::Node& base) {
+void check_profile(const CalibrateOptions& options, const hardware::Node& base) {
   const fs::path shipped = edge::shipped_data("hardware_profiles") / (base.name + ".json");
   for (const fs::path& profile : {fs::path(hardware::this_machine_path()), shipped}) {
     if (!is_same_file(profile, options.output)) continue;
@@ -66,7 +66,7 @@ void check_profile(const Options& options, const hardware::Node& base) {
 }
 
 /// The user's, else a profile among the files, else that of the first run or plan.
-hardware::Node base_node(const Options& options, const GivenEvidence& given) {
+hardware::Node base_node(const CalibrateOptions& options, const GivenEvidence& given) {
   if (!options.base.empty()) return hardware::load_node(options.base);
   if (given.profile) return *given.profile;
   if (!given.cluster)
@@ -105,7 +105,7 @@ nlohmann::json to_json(const calibration::PublishedFit& fit, const std::vector<f
 }
 
 /// Returns the exit code: 130 where it was interrupted, with the best so far written.
-int fit_to_published(const Options& options) {
+int fit_to_published(const CalibrateOptions& options) {
   if (!options.files.empty() || !options.base.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, "--runs fits shipped profiles to tables; leave out FILE and --base");
   }
@@ -169,7 +169,7 @@ std::string undetermined(const calibration::Fit& fit) {
   return text;
 }
 
-void run(const Options& options) {
+void run(const CalibrateOptions& options) {
   if (!options.micro.empty()) throw edge::Failure(edge::ErrorKind::kUsage, "--micro goes with --runs");
   if (options.files.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
@@ -201,7 +201,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_calibrate(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of any kind");
   command
       ->add_option("FILE", options->files,

@@ -19,7 +19,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::vector<std::string> files;
   std::string cluster;
   bool ignore_memory = false;
@@ -34,7 +34,7 @@ struct Compared {
   std::string refused;
 };
 
-Compared look_at(const std::string& file, const Options& options) {
+Compared look_at(const std::string& file, const CompareOptions& options) {
   JobOptions job;
   job.plan_path = file;
   job.cluster = options.cluster;
@@ -94,7 +94,7 @@ nlohmann::json json_of(const std::vector<Compared>& all) {
   return json;
 }
 
-void run(const Options& options) {
+void run(const CompareOptions& options) {
   if (options.files.size() < 2) throw edge::Failure(edge::ErrorKind::kUsage, "give two plan files or more");
   std::vector<Compared> all;
   for (const std::string& file : options.files) all.push_back(look_at(file, options));
@@ -108,7 +108,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_compare(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Set plans side by side, and say where they differ");
   command->add_option("PLAN", options->files, "Plan files, the one to compare with first")
       ->required()

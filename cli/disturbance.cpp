@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "cli/figures.h"
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/quote.h"
@@ -14,7 +15,6 @@
 namespace trivium::cli {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
 constexpr int kMostSamples = 100'000;
 constexpr double kMostFactor = 1000;
 

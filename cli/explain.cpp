@@ -17,7 +17,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   JobOptions job;
   std::string why_not;
   bool json = false;
@@ -29,7 +29,7 @@ std::string lines(const std::vector<std::string>& sentences) {
   return text;
 }
 
-void explain_other(const Options& options, const JobRequest& request) {
+void explain_other(const ExplainOptions& options, const JobRequest& request) {
   // The other plan is judged on this job: the same model, batch and cluster.
   program::Job favourite = request.file.job;
   favourite.plan = program::read_plan_file(options.why_not).job.plan;
@@ -49,7 +49,7 @@ void explain_other(const Options& options, const JobRequest& request) {
   print_json(json);
 }
 
-void run(const Options& options) {
+void run(const ExplainOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const Prepared prepared = prepare(request, false);
   if (!options.why_not.empty()) return explain_other(options, request);
@@ -70,7 +70,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
       app.add_subcommand("explain", "Say why a plan takes its time and what to change first, or why not another plan");
   add_job_options(*command, options->job);

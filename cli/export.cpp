@@ -20,7 +20,7 @@ namespace {
 
 namespace launch = planner::launch;
 
-struct Options {
+struct ExportOptions {
   JobOptions job;
   std::string trainer, output;
   bool json = false;
@@ -39,7 +39,7 @@ const launch::TrainerVersion& trainer_named(const std::string& name) {
   return *std::find_if(all.begin(), all.end(), [&](const launch::TrainerVersion& t) { return t.name == name; });
 }
 
-void run(const Options& options) {
+void run(const ExportOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   check_plan(request);
   const launch::TrainerVersion& trainer = trainer_named(options.trainer);
@@ -63,7 +63,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_export(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportOptions>();
   CLI::App* command = app.add_subcommand("export", "Write the file that launches a plan in another trainer");
   std::vector<std::string> names;
   for (const launch::TrainerVersion& trainer : launch::trainers()) names.emplace_back(trainer.name);

@@ -15,7 +15,6 @@ namespace {
 using simulator::Simulation;
 using simulator::WholeTraining;
 
-constexpr double kSecondsPerPs = 1e-12;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 
 nlohmann::json memory_json(const simulator::StageMemory& m) {

@@ -12,6 +12,8 @@
 
 namespace trivium::cli {
 
+inline constexpr double kSecondsPerPs = 1e-12;
+
 /// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
 nlohmann::json headline_json(const simulator::Simulation& simulation);
 

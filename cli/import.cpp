@@ -21,17 +21,16 @@ namespace {
 
 namespace launch = planner::launch;
 
-constexpr int kMostRanks = 1 << 20;
 constexpr std::int64_t kMostSequence = std::int64_t{1} << 24;
 
-struct Options {
+struct ImportOptions {
   std::string file, from, model, cluster, output;
   std::int64_t sequence = 0;
   int ranks = 0;
   bool json = false;
 };
 
-void run(const Options& options) {
+void run(const ImportOptions& options) {
   if (options.cluster.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
                         "no cluster; launch files do not say the hardware, give --cluster NAME:N");
@@ -65,7 +64,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_import(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportOptions>();
   CLI::App* command = app.add_subcommand("import", "Read Megatron arguments or DeepSpeed JSON as a plan file");
   command->add_option("FILE", options->file, "Shell script, log with Megatron's arguments, or DeepSpeed JSON")
       ->required()

@@ -11,7 +11,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct ModelsOptions {
   std::string name;
   bool json = false;
 };
@@ -38,7 +38,7 @@ std::string billions(std::int64_t parameters) {
 
 std::string gigaflops(double flops) { return fmt::format("{:.3g}", flops / 1e9); }
 
-void list(bool json) {
+void list_models(bool json) {
   Table table({"<model", "parameters", "layers", "hidden", "heads", "sequence", "GFLOP/token"});
   auto entries = nlohmann::json::array();
   for (const std::string& name : models::shipped_models()) {
@@ -66,7 +66,7 @@ nlohmann::json parts_json(const models::ParameterCount& count) {
           {"active", count.active}};
 }
 
-void show(const std::string& name, bool json) {
+void show_model(const std::string& name, bool json) {
   const models::Model model = models::load_model(name);
   const models::ParameterCount count = models::count_parameters(model);
   const models::FlopsPerToken flops = models::flops_per_token(model, model.max_sequence);
@@ -100,15 +100,15 @@ void show(const std::string& name, bool json) {
 }  // namespace
 
 void add_models(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelsOptions>();
   CLI::App* command = app.add_subcommand("models", "List the shipped models, or show one");
   command->add_option("NAME", options->name, "Shipped name, file, or a Hugging Face config.json");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     if (options->name.empty()) {
-      list(options->json);
+      list_models(options->json);
     } else {
-      show(options->name, options->json);
+      show_model(options->name, options->json);
     }
     exit_code = 0;
   });

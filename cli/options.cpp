@@ -15,10 +15,6 @@
 namespace trivium::cli {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
-
-[[noreturn]] void fail_usage(const std::string& message) { throw edge::Failure(edge::ErrorKind::kUsage, message); }
-
 bool is_flag(const std::string& field) { return field == "sequence_parallel" || field.starts_with("overlap."); }
 
 /// A second name that people expect.
@@ -56,6 +52,8 @@ void read_sources(const JobOptions& options, JobRequest& request) {
 }
 
 }  // namespace
+
+void fail_usage(const std::string& message) { throw edge::Failure(edge::ErrorKind::kUsage, message); }
 
 hardware::Cluster cluster_at(const nlohmann::json& json, const std::string& where) {
   if (!json.is_string()) return hardware::cluster_from_json(json, where);

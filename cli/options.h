@@ -11,6 +11,12 @@
 
 namespace trivium::cli {
 
+inline constexpr int kMostRanks = 1 << 20;
+inline constexpr int kMostThreads = 4096;
+
+/// Throws Failure(kUsage): the command line asks for what cannot be.
+[[noreturn]] void fail_usage(const std::string& message);
+
 /// What the user gave: a PLAN, a model and cluster, and fields of the plan and training as text.
 struct JobOptions {
   std::string plan_path;

@@ -24,13 +24,12 @@ namespace trivium::cli {
 namespace {
 
 constexpr int kMostBest = 10'000;
-constexpr int kMostThreads = 4096;
 constexpr int kOtherFamilies = 9;
 constexpr double kGap = 0.001;  // of the iteration: nobody measures less
 constexpr std::size_t kRelaxationsSaid = 3;
 constexpr double kWorthSaying = 0.01;  // of the iteration
 
-struct Options {
+struct PlanOptions {
   JobOptions job;
   SpaceOptions space;
   StudyOptions studies;
@@ -44,7 +43,7 @@ struct Options {
   bool json = false;
 };
 
-planner::SearchResult search(const planner::SearchRequest& wanted, const Options& options,
+planner::SearchResult search(const planner::SearchRequest& wanted, const PlanOptions& options,
                              const Interrupts& interrupts) {
   ProgressLine line;
   const auto start = std::chrono::steady_clock::now();
@@ -79,14 +78,14 @@ std::string fewer_ranks(const planner::SearchRequest& wanted, const planner::Sea
   return "";
 }
 
-void write_best(const Options& options, const JobRequest& request, const planner::SearchResult& result) {
+void write_best(const PlanOptions& options, const JobRequest& request, const planner::SearchResult& result) {
   if (options.output.empty() || result.best.empty()) return;
   program::PlanFile file = request.file;
   file.job.plan = result.best.front().plan;
   edge::write_file_atomically(options.output, program::to_json(file).dump(2) + "\n");
 }
 
-int run(const Options& options) {
+int run(const PlanOptions& options) {
   JobRequest request = resolve(options.job);
   settle_study_options(options.studies, request);
   planner::SearchRequest wanted = search_request(options.space, request);
@@ -130,7 +129,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   CLI::App* command = app.add_subcommand("plan", "Search the fastest plan that fits; given plan options stay fixed");
   options->job.tokens_is_total_tokens = false;
   add_job_options(*command, options->job);

@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t kRejectedShown = 10;
 
-nlohmann::json candidate_json(const planner::Candidate& candidate) {
-  nlohmann::json json = headline_json(candidate.simulation);
-  json["plan"] = program::to_json(candidate.plan);
-  return json;
-}
-
 std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected) {
   std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
   return rejected;
@@ -107,6 +101,12 @@ std::string remedy(const std::string& rule) {
 }
 
 }  // namespace
+
+nlohmann::json candidate_json(const planner::Candidate& candidate) {
+  nlohmann::json json = headline_json(candidate.simulation);
+  json["plan"] = program::to_json(candidate.plan);
+  return json;
+}
 
 nlohmann::json result_json(const JobRequest& request, const planner::SearchResult& result) {
   nlohmann::json json = program::to_json(request.file);

@@ -11,6 +11,9 @@
 
 namespace trivium::cli {
 
+/// A plan with its figures.
+nlohmann::json candidate_json(const planner::Candidate& candidate);
+
 /// Schema `trivium.plan-result/1`.
 nlohmann::json result_json(const JobRequest& request, const planner::SearchResult& result);
 

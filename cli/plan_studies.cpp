@@ -7,6 +7,7 @@
 
 #include "cli/disturbance.h"
 #include "cli/figures.h"
+#include "cli/plan_report.h"
 #include "cli/render.h"
 #include "cli/tokens.h"
 #include "edge/error.h"
@@ -19,7 +20,6 @@
 namespace trivium::cli {
 namespace {
 
-using nlohmann::json;
 using planner::Candidate;
 using planner::Effort;
 using planner::SearchRequest;
@@ -28,16 +28,8 @@ constexpr double kCostError = 0.1;
 constexpr int kUncertaintySamples = 20;
 constexpr std::size_t kRobustCandidates = 10;
 
-[[noreturn]] void fail(const std::string& message) { throw edge::Failure(edge::ErrorKind::kUsage, message); }
-
-json candidate_json(const Candidate& candidate) {
-  json one = headline_json(candidate.simulation);
-  one["plan"] = program::to_json(candidate.plan);
-  return one;
-}
-
-json candidate_or_null(const std::optional<Candidate>& candidate) {
-  return candidate ? candidate_json(*candidate) : json();
+nlohmann::json candidate_or_null(const std::optional<Candidate>& candidate) {
+  return candidate ? candidate_json(*candidate) : nlohmann::json();
 }
 
 std::optional<simulator::WholeTraining> training_of(const SearchRequest& request, const Candidate& candidate) {
@@ -50,21 +42,21 @@ std::string price(const std::optional<double>& dollars) {
   return dollars ? "$" + integer(*dollars) : "price not known";
 }
 
-std::string whole_training(const SearchRequest& request, const Candidate& best, json& out) {
+std::string whole_training(const SearchRequest& request, const Candidate& best, nlohmann::json& out) {
   const auto whole = training_of(request, best);
   if (!whole) return "";
   out["whole_training"] = {{"seconds", whole->seconds}, {"energy_joules", whole->energy_joules}};
-  out["whole_training"]["cost_usd"] = whole->cost_usd ? json(*whole->cost_usd) : json();
+  out["whole_training"]["cost_usd"] = whole->cost_usd ? nlohmann::json(*whole->cost_usd) : nlohmann::json();
   constexpr double kJoulesPerMegawattHour = 3.6e9;
   return fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n",
                      integer(static_cast<double>(request.job.training.total_tokens)), duration(whole->seconds),
                      integer(whole->energy_joules / kJoulesPerMegawattHour), price(whole->cost_usd));
 }
 
-std::string pareto(const SearchRequest& request, const Effort& effort, json& out) {
+std::string pareto(const SearchRequest& request, const Effort& effort, nlohmann::json& out) {
   const std::vector<Candidate> front = planner::memory_front(request, effort);
   Table table({"<time against memory", "iteration", "peak memory"});
-  out["pareto"] = json::array();
+  out["pareto"] = nlohmann::json::array();
   for (const Candidate& candidate : front) {
     table.add({program::summary(candidate.plan), seconds(candidate.simulation.iteration_s),
                size(candidate.simulation.peak_memory_bytes)});
@@ -73,14 +65,14 @@ std::string pareto(const SearchRequest& request, const Effort& effort, json& out
   return "\n" + table.text();
 }
 
-std::string cost_front(const SearchRequest& request, const Effort& effort, json& out) {
+std::string cost_front(const SearchRequest& request, const Effort& effort, nlohmann::json& out) {
   if (!request.cluster.homogeneous() || request.job.training.total_tokens == 0) return "";
   Table table({"nodes", "training", "price", "<time against cost"});
-  out["cost_front"] = json::array();
+  out["cost_front"] = nlohmann::json::array();
   for (const planner::CostPoint& point : planner::cost_front(request, effort)) {
     table.add({std::to_string(point.nodes), duration(point.seconds), price(point.cost_usd),
                program::summary(point.best.plan)});
-    json one = candidate_json(point.best);
+    nlohmann::json one = candidate_json(point.best);
     one["nodes"] = point.nodes;
     one["training_s"] = point.seconds;
     one["cost_usd"] = point.cost_usd;
@@ -90,7 +82,8 @@ std::string cost_front(const SearchRequest& request, const Effort& effort, json&
 }
 
 /// What the simulator's spread of the iteration leaves of it, and of the training: both grow with the iteration.
-std::string uncertainty(const StudyOptions& options, const SearchRequest& request, const Candidate& best, json& out) {
+std::string uncertainty(const StudyOptions& options, const SearchRequest& request, const Candidate& best,
+                        nlohmann::json& out) {
   DisturbanceOptions how;
   how.jitter = options.jitter;
   const simulator::Disturbance disturbance = disturbance_of(how);
@@ -111,12 +104,13 @@ std::string uncertainty(const StudyOptions& options, const SearchRequest& reques
     text += fmt::format("  {}: {} of training, {}\n", name, duration(whole->seconds * factor), price(cost));
     auto& one = out["uncertainty"]["training"][name];
     one["seconds"] = whole->seconds * factor;
-    one["cost_usd"] = cost ? json(*cost) : json();
+    one["cost_usd"] = cost ? nlohmann::json(*cost) : nlohmann::json();
   }
   return text;
 }
 
-std::string deadline(const StudyOptions& options, const SearchRequest& request, const Effort& effort, json& out) {
+std::string deadline(const StudyOptions& options, const SearchRequest& request, const Effort& effort,
+                     nlohmann::json& out) {
   const double limit = edge::parse_seconds(options.deadline).value_or_throw().value();
   const planner::DeadlineAnswer answer = planner::smallest_cluster(request, limit, effort);
   out["deadline"] = {{"seconds", limit},
@@ -140,19 +134,20 @@ std::pair<std::int64_t, std::int64_t> range_of(const std::string& text) {
   const auto second = colon ? std::from_chars(first.ptr + 1, end, most) : first;
   constexpr std::int64_t kMost = 1 << 24;
   if (!colon || second.ec != std::errc() || second.ptr != end || least < 1 || most < least || most > kMost) {
-    fail(fmt::format("--batch-range: write LEAST:MOST in samples, like 256:4096, not {}", edge::quote(text)));
+    fail_usage(fmt::format("--batch-range: write LEAST:MOST in samples, like 256:4096, not {}", edge::quote(text)));
   }
   return {least, most};
 }
 
-std::string batches(const StudyOptions& options, const SearchRequest& request, const Effort& effort, json& out) {
+std::string batches(const StudyOptions& options, const SearchRequest& request, const Effort& effort,
+                    nlohmann::json& out) {
   const auto [least, most] = range_of(options.batch_range);
   const double critical = options.critical_batch.empty()
                               ? 0
                               : static_cast<double>(parse_tokens("--critical-batch", options.critical_batch));
   const auto points = planner::batches(request, least, most, critical, effort);
   Table table({"batch", "iteration", "tokens/s", "tokens needed", "training", "<best plan"});
-  out["batches"] = json::array();
+  out["batches"] = nlohmann::json::array();
   for (const planner::BatchPoint& point : points) {
     const bool fits = point.best.has_value();
     table.add({std::to_string(point.global_batch), fits ? seconds(point.best->simulation.iteration_s) : "-",
@@ -161,7 +156,7 @@ std::string batches(const StudyOptions& options, const SearchRequest& request, c
                fits ? program::summary(point.best->plan) : "no plan fits"});
     out["batches"].push_back({{"global_batch", point.global_batch},
                               {"tokens_needed", point.tokens_needed},
-                              {"relative_training_s", fits ? json(point.relative_seconds) : json()},
+                              {"relative_training_s", fits ? nlohmann::json(point.relative_seconds) : nlohmann::json()},
                               {"best", candidate_or_null(point.best)}});
   }
   return "\n" + table.text() +
@@ -170,9 +165,10 @@ std::string batches(const StudyOptions& options, const SearchRequest& request, c
                          "TOKENS says otherwise\n");
 }
 
-std::string sensitivity(const SearchRequest& request, const Candidate& best, const Effort& effort, json& out) {
+std::string sensitivity(const SearchRequest& request, const Candidate& best, const Effort& effort,
+                        nlohmann::json& out) {
   Table table({"<with", "throughput", "iteration", "<best plan"});
-  out["sensitivity"] = json::array();
+  out["sensitivity"] = nlohmann::json::array();
   for (const planner::Sensitivity& s : planner::sensitivities(request, best, effort)) {
     table.add({s.change, s.best ? fmt::format("{:+.1f} %", 100 * s.gain) : "-",
                s.best ? seconds(s.best->simulation.iteration_s) : "-",
@@ -182,13 +178,13 @@ std::string sensitivity(const SearchRequest& request, const Candidate& best, con
   return "\n" + table.text();
 }
 
-std::string robustness(const SearchRequest& request, const planner::SearchResult& result, json& out) {
+std::string robustness(const SearchRequest& request, const planner::SearchResult& result, nlohmann::json& out) {
   std::vector<Candidate> candidates = result.best;
   candidates.insert(candidates.end(), result.others.begin(), result.others.end());
   if (candidates.size() > kRobustCandidates) candidates.resize(kRobustCandidates);
   const planner::Robustness r = planner::robustness(request, candidates, kCostError);
   Table table({"<if", "<then fastest", "the chosen plan loses"});
-  json cases = json::array();
+  nlohmann::json cases = nlohmann::json::array();
   for (const planner::Robustness::Case& one : r.cases) {
     table.add({one.change, one.stays ? "the chosen plan" : one.winner, percent(one.regret)});
     cases.push_back(
@@ -245,16 +241,17 @@ void settle_study_options(const StudyOptions& options, JobRequest& request) {
     how.jitter = options.jitter;
     disturbance_of(how);
   }
-  if (!options.critical_batch.empty() && options.batch_range.empty()) fail("--critical-batch needs --batch-range");
+  if (!options.critical_batch.empty() && options.batch_range.empty())
+    fail_usage("--critical-batch needs --batch-range");
   if (options.deadline.empty()) return;
   const auto limit = edge::parse_seconds(options.deadline);
-  if (!limit) fail("--deadline: " + limit.error().message);
-  if (training.total_tokens == 0) fail("--deadline needs --tokens, the tokens of the whole training");
-  if (!request.cluster.homogeneous()) fail("--deadline needs a cluster of one kind of node");
+  if (!limit) fail_usage("--deadline: " + limit.error().message);
+  if (training.total_tokens == 0) fail_usage("--deadline needs --tokens, the tokens of the whole training");
+  if (!request.cluster.homogeneous()) fail_usage("--deadline needs a cluster of one kind of node");
 }
 
 std::string study(const StudyOptions& options, const SearchRequest& request, const planner::SearchResult& result,
-                  const Effort& effort, json& out) {
+                  const Effort& effort, nlohmann::json& out) {
   std::string text;
   if (!result.best.empty()) text += whole_training(request, result.best.front(), out);
   if (!options.jitter.empty() && !result.best.empty()) {

@@ -21,7 +21,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct ProfileOptions {
   std::string output, device = "cpu", like = "h200";
   int ranks = 0;
   bool quick = false;
@@ -29,7 +29,7 @@ struct Options {
 };
 
 /// Every GPU has a process while NCCL is timed; the first goes on to its kernels. Empty in the others.
-std::optional<hardware::Node> profile_of_gpu(const Options& options, const runtime::ProfileOptions& how) {
+std::optional<hardware::Node> profile_of_gpu(const ProfileOptions& options, const runtime::ProfileOptions& how) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 30;
   const std::vector<std::string> devices = runtime::cuda::describe_devices().value_or_throw();
   GpuRank here = open_gpu_rank({.timing = "auto"});
@@ -42,7 +42,7 @@ std::optional<hardware::Node> profile_of_gpu(const Options& options, const runti
 }
 
 /// The exit code.
-int run(const Options& options) {
+int run(const ProfileOptions& options) {
   if (options.device == "cuda" && options.output.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
                         "this-machine means its cores: say with -o where the GPU's profile goes");
@@ -75,7 +75,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_profile(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileOptions>();
   CLI::App* command =
       app.add_subcommand("profile", "Measure this machine's cores or GPU and keep the profile this-machine");
   command->add_option("--device", options->device, "What is measured")

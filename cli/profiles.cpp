@@ -11,7 +11,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct ProfilesOptions {
   std::string name;
   bool json = false;
 };
@@ -25,7 +25,7 @@ nlohmann::json summary_json(const std::string& name, const hardware::Node& node)
           {"network_bandwidth_bytes_per_s", node.network.bandwidth.value()}};
 }
 
-void list(bool json) {
+void list_profiles(bool json) {
   Table table({"<profile", "<device", "devices", "memory", "adapters", "adapter bandwidth"});
   auto entries = nlohmann::json::array();
   for (const std::string& name : hardware::shipped_profiles()) {
@@ -58,7 +58,7 @@ void print_sources(const nlohmann::json& node) {
   print("\n" + table.text());
 }
 
-void show(const std::string& name, bool json) {
+void show_profile(const std::string& name, bool json) {
   const hardware::Node node = hardware::load_node(name);
   const nlohmann::json full = hardware::to_json(node);
   if (json) {
@@ -77,15 +77,15 @@ void show(const std::string& name, bool json) {
 }  // namespace
 
 void add_profiles(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfilesOptions>();
   CLI::App* command = app.add_subcommand("profiles", "List the shipped hardware, or show one with its sources");
   command->add_option("NAME", options->name, "Shipped name, this-machine, or a file");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     if (options->name.empty()) {
-      list(options->json);
+      list_profiles(options->json);
     } else {
-      show(options->name, options->json);
+      show_profile(options->name, options->json);
     }
     exit_code = 0;
   });

@@ -13,12 +13,12 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct ProgramOptions {
   JobOptions job;
   int rank = 0;
 };
 
-void run(const Options& options) {
+void run(const ProgramOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const Prepared prepared = prepare(request, true);
   if (options.rank < 0 || options.rank >= prepared.program.mesh.size()) {
@@ -31,7 +31,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_program(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProgramOptions>();
   CLI::App* command = app.add_subcommand("program", "Print the Program of one rank: memory, tasks, order and ops");
   add_job_options(*command, options->job);
   command->add_option("--rank", options->rank, "The rank")->capture_default_str();

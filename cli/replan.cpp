@@ -19,7 +19,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct ReplanOptions {
   std::string record, cluster, output;
   bool json = false;
 };
@@ -92,7 +92,7 @@ nlohmann::json to_json(const calibration::Replan& replan) {
   return json;
 }
 
-void run(const Options& options) {
+void run(const ReplanOptions& options) {
   const program::RunRecord record = program::run_record_from_json(edge::read_json_file(options.record), options.record);
   const hardware::Cluster cluster = options.cluster.empty()
                                         ? cluster_at(record.cluster, options.record + "#/plan/cluster")
@@ -111,7 +111,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_replan(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplanOptions>();
   CLI::App* command = app.add_subcommand("replan", "Propose better stage layers from what a run measured");
   command->add_option("RUN", options->record, "What `trivium run --record` wrote")->required()->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Whose memory the layers must fit, instead of the run's");

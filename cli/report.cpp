@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/disturbance.h"
+#include "cli/figures.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/prepare.h"
@@ -16,10 +17,9 @@
 namespace trivium::cli {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
 constexpr double kLow = .05, kMiddle = .5, kHigh = .95;
 
-struct Options {
+struct ReportOptions {
   JobOptions job;
   DisturbanceOptions disturbance;
   std::string output;
@@ -35,7 +35,7 @@ std::vector<report::ChangeBar> other_plans(const JobRequest& request, double ite
   return bars;
 }
 
-std::optional<report::Spread> spread(const Options& options, const JobRequest& request, double nominal_s,
+std::optional<report::Spread> spread(const ReportOptions& options, const JobRequest& request, double nominal_s,
                                      const program::Program& program) {
   const simulator::Disturbance chance = disturbance_of(options.disturbance);
   if (chance.jitter == 0) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<report::Spread> spread(const Options& options, const JobRequest& r
   return report::Spread{chance.jitter, options.disturbance.samples, nominal_s, at(kLow), at(kMiddle), at(kHigh)};
 }
 
-void run(const Options& options) {
+void run(const ReportOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const Prepared prepared = prepare(request, true);
   simulator::SimulationOptions how;
@@ -74,7 +74,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_report(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand("report", "Write what is known of a plan as one HTML page");
   add_job_options(*command, options->job);
   command->add_option("-o,--output", options->output, "The page")->required()->check(output_file());

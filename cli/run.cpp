@@ -41,7 +41,7 @@ namespace {
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr double kMsPerSecond = 1000;
 
-struct Options {
+struct RunOptions {
   JobOptions job;
   std::string corpus, record, trace;
   std::string backend = "cpu";
@@ -54,7 +54,7 @@ struct Options {
   SurvivalOptions survival;
 };
 
-bool on_gpus(const Options& options) { return options.backend == "cuda"; }
+bool on_gpus(const RunOptions& options) { return options.backend == "cuda"; }
 
 /// More ranks than GPUs run all the same, only slower: the GPUs are shared, and so the machine counts as larger.
 void share_gpus(JobRequest& request, bool speaks) {
@@ -132,7 +132,7 @@ runtime::TrainResult train_as_rank(runtime::Communicator& communicator, runtime:
   }
 }
 
-void save(const Options& options, const JobRequest& request, const program::Program& program,
+void save(const RunOptions& options, const JobRequest& request, const program::Program& program,
           runtime::TrainResult result, bool over_mpi) {
   if (options.trace.empty() && options.record.empty()) return;
   program::RunRecord record;
@@ -156,7 +156,7 @@ void save(const Options& options, const JobRequest& request, const program::Prog
   if (!options.record.empty()) edge::write_file_atomically(options.record, program::to_json(record).dump() + "\n");
 }
 
-JobRequest request_of(const Options& options, bool speaks) {
+JobRequest request_of(const RunOptions& options, bool speaks) {
   JobOptions job = options.job;
   if (job.plan_path.empty() && job.cluster.empty()) job.cluster = hardware::kThisMachine;
   JobRequest request = resolve_plan(job);
@@ -168,7 +168,7 @@ JobRequest request_of(const Options& options, bool speaks) {
 }
 
 /// The work of one process: all ranks as threads, or one rank of `communicator`, on a core or on `backend`.
-int train(const Options& options, runtime::Communicator* communicator, runtime::Backend* backend,
+int train(const RunOptions& options, runtime::Communicator* communicator, runtime::Backend* backend,
           const Interrupts& interrupts) {
   const bool speaks = communicator == nullptr || communicator->rank() == 0;
   const JobRequest request = request_of(options, speaks);
@@ -232,7 +232,7 @@ int train(const Options& options, runtime::Communicator* communicator, runtime::
 }
 
 /// What stops one rank before the start stops all; one line of it is enough.
-int train_one_of(const Options& options, runtime::Communicator& communicator, runtime::Backend* backend,
+int train_one_of(const RunOptions& options, runtime::Communicator& communicator, runtime::Backend* backend,
                  const Interrupts& interrupts) {
   try {
     return train(options, &communicator, backend, interrupts);
@@ -242,19 +242,19 @@ int train_one_of(const Options& options, runtime::Communicator& communicator, ru
   }
 }
 
-int run_on_gpus(const Options& options, const Interrupts& interrupts) {
+int run_on_gpus(const RunOptions& options, const Interrupts& interrupts) {
   if (!started_as_rank()) {
     const JobRequest request = request_of(options, false);
     require_devices(request, true);
     if (const int ranks = request.file.job.plan.ranks(); ranks > 1) return start_ranks(ranks, interrupts);
   }
   const GpuRank here = open_gpu_rank(options.gpu);
-  Options opened = options;
+  RunOptions opened = options;
   opened.gpu.timing = here.timing;
   return train_one_of(opened, *here.communicator, here.backend.get(), interrupts);
 }
 
-int run(const Options& options) {
+int run(const RunOptions& options) {
   require_gpu(options.gpu, options.backend);
   const Interrupts interrupts;
   if (on_gpus(options)) return run_on_gpus(options, interrupts);
@@ -266,7 +266,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App* command =
       app.add_subcommand("run", "Train for real on this machine's cores (under mpirun: a rank a process) or GPUs");
   add_job_options(*command, options->job);

@@ -18,17 +18,17 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct SampleOptions {
   std::string checkpoint, prompt, vocabulary, merges;
   runtime::generate::SampleOptions how;
 };
 
-std::unique_ptr<runtime::text::Tokenizer> tokenizer_of(const Options& options) {
+std::unique_ptr<runtime::text::Tokenizer> tokenizer_of(const SampleOptions& options) {
   if (options.vocabulary.empty()) return runtime::text::bytes_tokenizer();
   return runtime::text::open_bpe(options.vocabulary, options.merges);
 }
 
-void sample(const Options& options) {
+void sample(const SampleOptions& options) {
   const auto path = runtime::checkpoint::newest_or_throw(options.checkpoint);
   const runtime::checkpoint::Opened opened = runtime::checkpoint::open(path, true);
   const models::Model& model = opened.description.job.job.model;
@@ -58,7 +58,7 @@ void sample(const Options& options) {
 void add_sample(CLI::App& app, int& exit_code) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   constexpr double kHottest = 1e6;
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SampleOptions>();
   CLI::App* command = app.add_subcommand("sample", "Generate text from a checkpoint");
   command->add_option("--checkpoint", options->checkpoint, "Folder of checkpoints, or of one step")
       ->required()

@@ -23,9 +23,8 @@ namespace trivium::cli {
 namespace {
 
 constexpr int kWidth = 40;  // columns of the longest bar
-constexpr int kMostThreads = 4096;
 
-struct Options {
+struct ScaleOptions {
   JobOptions job;
   SpaceOptions space;
   std::string curve = "both", csv, tokens;
@@ -130,7 +129,7 @@ std::string csv_of(const JobRequest& request, const std::vector<Curve>& curves) 
   return text;
 }
 
-std::vector<int> counts_of(const Options& options, const JobRequest& request) {
+std::vector<int> counts_of(const ScaleOptions& options, const JobRequest& request) {
   if (options.counts.empty()) return planner::scale_counts(request.cluster.devices());
   std::vector<int> counts = options.counts;
   std::sort(counts.begin(), counts.end());
@@ -141,7 +140,7 @@ std::vector<int> counts_of(const Options& options, const JobRequest& request) {
   return counts;
 }
 
-int run(const Options& options) {
+int run(const ScaleOptions& options) {
   JobRequest request = resolve(options.job);
   if (!options.tokens.empty()) {
     request.file.job.training.total_tokens = parse_tokens("--tokens", options.tokens);
@@ -175,7 +174,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_scale(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ScaleOptions>();
   CLI::App* command = app.add_subcommand("scale", "Best plans on more and more devices: strong and weak scaling");
   options->job.tokens_is_total_tokens = false;
   add_job_options(*command, options->job);

@@ -18,7 +18,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct SimulateOptions {
   JobOptions job;
   std::string granularity = "op";
   std::string trace;
@@ -28,7 +28,7 @@ struct Options {
   FailureOptions failures;
 };
 
-void run(const Options& options) {
+void run(const SimulateOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const simulator::Disturbance disturbance = disturbance_of(options.disturbance);
   const Prepared prepared = prepare(request, options.ignore_memory);
@@ -70,7 +70,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_simulate(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SimulateOptions>();
   CLI::App* command = app.add_subcommand("simulate", "Predict one plan's iteration, breakdown and memory");
   add_job_options(*command, options->job);
   command->add_option("--granularity", options->granularity, "What the simulator plays: every op, or whole segments")

@@ -12,8 +12,6 @@ namespace {
 
 using planner::Constraint;
 
-[[noreturn]] void fail(const std::string& message) { throw edge::Failure(edge::ErrorKind::kUsage, message); }
-
 void fix(const std::string& text, JobRequest& request) {
   const auto [field, value] = planner::parse_assignment("--fix", text);
   program::Job& job = request.file.job;
@@ -21,7 +19,7 @@ void fix(const std::string& text, JobRequest& request) {
   program::set_field(job.plan, job.training, field, value);
   const std::string after = planner::text_of(job.plan, field);
   if (request.fixed.contains(field) && before != after) {
-    fail(fmt::format("{} is fixed twice, to {} and to {}", field, before, after));
+    fail_usage(fmt::format("{} is fixed twice, to {} and to {}", field, before, after));
   }
   request.fixed.insert(field);
 }
@@ -30,8 +28,8 @@ void check_fixed(const Constraint& constraint, const JobRequest& request) {
   for (const std::string& field : request.fixed) {
     const bool concerns = field == constraint.field || field.starts_with(constraint.field + ".");
     if (concerns && !constraint.allows(request.file.job.plan)) {
-      fail(fmt::format("{} does not allow {}, to which {} is fixed", constraint.text(),
-                       planner::text_of(request.file.job.plan, field), field));
+      fail_usage(fmt::format("{} does not allow {}, to which {} is fixed", constraint.text(),
+                             planner::text_of(request.file.job.plan, field), field));
     }
   }
 }

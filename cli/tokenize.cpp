@@ -19,7 +19,7 @@
 namespace trivium::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string text, output, vocabulary, merges;
 };
 
@@ -40,7 +40,7 @@ std::string packed(const std::vector<std::int32_t>& tokens, std::int32_t magic, 
   return content;
 }
 
-void tokenize(const Options& options) {
+void tokenize(const TokenizeOptions& options) {
   const auto tokenizer = options.vocabulary.empty() ? runtime::text::bytes_tokenizer()
                                                     : runtime::text::open_bpe(options.vocabulary, options.merges);
   const std::string text = edge::read_file(options.text);
@@ -59,7 +59,7 @@ void tokenize(const Options& options) {
 }  // namespace
 
 void add_tokenize(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "Write a text as a token file for `run --corpus`");
   command->add_option("TEXT", options->text, "The text")->required()->type_name("FILE");
   command->add_option("-o,--output", options->output, "Token file (.bin, llm.c's form)")

@@ -27,14 +27,14 @@ namespace {
 
 constexpr const char* kNotJudged = "C";  // the tier of cases that count in no error
 
-struct Options {
+struct ValidateOptions {
   std::string plan, record, cluster, runs, history, csv, html;
   std::optional<double> max_error;  ///< none: not judged
   bool json = false;
 };
 
 /// A run says nothing about another plan.
-void require_same_job(const program::PlanFile& plan, const program::RunRecord& record, const Options& options) {
+void require_same_job(const program::PlanFile& plan, const program::RunRecord& record, const ValidateOptions& options) {
   const auto text = [](const program::Job& job) {
     return fmt::format("{} {}, batch {} x {}", job.model.name, program::summary(job.plan), job.training.global_batch,
                        job.training.sequence);
@@ -47,7 +47,7 @@ void require_same_job(const program::PlanFile& plan, const program::RunRecord& r
                                                            text(record.job), options.plan, text(plan.job)));
 }
 
-calibration::Validation validate_one(const Options& options) {
+calibration::Validation validate_one(const ValidateOptions& options) {
   const program::PlanFile plan = program::read_plan_file(options.plan);
   const program::RunRecord record = program::run_record_from_json(edge::read_json_file(options.record), options.record);
   require_same_job(plan, record, options);
@@ -56,7 +56,7 @@ calibration::Validation validate_one(const Options& options) {
   return calibration::validate_run(plan, record, cluster);
 }
 
-calibration::Validation validate(const Options& options) {
+calibration::Validation validate(const ValidateOptions& options) {
   const bool is_one = !options.plan.empty() && !options.record.empty() && options.runs.empty();
   const bool is_table = options.plan.empty() && options.cluster.empty() && !options.runs.empty();
   if (!is_one && !is_table) {
@@ -84,7 +84,7 @@ void judge(const calibration::Validation& validation, double max_error) {
 }
 
 /// Run records among the JSON files of the folder.
-std::vector<calibration::DatedRun> runs_in(const Options& options) {
+std::vector<calibration::DatedRun> runs_in(const ValidateOptions& options) {
   std::vector<std::filesystem::path> files;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(options.history, none)) {
@@ -116,7 +116,7 @@ void judge_last(const calibration::History& history, double max_error) {
                                                              percent(last.error), percent(max_error)));
 }
 
-void run_history(const Options& options) {
+void run_history(const ValidateOptions& options) {
   if (!options.plan.empty() || !options.runs.empty() || !options.csv.empty() || !options.html.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
                         "--history takes every record of a folder; leave out PLAN, RUN, --runs, --csv and --html");
@@ -130,7 +130,7 @@ void run_history(const Options& options) {
   if (options.max_error) judge_last(history, *options.max_error);
 }
 
-void run(const Options& options) {
+void run(const ValidateOptions& options) {
   if (options.max_error && !(*options.max_error >= 0)) {
     throw edge::Failure(edge::ErrorKind::kUsage, "--max-error: must be a share, 0 or more; 0.1 is 10 %");
   }
@@ -152,7 +152,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_validate(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ValidateOptions>();
   CLI::App* command = app.add_subcommand("validate", "Compare a plan with its run, or replay published runs");
   command->add_option("PLAN", options->plan, "Plan file")->type_name("FILE");
   command->add_option("RUN", options->record, "What `trivium run --record` wrote")->type_name("FILE");

@@ -22,8 +22,8 @@ else()
               PATH_SUFFIXES include)
     find_library(CUBLASLT_LIBRARY NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12
                  HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUBLAS_HOME} ENV CUBLAS_HOME PATH_SUFFIXES lib lib64)
-    find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT} ENV CUDA_HOME
-              PATH_SUFFIXES include extras/CUPTI/include)
+    find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT} ${CUPTI_HOME}
+              ENV CUPTI_HOME ENV CUDA_HOME PATH_SUFFIXES include extras/CUPTI/include)
     mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY CUBLASLT_INCLUDE_DIR CUBLASLT_LIBRARY CUPTI_INCLUDE_DIR)
     if(NOT CUDAToolkit_FOUND)
       set(trivium_cuda_missing "compiler ${CMAKE_CUDA_COMPILER}, but no CUDA toolkit 12 or newer")

@@ -27,8 +27,8 @@ class GraphCache {
     if (!std::exchange(entry.warm, true)) return issue();
     if (entry.recorded && entry.generation == recorder_.generation()) return recorder_.launch(*entry.recorded);
     entry.recorded.reset();
-    recorder_.begin();
     try {
+      recorder_.begin();
       issue();
       entry.recorded.emplace(recorder_.end());
     } catch (const std::exception& failure) {

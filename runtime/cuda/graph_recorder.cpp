@@ -17,7 +17,10 @@ GraphRecorder::Recorded GraphRecorder::end() {
   const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph> graph(recorded);
   cudaGraphExec_t made = nullptr;
   TRIVIUM_CHECK_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
-  return Recorded(made);
+  Recorded ready(made);
+  // The memory that it takes beside the plan's may not be there: here that is told, and the work is issued instead.
+  TRIVIUM_CHECK_CUDA(cudaGraphUpload(ready.get(), launcher_->stream()));
+  return ready;
 }
 
 void GraphRecorder::give_up() {

@@ -11,7 +11,7 @@ namespace {
 /// A stream in words: what was issued, recorded and launched.
 struct Stream {
   std::string done, tape;
-  bool recording = false;
+  bool recording = false, refuses = false;
   std::uint64_t generation = 0;
   void issue(const std::string& word) { (recording ? tape : done) += word; }
 };
@@ -19,7 +19,10 @@ struct Stream {
 struct Recorder {
   Stream* stream;
   using Recorded = std::string;
-  void begin() { stream->recording = true, stream->tape.clear(); }
+  void begin() {
+    if (stream->refuses) throw std::runtime_error("this stream does not record");
+    stream->recording = true, stream->tape.clear();
+  }
   Recorded end() { return stream->recording = false, "[" + stream->tape + "]"; }
   void give_up() { stream->recording = false; }
   void launch(const Recorded& recorded) { stream->done += recorded; }
@@ -62,6 +65,15 @@ TEST(GraphCache, IssuesFromThenOnWhereRecordingFails) {
   }
   EXPECT_EQ(stream.done, "xxxxx");
   EXPECT_EQ(cache.failure(), "not while recording");
+}
+
+TEST(GraphCache, IssuesWhereAStreamRefusesToRecord) {
+  Stream stream;
+  stream.refuses = true;
+  GraphCache<Recorder> cache(Recorder{&stream});
+  for (int i = 0; i < 3; ++i) cache.run(1, [&] { stream.issue("a"); });
+  EXPECT_EQ(stream.done, "aaa");
+  EXPECT_EQ(cache.failure(), "this stream does not record");
 }
 
 }  // namespace

@@ -31,8 +31,11 @@ class ActivityLog {
     std::uint32_t call;
     WorkSpan span;
   };
+  void join();
+
   std::mutex mutex_;
   std::vector<Work> loose_;  // tag not known yet
+  bool came_ = false;        // something, since they were last joined
   std::unordered_map<std::uint32_t, std::uint64_t> tags_;
   std::map<std::uint64_t, WorkSpan> spans_;  // by tag
 };

@@ -166,6 +166,12 @@ void CudaBackend::forget_replays() {
   }
 }
 
+// Communication has the times of its events: NCCL launches from threads of its own.
+void CudaBackend::enter(Lane lane) {
+  entered_ = lane;
+  if (kernel_clock_) kernel_clock_->disown();
+}
+
 cudaEvent_t CudaBackend::mark_event(std::int32_t number) {
   const auto at = static_cast<std::size_t>(number);
   if (marks_.size() <= at) marks_.resize(at + 1, nullptr);
@@ -185,7 +191,9 @@ void CudaBackend::await(cudaStream_t stream) {
   await_answer([&] { return cudaStreamQuery(stream); });
 }
 
+// Asking is no work of the last op's.
 void CudaBackend::finish() {
+  if (kernel_clock_) kernel_clock_->disown();
   for (const cudaStream_t stream : streams_) await(stream);
 }
 

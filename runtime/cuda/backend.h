@@ -44,7 +44,7 @@ class CudaBackend final : public Backend {
   void run(const KernelArguments& a, program::Lane lane) override;
   void replay(std::uint64_t number, program::Lane lane, const std::function<void()>& issue) override;
   void forget_replays() override;
-  void enter(program::Lane lane) override { entered_ = lane; }
+  void enter(program::Lane lane) override;
   void mark(std::int32_t number, program::Lane lane) override;
   void wait(std::int32_t number, program::Lane lane) override;
   void finish() override;

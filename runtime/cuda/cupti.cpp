@@ -23,15 +23,25 @@ constexpr std::array kKinds{
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
     CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
+// The host asks these over and over while it waits, and a record of each would fill buffer after buffer.
+constexpr std::array<CUpti_CallbackId, 3> kAskedOfRuntime{CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020,
+                                                          CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
+                                                          CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020};
+constexpr std::array<CUpti_CallbackId, 2> kAskedOfDriver{CUPTI_DRIVER_TRACE_CBID_cuStreamQuery,
+                                                         CUPTI_DRIVER_TRACE_CBID_cuEventQuery};
+using EnableCall = CUptiResult (*)(CUpti_CallbackId call, std::uint8_t enable);
+
 struct Library {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks;
   decltype(&cuptiActivityEnable) enable;
+  decltype(&cuptiActivityDisable) disable;
   decltype(&cuptiActivityFlushAll) flush_all;
   decltype(&cuptiActivityGetNextRecord) next_record;
   decltype(&cuptiActivityPushExternalCorrelationId) push;
   decltype(&cuptiActivityPopExternalCorrelationId) pop;
   decltype(&cuptiGetTimestamp) timestamp;
   decltype(&cuptiGetResultString) text_of;
+  EnableCall enable_runtime_call, enable_driver_call;  // null before CUPTI had them
 };
 
 Library library{};
@@ -63,12 +73,15 @@ bool find_calls(void* handle, std::string& why) {
   };
   find(library.register_callbacks, "cuptiActivityRegisterCallbacks");
   find(library.enable, "cuptiActivityEnable");
+  find(library.disable, "cuptiActivityDisable");
   find(library.flush_all, "cuptiActivityFlushAll");
   find(library.next_record, "cuptiActivityGetNextRecord");
   find(library.push, "cuptiActivityPushExternalCorrelationId");
   find(library.pop, "cuptiActivityPopExternalCorrelationId");
   find(library.timestamp, "cuptiGetTimestamp");
   find(library.text_of, "cuptiGetResultString");
+  library.enable_runtime_call = reinterpret_cast<EnableCall>(::dlsym(handle, "cuptiActivityEnableRuntimeApi"));
+  library.enable_driver_call = reinterpret_cast<EnableCall>(::dlsym(handle, "cuptiActivityEnableDriverApi"));
   return why.empty();
 }
 
@@ -79,6 +92,17 @@ std::string text_of(CUptiResult code) {
 
 void check(CUptiResult code, const char* call) {
   if (code != CUPTI_SUCCESS) throw Aborted(fmt::format("{}: {}", call, text_of(code)));
+}
+
+/// Without what is only asked: the kind as a whole would turn that on again, so it comes first.
+void enable_records() {
+  for (const CUpti_ActivityKind kind : kKinds) check(library.enable(kind), "cuptiActivityEnable");
+  for (const CUpti_CallbackId call : kAskedOfRuntime) {
+    if (library.enable_runtime_call != nullptr) static_cast<void>(library.enable_runtime_call(call, 0));
+  }
+  for (const CUpti_CallbackId call : kAskedOfDriver) {
+    if (library.enable_driver_call != nullptr) static_cast<void>(library.enable_driver_call(call, 0));
+  }
 }
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
@@ -113,7 +137,12 @@ Cupti& Cupti::open() {
     auto* made = new Cupti;
     listening = &made->log_;
     check(library.register_callbacks(give_buffer, take_buffer), "cuptiActivityRegisterCallbacks");
-    for (const CUpti_ActivityKind kind : kKinds) check(library.enable(kind), "cuptiActivityEnable");
+    try {
+      enable_records();
+    } catch (const Aborted&) {  // whoever goes on with events is not slowed by records
+      for (const CUpti_ActivityKind kind : kKinds) static_cast<void>(library.disable(kind));
+      throw;
+    }
     return made;
   }();
   return *opened;

@@ -32,8 +32,12 @@ class KernelClock {
     next_tag_ = tag + 1;
   }
 
+  /// What is issued from here to the next stamp is nobody's: what other threads issue for it, as NCCL's do, carries no
+  /// number, and a copy beside that is not the whole.
+  void disown() { source_.untag(); }
+
   /// Once the device is idle: when the work between two neighbouring stamps ran. Nothing where they are no neighbours,
-  /// as of transfers, or where there was none.
+  /// as of transfers, or where there was none, or it was disowned.
   std::optional<Interval> between(std::int32_t from, std::int32_t to) {
     if (to != from + 1) return std::nullopt;
     if (!flushed_) source_.flush();

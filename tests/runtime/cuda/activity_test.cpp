@@ -98,6 +98,25 @@ TEST(KernelClock, TellsWhenTheKernelsRanAndNotWhenTheyWereIssued) {
   EXPECT_EQ(source.flushes, 1);
 }
 
+// A collective's kernel is launched by NCCL's thread, which has no tag; this thread's copy beside it is not the whole
+// of it. What comes behind the next stamp is told again.
+TEST(KernelClock, LeavesToEventsWhatOthersIssueAPartOf) {
+  FakeSource source;
+  KernelClock clock(source);
+  clock.start(0);
+  clock.stamped(0);
+  clock.disown();
+  source.launch(2);
+  clock.stamped(1);
+  clock.stamped(2);
+  source.launch(7);
+  clock.stamped(3);
+  EXPECT_FALSE(clock.between(0, 1));
+  ASSERT_TRUE(clock.between(2, 3));
+  EXPECT_EQ(clock.between(2, 3)->start_ns, 2);
+  EXPECT_EQ(clock.between(2, 3)->end_ns, 9);
+}
+
 // Stamps are numbered from 0 in every step: a record of the step before that comes late is not taken for this step's.
 TEST(KernelClock, KeepsStepsApart) {
   FakeSource source;

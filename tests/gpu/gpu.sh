@@ -48,12 +48,29 @@ field() { sed -n "s/.*\"$1\":\([-+.0-9e]*\).*/\1/p" "$2"; }
 median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'; }
 is_number() { [[ ${1:-} =~ ^[-+]?[0-9.]+(e[-+]?[0-9]+)?$ ]]; }
 
-# gpu_train NAME ARGUMENT...: a training of one or several ranks on the GPUs here; its steps as JSON in build/gpu/NAME.
-gpu_train() {
-  local name=$1
-  shift
-  within 90 $gpu_bin/trivium run --backend cuda --cluster h200 --corpus build/gpu/text.txt --timeline-steps 0 --json "$@" \
+# train_on GPUs|cores NAME ARGUMENT...: a training of one or several ranks here; its steps as JSON in build/gpu/NAME.
+train_on() {
+  local where=(--backend cuda --cluster h200) name=$2
+  [ "$1" = GPUs ] || where=(--cluster this-machine)
+  shift 2
+  within 90 $gpu_bin/trivium run "${where[@]}" --corpus build/gpu/text.txt --timeline-steps 0 --json "$@" \
     >"build/gpu/$name" 2>"build/gpu/$name.log"
+}
+gpu_train() { train_on GPUs "$@"; }
+
+# compare LABEL EXIT_CODE NAME LOSS: the last loss of a training against that of another.
+compare() {
+  local loss
+  loss=$(field loss "build/gpu/$3" | tail -1)
+  if [ "$2" -ne 0 ]; then
+    row "$1" "$(how_it_ended "$2" "build/gpu/$3.log")"
+    ! is_failure "$2"
+  elif is_number "$loss" && awk -v a="$4" -v b="$loss" 'BEGIN { d = a > b ? a - b : b - a; exit !(d < 1e-4 * a) }'; then
+    row "$1" "loss $loss against $4: equal to 1e-4"
+  else
+    row "$1" "loss ${loss:-none} against $4: DIFFERENT"
+    return 1
+  fi
 }
 
 # GPT-2 as it is trained on GPUs: rows of 50,257 logits are aligned to nothing, and the products that read and write
@@ -99,7 +116,7 @@ gpu_sanitizer() {
 # Splits over several ranks, all on the GPUs there are, must come to the loss of one rank.
 gpu_splits() {
   local tiny="--model gpt-tiny --sequence 128 --global-batch 8 --precision fp32 --steps 5"
-  local one loss split name status=0 failed=0
+  local one split name status=0 failed=0
   gpu_train one.json $tiny || status=$?
   one=$(field loss build/gpu/one.json | tail -1)
   if [ $status -ne 0 ] || ! is_number "$one"; then
@@ -112,21 +129,35 @@ gpu_splits() {
     name=$(echo "split$split" | tr -d ' ').json
     status=0
     NCCL_DEBUG=WARN gpu_train "$name" $tiny $split || status=$?
-    loss=$(field loss "build/gpu/$name" | tail -1)
-    if [ $status -ne 0 ]; then
-      row "$split" "$(how_it_ended $status "build/gpu/$name.log")"
-      ! is_failure $status || failed=1
-      if is_failure $status && [ "$split" = "--data 2" ]; then
-        echo "the other splits are left out"
-        break
-      fi
-    elif is_number "$loss" && awk -v a="$one" -v b="$loss" 'BEGIN { d = a > b ? a - b : b - a; exit !(d < 1e-4 * a) }'; then
-      row "$split" "loss $loss, one rank $one: equal to 1e-4"
-    else
-      row "$split" "loss ${loss:-none}, one rank $one: DIFFERENT"
-      failed=1
+    compare "$split" $status "$name" "$one" || failed=1
+    if is_failure $status && [ "$split" = "--data 2" ]; then
+      echo "the other splits are left out"
+      break
     fi
   done
+  return $failed
+}
+
+# Three steps here and three there come to the loss of six on cores.
+gpu_checkpoints() {
+  local job="--model gpt-tiny --ranks 1 --sequence 128 --global-batch 8 --precision fp32 --decay-steps 6"
+  local kept="--checkpoint build/gpu/checkpoint" whole from to status=0 failed=0
+  train_on cores whole.json $job --steps 6 || status=$?
+  whole=$(field loss build/gpu/whole.json | tail -1)
+  if [ $status -ne 0 ] || ! is_number "$whole"; then
+    row "on cores" "$(how_it_ended $status build/gpu/whole.json.log)"
+    ! is_failure $((status == 0 ? 1 : status))
+    return
+  fi
+  while read -r from to; do
+    rm -rf build/gpu/checkpoint
+    status=0
+    {
+      train_on "$from" resumed.json $job --steps 3 $kept && train_on "$to" resumed.json $job --steps 6 $kept --resume
+    } || status=$?
+    compare "from $from to $to" $status resumed.json "$whole" || failed=1
+  done <<<'cores GPUs
+GPUs cores'
   return $failed
 }
 
@@ -247,6 +278,7 @@ run_gpu() {
   gpu_part 30 "the machine" gpu_machine
   gpu_part 150 "every op, and trainings, against the CPU backend" gpu_tests
   gpu_part 150 "splits over several ranks" gpu_splits
+  gpu_part 60 "checkpoints" gpu_checkpoints
   gpu_part 150 "training" gpu_benchmark
   gpu_part 200 "predicted and measured" gpu_calibration
   gpu_part 120 "compute-sanitizer" gpu_sanitizer

@@ -8,6 +8,7 @@
 
 #include "calibration/statistics.h"
 #include "edge/error.h"
+#include "edge/patience.h"
 #include "program/lower.h"
 
 namespace trivium::calibration {
@@ -71,9 +72,11 @@ MeetingKey meeting_of(const program::Program& program, const program::Event& eve
 bool is_collective(const program::Op& op) { return program::is_communication(op.kind) && !is_transfer(op); }
 
 /// The least that a member of each collective took behind the arrival of the last.
-std::map<MeetingKey, double> own_times(const program::Program& program, const program::RunRecord& record) {
+std::map<MeetingKey, double> own_times(const program::Program& program, const program::RunRecord& record,
+                                       edge::Patience& patience) {
   std::map<MeetingKey, double> times;
   for (const program::Event& event : record.timeline.events) {
+    patience.step();
     const program::Op& op = op_of(program, task_of(program, event), event);
     if (!is_collective(op)) continue;
     const auto took = std::max(0.0, static_cast<double>(event.end_ps - event.start_ps - event.wait_ps));
@@ -89,16 +92,20 @@ bool is_transfer(const program::Op& op) {
   return op.kind == program::OpKind::kSend || op.kind == program::OpKind::kRecv;
 }
 
-std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record) {
+std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record,
+                               const std::stop_token& stop) {
+  edge::Patience patience(stop);
   const bool later = has_later_steps(record);
   Ends ends;
   for (const program::Event& event : record.timeline.events) {
+    patience.step();
     if (task_of(program, event).transfer < 0) ends[{event.step, event.rank}].push_back(event.end_ps);
   }
   for (auto& [key, times] : ends) std::sort(times.begin(), times.end());
-  const std::map<MeetingKey, double> own = own_times(program, record);
+  const std::map<MeetingKey, double> own = own_times(program, record, patience);
   std::vector<OpEvent> result;
   for (const program::Event& event : record.timeline.events) {
+    patience.step();
     if (is_warm_up(event, later)) continue;
     const program::Task& task = task_of(program, event);
     const program::Op& op = op_of(program, task, event);

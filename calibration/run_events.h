@@ -1,6 +1,7 @@
 // The events of a real run beside the ops they were.
 #pragma once
 
+#include <stop_token>
 #include <vector>
 
 #include "program/run_record.h"
@@ -23,8 +24,10 @@ struct OpEvent {
 bool is_transfer(const program::Op& op);
 
 /// Events of a record, with the ops of `program`, which must outlive them. The first step of a run warms caches and is
-/// left out where there are others. Errors: Failure(kInput) where an event names no op of the program.
-std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record);
+/// left out where there are others. Errors: Failure(kInput) where an event names no op of the program,
+/// Failure(kInterrupted) where `stop` asked to give it up.
+std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record,
+                               const std::stop_token& stop = {});
 
 /// Seconds between the end of an op and the start of the next on its rank, where no transfer ran in between: the median
 /// over all, what the executor itself takes per op.

@@ -9,8 +9,9 @@
 #include "calibration/replay.h"
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
-#include "calibration/validate.h"
+#include "calibration/stoppable.h"
 #include "edge/error.h"
+#include "edge/patience.h"
 #include "simulator/engine/costed_program.h"
 
 namespace trivium::calibration {
@@ -48,14 +49,19 @@ struct Work {
 };
 
 /// The simulated step of every rank: ranks of a stage do what the one that was played does, unless all were.
-std::vector<program::Event> predicted_events(const program::Program& program, const simulator::Simulation& simulation) {
+std::vector<program::Event> predicted_events(const program::Program& program, const simulator::Simulation& simulation,
+                                             edge::Patience& patience) {
   std::map<int, std::vector<program::Event>> played;
-  for (const program::Event& event : simulation.timeline.events) played[event.rank].push_back(event);
+  for (const program::Event& event : simulation.timeline.events) {
+    patience.step();
+    played[event.rank].push_back(event);
+  }
   std::vector<program::Event> all;
   for (int rank = 0; rank < program.mesh.size(); ++rank) {
     const int stage = program.mesh.coordinates(rank).pipeline;
     const int like = played.contains(rank) ? rank : simulator::representative(program, stage);
     for (program::Event event : played[like]) {
+      patience.step();
       event.rank = rank;
       all.push_back(event);
     }
@@ -80,9 +86,10 @@ double late_hosts(const program::Program& program, const hardware::Cluster& clus
 }
 
 Work predicted_work(const program::Program& program, const hardware::Cluster& cluster,
-                    const std::vector<program::Event>& events) {
+                    const std::vector<program::Event>& events, edge::Patience& patience) {
   Work work;
   for (const program::Event& event : events) {
+    patience.step();
     const program::Op& op = op_of(program, event);
     const double span = static_cast<double>(event.end_ps - event.start_ps) * kSecondsPerPs,
                  wait = static_cast<double>(event.wait_ps) * kSecondsPerPs,
@@ -147,13 +154,20 @@ void add_memory(const program::RunRecord& record, const program::Program& progra
 class RunComparison {
  public:
   RunComparison(const program::RunRecord& record, const program::Program& plan, const hardware::Cluster& cluster,
-                const simulator::Simulation& simulation)
-      : record_(record), recorded_(program_of(record)), plan_(plan), simulated_(predicted_events(plan, simulation)) {
-    predicted_ = predicted_work(plan, cluster, simulated_);
-    for (const OpEvent& event : op_events(recorded_, record)) steps_[event.step].add(event);
+                const simulator::Simulation& simulation, const std::stop_token& stop)
+      : record_(record),
+        recorded_(program_of(record)),
+        plan_(plan),
+        patience_(stop),
+        simulated_(predicted_events(plan, simulation, patience_)) {
+    predicted_ = predicted_work(plan, cluster, simulated_, patience_);
+    for (const OpEvent& event : op_events(recorded_, record, stop)) {
+      patience_.step();
+      steps_[event.step].add(event);
+    }
   }
 
-  void add_to(Validation& result, bool same_program) const {
+  void add_to(Validation& result, bool same_program) {
     add_groups("op", steps_, predicted_, &Work::by_kind, result.groups);
     if (!same_program) return;
     add_groups("lane", steps_, predicted_, &Work::by_lane, result.groups);
@@ -181,7 +195,7 @@ class RunComparison {
                     static_cast<double>(event.end_ps) * kSecondsPerPs});
   }
 
-  TimelinePair timelines(double typical) const {
+  TimelinePair timelines(double typical) {
     TimelinePair pair;
     double nearest = std::numeric_limits<double>::infinity();
     for (const program::StepRecord& step : record_.steps) {
@@ -190,8 +204,12 @@ class RunComparison {
       nearest = std::abs(step.seconds - typical);
       pair.step = id;
     }
-    for (const program::Event& event : simulated_) add_bar(pair.predicted, plan_, event);
+    for (const program::Event& event : simulated_) {
+      patience_.step();
+      add_bar(pair.predicted, plan_, event);
+    }
     for (const program::Event& event : record_.timeline.events) {
+      patience_.step();
       if (event.step == pair.step) add_bar(pair.measured, recorded_, event);
     }
     return pair;
@@ -200,6 +218,7 @@ class RunComparison {
   const program::RunRecord& record_;
   program::Program recorded_;
   const program::Program& plan_;
+  edge::Patience patience_;
   std::vector<program::Event> simulated_;
   Work predicted_;
   std::map<int, Work> steps_;  // measured
@@ -216,6 +235,12 @@ double arena_bytes(const simulator::Simulation& simulation) {
 
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster) {
+  return validate_run(plan, record, cluster, {});
+}
+
+Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
+                        const hardware::Cluster& cluster, const std::stop_token& stop) {
+  const edge::Patience patience(stop);
   Validation result;
   ValidationRow row;
   row.case_name = fmt::format("{}, {}", plan.job.model.name, program::summary(plan.job.plan));
@@ -226,7 +251,8 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   if (!record.peak_memory_bytes.empty()) {
     row.measured_peak_bytes = static_cast<double>(*std::ranges::max_element(record.peak_memory_bytes));
   }
-  auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, true);
+  auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, true, stop);
+  patience.look();
   if (const auto* no = std::get_if<Unsupported>(&replayed)) {
     row.unsupported = no->reason;
     result.rows.push_back(std::move(row));
@@ -238,13 +264,14 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
       program::hash_of(program) == record.program_hash ||
       program::hash_of(std::get<program::Program>(program::lower(plan.job))) == program::hash_of(program_of(record));
   if (!same_program) row.source += " of another Program: ops compared by kind alone";
+  patience.look();
   row.predicted_iteration_s = simulation.iteration_s;
   row.predicted_peak_bytes = arena_bytes(simulation);
   row.error = row.predicted_iteration_s / row.measured_iteration_s - 1;
   result.rows.push_back(std::move(row));
   result.groups = step_groups(record, simulation.iteration_s);
   if (!record.timeline.events.empty()) {
-    RunComparison(record, program, cluster, simulation).add_to(result, same_program);
+    RunComparison(record, program, cluster, simulation, stop).add_to(result, same_program);
   }
   if (same_program) add_memory(record, program, simulation, result.groups);
   return result;

@@ -111,12 +111,12 @@ void CompareView::post(int step) {
   work_.post({comparison_, step});
 }
 
-CompareView::Answer CompareView::compare(const Request& request, const std::stop_token& /*stop*/) {
+CompareView::Answer CompareView::compare(const Request& request, const std::stop_token& stop) {
   Answer answer;
   try {
     const Comparison& asked = *request.comparison;
-    answer.comparison =
-        std::make_shared<const RunComparison>(compare_run(asked.plan, asked.cluster, *asked.record, request.step));
+    answer.comparison = std::make_shared<const RunComparison>(
+        compare_run(asked.plan, asked.cluster, *asked.record, request.step, stop));
   } catch (const edge::Failure& failure) {
     answer.error = QString::fromStdString(failure.error().message);
   }

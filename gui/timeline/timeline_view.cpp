@@ -150,7 +150,7 @@ TimelineView::Answer TimelineView::lay_out(const Request& request, const std::st
   Answer answer;
   const auto add = [&](const QString& name, std::shared_ptr<const SpanStore> spans) {
     SceneTimeline timeline;
-    timeline.path = std::make_shared<const CriticalPath>(critical_path(*spans));
+    timeline.path = std::make_shared<const CriticalPath>(critical_path(*spans, stop));
     if (spans->left_out() > 0) answer.note = tr("%1 overlapping spans are not shown").arg(number(spans->left_out()));
     timeline.spans = std::move(spans);
     answer.timelines.push_back(std::move(timeline));
@@ -158,14 +158,12 @@ TimelineView::Answer TimelineView::lay_out(const Request& request, const std::st
   };
   try {
     for (const NamedTimeline& timeline : request.timelines) {
-      if (stop.stop_requested()) return answer;
       auto spans = timeline.spans;
-      if (!spans) spans = spans_of(*timeline.program, *timeline.timeline, timeline.cluster.get());
+      if (!spans) spans = spans_of(*timeline.program, *timeline.timeline, timeline.cluster.get(), stop);
       add(text_of(timeline.name), std::move(spans));
     }
     if (!request.trace.empty()) {
       Trace trace = read_trace(request.trace, stop);
-      if (!trace.spans) return answer;
       add(text_of(request.trace.filename().string()), std::move(trace.spans));
       if (trace.unfinished > 0) answer.note = tr("%1 spans begin or end alone").arg(number(trace.unfinished));
     }

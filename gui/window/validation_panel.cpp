@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "calibration/stoppable.h"
 #include "edge/files.h"
 #include "edge/readable.h"
 #include "gui/model/report.h"
@@ -30,10 +31,10 @@ ValidationPanel::ValidationPanel(QWidget* parent)
       table_(new QTreeWidget),
       export_(new QPushButton("&Export …")),
       work_(
-          [](const Comparison& asked, const std::stop_token&) {
+          [](const Comparison& asked, const std::stop_token& stop) {
             Answer answer;
             try {
-              answer.validation = calibration::validate_run(asked.plan, *asked.record, asked.cluster);
+              answer.validation = calibration::validate_run(asked.plan, *asked.record, asked.cluster, stop);
             } catch (const edge::Failure& failure) {
               answer.error = text(failure.error().message);
             }

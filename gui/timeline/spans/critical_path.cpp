@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "edge/patience.h"
+
 namespace trivium::gui {
 namespace {
 
 class Walker {
  public:
-  explicit Walker(const SpanStore& store) : store_(store) {
+  Walker(const SpanStore& store, const std::stop_token& stop) : store_(store), patience_(stop) {
     for (const Flow& flow : store.flows()) {
+      patience_.step();
       meets_.emplace(flow.from, flow.to);
       meets_.emplace(flow.to, flow.from);
     }
@@ -24,6 +27,7 @@ class Walker {
     std::vector<bool> visited(store_.size());
     std::uint32_t at = last();
     while (at != kNoSpan && !visited[at]) {
+      patience_.step();
       visited[at] = true;
       path.push_back(at);
       at = before(at, visited);
@@ -78,6 +82,7 @@ class Walker {
   }
 
   const SpanStore& store_;
+  edge::Patience patience_;
   std::unordered_multimap<std::uint32_t, std::uint32_t> meets_;
   std::vector<std::vector<std::uint32_t>> tracks_of_device_;
   std::vector<std::uint32_t> candidates_;
@@ -85,12 +90,12 @@ class Walker {
 
 }  // namespace
 
-CriticalPath critical_path(const SpanStore& store) {
+CriticalPath critical_path(const SpanStore& store, const std::stop_token& stop) {
   CriticalPath path;
   path.ps.assign(store.categories().size(), 0);
   path.begin_ps = store.begin();
   path.end_ps = store.end();
-  path.spans = Walker(store).walk();
+  path.spans = Walker(store, stop).walk();
   std::int64_t at = store.begin();
   for (const std::uint32_t span : path.spans) {
     path.idle_ps += std::max<std::int64_t>(0, store.start_of(span) - at);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "gui/timeline/spans/span_store.h"
@@ -18,7 +19,8 @@ struct CriticalPath {
 /// Walks back from the span that ends last: to what ended last on the same device before it began, and on. What a span
 /// meets (a transfer's other end, the members of a collective that joins devices) begins with it, so what ended last on
 /// any of their devices counts. In a simulation every span begins at the end of what it waited for, so the path has no
-/// gap; where two predecessors end at the same moment, the first of them stands for both.
-CriticalPath critical_path(const SpanStore& store);
+/// gap; where two predecessors end at the same moment, the first of them stands for both. Errors: Failure(kInterrupted)
+/// where `stop` asked to give it up.
+CriticalPath critical_path(const SpanStore& store, const std::stop_token& stop = {});
 
 }  // namespace trivium::gui

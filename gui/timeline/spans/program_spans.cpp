@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "edge/patience.h"
 #include "gui/timeline/spans/store_builder.h"
 
 namespace trivium::gui {
@@ -43,7 +44,8 @@ class Filler {
     waiting_ = builder_.category(Category::kWaiting);
   }
 
-  std::shared_ptr<const SpanStore> fill() {
+  std::shared_ptr<const SpanStore> fill(const std::stop_token& stop) {
+    edge::Patience patience(stop);
     const auto steps = step_starts(timeline_);
     for (const auto& [step, start] : steps) builder_.add_step(start);
     builder_.reserve(timeline_.events.size() + timeline_.events.size() / 8);
@@ -51,6 +53,7 @@ class Filler {
     std::int32_t step = 0;
     bool first = true;
     for (std::uint32_t e = 0; e < timeline_.events.size(); ++e) {
+      patience.step();
       const Event& event = timeline_.events[e];
       if (first || event.step != step) start = steps.at(step = event.step), first = false;
       add(event, e, start);
@@ -62,8 +65,8 @@ class Filler {
         if (lane != kNoRow) builder_.set_primary(lane, true);
       }
     }
-    join();
-    return builder_.build();
+    join(patience);
+    return builder_.build(stop);
   }
 
  private:
@@ -155,11 +158,13 @@ class Filler {
         .push_back(span);
   }
 
-  void join() {
+  void join(edge::Patience& patience) {
     for (const auto& [key, ends] : transfers_) {
+      patience.step();
       if (ends[0] != kNoSpan && ends[1] != kNoSpan) builder_.add_flow(ends[0], ends[1], true);
     }
     for (const auto& [key, members] : meetings_) {
+      patience.step();
       for (std::size_t m = 1; m < members.size(); ++m) builder_.add_flow(members[m - 1], members[m], false);
     }
   }
@@ -238,8 +243,8 @@ std::size_t foreign_events(const program::Program& program, const program::Timel
 }
 
 std::shared_ptr<const SpanStore> spans_of(const program::Program& program, const program::Timeline& timeline,
-                                          const hardware::Cluster* cluster) {
-  return Filler(program, timeline, cluster).fill();
+                                          const hardware::Cluster* cluster, const std::stop_token& stop) {
+  return Filler(program, timeline, cluster).fill(stop);
 }
 
 }  // namespace trivium::gui

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "gui/timeline/spans/span_store.h"
@@ -13,9 +14,10 @@ namespace trivium::gui {
 
 /// Cluster > node > rank > lane. Steps stand one after the other. Time spent waiting for a partner is a span of its own
 /// before the work; transfers are flows from send to receive. `cluster` (null: all ranks on one node) says which node
-/// holds a rank. Events that name no task or op of the program are named by their numbers.
+/// holds a rank. Events that name no task or op of the program are named by their numbers. Errors:
+/// Failure(kInterrupted) where `stop` asked to give it up.
 std::shared_ptr<const SpanStore> spans_of(const program::Program& program, const program::Timeline& timeline,
-                                          const hardware::Cluster* cluster);
+                                          const hardware::Cluster* cluster, const std::stop_token& stop = {});
 
 /// Events of `timeline` whose key names no task or op of the program: the record was made of another plan.
 std::size_t foreign_events(const program::Program& program, const program::Timeline& timeline);

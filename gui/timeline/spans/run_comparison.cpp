@@ -10,10 +10,11 @@
 
 #include "calibration/run_events.h"
 #include "edge/error.h"
+#include "edge/patience.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/store_builder.h"
 #include "program/lower.h"
-#include "simulator/simulate.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::gui {
 namespace {
@@ -33,14 +34,18 @@ struct Prediction {
   throw edge::Failure(edge::ErrorKind::kInput, "cannot compare: " + why);
 }
 
-void predict(const program::PlanFile& plan, hardware::Cluster cluster, Prediction& prediction) {
+void predict(const program::PlanFile& plan, hardware::Cluster cluster, Prediction& prediction,
+             const std::stop_token& stop) {
+  const edge::Patience patience(stop);
   if (const auto no = simulator::unsupported_by(plan.job, cluster)) refuse(no->reason);
   auto lowered = program::lower(plan.job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) refuse(no->reason);
-  auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
+  auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
+  patience.look();
   if (!ordered) refuse(ordered.error().message);
   prediction.program = std::move(ordered).value();
-  auto simulated = simulator::simulate(prediction.program, cluster, {simulator::Granularity::kOp, true});
+  auto simulated = simulator::simulate(prediction.program, cluster, {simulator::Granularity::kOp, true}, stop);
+  patience.look();
   if (!simulated) refuse(simulated.error().message);
   prediction.simulation = std::move(simulated).value();
   for (hardware::NodeGroup& group : cluster.groups) group.node.collective_skew = edge::Seconds(0);
@@ -65,23 +70,27 @@ int median_step(const std::map<int, std::int64_t>& lengths) {
 
 class Comparer {
  public:
-  Comparer(const Prediction& prediction, const program::Program& recorded)
-      : predicted_(prediction), recorded_(recorded) {
+  Comparer(const Prediction& prediction, const program::Program& recorded, const std::stop_token& stop)
+      : predicted_(prediction), recorded_(recorded), stop_(stop), patience_(stop) {
     root_ = builder_.add_row(kNoRow, RowKind::kCluster, "", 0);
     builder_.add_step(0);
     for (int c = 0; c < kErrorHues; ++c) {
       errors_[static_cast<std::size_t>(c)] = builder_.category(error_words(c), kErrorHue + c);
     }
     const auto& events = prediction.simulation.timeline.events;
-    for (std::size_t e = 0; e < events.size(); ++e) by_rank_[events[e].rank].push_back(e);
+    for (std::size_t e = 0; e < events.size(); ++e) {
+      patience_.step();
+      by_rank_[events[e].rank].push_back(e);
+    }
   }
 
   RunComparison compare(const program::Timeline& measured, int step) {
     for (const Event& event : measured.events) {
+      patience_.step();
       if (event.step == step) add_measured(event);
     }
     result_.predicted_ps = predicted_.simulation.iteration_ps;
-    result_.spans = builder_.build();
+    result_.spans = builder_.build(stop_);
     return std::move(result_);
   }
 
@@ -126,6 +135,7 @@ class Comparer {
     if (rank < 0 || rank >= predicted_.program.mesh.size() || !predicted_ranks_.emplace(rank, true).second) return;
     const int stage = predicted_.program.mesh.coordinates(rank).pipeline;
     for (const std::size_t e : by_rank_[simulator::representative(predicted_.program, stage)]) {
+      patience_.step();
       add_span(predicted_.simulation.timeline.events[e], predicted_.program, rank, kPredicted);
     }
   }
@@ -189,6 +199,8 @@ class Comparer {
 
   const Prediction& predicted_;
   const program::Program& recorded_;
+  std::stop_token stop_;
+  edge::Patience patience_;
   RunComparison result_;
   StoreBuilder builder_;
   std::int32_t root_ = kNoRow;
@@ -213,15 +225,15 @@ std::string error_words(int error_class) {
 }
 
 RunComparison compare_run(const program::PlanFile& plan, const hardware::Cluster& cluster,
-                          const program::RunRecord& record, int step) {
+                          const program::RunRecord& record, int step, const std::stop_token& stop) {
   const auto lengths = step_lengths(record.timeline);
   if (lengths.empty()) refuse("the run record holds no events; record the run with `trivium run PLAN --record FILE`");
   if (step >= 0 && !lengths.contains(step)) refuse(fmt::format("the run record holds no events of step {}", step));
   Prediction prediction;
-  predict(plan, cluster, prediction);
+  predict(plan, cluster, prediction, stop);
   const program::Program recorded = calibration::program_of(record);
   const int shown = step >= 0 ? step : median_step(lengths);
-  RunComparison result = Comparer(prediction, recorded).compare(record.timeline, shown);
+  RunComparison result = Comparer(prediction, recorded, stop).compare(record.timeline, shown);
   result.step = shown;
   for (const auto& [number, length] : lengths) result.steps.push_back(number);
   return result;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,10 @@ std::string error_words(int error_class);
 
 /// `step` -1: the one of median length, the first left out where there are others (it warms caches). Ranks stand beside
 /// the simulated rank of their stage. The error lane shows an op where and as long as it was measured. Errors:
-/// Failure(kInput) for a record without events or a plan that cannot be simulated on the cluster.
+/// Failure(kInput) for a record without events or a plan that cannot be simulated on the cluster, Failure(kInterrupted)
+/// where `stop` asked to give it up.
 RunComparison compare_run(const program::PlanFile& plan, const hardware::Cluster& cluster,
-                          const program::RunRecord& record, int step = -1);
+                          const program::RunRecord& record, int step = -1, const std::stop_token& stop = {});
 
 /// By op kind, the most measured time first; of the ops that touch [begin, end).
 std::vector<ComparedGroup> groups_by_kind(const RunComparison& comparison, std::int64_t begin_ps, std::int64_t end_ps);

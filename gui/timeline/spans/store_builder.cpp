@@ -61,20 +61,21 @@ std::uint8_t StoreBuilder::category(std::string_view name) {
   return category(name, kCategories + static_cast<int>(categories_.size()) % (kNamedHues - kCategories));
 }
 
-std::shared_ptr<const SpanStore> StoreBuilder::build() {
+std::shared_ptr<const SpanStore> StoreBuilder::build(const std::stop_token& stop) {
+  edge::Patience patience(stop);
   auto store = std::make_shared<SpanStore>();
   if (categories_.empty()) category(Category::kOther);
   store->categories_ = categories_;
   for (std::size_t c = 0; c < categories_.size(); ++c) {
     if (categories_[c].hue == static_cast<int>(Category::kWaiting)) store->waiting_ = static_cast<int>(c);
   }
-  place_spans(*store, order_rows(*store));
+  place_spans(*store, order_rows(*store), patience);
   store->titles_ = titles_.take();
   store->details_ = details_.take();
   store->steps_ = std::move(steps_);
   std::sort(store->steps_.begin(), store->steps_.end());
-  sum_blocks(*store);
-  summarise(*store);
+  sum_blocks(*store, patience);
+  summarise(*store, patience);
   *this = StoreBuilder();
   return store;
 }
@@ -107,7 +108,8 @@ std::vector<std::int32_t> StoreBuilder::order_rows(SpanStore& store) {
   return place;
 }
 
-void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row) {
+void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
+                               edge::Patience& patience) {
   std::vector<std::vector<std::uint32_t>> by_row(place_of_row.size());
   {
     std::vector<std::size_t> counts(place_of_row.size());
@@ -117,6 +119,7 @@ void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>
   }
   bool events = false;
   for (std::uint32_t s = 0; s < size(); ++s) {
+    patience.step();
     by_row[static_cast<std::size_t>(place_of_row[static_cast<std::size_t>(spans_[s].row)])].push_back(s);
     spans_[s].end_ps = std::max(spans_[s].end_ps, spans_[s].start_ps);
     events = events || spans_[s].event != kNoSpan;
@@ -127,19 +130,20 @@ void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>
   store.category_.reserve(size());
   std::vector<std::uint32_t> place_of_span(flows_.empty() ? 0 : size(), kNoSpan);
   for (std::size_t r = 0; r < by_row.size(); ++r) {
-    place_row(store, static_cast<std::int32_t>(r), by_row[r], place_of_span);
+    place_row(store, static_cast<std::int32_t>(r), by_row[r], place_of_span, patience);
     by_row[r] = {};
   }
   if (!events) store.event_.clear();
-  place_flows(store, place_of_row, place_of_span);
+  place_flows(store, place_of_row, place_of_span, patience);
   if (store.size() == 0) return;
   store.begin_ = *std::min_element(store.start_.begin(), store.start_.end());
   store.end_ = *std::max_element(store.stop_.begin(), store.stop_.end());
 }
 
 void StoreBuilder::place_flows(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
-                               const std::vector<std::uint32_t>& place_of_span) {
+                               const std::vector<std::uint32_t>& place_of_span, edge::Patience& patience) {
   for (const Flow& flow : flows_) {
+    patience.step();
     const Flow placed{place_of_span[flow.from], place_of_span[flow.to], flow.transfer};
     if (placed.from != kNoSpan && placed.to != kNoSpan) store.flows_.push_back(placed);
   }
@@ -152,22 +156,26 @@ void StoreBuilder::place_flows(SpanStore& store, const std::vector<std::int32_t>
     return kNoSpan;
   };
   for (const FlowAt& flow : flows_at_) {
+    patience.step();
     const Flow placed{innermost(flow.from_row, flow.from_ps), innermost(flow.to_row, flow.to_ps), true};
     if (placed.from != kNoSpan && placed.to != kNoSpan) store.flows_.push_back(placed);
   }
-  std::stable_sort(store.flows_.begin(), store.flows_.end(),
-                   [&](const Flow& a, const Flow& b) { return store.start_[a.from] < store.start_[b.from]; });
+  std::stable_sort(store.flows_.begin(), store.flows_.end(), [&](const Flow& a, const Flow& b) {
+    patience.step();
+    return store.start_[a.from] < store.start_[b.from];
+  });
 }
 
 // Spans of a row go to the first track that is free when they start.
 void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std::uint32_t>& spans,
-                             std::vector<std::uint32_t>& place_of_span) {
+                             std::vector<std::uint32_t>& place_of_span, edge::Patience& patience) {
   const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
     const NewSpan &x = spans_[a], &y = spans_[b];
     return x.start_ps != y.start_ps ? x.start_ps < y.start_ps : x.end_ps > y.end_ps;
   };
   // A span without length goes before what starts with it, so that ends stay in order too.
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    patience.step();
     const NewSpan &x = spans_[a], &y = spans_[b];
     const bool empty_x = x.end_ps == x.start_ps, empty_y = y.end_ps == y.start_ps;
     if (x.start_ps == y.start_ps && empty_x != empty_y) return empty_x;
@@ -198,6 +206,7 @@ void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std
   for (const auto& track : tracks) {
     store.tracks_.push_back({row, store.size(), static_cast<std::uint32_t>(track.size()), 0});
     for (const std::uint32_t s : track) {
+      patience.step();
       const NewSpan& span = spans_[s];
       if (!place_of_span.empty()) place_of_span[s] = store.size();
       store.start_.push_back(span.start_ps);
@@ -210,13 +219,14 @@ void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std
   }
 }
 
-void StoreBuilder::sum_blocks(SpanStore& store) {
+void StoreBuilder::sum_blocks(SpanStore& store, edge::Patience& patience) {
   const std::size_t slots = store.categories_.size();
   std::vector<std::int64_t> sums(slots);
   for (Track& track : store.tracks_) {
     track.first_block = static_cast<std::uint32_t>(store.block_start_.size());
     std::fill(sums.begin(), sums.end(), 0);
     for (std::uint32_t i = 0; i < track.count; ++i) {
+      patience.step();
       const std::uint32_t span = track.first + i;
       if (i % SpanStore::kBlock == 0) {
         store.block_start_.push_back(store.start_[span]);
@@ -230,7 +240,7 @@ void StoreBuilder::sum_blocks(SpanStore& store) {
   }
 }
 
-void StoreBuilder::summarise(SpanStore& store) {
+void StoreBuilder::summarise(SpanStore& store, edge::Patience& patience) {
   store.summary_of_row_.assign(store.rows_.size(), -1);
   const std::size_t slots = store.categories_.size();
   const std::int64_t length = store.end_ - store.begin_;
@@ -252,6 +262,7 @@ void StoreBuilder::summarise(SpanStore& store) {
     for (const std::uint32_t t : tracks) {
       const Track& track = store.tracks_[t];
       for (std::uint32_t s = track.first; s < track.first + track.count; ++s) {
+        patience.step();
         std::int64_t at = store.start_[s] - store.begin_;
         const std::int64_t stop = store.stop_[s] - store.begin_;
         for (std::int64_t bin = at / summary.bin_ps; at < stop; ++bin) {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "edge/patience.h"
 #include "gui/timeline/spans/span_store.h"
 
 namespace trivium::gui {
@@ -64,8 +66,8 @@ class StoreBuilder {
   }
   void add_step(std::int64_t start_ps) { steps_.push_back(start_ps); }
 
-  /// Leaves the builder empty.
-  std::shared_ptr<const SpanStore> build();
+  /// Leaves the builder empty. Errors: Failure(kInterrupted) where `stop` asked to give it up.
+  std::shared_ptr<const SpanStore> build(const std::stop_token& stop = {});
 
  private:
   struct NewRow {
@@ -73,13 +75,13 @@ class StoreBuilder {
     std::int64_t order = 0;
   };
   std::vector<std::int32_t> order_rows(SpanStore& store);
-  void place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row);
+  void place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row, edge::Patience& patience);
   void place_row(SpanStore& store, std::int32_t row, std::vector<std::uint32_t>& spans,
-                 std::vector<std::uint32_t>& place_of_span);
+                 std::vector<std::uint32_t>& place_of_span, edge::Patience& patience);
   void place_flows(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
-                   const std::vector<std::uint32_t>& place_of_span);
-  static void sum_blocks(SpanStore& store);
-  static void summarise(SpanStore& store);
+                   const std::vector<std::uint32_t>& place_of_span, edge::Patience& patience);
+  static void sum_blocks(SpanStore& store, edge::Patience& patience);
+  static void summarise(SpanStore& store, edge::Patience& patience);
 
   std::vector<NewRow> rows_;
   std::vector<NewSpan> spans_;

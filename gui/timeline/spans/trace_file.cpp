@@ -18,7 +18,6 @@ namespace json = simdjson::ondemand;
 constexpr double kPsPerUs = 1e6;
 constexpr double kLatestUs = 4e12;  // a month and a half; in picoseconds still well inside 63 bits
 constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 32) - 64;
-constexpr std::uint64_t kEventsBetweenLooks = 8192;
 constexpr std::string_view kLayer = " layer ";
 
 /// What an event may say.
@@ -32,7 +31,7 @@ struct RawEvent {
 
 class Reader {
  public:
-  Reader(std::string file, const std::stop_token& stop) : file_(std::move(file)), stop_(stop) {
+  Reader(std::string file, const std::stop_token& stop) : file_(std::move(file)), stop_(stop), patience_(stop) {
     root_ = builder_.add_row(kNoRow, RowKind::kCluster, std::filesystem::path(file_).filename().string(), 0);
   }
 
@@ -57,7 +56,6 @@ class Reader {
     } catch (const simdjson::simdjson_error& error) {
       refuse(error);
     }
-    if (stopped_) return {};
     return finish();
   }
 
@@ -86,10 +84,7 @@ class Reader {
 
   void read_events(json::array events) {
     for (auto value : events) {
-      if (index_ % kEventsBetweenLooks == 0 && stop_.stop_requested()) {
-        stopped_ = true;
-        return;
-      }
+      patience_.step();
       json::value event = value.value();
       if (event.type() != json::json_type::object) fail_here("is no event; every event is an object");
       take(parse(event.get_object()));
@@ -266,7 +261,7 @@ class Reader {
     trace.ignored = ignored_;
     trace.unfinished = unfinished_;
     for (const auto& [row, open] : open_) trace.unfinished += open.size();
-    trace.spans = builder_.build();
+    trace.spans = builder_.build(stop_);
     return trace;
   }
 
@@ -276,9 +271,10 @@ class Reader {
   };
   std::string file_;
   std::stop_token stop_;
+  edge::Patience patience_;
   std::string pointer_;
   std::uint64_t index_ = 0, ignored_ = 0, unfinished_ = 0;
-  bool stopped_ = false, placed_ = false;
+  bool placed_ = false;
   double origin_ = 0;
   StoreBuilder builder_;
   std::int32_t root_ = kNoRow;

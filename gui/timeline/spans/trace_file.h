@@ -11,16 +11,17 @@
 namespace trivium::gui {
 
 struct Trace {
-  std::shared_ptr<const SpanStore> spans;  ///< null where reading was stopped
-  std::uint64_t ignored = 0;               ///< events that are no spans: counters, instants, asynchronous ones
-  std::uint64_t unfinished = 0;            ///< spans that begin ("B") and never end, or end and never began
+  std::shared_ptr<const SpanStore> spans;
+  std::uint64_t ignored = 0;     ///< events that are no spans: counters, instants, asynchronous ones
+  std::uint64_t unfinished = 0;  ///< spans that begin ("B") and never end, or end and never began
 };
 
 /// The Trace Event Format: an array of events, or an object that holds it as `traceEvents`. Complete ("X") and
 /// begin/end
 /// ("B", "E") events become spans, flow events ("s", "f") arrows between the spans around them; processes become
 /// devices, threads lanes. A million events take under a second. Errors: Failure(kInput) as `FILE#/traceEvents/N: …`,
-/// for files that are missing, truncated, not JSON, larger than 4 GiB or no trace.
+/// for files that are missing, truncated, not JSON, larger than 4 GiB or no trace; Failure(kInterrupted) where `stop`
+/// asked to give it up.
 Trace read_trace(const std::filesystem::path& path, const std::stop_token& stop = {});
 
 /// The same from text, as if it stood in a file of that name.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "gui/model/spoken.h"
 #include "program/lower.h"
 #include "simulator/stoppable.h"
 
@@ -13,16 +14,16 @@ void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const hardware::Cluster& cluster = evaluation.scenario.cluster;
   const auto checked = program::check(job);
   if (const auto* no = std::get_if<program::Infeasible>(&checked)) {
-    evaluation.refusal = no->reason;
+    evaluation.refusal = spoken(no->reason);
     return;
   }
   if (const auto no = simulator::unsupported_by(job, cluster)) {
-    evaluation.refusal = no->reason;
+    evaluation.refusal = spoken(no->reason);
     return;
   }
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
-    evaluation.refusal = no->reason;
+    evaluation.refusal = spoken(no->reason);
     return;
   }
   auto program = std::get<program::Program>(std::move(lowered));
@@ -30,7 +31,7 @@ void fill(Evaluation& evaluation, const std::stop_token& stop) {
   if (full) {
     auto ordered = simulator::order(std::move(program), cluster, stop);
     if (!ordered) {
-      evaluation.refusal = ordered.error().message;
+      evaluation.refusal = spoken(ordered.error().message);
       return;
     }
     program = std::move(ordered).value();
@@ -38,7 +39,7 @@ void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const simulator::SimulationOptions how{full ? simulator::Granularity::kOp : simulator::Granularity::kSegment, true};
   auto simulated = simulator::simulate(program, cluster, how, stop);
   if (!simulated) {
-    evaluation.refusal = simulated.error().message;
+    evaluation.refusal = spoken(simulated.error().message);
     return;
   }
   evaluation.memory = simulator::memory_of(program, cluster);

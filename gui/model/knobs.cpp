@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/readable.h"
+#include "gui/model/spoken.h"
 #include "program/job_json.h"
 #include "program/stack.h"
 
@@ -129,7 +130,8 @@ std::string shown(const std::string& field, const std::string& value) {
     return bytes == 0 ? "one a layer" : edge::size(bytes);
   }
   if (field == "shard_group" && value == "0") return "all replicas";
-  if (field != "placement") return value;
+  if (field == "sequence_parallel" || field.starts_with("overlap.")) return value == "true" ? "on" : "off";
+  if (field != "placement") return spoken(value);
   std::string letters;  // orders of dimensions are long words; their first letters fit
   for (std::size_t at = 0; at < value.size(); ++at) {
     if (at > 0 && value[at - 1] != '-') continue;
@@ -150,7 +152,7 @@ std::string value_of(const Scenario& scenario, const std::string& field) {
 
 std::string words_of(const std::string& field) {
   const auto knob = std::find_if(knobs().begin(), knobs().end(), [&](const Knob& one) { return field == one.field; });
-  return knob == knobs().end() ? field : knob->words;
+  return knob == knobs().end() ? spoken(field) : knob->words;
 }
 
 std::vector<std::string> choices(const Scenario& scenario, const std::string& field) {

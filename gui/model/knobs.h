@@ -19,7 +19,7 @@ struct Knob {
 /// In the order in which they are shown.
 const std::vector<Knob>& knobs();
 
-/// What the knob of a field is called; the field itself where it has none.
+/// What the knob of a field is called; the field in words where it has none.
 std::string words_of(const std::string& field);
 
 /// Shown by the knob "recompute" where every chunk has its own (gui/model/stage_lists.h).
@@ -28,7 +28,7 @@ constexpr const char* kByChunk = "by chunk";
 /// Texts that a knob can be set to for this job; the present one is among them.
 std::vector<std::string> choices(const Scenario& scenario, const std::string& field);
 
-/// What is shown for a value: "25 MiB" for bytes, "P › T › D › C" for an order of dimensions.
+/// What is shown for a value: "25 MiB" for bytes, "P › T › D › C" for an order of dimensions, "on" for "true".
 std::string shown(const std::string& field, const std::string& value);
 
 /// The value of a field as text.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "gui/model/spoken.h"
 #include "planner/evaluate.h"
 #include "planner/explain.h"
 #include "planner/neighbours.h"
@@ -50,10 +51,11 @@ const std::vector<Improvement>& improvements() {
   return kImprovements;
 }
 
-Sensitivity outcome(std::string change, const std::variant<std::int64_t, program::Infeasible>& played, double here) {
-  Sensitivity result{std::move(change), 0, ""};
+Sensitivity outcome(const std::string& change, const std::variant<std::int64_t, program::Infeasible>& played,
+                    double here) {
+  Sensitivity result{spoken(change), 0, ""};
   if (const auto* no = std::get_if<program::Infeasible>(&played)) {
-    result.refusal = no->reason;
+    result.refusal = spoken(no->reason);
   } else {
     result.gain = static_cast<double>(std::get<std::int64_t>(played)) / here - 1;
   }
@@ -83,6 +85,7 @@ Insight insight(const Evaluation& evaluation, const std::stop_token& stop) {
   }
   if (stop.stop_requested()) return result;
   result.sentences = planner::explain(*evaluation.program, evaluation.figures, cluster, std::move(neighbours));
+  for (std::string& sentence : result.sentences) sentence = spoken(sentence);
   return result;
 }
 

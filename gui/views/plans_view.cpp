@@ -13,6 +13,7 @@
 #include "edge/readable.h"
 #include "gui/look/theme.h"
 #include "gui/model/knobs.h"
+#include "gui/model/spoken.h"
 #include "planner/why_not.h"
 #include "program/job_json.h"
 
@@ -55,14 +56,17 @@ QString why_not_words(const program::Plan& plan, const program::Plan& other, con
   try {
     why = planner::why_not(chosen, favourite, scenario.cluster, stop);
   } catch (const edge::Failure& failure) {
-    return text(failure.error().message);
+    return text(spoken(failure.error().message));
   }
   QStringList lines{text(program::summary(other)), ""};
-  for (const std::string& sentence : why.sentences) lines << text(sentence);
+  for (const std::string& sentence : why.sentences) lines << text(spoken(sentence));
   if (!why.differences.empty()) lines << "";
   for (const planner::Difference& difference : why.differences) {
-    lines
-        << QString("%1: %2 instead of %3").arg(text(difference.field), text(difference.after), text(difference.before));
+    const auto value = [&](const std::string& set) {
+      return set.empty() ? QString("all alike") : text(shown(difference.field, set));
+    };
+    lines << QString("%1: %2 instead of %3")
+                 .arg(text(words_of(difference.field)), value(difference.after), value(difference.before));
   }
   return lines.join('\n');
 }
@@ -275,7 +279,7 @@ void PlansView::show_result(const Found& found) {
   for (const planner::Alternative& one : result.alternatives) {
     words += QString("\n%1 (%2): %3")
                  .arg(text(one.name), text(one.nodes),
-                      one.best ? text(edge::seconds(one.best->simulation.iteration_s)) : text(one.why_not));
+                      one.best ? text(edge::seconds(one.best->simulation.iteration_s)) : text(spoken(one.why_not)));
   }
   status_->setText(words);
   std::vector<planner::Rejected> rejected = result.rejected;
@@ -284,9 +288,9 @@ void PlansView::show_result(const Found& found) {
   for (int i = 0; i < static_cast<int>(rejected.size()); ++i) {
     const planner::Rejected& one = rejected[static_cast<std::size_t>(i)];
     rejected_->setItem(i, 0, new QTableWidgetItem(QString::number(one.plans)));
-    rejected_->setItem(i, 1, new QTableWidgetItem(text(one.family)));
-    rejected_->setItem(i, 2, new QTableWidgetItem(text(one.reason)));
-    rejected_->item(i, 2)->setToolTip(text(one.reason));
+    rejected_->setItem(i, 1, new QTableWidgetItem(text(spoken(one.family))));
+    rejected_->setItem(i, 2, new QTableWidgetItem(text(spoken(one.reason))));
+    rejected_->item(i, 2)->setToolTip(rejected_->item(i, 2)->text());
   }
   rejected_->resizeColumnsToContents();
   if (!result.best.empty()) {

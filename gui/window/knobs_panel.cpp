@@ -78,7 +78,9 @@ void KnobsPanel::edit(const std::function<Scenario()>& change, const QString& wo
 void KnobsPanel::turn_knob(const std::string& field, const QString& wanted) {
   if (showing_ || wanted.isEmpty() || wanted == kByChunk) return;
   edit([&] { return turn(document_.scenario(), field, wanted.toStdString(), fill_->isChecked()); },
-       QString("%1 %2").arg(knobs_.at(text(field))->accessibleName().toLower(), wanted), field);
+       QString("%1 %2").arg(knobs_.at(text(field))->accessibleName().toLower(),
+                            text(shown(field, wanted.toStdString()))),
+       field);
 }
 
 void KnobsPanel::set_list(const StageList& list) {

@@ -130,7 +130,7 @@ TEST(PlanRows, SayWhichFieldsDiffer) {
   EXPECT_TRUE(named("tensor").differs);
   EXPECT_THAT(named("tensor").values, ElementsAre("1", "2"));
   EXPECT_FALSE(named("pipeline").differs);
-  EXPECT_THAT(named("overlap.tensor").values, ElementsAre("false", "false"));
+  EXPECT_THAT(named("overlap.tensor").values, ElementsAre("off", "off"));
   EXPECT_EQ(rows[0].name, "iteration");
   EXPECT_TRUE(rows[0].differs);
   EXPECT_TRUE(differences({}).empty());

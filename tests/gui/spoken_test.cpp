@@ -1,0 +1,72 @@
+// Names of fields never reach the eye of an engineer.
+#include "gui/model/spoken.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "gui/model/evaluation.h"
+#include "gui/model/knobs.h"
+#include "gui/model/plan_rows.h"
+#include "gui/model/sensitivity.h"
+#include "program/job_json.h"
+#include "tests/gui/scenarios.h"
+
+namespace trivium::gui {
+namespace {
+
+bool has_raw_name(const std::string& text) { return std::regex_search(text, std::regex("[a-z]+[_.][a-z]+")); }
+
+TEST(Spoken, PutsFieldsAndValuesInWords) {
+  EXPECT_EQ(spoken("micro_batch 1 to 2"), "micro-batch 1 to 2");
+  EXPECT_EQ(spoken("zero_stage 1 to 2"), "ZeRO stage 1 to 2");
+  EXPECT_EQ(spoken("overlap.parameter_gather off."), "overlap gathers off.");
+  EXPECT_EQ(spoken("context_method ring to all_to_all"), "context method ring to all to all");
+  EXPECT_EQ(spoken("global_batch 3 is not a multiple of data 2 x micro_batch 1 = 2"),
+            "global batch 3 is not a multiple of data 2 x micro-batch 1 = 2");
+  EXPECT_EQ(spoken("tensor 8 to 4, data 16 to 32"), "tensor 8 to 4, data 16 to 32");
+}
+
+TEST(Spoken, LeavesNamesOfOthersAlone) {
+  for (const char* text : {"model my_net has 12 layers", "\"micro_batch\" is unknown", "runs/micro_batch.json",
+                           "gpt-micro_batch", "zero_stage_first", "97.1 GiB of 80.0 GiB", ""}) {
+    EXPECT_EQ(spoken(text), text);
+  }
+}
+
+TEST(Spoken, EveryFieldOfAPlanAndEveryChoiceReadsAsWords) {
+  const Scenario scenario = staged_scenario();
+  for (const Knob& knob : knobs()) {
+    for (const std::string& choice : choices(scenario, knob.field)) {
+      EXPECT_FALSE(has_raw_name(shown(knob.field, choice))) << knob.field << " " << choice;
+    }
+  }
+  EXPECT_EQ(shown("sequence_parallel", "true"), "on");
+  EXPECT_EQ(shown("schedule", "zero_bubble"), "zero bubble");
+  PlanRow row;
+  row.plan = scenario.file.job.plan;
+  for (const DifferenceRow& difference : differences({row, row})) {
+    EXPECT_FALSE(has_raw_name(words_of(difference.name))) << difference.name;
+    for (const std::string& value : difference.values) EXPECT_FALSE(has_raw_name(value)) << difference.name;
+  }
+}
+
+TEST(Spoken, SoDoExplanationsAndRefusals) {
+  Scenario scenario = staged_scenario();
+  const Insight found = insight(evaluate(scenario, Depth::kFull), {});
+  ASSERT_FALSE(found.sentences.empty());
+  for (const std::string& sentence : found.sentences) EXPECT_FALSE(has_raw_name(sentence)) << sentence;
+  bool switches = false;  // what had raw names is among them
+  for (const Sensitivity& plan : found.plans) {
+    EXPECT_FALSE(has_raw_name(plan.change)) << plan.change;
+    EXPECT_FALSE(has_raw_name(plan.refusal)) << plan.refusal;
+    switches = switches || plan.change.starts_with("micro-batch ");
+  }
+  EXPECT_TRUE(switches);
+  scenario.file.job.plan.zero_stage = 7;
+  EXPECT_EQ(evaluate(scenario, Depth::kQuick).refusal, "ZeRO stage is 7; it must be 0 to 3");
+}
+
+}  // namespace
+}  // namespace trivium::gui

@@ -59,9 +59,7 @@ Document::Document(QObject* parent)
   history_.setUndoLimit(kMostSteps);
 }
 
-bool Document::settled() const {
-  return evaluation_ && evaluation_->depth == Depth::kFull && evaluated_version_ == version_;
-}
+bool Document::settled() const { return is_current() && evaluation_->depth == Depth::kFull; }
 
 void Document::edit(Scenario scenario, const QString& words, const QString& field) {
   history_.push(new ScenarioStep(*this, std::move(scenario), words, field));

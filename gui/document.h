@@ -24,6 +24,8 @@ class Document : public QObject {
   const std::shared_ptr<const Evaluation>& evaluation() const { return evaluation_; }
   /// Whether the newest evaluation is in full and of this very scenario.
   bool settled() const;
+  /// Whether the newest evaluation, quick or in full, is of this very scenario.
+  bool is_current() const { return evaluation_ && evaluated_version_ == version_; }
   QUndoStack& history() { return history_; }
 
   /// One undoable step. `field`: what it edits; steps in a row that edit the same field are one ("" : never joined).

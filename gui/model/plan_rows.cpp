@@ -93,6 +93,8 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
   figure("MFU", [](const PlanRow& p) { return edge::percent(p.mfu); });
   figure("HFU", [](const PlanRow& p) { return edge::percent(p.hfu); });
   figure("peak memory", [](const PlanRow& p) { return edge::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
+  const auto known = [](const PlanRow& plan) { return !plan.job.empty(); };
+  if (std::any_of(plans.begin(), plans.end(), known)) figure("job", [](const PlanRow& p) { return p.job; });
   std::vector<std::vector<std::pair<std::string, std::string>>> fields(plans.size());
   for (std::size_t i = 0; i < plans.size(); ++i) {
     nlohmann::json json = program::to_json(plans[i].plan);

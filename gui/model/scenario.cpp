@@ -1,7 +1,11 @@
 #include "gui/model/scenario.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "edge/readable.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/usual_bounds.h"
@@ -79,6 +83,19 @@ Scenario with_model(Scenario scenario, const std::string& name_or_path) {
 Scenario with_field(Scenario scenario, const std::string& field, const std::string& text) {
   program::set_field(scenario.file.job.plan, scenario.file.job.training, field, text);
   return scenario;
+}
+
+std::string job_words(const Scenario& scenario) {
+  const program::Job& job = scenario.file.job;
+  return fmt::format("{} on {}, {} samples of {} tokens", job.model.name, scenario.cluster.name,
+                     edge::integer(static_cast<double>(job.training.global_batch)),
+                     edge::integer(static_cast<double>(job.training.sequence)));
+}
+
+bool same_job(const Scenario& a, const Scenario& b) {
+  return a.file.job.model == b.file.job.model &&
+         program::to_json(a.file.job.training) == program::to_json(b.file.job.training) &&
+         a.file.cluster == b.file.cluster;
 }
 
 planner::SearchRequest search_request(const Scenario& scenario, int best) {

@@ -42,6 +42,11 @@ Scenario with_model(Scenario scenario, const std::string& name_or_path);
 /// Sets a field of plan or training from text. Errors: Failure(kUsage) in words.
 Scenario with_field(Scenario scenario, const std::string& field, const std::string& text);
 
+/// What plans are compared for: "gpt3-175b on dgx-a100-80gb:128, 1,536 samples of 2,048 tokens".
+std::string job_words(const Scenario& scenario);
+/// Whether figures of plans for the one say something of the other: the same model, training and cluster.
+bool same_job(const Scenario& a, const Scenario& b);
+
 /// What a search is asked for.
 planner::SearchRequest search_request(const Scenario& scenario, int best);
 

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "edge/error.h"
+#include "gui/model/spoken.h"
 #include "gui/timeline/spans/time_text.h"
 
 namespace trivium::gui {
@@ -51,7 +52,7 @@ CompareView::CompareView(QWidget* parent)
   setAccessibleName(tr("Compare"));
   setFocusProxy(canvas_);
   canvas_->setAccessibleName(tr("Predicted above measured"));
-  canvas_->set_hint(tr("Run the plan, or load a run record, to set it beside the prediction."));
+  canvas_->set_hint(hint());
   steps_->setAccessibleName(tr("Step"));
   steps_->setToolTip(tr("The measured step that is shown; at first the one of median length"));
   steps_->setEnabled(false);
@@ -95,8 +96,11 @@ CompareView::CompareView(QWidget* parent)
   update_summary();
 }
 
-void CompareView::set_comparison(std::optional<Comparison> comparison) {
+QString CompareView::hint() { return tr("Run the plan, or load a run record, to set it beside the prediction."); }
+
+void CompareView::set_comparison(std::optional<Comparison> comparison, const QString& why_none) {
   comparison_ = std::move(comparison);
+  canvas_->set_hint(why_none.isEmpty() ? hint() : why_none);
   if (!comparison_) {
     work_.cancel();
     take({});
@@ -118,7 +122,7 @@ CompareView::Answer CompareView::compare(const Request& request, const std::stop
     answer.comparison = std::make_shared<const RunComparison>(
         compare_run(asked.plan, asked.cluster, *asked.record, request.step, stop));
   } catch (const edge::Failure& failure) {
-    answer.error = QString::fromStdString(failure.error().message);
+    answer.error = QString::fromStdString(spoken(failure.error().message));
   }
   return answer;
 }

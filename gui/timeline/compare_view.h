@@ -30,7 +30,8 @@ class CompareView : public QWidget {
  public:
   explicit CompareView(QWidget* parent = nullptr);
 
-  void set_comparison(std::optional<Comparison> comparison);
+  /// None: `why_none`, else a hint what to do.
+  void set_comparison(std::optional<Comparison> comparison, const QString& why_none = {});
   bool is_busy() const { return busy_; }
   TimelineCanvas& canvas() { return *canvas_; }
   const QTreeWidget& table() const { return *table_; }
@@ -51,6 +52,7 @@ class CompareView : public QWidget {
     QString error;
   };
   static Answer compare(const Request& request, const std::stop_token& stop);
+  static QString hint();
   void post(int step);
   void take(Answer answer);
   void update_table();

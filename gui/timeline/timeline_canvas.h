@@ -43,6 +43,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   void set_path_shown(bool shown);
   void set_arrows_shown(bool shown);
   void set_hint(const QString& hint);  ///< said where there is nothing to draw
+  const QString& hint() const { return hint_; }
 
   const std::vector<SceneTimeline>& timelines() const { return scene_.timelines; }
   RowLayout& layout_of_rows() { return layout_; }

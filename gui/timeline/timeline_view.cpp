@@ -46,7 +46,7 @@ TimelineView::TimelineView(QWidget* parent)
       layout_(lay_out, [this](Answer answer) { take(std::move(answer)); }) {
   setAccessibleName(tr("Timeline"));
   setFocusProxy(canvas_);
-  canvas_->set_hint(tr("Open a plan to see its timeline, or a trace that Chrome or Perfetto would show."));
+  canvas_->set_hint(hint());
   search_->setPlaceholderText(tr("Search: matmul mb3"));
   search_->setAccessibleName(tr("Search spans"));
   search_->setToolTip(tr("Every word must occur. / comes here, Enter goes to the next, Shift+Enter to the previous"));
@@ -136,7 +136,20 @@ void TimelineView::changeEvent(QEvent* event) {
   if (event->type() == QEvent::PaletteChange) update_panel();  // the colour of idle time is the palette's
 }
 
-void TimelineView::set_timelines(std::vector<NamedTimeline> timelines) { post({std::move(timelines), {}}); }
+void TimelineView::set_timelines(std::vector<NamedTimeline> timelines, const QString& why_none) {
+  canvas_->set_hint(why_none.isEmpty() ? hint() : why_none);
+  post({std::move(timelines), {}});
+}
+
+void TimelineView::set_outdated() {
+  layout_.cancel();
+  busy_ = false;
+  note_->setText(canvas_->timelines().empty() ? QString() : tr("Not of this plan, which is being played"));
+}
+
+QString TimelineView::hint() {
+  return tr("Open a plan to see its timeline, or a trace that Chrome or Perfetto would show.");
+}
 
 void TimelineView::open_trace(const std::filesystem::path& path) { post({{}, path}); }
 

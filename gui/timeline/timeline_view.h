@@ -26,8 +26,10 @@ class TimelineView : public QWidget {
  public:
   explicit TimelineView(QWidget* parent = nullptr);
 
-  /// Replaces what is shown once it is laid out (`shown` says when); none: a hint what to do.
-  void set_timelines(std::vector<NamedTimeline> timelines);
+  /// Replaces what is shown once it is laid out (`shown` says when); none: `why_none`, else a hint what to do.
+  void set_timelines(std::vector<NamedTimeline> timelines, const QString& why_none = {});
+  /// Says that what is shown is of another plan than the one that is played now.
+  void set_outdated();
   /// Shows a Chrome or Perfetto trace. Errors come as `failed`; what was shown stays.
   void open_trace(const std::filesystem::path& path);
   bool is_busy() const { return busy_; }
@@ -36,6 +38,7 @@ class TimelineView : public QWidget {
   const BreakdownPanel& panel() const { return *panel_; }
   QLineEdit& search_field() { return *search_; }
   const QLabel& search_result() const { return *found_; }
+  const QLabel& note() const { return *note_; }  ///< how many spans, or what there is to know of them
   std::size_t matches() const;
 
  Q_SIGNALS:
@@ -57,6 +60,7 @@ class TimelineView : public QWidget {
     QString error, note;
   };
   static Answer lay_out(const Request& request, const std::stop_token& stop);
+  static QString hint();
   void post(Request request);
   void take(Answer answer);
   void search();

@@ -108,7 +108,9 @@ PlansView::PlansView(Document& document, QWidget* parent)
               Scenario one = scenario;
               one.file.job.plan = plan;
               const Evaluation evaluation = evaluate(one, Depth::kFull, stop);
-              if (evaluation.runs()) rows.push_back(row_of(plan, evaluation.figures, one.cluster));
+              if (!evaluation.runs()) continue;
+              rows.push_back(row_of(plan, evaluation.figures, one.cluster));
+              rows.back().job = job_words(one);
             }
             return rows;
           },
@@ -219,6 +221,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   connect(&document_, &Document::evaluated, this, [this] {
     if (document_.settled()) show_scatter();
   });
+  connect(&document_, &Document::scenario_changed, this, [this] { show_status(); });
   show_pins();
 }
 
@@ -267,6 +270,7 @@ void PlansView::show_result(const Found& found) {
   for (const auto* candidates : {&result.best, &result.others}) {
     for (const planner::Candidate& candidate : *candidates) {
       rows.push_back(row_of(candidate.plan, candidate.simulation, found.scenario.cluster));
+      rows.back().job = job_words(found.scenario);
     }
   }
   model_.set_rows(std::move(rows));
@@ -281,7 +285,8 @@ void PlansView::show_result(const Found& found) {
                  .arg(text(one.name), text(one.nodes),
                       one.best ? text(edge::seconds(one.best->simulation.iteration_s)) : text(spoken(one.why_not)));
   }
-  status_->setText(words);
+  found_words_ = words;
+  show_status();
   std::vector<planner::Rejected> rejected = result.rejected;
   std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
   rejected_->setRowCount(static_cast<int>(rejected.size()));
@@ -299,6 +304,15 @@ void PlansView::show_result(const Found& found) {
     below_->setCurrentWidget(rejected_);
   }
   show_scatter();
+}
+
+void PlansView::show_status() {
+  if (searching_ || found_words_.isEmpty()) return;
+  const bool of_another = !same_job(searched_, document_.scenario());
+  status_->setText(
+      of_another
+          ? QString("Of another job, %1; search anew for this one.\n%2").arg(text(job_words(searched_)), found_words_)
+          : found_words_);
 }
 
 int PlansView::selected() const {
@@ -328,6 +342,7 @@ void PlansView::pin_current() {
   const program::Plan& plan = evaluation->scenario.file.job.plan;
   if (std::any_of(pins_.begin(), pins_.end(), [&](const PlanRow& pin) { return equal(pin.plan, plan); })) return;
   pins_.push_back(row_of(plan, evaluation->figures, evaluation->scenario.cluster));
+  pins_.back().job = job_words(evaluation->scenario);
   show_pins();
 }
 

@@ -65,6 +65,8 @@ class PlansView : public QWidget {
   };
   void show_result(const Found& found);
   void show_progress(std::int64_t done, std::int64_t all, double best_s);
+  /// What the last search gave; first, where it answers another job than the document's, which.
+  void show_status();
   void show_pins();
   /// Columns of the comparison share what room there is; names take as many lines as they need.
   void fit_pins();
@@ -82,6 +84,7 @@ class PlansView : public QWidget {
   QPushButton *search_, *cancel_;
   QProgressBar* progress_;
   QLabel* status_;
+  QString found_words_;  // of the last search
   QLineEdit* filter_;
   QTableView* table_;
   ScatterChart* scatter_;

@@ -27,6 +27,7 @@ constexpr int kMostRecent = 8;
 constexpr int kDockWidth = 300;                   // pixels
 constexpr int kBottomDockHeight = 300;            // pixels
 constexpr int kJobShare = 340, kPlanShare = 460;  // of the height
+constexpr const char* kCannotRun = "The plan cannot run: ";
 
 /// Traces are too large to be read twice: they are told by how they begin.
 bool is_trace(const QString& path) {
@@ -101,12 +102,12 @@ MainWindow::MainWindow(QWidget* parent)
   connect(&document_, &Document::evaluated, this, [this] {
     refresh_timeline();
     refresh_compare();
-    if (document_.settled()) validation_->set_case(comparison());
+    refresh_validation();
   });
   connect(&document_, &Document::scenario_changed, this, [this] {
     changed_ = true;
     trace_ = false;
-    drawn_.reset();
+    set_aside_results();
     autosave_timer_.start(kAutosaveMs);
     show_title();
   });
@@ -185,11 +186,12 @@ bool MainWindow::view_is_ready() const {
 
 void MainWindow::refresh_timeline() {
   const auto& evaluation = document_.evaluation();
-  if (!evaluation || view() != kTimeline || drawn_ == evaluation || trace_) return;
+  if (!document_.is_current() || view() != kTimeline || drawn_ == evaluation || trace_) return;
   drawn_ = evaluation;
   std::vector<NamedTimeline> timelines;
   if (evaluation->runs()) timelines.push_back(predicted(*evaluation));
-  timeline_->set_timelines(std::move(timelines));
+  timeline_->set_timelines(std::move(timelines),
+                           evaluation->runs() ? QString() : kCannotRun + QString::fromStdString(evaluation->refusal));
 }
 
 std::optional<Comparison> MainWindow::comparison() const {
@@ -198,8 +200,30 @@ std::optional<Comparison> MainWindow::comparison() const {
   return Comparison{evaluation->scenario.file, evaluation->scenario.cluster, run_};
 }
 
+QString MainWindow::why_no_comparison() const {
+  const auto& evaluation = document_.evaluation();
+  if (!run_ || !evaluation) return {};
+  if (!document_.settled()) return "Comes when the plan has been played.";
+  return evaluation->runs() ? QString() : kCannotRun + QString::fromStdString(evaluation->refusal);
+}
+
 void MainWindow::refresh_compare() {
-  if (view() == kCompare && document_.settled()) compare_->set_comparison(comparison());
+  const auto& evaluation = document_.evaluation();
+  if (view() != kCompare || !document_.settled() || compared_ == evaluation) return;
+  compared_ = evaluation;
+  compare_->set_comparison(comparison(), why_no_comparison());
+}
+
+void MainWindow::refresh_validation() {
+  if (document_.settled()) validation_->set_case(comparison(), why_no_comparison());
+}
+
+void MainWindow::set_aside_results() {
+  drawn_.reset();
+  compared_.reset();
+  timeline_->set_outdated();
+  compare_->set_comparison(std::nullopt, why_no_comparison());
+  validation_->set_case(std::nullopt, why_no_comparison());
 }
 
 void MainWindow::show_title() {
@@ -277,9 +301,10 @@ bool MainWindow::load_record(const QString& path) {
     record_ = path;
     if (path != runs_->record_path()) runs_->show_record(*run_, QFileInfo(path).fileName());
     if (!same) document_.edit(std::move(scenario), "the plan of the run");
+    compared_.reset();
     show_view(kCompare);
     refresh_compare();
-    if (document_.settled()) validation_->set_case(comparison());
+    refresh_validation();
   });
 }
 

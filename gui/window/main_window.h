@@ -94,7 +94,11 @@ class MainWindow : public QMainWindow {
   void open_dock(QDockWidget& dock);
   void refresh_timeline();
   void refresh_compare();
+  void refresh_validation();
+  /// What is shown of the plan before, and would look like this one's, goes or says so.
+  void set_aside_results();
   std::optional<Comparison> comparison() const;
+  QString why_no_comparison() const;  ///< empty where nothing is known but what to do
   void show_title();
   void say(const QString& words);
   void note_recent(const QString& path);
@@ -125,9 +129,10 @@ class MainWindow : public QMainWindow {
   QString path_;    // of the project; empty: not saved yet
   QString record_;  // of the run that is compared
   std::shared_ptr<const program::RunRecord> run_;
-  std::shared_ptr<const Evaluation> drawn_;  // what the timeline shows
-  bool trace_ = false;                       // the timeline shows a file until the plan changes
-  bool changed_ = false;                     // since it was saved
+  std::shared_ptr<const Evaluation> drawn_;     // what the timeline shows
+  std::shared_ptr<const Evaluation> compared_;  // what the comparison shows, with run_
+  bool trace_ = false;                          // the timeline shows a file until the plan changes
+  bool changed_ = false;                        // since it was saved
 };
 
 }  // namespace trivium::gui

@@ -11,6 +11,7 @@
 #include "edge/files.h"
 #include "edge/readable.h"
 #include "gui/model/report.h"
+#include "gui/model/spoken.h"
 
 namespace trivium::gui {
 namespace {
@@ -36,7 +37,7 @@ ValidationPanel::ValidationPanel(QWidget* parent)
             try {
               answer.validation = calibration::validate_run(asked.plan, *asked.record, asked.cluster, stop);
             } catch (const edge::Failure& failure) {
-              answer.error = text(failure.error().message);
+              answer.error = text(spoken(failure.error().message));
             }
             return answer;
           },
@@ -64,14 +65,14 @@ ValidationPanel::ValidationPanel(QWidget* parent)
   });
 }
 
-void ValidationPanel::set_case(std::optional<Comparison> asked) {
+void ValidationPanel::set_case(std::optional<Comparison> asked, const QString& why_none) {
   asked_ = std::move(asked);
   work_.cancel();
   busy_ = false;
   validation_.reset();
   table_->clear();
   export_->setEnabled(false);
-  summary_->setText(kHint);
+  summary_->setText(why_none.isEmpty() ? QString(kHint) : why_none);
   stale_ = asked_.has_value();
   if (isVisible()) ask();
 }
@@ -101,7 +102,7 @@ void ValidationPanel::show_answer(Answer answer) {
   QStringList lines;
   for (const calibration::ValidationRow& row : validation_->rows) {
     if (row.unsupported) {
-      lines << "The plan cannot be predicted: " + text(*row.unsupported);
+      lines << "The plan cannot be predicted: " + text(spoken(*row.unsupported));
       continue;
     }
     lines << QString("<b>Iteration: predicted %1, measured %2: %3.</b>")
@@ -134,7 +135,7 @@ void ValidationPanel::add_group(const char* by, const QString& title) {
   parent->setExpanded(true);
   for (const calibration::ValidationGroup* group : groups) {
     auto* line = new QTreeWidgetItem(
-        parent, {text(group->name), QString::number(group->cases), text(edge::percent(group->mape)),
+        parent, {text(group->name).replace('_', ' '), QString::number(group->cases), text(edge::percent(group->mape)),
                  signed_percent(group->bias), text(edge::percent(group->median)), text(edge::percent(group->max))});
     for (int column = 1; column < table_->columnCount(); ++column) {
       line->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);

@@ -21,8 +21,8 @@ class ValidationPanel : public QWidget {
  public:
   explicit ValidationPanel(QWidget* parent = nullptr);
 
-  /// Nothing: a hint what to do.
-  void set_case(std::optional<Comparison> asked);
+  /// None: `why_none`, else a hint what to do.
+  void set_case(std::optional<Comparison> asked, const QString& why_none = {});
   bool is_busy() const { return busy_; }
   const std::optional<calibration::Validation>& validation() const { return validation_; }
   QTreeWidget& table() { return *table_; }

@@ -1,0 +1,104 @@
+// What is shown is of the plan and the job that stand there now, or says that it is not.
+#include <QSignalSpy>
+#include <nlohmann/json.hpp>
+
+#include "tests/calibration/synthetic_run.h"
+#include "tests/gui/window_fixture.h"
+
+namespace trivium::gui {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class StaleResults : public Window {
+ protected:
+  /// A run record that was loaded and is compared.
+  void load_run() {
+    const program::Job job = calibration::small_job(1, 2, 1, 2);
+    write("run.json", program::to_json(calibration::synthetic_run(job, calibration::rated_node(1))).dump());
+    window_.resize(1400, 900);
+    window_.show();
+    ASSERT_TRUE(window_.open(file("run.json")));
+    ASSERT_TRUE(settles());
+    ASSERT_TRUE(compares());
+  }
+  bool compares() {
+    return QTest::qWaitFor([&] { return !window_.compare().canvas().timelines().empty(); }, kPatienceMs);
+  }
+  void turn_micro_batch(const QString& to) { choose(window_.knobs().knob("micro_batch"), to); }
+};
+
+TEST_F(StaleResults, AComparisonOfThePlanBeforeGoes) {
+  load_run();
+  window_.validate();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.validation().validation().has_value(); }, kPatienceMs));
+  turn_micro_batch("1");
+  EXPECT_TRUE(window_.compare().canvas().timelines().empty());
+  EXPECT_THAT(plain(window_.compare().canvas().hint()), HasSubstr("Comes when the plan has been played"));
+  EXPECT_FALSE(window_.validation().validation().has_value());
+  EXPECT_THAT(plain(window_.validation().summary().text()), HasSubstr("Comes when the plan has been played"));
+  ASSERT_TRUE(compares());
+}
+
+TEST_F(StaleResults, AComparisonIsNotMadeTwice) {
+  load_run();
+  QSignalSpy shown(&window_.compare(), &CompareView::shown);
+  window_.show_view(MainWindow::kMemory);
+  window_.show_view(MainWindow::kCompare);
+  EXPECT_FALSE(window_.compare().is_busy());
+  EXPECT_EQ(shown.count(), 0);
+}
+
+TEST_F(StaleResults, ARunWhosePlanCannotBePlayedSaysWhy) {
+  load_run();
+  Scenario scenario = window_.document().scenario();
+  scenario.file.job.training.global_batch = 7;
+  window_.document().edit(std::move(scenario), "global batch 7");
+  ASSERT_TRUE(settles());
+  EXPECT_THAT(plain(window_.compare().canvas().hint()), HasSubstr("The plan cannot run: global batch 7"));
+  window_.validate();
+  EXPECT_THAT(plain(window_.validation().summary().text()), HasSubstr("The plan cannot run: global batch 7"));
+}
+
+TEST_F(StaleResults, ATimelineOfThePlanBeforeSaysSo) {
+  begin(staged_scenario());
+  window_.show_view(MainWindow::kTimeline);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  EXPECT_THAT(plain(window_.timeline().note().text()), HasSubstr(" spans"));
+  turn_micro_batch("2");
+  EXPECT_THAT(plain(window_.timeline().note().text()), HasSubstr("Not of this plan"));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  EXPECT_THAT(plain(window_.timeline().note().text()), HasSubstr(" spans"));
+  Scenario scenario = window_.document().scenario();
+  scenario.file.job.plan.zero_stage = 7;
+  window_.document().edit(std::move(scenario), "ZeRO stage 7");
+  ASSERT_TRUE(settles());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  EXPECT_TRUE(window_.timeline().canvas().timelines().empty());
+  EXPECT_THAT(plain(window_.timeline().canvas().hint()), HasSubstr("The plan cannot run: ZeRO stage is 7"));
+}
+
+TEST_F(StaleResults, PlansOfAnotherJobSayOfWhich) {
+  begin(small_scenario());
+  PlansView& plans = window_.plans();
+  plans.search();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !plans.is_searching(); }, kPatienceMs));
+  EXPECT_THAT(plain(plans.status().text()), Not(HasSubstr("another job")));
+  plans.pin(0);
+  type(window_.start_panel().field("global_batch"), "32");
+  EXPECT_THAT(plain(plans.status().text()),
+              HasSubstr("Of another job, gpt2-124m on dgx-a100-80gb:1, 16 samples of 1,024 tokens"));
+  ASSERT_TRUE(settles());
+  plans.pin_current();
+  QTableWidget& pinned = plans.comparison();
+  const QList<QTableWidgetItem*> found = pinned.findItems("job", Qt::MatchExactly);
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_THAT(plain(pinned.item(found[0]->row(), 1)->text()), HasSubstr("16 samples"));
+  EXPECT_THAT(plain(pinned.item(found[0]->row(), 2)->text()), HasSubstr("32 samples"));
+  type(window_.start_panel().field("global_batch"), "16");
+  EXPECT_THAT(plain(plans.status().text()), Not(HasSubstr("another job")));
+}
+
+}  // namespace
+}  // namespace trivium::gui

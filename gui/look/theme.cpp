@@ -1,6 +1,7 @@
 #include "gui/look/theme.h"
 
 #include <QApplication>
+#include <QPixmapCache>
 #include <QStyle>
 #include <algorithm>
 #include <array>
@@ -63,7 +64,12 @@ void apply_theme(Theme theme) {
   static const QPalette desktop = QApplication::palette();  // before this program changed it
   // One of each for good: what a style draws is kept by the palette it was drawn with.
   static const QPalette light = light_palette(), dark = dark_palette();
-  static QStyle* const style = QApplication::setStyle("Fusion");
+  static QStyle* const style = [] {
+    // Qt 6.4 keeps the name of every picture that its cache ever held, and a name holds the control's size and palette:
+    // every change of either would stay for good. What is drawn anew instead is quickly drawn.
+    QPixmapCache::setCacheLimit(0);
+    return QApplication::setStyle("Fusion");
+  }();
   Q_UNUSED(style);
   if (theme == Theme::kLight) QApplication::setPalette(light);
   if (theme == Theme::kDark) QApplication::setPalette(dark);

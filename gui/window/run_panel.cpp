@@ -23,6 +23,15 @@ constexpr int kInterrupted = 130;
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
+/// Keeps every second point, and the last: as many as a picture can show however long a run is.
+void thin(std::vector<QPointF>& points) {
+  std::size_t kept = 0;
+  for (std::size_t p = 0; p < points.size(); ++p) {
+    if (p % 2 == 0 || p + 1 == points.size()) points[kept++] = points[p];
+  }
+  points.resize(kept);
+}
+
 }  // namespace
 
 QString RunPanel::trivium_program() {
@@ -156,10 +165,7 @@ void RunPanel::begin(bool resumed) {
     corpus_->setFocus();
     return;
   }
-  if (!resumed) {
-    losses_.clear();
-    speeds_.clear();
-  }
+  if (!resumed) forget_steps();
   loss_->set_lines({}, {}, {}, 0, false);
   speed_->set_lines({}, {}, {}, 0, true);
   const QString plan = folder_.filePath("plan.json");
@@ -216,8 +222,7 @@ void RunPanel::read_steps() {
       continue;
     }
     const double number = step.at("step").get<double>();
-    losses_.emplace_back(number, step.at("loss").get<double>());
-    speeds_.emplace_back(number, step.value("tokens_per_s", 0.0));
+    add_step(number, step.at("loss").get<double>(), step.value("tokens_per_s", 0.0));
     state_->setText(QString("step %1 of %2: loss %3, %4 tokens/s")
                         .arg(number + 1)
                         .arg(steps_->value())
@@ -229,18 +234,31 @@ void RunPanel::read_steps() {
 
 void RunPanel::show_record(const program::RunRecord& record, const QString& name) {
   if (is_running() || record.steps.empty()) return;
-  losses_.clear();
-  speeds_.clear();
+  forget_steps();
   for (const program::StepRecord& step : record.steps) {
-    losses_.emplace_back(static_cast<double>(step.step), step.loss);
-    speeds_.emplace_back(static_cast<double>(step.step), step.tokens_per_s);
+    add_step(static_cast<double>(step.step), step.loss, step.tokens_per_s);
   }
   state_->setText(QString("%1: %2 steps, loss from %3 to %4")
                       .arg(name)
-                      .arg(losses_.size())
+                      .arg(seen_steps_)
                       .arg(losses_.front().y(), 0, 'f', 4)
                       .arg(losses_.back().y(), 0, 'f', 4));
   draw_steps();
+}
+
+void RunPanel::forget_steps() {
+  losses_.clear();
+  speeds_.clear();
+  seen_steps_ = 0;
+}
+
+void RunPanel::add_step(double step, double loss, double tokens_per_s) {
+  ++seen_steps_;
+  losses_.emplace_back(step, loss);
+  speeds_.emplace_back(step, tokens_per_s);
+  if (losses_.size() <= kMostPoints) return;
+  thin(losses_);
+  thin(speeds_);
 }
 
 void RunPanel::draw_steps() {
@@ -261,9 +279,9 @@ void RunPanel::finish(int code, bool crashed) {
   if (crashed) {
     state_->setText("The run crashed; this window did not.");
   } else if (code == 0) {
-    state_->setText(has_record ? QString("Done: %1 steps recorded.").arg(losses_.size()) : QString("Done."));
+    state_->setText(has_record ? QString("Done: %1 steps recorded.").arg(seen_steps_) : QString("Done."));
   } else if (code == kInterrupted) {
-    state_->setText(QString("Stopped after %1 steps.").arg(losses_.size()));
+    state_->setText(QString("Stopped after %1 steps.").arg(seen_steps_));
   } else {
     const QStringList lines = log_->toPlainText().trimmed().split('\n');
     state_->setText(QString("Ended with code %1: %2").arg(code).arg(lines.last()));

@@ -28,6 +28,7 @@ class RunPanel : public QWidget {
   QLabel& state() { return *state_; }
   LineChart& loss() { return *loss_; }
   LineChart& speed() { return *speed_; }
+  static constexpr std::size_t kMostPoints = 8192;  ///< that a curve has
   QString record_path() const { return record_; }
   bool is_running() const { return process_.state() != QProcess::NotRunning; }
 
@@ -58,6 +59,8 @@ class RunPanel : public QWidget {
   void begin(bool resumed);
   void launch(const QStringList& arguments);
   void read_steps();
+  void forget_steps();
+  void add_step(double step, double loss, double tokens_per_s);
   void draw_steps();
   void finish(int code, bool crashed);
 
@@ -73,7 +76,8 @@ class RunPanel : public QWidget {
   QLabel* state_;
   LineChart *loss_, *speed_;
   QPlainTextEdit* log_;
-  std::vector<QPointF> losses_, speeds_;
+  std::vector<QPointF> losses_, speeds_;  // of all steps, or of some that lie among them
+  qint64 seen_steps_ = 0;
   QString record_;
   int runs_ = 0;
 };

@@ -67,6 +67,29 @@ TEST_F(Window, ShowsTheStepsOfARecordThatIsLoaded) {
   EXPECT_THAT(plain(other.runs().state().text()), HasSubstr("kept.json: 3 steps"));
 }
 
+TEST_F(Window, DrawsALongRunWithFewPoints) {
+  begin(staged_scenario());
+  constexpr int kSteps = 100'000;
+  program::RunRecord record;
+  for (int s = 0; s < kSteps; ++s) {
+    program::StepRecord step;
+    step.step = s;
+    step.loss = s == kSteps - 1 ? 1.5 : 11 - 9.0 * s / kSteps;
+    step.tokens_per_s = 1000;
+    record.steps.push_back(step);
+  }
+  RunPanel& runs = window_.runs();
+  runs.show_record(record, "long.json");
+  for (const LineChart* chart : {&runs.loss(), &runs.speed()}) {
+    const std::vector<QPointF>& points = chart->lines().at(0).points;
+    EXPECT_LE(points.size(), RunPanel::kMostPoints);
+    EXPECT_GT(points.size(), RunPanel::kMostPoints / 4);
+    EXPECT_EQ(points.front().x(), 0);
+    EXPECT_EQ(points.back().x(), kSteps - 1);
+  }
+  EXPECT_THAT(plain(runs.state().text()), HasSubstr("100000 steps, loss from 11.0000 to 1.5000"));
+}
+
 TEST_F(Window, SaysWhatIsMissingForAValidationOrAResumedRun) {
   begin(staged_scenario());
   window_.validate();

@@ -1,7 +1,6 @@
 #include "tests/gui/random/hand.h"
 
 #include <QDir>
-#include <QPixmapCache>
 #include <QTest>
 #include <fstream>
 #include <utility>
@@ -17,6 +16,7 @@ namespace {
 
 constexpr int kMostDevices = 128;  // beyond, nodes are not doubled any more
 constexpr int kPatienceMs = 120'000;
+constexpr int kRestWidth = 1400, kRestHeight = 900;  // pixels
 
 }  // namespace
 
@@ -82,6 +82,7 @@ void Hand::rest() {
   window_.plans().unpin_all();
   window_.timeline().search_field().clear();
   window_.plans().filter().clear();
+  window_.resize(kRestWidth, kRestHeight);  // a window keeps pictures as large as it is
   window_.show_view(MainWindow::kCluster);
   window_.begin_example(staged_scenario());
   const auto at_rest = [&] {
@@ -98,7 +99,6 @@ void Hand::rest() {
   }
   window_.show_view(MainWindow::kCluster);
   QTest::qWait(1);
-  QPixmapCache::clear();  // Qt keeps up to ten MiB of what its style drew
 }
 
 QPoint Hand::somewhere(const QWidget& widget) {

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "edge/units.h"
+#include "gui/look/theme.h"
 #include "tests/gui/random/hand.h"
 #include "tests/gui/scenarios.h"
 
@@ -47,6 +48,7 @@ TEST(RandomActions, LeaveTheWindowStandingAndTrue) {
   const unsigned seed = qEnvironmentVariableIsSet("TRIVIUM_SOAK_SEED")
                             ? static_cast<unsigned>(qEnvironmentVariableIntValue("TRIVIUM_SOAK_SEED"))
                             : kSeed;
+  apply_theme(Theme::kLight);  // as the program does when it starts
   MainWindow window;
   window.resize(1400, 900);
   window.begin_example(staged_scenario());

@@ -18,8 +18,18 @@ constexpr double kSecondsPerPs = 1e-12;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
+constexpr const char* kLater = "Comes when the plan has been played.";
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
+
+/// "1,234 MWh"; of small trainings "12.3 kWh".
+QString energy_words(double joules) {
+  constexpr double kLarge = 10;
+  constexpr int kDigits = 3;
+  const double megawatt_hours = joules / kJoulesPerMegawattHour;
+  return megawatt_hours >= kLarge ? text(edge::integer(megawatt_hours)) + " MWh"
+                                  : QString::number(1000 * megawatt_hours, 'g', kDigits) + " kWh";
+}
 
 /// As high as what it says, where there is room.
 class FittedText : public QTextBrowser {
@@ -56,8 +66,8 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   costs_->setAccessibleName("Time, energy and cost of the whole training");
   costs_->setWordWrap(true);
   parts_->set_hint("No plan that could run: its stages would stand here.");
-  machine_->set_hint("Comes when the plan has been played.");
-  plans_->set_hint("Comes when the plan has been played.");
+  machine_->set_hint(kLater);
+  plans_->set_hint(kLater);
   jitter_->setAccessibleName("How much longer or shorter an op may take");
   jitter_->setToolTip("Every op that computes takes up to this much longer or shorter, by chance");
   jitter_->setRange(kLeastJitter, kMostJitter);
@@ -67,7 +77,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   jitter_->setSuffix(" %");
   jitter_->setKeyboardTracking(false);
   connect(jitter_, &QDoubleSpinBox::valueChanged, this, [this] { ask_spread(); });
-  band_->set_hint("Comes when the plan has been played.");
+  band_->set_hint(kLater);
   sure_->setAccessibleName("What was played for the band");
   sure_->setWordWrap(true);
   auto* sure = new QHBoxLayout;
@@ -108,14 +118,22 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   all->addWidget(parts_, 2);
   connect(words_->document()->documentLayout(), &QAbstractTextDocumentLayout::documentSizeChanged, this,
           [this] { fit(); });
-  connect(&document_, &Document::scenario_changed, this, [this] {
-    current_ = spread_current_ = false;
-    spread_.reset();  // it says nothing of another plan
-    band_->set_hint("Comes when the plan has been played.");
-    band_->set_band(std::nullopt, {}, {});
-    sure_->clear();
-  });
+  connect(&document_, &Document::scenario_changed, this, [this] { set_aside(); });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
+}
+
+void ExplainView::set_aside() {
+  thinker_.cancel();
+  sampler_.cancel();
+  current_ = spread_current_ = false;
+  insight_ = {};
+  spread_.reset();
+  words_->setPlainText(kLater);
+  machine_->set_gains({});
+  plans_->set_gains({});
+  band_->set_hint(kLater);
+  band_->set_band(std::nullopt, {}, {});
+  sure_->clear();
 }
 
 void ExplainView::fit() {
@@ -159,10 +177,9 @@ void ExplainView::show_evaluation() {
                          : std::nullopt;
   if (whole) {
     costs_->setText(
-        QString("Training on %1 tokens takes %2, %3 MWh, %4.")
+        QString("Training on %1 tokens takes %2, %3, %4.")
             .arg(text(edge::integer(static_cast<double>(scenario.file.job.training.total_tokens))),
-                 text(edge::duration(whole->seconds)),
-                 text(edge::integer(whole->energy_joules / kJoulesPerMegawattHour)),
+                 text(edge::duration(whole->seconds)), energy_words(whole->energy_joules),
                  whole->cost_usd ? "$" + text(edge::integer(*whole->cost_usd)) : QString("price of a node not known")));
   } else {
     costs_->setText("Say how many tokens the training has (left) to see its days, energy and cost.");
@@ -205,7 +222,7 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
   sure_->clear();
   const auto& evaluation = document_.evaluation();
   if (!spread_ || !evaluation->runs()) {
-    band_->set_hint("Comes when the plan has been played.");
+    band_->set_hint(kLater);
     return band_->set_band(std::nullopt, {}, {});
   }
   const auto words = [](double s) { return text(report::precise_seconds(s)); };

@@ -36,6 +36,7 @@ class ExplainView : public QWidget {
   GainChart& plans() { return *plans_; }
 
  private:
+  void set_aside();  ///< what is said of the plan before, and what is being found out about it
   void show_evaluation();
   void show_insight(Insight insight);
   void ask_spread();

@@ -71,6 +71,13 @@ QString why_not_words(const program::Plan& plan, const program::Plan& other, con
   return lines.join('\n');
 }
 
+/// One line across a table that has nothing to list.
+void say_in(QTableWidget& table, const QString& words) {
+  table.setRowCount(1);
+  table.setSpan(0, 0, 1, table.columnCount());
+  table.setItem(0, 0, new QTableWidgetItem(words));
+}
+
 QTableWidget* plain_table(const QString& name) {
   auto* table = new QTableWidget;
   table->setAccessibleName(name);
@@ -154,6 +161,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   comparison_->viewport()->installEventFilter(this);
   rejected_->setColumnCount(3);
   rejected_->setHorizontalHeaderLabels({"Plans", "Split", "Why they cannot run"});
+  say_in(*rejected_, "A search lists here what it refuses, and why.");
 
   auto* use_button = new QPushButton("&Use this plan");
   auto* pin_button = new QPushButton("&Pin");
@@ -289,14 +297,16 @@ void PlansView::show_result(const Found& found) {
   show_status();
   std::vector<planner::Rejected> rejected = result.rejected;
   std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
+  rejected_->clearSpans();
   rejected_->setRowCount(static_cast<int>(rejected.size()));
   for (int i = 0; i < static_cast<int>(rejected.size()); ++i) {
     const planner::Rejected& one = rejected[static_cast<std::size_t>(i)];
-    rejected_->setItem(i, 0, new QTableWidgetItem(QString::number(one.plans)));
+    rejected_->setItem(i, 0, new QTableWidgetItem(count(one.plans)));
     rejected_->setItem(i, 1, new QTableWidgetItem(text(spoken(one.family))));
     rejected_->setItem(i, 2, new QTableWidgetItem(text(spoken(one.reason))));
     rejected_->item(i, 2)->setToolTip(rejected_->item(i, 2)->text());
   }
+  if (rejected.empty()) say_in(*rejected_, "Nothing was refused.");
   rejected_->resizeColumnsToContents();
   if (!result.best.empty()) {
     table_->selectRow(0);

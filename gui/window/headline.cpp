@@ -15,6 +15,14 @@ QString text(const std::string& s) { return QString::fromStdString(s); }
 
 enum Figure { kIteration, kTokens, kMfu, kMemory, kCost, kFigures };
 constexpr const char* kTitles[kFigures] = {"iteration", "tokens/s", "MFU · HFU", "peak memory", "cost of a step"};
+constexpr const char* kHelp[kFigures] = {
+    "Predicted: one training step, played op by op on what the cluster's profile says of its devices and links.\n"
+    "Explain shows how far iterations lie apart, Compare how far a run was from it.",
+    "Predicted: tokens of the global batch by the time of an iteration, all devices together",
+    "Predicted: share of the devices' dense peak that the model's arithmetic takes (MFU), and with it what is computed "
+    "again (HFU)",
+    "Predicted: of the fullest rank, with what its device reserves",
+    "What the nodes used cost during an iteration, at the hourly price in their profile"};
 
 }  // namespace
 
@@ -38,7 +46,8 @@ Headline::Headline(Document& document, QWidget* parent)
   left->addWidget(plan_);
   left->addWidget(state_);
   row->addLayout(left, 1);
-  for (const char* title : kTitles) {
+  for (int f = 0; f < kFigures; ++f) {
+    const char* title = kTitles[f];
     auto* column = new QVBoxLayout;
     auto* figure = new QLabel("–");
     figure->setAccessibleName(title);
@@ -49,6 +58,7 @@ Headline::Headline(Document& document, QWidget* parent)
     figure->setAlignment(Qt::AlignRight);
     auto* name = new QLabel(title);
     name->setAlignment(Qt::AlignRight);
+    for (QLabel* label : {figure, name}) label->setToolTip(kHelp[f]);
     column->addWidget(figure);
     column->addWidget(name);
     row->addSpacing(18);
@@ -57,7 +67,7 @@ Headline::Headline(Document& document, QWidget* parent)
   }
   connect(&document_, &Document::scenario_changed, this, [this] {
     compared_iteration_s_ = settled_iteration_s_;
-    state_->setText("…");
+    state_->setText(document_.evaluation() ? "Being played: the figures are of the plan before." : "Being played …");
   });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
 }
@@ -93,6 +103,7 @@ void Headline::show_evaluation() {
                    .arg(std::abs(100 * change), 0, 'f', 1);
     }
   }
+  if (evaluation->depth == Depth::kQuick) state += " · a first look; op by op follows";
   state_->setText(state);
   state_->setToolTip(text(evaluation->overflow));
   if (evaluation->depth == Depth::kFull) settled_iteration_s_ = f.iteration_s;

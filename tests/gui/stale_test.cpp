@@ -79,6 +79,35 @@ TEST_F(StaleResults, ATimelineOfThePlanBeforeSaysSo) {
   EXPECT_THAT(plain(window_.timeline().canvas().hint()), HasSubstr("The plan cannot run: ZeRO stage is 7"));
 }
 
+TEST_F(StaleResults, FiguresOnTopSayWhichPlanTheyAreOf) {
+  begin(staged_scenario());
+  const auto state = [&] { return plain(window_.headline().state().text()); };
+  EXPECT_THAT(state(), Not(HasSubstr("first look")));
+  turn_micro_batch("2");
+  EXPECT_THAT(state(), HasSubstr("of the plan before"));
+  bool looked = false;  // once at least whole segments were shown as such
+  QObject::connect(&window_.document(), &Document::evaluated, &window_,
+                   [&] { looked = looked || state().find("first look") != std::string::npos; });
+  ASSERT_TRUE(settles());
+  EXPECT_TRUE(looked);
+  EXPECT_THAT(state(), HasSubstr("fits"));
+  EXPECT_THAT(state(), Not(HasSubstr("first look")));
+}
+
+TEST_F(StaleResults, AnExplanationOfThePlanBeforeGoes) {
+  begin(staged_scenario());
+  window_.show_view(MainWindow::kExplain);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  ExplainView& explain = window_.explain();
+  ASSERT_FALSE(explain.machine().gains().empty());
+  turn_micro_batch("2");
+  EXPECT_TRUE(explain.machine().gains().empty());
+  EXPECT_TRUE(explain.plans().gains().empty());
+  EXPECT_THAT(plain(explain.words().toPlainText()), HasSubstr("Comes when the plan has been played"));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  EXPECT_FALSE(explain.machine().gains().empty());
+}
+
 TEST_F(StaleResults, PlansOfAnotherJobSayOfWhich) {
   begin(small_scenario());
   PlansView& plans = window_.plans();

@@ -1,5 +1,6 @@
 // Views of the window one by one.
 #include <QComboBox>
+#include <QPixmapCache>
 #include <QScrollBar>
 #include <QSplitter>
 
@@ -12,6 +13,43 @@ namespace trivium::gui {
 namespace {
 
 using testing::HasSubstr;
+
+TEST_F(Window, SaysWhatWillBeListedWhereNothingIsYet) {
+  begin(small_scenario());
+  const QTableWidget& rejected = window_.plans().rejected();
+  ASSERT_EQ(rejected.rowCount(), 1);
+  EXPECT_THAT(plain(rejected.item(0, 0)->text()), HasSubstr("what it refuses"));
+  EXPECT_EQ(rejected.columnSpan(0, 0), 3);
+}
+
+TEST_F(Window, SaysWhatEveryFigureOnTopIsAndWhereItComesFrom) {
+  begin(small_scenario());
+  int told = 0;
+  for (const QLabel* label : window_.headline().findChildren<QLabel*>()) {
+    if (label->toolTip().startsWith("Predicted") || label->toolTip().contains("price")) ++told;
+  }
+  EXPECT_EQ(told, 10);  // five figures and their names
+}
+
+TEST_F(Window, TellsTheEnergyOfASmallTrainingToo) {
+  Scenario scenario = small_scenario();
+  scenario.file.job.training.total_tokens = 300'000'000;
+  begin(scenario);
+  window_.show_view(MainWindow::kExplain);
+  QString costs;
+  for (const QLabel* label : window_.explain().findChildren<QLabel*>()) {
+    if (label->accessibleName().startsWith("Time, energy")) costs = label->text();
+  }
+  EXPECT_THAT(plain(costs), testing::ContainsRegex("[1-9][0-9.]* kWh"));
+}
+
+// Qt keeps the names of all that its cache ever held, and themes and sizes make new ones without end.
+TEST(Theme, KeepsNoPictureUnderAName) {
+  apply_theme(Theme::kLight);
+  QPixmap picture(8, 8);
+  picture.fill(Qt::red);
+  EXPECT_FALSE(QPixmapCache::insert("a control in a size and a palette", picture));
+}
 
 TEST_F(Window, ShowsMemoryByRankAndOverTimeOfTheChosenOne) {
   begin(staged_scenario());

@@ -1,5 +1,6 @@
 #include "gui/model/project.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "edge/files.h"
@@ -55,6 +56,19 @@ Project read_project(const std::string& path) {
   project.scenario.file = program::plan_file_from_json(json, path);
   project.scenario.cluster = hardware::cluster_from_json(project.scenario.file.cluster, path + "#/cluster");
   return project;
+}
+
+std::string record_beside(const std::string& path) {
+  return std::filesystem::path(path).replace_extension(".run.json").string();
+}
+
+void keep_record(const std::string& record, const std::string& beside) {
+  const std::string unfinished = beside + ".part";
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(beside).parent_path(), error);
+  std::filesystem::copy_file(record, unfinished, std::filesystem::copy_options::overwrite_existing, error);
+  if (!error) std::filesystem::rename(unfinished, beside, error);
+  if (error) throw edge::Failure(edge::ErrorKind::kRuntime, beside + ": cannot be written: " + error.message());
 }
 
 std::string autosave_path() { return (edge::user_data() / "autosave.json").string(); }

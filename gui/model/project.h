@@ -22,6 +22,11 @@ std::string project_text(const Project& project);
 /// A project, a plan file or a search result, told apart by its schema. Errors: Failure(kInput) with file and pointer.
 Project read_project(const std::string& path);
 
+/// Where a project at `path` keeps the record of a run that has no place of its own: "gpt.json" at "gpt.run.json".
+std::string record_beside(const std::string& path);
+/// Copies a run record there, whole or not at all. Errors: Failure(kRuntime) where it cannot be written.
+void keep_record(const std::string& record, const std::string& beside);
+
 /// Where unsaved work is kept while the program runs.
 std::string autosave_path();
 

@@ -26,9 +26,11 @@ QString text(const std::string& s) { return QString::fromStdString(s); }
 QString energy_words(double joules) {
   constexpr double kLarge = 10;
   constexpr int kDigits = 3;
-  const double megawatt_hours = joules / kJoulesPerMegawattHour;
-  return megawatt_hours >= kLarge ? text(edge::integer(megawatt_hours)) + " MWh"
-                                  : QString::number(1000 * megawatt_hours, 'g', kDigits) + " kWh";
+  const double megawatt_hours = joules / kJoulesPerMegawattHour, kilowatt_hours = 1000 * megawatt_hours;
+  if (megawatt_hours >= kLarge) return text(edge::integer(megawatt_hours)) + " MWh";
+  return (kilowatt_hours >= kLarge ? text(edge::integer(kilowatt_hours))
+                                   : QString::number(kilowatt_hours, 'g', kDigits)) +
+         " kWh";
 }
 
 /// As high as what it says, where there is room.

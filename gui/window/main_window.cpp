@@ -312,9 +312,24 @@ Project MainWindow::project() const {
   return {document_.scenario(), plans_->pinned(), runs_->corpus().text().toStdString(), record_.toStdString()};
 }
 
+Project MainWindow::kept_project(const std::string& path) {
+  Project kept = project();
+  const bool unsaved = path == autosave_path();
+  const QString unsaved_copy = QString::fromStdString(record_beside(autosave_path()));
+  const bool passing = runs_->is_passing(record_) || (record_ == unsaved_copy && !unsaved);
+  if (!passing || !QFileInfo::exists(record_)) return kept;
+  const std::string beside = record_beside(path);
+  if (!unsaved || kept_ != record_) keep_record(kept.record, beside);
+  if (unsaved) kept_ = record_;
+  kept.record = beside;
+  return kept;
+}
+
 bool MainWindow::save(const QString& path) {
   return guarded([&] {
-    edge::write_file_atomically(path.toStdString(), project_text(project()));
+    const Project kept = kept_project(path.toStdString());
+    edge::write_file_atomically(path.toStdString(), project_text(kept));
+    record_ = QString::fromStdString(kept.record);
     path_ = path;
     changed_ = false;
     document_.history().setClean();
@@ -325,7 +340,7 @@ bool MainWindow::save(const QString& path) {
 
 void MainWindow::autosave() {
   if (!changed_) return;
-  guarded([&] { edge::write_file_atomically(autosave_path(), project_text(project())); });
+  guarded([&] { edge::write_file_atomically(autosave_path(), project_text(kept_project(autosave_path()))); });
 }
 
 bool MainWindow::has_autosave() const { return QFileInfo::exists(QString::fromStdString(autosave_path())); }
@@ -376,7 +391,9 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   if (changed_) {
     autosave();
   } else {
-    QFile::remove(QString::fromStdString(autosave_path()));
+    for (const std::string& unsaved : {autosave_path(), record_beside(autosave_path())}) {
+      QFile::remove(QString::fromStdString(unsaved));
+    }
   }
   event->accept();
 }

@@ -104,6 +104,8 @@ class MainWindow : public QMainWindow {
   void note_recent(const QString& path);
   void fill_recent();
   void autosave();
+  /// The project as it stands in a file at `path`: with a copy of a record that would not outlive this window.
+  Project kept_project(const std::string& path);
   bool guarded(const std::function<void()>& work);
   void take(const Project& project, const QString& path);
   QString ask_file(const QString& title, const QString& filter);
@@ -128,6 +130,7 @@ class MainWindow : public QMainWindow {
   QTimer autosave_timer_;
   QString path_;    // of the project; empty: not saved yet
   QString record_;  // of the run that is compared
+  QString kept_;    // the record whose copy stands beside the unsaved work
   std::shared_ptr<const program::RunRecord> run_;
   std::shared_ptr<const Evaluation> drawn_;     // what the timeline shows
   std::shared_ptr<const Evaluation> compared_;  // what the comparison shows, with run_

@@ -30,6 +30,8 @@ class RunPanel : public QWidget {
   LineChart& speed() { return *speed_; }
   static constexpr std::size_t kMostPoints = 8192;  ///< that a curve has
   QString record_path() const { return record_; }
+  /// Whether a file goes when this panel does: records of runs that nobody kept.
+  bool is_passing(const QString& file) const { return file.startsWith(folder_.path() + '/'); }
   bool is_running() const { return process_.state() != QProcess::NotRunning; }
 
   /// Starts `trivium run` with the document's plan. Does nothing while one runs.

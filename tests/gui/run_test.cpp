@@ -67,6 +67,49 @@ TEST_F(Window, ShowsTheStepsOfARecordThatIsLoaded) {
   EXPECT_THAT(plain(other.runs().state().text()), HasSubstr("kept.json: 3 steps"));
 }
 
+TEST_F(Window, KeepsARunWithTheProjectAndWithUnsavedWork) {
+  write("text.txt", some_text());
+  const QString project = file("kept.json");
+  {
+    MainWindow other;
+    other.begin_example(runnable());
+    other.show();
+    other.runs().corpus().setText(file("text.txt"));
+    other.runs().steps().setValue(2);
+    other.runs().start();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !other.runs().is_running(); }, kPatienceMs));
+    ASSERT_FALSE(other.project().record.empty());
+    other.plans().pin_current();  // something to keep
+    ASSERT_TRUE(QTest::qWaitFor([&] { return other.has_autosave(); }, kPatienceMs));
+    ASSERT_TRUE(other.save(project));
+    EXPECT_EQ(other.project().record, plain(file("kept.run.json")));
+  }
+  ASSERT_TRUE(window_.open(project));
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(window_.view(), MainWindow::kCompare);
+  EXPECT_EQ(window_.runs().loss().lines().at(0).points.size(), 2U);
+}
+
+TEST_F(Window, KeepsARunThatWasNotSaved) {
+  write("text.txt", some_text());
+  {
+    MainWindow other;
+    other.begin_example(runnable());
+    other.show();
+    other.runs().corpus().setText(file("text.txt"));
+    other.runs().steps().setValue(2);
+    other.runs().start();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !other.runs().is_running(); }, kPatienceMs));
+    other.runs().corpus().setText(file("text.txt"));
+    ASSERT_TRUE(QTest::qWaitFor([&] { return other.document().settled(); }, kPatienceMs));
+    other.plans().pin_current();
+    other.close();
+  }
+  ASSERT_TRUE(window_.restore_autosave());
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(window_.runs().loss().lines().at(0).points.size(), 2U);
+}
+
 TEST_F(Window, DrawsALongRunWithFewPoints) {
   begin(staged_scenario());
   constexpr int kSteps = 100'000;

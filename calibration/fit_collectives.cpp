@@ -133,12 +133,22 @@ void fit_network(Fit& fit, const std::vector<CollectiveTime>& times, const std::
   fit.report.push_back(fmt::format("network efficiency: {:.2f} -> {:.2f} from {} sizes", before, share, shares.size()));
 }
 
+/// Hosts of so many ranks where the file does not name them: whole nodes of the base, which is said.
+int hosts_of(Fit& fit, int ranks, const std::string& from) {
+  const int devices = fit.node.devices, hosts = (ranks + devices - 1) / devices;
+  const std::string line =
+      fmt::format("{}: hosts of its {} ranks are not named; taken as {} of {} devices", from, ranks, hosts, devices);
+  if (std::find(fit.report.begin(), fit.report.end(), line) == fit.report.end()) fit.report.push_back(line);
+  return hosts;
+}
+
 }  // namespace
 
 void fit_collectives(Fit& fit, std::span<const CollectiveTime> times, const std::string& from) {
   std::map<int, std::vector<CollectiveTime>> inside;  // by ranks
   std::vector<CollectiveTime> between;
-  for (const CollectiveTime& time : times) {
+  for (CollectiveTime time : times) {
+    if (time.hosts == 0) time.hosts = hosts_of(fit, time.ranks, from);
     if (time.hosts > 1) {
       between.push_back(time);
     } else if (time.kind != OpKind::kSend) {  // no ring: a link between two

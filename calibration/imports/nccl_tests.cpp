@@ -45,11 +45,27 @@ bool names_another(std::string_view text) {
   return false;
 }
 
-/// What busbw / algbw says of the ranks where their list is missing: all-reduce 2 (n-1)/n, the others (n-1)/n.
-int ranks_from(OpKind kind, double ratio) {
+/// One size of one run. The bandwidths are as they are printed, in GB/s.
+struct Row {
+  double bytes = 0, seconds = 0, algorithm = 0, bus = 0;
+};
+
+/// What busbw / algbw says of the ranks where their list is missing: all-reduce 2 (n-1)/n, the others (n-1)/n. Of the
+/// row with most digits, within half of its last one; 0 where that leaves more than one number.
+int ranks_from(OpKind kind, const std::vector<Row>& rows) {
+  const auto half_digit = [](double printed) { return printed < 1000 ? .005 : .05; };  // at most six characters
   if (kind == OpKind::kSend) return 2;
-  const double share = kind == OpKind::kAllReduce ? ratio / 2 : ratio;
-  return share > 0 && share < 1 ? static_cast<int>(std::lround(1 / (1 - share))) : 0;
+  const auto most =
+      std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.algorithm < b.algorithm; });
+  if (most == rows.end() || most->algorithm <= half_digit(0)) return 0;
+  const auto ranks = [&](double bus, double algorithm) {
+    const double share = bus / algorithm / (kind == OpKind::kAllReduce ? 2 : 1);
+    return share > 0 && share < 1 ? std::lround(1 / (1 - share)) : 0;
+  };
+  const double bus = half_digit(most->bus), algorithm = half_digit(most->algorithm);
+  const auto least = ranks(most->bus - bus, most->algorithm + algorithm),
+             greatest = ranks(most->bus + bus, most->algorithm - algorithm);
+  return least == greatest ? static_cast<int>(least) : 0;
 }
 
 /// One run of one program within a text.
@@ -59,7 +75,25 @@ struct Run {
   int ranks = 0;
   std::set<std::string> hosts;
   std::vector<std::string> columns;
+  std::vector<Row> rows;
 };
+
+/// Whether rows were there whose ranks cannot be told.
+bool finish(const Run& run, CollectiveTimes& result) {
+  if (run.rows.empty() || !run.kind) return false;
+  const int ranks = run.ranks > 0 ? run.ranks : ranks_from(*run.kind, run.rows);
+  if (ranks < 2) return run.ranks == 0;
+  for (const Row& row : run.rows) {
+    result.times.push_back({*run.kind, ranks, static_cast<int>(run.hosts.size()), row.bytes, row.seconds});
+  }
+  return false;
+}
+
+[[noreturn]] void refuse_ranks(const std::string& file) {
+  refuse(file,
+         "does not tell how many ranks took part: the lines \"Rank\" are missing, and its bandwidths are too small to "
+         "show it; keep those lines, or larger sizes");
+}
 
 class Reader {
  public:
@@ -70,50 +104,82 @@ class Reader {
   }
 
   CollectiveTimes read() {
-    for (std::size_t i = 0; i < input_.lines.size(); ++i) {
-      const std::string& line = input_.lines[i];
-      const bool may_be_cut = i + 1 == input_.lines.size() && !input_.is_last_whole;
-      const std::size_t first = line.find_first_not_of(" \t");
-      if (first == std::string::npos) continue;
-      if (line[first] == '#') {
-        comment(line);
-      } else if (!run_.columns.empty()) {
-        row(line, may_be_cut);
-      } else {
-        note_program(line);  // the command, as a shell or mpirun echoes it
+    for (; at_ < input_.lines.size(); ++at_) {
+      const std::string& line = input_.lines[at_];
+      const std::size_t mark = line.find_first_not_of(" \t");
+      if (mark == std::string::npos) continue;
+      const bool marked = line[mark] == '#';  // copies are without these marks where they would make headings
+      const std::string_view content = std::string_view(line).substr(marked ? mark + 1 : mark);
+      const std::vector<std::string> words = words_of(content);
+      if (words.empty()) continue;
+      if (!marked && !run_.columns.empty() && number_of(words.front())) {
+        row(line, words);
+      } else if (!comment(content, words) && !marked) {
+        note_program(content);  // the command, as a shell or mpirun echoes it
       }
     }
+    end_run();
+    if (result_.times.empty() && ranks_unknown_) refuse_ranks(file_);
     result_.is_truncated |= !input_.is_last_whole;
     return std::move(result_);
   }
 
  private:
-  void note_program(const std::string& line) {
+  void end_run() {
+    ranks_unknown_ |= finish(run_, result_);
+    run_.rows.clear();
+  }
+
+  void note_program(std::string_view line) {
     const auto kind = kind_in(line);
     if (!kind && !names_another(line)) return;
+    end_run();
     run_ = {};
     run_.kind = kind;
     run_.skipped = !kind;
   }
 
-  void comment(const std::string& line) {
-    const std::vector<std::string> words = words_of(line);
-    if (line.find("Collective test starting") != std::string::npos) return note_program(line);
-    if (line.find("nccl-tests version") != std::string::npos) result_.version = line.substr(line.find("nccl-tests"));
-    if (line.find("nThread") != std::string::npos) {  // the next run's settings
+  /// Whether the line is one of the tests' own.
+  bool comment(std::string_view line, const std::vector<std::string>& words) {
+    const auto has = [&](std::string_view part) { return line.find(part) != std::string_view::npos; };
+    if (has("Collective test concluded")) return true;
+    if (has("Collective test starting")) {
+      note_program(line);
+      return true;
+    }
+    if (has("nccl-tests version")) {
+      result_.version = line.substr(line.find("nccl-tests"));
+      return true;
+    }
+    if (words.front() == "nThread") {  // the next run's settings
+      end_run();
       run_.ranks = 0;
       run_.hosts.clear();
       run_.columns.clear();
+      return true;
     }
-    if (words.size() > 2 && words[1] == "Rank") {
+    if (words.size() > 2 && words.front() == "Rank" && has(" Pid ")) {
       ++run_.ranks;
       const auto on = std::find(words.begin(), words.end(), "on");
       if (on != words.end() && std::next(on) != words.end()) run_.hosts.insert(*std::next(on));
       const std::size_t end_of_bus = line.find("] ");
       if (end_of_bus != std::string::npos) result_.device = line.substr(end_of_bus + 2);
+      return true;
     }
-    const bool is_header = line.find("busbw") != std::string::npos && line.find("algbw") != std::string::npos;
-    if (is_header) run_.columns.assign(words.begin() + 1, words.end());
+    if (!has("busbw") || !has("algbw")) return false;
+    end_run();
+    run_.columns = words;
+    return true;
+  }
+
+  /// The program of a run whose beginning was not kept, from the line at its end.
+  std::optional<OpKind> concluded() const {
+    for (std::size_t i = at_; i < input_.lines.size(); ++i) {
+      const std::string& line = input_.lines[i];
+      if (line.find("Collective test concluded") != std::string::npos) return kind_in(line);
+      if (line.find("busbw") != std::string::npos) return std::nullopt;
+    }
+    return std::nullopt;
   }
 
   /// Value of the `nth` column of that name.
@@ -124,14 +190,13 @@ class Reader {
     return std::nullopt;
   }
 
-  void row(const std::string& line, bool may_be_cut) {
-    const std::vector<std::string> words = words_of(line);
-    if (!number_of(words.front())) return note_program(line);  // messages between rows
+  void row(const std::string& line, const std::vector<std::string>& words) {
     if (run_.skipped) return;
     if (words.size() < run_.columns.size()) {
-      if (may_be_cut) return;
+      if (at_ + 1 == input_.lines.size() && !input_.is_last_whole) return;
       refuse(file_, fmt::format("\"{}\" has {} columns of {}", line, words.size(), run_.columns.size()));
     }
+    if (!run_.kind) run_.kind = concluded();
     if (!run_.kind) {
       refuse(file_,
              "the collective is not told; keep the command or the line \"Collective test starting\", or name the "
@@ -140,23 +205,22 @@ class Reader {
     for (const int side : {0, 1}) {
       const char* time_column = value(words, "time", side) ? "time" : "cputime";
       const auto size = value(words, run_.columns.front() == "bytes" ? "bytes" : "size", 0),
-                 micros = value(words, time_column, side), algorithm = value(words, "algbw", side),
-                 bus = value(words, "busbw", side);
+                 micros = value(words, time_column, side);
       if (!size || !micros || *size <= 0 || *micros <= 0) continue;
-      if (value(words, "#wrong", side).value_or(0) > 0) return;
-      const int ranks = run_.ranks > 0
-                            ? run_.ranks
-                            : ranks_from(*run_.kind, algorithm && *algorithm > 0 ? bus.value_or(0) / *algorithm : 0);
-      if (ranks < 2) continue;
-      const int hosts = std::max(1, static_cast<int>(run_.hosts.size()));
-      result_.times.push_back({*run_.kind, ranks, hosts, *size, *micros * kMicro});
+      for (const char* wrong : {"#wrong", "wrong"}) {
+        if (value(words, wrong, side).value_or(0) > 0) return;
+      }
+      run_.rows.push_back(
+          {*size, *micros * kMicro, value(words, "algbw", side).value_or(0), value(words, "busbw", side).value_or(0)});
       return;
     }
   }
 
   std::string file_;
   TextLines input_;
+  std::size_t at_ = 0;  // line
   Run run_;
+  bool ranks_unknown_ = false;
   CollectiveTimes result_;
 };
 
@@ -177,19 +241,18 @@ CollectiveTimes read_json(std::string_view text, const std::string& file) {
   std::vector<json> rows;
   const JsonList list = read_list(text, "results", [&](json&& row) { rows.push_back(std::move(row)); });
   result.is_truncated = !list.is_whole;
-  std::set<std::string> hosts;
-  int ranks = 0;
+  Run run;
   const json config = list.head.value("config", json::object());
   for (const json& device : config.value("devices", json::array())) {
-    ++ranks;
-    hosts.insert(device.value("hostname", ""));
+    ++run.ranks;
+    run.hosts.insert(device.value("hostname", ""));
     result.device = device.value("device_info", result.device);
   }
-  std::optional<OpKind> kind = kind_in(file);
+  run.kind = kind_in(file);
   for (const json& argument : list.head.value("args", json::array())) {
-    if (argument.is_string() && !kind) kind = kind_in(argument.get<std::string>());
+    if (argument.is_string() && !run.kind) run.kind = kind_in(argument.get<std::string>());
   }
-  if (!kind) refuse(file, "#/args names no collective of a training (all_reduce_perf, reduce_scatter_perf, …)");
+  if (!run.kind) refuse(file, "#/args names no collective of a training (all_reduce_perf, reduce_scatter_perf, …)");
   const json version = list.head.value("nccl_version", json());
   if (!version.is_null())
     result.version = "NCCL " + (version.is_string() ? version.get<std::string>() : version.dump());
@@ -200,14 +263,11 @@ CollectiveTimes read_json(std::string_view text, const std::string& file) {
       const double size = number_at(row, {"size"}), micros = number_at(*timed, {"time", "cpu_time"});
       if (size <= 0 || micros <= 0) continue;
       if (number_at(*timed, {"nwrong"}) > 0) break;
-      const double algorithm = number_at(*timed, {"alg_bw"});
-      const int n =
-          ranks > 0 ? ranks : ranks_from(*kind, algorithm > 0 ? number_at(*timed, {"bus_bw"}) / algorithm : 0);
-      if (n < 2) break;
-      result.times.push_back({*kind, n, std::max(1, static_cast<int>(hosts.size())), size, micros * kMicro});
+      run.rows.push_back({size, micros * kMicro, number_at(*timed, {"alg_bw"}), number_at(*timed, {"bus_bw"})});
       break;
     }
   }
+  if (finish(run, result)) refuse_ranks(file);
   return result;
 }
 

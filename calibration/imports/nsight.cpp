@@ -10,6 +10,7 @@
 #include <regex>
 #include <set>
 
+#include "calibration/statistics.h"
 #include "edge/error.h"
 
 namespace trivium::calibration::imports {
@@ -76,7 +77,7 @@ class Reader {
     if (kernels.empty() || database_.columns("StringIds").empty()) {
       const bool graphs = !database_.columns("CUPTI_ACTIVITY_KIND_GRAPH_TRACE").empty();
       refuse(file_, graphs ? "lists CUDA graphs, not their kernels; capture again with --cuda-graph-trace=node"
-                           : "has no table CUPTI_ACTIVITY_KIND_KERNEL; capture again with --trace=cuda,nvtx");
+                           : "has no table CUPTI_ACTIVITY_KIND_KERNEL" + what_is_there());
     }
     by_process_ = kernels.contains("globalPid");
     choose_process();
@@ -108,8 +109,9 @@ class Reader {
       database_.each("SELECT name FROM TARGET_INFO_GPU ORDER BY id LIMIT 1",
                      [&](sqlite3_stmt* row) { result_.device = Database::text(row, 0); });
     }
-    if (database_.columns("META_DATA_EXPORT").contains("value")) {
-      database_.each("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'",
+    for (const char* table : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {  // the second until 2022 at least
+      if (!database_.columns(table).contains("value")) continue;
+      database_.each(fmt::format("SELECT value FROM {} WHERE name = 'EXPORT_SCHEMA_VERSION'", table),
                      [&](sqlite3_stmt* row) { result_.tool += ", schema " + Database::text(row, 0); });
     }
   }
@@ -129,7 +131,7 @@ class Reader {
                      if (kernel.kind == KernelClass::kCollective) kernel.collective = collective_named(full);
                      result_.kernels.push_back(kernel);
                    });
-    if (result_.kernels.empty()) refuse(file_, "lists no kernel; nothing ran on the device while it was captured");
+    if (result_.kernels.empty()) refuse(file_, "lists no kernel of a GPU" + what_is_there());
   }
 
   void read_copies() {
@@ -164,20 +166,49 @@ class Reader {
         });
   }
 
-  void read_steps() {
+  /// Calls `range` with begin and end in seconds and the text of every NVTX range that was closed.
+  void each_range(const std::function<void(double, double, const std::string&)>& range) const {
     const std::set<std::string> columns = database_.columns("NVTX_EVENTS");
     if (!columns.contains("text") || !columns.contains("end")) return;
-    static const std::regex kStep("(iteration|step|ProfilerStep)[ _#]*[0-9]+", std::regex::icase);
-    std::map<double, double> steps;
     const bool registered = columns.contains("textId");
-    database_.each(registered
-                       ? "SELECT n.start, n.end, COALESCE(n.text, s.value) FROM NVTX_EVENTS n LEFT JOIN StringIds s "
-                         "ON s.id = n.textId WHERE n.end IS NOT NULL"
-                       : "SELECT start, end, text FROM NVTX_EVENTS WHERE end IS NOT NULL",
-                   [&](sqlite3_stmt* row) {
-                     if (!std::regex_match(Database::text(row, 2), kStep)) return;
-                     steps[sqlite3_column_double(row, 0) * kNano] = sqlite3_column_double(row, 1) * kNano;
-                   });
+    database_.each(
+        registered ? "SELECT n.start, n.end, COALESCE(n.text, s.value) FROM NVTX_EVENTS n LEFT JOIN StringIds s "
+                     "ON s.id = n.textId WHERE n.end IS NOT NULL"
+                   : "SELECT start, end, text FROM NVTX_EVENTS WHERE end IS NOT NULL",
+        [&](sqlite3_stmt* row) {
+          range(sqlite3_column_double(row, 0) * kNano, sqlite3_column_double(row, 1) * kNano, Database::text(row, 2));
+        });
+  }
+
+  static bool is_step(const std::string& text) {
+    static const std::regex kStep("(iteration|step|ProfilerStep)[ _#]*[0-9]+", std::regex::icase);
+    return std::regex_match(text, kStep);
+  }
+
+  /// The rest of a refusal: what an export without kernels holds instead, and what to do.
+  std::string what_is_there() const {
+    int ranges = 0;
+    std::vector<double> steps;
+    if (!database_.columns("StringIds").empty()) {
+      each_range([&](double begin, double end, const std::string& text) {
+        ++ranges;
+        if (is_step(text)) steps.push_back(end - begin);
+      });
+    }
+    std::string what;
+    if (ranges > 0) what = fmt::format(", only {} NVTX ranges on the host", ranges);
+    if (!steps.empty())
+      what += fmt::format(" ({} iterations, {:.3g} ms at the median)", steps.size(), 1e3 * median(steps));
+    return what +
+           "; nothing ran on a GPU while it was captured, or it was not asked for: capture again with "
+           "--trace=cuda,nvtx";
+  }
+
+  void read_steps() {
+    std::map<double, double> steps;
+    each_range([&](double begin, double end, const std::string& text) {
+      if (is_step(text)) steps[begin] = end;
+    });
     auto first = steps.begin(), last = steps.end();
     if (steps.size() >= 3) {  // a warm-up, and what may be cut
       ++first;

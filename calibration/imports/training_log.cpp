@@ -16,8 +16,9 @@ constexpr double kMilli = 1e-3, kTera = 1e12;
 
 bool has(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
 
+/// A memory of zero is what is printed where there is no GPU.
 void raise(std::optional<double>& to, std::optional<double> value, double unit) {
-  if (value) to = std::max(to.value_or(0), *value * unit);
+  if (value && *value > 0) to = std::max(to.value_or(0), *value * unit);
 }
 
 template <class Integer>
@@ -51,9 +52,10 @@ class Reader {
     if (has(line, "CurrSamplesPerSec=")) return deepspeed_throughput(line);
     if (has(line, "memory (MB) | allocated:")) return megatron_memory(line);
     if (has(line, "Max_MA ")) return deepspeed_memory(line);
-    if (has(line, "model-parallel size") || has(line, "model_parallel_size")) return sizes(line);
+    if (has(line, "model-parallel size") || has(line, "model-parallel-size")) return sizes(line);
     if (names_batch(line)) batch(line);
     if (has(line, "time (ms) | ")) log_.perturbed = true;
+    if (has(line, " ...")) setting(line);
   }
 
   // By itself: elastic settings have a max_train_batch_size and a min_train_batch_size.
@@ -80,7 +82,8 @@ class Reader {
     if (log_.trainer.empty()) log_.trainer = "Megatron-LM";
     if (has(line, "samples per second:") && has(line, "TFLOPs:")) log_.trainer = "Megatron-DeepSpeed";
     for (const char* key : {"throughput per GPU (TFLOP/s/GPU):", "TFLOPs:"}) {
-      if (const auto rate = number_after(line, key)) rates_[at] = *rate * kTera;
+      const auto rate = number_after(line, key);
+      if (rate && *rate > 0) rates_[at] = *rate * kTera;  // zero is a small one, rounded
     }
     set(log_.global_batch, number_after(line, "global batch size:"));
   }
@@ -114,8 +117,8 @@ class Reader {
   }
 
   void sizes(std::string_view line) {
-    for (const char* key : {"tensor-model-parallel size:", "tensor-model-parallel-size:",
-                            "tensor_model_parallel_size ...", "tensor-model-parallel size "}) {
+    for (const char* key :
+         {"tensor-model-parallel size:", "tensor-model-parallel-size:", "tensor-model-parallel size "}) {
       set(log_.tensor, number_after(line, key));
     }
     for (const char* key : {"pipeline-model-parallel size:", "pipeline-model-parallel size "})
@@ -123,6 +126,21 @@ class Reader {
     for (const char* key : {" data-parallel size:", "data-parallel-size:", " data-parallel size "})
       set(log_.data, number_after(line, key));
     set(log_.context, number_after(line, " context-parallel size:"));
+  }
+
+  // Behind dots: `  tensor_model_parallel_size ...... 2` of Megatron's dump of arguments, and of its timers
+  // `    forward-backward ...... : (12.30, 12.40)`, which are there where those that synchronise are on.
+  void setting(std::string_view line) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() < 3 || !words[1].starts_with("...")) return;
+    log_.perturbed |= words[0] == "forward-backward";
+    if (words.size() > 3) return;
+    const auto value = number_of(words[2]);
+    if (words[0] == "tensor_model_parallel_size") set(log_.tensor, value);
+    if (words[0] == "pipeline_model_parallel_size") set(log_.pipeline, value);
+    if (words[0] == "context_parallel_size") set(log_.context, value);
+    if (words[0] == "data_parallel_size") set(log_.data, value);
+    if (words[0] == "global_batch_size") set(log_.global_batch, value);
   }
 
   TrainingLog log_;

@@ -101,6 +101,10 @@ TEST(CutSamples, NcclTests) {
   EXPECT_GT(read_cut(sample("nccl_all_reduce.txt"), collectives, true), kCuts / 4);
   EXPECT_GT(read_cut(sample("nccl_all_gather_2019.txt"), collectives, true), 10U);
   EXPECT_GT(read_cut(sample("nccl_reduce_scatter.json"), collectives, false), 10U);
+  // The ranks of these are told by their larger sizes, the collective of the third by its last line.
+  EXPECT_GT(read_cut(sample("nccl_all_reduce_b200.txt"), collectives, true), 20U);
+  EXPECT_GT(read_cut("$ all_gather_perf\n" + sample("nccl_all_gather_perf_h100.txt"), collectives, true), kCuts / 3);
+  EXPECT_EQ(read_cut(sample("nccl_all_reduce_nebius.txt"), collectives, true), 0U);
 }
 
 TEST(CutSamples, Kineto) {
@@ -114,6 +118,8 @@ TEST(CutSamples, TrainingLogs) {
   megatron.resize(megatron.rfind('\n', megatron.size() - 2) + 1);
   EXPECT_GT(read_cut(megatron, iterations, true), kCuts / 3);
   EXPECT_GT(read_cut(sample("megatron_2021.log"), iterations, true), kCuts / 3);
+  EXPECT_GT(read_cut(sample("megatron_cpu.log"), iterations, true), 5U);
+  EXPECT_GT(read_cut(sample("megatron_cpu_timers.log"), iterations, true), kCuts / 2);
   EXPECT_GT(read_cut(sample("deepspeed.log"), iterations, true), kCuts / 3);
   EXPECT_GT(read_cut(sample("deepspeed_cpu.log"), iterations, true), 5U);
   EXPECT_GT(read_cut(sample("deepspeed_pipeline.log"), iterations, true), kCuts / 3);
@@ -155,6 +161,23 @@ TEST(CutSamples, Nsight) {
     }
     std::filesystem::remove(cut);
   }
+}
+
+// It lists no kernel; whole it is refused for that, cut for one of the two.
+TEST(CutSamples, NsightWithoutAGpu) {
+  const std::filesystem::path cut = std::filesystem::path(testing::TempDir()) / "cut_cpu.sqlite";
+  const std::string whole = sample("nsight_cpu.sqlite");
+  for (std::size_t i = 0; i < 36; ++i) {
+    std::ofstream(cut, std::ios::binary) << whole.substr(0, whole.size() * i / 36 + 100);
+    try {
+      read_nsight(cut);
+      ADD_FAILURE() << i;
+    } catch (const edge::Failure& failure) {
+      EXPECT_THAT(failure.what(), AnyOf(HasSubstr("cut_cpu.sqlite: has no table CUPTI_ACTIVITY_KIND_KERNEL"),
+                                        HasSubstr("the file is cut or no export of Nsight Systems")));
+    }
+  }
+  std::filesystem::remove(cut);
 }
 
 TEST(CutSamples, Gzip) {

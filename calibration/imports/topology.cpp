@@ -92,13 +92,14 @@ GpuTopology read_topology(std::string_view text, const std::string& file) {
   }
   for (std::size_t a = 0; a < gpus; ++a) {
     topology.cells[a].resize(gpus);
-    if (topology.cells[a][a] != "X") refuse(file, fmt::format("GPU{} is {} from itself", a, topology.cells[a][a]));
+    if (topology.cells[a][a] != "X")
+      refuse(file, fmt::format("{} is {} from itself", devices[a], topology.cells[a][a]));
   }
   for (std::size_t a = 0; a < gpus; ++a) {
     for (std::size_t b = 0; b < a; ++b) {
       if (topology.cells[a][b] == topology.cells[b][a]) continue;
-      refuse(file,
-             fmt::format("GPU{} to GPU{} is {}, the way back {}", a, b, topology.cells[a][b], topology.cells[b][a]));
+      refuse(file, fmt::format("{} to {} is {}, the way back {}", devices[a], devices[b], topology.cells[a][b],
+                               topology.cells[b][a]));
     }
   }
   return topology;

@@ -127,7 +127,7 @@ TEST(CutSamples, TrainingLogs) {
 
 // A matrix is whole or it is none.
 TEST(CutSamples, Topologies) {
-  for (const char* name : {"topo_h100.txt", "topo_v100.txt"}) {
+  for (const char* name : {"topo_h100.txt", "topo_pcie.txt", "topo_v100.txt"}) {
     const std::string whole = sample(name);
     const std::size_t matrix = whole.find("\n\nLegend");
     const GpuTopology all = read_topology(whole, "f");

@@ -38,6 +38,7 @@ TEST(Content, IsToldByWhatAFileHolds) {
                                                      {"nccl_all_gather_2019.txt", Content::kNcclTests},
                                                      {"nccl_reduce_scatter.json", Content::kNcclTests},
                                                      {"topo_h100.txt", Content::kTopology},
+                                                     {"topo_pcie.txt", Content::kTopology},
                                                      {"topo_v100.txt", Content::kTopology},
                                                      {"kineto.pt.trace.json", Content::kChromeTrace},
                                                      {"nsight.sqlite", Content::kNsight},
@@ -136,6 +137,19 @@ TEST(Topology, ACubeMeshCopiedWithBlanks) {
   EXPECT_EQ(read.most_nvlinks(), 2);
   EXPECT_EQ(read.cells[0][3], "NV2");
   EXPECT_EQ(read.cells[0][5], "SYS");
+}
+
+// A capture: the escape stands before the tab, numbers have gaps.
+TEST(Topology, CardsOnTwoSocketsWithoutNvlink) {
+  const GpuTopology read = read_topology(sample("topo_pcie.txt"), "f");
+  EXPECT_EQ(read.gpus, 4);
+  EXPECT_EQ(read.adapters, 0);
+  EXPECT_EQ(read.most_nvlinks(), 0);
+  EXPECT_EQ(read.cells[0], (std::vector<std::string>{"X", "PIX", "SYS", "SYS"}));
+  EXPECT_EQ(read.cells[3], (std::vector<std::string>{"SYS", "SYS", "PIX", "X"}));
+  std::string skew = sample("topo_pcie.txt");
+  skew.replace(skew.find("GPU5\tSYS") + 5, 3, "PXB");
+  EXPECT_THAT(refusal([&] { read_topology(skew, "f"); }), HasSubstr("GPU5 to GPU0 is PXB, the way back SYS"));
 }
 
 TEST(Topology, RefusesACutMatrixAndGluedCells) {

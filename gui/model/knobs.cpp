@@ -117,7 +117,7 @@ const std::vector<Knob>& knobs() {
       {"bucket_bytes", "Gradient buckets", "Bytes of gradients that are reduced together", kWires},
       {"reduce_dtype", "Reduce in", "Type of gradients on the wire", kWires},
       {"compression", "Compression", "Gradients made smaller on the wire; changes what is trained", kWires},
-      {"top_k_share", "Share sent", "Of each parameter's gradients, the largest, where compression is top_k", kWires},
+      {"top_k_share", "Share sent", "Of each parameter's gradients, the largest, where compression is top k", kWires},
       {"precision", "Precision", "Arithmetic of the matrix products", kSoftware},
       {"placement", "Placement", "Dimensions, neighbouring devices first", kSoftware},
       {"stack", "Software stack", "Whose habits: fused kernels, kinds of gradients, transfers", kSoftware}};

@@ -9,6 +9,7 @@
 
 #include "edge/readable.h"
 #include "gui/model/knobs.h"
+#include "gui/model/spoken.h"
 #include "gui/model/stage_lists.h"
 #include "program/job_json.h"
 #include "simulator/placed_cluster.h"
@@ -52,7 +53,7 @@ double dollars_per_iteration(const program::Plan& plan, const hardware::Cluster&
 PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, const hardware::Cluster& cluster) {
   PlanRow row;
   row.plan = plan;
-  row.summary = program::summary(plan);
+  row.summary = spoken(program::summary(plan));
   row.iteration_s = figures.iteration_s;
   row.tokens_per_s = figures.tokens_per_s;
   row.mfu = figures.mfu;

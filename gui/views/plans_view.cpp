@@ -58,7 +58,7 @@ QString why_not_words(const program::Plan& plan, const program::Plan& other, con
   } catch (const edge::Failure& failure) {
     return text(spoken(failure.error().message));
   }
-  QStringList lines{text(program::summary(other)), ""};
+  QStringList lines{text(spoken(program::summary(other))), ""};
   for (const std::string& sentence : why.sentences) lines << text(spoken(sentence));
   if (!why.differences.empty()) lines << "";
   for (const planner::Difference& difference : why.differences) {

@@ -91,6 +91,31 @@ TEST(Calibrate, ALogNeedsItsPlan) {
   EXPECT_THAT(other.err, HasSubstr("ran with global batch 64, its plan says 32"));
 }
 
+// tests/data/README.md says how each was recorded.
+TEST(Calibrate, TakesWhatOtherProgramsWrote) {
+  const Workplace workplace;
+  const std::string command = "trivium calibrate --base dgx-h100-80gb -o fitted.json --json ";
+  const Outcome gathers = workplace.run(command + sample("nccl_all_gather_perf_h100.txt"));
+  ASSERT_EQ(gathers.exit_code, 0) << gathers.err;
+  EXPECT_THAT(gathers.out, HasSubstr("hosts of its 16 ranks are not named; taken as 2 of 8 devices"));
+  EXPECT_TRUE(number(json::parse(gathers.out), "/network/efficiency").at("determined"));
+  const Outcome ranges = workplace.run(command + sample("nsight_cpu.sqlite"));
+  EXPECT_EQ(ranges.exit_code, 3);
+  EXPECT_THAT(ranges.err, HasSubstr("only 32 NVTX ranges on the host (8 iterations, "));
+  workplace.write("model.json", R"({"schema": "trivium.model/1", "name": "small", "source": "record_megatron.py",
+    "layers": 2, "hidden": 64, "heads": 4, "vocab": 128, "max_sequence": 64})");
+  const std::string plan =
+      "trivium plan --ranks 2 --model model.json --cluster dgx-h100-80gb --sequence 64 --global-batch 16 --pipeline 1 "
+      "--tensor ";
+  ASSERT_EQ(workplace.run(plan + "2 --data 1 -o two.json").exit_code, 0);
+  const Outcome log = workplace.run("trivium calibrate -o fitted.json --json two.json " + sample("megatron_cpu.log"));
+  ASSERT_EQ(log.exit_code, 0) << log.err;
+  EXPECT_THAT(log.out, HasSubstr("megatron_cpu.log: 0.2666 s, predicted"));
+  ASSERT_EQ(workplace.run(plan + "1 --data 2 -o one.json").exit_code, 0);
+  EXPECT_THAT(workplace.run("trivium calibrate -o fitted.json one.json " + sample("megatron_cpu.log")).err,
+              HasSubstr("ran with tensor 2, its plan says 1"));
+}
+
 TEST(Calibrate, CutAndStrangeFilesAreRefusedByName) {
   const Workplace workplace;
   workplace.write("cut.sqlite", "SQLite format 3 and nothing else");

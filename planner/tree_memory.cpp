@@ -111,7 +111,7 @@ std::vector<std::vector<StageRoom>> Tree::rooms(const Branch& branch, const Plan
 // What a state keeps hangs on neither the micro-batch nor the placement, nor on what is recomputed.
 std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<State>& states) {
   Plan plain = with(plan, State{});
-  plain.recompute = request_.job.plan.recompute;
+  plain.recompute = program::Recompute::kNone;  // which goes with activations that are away
   plain.stage_recompute.clear();
   const bool accumulates = micro_batches(plain) > 1, splits = plain.schedule == program::Schedule::kZeroBubble;
   std::vector<int> key{plain.tensor,

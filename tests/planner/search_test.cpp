@@ -249,7 +249,6 @@ TEST(Search, OffloadsWhereTheStateDoesNotFit) {
   EXPECT_TRUE(run(request).best.empty());
 }
 
-// The best plan is proved; beside it stand plans of other families, each once, none of them faster.
 // What the request's own plan recomputes is a field as open as the others: no plan offloads activations and recomputes
 // them all, wherever the search begins.
 TEST(Search, IsTheSameWhateverTheOpenFieldsOfTheRequestSay) {
@@ -261,6 +260,19 @@ TEST(Search, IsTheSameWhateverTheOpenFieldsOfTheRequestSay) {
   EXPECT_EQ(summaries(run(request)), summaries(plain));
 }
 
+// Nor does what the plan recomputes where it says so chunk by chunk.
+TEST(Search, IsTheSameWhateverIsSaidBesideTheRecomputeOfChunks) {
+  SearchRequest request = small_problem();
+  auto& device = request.cluster.groups[0].node.device;
+  device.memory = device.reserved + edge::Bytes(80 * edge::kMiB);
+  request.job.plan.stage_recompute = {program::Recompute::kNone, program::Recompute::kSelective};
+  const SearchResult plain = run(request);
+  ASSERT_FALSE(plain.best.empty());
+  request.job.plan.recompute = program::Recompute::kFull;
+  EXPECT_EQ(summaries(run(request)), summaries(plain));
+}
+
+// The best plan is proved; beside it stand plans of other families, each once, none of them faster.
 TEST(Search, ShowsOtherFamiliesBesideTheBest) {
   SearchRequest request = small_problem();
   request.best = 1;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "calibration/fit_parts.h"
+#include "calibration/quantities.h"
 #include "calibration/statistics.h"
 #include "edge/error.h"
 #include "simulator/collectives/collective_cost.h"
@@ -19,7 +20,6 @@ using program::OpKind;
 // Between these two, NCCL goes from its low-latency protocols to the one that fills the links.
 constexpr double kTiny = 32 * 1024;            // B: the time of smaller messages is latency
 constexpr double kLarge = 64 * 1024 * 1024.0;  // B: larger ones show the bandwidth
-constexpr double kPercent = 100;
 
 /// Bytes that cross the bus: 2 (n-1)/n S of an all-reduce, half of it for its halves and an all-to-all.
 double wire_bytes(const CollectiveTime& time) {

@@ -6,12 +6,11 @@
 #include <set>
 
 #include "calibration/published_fit.h"
+#include "calibration/quantities.h"
 #include "edge/error.h"
 
 namespace trivium::calibration {
 namespace {
-
-constexpr double kMicro = 1e-6;
 
 FitConstant of_profile(const hardware::Node& node, const char* what, FitPrior prior, const char* pointer,
                        const char* unit, std::function<void(hardware::Node&, double)> set) {

@@ -7,6 +7,7 @@
 #include "calibration/fit_parts.h"
 #include "calibration/published_fit.h"
 #include "calibration/published_runs.h"
+#include "calibration/quantities.h"
 #include "calibration/robust_fit.h"
 #include "edge/error.h"
 #include "program/lower.h"
@@ -14,10 +15,6 @@
 
 namespace trivium::calibration {
 namespace {
-
-constexpr double kPercent = 100;
-constexpr double kUndetermined = 0.9;  // of the prior's sigma
-constexpr double kMicro = 1e-6;
 
 struct Prepared {
   PreparedRun run;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "calibration/fit_parts.h"
+#include "calibration/quantities.h"
 #include "calibration/statistics.h"
 #include "program/lower.h"
 #include "simulator/cost/compute_cost.h"
@@ -17,8 +18,6 @@ namespace {
 using imports::Kernel;
 using imports::KernelClass;
 
-constexpr double kMicroseconds = 1e6;
-constexpr double kPercent = 100;
 constexpr double kLargeCopy = 1 << 20;  // B: smaller ones are latency
 constexpr std::size_t kFewLaunches = 50;
 

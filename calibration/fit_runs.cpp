@@ -5,14 +5,13 @@
 #include <array>
 
 #include "calibration/fit_parts.h"
+#include "calibration/quantities.h"
 #include "calibration/shapes.h"
 #include "calibration/statistics.h"
 
 namespace trivium::calibration {
 namespace {
 
-constexpr double kMicroseconds = 1e6;
-constexpr double kPercent = 100;
 constexpr double kKnown = 0.25;  // relative: a term whose spread is larger is not told by the runs
 
 /// Rates of a kind that the base has: measured ones, or its physics in the same form.

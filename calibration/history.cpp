@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "calibration/quantities.h"
 #include "calibration/statistics.h"
 #include "calibration/validate.h"
 
 namespace trivium::calibration {
 namespace {
 
-constexpr double kPercent = 100;
 constexpr double kNotable = 0.1;  // a drift that is said to be one
 
 std::string fact(const program::RunRecord& record, const std::string& name) {

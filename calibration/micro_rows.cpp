@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "calibration/csv.h"
+#include "calibration/quantities.h"
 #include "edge/error.h"
 #include "edge/files.h"
 #include "hardware_profiles/load.h"
@@ -22,7 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 constexpr double kSimuMaxPeak = 312e12;  // the peak its efficiencies are of
 constexpr double kLeastFlops = 10e9;
-constexpr double kMilli = 1e-3, kMicro = 1e-6;
 
 program::Op product(program::OpKind kind, program::DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
   program::Op op;

@@ -16,8 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr double kUndetermined = 0.9;  // of the prior's sigma
-
 /// Four digits: more than any fit to these runs knows.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 

@@ -5,12 +5,11 @@
 #include <cmath>
 
 #include "calibration/published_fit.h"
+#include "calibration/quantities.h"
 
 namespace trivium::calibration {
 namespace {
 
-constexpr double kPercent = 100;
-constexpr double kUndetermined = 0.9;   // of the prior's sigma: the runs hardly speak of it
 constexpr std::size_t kResiduals = 20;  // printed; --json has all
 constexpr double kTogether = 0.8;       // correlation
 

@@ -14,7 +14,7 @@ namespace {
 using program::DType;
 
 constexpr double kMegatronDropout = 0.1;  // --attention-dropout and --hidden-dropout, defaults of Megatron-LM
-constexpr std::int64_t kMost = 1 << 24;
+constexpr std::int64_t kMostCounted = 1 << 24;
 
 const std::vector<std::string> kColumns = {"case",
                                            "source",
@@ -57,16 +57,16 @@ models::Model model_of(const CsvTable::Row& row) {
   models::Model model;
   model.name = row.text("case");
   model.source = row.text("source");
-  model.layers = row.integer("layers", 1, kMost);
-  model.hidden = row.integer("hidden", 1, kMost);
-  model.heads = model.kv_heads = row.integer("heads", 1, kMost);
+  model.layers = row.integer("layers", 1, kMostCounted);
+  model.hidden = row.integer("hidden", 1, kMostCounted);
+  model.heads = model.kv_heads = row.integer("heads", 1, kMostCounted);
   if (model.hidden % model.heads != 0) {
     row.fail("heads", fmt::format("{} heads do not divide hidden {}", model.heads, model.hidden));
   }
   model.head_dim = model.hidden / model.heads;
   model.ffn_hidden = 4 * model.hidden;
-  model.vocab = row.integer("vocab", 1, kMost);
-  model.max_sequence = row.integer("seq", 1, kMost);
+  model.vocab = row.integer("vocab", 1, kMostCounted);
+  model.max_sequence = row.integer("seq", 1, kMostCounted);
   return model;
 }
 
@@ -85,7 +85,7 @@ DType wire_type(const program::Habits& habits, DType precision) {
 }
 
 program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
-  const auto degree = [&](const std::string& column) { return static_cast<int>(row.integer(column, 1, kMost)); };
+  const auto degree = [&](const std::string& column) { return static_cast<int>(row.integer(column, 1, kMostCounted)); };
   program::Plan plan;
   plan.tensor = degree("tp");
   plan.pipeline = degree("pp");
@@ -114,7 +114,7 @@ hardware::Cluster cluster_of(const CsvTable::Row& row, std::int64_t gpus) {
   const std::string& name = kProfiles[row.one_of("hardware", kProfiles)];
   hardware::Cluster cluster;
   hardware::Node node = hardware::load_node(name);
-  if (const auto given = row.integer("gpus_per_node", 1, kMost); given != node.devices) {
+  if (const auto given = row.integer("gpus_per_node", 1, kMostCounted); given != node.devices) {
     row.fail("gpus_per_node", fmt::format("{} has {} devices a node, not {}", name, node.devices, given));
   }
   const auto nodes = static_cast<int>((gpus + node.devices - 1) / node.devices);
@@ -147,9 +147,9 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   run.job.model = model_of(row);
   run.job.plan = plan_of(row, habits);
   run.job.training.sequence = run.job.model.max_sequence;
-  run.job.training.global_batch = row.integer("global_batch", 1, kMost);
+  run.job.training.global_batch = row.integer("global_batch", 1, kMostCounted);
   run.job.training.dropout = habits.name.starts_with("megatron") ? kMegatronDropout : 0;
-  const std::int64_t gpus = row.integer("gpus", 1, kMost);
+  const std::int64_t gpus = row.integer("gpus", 1, kMostCounted);
   if (run.job.plan.ranks() != gpus) {
     row.fail("gpus", fmt::format("tp {} x pp {} x dp {} are {} ranks, not {}", run.job.plan.tensor,
                                  run.job.plan.pipeline, run.job.plan.data, run.job.plan.ranks(), gpus));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "calibration/quantities.h"
 #include "calibration/replay.h"
 #include "edge/error.h"
 #include "edge/files.h"
@@ -34,7 +35,6 @@ PreparedRun::PreparedRun(const PublishedRun& run) : cluster_(run.cluster), by_op
 }
 
 double PreparedRun::iteration_s(const hardware::Node& node) const {
-  constexpr double kSecondsPerPs = 1e-12;
   hardware::Cluster cluster = cluster_;
   cluster.groups.front().node = node;
   const auto costed = simulator::cost(*program_, cluster);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kPsPerSecond = 1e12;
-constexpr double kNoise = 1.005;  // a gain below half a percent is none
+constexpr double kLeastGain = 1.005;  // a gain below half a percent is none
 
 PassSeconds& operator+=(PassSeconds& a, const PassSeconds& b) {
   a.forward += b.forward;
@@ -274,7 +274,7 @@ Replan replan(const program::RunRecord& record, const hardware::Cluster& cluster
   propose(proposal, costs, cluster, result.limited);
   const double gained = passes_s(record.job, costs) - passes_s(proposal, costs);
   const double predicted = result.measured_iteration_s - gained;
-  result.changed = predicted > 0 && result.measured_iteration_s >= kNoise * predicted &&
+  result.changed = predicted > 0 && result.measured_iteration_s >= kLeastGain * predicted &&
                    program::chunk_layers(proposal) != program::chunk_layers(record.job);
   result.plan = result.changed ? proposal.plan : record.job.plan;
   if (result.changed) result.predicted_iteration_s = predicted;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "calibration/quantities.h"
 #include "calibration/statistics.h"
 #include "calibration/validate.h"
 #include "edge/units.h"
@@ -14,7 +15,6 @@ namespace trivium::calibration {
 namespace {
 
 constexpr const char* kSchema = "trivium.validation/1";
-constexpr double kPercent = 100;
 
 template <class Value>
 nlohmann::json or_null(const std::optional<Value>& value) {

@@ -21,6 +21,9 @@ struct FitPrior {
 /// any.
 using LogErrors = std::function<void(const std::vector<double>& values, int touched, Eigen::VectorXd& out)>;
 
+/// A parameter whose sigma stays above this share of its prior's is undetermined: the data hardly speak of it.
+inline constexpr double kUndetermined = 0.9;
+
 struct RobustFit {
   std::vector<double> values;
   std::vector<double> sigma;    ///< of the logarithm, after the fit: as large as the prior's where runs say nothing

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "calibration/quantities.h"
 #include "calibration/statistics.h"
 #include "edge/error.h"
 #include "edge/patience.h"
@@ -13,8 +14,6 @@
 
 namespace trivium::calibration {
 namespace {
-
-constexpr double kSecondsPerPs = 1e-12;
 
 [[noreturn]] void refuse(const program::Event& event, const std::string& what) {
   throw edge::Failure(

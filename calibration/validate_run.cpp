@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "calibration/quantities.h"
 #include "calibration/replay.h"
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
@@ -16,8 +17,6 @@
 
 namespace trivium::calibration {
 namespace {
-
-constexpr double kSecondsPerPs = 1e-12;
 
 double measured_iteration(const program::RunRecord& record) {
   if (record.steps.empty()) {

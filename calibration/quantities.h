@@ -1,12 +1,14 @@
 // Units that reports and readers of measurements turn times and shares into.
 #pragma once
 
+#include "edge/seconds.h"
+
 namespace trivium::calibration {
 
 inline constexpr double kPercent = 100;
 inline constexpr double kMilli = 1e-3;
 inline constexpr double kMicro = 1e-6;
 inline constexpr double kMicroseconds = 1e6;  ///< of a second
-inline constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
 
 }  // namespace trivium::calibration

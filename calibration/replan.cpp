@@ -11,6 +11,7 @@
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
 #include "edge/error.h"
+#include "edge/seconds.h"
 #include "program/layout.h"
 #include "program/lower.h"
 #include "simulator/analytic/outline.h"
@@ -19,8 +20,9 @@
 namespace trivium::calibration {
 namespace {
 
+using edge::kPsPerSecond;
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kPsPerSecond = 1e12;
 constexpr double kLeastGain = 1.005;  // a gain below half a percent is none
 
 PassSeconds& operator+=(PassSeconds& a, const PassSeconds& b) {

@@ -6,13 +6,14 @@
 #include <string>
 
 #include "cli/options.h"
+#include "edge/seconds.h"
 #include "program/lower.h"
 #include "simulator/simulate.h"
 #include "simulator/whole_training.h"
 
 namespace trivium::cli {
 
-inline constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
 
 /// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
 nlohmann::json headline_json(const simulator::Simulation& simulation);

@@ -27,11 +27,16 @@ function(trivium_common target)
   endif()
 endfunction()
 
+# Several files at a time share the time that what they include takes. Presets choose; others compile each file alone,
+# which shows that it includes what it needs. Files with compile options of their own stay alone.
+option(TRIVIUM_UNITY "Compile the sources of libraries eight at a time" OFF)
+
 # trivium_library(NAME SOURCES… DEPENDS…): the library of one folder, target trivium_NAME.
 function(trivium_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(trivium_${name} STATIC ${arg_SOURCES})
   trivium_common(trivium_${name})
+  set_target_properties(trivium_${name} PROPERTIES UNITY_BUILD ${TRIVIUM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   target_link_libraries(trivium_${name} PUBLIC ${arg_DEPENDS})
 endfunction()
 

@@ -2,15 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "edge/seconds.h"
 #include "edge/units.h"
 
 namespace trivium::edge {
-namespace {
-
-constexpr double kHour = 3600;
-constexpr double kDay = 24 * kHour;
-
-}  // namespace
+namespace {}  // namespace
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 

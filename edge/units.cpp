@@ -7,6 +7,7 @@
 #include <span>
 
 #include "edge/quote.h"
+#include "edge/seconds.h"
 
 namespace trivium::edge {
 namespace {
@@ -15,8 +16,6 @@ struct Unit {
   std::string_view name;
   double factor;  // base units in one of these
 };
-
-constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
 
 constexpr Unit kTimeUnits[] = {{"ps", 1e-12}, {"ns", 1e-9},     {"us", 1e-6}, {"ms", 1e-3},
                                {"s", 1},      {"min", kMinute}, {"h", kHour}, {"d", kDay}};

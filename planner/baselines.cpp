@@ -18,8 +18,8 @@ using program::Infeasible;
 using program::Plan;
 using program::Recompute;
 
-constexpr int kMostMicroBatch = 64;
-constexpr int kMostTensor = 64;
+constexpr int kLargestMicroBatch = 64;
+constexpr int kWidestTensor = 64;
 
 /// A plan that keeps of the request's what is no way to split.
 Plan plain(const SearchRequest& request) {
@@ -68,7 +68,7 @@ std::vector<Plan> replicas(const SearchRequest& request, int zero_stage) {
 std::vector<Plan> tensor_alone(const SearchRequest& request) {
   const int ranks = ranks_of(request);
   int most = 1;
-  for (int tensor = 2; tensor <= std::min(ranks, kMostTensor); ++tensor) {
+  for (int tensor = 2; tensor <= std::min(ranks, kWidestTensor); ++tensor) {
     if (ranks % tensor == 0 && request.job.model.heads % tensor == 0) most = tensor;
   }
   if (most == 1) return {};
@@ -84,7 +84,7 @@ std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Pla
   Infeasible why{"ranks-match", "no split of the devices"};
   const std::int64_t batch = request.job.training.global_batch;
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-    for (int samples = kMostMicroBatch; samples > 0; --samples) {
+    for (int samples = kLargestMicroBatch; samples > 0; --samples) {
       const std::int64_t step = std::int64_t{samples} * split.data;
       if (samples > 1 && batch % step != 0) continue;
       program::Job job = request.job;

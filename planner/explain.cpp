@@ -7,31 +7,27 @@
 #include <numeric>
 #include <set>
 
+#include "edge/readable.h"
+#include "edge/seconds.h"
 #include "planner/evaluate.h"
 #include "planner/neighbours.h"
+#include "planner/wording.h"
 #include "program/schedule.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {
 
+using edge::kSecondsPerPs;
+using edge::percent;
+using edge::seconds;
 using simulator::Part;
 using simulator::StageMemory;
 
 constexpr double kWorthSaying = 0.01;  // of the iteration
 constexpr std::size_t kLossesSaid = 3;
-constexpr double kSecondsPerPs = 1e-12;
 
-std::string seconds(double s) { return edge::to_text(edge::Seconds(s)); }
-std::string seconds(std::int64_t ps) { return seconds(static_cast<double>(ps) * kSecondsPerPs); }
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string gib(std::int64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / edge::kGiB); }
-
-std::string words_of(Part part) {
-  std::string name(name_of(part));
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
 
 class Explainer {
  public:
@@ -130,7 +126,7 @@ class Explainer {
 
   std::string outcome(const Tried& tried) const {
     if (!tried.fits()) return fmt::format("refused, {}", std::get<program::Infeasible>(tried.outcome).reason);
-    return fmt::format("{} ({:+.1f} %)", seconds(tried.iteration_ps()), 100 * gain(tried));
+    return fmt::format("{} ({:+.1f} %)", time_text(tried.iteration_ps()), 100 * gain(tried));
   }
 
   /// Change of the iteration, as a share of this plan's: negative is faster.

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <vector>
 
+#include "edge/readable.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {
 
+using edge::percent;
 using hardware::MeasuredMfu;
 using simulator::Part;
-
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 double share(const simulator::Simulation& s, Part part) {
   return s.breakdown_s[static_cast<std::size_t>(part)] / s.iteration_s;

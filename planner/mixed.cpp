@@ -24,7 +24,7 @@ double peak_of(const NodeGroup& group, const program::Plan& plan) {
   return simulator::peak_flops(one, alone);
 }
 
-std::string text_of(const Cluster& cluster) {
+std::string cluster_text(const Cluster& cluster) {
   std::string text;
   for (const NodeGroup& group : cluster.groups) {
     text += fmt::format("{}{}:{}", text.empty() ? "" : "+", group.node.name, group.count);
@@ -82,7 +82,7 @@ class MixedSearch {
   void search_fast_nodes() {
     Cluster fast;
     fast.groups.push_back(request_.cluster.groups[static_cast<std::size_t>(fast_)]);
-    fast.name = text_of(fast);
+    fast.name = cluster_text(fast);
     SearchResult result = search_in(fast);
     // On the whole cluster the ranks must be told where those nodes are.
     for (Candidate& candidate : result.best) {
@@ -99,7 +99,7 @@ class MixedSearch {
       like.node.devices = group.node.devices;
       slow.groups.push_back(std::move(like));
     }
-    slow.name = text_of(slow);
+    slow.name = cluster_text(slow);
     SearchRequest request = request_;
     request.cluster = one_kind(slow);
     SearchResult result = search_as_given(request, threads_, stop_, progress_);
@@ -143,7 +143,7 @@ class MixedSearch {
   }
 
   void enter(const char* name, const Cluster& nodes, SearchResult result) {
-    Alternative alternative{name, text_of(nodes), std::nullopt, ""};
+    Alternative alternative{name, cluster_text(nodes), std::nullopt, ""};
     if (result.best.empty()) {
       alternative.why_not = commonest_reason(result);
     } else {

@@ -4,11 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <future>
-#include <limits>
 #include <queue>
 #include <set>
 #include <thread>
 
+#include "edge/seconds.h"
+#include "planner/balance.h"
 #include "planner/evaluate.h"
 #include "planner/ledger.h"
 #include "planner/mixed.h"
@@ -18,6 +19,7 @@
 namespace trivium::planner {
 namespace {
 
+using edge::kSecondsPerPs;
 using program::Infeasible;
 using program::Plan;
 
@@ -26,8 +28,6 @@ using program::Plan;
 constexpr std::size_t kPlayed = 2;
 constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
-constexpr double kSecondsPerPs = 1e-12;
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 /// A plan that was played.
 struct Entry {

@@ -11,7 +11,6 @@ namespace trivium::planner {
 namespace {
 
 using hardware::Cluster;
-using hardware::Node;
 
 template <class Edit>
 Cluster edited(Cluster cluster, Edit edit) {
@@ -21,13 +20,13 @@ Cluster edited(Cluster cluster, Edit edit) {
 
 struct Cost {
   const char* name;
-  void (*scale)(Node&, double);  ///< the speed by a factor
+  void (*scale)(hardware::Node&, double);  ///< the speed by a factor
 };
 
 /// The costs that a profile can get wrong, as speeds.
 constexpr Cost kCosts[] = {
     {"compute",
-     [](Node& node, double f) {
+     [](hardware::Node& node, double f) {
        node.device.compute_scale *= f;
        for (auto& [kind, rate] : node.device.op_rates) {
          rate.overhead = rate.overhead / f;
@@ -35,13 +34,14 @@ constexpr Cost kCosts[] = {
          rate.seconds_per_byte /= f;
        }
      }},
-    {"device memory", [](Node& node, double f) { node.device.memory_bandwidth = node.device.memory_bandwidth * f; }},
+    {"device memory",
+     [](hardware::Node& node, double f) { node.device.memory_bandwidth = node.device.memory_bandwidth * f; }},
     {"links inside nodes",
-     [](Node& node, double f) {
+     [](hardware::Node& node, double f) {
        node.intra.bandwidth = node.intra.bandwidth * f;
        for (auto& [ranks, bandwidth] : node.allreduce_bus) bandwidth = bandwidth * f;
      }},
-    {"network", [](Node& node, double f) { node.network.bandwidth = node.network.bandwidth * f; }},
+    {"network", [](hardware::Node& node, double f) { node.network.bandwidth = node.network.bandwidth * f; }},
 };
 
 }  // namespace
@@ -55,15 +55,16 @@ std::vector<Sensitivity> sensitivities(const SearchRequest& request, const Candi
   };
   SearchRequest other = request;
   if (request.cluster.nodes() > 1) {
-    other.cluster = edited(request.cluster, [](Node& node) { node.network.bandwidth = node.network.bandwidth * 2; });
+    other.cluster =
+        edited(request.cluster, [](hardware::Node& node) { node.network.bandwidth = node.network.bandwidth * 2; });
     look("network twice as fast", other);
   }
-  other.cluster = edited(request.cluster, [](Node& node) {
+  other.cluster = edited(request.cluster, [](hardware::Node& node) {
     node.intra.bandwidth = node.intra.bandwidth * 2;
     for (auto& [ranks, bandwidth] : node.allreduce_bus) bandwidth = bandwidth * 2;
   });
   look("links inside nodes twice as fast", other);
-  other.cluster = edited(request.cluster, [](Node& node) { node.device.memory = node.device.memory * 2; });
+  other.cluster = edited(request.cluster, [](hardware::Node& node) { node.device.memory = node.device.memory * 2; });
   look("twice the memory", other);
   const bool may_grow = request.cluster.homogeneous() && request.ranks == 0 && !request.fixed.contains("data") &&
                         request.cluster.groups.front().node.adapters > 0;
@@ -77,7 +78,7 @@ Robustness robustness(const SearchRequest& request, const std::vector<Candidate>
   for (const Cost& cost : kCosts) {
     for (const bool faster : {false, true}) {
       const double factor = faster ? 1 + share : 1 / (1 + share);
-      const Cluster cluster = edited(request.cluster, [&](Node& node) { cost.scale(node, factor); });
+      const Cluster cluster = edited(request.cluster, [&](hardware::Node& node) { cost.scale(node, factor); });
       Robustness::Case one;
       one.change = fmt::format("{} {:.0f} % {}", cost.name, 100 * share, faster ? "faster" : "slower");
       std::int64_t chosen = 0, least = std::numeric_limits<std::int64_t>::max();

@@ -1,18 +1,18 @@
 // What of the plans below a node cannot fit: bounds on memory.
 #include <algorithm>
 
+#include "edge/seconds.h"
 #include "planner/tree.h"
 #include "program/schedule.h"
 #include "simulator/cost/copy_cost.h"
 
 namespace trivium::planner {
 
+using edge::kPsPerSecond;
 using program::Plan;
 using simulator::Sketch;
 using simulator::StageMemory;
 namespace {
-
-constexpr double kPicosecondsPerSecond = 1e12;
 
 // What is there whatever the state is.
 std::int64_t passes_of(const StageMemory& memory) { return memory.activations + memory.workspace + memory.reserved; }
@@ -66,7 +66,7 @@ std::int64_t Tree::least_copy_ps(const Plan& plan, std::size_t stage, std::int64
     if (!node.asynchronous_lanes) return 0;  // nothing is claimed of copies among the passes
     const edge::Seconds time = simulator::copy_cost(edge::Bytes(static_cast<double>(bytes)), false,
                                                     std::min(node.devices, plan.ranks()), node);
-    least = std::min(least, static_cast<std::int64_t>(time.value() * kPicosecondsPerSecond));
+    least = std::min(least, static_cast<std::int64_t>(time.value() * kPsPerSecond));
   }
   return least;
 }

@@ -5,28 +5,24 @@
 #include <algorithm>
 #include <cmath>
 
+#include "edge/readable.h"
+#include "edge/seconds.h"
 #include "planner/evaluate.h"
 #include "planner/neighbours.h"
+#include "planner/wording.h"
 #include "simulator/analytic/sketch.h"
 #include "simulator/engine/stoppable.h"
 
 namespace trivium::planner {
 namespace {
 
+using edge::kSecondsPerPs;
+using edge::seconds;
 using program::Job;
 using simulator::Part;
 using simulator::Simulation;
 
-constexpr double kSecondsPerPs = 1e-12;
-constexpr double kWorthSaying = 0.005;  // of the iteration
-
-std::string seconds(double s) { return edge::to_text(edge::Seconds(s)); }
-
-std::string words_of(Part part) {
-  std::string name(name_of(part));
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
+constexpr double kChangeWorthSaying = 0.005;  // of the iteration
 
 std::string change_text(const std::vector<Difference>& differences) {
   std::string text;
@@ -47,7 +43,7 @@ std::string nearest_that_fits(const Job& job, const hardware::Cluster& cluster, 
   }
   if (best == nullptr) return fmt::format("None of {} plans one change away fits either.", tried.size());
   return fmt::format("The fastest plan one change away that fits: {}, {}.", best->neighbour.change,
-                     seconds(static_cast<double>(best->iteration_ps()) * kSecondsPerPs));
+                     time_text(best->iteration_ps()));
 }
 
 std::string fate_in_a_search(double bound_s, double chosen_s) {
@@ -64,7 +60,7 @@ std::vector<std::string> where_they_differ(const Simulation& first, const Simula
   std::vector<std::pair<double, Part>> changes;
   for (std::size_t p = 0; p < simulator::kParts; ++p) {
     const double change = second.breakdown_s[p] - first.breakdown_s[p];
-    if (std::abs(change) >= kWorthSaying * first.iteration_s) changes.emplace_back(change, static_cast<Part>(p));
+    if (std::abs(change) >= kChangeWorthSaying * first.iteration_s) changes.emplace_back(change, static_cast<Part>(p));
   }
   std::stable_sort(changes.begin(), changes.end(),
                    [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });

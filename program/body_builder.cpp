@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "program/alignment.h"
 #include "program/op_work.h"
 
 namespace trivium::program {
 namespace {
-
-constexpr std::int64_t kAlignment = 64;  // bytes: a cache line, and what kernels are promised
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::size_t index(Space space) { return static_cast<std::size_t>(space); }
 

@@ -4,14 +4,11 @@
 #include <functional>
 #include <numeric>
 
+#include "program/alignment.h"
 #include "program/schedule.h"
 
 namespace trivium::program {
 namespace {
-
-constexpr std::int64_t kAlignment = 64;  // bytes: what kernels are promised
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Places whole buckets that are in use for a while: ends apart, the others in turn in `slots` slots of equal size.
 void place_slots(ChunkKind& kind, std::int64_t size, int slots, std::int64_t Bucket::*slot,

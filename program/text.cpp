@@ -44,6 +44,10 @@ std::string describe(const Task& task) {
   return text;
 }
 
+std::string name_task(const Role& role, std::size_t task) {
+  return fmt::format("stage {} task {} ({})", role.stage, task, describe(role.tasks[task]));
+}
+
 std::string text_of(const Program& program, const Body& body, const Op& op) {
   const ChunkKind& kind = program.kind_of(body);
   std::string text = fmt::format("{:<9} {:<9} {:<22}", name_of(op.lane), name_of(op.pass), name_of(op.kind));

@@ -1,6 +1,7 @@
 // A readable text form of a Program, one line an op, so that two can be compared with diff.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "program/program.h"
@@ -16,5 +17,8 @@ std::string text_of(const Program& program, const Body& body, const Op& op);
 
 /// A task in a few words: "forward chunk 0 micro-batch 3".
 std::string describe(const Task& task);
+
+/// One of the role's tasks, with its place: "stage 1 task 5 (forward chunk 0 micro-batch 3)".
+std::string name_task(const Role& role, std::size_t task);
 
 }  // namespace trivium::program

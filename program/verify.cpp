@@ -22,10 +22,6 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-std::string name_task(const Role& role, std::size_t task) {
-  return fmt::format("stage {} task {} ({})", role.stage, task, describe(role.tasks[task]));
-}
-
 void check_counts(const Program& program, Problems& problems) {
   for (const Role& role : program.roles) {
     std::map<std::tuple<TaskKind, int, int>, int> seen;

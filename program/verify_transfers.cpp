@@ -13,10 +13,6 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-std::string name_task(const Role& role, std::size_t task) {
-  return fmt::format("stage {} task {} ({})", role.stage, task, describe(role.tasks[task]));
-}
-
 void check_ends(const Program& program, Problems& problems) {
   struct End {
     int stage, peer;

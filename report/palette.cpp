@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace trivium::report {
 
 std::uint32_t colour_of(simulator::Part part) {
@@ -34,11 +32,5 @@ std::uint32_t colour_of(simulator::Part part) {
 }
 
 std::string hex(std::uint32_t colour) { return fmt::format("#{:06x}", colour); }
-
-std::string words_of(simulator::Part part) {
-  std::string name(simulator::name_of(part));
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
 
 }  // namespace trivium::report

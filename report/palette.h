@@ -19,7 +19,5 @@ constexpr std::uint32_t kIdle = 0xb4b9c0;
 std::uint32_t colour_of(simulator::Part part);
 /// "#0072b2".
 std::string hex(std::uint32_t colour);
-/// "exposed tensor".
-std::string words_of(simulator::Part part);
 
 }  // namespace trivium::report

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/readable.h"
+#include "edge/seconds.h"
+#include "planner/wording.h"
 #include "report/html.h"
 #include "report/palette.h"
 #include "report/timeline_chart.h"
@@ -13,7 +15,8 @@
 namespace trivium::report {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
+
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 
 std::string bytes_text(double bytes) { return edge::size(static_cast<std::int64_t>(bytes)); }
@@ -40,10 +43,11 @@ void time(Page& page, const PlanReport& report) {
   std::vector<ChartPart> parts;
   for (int p = 0; p < simulator::kParts; ++p) {
     const auto part = static_cast<simulator::Part>(p);
-    parts.push_back({words_of(part), colour_of(part)});
+    parts.push_back({planner::words_of(part), colour_of(part)});
     const double seconds = report.simulation.breakdown_s[static_cast<std::size_t>(p)];
     if (seconds <= 0) continue;
-    rows.push_back({words_of(part), edge::seconds(seconds), edge::percent(seconds / report.simulation.iteration_s)});
+    rows.push_back(
+        {planner::words_of(part), edge::seconds(seconds), edge::percent(seconds / report.simulation.iteration_s)});
   }
   page.table({"mean over ranks", "time", "share"}, rows);
   std::vector<StackedBar> bars;

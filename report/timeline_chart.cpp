@@ -8,15 +8,17 @@
 #include <map>
 
 #include "edge/readable.h"
+#include "edge/seconds.h"
 #include "report/charts.h"
 #include "report/palette.h"
 
 namespace trivium::report {
 namespace {
 
+using edge::kSecondsPerPs;
+
 constexpr int kColumns = 800;
 constexpr int kMostRows = 64;
-constexpr double kSecondsPerPs = 1e-12;
 
 enum Doing { kForward, kBackward, kWeights, kRest, kKinds };
 

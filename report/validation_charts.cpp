@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "calibration/quantities.h"
 #include "report/html.h"
 #include "report/palette.h"
 
@@ -14,11 +15,11 @@ namespace trivium::report {
 namespace {
 
 using calibration::Bar;
+using calibration::kPercent;
 using calibration::ParityPoint;
 using calibration::TimelinePair;
 using calibration::ValidationGroup;
 
-constexpr double kPercent = 100;
 constexpr double kBand = 0.1;  // of the parity plot and of the lines beside the bars
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calibration/quantities.h"
 #include "edge/units.h"
 #include "report/html.h"
 #include "report/validation_charts.h"
@@ -12,14 +13,14 @@
 namespace trivium::report {
 namespace {
 
+using calibration::kPercent;
 using calibration::ParityPoint;
 using calibration::Validation;
 using calibration::ValidationGroup;
 using calibration::ValidationRow;
 
-constexpr double kPercent = 100;
 constexpr std::size_t kMostBars = 40;
-constexpr std::size_t kMostRows = 200;
+constexpr std::size_t kMostRowsShown = 200;
 
 std::string seconds_text(double value) { return fmt::format("{:.4g} s", value); }
 std::string signed_percent(double share) { return fmt::format("{:+.1f} %", kPercent * share); }
@@ -43,7 +44,7 @@ void add_rows(const Validation& validation, Page& page) {
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto* a, const auto* b) { return std::abs(a->error) > std::abs(b->error); });
-  const std::size_t shown = std::min(kMostRows, rows.size());
+  const std::size_t shown = std::min(kMostRowsShown, rows.size());
   page.heading(shown < rows.size() ? fmt::format("Cases, the worst {} of {}", shown, rows.size())
                                    : "Cases, the worst first");
   std::vector<std::vector<std::string>> table;

@@ -24,7 +24,7 @@ std::vector<Run> runs_of(const program::Plan& plan) {
   return runs;
 }
 
-int ranks_of_stage(const program::Plan& plan) { return plan.tensor * plan.context * plan.data; }
+int ranks_a_stage(const program::Plan& plan) { return plan.tensor * plan.context * plan.data; }
 
 }  // namespace
 
@@ -47,7 +47,7 @@ PlacedCluster::PlacedCluster(const program::Plan& plan, const hardware::Cluster&
   own_->name = cluster.name;
   for (const Run& run : runs_of(plan)) {
     const hardware::Node& node = cluster.groups[static_cast<std::size_t>(run.group)].node;
-    own_->groups.push_back({node, (run.stages * ranks_of_stage(plan) + node.devices - 1) / node.devices});
+    own_->groups.push_back({node, (run.stages * ranks_a_stage(plan) + node.devices - 1) / node.devices});
   }
 }
 
@@ -61,11 +61,11 @@ std::optional<program::Infeasible> misplaced(const program::Plan& plan, const ha
                                                                   group, cluster.name, cluster.groups.size() - 1)};
     }
     const hardware::Node& node = cluster.groups[group].node;
-    const int ranks = runs[i].stages * ranks_of_stage(plan);
+    const int ranks = runs[i].stages * ranks_a_stage(plan);
     if (ranks % node.devices != 0 && i + 1 < runs.size()) {
       return program::Infeasible{"stage-nodes-fill-nodes",
                                  fmt::format("{} stages of {} ranks end inside a node of {} devices ({})",
-                                             runs[i].stages, ranks_of_stage(plan), node.devices, node.name)};
+                                             runs[i].stages, ranks_a_stage(plan), node.devices, node.name)};
     }
     taken[group] += (ranks + node.devices - 1) / node.devices;
     if (taken[group] > cluster.groups[group].count) {

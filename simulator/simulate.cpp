@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "edge/seconds.h"
 #include "program/layout.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/placed_cluster.h"
@@ -13,7 +14,7 @@
 namespace trivium::simulator {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
 
 bool is_ordered(const program::Program& program) {
   return std::none_of(program.roles.begin(), program.roles.end(),

@@ -3,14 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "calibration/imports/text_lines.h"
-#include "edge/error.h"
+#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
-[[noreturn]] void refuse(const std::string& file, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, file + ": " + what);
-}
+using edge::refuse;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 

@@ -11,19 +11,16 @@
 
 #include "calibration/imports/json_events.h"
 #include "calibration/imports/text_lines.h"
-#include "edge/error.h"
+#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
+using edge::refuse;
 using nlohmann::json;
 using program::OpKind;
 
 constexpr double kMicro = 1e-6;
-
-[[noreturn]] void refuse(const std::string& file, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, file + ": " + what);
-}
 
 /// `all_reduce_perf`, wherever it stands in a path.
 std::optional<OpKind> kind_in(std::string_view text) {

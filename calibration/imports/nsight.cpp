@@ -11,16 +11,14 @@
 #include <set>
 
 #include "calibration/statistics.h"
-#include "edge/error.h"
+#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
-constexpr double kNano = 1e-9;
+using edge::refuse;
 
-[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", file.string(), what));
-}
+constexpr double kNano = 1e-9;
 
 /// A database that is only read. Every error names the file.
 class Database {

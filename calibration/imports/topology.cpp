@@ -7,14 +7,12 @@
 #include <set>
 
 #include "calibration/imports/text_lines.h"
-#include "edge/error.h"
+#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
-[[noreturn]] void refuse(const std::string& file, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, file + ": " + what);
-}
+using edge::refuse;
 
 bool is_gpu(const std::string& name) {
   return name.starts_with("GPU") && name.size() > 3 && std::all_of(name.begin() + 3, name.end(), ::isdigit);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "planner/wording.h"
 #include "report/palette.h"
 
 namespace trivium::gui {
@@ -105,7 +106,7 @@ QColor alarm_colour() { return QColor::fromRgb(report::kAlarm); }
 
 QColor part_colour(simulator::Part part) { return QColor::fromRgb(report::colour_of(part)); }
 
-QString part_words(simulator::Part part) { return QString::fromStdString(report::words_of(part)); }
+QString part_words(simulator::Part part) { return QString::fromStdString(planner::words_of(part)); }
 
 QColor ink_on(const QColor& ground) {
   const double light = 0.299 * ground.redF() + 0.587 * ground.greenF() + 0.114 * ground.blueF();

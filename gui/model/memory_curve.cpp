@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "edge/seconds.h"
 #include "simulator/engine/costed_program.h"
 
 namespace trivium::gui {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
 
 std::int64_t bytes_of(const program::ChunkKind& kind, program::Space space) {
   return kind.bytes[static_cast<std::size_t>(space)];

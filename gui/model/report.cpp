@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "edge/seconds.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/rank_memory.h"
 #include "program/chrome_trace.h"
@@ -11,7 +12,7 @@
 namespace trivium::gui {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
 
 std::string quoted(const std::string& text) {
   std::string cell = "\"";

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "edge/seconds.h"
 #include "simulator/stoppable.h"
 
 namespace trivium::gui {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
+
 constexpr double kOpsInAll = 2e8;  // that all plays together may have
 constexpr double kLow = .05, kMiddle = .5, kHigh = .95;
 

@@ -12,9 +12,8 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kNames = 272;       // pixels for the names of rows
-constexpr int kRuler = 24;        // pixels for the scale of time
-constexpr double kMargin = 0.02;  // of the whole time, left and right of it
+constexpr int kNames = 272;  // pixels for the names of rows
+constexpr int kRuler = 24;   // pixels for the scale of time
 
 }  // namespace
 

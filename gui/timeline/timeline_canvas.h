@@ -99,7 +99,8 @@ class TimelineCanvas : public QAbstractScrollArea {
   /// Whether the row with this number is one of the same name there.
   bool row_is_alike(const RowId& id, const std::vector<SceneTimeline>& others) const;
   enum class Drag { kNone, kSelect, kPan };
-  std::int64_t time_at(double x) const;  ///< x in the viewport
+  static constexpr double kMargin = 0.02;  ///< of what is fitted, left and right of it
+  std::int64_t time_at(double x) const;    ///< x in the viewport
   std::int64_t first_ps() const;
   std::int64_t last_ps() const;
   const PlacedRow* row_at(QPoint position) const;

@@ -7,11 +7,6 @@
 #include "gui/timeline/timeline_canvas.h"
 
 namespace trivium::gui {
-namespace {
-
-constexpr double kMargin = 0.02;  // of what is fitted, left and right of it
-
-}  // namespace
 
 void TimelineCanvas::go_to(const SeenPart& part) {
   if (part.only != layout_.only()) {

@@ -8,13 +8,15 @@
 #include <cmath>
 
 #include "edge/readable.h"
+#include "edge/seconds.h"
 #include "gui/look/theme.h"
 #include "simulator/whole_training.h"
 
 namespace trivium::gui {
 namespace {
 
-constexpr double kSecondsPerPs = 1e-12;
+using edge::kSecondsPerPs;
+
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
 constexpr double kWorthSaying = 0.0005;                 // of an iteration

@@ -15,8 +15,6 @@ using program::Recompute;
 using program::Schedule;
 using program::Storage;
 
-constexpr std::string_view kOrder = "tensor-context-data-pipeline";
-
 const char* yes(bool value) { return value ? "true" : "false"; }
 
 class AccelerateExport {
@@ -44,7 +42,7 @@ class AccelerateExport {
     }
     if (!is_megatron) script_has_to(is_ddp);
     lose("model", fmt::format("{}, its sequence and its optimizer live in the training script", job_.model.name));
-    lose_placement(plan_, kOrder, launch_.losses);
+    lose_placement(plan_, kDataInsidePipeline, launch_.losses);
     if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed");
     lose_common(plan_, launch_.losses);
     return std::move(launch_);

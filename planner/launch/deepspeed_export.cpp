@@ -16,7 +16,6 @@ using program::Recompute;
 using program::Schedule;
 using program::Storage;
 
-constexpr std::string_view kOrder = "tensor-context-data-pipeline";  // the topology's axes, innermost first
 constexpr const char* kJsonFile = "ds_config.json";
 
 std::string device_of(Storage storage) {
@@ -154,7 +153,7 @@ class DeepspeedExport {
     if (plan_.overlap.parameter_gather && zero_ < 3) lose("overlap.parameter_gather", "prefetch needs zero_stage 3");
     if (plan_.overlap.tensor) lose("overlap.tensor", "tensor collectives are not overlapped");
     if (plan_.pipeline > 1 && plan_.overlap.pipeline) lose("overlap.pipeline", "transfers are not overlapped");
-    lose_placement(plan_, kOrder, launch_.losses);
+    lose_placement(plan_, kDataInsidePipeline, launch_.losses);
   }
 
   const program::Job& job_;

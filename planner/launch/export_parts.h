@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/launch/arguments.h"
@@ -17,6 +18,10 @@ Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster
 
 /// Optimizer steps of the training; 100, and a loss that says so, where it does not say its tokens.
 std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses);
+
+/// Orders of ranks that trainers have, innermost dimension first.
+inline constexpr std::string_view kDataInsidePipeline = "tensor-context-data-pipeline";
+inline constexpr std::string_view kPipelineInsideData = "tensor-context-pipeline-data";
 
 /// Whether ranks come out as `order` has them; dimensions of one rank do not count.
 bool has_order(const program::Plan& plan, std::string_view order);

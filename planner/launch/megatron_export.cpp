@@ -15,9 +15,6 @@ using program::Recompute;
 using program::Schedule;
 using program::Storage;
 
-constexpr std::string_view kOrder = "tensor-context-data-pipeline";
-constexpr std::string_view kPipelineInsideData = "tensor-context-pipeline-data";
-
 class MegatronExport {
  public:
   explicit MegatronExport(const program::Job& job) : job_(job), plan_(job.plan) {}
@@ -81,10 +78,10 @@ class MegatronExport {
     add("micro-batch-size", plan_.micro_batch);
     add("global-batch-size", job_.training.global_batch);
     add("seq-length", job_.training.sequence);
-    if (!has_order(plan_, kOrder) && has_order(plan_, kPipelineInsideData)) {
+    if (!has_order(plan_, kDataInsidePipeline) && has_order(plan_, kPipelineInsideData)) {
       add("use-tp-pp-dp-mapping");
     } else {
-      lose_placement(plan_, kOrder, launch_.losses);
+      lose_placement(plan_, kDataInsidePipeline, launch_.losses);
     }
   }
 

@@ -15,9 +15,6 @@ using program::Recompute;
 using program::Schedule;
 using program::Storage;
 
-constexpr std::string_view kOrder = "tensor-context-data-pipeline";
-constexpr std::string_view kPipelineInsideData = "tensor-context-pipeline-data";
-
 class NemoExport {
  public:
   explicit NemoExport(const program::Job& job) : job_(job), plan_(job.plan) {}
@@ -104,9 +101,9 @@ class NemoExport {
       for (std::size_t i = 0; i < layers.size(); ++i) layout += fmt::format("{}t*{}", i == 0 ? "" : "|", layers[i]);
       set(kStrategy, "pipeline_model_parallel_layout", "\"" + layout + ",L\"");
     }
-    const bool inside = !has_order(plan_, kOrder) && has_order(plan_, kPipelineInsideData);
+    const bool inside = !has_order(plan_, kDataInsidePipeline) && has_order(plan_, kPipelineInsideData);
     set_flag(kStrategy, "use_tp_pp_dp_mapping", inside);
-    if (!inside) lose_placement(plan_, kOrder, launch_.losses);
+    if (!inside) lose_placement(plan_, kDataInsidePipeline, launch_.losses);
     if (plan_.pipeline > 1 && plan_.schedule != Schedule::k1f1b && plan_.schedule != Schedule::kInterleaved) {
       lose("schedule", fmt::format("{}; Megatron-Core runs 1f1b", name_of(plan_.schedule)));
     }

@@ -16,8 +16,6 @@ using program::Recompute;
 using program::Schedule;
 using program::Storage;
 
-constexpr std::string_view kOrder = "tensor-context-data-pipeline";
-
 std::string_view schedule_name(Schedule schedule) {
   switch (schedule) {
     case Schedule::kGpipe:
@@ -168,7 +166,7 @@ class TorchtitanExport {
     if (plan_.bucket_bytes > 0) lose("bucket_bytes", "gradients are reduced block by block");
     if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed");
     if (job_.training.dropout > 0) lose("dropout", "there is none");
-    lose_placement(plan_, kOrder, launch_.losses);
+    lose_placement(plan_, kDataInsidePipeline, launch_.losses);
   }
 
   const program::Job& job_;

@@ -8,12 +8,15 @@
 #include "edge/files.h"
 #include "edge/json_reader.h"
 #include "edge/quote.h"
+#include "edge/refuse.h"
 #include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/cpu/backend.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
+
+using edge::refuse;
 
 namespace fs = std::filesystem;
 
@@ -38,10 +41,6 @@ void make_fresh(const fs::path& folder) {
     throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the folder: {}",
                                                                edge::one_line(folder.string()), error.message()));
   }
-}
-
-[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.string()), what));
 }
 
 void check_file(const fs::path& folder, const ShardFile& shard) {

@@ -10,10 +10,13 @@
 
 #include "edge/json_reader.h"
 #include "edge/quote.h"
+#include "edge/refuse.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
+
+using edge::refuse;
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian and read in place");
 
@@ -37,10 +40,6 @@ constexpr std::array<NumberName, 10> kNumbers{{{Number::kF64, "F64", 8},
                                                {Number::kU8, "U8", 1},
                                                {Number::kBool, "BOOL", 1}}};
 
-[[noreturn]] void refuse(const std::string& file, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(file), what));
-}
-
 // The JSON library keeps the last of two equal names without a word.
 nlohmann::json parse_strictly(std::string_view text, const std::string& file) {
   std::set<std::string> names;
@@ -57,7 +56,7 @@ nlohmann::json parse_strictly(std::string_view text, const std::string& file) {
   }
 }
 
-Number number_of(const edge::JsonReader& reader) {
+Number read_number(const edge::JsonReader& reader) {
   const std::string name = reader.text();
   for (const NumberName& known : kNumbers) {
     if (name == known.name) return known.number;
@@ -69,7 +68,7 @@ TensorEntry tensor_of(const std::string& name, const edge::JsonReader& reader) {
   reader.allow_only({"dtype", "shape", "data_offsets"});
   TensorEntry tensor;
   tensor.name = name;
-  tensor.number = number_of(reader.at("dtype"));
+  tensor.number = read_number(reader.at("dtype"));
   std::int64_t bytes = size_of(tensor.number);
   for (const edge::JsonReader& extent : reader.at("shape").elements()) {
     tensor.shape.push_back(extent.integer(0, kLargestExtent));

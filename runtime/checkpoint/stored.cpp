@@ -7,18 +7,15 @@
 #include <cstring>
 #include <optional>
 
-#include "edge/error.h"
 #include "edge/quote.h"
+#include "edge/refuse.h"
 #include "runtime/reduction/half.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
 
+using edge::refuse;
 using program::DType;
-
-[[noreturn]] void refuse(const std::string& where, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(where), what));
-}
 
 struct PieceName {
   State state{};

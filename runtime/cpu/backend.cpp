@@ -8,12 +8,12 @@
 #include <cstring>
 #include <new>
 
+#include "program/alignment.h"
 #include "runtime/cpu/kernels.h"
 
 namespace trivium::runtime::cpu {
 namespace {
 
-constexpr std::size_t kAlignment = 64;                     // what kernels are promised
 constexpr std::size_t kHugePage = std::size_t{2} << 20;    // x86-64's
 constexpr std::size_t kManyPages = std::size_t{16} << 20;  // from here on rounding up to huge pages weighs little
 
@@ -29,7 +29,8 @@ std::string CpuBackend::refusal(const program::Program&, const program::Op& op) 
 Memory CpuBackend::allocate(std::int64_t bytes) {
   // A step walks gigabytes, which is faster over huge pages (docs/benchmarks.md).
   const bool many = static_cast<std::size_t>(bytes) >= kManyPages;
-  const std::size_t alignment = many ? kHugePage : kAlignment, size = rounded_up(bytes, alignment);
+  const std::size_t alignment = many ? kHugePage : std::size_t{program::kAlignment},
+                    size = rounded_up(bytes, alignment);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
   if (memory == nullptr) throw std::bad_alloc();
   if (many) ::madvise(memory, size, MADV_HUGEPAGE);  // a wish: where the kernel has none, small pages do

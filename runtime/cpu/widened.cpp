@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include "program/alignment.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/reduction/half.h"
@@ -17,7 +18,6 @@ namespace {
 using program::DType;
 
 constexpr std::size_t kMostHalves = program::kMaxOperands + 3;  // inputs and outputs
-constexpr std::size_t kAlignment = 64;                          // bytes: what kernels are promised
 
 /// Memory of this thread for one operand in fp32, kept between calls.
 float* room(std::size_t operand, std::int64_t elements) {
@@ -31,9 +31,8 @@ float* room(std::size_t operand, std::int64_t elements) {
   thread_local std::array<Room, kMostHalves> rooms;
   Room& own = rooms[operand];
   if (own.elements < elements) {
-    const std::size_t bytes =
-        (static_cast<std::size_t>(elements) * sizeof(float) + kAlignment) / kAlignment * kAlignment;
-    own.memory.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
+    const auto bytes = program::aligned(elements * static_cast<std::int64_t>(sizeof(float)));
+    own.memory.reset(static_cast<float*>(std::aligned_alloc(program::kAlignment, static_cast<std::size_t>(bytes))));
     if (!own.memory) throw std::bad_alloc();
     own.elements = elements;
   }

@@ -10,15 +10,12 @@
 #include <cerrno>
 #include <system_error>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "edge/refuse.h"
 
 namespace trivium::runtime::data {
 namespace {
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.string()), what));
-}
+using edge::refuse;
 
 std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 

@@ -8,11 +8,12 @@
 #include <bit>
 #include <cstring>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "edge/refuse.h"
 
 namespace trivium::runtime::data {
 namespace {
+
+using edge::refuse;
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian and read in place");
 
@@ -26,10 +27,6 @@ constexpr std::array kHeaderKinds{
     HeaderKind{20240520, 1, sizeof(std::uint16_t)},  // GPT-2 tokens
     HeaderKind{20240801, 7, sizeof(std::uint32_t)},  // Llama 3 tokens
 };
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.string()), what));
-}
 
 std::uint32_t header_word(std::span<const std::byte> content, std::size_t index) {
   std::uint32_t word = 0;

@@ -6,7 +6,7 @@
 
 #include "program/layout.h"
 #include "program/sharding.h"
-#include "runtime/reduction/half.h"
+#include "runtime/reduction/number.h"
 
 namespace trivium::runtime {
 namespace {
@@ -14,13 +14,6 @@ namespace {
 using program::Bucket;
 using program::DType;
 using program::Space;
-
-double read(const std::byte* base, std::int64_t index, DType type) {
-  if (type == DType::kFp64) return reinterpret_cast<const double*>(base)[index];
-  if (type == DType::kBf16) return reduction::float_of_bf16(reinterpret_cast<const std::uint16_t*>(base)[index]);
-  if (type == DType::kFp16) return reduction::float_of_fp16(reinterpret_cast<const std::uint16_t*>(base)[index]);
-  return static_cast<double>(reinterpret_cast<const float*>(base)[index]);
-}
 
 // The bucket that holds element `offset` of the chunk.
 const Bucket& bucket_of(const program::ChunkKind& kind, std::int64_t offset) {
@@ -82,7 +75,7 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
         // Parameters that are gathered at the start of a step are stale behind it, but for each rank's own part.
         const bool whole = quantity == Quantity::kValue && bucket.parameter_shard < 0 && !gathers_first;
         if (whole) {
-          put(p, name, place->first, place->second, read(values, offset, type));
+          put(p, name, place->first, place->second, reduction::number_at(values, offset, type));
           continue;
         }
         const std::int64_t inside = inside_shard(bucket, offset, shard_rank);
@@ -92,11 +85,11 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
             bucket.gradient_shard >= 0 ? bucket.gradient_shard + inside : offset + bucket.gradient_shift;
         const std::byte* state = moments + bucket.optimizer_offset;
         put(p, name, place->first, place->second,
-            quantity == Quantity::kValue ? read(values, value, type)
+            quantity == Quantity::kValue ? reduction::number_at(values, value, type)
             : quantity == Quantity::kGradient
-                ? read(gradients, gradient, kind.buffers[static_cast<std::size_t>(p.gradient)].dtype)
-            : quantity == Quantity::kFirstMoment ? read(state, inside, wide)
-                                                 : read(state, bucket.shard + inside, wide));
+                ? reduction::number_at(gradients, gradient, kind.buffers[static_cast<std::size_t>(p.gradient)].dtype)
+            : quantity == Quantity::kFirstMoment ? reduction::number_at(state, inside, wide)
+                                                 : reduction::number_at(state, bucket.shard + inside, wide));
       }
     }
   }

@@ -1,24 +1,12 @@
 #include "runtime/executor/wire.h"
 
 #include "runtime/reduction/half.h"
+#include "runtime/reduction/number.h"
 
 namespace trivium::runtime {
 namespace {
 
 using program::DType;
-
-double read(const std::byte* from, std::int64_t i, DType type) {
-  switch (type) {
-    case DType::kFp64:
-      return reinterpret_cast<const double*>(from)[i];
-    case DType::kBf16:
-      return reduction::float_of_bf16(reinterpret_cast<const std::uint16_t*>(from)[i]);
-    case DType::kFp16:
-      return reduction::float_of_fp16(reinterpret_cast<const std::uint16_t*>(from)[i]);
-    default:
-      return reinterpret_cast<const float*>(from)[i];
-  }
-}
 
 // All but fp64 go through fp32, which holds them exactly, so nothing is rounded twice.
 void write(std::byte* to, std::int64_t i, DType type, double value) {
@@ -38,7 +26,7 @@ void write(std::byte* to, std::int64_t i, DType type, double value) {
 }
 
 void convert(const std::byte* from, DType kept, std::byte* to, DType wanted, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) write(to, i, wanted, read(from, i, kept));
+  for (std::int64_t i = 0; i < count; ++i) write(to, i, wanted, reduction::number_at(from, i, kept));
 }
 
 std::byte* room(std::vector<double>& memory, std::int64_t elements) {

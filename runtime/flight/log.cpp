@@ -9,14 +9,12 @@
 
 #include "edge/error.h"
 #include "edge/files.h"
-#include "edge/quote.h"
+#include "edge/refuse.h"
 
 namespace trivium::runtime::flight {
 namespace {
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.string()), what));
-}
+using edge::refuse;
 
 }  // namespace
 

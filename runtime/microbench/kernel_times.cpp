@@ -6,6 +6,7 @@
 #include <thread>
 #include <tuple>
 
+#include "edge/seconds.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/inproc/cores.h"
 #include "runtime/microbench/alone_communicator.h"
@@ -14,10 +15,9 @@
 namespace trivium::runtime::microbench {
 namespace {
 
+using edge::kSecondsPerPs;
 using program::Event;
 using program::Op;
-
-constexpr double kSecondsPerPs = 1e-12;
 
 class RandomCorpus final : public data::Corpus {
  public:

@@ -6,15 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "edge/error.h"
 #include "edge/files.h"
 #include "edge/json_reader.h"
 #include "edge/quote.h"
+#include "edge/refuse.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/words.h"
 
 namespace trivium::runtime::text {
 namespace {
+
+using edge::refuse;
 
 constexpr int kBytes = 256;
 constexpr std::int64_t kMostTokens = 10'000'000;
@@ -33,10 +35,6 @@ std::array<std::string, kBytes> stand_ins() {
     table[static_cast<std::size_t>(byte)] = utf8(printable ? byte : next++);
   }
   return table;
-}
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.string()), what));
 }
 
 class Bpe final : public Tokenizer {

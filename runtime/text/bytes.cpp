@@ -3,7 +3,7 @@
 namespace trivium::runtime::text {
 namespace {
 
-constexpr std::int64_t kBytes = 256;
+constexpr std::int64_t kByteTokens = 256;
 
 class Bytes final : public Tokenizer {
  public:
@@ -15,7 +15,7 @@ class Bytes final : public Tokenizer {
   std::string decode(std::span<const std::int32_t> tokens) const override {
     std::string text;
     for (const std::int32_t token : tokens) {
-      if (token >= 0 && token < kBytes) {
+      if (token >= 0 && token < kByteTokens) {
         text += static_cast<char>(token);
       } else {
         text += "\xEF\xBF\xBD";
@@ -23,7 +23,7 @@ class Bytes final : public Tokenizer {
     }
     return text;
   }
-  std::int64_t vocabulary() const override { return kBytes; }
+  std::int64_t vocabulary() const override { return kByteTokens; }
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <span>
 #include <tuple>
 
+#include "edge/seconds.h"
 #include "simulator/collectives/collective_cost.h"
 #include "simulator/collectives/places.h"
 #include "simulator/cost/compute_cost.h"
@@ -17,13 +18,12 @@
 namespace trivium::simulator {
 namespace {
 
+using edge::kPsPerSecond;
 using program::Op;
 using program::OpKind;
 using program::Program;
 
-constexpr double kPicoseconds = 1e12;
-
-std::int64_t to_ps(edge::Seconds time) { return std::llround(time.value() * kPicoseconds); }
+std::int64_t to_ps(edge::Seconds time) { return std::llround(time.value() * kPsPerSecond); }
 
 // Everything the cost of an op depends on besides the device: layers repeat, so most ops were costed before.
 auto shape_key(const Op& op, int peer_stage) {

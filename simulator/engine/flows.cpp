@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "edge/seconds.h"
+
 namespace trivium::simulator {
 namespace {
 
-constexpr double kPicoseconds = 1e12;
+using edge::kPsPerSecond;
 
 }  // namespace
 
@@ -31,7 +33,7 @@ bool Flows::enter(const FlowParty& party, std::int64_t begin, std::int64_t ps, d
   flow.party = party;
   flow.begin = begin;
   flow.ps = ps;
-  flow.limit = on_cores_ ? route.limit : std::min(wire * kPicoseconds / static_cast<double>(ps), route.limit);
+  flow.limit = on_cores_ ? route.limit : std::min(wire * kPsPerSecond / static_cast<double>(ps), route.limit);
   events_.push({begin, true, entered_++, id, version});
   return true;
 }

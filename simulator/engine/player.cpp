@@ -12,7 +12,7 @@ namespace {
 enum class State : std::uint8_t { kQueued, kWaiting, kAtJoint, kDone };
 
 /// A rank's place in one of its streams.
-struct Cursor {
+struct StreamCursor {
   const Instruction* next = nullptr;
   const Instruction* end = nullptr;
   std::int64_t ready = 0;    // the latest of what it has waited for so far; at a joint: its arrival
@@ -49,7 +49,7 @@ class Stage {
     for (std::size_t p = 0; p < players; ++p) {
       const Script& script = scripts[static_cast<std::size_t>(world.role[p])];
       for (std::size_t s = 0; s < kStreams; ++s) {
-        Cursor& cursor = cursors_[p * kStreams + s];
+        StreamCursor& cursor = cursors_[p * kStreams + s];
         cursor.next = script.streams[s].data();
         cursor.end = cursor.next + script.streams[s].size();
         cursor.state = cursor.next == cursor.end ? State::kDone : State::kQueued;
@@ -85,7 +85,7 @@ class Stage {
     }
     for (const std::int64_t finish : played_.finish_ps) played_.makespan_ps = std::max(played_.makespan_ps, finish);
     for (std::int32_t at = 0; at < static_cast<std::int32_t>(cursors_.size()); ++at) {
-      const Cursor& c = cursor(at);
+      const StreamCursor& c = cursor(at);
       if (c.state == State::kDone) continue;
       const Script& script = scripts_[static_cast<std::size_t>(world_.role[static_cast<std::size_t>(at / kStreams)])];
       const auto first = script.streams[static_cast<std::size_t>(at % kStreams)].data();
@@ -100,7 +100,7 @@ class Stage {
     played_.given_up = true;
     return std::move(played_);
   }
-  Cursor& cursor(std::int32_t at) { return cursors_[static_cast<std::size_t>(at)]; }
+  StreamCursor& cursor(std::int32_t at) { return cursors_[static_cast<std::size_t>(at)]; }
   const Step& step_of(std::int32_t at) {
     const auto role = static_cast<std::size_t>(world_.role[static_cast<std::size_t>(at / kStreams)]);
     return scripts_[role].steps[static_cast<std::size_t>(cursor(at).next->first_step)];
@@ -108,7 +108,7 @@ class Stage {
 
   // As far as this stream of this rank can go without the others.
   void run(std::int32_t at) {
-    Cursor& c = cursor(at);
+    StreamCursor& c = cursor(at);
     while (take_signals(at, c)) {
       const Instruction& in = *c.next;
       if (in.joint != Joint::kNone) {
@@ -127,7 +127,7 @@ class Stage {
   }
 
   // Whether all the signals that the next instruction waits for have come; takes those that have.
-  bool take_signals(std::int32_t at, Cursor& c) {
+  bool take_signals(std::int32_t at, StreamCursor& c) {
     const std::int32_t base = at / kStreams * kStreams, stream = at % kStreams;
     while (c.missing != 0) {
       const int from = std::countr_zero(c.missing);
@@ -143,7 +143,7 @@ class Stage {
     return true;
   }
 
-  std::int64_t duration(std::int32_t at, const Cursor& c, const Instruction& in) const {
+  std::int64_t duration(std::int32_t at, const StreamCursor& c, const Instruction& in) const {
     const auto player = static_cast<std::size_t>(at / kStreams);
     const double device = variation_.device.empty() ? 1.0 : variation_.device[player];
     if (variation_.jitter == 0 && device == 1.0) return in.ps;
@@ -156,7 +156,7 @@ class Stage {
   }
 
   // The instruction at the cursor took place: its signals go out, the next one is up.
-  void pass(std::int32_t at, Cursor& c, std::int64_t begin, std::int64_t end) {
+  void pass(std::int32_t at, StreamCursor& c, std::int64_t begin, std::int64_t end) {
     const auto player = static_cast<std::size_t>(at / kStreams);
     if (record_[player] != 0)
       played_.runs[player][static_cast<std::size_t>(at % kStreams)].push_back({c.ready, begin, end});
@@ -175,7 +175,7 @@ class Stage {
     Signals& s = signals_[static_cast<std::size_t>(at * kStreams + to)];
     times_[s.first + (s.given++ & s.mask)] = time;
     const std::int32_t other = at / kStreams * kStreams + to;
-    Cursor& c = cursor(other);
+    StreamCursor& c = cursor(other);
     if (c.state == State::kWaiting && c.awaited == at % kStreams) enqueue(other);
   }
 
@@ -188,7 +188,7 @@ class Stage {
     return variation_.link.empty() ? 1.0 : variation_.link[static_cast<std::size_t>(player)];
   }
 
-  void arrive(std::int32_t at, Cursor& c, const Instruction& in) {
+  void arrive(std::int32_t at, StreamCursor& c, const Instruction& in) {
     const std::int32_t player = at / kStreams;
     const double slow = link_factor(player);
     const std::int64_t ps = slow == 1.0 ? in.ps : std::llround(static_cast<double>(in.ps) * slow);
@@ -207,7 +207,7 @@ class Stage {
     const std::int32_t role = world_.role[static_cast<std::size_t>(player)];
     const std::int32_t peer = player + (in.peer_role - role) * world_.role_stride;
     const std::int32_t there = peer * kStreams + at % kStreams;
-    const Cursor& other = cursor(there);
+    const StreamCursor& other = cursor(there);
     const bool waits = other.state == State::kAtJoint && other.next->joint == Joint::kTransfer &&
                        other.next->partner == in.partner && other.next->peer_role == role && there != at;
     if (!waits) return;
@@ -231,7 +231,7 @@ class Stage {
 
   void leave(const FlowEnd& end) {
     const auto go_on = [&](std::int32_t at) {
-      Cursor& c = cursor(at);
+      StreamCursor& c = cursor(at);
       pass(at, c, end.begin, end.end);
       if (c.state != State::kDone) enqueue(at);
     };
@@ -251,10 +251,10 @@ class Stage {
   const World& world_;
   const Variation& variation_;
   Flows flows_;
-  std::vector<Cursor> cursors_;      // [player * kStreams + stream]
-  std::vector<Signals> signals_;     // [(player * kStreams + from) * kStreams + to]
-  std::vector<std::int64_t> times_;  // rings of all signals
-  std::vector<Meeting> meetings_;    // by communicator: in-order streams have at most one under way
+  std::vector<StreamCursor> cursors_;  // [player * kStreams + stream]
+  std::vector<Signals> signals_;       // [(player * kStreams + from) * kStreams + to]
+  std::vector<std::int64_t> times_;    // rings of all signals
+  std::vector<Meeting> meetings_;      // by communicator: in-order streams have at most one under way
   std::vector<std::int32_t> runnable_;
   std::vector<char> record_;
   Performance played_;

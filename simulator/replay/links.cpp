@@ -2,13 +2,15 @@
 #include <algorithm>
 #include <map>
 
+#include "edge/seconds.h"
 #include "simulator/collectives/network.h"
 #include "simulator/replay/world_builder.h"
 
 namespace trivium::simulator {
 namespace {
 
-constexpr double kPicoseconds = 1e12;
+using edge::kPsPerSecond;
+
 constexpr double kFull = 1 + 1e-9;
 
 /// What one player's stream can take at once of the links it sits at, B/s.
@@ -127,7 +129,7 @@ class LinkBuilder {
     for (const Instruction& in : script.streams[static_cast<std::size_t>(stream)]) {
       const Step& step = script.steps[static_cast<std::size_t>(in.first_step)];
       if (in.joint == Joint::kNone || step.wire <= 0 || in.ps <= 0) continue;
-      const double rate = step.wire * kPicoseconds / static_cast<double>(in.ps);
+      const double rate = step.wire * kPsPerSecond / static_cast<double>(in.ps);
       auto& collectives = step.exchange ? at->second.exchanges : at->second.rings;
       double& most = in.joint == Joint::kCollective ? collectives[in.partner]
                      : in.joint == Joint::kTransfer ? at->second.peers[in.peer_role]

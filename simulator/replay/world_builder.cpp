@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "edge/seconds.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/replay/body_template.h"
 #include "simulator/replay/script_writer.h"
 
 namespace trivium::simulator {
 namespace {
+
+using edge::kPsPerSecond;
 
 // Whether the role's script ever uses the channel.
 std::vector<char> users_of(const std::vector<Script>& scripts, std::size_t channel) {
@@ -67,7 +70,6 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
 void share_cores(World& world, int cores, edge::Seconds wake_up) {
   world.capacity = {static_cast<double>(cores)};
   world.cores = 0;
-  constexpr double kPsPerSecond = 1e12;
   world.wake_up_ps = std::llround(wake_up.value() * kPsPerSecond);
 }
 

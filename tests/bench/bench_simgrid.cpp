@@ -8,6 +8,7 @@
 #include <ctime>
 #include <simgrid/s4u.hpp>
 
+#include "edge/seconds.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower.h"
@@ -16,10 +17,11 @@
 
 namespace {
 
+using trivium::edge::kSecondsPerPs;
+
 using namespace trivium;
 namespace sg4 = simgrid::s4u;
 
-constexpr double kSecondsPerPs = 1e-12;
 constexpr double kFlopsPerSecond = 1e9;
 
 /// What the actors share.

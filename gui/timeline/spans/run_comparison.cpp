@@ -11,6 +11,7 @@
 #include "calibration/run_events.h"
 #include "edge/error.h"
 #include "edge/patience.h"
+#include "edge/seconds.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/store_builder.h"
 #include "program/lower.h"
@@ -19,9 +20,9 @@
 namespace trivium::gui {
 namespace {
 
+using edge::kSecondsPerPs;
 using program::Event;
 
-constexpr double kSecondsPerPs = 1e-12;
 constexpr std::array<double, kErrorHues - 1> kErrorBounds{-0.5, -0.2, -0.05, 0.05, 0.2, 0.5};
 
 struct Prediction {

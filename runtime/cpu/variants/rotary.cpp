@@ -14,8 +14,9 @@ constexpr double kBase = 10000;
 template <class T>
 static const T* angles(Index sequence, Index half) {
   thread_local Index known_sequence = 0, known_half = 0;
-  T* table = scratch<T, 0>(2 * sequence * half);
-  if (known_sequence == sequence && known_half == half) return table;
+  thread_local DenseRow<T> table;
+  if (known_sequence == sequence && known_half == half) return table.data();
+  table.resize(2 * sequence * half);
   for (Index p = 0; p < sequence; ++p) {
     for (Index i = 0; i < half; ++i) {
       const double frequency = std::pow(kBase, -static_cast<double>(i) / static_cast<double>(half));
@@ -26,7 +27,7 @@ static const T* angles(Index sequence, Index half) {
   }
   known_sequence = sequence;
   known_half = half;
-  return table;
+  return table.data();
 }
 
 /// Turns every head by +angle (direction 1) or -angle (direction -1, the transpose and so the gradient).
@@ -38,7 +39,7 @@ static void turn(const KernelArguments& a, T direction) {
   const T* table = angles<T>(op.sequence, half);
   T* qkv = output<T>(a, 0);
   if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
-  Row<T> kept(scratch<T, 1>(half), half);
+  Row<T> kept(scratch<T, 0>(half), half);
   for (Index r = 0; r < op.m; ++r) {
     const Index p = position_of(a, r, op.sequence);
     const ConstRow<T> cosine(table + p * half, half), sine(table + (op.sequence + p) * half, half);

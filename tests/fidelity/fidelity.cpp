@@ -1,6 +1,7 @@
 // How well this machine's runs are predicted: profile it, calibrate on a few plans, measure twenty others, predict
 // them. The plans it calibrates on run in every round beside the others, so that what the machine does meanwhile
-// touches both, and each plan counts by its fastest round: what disturbs a machine only slows it.
+// touches both. A plan counts by the lower decile of its steps and a lesson by its run with the lowest: what disturbs a
+// machine only slows it, and long steps more surely than short ones.
 //   trivium-fidelity CORPUS [ROUNDS [STEPS]]
 #include <fmt/format.h>
 
@@ -30,11 +31,7 @@ constexpr double kMeanErrorWithACoreEach = 0.08, kMeanErrorSharingCores = 0.15;
 constexpr double kLeastSpearman = 0.95, kMostRegret = 0.03;
 constexpr double kPercent = 100, kMilliseconds = 1e3;
 constexpr std::size_t kWarmUp = 2;
-
-/// Which of `rounds` counts: the fastest.
-std::size_t counting(const std::vector<double>& rounds) {
-  return static_cast<std::size_t>(std::ranges::min_element(rounds) - rounds.begin());
-}
+constexpr double kUndisturbed = 0.1;  // of the steps, from the fastest
 
 /// A plan that teaches, with its run of every round.
 struct Lesson {
@@ -45,10 +42,11 @@ struct Lesson {
 struct Outcome {
   const Case* plan = nullptr;
   int ranks = 1;
+  std::vector<double> steps = {};   // of all rounds, s
   std::vector<double> rounds = {};  // median step of each, s
   double predicted = 0;
 
-  double measured() const { return rounds[counting(rounds)]; }
+  double measured() const { return calibration::quantile(steps, kUndisturbed); }
   double error() const { return predicted / measured() - 1; }
   double repeats() const {
     const auto [low, high] = std::minmax_element(rounds.begin(), rounds.end());
@@ -83,19 +81,16 @@ program::RunRecord measured(const Case& one, const hardware::Cluster& cluster, c
   return record;
 }
 
-double seconds_of(const program::RunRecord& record) {
+std::vector<double> steps_of(const program::RunRecord& record) {
   std::vector<double> seconds;
   for (std::size_t i = kWarmUp; i < record.steps.size(); ++i) seconds.push_back(record.steps[i].seconds);
-  return calibration::median(seconds);
+  return seconds;
 }
 
-std::vector<program::RunRecord> runs_that_count(std::vector<Lesson>& lessons) {
+std::vector<program::RunRecord> least_disturbed(std::vector<Lesson>& lessons) {
+  const auto step = [](const program::RunRecord& run) { return calibration::quantile(steps_of(run), kUndisturbed); };
   std::vector<program::RunRecord> runs;
-  for (Lesson& lesson : lessons) {
-    std::vector<double> rounds;
-    for (const program::RunRecord& run : lesson.runs) rounds.push_back(seconds_of(run));
-    runs.push_back(std::move(lesson.runs[counting(rounds)]));
-  }
+  for (Lesson& lesson : lessons) runs.push_back(std::move(*std::ranges::min_element(lesson.runs, {}, step)));
   return runs;
 }
 
@@ -113,9 +108,10 @@ bool report(const std::vector<Outcome>& outcomes, int rounds, std::int64_t steps
     by_model[o.plan->model].push_back({o.measured(), o.predicted});
   }
   fmt::print(
-      "\nmeasured: the fastest of {} rounds, each the median of {} steps, all plans in turn; repeats: slowest "
-      "over fastest of the rounds\n",
-      rounds, steps - static_cast<std::int64_t>(kWarmUp));
+      "\nmeasured: lower decile of {} steps in each of {} rounds, all plans in turn; repeats: slowest over fastest of "
+      "the "
+      "rounds' medians\n",
+      steps - static_cast<std::int64_t>(kWarmUp), rounds);
   bool good = true;
   for (const auto& [shares, all] : errors) {
     double sum = 0;
@@ -158,10 +154,13 @@ int compare(const std::string& text, int rounds, std::int64_t steps) {
   for (int round = 0; round < rounds; ++round) {
     say(fmt::format("round {} of {}", round + 1, rounds));
     for (Lesson& lesson : taught) lesson.runs.push_back(measured(*lesson.plan, cluster, *corpus, steps));
-    for (Outcome& outcome : outcomes)
-      outcome.rounds.push_back(seconds_of(measured(*outcome.plan, cluster, *corpus, steps)));
+    for (Outcome& outcome : outcomes) {
+      const std::vector<double> seconds = steps_of(measured(*outcome.plan, cluster, *corpus, steps));
+      outcome.rounds.push_back(calibration::median(seconds));
+      outcome.steps.insert(outcome.steps.end(), seconds.begin(), seconds.end());
+    }
   }
-  const calibration::Fit fit = calibration::calibrate(profile, runs_that_count(taught));
+  const calibration::Fit fit = calibration::calibrate(profile, least_disturbed(taught));
   for (const std::string& line : fit.report) say(line);
   for (Outcome& outcome : outcomes) {
     const program::Program program = prepared(fidelity::job_of(*outcome.plan), cluster);

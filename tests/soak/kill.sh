@@ -36,6 +36,7 @@ for ((kill = 0; kill < kills; ++kill)); do
   kill -9 "$(od -An -t d4 -j 20 -N 4 "$victim" | tr -d ' ')" || alive
 done
 wait $run || { cat disturbed.err >&2; exit 1; }
+run=
 losses calm.txt >calm.losses
 losses disturbed.txt >disturbed.losses
 if ! cmp calm.losses disturbed.losses; then

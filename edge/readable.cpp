@@ -6,7 +6,6 @@
 #include "edge/units.h"
 
 namespace trivium::edge {
-namespace {}  // namespace
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 

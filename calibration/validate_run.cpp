@@ -57,8 +57,7 @@ std::vector<program::Event> predicted_events(const program::Program& program, co
   }
   std::vector<program::Event> all;
   for (int rank = 0; rank < program.mesh.size(); ++rank) {
-    const int stage = program.mesh.coordinates(rank).pipeline;
-    const int like = played.contains(rank) ? rank : simulator::representative(program, stage);
+    const int like = played.contains(rank) ? rank : program.representative(program.role_of(rank));
     for (program::Event event : played[like]) {
       patience.step();
       event.rank = rank;
@@ -141,8 +140,8 @@ void add_memory(const program::RunRecord& record, const program::Program& progra
                 const simulator::Simulation& simulation, std::vector<ValidationGroup>& groups) {
   const auto ranks = std::min(record.peak_memory_bytes.size(), static_cast<std::size_t>(program.mesh.size()));
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const auto stage = static_cast<std::size_t>(program.mesh.coordinates(static_cast<int>(rank)).pipeline);
-    const simulator::StageMemory& memory = simulation.stages[stage].memory;
+    const auto role = static_cast<std::size_t>(program.role_index(static_cast<int>(rank)));
+    const simulator::StageMemory& memory = simulation.stages[role].memory;
     const Pair pair{static_cast<double>(record.peak_memory_bytes[rank]),
                     static_cast<double>(memory.total() - memory.reserved)};
     if (pair.measured > 0) groups.push_back(group_of("memory", fmt::format("rank {}", rank), std::span(&pair, 1)));

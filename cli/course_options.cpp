@@ -26,18 +26,17 @@ std::vector<std::string> names_of(const Values& values) {
 runtime::BatchRamp ramp_of(const CourseOptions& options, const program::Job& job) {
   if (options.ramp.empty()) return {};
   const runtime::BatchRamp ramp{options.ramp[0], options.ramp[1], options.ramp[2]};
-  const std::int64_t parts = std::int64_t{job.plan.data} * job.plan.micro_batch, batch = job.training.global_batch;
+  const std::int64_t parts = samples_of_pass(job.plan), batch = job.training.global_batch;
   if (ramp.start > batch)
     refuse(fmt::format("--ramp-batch: begins with {} samples, the global batch is {}", ramp.start, batch));
   if (ramp.start % parts != 0 || ramp.increment % parts != 0) {
-    refuse(fmt::format("--ramp-batch: {} and {} must be multiples of data {} x micro_batch {} = {}", ramp.start,
-                       ramp.increment, job.plan.data, job.plan.micro_batch, parts));
+    refuse(fmt::format("--ramp-batch: {} and {} must be multiples of the {} samples of all replicas' micro-batches",
+                       ramp.start, ramp.increment, parts));
   }
   const std::int64_t round = parts * job.plan.pipeline;
   if (job.plan.schedule == program::Schedule::kInterleaved &&
       (ramp.start % round != 0 || ramp.increment % round != 0)) {
-    refuse(fmt::format("--ramp-batch: the interleaved schedule needs multiples of data x micro_batch x pipeline = {}",
-                       round));
+    refuse(fmt::format("--ramp-batch: the interleaved schedule needs multiples of these times pipeline = {}", round));
   }
   return ramp;
 }

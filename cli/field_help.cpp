@@ -10,7 +10,7 @@ struct FieldHelp {
   std::string_view field, values, text;
 };
 
-constexpr std::array<FieldHelp, 51> kHelp{{
+constexpr std::array<FieldHelp, 52> kHelp{{
     {"tensor", "N", "Tensor parallel ranks"},
     {"sequence_parallel", "", "Split norms and dropout along the sequence inside the tensor group"},
     {"context", "N", "Context parallel ranks: the sequence itself split"},
@@ -24,6 +24,7 @@ constexpr std::array<FieldHelp, 51> kHelp{{
     {"shard_group", "N", "Ranks the ZeRO state is split over; 0: all of data"},
     {"expert", "N", "Expert parallel ranks"},
     {"micro_batch", "N", "Samples of a micro-batch"},
+    {"replica_micro_batch", "N,N,...", "Samples of a micro-batch of every replica, where they differ"},
     {"recompute", "none|selective|full", "Activations computed again in the backward pass"},
     {"stage_recompute", "NAME,NAME,...", "Recompute of every chunk in model order"},
     {"precision", "TYPE", "bf16, fp16, fp32 or fp64; default: what the devices do best"},

@@ -35,7 +35,7 @@ nlohmann::json ranks_json(const program::Program& program, const Simulation& sim
   auto ranks = nlohmann::json::array();
   for (int rank = 0; rank < program.mesh.size(); ++rank) {
     const int stage = program.mesh.coordinates(rank).pipeline;
-    const simulator::StageResult& result = simulation.stages[static_cast<std::size_t>(stage)];
+    const simulator::StageResult& result = simulation.stages[static_cast<std::size_t>(program.role_index(rank))];
     ranks.push_back({{"rank", rank},
                      {"stage", stage},
                      {"peak_memory_bytes", result.memory.total()},
@@ -66,7 +66,7 @@ std::string memory_table(const Simulation& simulation) {
       std::max_element(simulation.stages.begin(), simulation.stages.end(),
                        [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
   const simulator::StageMemory& m = fullest->memory;
-  Table table({fmt::format("<memory of stage {}, the fullest", fullest->stage), "size"});
+  Table table({fmt::format("<memory of {}, the fullest", m.name()), "size"});
   table.add({"parameters", size(m.parameters)});
   table.add({"gradients", size(m.gradients)});
   table.add({"optimizer", size(m.optimizer)});

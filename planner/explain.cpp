@@ -144,8 +144,9 @@ class Explainer {
     const double mean = std::accumulate(busy.begin(), busy.end(), 0.0) / static_cast<double>(busy.size());
     const auto most = std::max_element(busy.begin(), busy.end());
     if (*most < mean * (1 + kWorthSaying)) return;
-    lines_.push_back(fmt::format("Stage {} computes longest: {} of an iteration, {} more than the mean of the stages.",
-                                 most - busy.begin(), seconds(*most * kSecondsPerPs), percent(*most / mean - 1)));
+    const std::string name = simulation_.stages[static_cast<std::size_t>(most - busy.begin())].memory.name();
+    lines_.push_back(fmt::format("S{} computes longest: {} of an iteration, {} more than the mean of the stages.",
+                                 name.substr(1), seconds(*most * kSecondsPerPs), percent(*most / mean - 1)));
   }
 
   void say_memory() {
@@ -162,9 +163,9 @@ class Explainer {
     const auto biggest =
         std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const std::int64_t left = m.capacity - m.total();
-    lines_.push_back(fmt::format("Stage {} is fullest: {} of {}, most of it {} ({}); {} {}.", m.stage, gib(m.total()),
-                                 gib(m.capacity), biggest->first, gib(biggest->second), gib(std::abs(left)),
-                                 left < 0 ? "are missing" : "are left"));
+    lines_.push_back(fmt::format("S{} is fullest: {} of {}, most of it {} ({}); {} {}.", m.name().substr(1),
+                                 gib(m.total()), gib(m.capacity), biggest->first, gib(biggest->second),
+                                 gib(std::abs(left)), left < 0 ? "are missing" : "are left"));
   }
 
   void say_first_change() {

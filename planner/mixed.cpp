@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "planner/evaluate.h"
+#include "planner/replica_kinds.h"
 
 namespace trivium::planner {
 namespace {
 
 using hardware::Cluster;
 using hardware::NodeGroup;
+using program::Plan;
 
 /// Peak of one device of a group in the precision of the plan; 0 where it has none.
 double peak_of(const NodeGroup& group, const program::Plan& plan) {
@@ -59,9 +62,12 @@ class MixedSearch {
 
   SearchResult run() {
     total_.proved = true;
-    search_mixed_nodes();
-    search_fast_nodes();
-    search_as_slow();
+    if (!request_.fixed.contains("replica_micro_batch")) {
+      search_mixed_nodes();
+      search_fast_nodes();
+      search_as_slow();
+    }
+    search_replicas_by_kind();
     std::sort(total_.best.begin(), total_.best.end(), faster);
     const auto same = [](const Candidate& a, const Candidate& b) {
       return program::summary(a.plan) == program::summary(b.plan);
@@ -77,16 +83,25 @@ class MixedSearch {
   }
 
  private:
-  void search_mixed_nodes() { enter("mixed", request_.cluster, search_in(request_.cluster)); }
+  void search_mixed_nodes() {
+    enter("mixed", request_.cluster, search_as_given(without_sources(request_.cluster), threads_, stop_, progress_));
+  }
 
   void search_fast_nodes() {
     Cluster fast;
     fast.groups.push_back(request_.cluster.groups[static_cast<std::size_t>(fast_)]);
     fast.name = cluster_text(fast);
-    SearchResult result = search_in(fast);
-    // On the whole cluster the ranks must be told where those nodes are.
-    for (Candidate& candidate : result.best) {
-      candidate.plan.stage_nodes.assign(static_cast<std::size_t>(candidate.plan.pipeline), fast_);
+    // On the whole cluster the ranks must be told where those nodes are, unless they are the first; stages can be told
+    // where they come last in the placement.
+    SearchRequest request = without_sources(fast);
+    if (fast_ > 0) request.fixed.insert("placement");
+    SearchResult result = search_as_given(request, threads_, stop_, progress_);
+    for (std::vector<Candidate>* candidates : {&result.best, &result.others}) {
+      for (Candidate& candidate : *candidates) {
+        Plan& plan = candidate.plan;
+        if (plan.placement.ends_with("pipeline"))
+          plan.stage_nodes.assign(static_cast<std::size_t>(plan.pipeline), fast_);
+      }
     }
     enter("fast nodes only", fast, std::move(result));
   }
@@ -102,6 +117,7 @@ class MixedSearch {
     slow.name = cluster_text(slow);
     SearchRequest request = request_;
     request.cluster = one_kind(slow);
+    request.others = 0;  // their figures would be those of the slow nodes
     SearchResult result = search_as_given(request, threads_, stop_, progress_);
     // What such a plan does on the nodes that are there: at least as fast, but it may need what only the slow have.
     std::vector<Candidate> real;
@@ -120,6 +136,23 @@ class MixedSearch {
     enter("all treated as slow", slow, std::move(result));
   }
 
+  // What is faster than the k-th best until now, by a part that op by op and by segments may differ.
+  void search_replicas_by_kind() {
+    constexpr std::int64_t kPart = 100;
+    std::vector<std::int64_t> ends;
+    for (const Candidate& candidate : total_.best) ends.push_back(candidate.simulation.iteration_ps);
+    std::sort(ends.begin(), ends.end());
+    const auto wanted = static_cast<std::size_t>(std::max(1, request_.best));
+    std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+    if (ends.size() >= wanted) limit = ends[wanted - 1] + ends[wanted - 1] / kPart;
+    SearchResult result = search_replica_kinds(without_sources(request_.cluster), limit, threads_, stop_, progress_);
+    if (result.best.empty() && result.plans_in_space > 0 && result.proved) {
+      const Rejected slower{"replicas by kind", "bound", "every one is slower, by a bound", result.plans_bounded};
+      result.rejected.push_back(slower);
+    }
+    enter("replicas by kind", request_.cluster, std::move(result));
+  }
+
   // Groups whose nodes are equal are one group, so that they count as one kind.
   static Cluster one_kind(const Cluster& cluster) {
     Cluster joined;
@@ -134,12 +167,12 @@ class MixedSearch {
     return joined;
   }
 
-  SearchResult search_in(const Cluster& cluster) const {
+  // Placed clusters are copies, made for every plan: where constants come from need not come along.
+  SearchRequest without_sources(const Cluster& cluster) const {
     SearchRequest request = request_;
     request.cluster = cluster;
-    // Placed clusters are copies, made for every plan: where constants come from need not come along.
     for (NodeGroup& group : request.cluster.groups) group.node.sources.clear();
-    return search_as_given(request, threads_, stop_, progress_);
+    return request;
   }
 
   void enter(const char* name, const Cluster& nodes, SearchResult result) {
@@ -160,7 +193,9 @@ class MixedSearch {
     total_.plans_simulated += result.plans_simulated;
     total_.nodes_opened += result.nodes_opened;
     const bool first = total_.alternatives.size() == 1;
-    total_.bound_s = first ? result.bound_s : std::min(total_.bound_s, result.bound_s);
+    if (result.plans_in_space > 0 || first) {
+      total_.bound_s = first ? result.bound_s : std::min(total_.bound_s, result.bound_s);
+    }
     if (result.best_s > 0) total_.best_s = total_.best_s > 0 ? std::min(total_.best_s, result.best_s) : result.best_s;
     total_.proved = total_.proved && result.proved;
     total_.seconds += result.seconds;

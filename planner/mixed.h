@@ -7,13 +7,14 @@
 
 namespace trivium::planner {
 
-/// Searches three ways to use a cluster of several node groups, and returns the best plans of all of them:
+/// Searches four ways to use a cluster of several node groups, and returns the best plans of all of them:
 /// - mixed: all nodes as they are, stages on groups with layers balanced over them;
 /// - fast nodes only: the group whose devices have the highest peak in the plan's precision;
 /// - all treated as slow: the plans of a cluster in which every node is like those with the lowest peak, what a user
 /// gets
-///   who does not tell nodes apart; its best plan is then simulated on the real nodes.
-/// Counts are sums over the three; `alternatives` has the best of each. Preconditions: several groups, ranks is 0.
+///   who does not tell nodes apart; its best plan is then simulated on the real nodes;
+/// - replicas by kind: whole replicas on nodes of one kind, with micro-batches of their own (planner/replica_kinds.h).
+/// Counts are sums over the four; `alternatives` has the best of each. Preconditions: several groups, ranks is 0.
 SearchResult search_mixed(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 }  // namespace trivium::planner

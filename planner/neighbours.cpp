@@ -65,6 +65,7 @@ class Neighbourhood {
 
   void splits() {
     if (!here_.stage_layers.empty() || !here_.stage_recompute.empty()) return;  // written for this pipeline alone
+    if (!here_.replica_micro_batch.empty()) return;                             // or for these replicas
     split("tensor", &Plan::tensor, Part::kExposedTensor, Part::kBubble);
     split("pipeline", &Plan::pipeline, Part::kBubble, Part::kExposedData);
     if (here_.context > 1) split("context", &Plan::context, Part::kExposedContext, Part::kExposedData);
@@ -88,7 +89,26 @@ class Neighbourhood {
     if (here_.expert % 2 == 0) change(here_.expert / 2, Part::kExposedExpert);
   }
 
+  // The sizes of all replicas twice or half as large.
+  void replica_micro_batches() {
+    const auto change = [&](auto size, Part against) {
+      Plan plan = here_;
+      std::transform(plan.replica_micro_batch.begin(), plan.replica_micro_batch.end(), plan.replica_micro_batch.begin(),
+                     size);
+      add(fmt::format("replica_micro_batch {} to {}", sizes_text(here_), sizes_text(plan)), against, plan);
+    };
+    const auto& sizes = here_.replica_micro_batch;
+    change([](int size) { return 2 * size; }, Part::kCompute);
+    const bool even = std::all_of(sizes.begin(), sizes.end(), [](int size) { return size % 2 == 0; });
+    if (even) change([](int size) { return size / 2; }, Part::kBubble);
+  }
+
+  static std::string sizes_text(const Plan& plan) {
+    return fmt::format("{}", fmt::join(program::micro_batch_sizes(plan), " and "));
+  }
+
   void micro_batches() {
+    if (!here_.replica_micro_batch.empty()) return replica_micro_batches();
     const auto change = [&](int value, Part against) {
       Plan plan = here_;
       plan.micro_batch = value;

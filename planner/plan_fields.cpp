@@ -43,6 +43,10 @@ const std::map<std::string, FieldText>& texts() {
       {"shard_group", [](const Plan& p) { return std::to_string(p.shard_group); }},
       {"expert", [](const Plan& p) { return std::to_string(p.expert); }},
       {"micro_batch", [](const Plan& p) { return std::to_string(p.micro_batch); }},
+      {"replica_micro_batch",
+       [](const Plan& p) {
+         return joined(p.replica_micro_batch, [](int samples) { return std::to_string(samples); });
+       }},
       {"recompute", [](const Plan& p) { return name(p.recompute); }},
       {"stage_recompute", [](const Plan& p) { return joined(p.stage_recompute, name<program::Recompute>); }},
       {"precision", [](const Plan& p) { return name(p.precision); }},

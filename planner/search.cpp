@@ -57,7 +57,9 @@ class Searcher {
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
-    auto forbidden = std::async(std::launch::async, [&] { return count_forbidden(request_); });
+    std::future<std::int64_t> forbidden;
+    const bool part = request_.played_as.has_value();  // of a larger search, which says what became of all
+    if (!part) forbidden = std::async(std::launch::async, [&] { return count_forbidden(request_); });
     for (Node& root : tree_.roots()) {
       result_.plans_in_space += root.plans;
       open_.push(std::move(root));
@@ -69,17 +71,28 @@ class Searcher {
       if (result_.proved) look_at_others();
       result_.best = figures.get();
     }
-    result_.rejected = std::move(ledger_).rejections(request_, threads_);
-    result_.plans_forbidden = forbidden.get();
+    if (!part) {
+      result_.rejected = std::move(ledger_).rejections(request_, threads_);
+      result_.plans_forbidden = forbidden.get();
+    }
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
 
  private:
+  // As it is played.
   program::Job job_of(const Plan& plan) const {
     program::Job job = request_.job;
     job.plan = plan;
+    if (!request_.played_as) return job;
+    job.training.global_batch = request_.played_as->global_batch;
+    job.plan.replica_micro_batch = request_.played_as->replica_micro_batch;
+    job.plan = program::normalised(std::move(job.plan));
     return job;
+  }
+
+  const hardware::Cluster& cluster() const {
+    return request_.played_as ? request_.played_as->cluster : request_.cluster;
   }
 
   void report() const {
@@ -142,9 +155,7 @@ class Searcher {
     std::vector<std::variant<std::int64_t, Infeasible>> played(nodes.size(), std::int64_t{-1});
     const bool all = run_parallel(
         nodes.size(), threads_, stop_,
-        [&](std::size_t i) {
-          played[i] = quick_iteration(job_of(*nodes[i].plan), request_.cluster, !request_.ignore_memory);
-        },
+        [&](std::size_t i) { played[i] = quick_iteration(job_of(*nodes[i].plan), cluster(), !request_.ignore_memory); },
         [&](std::size_t) { report(); });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (auto* no = std::get_if<Infeasible>(&played[i])) {
@@ -154,7 +165,8 @@ class Searcher {
         open_.push(nodes[i]);  // stopped before its turn
       } else {
         ++result_.plans_simulated;
-        enter({*nodes[i].plan, ps, program::summary(*nodes[i].plan)});
+        const Plan played_plan = job_of(*nodes[i].plan).plan;
+        enter({played_plan, ps, program::summary(played_plan)});
         for (Node& node : tree_.behind(nodes[i], ps)) open_.push(std::move(node));
       }
     }
@@ -178,9 +190,10 @@ class Searcher {
 
   // No node above it holds a plan that is looked for.
   std::int64_t limit() const {
-    if (ranking_.size() < best_wanted()) return kNever;
+    if (ranking_.size() < best_wanted()) return request_.limit_ps;
     const std::int64_t last = ranking_.back().iteration_ps;
-    return last - std::llround(static_cast<double>(last) * request_.gap);
+    const std::int64_t gap = std::llround(static_cast<double>(last) * request_.gap);
+    return std::min(request_.limit_ps, last - gap);
   }
 
   void take_stock() {
@@ -245,9 +258,7 @@ class Searcher {
     std::vector<std::variant<simulator::Simulation, Infeasible>> shown(plans.size(), Infeasible{});
     run_parallel(
         plans.size(), threads_, stop_,
-        [&](std::size_t i) {
-          shown[i] = quick_simulation(job_of(*plans[i].plan), request_.cluster, !request_.ignore_memory);
-        },
+        [&](std::size_t i) { shown[i] = quick_simulation(job_of(*plans[i].plan), cluster(), !request_.ignore_memory); },
         [](std::size_t) {});
     for (std::size_t i = 0; i < plans.size(); ++i) {
       if (auto* simulation = std::get_if<simulator::Simulation>(&shown[i])) {
@@ -268,7 +279,7 @@ class Searcher {
     run_parallel(
         entries.size(), threads_, {},
         [&](std::size_t i) {
-          auto simulated = full_simulation(job_of(entries[i].plan), request_.cluster);
+          auto simulated = full_simulation(job_of(entries[i].plan), cluster());
           if (simulated) figures[i] = std::move(simulated).value();
         },
         [](std::size_t) {});

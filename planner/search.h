@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -11,10 +13,22 @@
 #include "planner/constraints.h"
 #include "simulator/simulate.h"
 
+namespace trivium::simulator {
+class SharedCosts;
+}
+
 namespace trivium::planner {
 
 /// Layers times micro-batches that are simulated for SearchRequest::others; two plans are shown in any case.
 constexpr std::int64_t kWorkOnOthers = 60'000;
+
+/// What stands for a request's plans where they are played: the replicas' micro-batches and the nodes they are on.
+struct PlayedAs {
+  hardware::Cluster cluster;
+  std::int64_t global_batch = 0;
+  std::vector<int> replica_micro_batch;
+  std::shared_ptr<simulator::SharedCosts> costs;  ///< of searches of the same model and nodes
+};
 
 /// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened
 /// (planner/space.h lists them with their values). Fields outside the space (precision, attention, reduce_dtype,
@@ -33,6 +47,10 @@ struct SearchRequest {
   /// Plans of other families shown beside the best: of each the one that looked fastest, simulated. They prove nothing.
   /// Fewer are shown where simulating them takes long (kWorkOnOthers).
   int others = 0;
+  /// Plans are bounded as they are, and played, answered and named as this says, where none may be faster or need less.
+  /// `rejected` and `plans_forbidden` then stay empty.
+  std::optional<PlayedAs> played_as;
+  std::int64_t limit_ps = std::numeric_limits<std::int64_t>::max();  ///< slower plans are not looked for
 };
 
 struct Candidate {
@@ -50,7 +68,7 @@ struct Rejected {
 
 /// One way to use a cluster of unlike nodes, and the best plan it allows.
 struct Alternative {
-  std::string name;               ///< "mixed", "fast nodes only", "all treated as slow"
+  std::string name;               ///< "mixed", "fast nodes only", "all treated as slow", "replicas by kind"
   std::string nodes;              ///< which nodes: "dgx-a100-80gb:16"
   std::optional<Candidate> best;  ///< on the whole cluster, as it would run there
   std::string why_not;            ///< where there is none: the commonest reason
@@ -80,7 +98,7 @@ using Progress = std::function<void(std::int64_t, std::int64_t, double)>;
 /// then ordered, simulated op by op and sorted by that, so their figures are those of simulating each alone.
 /// Interrupted by `stop`, it returns the best so far, simulated likewise, with `proved` false. Deterministic: the same
 /// request gives the same answers and counts in the same order, whatever the threads.
-/// On a cluster of unlike nodes all of whose devices may be used, three spaces are searched (planner/mixed.h).
+/// On a cluster of unlike nodes all of whose devices may be used, four spaces are searched (planner/mixed.h).
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 /// The same over one space: all ranks of the request, on the nodes as they are.

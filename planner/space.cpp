@@ -24,8 +24,7 @@ constexpr std::int64_t kMostTensor = 64;  // eight nodes of eight: beyond, every
 constexpr std::int64_t kMostContext = 64;
 // Tokens: shorter sequences fit a device, and splitting them leaves attention blocks that are too small.
 constexpr std::int64_t kLongSequence = 16'384;
-constexpr std::int64_t kMostMicroBatch = 64;  // samples; products are large enough long before
-constexpr int kEighths = 8;                   // of the stages, that may recompute more than the others
+constexpr int kEighths = 8;  // of the stages, that may recompute more than the others
 
 std::vector<int> divisors(std::int64_t number, std::int64_t most) {
   std::vector<int> found;
@@ -50,6 +49,11 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
     throw edge::Failure(edge::ErrorKind::kUsage,
                         "searches have no split backward with ZeRO 2 or 3: fix one of schedule and zero_stage; "
                         "trivium simulate plays both");
+  }
+  if (request.fixed.contains("replica_micro_batch") && program::micro_batch_sizes(given_).size() > 1) {
+    throw edge::Failure(edge::ErrorKind::kUsage,
+                        "replica_micro_batch: unlike sizes are searched for on clusters of unlike nodes, all of them "
+                        "used; trivium simulate plays them anywhere");
   }
   // A constraint on a group is split over the levels that decide its members.
   const std::map<std::string, Level> levels{{"placement", Level::kLayout},
@@ -89,6 +93,7 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
         if (split * data != ranks) continue;
         any = true;
         Plan plan = given_;
+        plan.replica_micro_batch.clear();
         plan.tensor = tensor;
         plan.context = context;
         plan.pipeline = pipeline;

@@ -14,6 +14,9 @@
 
 namespace trivium::planner {
 
+/// Samples: products are large enough long before.
+inline constexpr std::int64_t kMostMicroBatch = 64;
+
 /// Devices that plans of the request use: `request.ranks`, or all of the cluster.
 int ranks_of(const SearchRequest& request);
 

@@ -15,23 +15,6 @@ using program::Recompute;
 using simulator::Outline;
 using simulator::Sketch;
 
-// A split with the values of the levels below that no rule refuses and that take the least time and memory.
-Plan plainest(Plan plan) {
-  plan.placement = Plan{}.placement;
-  plan.sequence_parallel = plan.overlap.tensor = false;
-  plan.overlap.gradient_reduction = plan.overlap.parameter_gather = false;
-  plan.virtual_stages = 1;
-  plan.schedule = program::Schedule::k1f1b;
-  plan.recompute = Recompute::kNone;
-  plan.stage_recompute.clear();
-  plan.stage_layers.clear();
-  plan.stage_nodes.clear();
-  plan.zero_stage = plan.shard_group = 0;
-  plan.offload.optimizer = plan.offload.activations = program::Storage::kNone;
-  plan.compression = program::Compression::kNone;
-  return plan;
-}
-
 // Whatever the request's own plan recomputes where that is open: until a keeping says more, nothing, which goes with
 // everything else.
 SearchRequest with_open_recompute(SearchRequest request) {
@@ -97,7 +80,27 @@ const Value& of(const std::vector<Value>& values, const Node& node) {
 
 }  // namespace
 
-Tree::Tree(const SearchRequest& request) : request_(with_open_recompute(request)), space_(request_) {}
+Plan plainest(Plan plan) {
+  plan.placement = Plan{}.placement;
+  plan.sequence_parallel = plan.overlap.tensor = false;
+  plan.overlap.gradient_reduction = plan.overlap.parameter_gather = false;
+  plan.virtual_stages = 1;
+  plan.schedule = program::Schedule::k1f1b;
+  plan.recompute = Recompute::kNone;
+  plan.stage_recompute.clear();
+  plan.stage_layers.clear();
+  plan.stage_nodes.clear();
+  plan.zero_stage = plan.shard_group = 0;
+  plan.offload.optimizer = plan.offload.activations = program::Storage::kNone;
+  plan.compression = program::Compression::kNone;
+  return plan;
+}
+
+Tree::Tree(const SearchRequest& request)
+    : request_(with_open_recompute(request)),
+      space_(request_),
+      costs_(request.played_as ? request.played_as->costs : nullptr),
+      shared_(costs_ ? *costs_ : *(costs_ = std::make_shared<simulator::SharedCosts>())) {}
 
 program::Job Tree::job_of(const Plan& plan) const { return {request_.job.model, request_.job.training, plan}; }
 

@@ -19,6 +19,9 @@ namespace trivium::planner {
 
 constexpr const char* kMemoryRule = "memory";  ///< of simulator::out_of_memory
 
+/// A split with the values of the levels below that no rule refuses and that take the least time and memory.
+program::Plan plainest(program::Plan split);
+
 /// Plans that were refused together.
 struct Refusal {
   program::Infeasible why;  ///< with an empty reason: by a bound on their memory
@@ -128,7 +131,8 @@ class Tree {
 
   const SearchRequest request_;  ///< fields of its plan that are open say nothing
   Space space_;
-  simulator::SharedCosts shared_;
+  std::shared_ptr<simulator::SharedCosts> costs_;
+  simulator::SharedCosts& shared_;
   std::mutex mutex_;
   std::map<std::vector<int>, std::shared_ptr<StateBytes>> state_bytes_;
 };

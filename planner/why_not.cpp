@@ -89,7 +89,10 @@ WhyNot why_not(const Job& chosen, const Job& favourite, const hardware::Cluster&
     return why;
   }
   simulator::Sketch sketch(favourite, cluster);
-  if (const auto no = simulator::out_of_memory(sketch.memory(favourite.plan))) {
+  const bool alike = program::micro_batch_sizes(favourite.plan).size() == 1;  // which sketches and bounds count on
+  const auto memory = alike ? sketch.memory(favourite.plan)
+                            : simulator::memory_of(std::get<program::Program>(program::lower(favourite)), cluster);
+  if (const auto no = simulator::out_of_memory(memory)) {
     why.verdict = "memory";
     why.rule = no->rule;
     why.sentences.push_back(fmt::format("It does not fit: {}.", no->reason));
@@ -99,14 +102,16 @@ WhyNot why_not(const Job& chosen, const Job& favourite, const hardware::Cluster&
   const Simulation first = full_simulation(chosen, cluster, stop).value_or_throw();
   const Simulation second = full_simulation(favourite, cluster, stop).value_or_throw();
   why.iteration_s = second.iteration_s;
-  why.bound_s = static_cast<double>(simulator::lower_bound_ps(sketch.outline(favourite.plan))) * kSecondsPerPs;
+  if (alike) {
+    why.bound_s = static_cast<double>(simulator::lower_bound_ps(sketch.outline(favourite.plan))) * kSecondsPerPs;
+  }
   const double change = second.iteration_s / first.iteration_s - 1;
   why.verdict = change < 0 ? "faster" : "slower";
   why.sentences.push_back(fmt::format("It takes {} where the chosen plan takes {}: {:.1f} % {}.",
                                       seconds(second.iteration_s), seconds(first.iteration_s), 100 * std::abs(change),
                                       why.verdict));
   for (std::string& sentence : where_they_differ(first, second)) why.sentences.push_back(std::move(sentence));
-  why.sentences.push_back(fate_in_a_search(why.bound_s, first.iteration_s));
+  if (alike) why.sentences.push_back(fate_in_a_search(why.bound_s, first.iteration_s));
   return why;
 }
 

@@ -19,7 +19,7 @@ struct WhyNot {
   std::vector<std::string> sentences;
   std::vector<Difference> differences;  ///< from the chosen plan to the other
   double iteration_s = 0;               ///< of the other, simulated as by itself; 0: it does not run
-  double bound_s = 0;                   ///< the bound on it that a search sees; 0: it does not run
+  double bound_s = 0;  ///< the bound on it that a search sees; 0: it does not run, or its replicas are unlike
 };
 
 /// The rule that refuses `favourite`, the memory it lacks and the nearest change that makes it fit, or how much slower

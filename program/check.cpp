@@ -87,6 +87,29 @@ Verdict check_supported(const Job& job) {
   return std::nullopt;
 }
 
+// Replicas whose micro-batches differ meet where gradients and parameters do: sums over all of them, nothing else.
+Verdict check_replicas(const Plan& plan) {
+  const std::vector<int>& sizes = plan.replica_micro_batch;
+  if (sizes.empty()) return std::nullopt;
+  if (static_cast<int>(sizes.size()) != plan.data) {
+    return refuse("replica-micro-batch-count",
+                  fmt::format("replica_micro_batch has {} entries; data is {}", sizes.size(), plan.data));
+  }
+  constexpr int kMost = 1 << 24;
+  if (std::any_of(sizes.begin(), sizes.end(), [](int size) { return size < 1 || size > kMost; })) {
+    return refuse("replica-micro-batch-in-range",
+                  fmt::format("every entry of replica_micro_batch must be 1 to {}", kMost));
+  }
+  if (micro_batch_sizes(plan).size() == 1) return std::nullopt;
+  if (plan.expert > 1) {
+    return missing("replica_micro_batch", "experts exchange rows of equal micro-batches; use expert 1, or micro_batch");
+  }
+  if (plan.shard_group > 0 && plan.shard_group < plan.data) {
+    return missing("replica_micro_batch", "shard groups hold alike replicas; use shard_group 0, or micro_batch");
+  }
+  return std::nullopt;
+}
+
 Verdict check_sharding(const Plan& plan) {
   if (plan.zero_stage < 0 || plan.zero_stage > 3) {
     return refuse("zero_stage-in-range", fmt::format("zero_stage is {}; it must be 0 to 3", plan.zero_stage));
@@ -233,9 +256,10 @@ Verdict check_pipeline(const Job& job) {
                     fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
     }
   }
-  const std::int64_t sent = job.training.sequence * plan.micro_batch / plan.context * job.model.hidden;
   const bool whole = plan.pipeline == 1 || plan.sequence_parallel || plan.scatter_gather != ScatterGather::kOn;
-  if (!whole && sent % plan.tensor != 0) {
+  for (const int size : micro_batch_sizes(plan)) {
+    const std::int64_t sent = job.training.sequence * size / plan.context * job.model.hidden;
+    if (whole || sent % plan.tensor == 0) continue;
     return refuse("tensor-divides-transfers",
                   fmt::format("scatter_gather on: tensor {} does not divide the {} elements of a transfer; use off",
                               plan.tensor, sent));
@@ -250,7 +274,12 @@ Verdict check_pipeline(const Job& job) {
 
 Verdict check_batch(const Job& job) {
   const Plan& plan = job.plan;
-  const std::int64_t per_pass = static_cast<std::int64_t>(plan.data) * plan.micro_batch;
+  const std::int64_t per_pass = samples_of_pass(plan);
+  if (job.training.global_batch % per_pass != 0 && !plan.replica_micro_batch.empty()) {
+    return refuse("batch-divides", fmt::format("global_batch {} is not a multiple of the {} samples of all replicas' "
+                                               "micro-batches (replica_micro_batch)",
+                                               job.training.global_batch, per_pass));
+  }
   if (job.training.global_batch % per_pass != 0) {
     return refuse("batch-divides", fmt::format("global_batch {} is not a multiple of data {} x micro_batch {} = {}",
                                                job.training.global_batch, plan.data, plan.micro_batch, per_pass));
@@ -318,6 +347,7 @@ Verdict check_stage_nodes(const Plan& plan) {
 
 std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_ranges(job)) return *no;
+  if (auto no = check_replicas(job.plan)) return *no;
   if (auto no = check_supported(job)) return *no;
   if (auto no = check_sharding(job.plan)) return *no;
   if (auto no = check_tensor(job)) return *no;

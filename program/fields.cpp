@@ -12,7 +12,8 @@ namespace {
 
 // "8" and "true" are JSON already; "full" becomes a string; "4,4,4" an array.
 nlohmann::json value_of(const std::string& field, const std::string& text) {
-  if (field == "stage_layers" || field == "stage_recompute" || field == "stage_nodes") {
+  if (field == "stage_layers" || field == "stage_recompute" || field == "stage_nodes" ||
+      field == "replica_micro_batch") {
     auto array = nlohmann::json::array();
     std::istringstream words(text);
     for (std::string word; std::getline(words, word, ',');) array.push_back(value_of("", word));
@@ -45,6 +46,7 @@ const std::vector<std::string>& plan_fields() {
                                                 "shard_group",
                                                 "expert",
                                                 "micro_batch",
+                                                "replica_micro_batch",
                                                 "recompute",
                                                 "stage_recompute",
                                                 "precision",

@@ -67,6 +67,10 @@ void read_split(const edge::JsonReader& r, Plan& plan) {
   read_count(r, "shard_group", plan.shard_group, 0);
   read_count(r, "expert", plan.expert);
   read_count(r, "micro_batch", plan.micro_batch);
+  optional(r, "replica_micro_batch", [&](const auto& m) {
+    plan.replica_micro_batch.clear();
+    for (const auto& e : m.elements()) plan.replica_micro_batch.push_back(static_cast<int>(e.integer(1, kMostCount)));
+  });
 }
 
 void read_execution(const edge::JsonReader& r, Plan& plan) {
@@ -162,6 +166,7 @@ nlohmann::json to_json(const Plan& plan) {
                       {"stage_nodes", plan.stage_nodes},
                       {"stack", plan.stack}};
   json["stage_layers"] = plan.stage_layers;
+  if (!plan.replica_micro_batch.empty()) json["replica_micro_batch"] = plan.replica_micro_batch;
   auto& recompute = json["stage_recompute"] = nlohmann::json::array();
   for (const Recompute r : plan.stage_recompute) recompute.push_back(name_of(r));
   return json;
@@ -188,15 +193,13 @@ nlohmann::json to_json(const Training& t) {
 }
 
 Plan plan_from_json(const edge::JsonReader& reader) {
-  reader.allow_only({"tensor",         "sequence_parallel", "context",
-                     "context_method", "pipeline",          "virtual_stages",
-                     "schedule",       "stage_layers",      "data",
-                     "zero_stage",     "shard_group",       "expert",
-                     "micro_batch",    "recompute",         "stage_recompute",
-                     "precision",      "reduce_dtype",      "attention",
-                     "overlap",        "bucket_bytes",      "offload",
-                     "scatter_gather", "compression",       "top_k_share",
-                     "placement",      "stage_nodes",       "stack"});
+  reader.allow_only({"tensor",       "sequence_parallel", "context",         "context_method",
+                     "pipeline",     "virtual_stages",    "schedule",        "stage_layers",
+                     "data",         "zero_stage",        "shard_group",     "expert",
+                     "micro_batch",  "recompute",         "stage_recompute", "precision",
+                     "reduce_dtype", "attention",         "overlap",         "bucket_bytes",
+                     "offload",      "scatter_gather",    "compression",     "top_k_share",
+                     "placement",    "stage_nodes",       "stack",           "replica_micro_batch"});
   Plan plan;
   read_split(reader, plan);
   read_execution(reader, plan);

@@ -111,8 +111,10 @@ int transfer_parts(const Job& job) {
   const bool of_stack = plan.scatter_gather == ScatterGather::kStack && habits != nullptr && habits->scatter_gather;
   if (!of_stack && plan.scatter_gather != ScatterGather::kOn) return 1;
   if (plan.tensor == 1 || plan.pipeline == 1 || plan.sequence_parallel) return 1;
-  return job.training.sequence * plan.micro_batch / plan.context * job.model.hidden % plan.tensor == 0 ? plan.tensor
-                                                                                                       : 1;
+  for (const int size : micro_batch_sizes(plan)) {
+    if (job.training.sequence * size / plan.context * job.model.hidden % plan.tensor != 0) return 1;
+  }
+  return plan.tensor;
 }
 
 int key_ranks(const Job& job) {

@@ -23,6 +23,24 @@ std::array<int, 4> order_of(const std::string& placement) {
 
 }  // namespace
 
+bool joins_stages(Group group) {
+  return group == Group::kEmbedding || group == Group::kModel || group == Group::kWorld;
+}
+
+bool joins_replicas(Group group) {
+  switch (group) {
+    case Group::kData:
+    case Group::kShard:
+    case Group::kReplica:
+    case Group::kExpert:
+    case Group::kExpertData:
+    case Group::kWorld:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Mesh::Mesh(const Plan& plan, int key_ranks)
     : extents_{plan.tensor, plan.context, plan.data, plan.pipeline},
       shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),

@@ -28,6 +28,10 @@ enum class Group : std::uint8_t {
 };
 std::string_view name_of(Group group);
 
+/// Whether members of a group lie on several stages (not kPipeline, whose members meet in pairs); in several replicas.
+bool joins_stages(Group group);
+bool joins_replicas(Group group);
+
 struct Coordinates {
   int tensor = 0, context = 0, data = 0, pipeline = 0;
   bool operator==(const Coordinates&) const = default;

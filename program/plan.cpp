@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace trivium::program {
@@ -45,7 +46,8 @@ std::string summary(const Plan& plan) {
   if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
   if (plan.zero_stage > 0) text += fmt::format(" ZeRO-{}", plan.zero_stage);
   if (plan.shard_group > 0 && plan.shard_group < plan.data) text += fmt::format("/{}", plan.shard_group);
-  text += fmt::format(" mb{}", plan.micro_batch);
+  text += " mb" +
+          (plan.replica_micro_batch.empty() ? std::to_string(plan.micro_batch) : run_lengths(plan.replica_micro_batch));
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
@@ -67,8 +69,27 @@ std::string summary(const Plan& plan) {
   return text;
 }
 
-std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch) {
-  return global_batch / (static_cast<std::int64_t>(plan.data) * plan.micro_batch);
+int micro_batch_of(const Plan& plan, int data) {
+  return plan.replica_micro_batch.empty() ? plan.micro_batch : plan.replica_micro_batch[static_cast<std::size_t>(data)];
 }
+
+std::int64_t samples_of_pass(const Plan& plan) { return samples_before(plan, plan.data); }
+
+std::int64_t samples_before(const Plan& plan, int data) {
+  const std::vector<int>& sizes = plan.replica_micro_batch;
+  if (sizes.empty()) return std::int64_t{data} * plan.micro_batch;
+  return std::accumulate(sizes.begin(), sizes.begin() + data, std::int64_t{0});
+}
+
+std::vector<int> micro_batch_sizes(const Plan& plan) {
+  if (plan.replica_micro_batch.empty()) return {plan.micro_batch};
+  std::vector<int> sizes;
+  for (const int size : plan.replica_micro_batch) {
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch) { return global_batch / samples_of_pass(plan); }
 
 }  // namespace trivium::program

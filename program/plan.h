@@ -47,6 +47,8 @@ struct Plan {
   int shard_group = 0;  ///< ranks the ZeRO state is split over; 0: all of `data`
   int expert = 1;
   int micro_batch = 1;  ///< samples
+  /// Samples of a micro-batch of every replica, by data coordinate, where they are not the same; empty: `micro_batch`.
+  std::vector<int> replica_micro_batch;
   Recompute recompute = Recompute::kNone;
   std::vector<Recompute> stage_recompute;  ///< per chunk; empty: `recompute` everywhere
   DType precision = DType::kBf16;
@@ -77,10 +79,22 @@ std::string_view name_of(ContextMethod value);  ///< "ring" "all_to_all"
 std::string_view name_of(ScatterGather value);  ///< "stack" "on" "off"
 
 /// One line that names the split: "TP8 PP16x2 DP8 SP ZeRO-1 mb1 1f1b recompute=full"; stages that are told their layers
-/// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three).
+/// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three); replicas of unlike micro-batches
+/// are "mb4x2,1x2".
 std::string summary(const Plan& plan);
 
-/// Micro-batches per replica and step: global_batch / (data * micro_batch). Exact for a plan that passed `check`.
+/// Samples of a micro-batch of the replica with data coordinate `data`.
+int micro_batch_of(const Plan& plan, int data);
+
+/// Samples of all replicas' micro-batches together; of those before the one with data coordinate `data`.
+std::int64_t samples_of_pass(const Plan& plan);
+std::int64_t samples_before(const Plan& plan, int data);
+
+/// The different sizes of micro-batches, that of the first replica first: the plan's kinds of replicas.
+std::vector<int> micro_batch_sizes(const Plan& plan);
+
+/// Micro-batches per replica and step, the same for all: global_batch / samples_of_pass. Exact for a plan that passed
+/// `check`.
 std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch);
 
 }  // namespace trivium::program

@@ -209,9 +209,12 @@ struct Issue {
   bool operator==(const Issue&) const = default;
 };
 
-/// What all ranks of one pipeline stage do; their peers are the same coordinates elsewhere.
+/// What all ranks of one pipeline stage do; their peers are the same coordinates elsewhere. Where replicas have
+/// micro-batches of unlike sizes, what those of one size do: all do the same tasks, on more or fewer samples.
 struct Role {
   int stage = 0;
+  int replica_kind = 0;   ///< 0 unless micro-batches differ: place of its size among micro_batch_sizes(plan)
+  int first_replica = 0;  ///< lowest data coordinate of the kind
   std::vector<Chunk> chunks;
   std::vector<Task> tasks;                    ///< tasks of one lane run in this order
   std::vector<Issue> order;                   ///< total order of the host; empty until simulator::order filled it
@@ -227,9 +230,18 @@ struct Program {
   std::int64_t micro_batches = 0;
   std::vector<ChunkKind> kinds;
   std::vector<Body> bodies;
-  std::vector<Role> roles;  ///< one per stage
+  std::vector<Role> roles;         ///< one per stage, for every kind of replica: kind * pipeline + stage
+  std::vector<int> replica_kinds;  ///< by data coordinate; empty where all replicas are alike
 
-  const Role& role_of(int rank) const { return roles[static_cast<std::size_t>(mesh.coordinates(rank).pipeline)]; }
+  /// Place among `roles`.
+  int role_at(const Coordinates& at) const {
+    const int kind = replica_kinds.empty() ? 0 : replica_kinds[static_cast<std::size_t>(at.data)];
+    return kind * mesh.pipeline() + at.pipeline;
+  }
+  int role_index(int rank) const { return role_at(mesh.coordinates(rank)); }
+  const Role& role_of(int rank) const { return roles[static_cast<std::size_t>(role_index(rank))]; }
+  /// The rank that stands for all ranks of a role: tensor and context coordinate 0, the first replica of its kind.
+  int representative(const Role& role) const { return mesh.rank({0, 0, role.first_replica, role.stage}); }
   const Body& body_of(const Task& task) const { return bodies[static_cast<std::size_t>(task.body)]; }
   const ChunkKind& kind_of(const Body& body) const { return kinds[static_cast<std::size_t>(body.chunk_kind)]; }
 };

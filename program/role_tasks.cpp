@@ -83,8 +83,9 @@ class TaskWriter {
     task.frame = static_cast<std::int16_t>(frame);
     task.micro_batch = static_cast<std::int32_t>(slot.micro_batch);
     task.peer_stage = other % pipeline;
+    const int crossed = role_.replica_kind * program_.job.plan.chunks() + boundary;  // numbered over all kinds
     task.transfer =
-        static_cast<std::int32_t>((boundary * 2 + (is_backward ? 1 : 0)) * program_.micro_batches + slot.micro_batch);
+        static_cast<std::int32_t>((crossed * 2 + (is_backward ? 1 : 0)) * program_.micro_batches + slot.micro_batch);
     return id;
   }
 

@@ -108,9 +108,7 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
 std::string hash_of(const Program& program) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const Role& role : program.roles) {
-    Coordinates at;
-    at.pipeline = role.stage;
-    for (const char c : text_of(program, program.mesh.rank(at))) {
+    for (const char c : text_of(program, program.representative(role))) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
     }
   }

@@ -12,16 +12,30 @@
 namespace trivium::program {
 namespace {
 
-bool joins_stages(Group group) {
-  return group == Group::kEmbedding || group == Group::kModel || group == Group::kWorld;
-}
-
 bool is_member(const Program& program, Group group, int stage) {
   const int last = program.mesh.pipeline() - 1;
   return group != Group::kEmbedding || stage == 0 || stage == last;
 }
 
-// Nodes are (stage, task, segment), numbered stage by stage; ends of one rendezvous share a representative.
+/// Roles whose ranks meet in the same collectives of a group have the same: its stage, and its kind of replicas, or -1
+/// where all meet.
+using Meeting = std::tuple<Group, int, int>;
+
+Meeting meeting_of(const Role& role, Group group) {
+  return {group, joins_stages(group) ? -1 : role.stage, joins_replicas(group) ? -1 : role.replica_kind};
+}
+
+// Whether roles have to meet: ranks of one role do the same anyhow.
+bool joins_roles(const Program& program, Group group) {
+  return joins_stages(group) || (joins_replicas(group) && !program.replica_kinds.empty());
+}
+
+std::string name_of(const Program& program, const Role& role) {
+  std::string name = fmt::format("stage {}", role.stage);
+  return program.replica_kinds.empty() ? name : fmt::format("{} of replica {}", name, role.first_replica);
+}
+
+// Nodes are (role, task, segment), numbered role by role; ends of one rendezvous share a representative.
 class Graph {
  public:
   explicit Graph(const Program& program) : program_(program) {
@@ -36,8 +50,9 @@ class Graph {
     std::iota(same_.begin(), same_.end(), 0);
   }
 
-  int node(int stage, int task, int segment) const {
-    return first_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(task)] + segment;
+  int node(const Role& role, int task, int segment) const {
+    const auto at = static_cast<std::size_t>(&role - program_.roles.data());
+    return first_[at][static_cast<std::size_t>(task)] + segment;
   }
   int find(int n) const { return same_[static_cast<std::size_t>(n)]; }
   void merge(int a, int b) { same_[static_cast<std::size_t>(b)] = find(a); }
@@ -84,14 +99,15 @@ class Graph {
   }
 
   std::string name(int n) const {
-    for (std::size_t stage = 0; stage < first_.size(); ++stage) {
-      const auto& first = first_[stage];
+    for (std::size_t role = 0; role < first_.size(); ++role) {
+      const auto& first = first_[role];
       if (first.empty() || n < first.front()) continue;
-      const bool last = stage + 1 == first_.size() || first_[stage + 1].empty() || n < first_[stage + 1].front();
+      const bool last = role + 1 == first_.size() || first_[role + 1].empty() || n < first_[role + 1].front();
       if (!last) continue;
       const auto task = std::upper_bound(first.begin(), first.end(), n) - first.begin() - 1;
-      return fmt::format("stage {} task {} ({})", stage, task,
-                         describe(program_.roles[stage].tasks[static_cast<std::size_t>(task)]));
+      const Role& at = program_.roles[role];
+      return fmt::format("{} task {} ({})", name_of(program_, at), task,
+                         describe(at.tasks[static_cast<std::size_t>(task)]));
     }
     return "?";
   }
@@ -106,24 +122,24 @@ class Graph {
 
 void merge_rendezvous(const Program& program, Graph& graph) {
   std::map<int, int> transfers;
-  std::map<std::pair<Group, int>, int> joint;  // group and how many came before -> node
+  std::map<std::pair<Meeting, int>, int> joint;  // and how many came before -> node
   for (const Role& role : program.roles) {
     std::map<Group, int> counts;
     for (std::size_t t = 0; t < role.tasks.size(); ++t) {
       const Task& task = role.tasks[t];
       const int id = static_cast<int>(t);
       if (task.transfer >= 0) {
-        const auto [at, fresh] = transfers.try_emplace(task.transfer, graph.node(role.stage, id, 0));
-        if (!fresh) graph.merge(at->second, graph.node(role.stage, id, 0));
+        const auto [at, fresh] = transfers.try_emplace(task.transfer, graph.node(role, id, 0));
+        if (!fresh) graph.merge(at->second, graph.node(role, id, 0));
         continue;
       }
       const Body& body = program.body_of(task);
       for (std::size_t segment = 0; segment < body.segments.size(); ++segment) {
         for (int i = body.segments[segment].begin; i < body.segments[segment].end; ++i) {
           const Op& op = body.ops[static_cast<std::size_t>(i)];
-          if (!is_communication(op.kind) || !joins_stages(op.group)) continue;
-          const int n = graph.node(role.stage, id, static_cast<int>(segment));
-          const auto [at, fresh] = joint.try_emplace({op.group, counts[op.group]++}, n);
+          if (!is_communication(op.kind) || !joins_roles(program, op.group)) continue;
+          const int n = graph.node(role, id, static_cast<int>(segment));
+          const auto [at, fresh] = joint.try_emplace({meeting_of(role, op.group), counts[op.group]++}, n);
           if (!fresh && graph.find(n) == n) graph.merge(at->second, n);
         }
       }
@@ -142,7 +158,7 @@ void chain(const Program& program, const Role& role, Graph& graph) {
   if (!role.order.empty()) {
     for (const Issue& issue : role.order) {
       const bool transfer = role.tasks[static_cast<std::size_t>(issue.task)].transfer >= 0;
-      const int here = graph.node(role.stage, issue.task, issue.segment);
+      const int here = graph.node(role, issue.task, issue.segment);
       if (transfer && last_work >= 0) graph.edge(last_work, here);  // a host posts it when its work until then is done
       follow(transfer ? last_transfer : last_work, here);
     }
@@ -155,7 +171,7 @@ void chain(const Program& program, const Role& role, Graph& graph) {
     if (task.transfer >= 0 || !computes) continue;
     const auto segments = program.body_of(task).segments.size();
     for (std::size_t s = 0; s < segments; ++s)
-      follow(last_work, graph.node(role.stage, static_cast<int>(t), static_cast<int>(s)));
+      follow(last_work, graph.node(role, static_cast<int>(t), static_cast<int>(s)));
   }
 }
 
@@ -229,9 +245,15 @@ void check_temporaries(const Program& program, std::vector<std::string>& problem
 }
 
 void check_joint_collectives(const Program& program, std::vector<std::string>& problems) {
-  for (const Group group : {Group::kEmbedding, Group::kModel, Group::kWorld}) {
-    std::vector<std::pair<OpKind, std::int64_t>> expected;
-    int from = -1;
+  struct Expected {
+    const Role* from = nullptr;
+    std::vector<std::pair<OpKind, std::int64_t>> collectives;
+  };
+  constexpr int kGroups = static_cast<int>(Group::kWorld) + 1;
+  std::map<Meeting, Expected> expected;
+  for (int g = 0; g < kGroups; ++g) {
+    const auto group = static_cast<Group>(g);
+    if (!joins_roles(program, group)) continue;
     for (const Role& role : program.roles) {
       if (!is_member(program, group, role.stage)) continue;
       std::vector<std::pair<OpKind, std::int64_t>> found;
@@ -240,13 +262,14 @@ void check_joint_collectives(const Program& program, std::vector<std::string>& p
           if (is_communication(op.kind) && op.group == group) found.emplace_back(op.kind, op.elements);
         }
       }
-      if (from < 0) {
-        expected = found;
-        from = role.stage;
-      } else if (found != expected) {
-        problems.push_back(fmt::format(
-            "stages {} and {} disagree on the collectives of group {}: {} and {} of them, or other kinds or sizes",
-            from, role.stage, name_of(group), expected.size(), found.size()));
+      Expected& other = expected[meeting_of(role, group)];
+      if (other.from == nullptr) {
+        other = {&role, std::move(found)};
+      } else if (found != other.collectives) {
+        problems.push_back(
+            fmt::format("{} and {} disagree on the collectives of group {}: {} and {} of them, or other kinds or sizes",
+                        name_of(program, *other.from), name_of(program, role), program::name_of(group),
+                        other.collectives.size(), found.size()));
       }
     }
   }
@@ -265,7 +288,7 @@ void check_order(const Program& program, std::vector<std::string>& problems) {
         const int segments =
             static_cast<int>(program.body_of(role.tasks[static_cast<std::size_t>(d.task)]).segments.size());
         const int last = d.segment == kWholeTask ? segments - 1 : d.segment;
-        graph.edge(graph.node(role.stage, d.task, last), graph.node(role.stage, static_cast<int>(t), d.before));
+        graph.edge(graph.node(role, d.task, last), graph.node(role, static_cast<int>(t), d.before));
       }
     }
   }

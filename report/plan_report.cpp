@@ -52,7 +52,7 @@ void time(Page& page, const PlanReport& report) {
   page.table({"mean over ranks", "time", "share"}, rows);
   std::vector<StackedBar> bars;
   for (const simulator::StageResult& stage : report.simulation.stages) {
-    StackedBar bar{fmt::format("stage {}", stage.stage), {}, 0};
+    StackedBar bar{stage.memory.name(), {}, 0};
     for (const std::int64_t ps : stage.breakdown) bar.values.push_back(static_cast<double>(ps) * kSecondsPerPs);
     bars.push_back(std::move(bar));
   }
@@ -69,7 +69,7 @@ void memory(Page& page, const PlanReport& report) {
   std::vector<StackedBar> bars;
   for (const simulator::StageResult& stage : report.simulation.stages) {
     const simulator::StageMemory& m = stage.memory;
-    StackedBar bar{fmt::format("stage {}", m.stage), {}, static_cast<double>(m.capacity)};
+    StackedBar bar{m.name(), {}, static_cast<double>(m.capacity)};
     for (const std::int64_t part : {m.parameters, m.gradients, m.optimizer, m.activations, m.workspace, m.reserved}) {
       bar.values.push_back(static_cast<double>(part));
     }
@@ -78,7 +78,7 @@ void memory(Page& page, const PlanReport& report) {
   std::vector<std::vector<std::string>> away;
   for (const simulator::StageResult& stage : report.simulation.stages) {
     const simulator::StageMemory& m = stage.memory;
-    if (m.host > 0) away.push_back({fmt::format("stage {}", m.stage), edge::size(m.host), edge::size(m.host_capacity)});
+    if (m.host > 0) away.push_back({m.name(), edge::size(m.host), edge::size(m.host_capacity)});
   }
   if (!away.empty()) page.table({"in the host's memory", "a rank keeps", "of its share"}, away);
   page.figure("A device of every stage; dashed: what it has", stacked_bars({{"parameters", kSeries[0]},

@@ -63,21 +63,23 @@ void add(Shares& columns, const program::Event& event, Doing what, std::int64_t 
 
 std::string timeline_chart(const program::Program& program, const program::Timeline& timeline,
                            std::int64_t iteration_ps) {
-  std::map<int, std::pair<int, Shares>> stages;  // stage -> the rank that stands for it, and its columns
+  std::map<int, std::pair<int, Shares>> stages;  // role -> the rank that stands for it, and its columns
   for (const program::Event& event : timeline.events) {
     if (event.lane != program::Lane::kCompute) continue;
-    const int stage = program.mesh.coordinates(event.rank).pipeline;
-    auto& [rank, columns] = stages.try_emplace(stage, event.rank, Shares(kColumns)).first->second;
+    const int at = program.role_index(event.rank);
+    auto& [rank, columns] = stages.try_emplace(at, event.rank, Shares(kColumns)).first->second;
     if (rank != event.rank) continue;
-    const program::Role& role = program.roles[static_cast<std::size_t>(stage)];
+    const program::Role& role = program.roles[static_cast<std::size_t>(at)];
     add(columns, event, doing(role.tasks[static_cast<std::size_t>(event.task)].kind), iteration_ps);
   }
   std::vector<StripRow> rows;
   const int every = (static_cast<int>(stages.size()) + kMostRows - 1) / kMostRows;
   int number = 0;
-  for (const auto& [stage, shown] : stages) {
+  for (const auto& [at, shown] : stages) {
     if (number++ % std::max(1, every) != 0) continue;
-    StripRow row{fmt::format("stage {}", stage), {}};
+    const program::Role& role = program.roles[static_cast<std::size_t>(at)];
+    StripRow row{fmt::format("stage {}", role.stage), {}};
+    if (!program.replica_kinds.empty()) row.label += fmt::format(" of replica {}", role.first_replica);
     for (int c = 0; c < kColumns; ++c) {
       const auto& shares = shown.second[static_cast<std::size_t>(c)];
       const auto most = std::max_element(shares.begin(), shares.end());

@@ -24,8 +24,8 @@ bool is_ordered(const program::Program& program) {
 /// What became of a program: its makespan, and what its ranks' spans add up to.
 struct Played {
   std::int64_t makespan_ps = 0;
-  std::vector<Breakdown> breakdowns;  // by stage: sums over `heard` ranks of it
-  std::vector<std::int64_t> heard;    // by stage
+  std::vector<Breakdown> breakdowns;  // by role: sums over `heard` ranks of it
+  std::vector<std::int64_t> heard;    // by role
   program::Timeline timeline;
 };
 
@@ -39,14 +39,14 @@ class Account {
 
   void hear(const RankSpans& rank) {
     const program::Program& program = *costed_.program;
-    const auto stage = static_cast<std::size_t>(program.mesh.coordinates(rank.rank).pipeline);
+    const auto role = static_cast<std::size_t>(program.role_index(rank.rank));
     // Up to the last end of all: what a rank idles behind its own is added when that is known.
     std::int64_t end = 0;
     for (const Span& span : rank.spans) end = std::max(end, span.end_ps);
-    const Breakdown parts = break_down(program, program.roles[stage], rank.spans, costed_.op_ps[stage], end);
-    for (std::size_t p = 0; p < kParts; ++p) played_.breakdowns[stage][p] += parts[p];
-    played_.breakdowns[stage][static_cast<std::size_t>(Part::kBubble)] -= end;
-    ++played_.heard[stage];
+    const Breakdown parts = break_down(program, program.roles[role], rank.spans, costed_.op_ps[role], end);
+    for (std::size_t p = 0; p < kParts; ++p) played_.breakdowns[role][p] += parts[p];
+    played_.breakdowns[role][static_cast<std::size_t>(Part::kBubble)] -= end;
+    ++played_.heard[role];
     if (!keeps_timeline_) return;
     for (const Span& span : rank.spans) {
       played_.timeline.events.push_back(
@@ -56,8 +56,8 @@ class Account {
 
   Played close(std::int64_t makespan_ps) {
     played_.makespan_ps = makespan_ps;
-    for (std::size_t stage = 0; stage < played_.breakdowns.size(); ++stage) {
-      played_.breakdowns[stage][static_cast<std::size_t>(Part::kBubble)] += makespan_ps * played_.heard[stage];
+    for (std::size_t role = 0; role < played_.breakdowns.size(); ++role) {
+      played_.breakdowns[role][static_cast<std::size_t>(Part::kBubble)] += makespan_ps * played_.heard[role];
     }
     return std::move(played_);
   }
@@ -68,7 +68,7 @@ class Account {
   Played played_;
 };
 
-// The representatives; every rank where the timeline shows it, or as many of each stage, evenly, as are soon told.
+// The representatives; every rank where the timeline shows it, or as many of each role, evenly, as are soon told.
 std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cast, const SimulationOptions& options) {
   constexpr double kMostSpans = 8e6;
   const World& world = cast.world;
@@ -80,7 +80,7 @@ std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cas
       spans += static_cast<double>(program.body_of(task).ops.size());
     }
   }
-  const auto ranks = world.players() / static_cast<std::int32_t>(program.roles.size());  // of a stage
+  const auto ranks = world.players() / static_cast<std::int32_t>(program.roles.size());  // of a role, about
   const auto wanted = std::clamp(static_cast<std::int32_t>(ranks * kMostSpans / spans), 1, ranks);
   std::vector<std::int32_t> seen(program.roles.size(), 0);
   for (std::size_t p = 0; p < hear.size(); ++p) {
@@ -90,7 +90,7 @@ std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cas
   return hear;
 }
 
-// An ordered program is replayed; one without an order is played in the order of readiness, one rank for every stage.
+// An ordered program is replayed; one without an order is played in the order of readiness, one rank for every role.
 edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
                              const SimulationOptions& options, const std::stop_token& stop) {
   const program::Program& program = *costed.program;
@@ -113,8 +113,8 @@ edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluste
   }
   edge::Result<Play> play_of_stages = play(costed, options.granularity, stop);
   if (!play_of_stages) return play_of_stages.error();
-  for (std::size_t stage = 0; stage < program.roles.size(); ++stage) {
-    account.hear({representative(program, static_cast<int>(stage)), std::move(play_of_stages.value().stages[stage])});
+  for (std::size_t role = 0; role < program.roles.size(); ++role) {
+    account.hear({program.representative(program.roles[role]), std::move(play_of_stages.value().stages[role])});
   }
   return account.close(play_of_stages.value().makespan_ps);
 }
@@ -128,6 +128,16 @@ edge::Result<std::int64_t> with_shared_links(const CostedProgram& costed, const 
   const auto replayed = replay(costed, made.value(), {}, Keep::kNothing, stop);
   if (!replayed) return replayed.error();
   return replayed.value().makespan_ps;
+}
+
+// Which part of all ranks have the role.
+double share_of_ranks(const program::Program& program, const program::Role& role) {
+  const auto& kinds = program.replica_kinds;
+  const double of_kind = kinds.empty()
+                             ? 1
+                             : static_cast<double>(std::count(kinds.begin(), kinds.end(), role.replica_kind)) /
+                                   static_cast<double>(kinds.size());
+  return of_kind / program.mesh.pipeline();
 }
 
 // The mean over the ranks heard of, in whole picoseconds that add up to the iteration: the largest part takes what
@@ -221,16 +231,16 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   result.iteration_ps = played.makespan_ps;
   result.iteration_s = static_cast<double>(result.iteration_ps) * kSecondsPerPs;
   const std::vector<StageMemory> memory = memory_of(program, cluster);
-  for (const program::Role& role : program.roles) {
-    const auto stage = static_cast<std::size_t>(role.stage);
+  for (std::size_t i = 0; i < program.roles.size(); ++i) {
+    const program::Role& role = program.roles[i];
     StageResult part;
     part.stage = role.stage;
-    part.breakdown = mean(played.breakdowns[stage], played.heard[stage], result.iteration_ps);
-    part.memory = memory[stage];
+    part.breakdown = mean(played.breakdowns[i], played.heard[i], result.iteration_ps);
+    part.memory = memory[i];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
+    const double ranks = share_of_ranks(program, role);
     for (std::size_t p = 0; p < kParts; ++p) {
-      result.breakdown_s[p] +=
-          static_cast<double>(part.breakdown[p]) * kSecondsPerPs / static_cast<double>(program.roles.size());
+      result.breakdown_s[p] += static_cast<double>(part.breakdown[p]) * kSecondsPerPs * ranks;
     }
     result.stages.push_back(part);
   }

@@ -11,6 +11,7 @@
 
 namespace trivium::simulator {
 
+/// Of a role: a stage, or where micro-batches differ what one kind of replica does of it.
 struct StageResult {
   int stage = 0;
   Breakdown breakdown{};  ///< ps; sums to the iteration
@@ -24,10 +25,10 @@ struct Simulation {
   double mfu = 0, hfu = 0;  ///< shares of the devices' dense peak in the plan's precision
   double model_flops_per_s_per_device = 0, hardware_flops_per_s_per_device = 0;
   std::array<double, kParts> breakdown_s{};  ///< mean over ranks; sums to iteration_s
-  std::vector<StageResult> stages;
-  std::optional<double> shared_links_s;  ///< the iteration with links shared by what overlaps on them; if asked for
-  std::int64_t peak_memory_bytes = 0;    ///< of the fullest rank
-  program::Timeline timeline;            ///< of every rank that was played; empty unless asked for
+  std::vector<StageResult> stages;           ///< in the order of the Program's roles
+  std::optional<double> shared_links_s;      ///< the iteration with links shared by what overlaps on them; if asked for
+  std::int64_t peak_memory_bytes = 0;        ///< of the fullest rank
+  program::Timeline timeline;                ///< of every rank that was played; empty unless asked for
 };
 
 struct SimulationOptions {

@@ -76,6 +76,8 @@ void couple(Plan& plan, const std::string& field) {
     plan.stage_nodes.clear();
   }
   if (field == "recompute") plan.stage_recompute.clear();
+  const bool as_many = static_cast<int>(plan.replica_micro_batch.size()) == plan.data;
+  if (field == "micro_batch" || !as_many) plan.replica_micro_batch.clear();
   if (plan.tensor == 1) plan.sequence_parallel = false;
   if (field == "zero_stage" && plan.zero_stage == 0) plan.shard_group = 0;
   if (plan.shard_group > 0 && (plan.shard_group >= plan.data || plan.data % plan.shard_group != 0))

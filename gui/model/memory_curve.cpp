@@ -29,8 +29,8 @@ struct Life {
 
 std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, const simulator::StageMemory& memory) {
   const program::Program& program = *evaluation.program;
-  const program::Role& role = program.roles.at(static_cast<std::size_t>(memory.stage));
-  const int rank = simulator::representative(program, memory.stage);
+  const program::Role& role = program.roles.at(static_cast<std::size_t>(memory.role));
+  const int rank = program.representative(role);
   using Key = std::pair<int, int>;  // chunk and micro-batch
   std::map<Key, Life> frames, delayed;
   for (const program::Event& event : evaluation.timeline->events) {

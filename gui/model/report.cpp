@@ -39,7 +39,8 @@ std::string ranks_csv(const Evaluation& evaluation) {
   const std::vector<int> devices = devices_of_ranks(evaluation.scenario.file.job.plan, evaluation.scenario.cluster);
   for (int rank = 0; rank < mesh.size(); ++rank) {
     const program::Coordinates at = mesh.coordinates(rank);
-    const simulator::StageResult& stage = evaluation.figures.stages[static_cast<std::size_t>(at.pipeline)];
+    const simulator::StageResult& stage =
+        evaluation.figures.stages[static_cast<std::size_t>(evaluation.program->role_at(at))];
     text += fmt::format("{},{},{},{},{},{},{}", rank,
                         evaluation.scenario.cluster.node_index(devices.at(static_cast<std::size_t>(rank))), at.tensor,
                         at.context, at.data, at.pipeline, stage.memory.total());

@@ -31,6 +31,7 @@ const std::map<std::string, std::string>& names() {
                                              {"linear_bias", "linear biases"},
                                              {"overlap.pipeline", "overlap transfers"},
                                              {"reduce_dtype", "type of reduced gradients"},
+                                             {"replica_micro_batch", "micro-batch by replica"},
                                              {"stage_layers", "layers by chunk"},
                                              {"stage_nodes", "nodes by stage"},
                                              {"stage_recompute", "recompute by chunk"},

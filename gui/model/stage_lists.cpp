@@ -22,9 +22,10 @@ std::vector<std::string> values_of(const program::Plan& plan, const std::string&
     for (const program::Recompute value : plan.stage_recompute) values.emplace_back(name_of(value));
     return values;
   }
-  for (const int value : field == "stage_layers" ? plan.stage_layers : plan.stage_nodes) {
-    values.push_back(std::to_string(value));
-  }
+  const std::vector<int>& numbers = field == "stage_layers"          ? plan.stage_layers
+                                    : field == "replica_micro_batch" ? plan.replica_micro_batch
+                                                                     : plan.stage_nodes;
+  for (const int value : numbers) values.push_back(std::to_string(value));
   return values;
 }
 
@@ -32,6 +33,7 @@ void clear(program::Plan& plan, const std::string& field) {
   if (field == "stage_recompute") plan.stage_recompute.clear();
   if (field == "stage_layers") plan.stage_layers.clear();
   if (field == "stage_nodes") plan.stage_nodes.clear();
+  if (field == "replica_micro_batch") plan.replica_micro_batch.clear();
 }
 
 std::string trimmed(const std::string& text) {
@@ -74,7 +76,8 @@ const std::vector<StageList>& stage_lists() {
       {"stage_layers", "schedule", "… layers by chunk", "Layers of every chunk in model order: 6x8, 3x8"},
       {"stage_recompute", "recompute", "… by chunk",
        "What every chunk recomputes, in model order: selective:40, none:56"},
-      {"stage_nodes", "placement", "Nodes by stage", "Which kind of node, from 0, holds every stage: 0x8, 1x8"}};
+      {"stage_nodes", "placement", "Nodes by stage", "Which kind of node, from 0, holds every stage: 0x8, 1x8"},
+      {"replica_micro_batch", "micro_batch", "… by replica", "Samples of a micro-batch of every replica: 4x16, 1x8"}};
   return kLists;
 }
 
@@ -93,12 +96,14 @@ std::string list_text(const program::Plan& plan, const std::string& field) {
 std::string list_hint(const Scenario& scenario, const std::string& field) {
   const program::Plan& plan = scenario.file.job.plan;
   if (field == "stage_recompute") return fmt::format("{} in all {} chunks", name_of(plan.recompute), plan.chunks());
+  if (field == "replica_micro_batch") return fmt::format("{} in all {} replicas", plan.micro_batch, plan.data);
   return field == "stage_layers" ? "even" : "in order";
 }
 
 bool list_applies(const Scenario& scenario, const std::string& field) {
   const program::Plan& plan = scenario.file.job.plan;
   if (!values_of(plan, field).empty()) return true;
+  if (field == "replica_micro_batch") return plan.data > 1 && scenario.cluster.groups.size() > 1;
   return field == "stage_nodes" ? plan.pipeline > 1 && scenario.cluster.groups.size() > 1 : plan.chunks() > 1;
 }
 
@@ -111,7 +116,8 @@ Scenario with_list(Scenario scenario, const std::string& field, const std::strin
   scenario = with_field(std::move(scenario), field, single_values(wanted));
   // Only what is wrong with lists: whatever else cannot be is said of the plan.
   const auto checked = program::check(scenario.file.job);
-  if (const auto* no = std::get_if<program::Infeasible>(&checked); no != nullptr && no->rule.starts_with("stage-")) {
+  if (const auto* no = std::get_if<program::Infeasible>(&checked);
+      no != nullptr && (no->rule.starts_with("stage-") || no->rule.starts_with("replica"))) {
     throw edge::Failure(edge::ErrorKind::kUsage, no->reason);
   }
   return scenario;

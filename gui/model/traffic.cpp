@@ -23,10 +23,9 @@ double share_sent(program::OpKind kind, int ranks) {
 
 }  // namespace
 
-std::vector<Exchange> traffic(const program::Program& program, int stage) {
-  const program::Role& role = program.roles.at(static_cast<std::size_t>(stage));
+std::vector<Exchange> traffic(const program::Program& program, int role) {
   std::map<std::int32_t, std::int64_t> uses;  // of bodies
-  for (const program::Task& task : role.tasks) ++uses[task.body];
+  for (const program::Task& task : program.roles.at(static_cast<std::size_t>(role)).tasks) ++uses[task.body];
   std::map<program::Group, Exchange> by_group;
   for (const auto& [body, count] : uses) {
     for (const program::Op& op : program.bodies[static_cast<std::size_t>(body)].ops) {
@@ -44,9 +43,9 @@ std::vector<Exchange> traffic(const program::Program& program, int stage) {
   return exchanges;
 }
 
-double sent_bytes(const program::Program& program, int stage) {
+double sent_bytes(const program::Program& program, int role) {
   double sum = 0;
-  for (const Exchange& exchange : traffic(program, stage)) sum += exchange.sent_bytes;
+  for (const Exchange& exchange : traffic(program, role)) sum += exchange.sent_bytes;
   return sum;
 }
 

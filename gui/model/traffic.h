@@ -15,10 +15,10 @@ struct Exchange {
   double sent_bytes = 0;        ///< that leave the rank, by rings: all-reduce 2 (n - 1) / n, its halves (n - 1) / n
 };
 
-/// By group, for every rank of a stage; groups without traffic are left out.
-std::vector<Exchange> traffic(const program::Program& program, int stage);
+/// By group, for every rank of a role (its place in the Program); groups without traffic are left out.
+std::vector<Exchange> traffic(const program::Program& program, int role);
 
-/// Bytes that leave a rank of the stage in one iteration.
-double sent_bytes(const program::Program& program, int stage);
+/// Bytes that leave a rank of the role in one iteration.
+double sent_bytes(const program::Program& program, int role);
 
 }  // namespace trivium::gui

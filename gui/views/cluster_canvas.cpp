@@ -76,7 +76,7 @@ void ClusterCanvas::set_evaluation(std::shared_ptr<const Evaluation> evaluation)
 
 void ClusterCanvas::set_colour(DeviceColour colour) {
   colour_ = colour;
-  stage_values_.clear();
+  role_values_.clear();
   if (const program::Program* played = program()) {
     for (const simulator::StageResult& stage : evaluation_->figures.stages) {
       double value = 0;
@@ -84,12 +84,12 @@ void ClusterCanvas::set_colour(DeviceColour colour) {
         value = static_cast<double>(stage.memory.total()) / static_cast<double>(stage.memory.capacity);
       }
       if (colour_ == DeviceColour::kUtilisation) value = busy_share(stage, evaluation_->figures.iteration_ps);
-      if (colour_ == DeviceColour::kTraffic) value = sent_bytes(*played, stage.stage);
-      stage_values_.push_back(value);
+      if (colour_ == DeviceColour::kTraffic) value = sent_bytes(*played, stage.memory.role);
+      role_values_.push_back(value);
     }
-    if (colour_ == DeviceColour::kTraffic && !stage_values_.empty()) {
-      const double most = std::max(1.0, *std::max_element(stage_values_.begin(), stage_values_.end()));
-      for (double& value : stage_values_) value /= most;
+    if (colour_ == DeviceColour::kTraffic && !role_values_.empty()) {
+      const double most = std::max(1.0, *std::max_element(role_values_.begin(), role_values_.end()));
+      for (double& value : role_values_) value /= most;
     }
   }
   update();
@@ -172,7 +172,7 @@ QColor ClusterCanvas::colour_of(int device) const {
     default:
       break;
   }
-  const double value = stage_values_[static_cast<std::size_t>(at.pipeline)];
+  const double value = role_values_[static_cast<std::size_t>(played->role_at(at))];
   return colour_ == DeviceColour::kMemory && value > 1 ? alarm_colour() : scale_colour(value);
 }
 
@@ -193,7 +193,7 @@ QString ClusterCanvas::label_of(int device) const {
     case DeviceColour::kExpert:
       return QString("e%1").arg(played->mesh.expert_rank(at));
     default:
-      return QString("%1%").arg(std::lround(100 * stage_values_[static_cast<std::size_t>(at.pipeline)]));
+      return QString("%1%").arg(std::lround(100 * role_values_[static_cast<std::size_t>(played->role_at(at))]));
   }
 }
 
@@ -226,13 +226,13 @@ QString ClusterCanvas::tip_of(int device) const {
          (played->mesh.expert() > 1 ? QString("Expert rank %1\n").arg(played->mesh.expert_rank(at)) : QString()) + text;
   const auto ranks = std::count(devices_.begin(), devices_.end(), device);
   if (ranks > 1) text += QString("\n%1 ranks take turns on it").arg(ranks);
-  const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(at.pipeline)];
-  return text +
-         QString("\nMemory %1 of %2\nBusy %3 of an iteration\nSends %4 an iteration")
-             .arg(QString::fromStdString(edge::size(stage.memory.total())),
-                  QString::fromStdString(edge::size(stage.memory.capacity)),
-                  QString::fromStdString(edge::percent(busy_share(stage, evaluation_->figures.iteration_ps))),
-                  QString::fromStdString(edge::size(static_cast<std::int64_t>(sent_bytes(*played, at.pipeline)))));
+  const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(played->role_at(at))];
+  return text + QString("\nMemory %1 of %2\nBusy %3 of an iteration\nSends %4 an iteration")
+                    .arg(QString::fromStdString(edge::size(stage.memory.total())),
+                         QString::fromStdString(edge::size(stage.memory.capacity)),
+                         QString::fromStdString(edge::percent(busy_share(stage, evaluation_->figures.iteration_ps))),
+                         QString::fromStdString(
+                             edge::size(static_cast<std::int64_t>(sent_bytes(*played, played->role_at(at))))));
 }
 
 void ClusterCanvas::draw_links(QPainter& painter) const {

@@ -87,7 +87,7 @@ class ClusterCanvas : public QWidget {
   ClusterMap map_;
   std::shared_ptr<const Evaluation> evaluation_;
   std::vector<int> devices_, ranks_;  // of every rank, none without a plan; of every device, -1 where it is idle
-  std::vector<double> stage_values_;  // of the colour's quantity by stage, 0 to 1
+  std::vector<double> role_values_;   // of the colour's quantity by role, 0 to 1
   DeviceColour colour_ = DeviceColour::kPipeline;
   std::optional<int> selected_;
   std::vector<std::pair<const LitGroup*, std::set<int>>> peers_;  // devices of the selected rank's groups

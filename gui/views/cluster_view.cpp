@@ -276,7 +276,7 @@ void ClusterView::show_selection(std::optional<int> rank) {
     rings << QString("<span style='color:%1'>■</span> %2").arg(series_colour(lit.series).name(), lit.words);
   }
   if (!rings.isEmpty()) words += "<br>" + rings.join(", ") + " group";
-  for (const Exchange& exchange : traffic(*evaluation->program, mesh.coordinates(*rank).pipeline)) {
+  for (const Exchange& exchange : traffic(*evaluation->program, evaluation->program->role_index(*rank))) {
     const std::vector<int> members = mesh.members(exchange.group, *rank);
     const std::string_view name = name_of(exchange.group);
     words += QString("<br><b>%1</b> (%2 ranks): sends %3 in %4 %5")

@@ -171,7 +171,7 @@ void ExplainView::show_evaluation() {
     for (const std::int64_t ps : stage.breakdown) {
       values.push_back(std::max(0.0, static_cast<double>(ps) * kSecondsPerPs));
     }
-    bars.push_back({QString("stage %1").arg(stage.stage), std::move(values), 0});
+    bars.push_back({text(stage.memory.name()), std::move(values), 0});
   }
   parts_->set_bars(std::move(names), evaluation->runs() ? std::move(bars) : std::vector<Bar>{}, "time of an iteration",
                    [](double s) { return text(edge::seconds(s)); });

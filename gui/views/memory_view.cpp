@@ -71,7 +71,7 @@ void MemoryView::show_bars() {
   if (evaluation->runs() && shows_ranks()) ranks_ = memory_of_ranks(*evaluation);
   if (evaluation->runs() && !shows_ranks()) {
     for (const simulator::StageMemory& stage : evaluation->memory) {
-      ranks_.push_back({simulator::representative(*evaluation->program, stage.stage), stage});
+      ranks_.push_back({simulator::representative(*evaluation->program, stage.role), stage});
     }
   }
   std::vector<Bar> bars;
@@ -82,7 +82,7 @@ void MemoryView::show_bars() {
     for (const std::int64_t part : {m.parameters, m.gradients, m.optimizer, m.activations, m.workspace, m.reserved}) {
       values.push_back(static_cast<double>(part));
     }
-    const QString label = shows_ranks() ? QString("rank %1").arg(one.rank) : QString("stage %1").arg(m.stage);
+    const QString label = shows_ranks() ? QString("rank %1").arg(one.rank) : text(m.name());
     bars.push_back({label, std::move(values), static_cast<double>(m.capacity)});
     most = std::max({most, bars.back().sum(), bars.back().limit});
   }
@@ -126,7 +126,7 @@ void MemoryView::show_selected() {
     return;
   }
   const RankMemory& one = ranks_[static_cast<std::size_t>(bar)];
-  QString name = QString("memory held on stage %1").arg(one.memory.stage);
+  QString name = "memory held on " + text(one.memory.name());
   if (shows_ranks()) {
     const QSignalBlocker quiet(rank_);
     rank_->setValue(one.rank);

@@ -17,6 +17,17 @@ constexpr std::array<TrainerVersion, 5> kTrainers{{
     {Trainer::kAccelerate, "accelerate", "accelerate", "16cb6eb80dd9", "2026-07-24"},
 }};
 
+// No trainer has micro-batches of unlike sizes: the largest that all replicas can hold, and that shares out the batch.
+program::Job with_one_size(program::Job job) {
+  program::Plan& plan = job.plan;
+  if (plan.replica_micro_batch.empty()) return job;
+  plan.micro_batch = *std::min_element(plan.replica_micro_batch.begin(), plan.replica_micro_batch.end());
+  while (plan.micro_batch > 1 && job.training.global_batch % (std::int64_t{plan.data} * plan.micro_batch) != 0) {
+    --plan.micro_batch;
+  }
+  return job;
+}
+
 }  // namespace
 
 std::span<const TrainerVersion> trainers() { return kTrainers; }
@@ -25,7 +36,8 @@ const TrainerVersion& version_of(Trainer trainer) {
   return *std::find_if(kTrainers.begin(), kTrainers.end(), [&](const auto& t) { return t.trainer == trainer; });
 }
 
-Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer) {
+Launch export_plan(const program::Job& given, const hardware::Cluster& cluster, Trainer trainer) {
+  const program::Job job = with_one_size(given);
   switch (trainer) {
     case Trainer::kMegatron:
       return export_megatron(job, cluster);

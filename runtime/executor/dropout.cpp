@@ -63,14 +63,14 @@ Dropout dropout_of(const program::Program& program, const program::Coordinates& 
   if (!has_dropout(program, op)) return {};
   const program::Training& training = program.job.training;
   const program::Plan& plan = program.job.plan;
-  const program::Role& role = program.roles[static_cast<std::size_t>(at.pipeline)];
+  const program::Role& role = program.roles[static_cast<std::size_t>(program.role_at(at))];
   const int first_layer = role.chunks[static_cast<std::size_t>(task.chunk)].first_layer;
   Dropout d;
   d.threshold = threshold_of(training.dropout);
   d.scale = 1 / (1 - training.dropout);
   d.key = dropout_key(training.seed, op.layer < 0 ? 0 : first_layer + op.layer, site_of(op));
   d.step = static_cast<std::uint32_t>(step);
-  d.first_sample = static_cast<std::uint32_t>((task.micro_batch * program.mesh.data() + at.data) * plan.micro_batch);
+  d.first_sample = static_cast<std::uint32_t>(task.micro_batch * samples_of_pass(plan) + samples_before(plan, at.data));
   d.sequence = training.sequence;
   if (site_of(op) == DropoutSite::kAttention) {
     d.first_head = at.tensor * (program.job.model.heads / program.mesh.tensor());

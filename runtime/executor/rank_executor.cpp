@@ -445,7 +445,8 @@ void RankExecutor::finish_transfer(std::int32_t task_id) {
 void RankExecutor::read_samples(const Task& task) {
   const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
   if (!kind.embedding && !kind.head) return;
-  const std::int64_t sequence = program_.job.training.sequence, batch = program_.job.plan.micro_batch;
+  const program::Plan& plan = program_.job.plan;
+  const std::int64_t sequence = program_.job.training.sequence, batch = micro_batch_of(plan, at_.data);
   std::byte* ids = nullptr;  // in the backend's memory
   std::byte* labels = nullptr;
   for (const program::Buffer& buffer : kind.buffers) {
@@ -458,7 +459,7 @@ void RankExecutor::read_samples(const Task& task) {
   std::vector<std::int32_t> sample_ids(static_cast<std::size_t>(sequence)), sample_labels(sample_ids.size());
   std::vector<std::int32_t> own_ids(static_cast<std::size_t>(batch * local)), own_labels(own_ids.size());
   const std::int64_t first = first_sample_.value_or(values_.step * program_.job.training.global_batch) +
-                             (task.micro_batch * program_.mesh.data() + at_.data) * batch;
+                             task.micro_batch * samples_of_pass(plan) + samples_before(plan, at_.data);
   for (std::int64_t i = 0; i < batch; ++i) {
     data::read_sample(*reading_, samples_->start_of(first + i), sample_ids, sample_labels);
     for (std::int64_t t = 0; t < local; ++t) {

@@ -22,8 +22,8 @@ double core_sharing(const program::Program& program, const hardware::Node& node)
   const int ranks = program.mesh.size();
   if (ranks <= node.devices || node.core_sharing.empty()) return 1;
   double bytes = 0;
-  for (const program::Role& role : program.roles) bytes += static_cast<double>(role.total_bytes());
-  bytes *= static_cast<double>(ranks) / program.mesh.pipeline() / node.devices;
+  for (int rank = 0; rank < ranks; ++rank) bytes += static_cast<double>(program.role_of(rank).total_bytes());
+  bytes /= node.devices;
   return 1 + slowdown_at(node.core_sharing, bytes) * std::log2(static_cast<double>(ranks) / node.devices);
 }
 

@@ -106,12 +106,14 @@ void slow_down(CostedProgram& costed, double factor) {
   }
 }
 
-// Node kinds that hold ranks of a stage, each with one of those ranks.
-std::vector<std::pair<const hardware::Node*, int>> nodes_of_stage(const Program& program,
-                                                                  const hardware::Cluster& cluster, int stage) {
-  if (cluster.homogeneous()) return {{&cluster.groups.front().node, representative(program, stage)}};
+// Node kinds that hold ranks of a role, each with one of those ranks.
+std::vector<std::pair<const hardware::Node*, int>> nodes_of_role(const Program& program,
+                                                                 const hardware::Cluster& cluster,
+                                                                 const program::Role& role) {
+  if (cluster.homogeneous()) return {{&cluster.groups.front().node, program.representative(role)}};
   std::vector<std::pair<const hardware::Node*, int>> nodes;
-  for (const int rank : ranks_of_stage(program.mesh, stage)) {
+  for (const int rank : ranks_of_stage(program.mesh, role.stage)) {
+    if (!program.replica_kinds.empty() && &program.role_of(rank) != &role) continue;
     const hardware::Node* node = &cluster.node_of_device(rank);
     if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == node; }))
       nodes.emplace_back(node, rank);
@@ -121,10 +123,8 @@ std::vector<std::pair<const hardware::Node*, int>> nodes_of_stage(const Program&
 
 }  // namespace
 
-int representative(const Program& program, int stage) {
-  program::Coordinates at;
-  at.pipeline = stage;
-  return program.mesh.rank(at);
+int representative(const Program& program, int role) {
+  return program.representative(program.roles[static_cast<std::size_t>(role)]);
 }
 
 CostedProgram cost(const Program& program, const hardware::Cluster& given) {
@@ -135,7 +135,7 @@ CostedProgram cost(const Program& program, const hardware::Cluster& given) {
   costed.op_ps.resize(program.roles.size());
   for (const auto& group : cluster.groups) costed.asynchronous_lanes &= group.node.asynchronous_lanes;
   for (const program::Role& role : program.roles) {
-    auto& bodies = costed.op_ps[static_cast<std::size_t>(role.stage)];
+    auto& bodies = costed.op_ps[static_cast<std::size_t>(&role - program.roles.data())];
     bodies.resize(program.bodies.size());
     if (role.tasks.empty()) continue;
     std::vector<std::optional<int>> used(program.bodies.size());  // by body: peer stage of its transfer
@@ -143,7 +143,7 @@ CostedProgram cost(const Program& program, const hardware::Cluster& given) {
       auto& peer = used[static_cast<std::size_t>(task.body)];
       if (!peer) peer = task.peer_stage;
     }
-    for (const auto& [node, rank] : nodes_of_stage(program, cluster, role.stage)) {
+    for (const auto& [node, rank] : nodes_of_role(program, cluster, role)) {
       Coster coster(program, cluster, *node, rank);
       for (std::size_t body = 0; body < used.size(); ++body) {
         if (!used[body]) continue;

@@ -9,12 +9,12 @@
 
 namespace trivium::simulator {
 
-/// Durations in picoseconds, by stage, body and op. Ranks of a stage do the same work at the same pace; on a mixed
-/// cluster the slowest node kind that the stage touches sets it.
+/// Durations in picoseconds, by role, body and op. Ranks of a role do the same work at the same pace; on a mixed
+/// cluster the slowest node kind that the role touches sets it.
 struct CostedProgram {
   const program::Program* program = nullptr;
   std::vector<std::vector<std::vector<std::int64_t>>>
-      op_ps;                       ///< [stage][body][op]; empty for bodies the stage never runs
+      op_ps;                       ///< [role][body][op]; empty for bodies the role never runs
   bool asynchronous_lanes = true;  ///< false: tensor, data and copy work runs on the compute lane, in host order
 };
 
@@ -23,7 +23,7 @@ struct CostedProgram {
 /// outlive the result.
 CostedProgram cost(const program::Program& program, const hardware::Cluster& given);
 
-/// The rank that stands for all ranks of a stage: tensor, context and data coordinate 0.
-int representative(const program::Program& program, int stage);
+/// The rank that stands for all ranks of a role (Program::representative).
+int representative(const program::Program& program, int role);
 
 }  // namespace trivium::simulator

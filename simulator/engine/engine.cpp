@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <tuple>
 
 #include "program/text.h"
 #include "simulator/engine/end_queue.h"
@@ -18,7 +19,7 @@ using program::Lane;
 
 constexpr std::int32_t kNone = -1;
 
-/// The members of one collective across stages, or the two ends of a transfer.
+/// The members of one collective across roles, or the two ends of a transfer.
 struct Rendezvous {
   std::int32_t first = 0, size = 0;  // in members_, in order of stage
   std::int32_t expected = 0;
@@ -42,12 +43,13 @@ class Player {
   Player(const CostedProgram& costed, Granularity granularity, bool spans)
       : program_(*costed.program), keeps_spans_(spans) {
     const bool merge = !costed.asynchronous_lanes;
-    for (const program::Role& role : program_.roles) {
+    for (const auto& times : costed.op_ps) {
       auto& [bodies, whole] = bodies_.emplace_back();
       bodies.resize(program_.bodies.size());
-      const auto& times = costed.op_ps[static_cast<std::size_t>(role.stage)];
+      const bool unlike_replicas = !program_.replica_kinds.empty();
       for (std::size_t b = 0; b < times.size(); ++b) {
-        if (!times[b].empty()) bodies[b] = make_steps(program_.bodies[b], times[b], granularity, merge);
+        if (times[b].empty()) continue;
+        bodies[b] = make_steps(program_.bodies[b], times[b], granularity, merge, unlike_replicas);
       }
       if (keeps_spans_) continue;
       for (const StepBody& body : bodies) whole.push_back(merged(body));
@@ -98,9 +100,9 @@ class Player {
     return std::span(members_).subspan(static_cast<std::size_t>(r.first), static_cast<std::size_t>(r.size));
   }
 
-  // Transfers meet by number; collectives that join stages by their place in each stage's sequence of that group.
+  // Transfers meet by number; collectives that join roles by their place in each role's sequence of that group.
   void find_rendezvous() {
-    std::map<std::pair<program::Group, std::int64_t>, std::int32_t> collectives;
+    std::map<std::tuple<program::Group, int, int, std::int64_t>, std::int32_t> collectives;
     std::vector<std::map<program::Group, std::int64_t>> counts(program_.roles.size());
     std::vector<std::int32_t> transfers;  // by number
     std::vector<std::int32_t> joint;
@@ -115,7 +117,10 @@ class Player {
       } else {
         const program::Group group = at.step->group;
         const std::int64_t place = counts[static_cast<std::size_t>(at.stage)][group]++;
-        known = &collectives.try_emplace({group, place}, kNone).first->second;
+        const program::Role& role = program_.roles[static_cast<std::size_t>(at.stage)];
+        const int stage = joins_stages(group) ? kNone : role.stage;
+        const int kind = joins_replicas(group) ? kNone : role.replica_kind;
+        known = &collectives.try_emplace({group, stage, kind, place}, kNone).first->second;
       }
       if (*known == kNone) {
         *known = static_cast<std::int32_t>(meetings_.size());
@@ -304,15 +309,16 @@ class Player {
       const LaneState& lane = lanes_[s * program::kLanes + static_cast<std::size_t>(Lane::kCompute)];
       if (lane.next == lane.end) continue;
       const Node& at = node(*lane.next);
-      text += fmt::format(" stage {} waits at task {} ({});", s, at.task, describe(task_at(at)));
+      text += fmt::format(" stage {} waits at task {} ({});", program_.roles[s].stage, at.task, describe(task_at(at)));
       ++named;
     }
     for (std::size_t m = 0; m < meetings_.size() && named < 8; ++m) {
       const Rendezvous& r = meetings_[m];
       if (r.ready == 0 || r.complete()) continue;
       const Node& one = node(members_of(r).front());
-      text += fmt::format(" {} of stage {} task {} ({}) has {} of {} members;", name_of(one.step->group), one.stage,
-                          one.task, describe(task_at(one)), r.ready, r.expected);
+      text += fmt::format(" {} of stage {} task {} ({}) has {} of {} members;", name_of(one.step->group),
+                          program_.roles[static_cast<std::size_t>(one.stage)].stage, one.task, describe(task_at(one)),
+                          r.ready, r.expected);
       ++named;
     }
     return text;

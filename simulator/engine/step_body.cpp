@@ -10,17 +10,10 @@ namespace {
 using program::Lane;
 using program::Op;
 
-bool is_joint(const Op& op) {
+bool is_joint(const Op& op, bool unlike_replicas) {
   if (!program::is_communication(op.kind)) return false;
-  switch (op.group) {
-    case program::Group::kPipeline:
-    case program::Group::kEmbedding:
-    case program::Group::kModel:
-    case program::Group::kWorld:
-      return true;
-    default:
-      return false;
-  }
+  return op.group == program::Group::kPipeline || program::joins_stages(op.group) ||
+         (unlike_replicas && program::joins_replicas(op.group));
 }
 
 Lane lane_of(const Op& op, bool merge_lanes) {
@@ -62,7 +55,8 @@ void chain_lanes(StepBody& body) {
   }
 }
 
-StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps, bool merge_lanes) {
+StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps, bool merge_lanes,
+               bool unlike_replicas) {
   StepBody out;
   out.segment_steps.resize(body.segments.size());
   for (std::size_t s = 0; s < body.segments.size(); ++s) {
@@ -75,7 +69,7 @@ StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps
       step.segment = static_cast<std::int32_t>(s);
       step.op = i;
       step.ps = op_ps[static_cast<std::size_t>(i)];
-      step.joint = is_joint(op);
+      step.joint = is_joint(op, unlike_replicas);
       step.group = op.group;
       for (const int before : op.after) {
         if (before < 0 || lane_of(body.ops[static_cast<std::size_t>(before)], merge_lanes) == step.lane) continue;
@@ -128,11 +122,12 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
 }  // namespace
 
 StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& op_ps, Granularity granularity,
-                    bool merge_lanes) {
-  // Rendezvous between stages are always seen one by one; such bodies are short.
-  const bool joint = std::any_of(body.ops.begin(), body.ops.end(), is_joint);
-  StepBody steps =
-      granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes) : by_segment(body, op_ps, merge_lanes);
+                    bool merge_lanes, bool unlike_replicas) {
+  // Rendezvous between roles are always seen one by one; such bodies are short.
+  const bool joint =
+      std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& op) { return is_joint(op, unlike_replicas); });
+  StepBody steps = granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes, unlike_replicas)
+                                                            : by_segment(body, op_ps, merge_lanes);
   std::int32_t begin = 0;
   for (const std::int32_t count : steps.segment_steps) {
     steps.segment_begin.push_back(begin);

@@ -17,7 +17,7 @@ struct BodyStep {
   std::int32_t segment = 0;
   std::int32_t op = -1;
   std::int64_t ps = 0;
-  bool joint = false;              ///< a collective that joins stages, or an end of a transfer
+  bool joint = false;              ///< a collective that joins roles, or an end of a transfer
   program::Group group{};          ///< of a joint step
   std::vector<std::int32_t> next;  ///< steps of the body that wait for this one (other lanes)
   std::int32_t waits = 0;          ///< how many steps of the body it waits for
@@ -31,9 +31,10 @@ struct StepBody {
   bool beside = false;  ///< collectives of gathers and reductions alone: they run when they are ready
 };
 
-/// Steps of a body with a stage's durations. `merge_lanes`: everything but transfers on the compute lane.
+/// Steps of a body with a role's durations. `merge_lanes`: everything but transfers on the compute lane.
+/// `unlike_replicas`: replicas are of several roles, so that what joins replicas joins roles.
 StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& op_ps, Granularity granularity,
-                    bool merge_lanes);
+                    bool merge_lanes, bool unlike_replicas = false);
 
 /// The same with all segments in one step on the compute lane; nothing where they run on several lanes or have to be
 /// seen one by one.

@@ -66,7 +66,7 @@ class RoleWriter {
         node.step = &step;
         node.pending = step.waits;
         node.task = static_cast<std::int32_t>(t);
-        node.stage = static_cast<std::int16_t>(role_.stage);
+        node.stage = static_cast<std::int16_t>(graph_.first_task.size() - 1);  // of its role
         node.whole = whole;
       }
       graph_.first_left.push_back(static_cast<std::int32_t>(graph_.left.size()));

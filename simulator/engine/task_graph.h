@@ -17,8 +17,8 @@ struct Node {
   std::int32_t pending = 0;   ///< what it still waits for
   std::int32_t meeting = -1;  ///< -1: it joins nobody
   std::int32_t task = 0;      ///< of its stage
-  std::int16_t stage = 0;
-  bool whole = false;  ///< the only step of its task
+  std::int16_t stage = 0;     ///< place of its role, which is the stage where replicas are alike
+  bool whole = false;         ///< the only step of its task
 };
 
 /// Nodes [first, first + count), one segment of a task, that wait until `segment` of another has ended.

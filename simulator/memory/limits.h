@@ -16,7 +16,7 @@ struct StageLimits {
   std::int64_t host_capacity = 0;
 };
 
-/// By stage. `placed`: the cluster as the ranks of the plan see it.
+/// By role: by kind of replica, then by stage. `placed`: the cluster as the ranks of the plan see it.
 std::vector<StageLimits> limits_of(const program::Plan& plan, const hardware::Cluster& placed);
 
 /// Of a stage alone. Reads of the program its job, its habits and the bytes of its kinds.

@@ -40,7 +40,9 @@ std::int64_t freed_outputs(const program::Program& program, const program::Role&
   const program::Plan& plan = program.job.plan;
   const bool here = plan.offload.activations == program::Storage::kNone;
   if (!program.habits.frees_sent_outputs || plan.pipeline == 1 || !here) return 0;
-  const program::ChunkShape shape(program.job);
+  program::Job of_kind = program.job;
+  of_kind.plan.micro_batch = micro_batch_of(plan, role.first_replica);
+  const program::ChunkShape shape(of_kind);
   const std::int64_t output = shape.own_tokens * shape.hidden * program::size_of(plan.precision);
   std::int64_t freed = 0;
   for (std::size_t v = 0; v < role.chunks.size(); ++v) {
@@ -52,15 +54,23 @@ std::int64_t freed_outputs(const program::Program& program, const program::Role&
 
 }  // namespace
 
+std::string StageMemory::name() const {
+  return micro_batch > 0 ? fmt::format("stage {} (micro-batches of {})", stage, micro_batch)
+                         : fmt::format("stage {}", stage);
+}
+
 std::vector<StageLimits> limits_of(const program::Plan& plan, const hardware::Cluster& placed) {
-  const auto stages = static_cast<std::size_t>(plan.pipeline);
-  if (placed.homogeneous()) return {stages, limits_of(placed.groups.front().node, plan.ranks())};
+  const std::vector<int> sizes = micro_batch_sizes(plan);
+  const auto roles = static_cast<std::size_t>(plan.pipeline) * sizes.size();
+  if (placed.homogeneous()) return {roles, limits_of(placed.groups.front().node, plan.ranks())};
   const program::Mesh mesh(plan);
   std::vector<StageLimits> limits;
-  for (int stage = 0; stage < plan.pipeline; ++stage) {
+  for (std::size_t role = 0; role < roles; ++role) {
+    const int size = sizes[role / static_cast<std::size_t>(plan.pipeline)];
     std::vector<const hardware::Node*> seen;
-    for (const int rank : ranks_of_stage(mesh, stage)) {
+    for (const int rank : ranks_of_stage(mesh, static_cast<int>(role) % plan.pipeline)) {
       if (rank >= placed.devices()) break;
+      if (micro_batch_of(plan, mesh.coordinates(rank).data) != size) continue;
       const hardware::Node* node = &placed.node_of_device(rank);
       if (std::find(seen.begin(), seen.end(), node) != seen.end()) continue;
       const StageLimits here = limits_of(*node, plan.ranks());
@@ -81,6 +91,8 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   const program::Plan& plan = program.job.plan;
   StageMemory memory;
   memory.stage = role.stage;
+  memory.role = role.replica_kind * plan.pipeline + role.stage;
+  if (!plan.replica_micro_batch.empty()) memory.micro_batch = micro_batch_of(plan, role.first_replica);
   memory.parameters = bytes(program::Space::kParameter);
   memory.gradients = bytes(program::Space::kGradient);
   memory.optimizer = bytes(program::Space::kOptimizer);
@@ -107,7 +119,7 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
   const std::vector<StageLimits> limits = limits_of(program.job.plan, placed.get());
   std::vector<StageMemory> stages;
   for (const program::Role& role : program.roles) {
-    stages.push_back(memory_of(program, role, limits[static_cast<std::size_t>(role.stage)]));
+    stages.push_back(memory_of(program, role, limits[stages.size()]));
   }
   return stages;
 }
@@ -115,18 +127,17 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
 std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages) {
   for (const StageMemory& m : stages) {
     if (m.host > m.host_capacity) {
-      return program::Infeasible{"host-memory", fmt::format("stage {} offloads {} GiB a rank; its share of the host's "
+      return program::Infeasible{"host-memory", fmt::format("{} offloads {} GiB a rank; its share of the host's "
                                                             "memory is {} GiB",
-                                                            m.stage, gib(m.host), gib(m.host_capacity))};
+                                                            m.name(), gib(m.host), gib(m.host_capacity))};
     }
     if (m.total() <= m.capacity) continue;
     return program::Infeasible{
         "memory",
-        fmt::format(
-            "stage {} needs {} GiB of {} GiB: parameters {}, gradients {}, optimizer {}, activations {}, workspace "
-            "{}, reserved {}",
-            m.stage, gib(m.total()), gib(m.capacity), gib(m.parameters), gib(m.gradients), gib(m.optimizer),
-            gib(m.activations), gib(m.workspace), gib(m.reserved))};
+        fmt::format("{} needs {} GiB of {} GiB: parameters {}, gradients {}, optimizer {}, activations {}, workspace "
+                    "{}, reserved {}",
+                    m.name(), gib(m.total()), gib(m.capacity), gib(m.parameters), gib(m.gradients), gib(m.optimizer),
+                    gib(m.activations), gib(m.workspace), gib(m.reserved))};
   }
   return std::nullopt;
 }

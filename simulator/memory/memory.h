@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
@@ -10,9 +11,11 @@
 
 namespace trivium::simulator {
 
-/// Bytes of one rank of a stage.
+/// Bytes of one rank of a stage; of one kind of replica, where their micro-batches differ.
 struct StageMemory {
   int stage = 0;
+  int role = 0;         ///< place among the Program's
+  int micro_batch = 0;  ///< samples, where there are several kinds; else 0
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t activations = 0;  ///< frames: micro-batches in flight, with their tokens and what a split backward keeps
   std::int64_t workspace = 0;    ///< with buckets that are whole only while they are used
@@ -20,10 +23,11 @@ struct StageMemory {
   std::int64_t host = 0;      ///< offloaded to the host's memory; not on the device
   std::int64_t host_capacity = 0;  ///< each rank's share of the smallest host
   std::int64_t capacity = 0;       ///< of the smallest device the stage runs on
+  std::string name() const;        ///< "stage 2", "stage 2 (micro-batches of 4)"
   std::int64_t total() const { return parameters + gradients + optimizer + activations + workspace + reserved; }
 };
 
-/// One entry per stage. The map is the one the runtime allocates by, so parts but `reserved` are exact for it.
+/// One entry per role. The map is the one the runtime allocates by, so parts but `reserved` are exact for it.
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster);
 
 /// The first stage that does not fit, on the device or in the host's memory, with its parts, or nothing.

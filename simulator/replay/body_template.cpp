@@ -10,11 +10,15 @@ using program::OpKind;
 
 bool is_transfer(const Op& op) { return op.kind == OpKind::kSend || op.kind == OpKind::kRecv; }
 
-// How many have to meet: with one rank for every stage, and links that nobody shares, only other stages matter.
+// How many have to meet: with one rank for every role, and links that nobody shares, only other roles matter.
 int members_of(const program::Program& program, const Op& op, const CastOptions& options) {
   if (options.ranks == Ranks::kEvery || options.contention) return program.mesh.group_size(op.group);
-  if (!joins_stages(op.group)) return 1;
-  return op.group == program::Group::kEmbedding ? std::min(2, program.mesh.pipeline()) : program.mesh.pipeline();
+  const bool unlike = !program.replica_kinds.empty() && joins_replicas(op.group);
+  const int kinds = unlike ? static_cast<int>(program.roles.size()) / program.mesh.pipeline() : 1;
+  if (!joins_stages(op.group)) return kinds;
+  const int stages =
+      op.group == program::Group::kEmbedding ? std::min(2, program.mesh.pipeline()) : program.mesh.pipeline();
+  return kinds * stages;
 }
 
 // Bytes that each member sends: to the next of a ring (n-1)/n of the buffer, in an all-reduce twice that; in an
@@ -59,16 +63,13 @@ void describe_op(const program::Program& program, const Op& op, const CastOption
 
 }  // namespace
 
-bool joins_stages(program::Group group) {
-  return group == program::Group::kEmbedding || group == program::Group::kModel || group == program::Group::kWorld;
-}
-
-BodyTemplate make_template(const CostedProgram& costed, int stage, int body, const CastOptions& options,
+BodyTemplate make_template(const CostedProgram& costed, int role, int body, const CastOptions& options,
                            std::vector<Channel>& channels, std::vector<Step>& steps) {
   const program::Program& program = *costed.program;
   const program::Body& source = program.bodies[static_cast<std::size_t>(body)];
-  const auto& op_ps = costed.op_ps[static_cast<std::size_t>(stage)][static_cast<std::size_t>(body)];
-  const StepBody made = make_steps(source, op_ps, options.granularity, !costed.asynchronous_lanes);
+  const auto& op_ps = costed.op_ps[static_cast<std::size_t>(role)][static_cast<std::size_t>(body)];
+  const StepBody made =
+      make_steps(source, op_ps, options.granularity, !costed.asynchronous_lanes, !program.replica_kinds.empty());
   BodyTemplate out;
   out.last_of_all.fill(-1);
   out.segments.resize(source.segments.size());

@@ -31,11 +31,8 @@ struct BodyTemplate {
   LastSteps last_of_all{};
 };
 
-/// Whether members of a group lie on several stages.
-bool joins_stages(program::Group group);
-
 /// The template of a body, its steps appended to `steps`, those of one stream side by side. New channels are added.
-BodyTemplate make_template(const CostedProgram& costed, int stage, int body, const CastOptions& options,
+BodyTemplate make_template(const CostedProgram& costed, int role, int body, const CastOptions& options,
                            std::vector<Channel>& channels, std::vector<Step>& steps);
 
 }  // namespace trivium::simulator

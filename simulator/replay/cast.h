@@ -15,7 +15,7 @@ namespace trivium::simulator {
 
 /// Who takes part.
 enum class Ranks {
-  kFolded,  ///< one rank for every stage: equal results where all ranks of a stage do the same at the same time
+  kFolded,  ///< one rank for every role: equal results where all ranks of a role do the same at the same time
   kEvery
 };
 
@@ -33,7 +33,7 @@ struct Channel {
   bool operator==(const Channel&) const = default;
 };
 
-/// Scripts by stage. Valid as long as nothing of the Program is needed but its names.
+/// Scripts by role. Valid as long as nothing of the Program is needed but its names.
 struct Cast {
   CastOptions options;
   std::vector<Script> scripts;

@@ -17,13 +17,13 @@ using Known = std::array<std::int32_t, kStreams>;
 
 class ScriptWriter {
  public:
-  ScriptWriter(const CostedProgram& costed, int stage, const CastOptions& options, std::vector<Channel>& channels)
-      : program_(*costed.program), role_(program_.roles[static_cast<std::size_t>(stage)]) {
+  ScriptWriter(const CostedProgram& costed, int role, const CastOptions& options, std::vector<Channel>& channels)
+      : program_(*costed.program), role_(program_.roles[static_cast<std::size_t>(role)]) {
     templates_.resize(program_.bodies.size());
     std::vector<char> made(program_.bodies.size(), 0);
     for (const program::Task& task : role_.tasks) {
       const auto body = static_cast<std::size_t>(task.body);
-      if (made[body] == 0) templates_[body] = make_template(costed, stage, task.body, options, channels, script_.steps);
+      if (made[body] == 0) templates_[body] = make_template(costed, role, task.body, options, channels, script_.steps);
       made[body] = 1;
       first_.push_back(count_);
       count_ += static_cast<std::int32_t>(templates_[body].steps.size());
@@ -143,7 +143,7 @@ class ScriptWriter {
         edge::ErrorKind::kRuntime,
         fmt::format("the simulation cannot proceed: rank {} at task {} ({}) waits for task {} ({}), which its order "
                     "puts later on the same lane",
-                    representative(program_, role_.stage), task, name(task), other, name(other))};
+                    program_.representative(role_), task, name(task), other, name(other))};
   }
 
   // Runs of steps that nothing waits for or is waited for by in between become one instruction.
@@ -178,7 +178,7 @@ class ScriptWriter {
         if (step.joint == Joint::kTransfer) {
           const program::Task& work = role_.tasks[static_cast<std::size_t>(task)];
           in.partner = work.transfer;
-          in.peer_role = static_cast<std::int16_t>(work.peer_stage);
+          in.peer_role = static_cast<std::int16_t>(role_.replica_kind * program_.mesh.pipeline() + work.peer_stage);
         }
         stream.push_back(in);
       }
@@ -221,9 +221,9 @@ class ScriptWriter {
 
 }  // namespace
 
-edge::Result<Script> write_script(const CostedProgram& costed, int stage, const CastOptions& options,
+edge::Result<Script> write_script(const CostedProgram& costed, int role, const CastOptions& options,
                                   std::vector<Channel>& channels) {
-  return ScriptWriter(costed, stage, options, channels).write();
+  return ScriptWriter(costed, role, options, channels).write();
 }
 
 }  // namespace trivium::simulator

@@ -8,8 +8,9 @@
 
 namespace trivium::simulator {
 
-/// Writes the script of a stage. `channels`: those known so far; new ones are added. Errors: as `cast`.
-edge::Result<Script> write_script(const CostedProgram& costed, int stage, const CastOptions& options,
+/// Writes the script of a role (its place in the Program). `channels`: those known so far; new ones are added. Errors:
+/// as `cast`.
+edge::Result<Script> write_script(const CostedProgram& costed, int role, const CastOptions& options,
                                   std::vector<Channel>& channels);
 
 }  // namespace trivium::simulator

@@ -26,13 +26,19 @@ std::vector<char> users_of(const std::vector<Script>& scripts, std::size_t chann
   return uses;
 }
 
-std::vector<int> folded_members(const program::Program& program, program::Group group, int stage) {
-  const int stages = program.mesh.pipeline();
-  if (!joins_stages(group)) return {stage};
-  if (group == program::Group::kEmbedding) return {0, stages - 1};
-  std::vector<int> all(static_cast<std::size_t>(stages));
-  for (int s = 0; s < stages; ++s) all[static_cast<std::size_t>(s)] = s;
-  return all;
+// Roles whose ranks are members of groups of a rank of this one.
+std::vector<int> folded_members(const program::Program& program, program::Group group, int role) {
+  const program::Role& mine = program.roles[static_cast<std::size_t>(role)];
+  const int last = program.mesh.pipeline() - 1;
+  std::vector<int> members;
+  for (std::size_t r = 0; r < program.roles.size(); ++r) {
+    const program::Role& other = program.roles[r];
+    const bool ends = group == program::Group::kEmbedding && other.stage != 0 && other.stage != last;
+    const bool stage = other.stage == mine.stage || (joins_stages(group) && !ends);
+    const bool kind = other.replica_kind == mine.replica_kind || joins_replicas(group);
+    if (stage && kind) members.push_back(static_cast<int>(r));
+  }
+  return members;
 }
 
 }  // namespace
@@ -41,9 +47,9 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
                  const std::vector<Channel>& channels, Ranks ranks) {
   World world;
   const bool every = ranks == Ranks::kEvery;
-  const int players = every ? program.mesh.size() : program.mesh.pipeline();
+  const int players = every ? program.mesh.size() : static_cast<int>(program.roles.size());
   for (int p = 0; p < players; ++p) {
-    world.role.push_back(every ? program.mesh.coordinates(p).pipeline : p);
+    world.role.push_back(every ? program.role_index(p) : p);
     world.rank.push_back(every ? p : representative(program, p));
   }
   if (every && program.mesh.pipeline() > 1) world.role_stride = program.mesh.rank({0, 0, 0, 1});
@@ -86,8 +92,8 @@ edge::Seconds wake_up(const hardware::Node& node, int cores) {
 edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options) {
   Cast made;
   made.options = options;
-  for (std::size_t stage = 0; stage < costed.program->roles.size(); ++stage) {
-    auto script = write_script(costed, static_cast<int>(stage), options, made.channels);
+  for (std::size_t role = 0; role < costed.program->roles.size(); ++role) {
+    auto script = write_script(costed, static_cast<int>(role), options, made.channels);
     if (!script) return script.error();
     made.scripts.push_back(std::move(script).value());
   }

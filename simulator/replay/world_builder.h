@@ -5,7 +5,7 @@
 
 namespace trivium::simulator {
 
-/// Players, roles and communicators. Every-rank players are numbered as the ranks are, folded ones as the stages.
+/// Players, roles and communicators. Every-rank players are numbered as the ranks are, folded ones as the roles.
 World make_world(const program::Program& program, const std::vector<Script>& scripts,
                  const std::vector<Channel>& channels, Ranks ranks);
 

@@ -47,6 +47,20 @@ TEST(StageLists, AreReadAsTheyAreWritten) {
   EXPECT_TRUE(plan_of(scenario).stage_layers.empty());
 }
 
+// Replicas have a size each, until the number of replicas or the common size says otherwise.
+TEST(StageLists, ReplicasHaveMicroBatchesOfTheirOwn) {
+  Scenario scenario = staged_scenario();
+  plan_of(scenario).data = 3;
+  plan_of(scenario).replica_micro_batch = {4, 4, 1};
+  EXPECT_EQ(list_text(plan_of(scenario), "replica_micro_batch"), "4x2, 1x1");
+  EXPECT_TRUE(list_applies(scenario, "replica_micro_batch"));
+  EXPECT_THAT(complaint(scenario, "replica_micro_batch", "4x2"), HasSubstr("2 entries"));
+  EXPECT_THAT(complaint(scenario, "replica_micro_batch", "4x2, few"), HasSubstr("few"));
+  EXPECT_TRUE(plan_of(with_list(scenario, "replica_micro_batch", "")).replica_micro_batch.empty());
+  EXPECT_TRUE(plan_of(turn(scenario, "micro_batch", "2", true)).replica_micro_batch.empty());
+  EXPECT_TRUE(plan_of(turn(scenario, "data", "1", false)).replica_micro_batch.empty());
+}
+
 TEST(StageLists, SayWhatCannotBe) {
   const Scenario scenario = staged_scenario();  // twelve layers in four stages
   EXPECT_THAT(complaint(scenario, "stage_recompute", "full:3"), HasSubstr("3 entries"));

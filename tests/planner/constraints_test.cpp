@@ -141,7 +141,9 @@ TEST(PlanFields, TextsAreWhatSetFieldTakes) {
   program::Plan copy;
   program::Training training;
   for (const std::string& field : program::plan_fields()) {
-    ASSERT_FALSE(text_of(program::Plan{}, field).empty() && field.find("stage_") == std::string::npos) << field;
+    ASSERT_FALSE(text_of(program::Plan{}, field).empty() && field.find("stage_") == std::string::npos &&
+                 field != "replica_micro_batch")
+        << field;
     if (!text_of(plan, field).empty()) program::set_field(copy, training, field, text_of(plan, field));
   }
   EXPECT_TRUE(differences(plan, copy).empty());

@@ -39,13 +39,15 @@ std::int64_t iteration(const Alternative& a) { return a.best ? a.best->simulatio
 // are held to the V100's pace. With many micro-batches the pipeline that joins them has little to lose.
 TEST(MixedSearch, SlowNodesHelpWhereLayersAreDividedByTheirSpeed) {
   const SearchResult result = search(request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx1-v100-32gb:1", 512), 2, {}, {});
-  ASSERT_EQ(result.alternatives.size(), 3U);
+  ASSERT_EQ(result.alternatives.size(), 4U);
   const Alternative& mixed = named(result, "mixed");
   ASSERT_TRUE(mixed.best.has_value());
   EXPECT_LT(iteration(mixed), iteration(named(result, "fast nodes only")));
   EXPECT_LT(iteration(mixed), iteration(named(result, "all treated as slow")));
   ASSERT_FALSE(result.best.empty());
-  EXPECT_EQ(program::summary(result.best.front().plan), program::summary(mixed.best->plan));
+  // Only replicas with micro-batches of their own may be faster still.
+  EXPECT_EQ(result.best.front().simulation.iteration_ps,
+            std::min(iteration(mixed), iteration(named(result, "replicas by kind"))));
   EXPECT_TRUE(result.proved);
   // The layers of the A100 stages and of the V100 stages stand as their speeds do: 312 to 125 TFLOP/s, and the V100 has
   // the slower host and memory.

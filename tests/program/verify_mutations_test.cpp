@@ -95,7 +95,7 @@ TEST(VerifyMutation, TheEmbeddingReductionDroppedOnOneStage) {
     std::erase_if(body_of(program, task_of(program, stage, 8).body).ops,
                   [](const Op& op) { return op.group == Group::kEmbedding; });
     EXPECT_THAT(verify(program),
-                Contains(AllOf(HasSubstr("stages 0 and 1 disagree on the collectives of group embedding"),
+                Contains(AllOf(HasSubstr("stage 0 and stage 1 disagree on the collectives of group embedding"),
                                HasSubstr(stage == 0 ? "0 and 1 of them" : "1 and 0 of them"))));
   }
 }
@@ -104,7 +104,7 @@ TEST(VerifyMutation, TheSharedGradientNormDroppedOnOneStage) {
   Program program = two_stages();
   program.roles[1].tasks.erase(program.roles[1].tasks.begin() + 10);
   program.roles[1].tasks.back().after.clear();
-  EXPECT_THAT(verify(program), Contains(HasSubstr("stages 0 and 1 disagree on the collectives of group model")));
+  EXPECT_THAT(verify(program), Contains(HasSubstr("stage 0 and stage 1 disagree on the collectives of group model")));
 }
 
 // Two key heads on four tensor ranks: 32 x 16 gradients of k and v a layer, with context ranks beside them.

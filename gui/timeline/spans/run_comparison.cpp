@@ -125,8 +125,8 @@ class Comparer {
     const program::Op* twin_op = op_of(program, event);
     if (twin == nullptr || twin_op == nullptr) return -1;
     if (twin->kind != task.kind || twin->micro_batch != task.micro_batch || twin_op->kind != op.kind) return -1;
-    const auto stage = static_cast<std::size_t>(program.role_of(event.rank).stage);
-    const auto& bodies = predicted_.costed.op_ps[stage];
+    const auto role = static_cast<std::size_t>(predicted_.program.role_index(event.rank));
+    const auto& bodies = predicted_.costed.op_ps[role];
     return static_cast<double>(bodies[static_cast<std::size_t>(twin->body)][static_cast<std::size_t>(event.op)]) *
            kSecondsPerPs;
   }
@@ -134,8 +134,7 @@ class Comparer {
   // A stage is simulated by one rank; every measured rank of it stands beside that one.
   void add_predicted_rank(int rank) {
     if (rank < 0 || rank >= predicted_.program.mesh.size() || !predicted_ranks_.emplace(rank, true).second) return;
-    const int stage = predicted_.program.mesh.coordinates(rank).pipeline;
-    for (const std::size_t e : by_rank_[simulator::representative(predicted_.program, stage)]) {
+    for (const std::size_t e : by_rank_[predicted_.program.representative(predicted_.program.role_of(rank))]) {
       patience_.step();
       add_span(predicted_.simulation.timeline.events[e], predicted_.program, rank, kPredicted);
     }

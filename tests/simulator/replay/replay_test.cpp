@@ -9,6 +9,8 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower.h"
+#include "program/verify.h"
+#include "simulator/analytic/sketch.h"
 #include "simulator/engine/engine.h"
 #include "tests/simulator/analytic/random_jobs.h"
 
@@ -49,6 +51,50 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
     ++compared;
   }
   EXPECT_GT(compared, 300);
+}
+
+// Replicas of unlike micro-batches: one rank stands for those of a stage and a size, and meets the others' where all
+// replicas do.
+TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {
+  std::mt19937 random(43);
+  int compared = 0, close = 0;
+  for (int i = 0; i < 600; ++i) {
+    RandomJob made = random_job(random);
+    program::Plan& plan = made.job.plan;
+    if (plan.data == 1 || plan.expert > 1 || plan.shard_group > 0) continue;
+    const std::int64_t micro_batches = program::micro_batches(plan, made.job.training.global_batch);
+    for (int d = 0; d < plan.data; ++d) plan.replica_micro_batch.push_back(d < (plan.data + 1) / 2 ? 3 : 1);
+    made.job.training.global_batch = micro_batches * program::samples_of_pass(plan);
+    SCOPED_TRACE(program::summary(plan));
+    auto lowered = program::lower(made.job);
+    if (!std::holds_alternative<Program>(lowered)) continue;
+    const auto ordered = order(std::get<Program>(std::move(lowered)), made.cluster);
+    ASSERT_TRUE(ordered.ok()) << ordered.error().message;
+    EXPECT_TRUE(program::verify(ordered.value()).empty());
+    const CostedProgram costed = cost(ordered.value(), made.cluster);
+    for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
+      const std::int64_t folded = makespan(costed, made.cluster, {granularity, Ranks::kFolded, false});
+      EXPECT_EQ(folded, play(costed, granularity).value_or_throw().makespan_ps);
+      EXPECT_EQ(makespan(costed, made.cluster, {granularity, Ranks::kEvery, false}), folded);
+    }
+    ++compared;
+    // What bounds as many replicas that are all of one kind bounds these: searches count on it.
+    if (!made.cluster.homogeneous()) continue;
+    const std::int64_t together = play(costed, Granularity::kSegment).value_or_throw().makespan_ps;
+    for (const int size : {3, 1}) {
+      program::Job alike = made.job;
+      alike.plan.replica_micro_batch.clear();
+      alike.plan.micro_batch = size;
+      alike.training.global_batch = micro_batches * plan.data * size;
+      if (!std::holds_alternative<std::monostate>(program::check(alike))) continue;
+      const Outline outline = Sketch(alike, made.cluster).outline(alike.plan);
+      const std::int64_t bound = lower_bound_ps(outline, walked_ends(outline));
+      EXPECT_LE(bound, together);
+      close += bound > together - together / 10 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(compared, 100);
+  EXPECT_GT(close, 50);
 }
 
 // With shared links one rank stands for all of its stage where they sit alike; then it sees what they see. Rates are

@@ -1,0 +1,166 @@
+// Whole replicas on nodes of one kind, with micro-batches of their own: proved equal to trying everything.
+#include "planner/replica_kinds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/balance.h"
+#include "planner/evaluate.h"
+#include "planner/mixed.h"
+#include "planner/space.h"
+#include "planner/why_not.h"
+#include "tests/planner/problems.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+
+// Two A100 and two V100, a model of four layers and twelve samples a step.
+SearchRequest two_kinds() {
+  SearchRequest request = small_problem();
+  request.job.training.global_batch = 12;
+  request.job.plan.precision = program::DType::kFp16;
+  request.cluster = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");
+  for (auto& group : request.cluster.groups) group.node.devices = 2;
+  request.fixed = {"offload.optimizer", "offload.activations", "compression", "overlap.tensor"};
+  request.best = 1;
+  return request;
+}
+
+/// The fastest of all plans that put whole replicas on kinds of nodes, tried one by one; kNone where none fits.
+std::int64_t fastest_of_all(const SearchRequest& request, std::int64_t& tried) {
+  std::int64_t fastest = kNone;
+  const std::int64_t batch = request.job.training.global_batch;
+  for (int a = 1; a <= batch; ++a) {
+    for (int b = 1; b <= batch; ++b) {
+      SearchRequest alike = request;
+      alike.cluster.groups.resize(1);
+      alike.cluster.groups.front().count = 2;
+      alike.job.plan.placement = kWholeReplicas;
+      alike.job.plan.micro_batch = 1;
+      alike.fixed.insert({"placement", "micro_batch"});
+      for (const Member& member : enumerate(alike)) {
+        const program::Plan& plan = member.plan;
+        const int replica = plan.tensor * plan.pipeline;
+        if (2 % replica != 0) continue;  // two devices of each kind
+        program::Job job = request.job;
+        job.plan = plan;
+        job.plan.replica_micro_batch.assign(static_cast<std::size_t>(2 / replica), a);
+        job.plan.replica_micro_batch.insert(job.plan.replica_micro_batch.end(), static_cast<std::size_t>(2 / replica),
+                                            b);
+        if ((a == b && plan.pipeline == 1) || batch % program::samples_of_pass(job.plan) != 0) continue;
+        ++tried;
+        if (member.balanced) {
+          // As on the kind that the search looks at: both are tried.
+          for (const auto& group : request.cluster.groups) {
+            hardware::Cluster one = request.cluster;
+            one.groups = {group};
+            one.groups.front().count = 2;
+            program::Job of_kind = job;
+            of_kind.plan.replica_micro_batch.clear();
+            of_kind.plan.micro_batch = &group == &request.cluster.groups.front() ? a : b;
+            of_kind.training.global_batch =
+                batch / program::samples_of_pass(job.plan) * plan.data * of_kind.plan.micro_batch;
+            if (refusal(of_kind, one, 0)) continue;
+            simulator::Sketch sketch(of_kind, one);
+            auto layered = balanced(sketch, of_kind.plan, static_cast<int>(job.model.layers), false);
+            if (!std::holds_alternative<program::Plan>(layered)) continue;
+            job.plan.stage_layers = std::get<program::Plan>(layered).stage_layers;
+            if (refusal(job, request.cluster, 0)) continue;
+            const auto played = quick_iteration(job, request.cluster, true);
+            if (const auto* ps = std::get_if<std::int64_t>(&played)) fastest = std::min(fastest, *ps);
+          }
+          continue;
+        }
+        if (refusal(job, request.cluster, 0)) continue;
+        const auto played = quick_iteration(job, request.cluster, true);
+        if (const auto* ps = std::get_if<std::int64_t>(&played)) fastest = std::min(fastest, *ps);
+      }
+    }
+  }
+  return fastest;
+}
+
+TEST(ReplicaKindSearch, FindsTheFastestOfAll) {
+  for (const auto& [batch, mib] : {std::pair{12, 0.0}, {12, 60.0}, {20, 110.0}}) {
+    SearchRequest request = two_kinds();
+    request.job.training.global_batch = batch;
+    if (mib > 0) {
+      auto& device = request.cluster.groups.back().node.device;
+      device.memory = device.reserved + edge::Bytes(mib * edge::kMiB);
+    }
+    SCOPED_TRACE(testing::Message() << batch << " samples, " << mib << " MiB");
+    const SearchResult result = search_replica_kinds(request, kNone, 2, {}, {});
+    std::int64_t tried = 0;
+    const std::int64_t fastest = fastest_of_all(request, tried);
+    EXPECT_GT(tried, 500);
+    EXPECT_TRUE(result.proved);
+    if (fastest == kNone) {
+      EXPECT_TRUE(result.best.empty());
+      continue;
+    }
+    ASSERT_FALSE(result.best.empty());
+    EXPECT_NEAR(result.best_s, static_cast<double>(fastest) * 1e-12, 1e-12);
+    EXPECT_GE(result.bound_s, result.best_s * (1 - 1e-9));
+    EXPECT_LT(result.plans_simulated, result.plans_in_space);
+    EXPECT_EQ(result.plans_in_space, result.plans_infeasible + result.plans_bounded + result.plans_simulated);
+  }
+}
+
+// An A100 does some 2.5 times a V100's work: with a size for each kind no replica waits for the other.
+TEST(ReplicaKindSearch, WinsWhereWholeReplicasFitEveryNode) {
+  SearchRequest request;
+  request.job.model = models::load_model("gpt2-1.5b");
+  request.job.training.sequence = 1024;
+  request.job.training.global_batch = 480;
+  request.job.plan.precision = program::DType::kFp16;
+  request.cluster = hardware::load_cluster("dgx-a100-80gb:2+dgx1-v100-32gb:1");
+  request.best = 1;
+  request.constraints = closed_unless_allowed({}, {});
+  const SearchResult result = search(request, 2, {}, {});
+  ASSERT_EQ(result.alternatives.size(), 4U);
+  const Alternative& kinds = result.alternatives.back();
+  EXPECT_EQ(kinds.name, "replicas by kind");
+  ASSERT_TRUE(kinds.best.has_value());
+  const std::vector<int>& sizes = kinds.best->plan.replica_micro_batch;
+  ASSERT_EQ(sizes.size(), 24U);
+  EXPECT_GT(sizes.front(), sizes.back());
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(result.alternatives[i].best.has_value());
+    EXPECT_LT(kinds.best->simulation.iteration_ps, result.alternatives[i].best->simulation.iteration_ps);
+  }
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_EQ(program::summary(result.best.front().plan), program::summary(kinds.best->plan));
+  EXPECT_TRUE(result.proved);
+  // It is what simulating the plan by itself gives, and can be asked why it is not another.
+  program::Job job = request.job;
+  job.plan = kinds.best->plan;
+  EXPECT_EQ(full_simulation(job, request.cluster).value_or_throw().iteration_ps, kinds.best->simulation.iteration_ps);
+  program::Job other = request.job;
+  other.plan = result.alternatives.front().best->plan;
+  EXPECT_EQ(why_not(other, job, request.cluster).verdict, "faster");
+  EXPECT_EQ(why_not(job, other, request.cluster).verdict, "slower");
+}
+
+TEST(ReplicaKindSearch, SaysWhyThereIsNone) {
+  SearchRequest request = two_kinds();
+  request.fixed.insert("micro_batch");
+  EXPECT_THAT(search_replica_kinds(request, kNone, 2, {}, {}).rejected.at(0).reason, HasSubstr("micro_batch is fixed"));
+  request = two_kinds();
+  request.cluster.groups.back().node.devices = 4;
+  EXPECT_THAT(search_replica_kinds(request, kNone, 2, {}, {}).rejected.at(0).reason, HasSubstr("equally many devices"));
+  request = two_kinds();
+  request.job.training.global_batch = 1;
+  EXPECT_THAT(search_replica_kinds(request, kNone, 2, {}, {}).rejected.at(0).reason, HasSubstr("share out the batch"));
+}
+
+}  // namespace
+}  // namespace trivium::planner

@@ -20,6 +20,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 program::Plan& plan_of(Scenario& scenario) { return scenario.file.job.plan; }
+const program::Plan& plan_of(const Scenario& scenario) { return scenario.file.job.plan; }
 
 std::string complaint(const Scenario& scenario, const std::string& field, const std::string& text) {
   try {

@@ -25,8 +25,8 @@ std::string pointer_step(std::string_view key) {
   return step;
 }
 
-/// What a value is, in words: never the value itself, which may be a whole document.
-std::string_view kind_of(const nlohmann::json& value) {
+/// What a value is: a short text itself, of all others the kind, as they may be a whole document.
+std::string kind_of(const nlohmann::json& value) {
   switch (value.type()) {
     case nlohmann::json::value_t::null:
       return "null";
@@ -35,7 +35,9 @@ std::string_view kind_of(const nlohmann::json& value) {
     case nlohmann::json::value_t::array:
       return "an array";
     case nlohmann::json::value_t::string:
-      return "text";
+      return value.get_ref<const std::string&>().size() > 40
+                 ? "text"
+                 : "text " + value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     case nlohmann::json::value_t::boolean:
       return "true or false";
     default:

@@ -1,6 +1,7 @@
 #include "gui/model/knobs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -155,6 +156,17 @@ std::string value_of(const Scenario& scenario, const std::string& field) {
 std::string words_of(const std::string& field) {
   const auto knob = std::find_if(knobs().begin(), knobs().end(), [&](const Knob& one) { return field == one.field; });
   return knob == knobs().end() ? spoken(field) : knob->words;
+}
+
+std::string field_called(const std::string& words) {
+  const auto lower = [](std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+  };
+  for (const std::string& field : program::plan_fields()) {
+    if (lower(words) == field || lower(words) == lower(words_of(field))) return field;
+  }
+  return words;
 }
 
 std::vector<std::string> choices(const Scenario& scenario, const std::string& field) {

@@ -22,6 +22,10 @@ const std::vector<Knob>& knobs();
 /// What the knob of a field is called; the field in words where it has none.
 std::string words_of(const std::string& field);
 
+/// The field that is called so, as by words_of(), whatever the case: "zero_stage" for "ZeRO stage". A text that names
+/// none comes back as it is.
+std::string field_called(const std::string& words);
+
 /// Shown by the knob "recompute" where every chunk has its own (gui/model/stage_lists.h).
 constexpr const char* kByChunk = "by chunk";
 

@@ -1,9 +1,13 @@
 #include "gui/window/start_panel.h"
 
+#include <fmt/format.h>
+
 #include <QCompleter>
 #include <QFormLayout>
 #include <QVBoxLayout>
+#include <algorithm>
 
+#include "edge/json_reader.h"
 #include "edge/readable.h"
 #include "edge/units.h"
 #include "gui/look/theme.h"
@@ -12,6 +16,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "models/model.h"
+#include "program/job_json.h"
 
 namespace trivium::gui {
 namespace {
@@ -87,7 +92,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   add_field(*form, "total_tokens", "Tota&l tokens", "Of the whole training: 300 B, 1.5e12; none: not said");
   add_field(*form, "ranks", "&Devices", "That a search may use; none: all");
   add_field(*form, "memory", "Device m&emory", "What a device has, with its unit: 80 GiB");
-  add_field(*form, "fixed", "&Hold fixed", "Fields that a search leaves alone, comma separated: tensor, recompute");
+  add_field(*form, "fixed", "&Hold fixed", "What a search leaves alone, comma separated: tensor parallel, ZeRO stage");
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(ignore_memory_);
@@ -114,7 +119,7 @@ void StartPanel::add_field(QFormLayout& form, const QString& name, const QString
   QString plain = words;
   edit->setAccessibleName(plain.remove('&'));
   edit->setToolTip(help);
-  if (name == "fixed") edit->setPlaceholderText("tensor, recompute");
+  if (name == "fixed") edit->setPlaceholderText("tensor parallel, ZeRO stage");
   if (name == "total_tokens") edit->setPlaceholderText("not said: 300 B");
   form.addRow(words, edit);
   fields_[name] = edit;
@@ -147,8 +152,7 @@ void StartPanel::apply(const QString& name) {
       field(name).accessibleName() + " " + field(name).text().trimmed());
 }
 
-/// What stands in a field, taken into the scenario. Errors: Failure in words; std::exception for a name that is no
-/// field.
+/// What stands in a field, taken into the scenario. Errors: Failure in words.
 Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
   const QString typed = field(name).text().trimmed();
   program::Training& training = s.file.job.training;
@@ -171,10 +175,15 @@ Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
   }
   if (name == "fixed") {
     s.fixed.clear();
-    Scenario probe = s;
     for (const QString& word : typed.split(',', Qt::SkipEmptyParts)) {
-      const std::string one = word.trimmed().toStdString();
-      probe = with_field(std::move(probe), one, value_of(s, one));
+      const std::string one = field_called(word.trimmed().toStdString());
+      const std::vector<std::string>& fields = program::plan_fields();
+      if (std::find(fields.begin(), fields.end(), one) == fields.end()) {
+        const std::string near = edge::nearest(one, fields);
+        throw edge::Failure(edge::ErrorKind::kUsage,
+                            fmt::format("\"{}\" is no field of a plan{}", word.trimmed().left(kMostShown).toStdString(),
+                                        near.empty() ? "" : fmt::format("; did you mean \"{}\"?", words_of(near))));
+      }
       s.fixed.insert(one);
     }
   }
@@ -188,8 +197,6 @@ void StartPanel::check(const QString& name) {
     say("");
   } catch (const edge::Failure& failure) {
     say(text(failure.error().message));
-  } catch (const std::exception&) {  // value_of: no such field
-    say(QString("“%1” is no field of a plan.").arg(field(name).text().left(kMostShown)));
   }
 }
 
@@ -206,8 +213,6 @@ void StartPanel::edit(const QString& name, const std::function<Scenario(Scenario
     say("");
   } catch (const edge::Failure& failure) {
     say(text(failure.error().message));
-  } catch (const std::exception&) {  // value_of: no such field
-    say(QString("“%1” is no field of a plan.").arg(field(name).text().left(kMostShown)));
   }
 }
 
@@ -227,7 +232,7 @@ void StartPanel::show_scenario() {
   fields_.at("ranks")->setPlaceholderText(QString("all %1").arg(text(count_text(scenario.cluster.devices()))));
   fields_.at("memory")->setText(text(edge::to_text(scenario.cluster.groups.at(0).node.device.memory)));
   QStringList fixed;
-  for (const std::string& name : scenario.fixed) fixed << text(name);
+  for (const std::string& name : scenario.fixed) fixed << text(words_of(name));
   fields_.at("fixed")->setText(fixed.join(", "));
   ignore_memory_->setChecked(scenario.ignore_memory);
   const models::ParameterCount count = models::count_parameters(job.model);

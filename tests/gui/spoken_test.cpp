@@ -52,6 +52,16 @@ TEST(Spoken, EveryFieldOfAPlanAndEveryChoiceReadsAsWords) {
   }
 }
 
+TEST(Spoken, WordsAreReadBack) {
+  for (const std::string& field : program::plan_fields()) {
+    EXPECT_EQ(field_called(words_of(field)), field);
+    EXPECT_EQ(field_called(field), field);
+    EXPECT_FALSE(has_raw_name(words_of(field))) << field;
+  }
+  EXPECT_EQ(field_called("zero STAGE"), "zero_stage");
+  EXPECT_EQ(field_called("tensr"), "tensr");
+}
+
 TEST(Spoken, SoDoExplanationsAndRefusals) {
   Scenario scenario = staged_scenario();
   const Insight found = insight(evaluate(scenario, Depth::kFull), {});

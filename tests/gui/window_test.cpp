@@ -95,10 +95,12 @@ TEST_F(Window, TheStartPanelChecksWhatIsTyped) {
   EXPECT_DOUBLE_EQ(window_.document().scenario().cluster.groups[0].node.device.memory.value(), 40 * edge::kGiB);
   type(panel.field("memory"), "40 parsecs");
   EXPECT_THAT(plain(panel.verdict().text()), HasSubstr("GiB"));
-  type(panel.field("fixed"), "tensor, recompute");
-  EXPECT_EQ(window_.document().scenario().fixed, (std::set<std::string>{"tensor", "recompute"}));
+  type(panel.field("fixed"), "tensor, zero_stage, layers by chunk");
+  EXPECT_EQ(window_.document().scenario().fixed, (std::set<std::string>{"tensor", "zero_stage", "stage_layers"}));
+  EXPECT_EQ(panel.field("fixed").text().toStdString(), "layers by chunk, Tensor parallel, ZeRO stage");
   type(panel.field("fixed"), "tensr");
-  EXPECT_EQ(window_.document().scenario().fixed.size(), 2U);
+  EXPECT_THAT(plain(panel.verdict().text()), HasSubstr("Tensor parallel"));
+  EXPECT_EQ(window_.document().scenario().fixed.size(), 3U);
   panel.cluster().setCurrentText("dgx-a100-80bg:1");
   panel.apply("cluster");
   EXPECT_THAT(plain(panel.verdict().text()), HasSubstr("did you mean"));

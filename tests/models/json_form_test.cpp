@@ -82,7 +82,7 @@ TEST(ModelJson, MistakesAreToldWithPlaceAndAdvice) {
   EXPECT_EQ(message_with("layers", -3), "m.json#/layers: must be from 1 to 10000, not -3");
   EXPECT_EQ(message_with("hidden", 8.0), "m.json#/hidden: expected a whole number from 1 to 16777216, found 8");
   EXPECT_EQ(message_with("vocab", 1e30), "m.json#/vocab: expected a whole number from 1 to 67108864, found 1e+30");
-  EXPECT_EQ(message_with("heads", "4"), "m.json#/heads: expected a whole number, found text");
+  EXPECT_EQ(message_with("heads", "4"), "m.json#/heads: expected a whole number, found text \"4\"");
   EXPECT_EQ(message_with("norm", "rmsnorm"), "m.json#/norm: unknown value \"rmsnorm\"; did you mean \"rms_norm\"?");
   EXPECT_EQ(message_with("hiden", 8), "m.json#/hiden: unknown member \"hiden\"; did you mean \"hidden\"?");
   EXPECT_EQ(message_with("name", ""), "m.json#/name: must not be empty");

@@ -119,7 +119,7 @@ TEST(PlanJson, ErrorsNamePlaceReasonAndRemedy) {
   EXPECT_EQ(plan_error({{"stack", "megatorn"}}),
             "plan.json#/plan/stack: unknown value \"megatorn\"; did you mean \"megatron\"?");
   EXPECT_EQ(plan_error({{"tensor", 0}}), "plan.json#/plan/tensor: must be from 1 to 16777216, not 0");
-  EXPECT_EQ(plan_error({{"tensor", "two"}}), "plan.json#/plan/tensor: expected a whole number, found text");
+  EXPECT_EQ(plan_error({{"tensor", "two"}}), "plan.json#/plan/tensor: expected a whole number, found text \"two\"");
   EXPECT_EQ(plan_error({{"precision", "int32"}}),
             "plan.json#/plan/precision: unknown value \"int32\"; known: fp64, fp32, bf16, fp16");
   EXPECT_EQ(plan_error({{"stage_layers", {4, -1}}}),

@@ -149,16 +149,16 @@ std::string error_of(const std::string& field, const std::string& text) {
 TEST(SetField, ErrorsNameTheOptionAndTheRemedy) {
   EXPECT_EQ(error_of("schedule", "1fb1"), "--schedule: unknown value \"1fb1\"; did you mean \"1f1b\"?");
   EXPECT_EQ(error_of("micro_batch", "0"), "--micro-batch: must be from 1 to 16777216, not 0");
-  EXPECT_EQ(error_of("micro_batch", "two"), "--micro-batch: expected a whole number, found text");
-  EXPECT_EQ(error_of("overlap.tensor", "yes"), "--overlap-tensor: expected true or false, found text");
-  EXPECT_EQ(error_of("stage_layers", "4,x"), "--stage-layers: expected a whole number, found text");
+  EXPECT_EQ(error_of("micro_batch", "two"), "--micro-batch: expected a whole number, found text \"two\"");
+  EXPECT_EQ(error_of("overlap.tensor", "yes"), "--overlap-tensor: expected true or false, found text \"yes\"");
+  EXPECT_EQ(error_of("stage_layers", "4,x"), "--stage-layers: expected a whole number, found text \"x\"");
   EXPECT_EQ(error_of("dropout", "1"), "--dropout: is a probability; give a number below 1");
   EXPECT_EQ(error_of("tenser", "2"), "--tenser: unknown member \"tenser\"; did you mean \"tensor\"?");
 }
 
 // Regression: "null" took the member out, and the default came back without a word.
 TEST(SetField, NullIsNoValue) {
-  EXPECT_EQ(error_of("tensor", "null"), "--tensor: expected a whole number, found text");
+  EXPECT_EQ(error_of("tensor", "null"), "--tensor: expected a whole number, found text \"null\"");
 }
 
 }  // namespace

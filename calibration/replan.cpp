@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
@@ -227,11 +228,13 @@ double median_step(const program::RunRecord& record) {
 }
 
 std::vector<Straggler> stragglers_of(const std::vector<RankTimes>& ranks) {
-  std::vector<double> means;
-  for (const RankTimes& times : ranks) means.push_back(times.layer_mean);
-  const double middle = median(std::move(means));
+  std::map<int, std::vector<double>> means;  // by kind of replica: the same layers with equal micro-batches
+  for (const RankTimes& times : ranks) means[times.replica_kind].push_back(times.layer_mean);
+  std::map<int, double> medians;
+  for (auto& [kind, all] : means) medians[kind] = median(std::move(all));
   std::vector<Straggler> found;
   for (const RankTimes& times : ranks) {
+    const double middle = medians.at(times.replica_kind);
     if (middle > 0 && times.layer_mean >= kStragglerFactor * middle)
       found.push_back({times.rank, times.stage, times.layer_mean / middle});
   }

@@ -55,6 +55,7 @@ std::vector<RankTimes> rank_times(const program::Program& program, const program
     RankTimes& times = all[static_cast<std::size_t>(rank)];
     times.rank = rank;
     times.stage = program.mesh.coordinates(rank).pipeline;
+    times.replica_kind = program.role_of(rank).replica_kind;
     for (const program::Chunk& chunk : program.role_of(rank).chunks) {
       const int layers = program.kinds[static_cast<std::size_t>(chunk.kind)].layers;
       for (int i = 0; i < layers; ++i) times.layers.push_back(chunk.first_layer + i);

@@ -19,6 +19,7 @@ struct RankTimes {
   std::vector<int> layers;           ///< numbers in the model, ascending
   std::vector<PassSeconds> seconds;  ///< of each of them
   PassSeconds embedding, head;       ///< where the rank holds them
+  int replica_kind = 0;              ///< its replica takes micro-batches of one size with all of this kind
   double layer_mean = 0;             ///< of all passes of a layer
 };
 

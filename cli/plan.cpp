@@ -112,7 +112,7 @@ int run(const PlanOptions& options) {
     if (options.show_space) json["space"] = space_json(wanted);
     print_json(json);
   } else {
-    if (options.show_space) print(space_report(wanted));
+    if (options.show_space) print(space_report(wanted, result));
     print(result_report(request, result, options.all, options.ignore_memory) + also + studied);
   }
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);

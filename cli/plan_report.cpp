@@ -79,6 +79,7 @@ std::string rejected_table(const planner::SearchResult& result, bool all) {
 
 /// What the search proved: where it was content with a plan within a share of the fastest, how near the best is.
 std::string proved(const planner::SearchResult& result) {
+  if (result.best.empty()) return "";
   if (result.bound_s >= result.best_s) return "; no plan of the space is faster";
   return fmt::format("; no plan of the space is faster than {:.3f} % of this", 100 * result.bound_s / result.best_s);
 }
@@ -136,7 +137,8 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
     json["alternatives"].push_back({{"name", a.name},
                                     {"nodes", a.nodes},
                                     {"best", a.best ? candidate_json(*a.best) : nlohmann::json()},
-                                    {"why_not", a.why_not}});
+                                    {"why_not", a.why_not},
+                                    {"plans", a.plans}});
   }
   auto& rejected = json["rejected"] = nlohmann::json::array();
   for (const planner::Rejected& r : result.rejected) {
@@ -167,7 +169,7 @@ std::string result_report(const JobRequest& request, const planner::SearchResult
   return text;
 }
 
-std::string space_report(const planner::SearchRequest& request) {
+std::string space_report(const planner::SearchRequest& request, const planner::SearchResult& result) {
   constexpr std::size_t kValuesShown = 16;
   Table table({"<field", "values", "<"});
   for (const auto& [field, values] : planner::fields_of(request)) {
@@ -187,7 +189,11 @@ std::string space_report(const planner::SearchRequest& request) {
                 count(part.plans / part.micro_batches), count(part.plans)});
     all += part.plans;
   }
-  return table.text() + "\n" + splits.text() + fmt::format("{} plans\n\n", count(all));
+  std::string text = table.text() + "\n" + splits.text() + fmt::format("{} plans\n\n", count(all));
+  if (result.alternatives.empty()) return text;
+  Table ways({"<nodes used as", "plans"});
+  for (const planner::Alternative& way : result.alternatives) ways.add({way.name, count(way.plans)});
+  return text + ways.text() + fmt::format("{} plans\n\n", count(result.plans_in_space));
 }
 
 nlohmann::json space_json(const planner::SearchRequest& request) {

@@ -22,7 +22,7 @@ std::string result_report(const JobRequest& request, const planner::SearchResult
 
 /// The search space field by field, with the values that its plans take; and split by split, with how many plans there
 /// are of each: their sum is the space.
-std::string space_report(const planner::SearchRequest& request);
+std::string space_report(const planner::SearchRequest& request, const planner::SearchResult& result);
 nlohmann::json space_json(const planner::SearchRequest& request);
 
 /// What to say when nothing fits: a reason that holds for all plans is said once, else the commonest one; and what

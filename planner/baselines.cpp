@@ -152,8 +152,8 @@ std::vector<Baseline> baselines(const SearchRequest& request, int threads, const
       {replicas(request, 3), false, ""},
       {tensor_alone(request), false, heads}};
   run_parallel(
-      all.size(), threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())), stop,
-      [&](std::size_t i) { try_splits(request, ways[i], stop, all[i]); }, [](std::size_t) {});
+      all.size(), threads_for(threads), stop, [&](std::size_t i) { try_splits(request, ways[i], stop, all[i]); },
+      [](std::size_t) {});
   return all;
 }
 

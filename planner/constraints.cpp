@@ -31,6 +31,11 @@ bool is_number(const std::string& field) {
   return std::any_of(std::begin(kNumbers), std::end(kNumbers), [&](const char* name) { return field == name; });
 }
 
+/// Lists that stand beside a field that holds for all: left out, they are empty.
+bool is_left_out_when_empty(const std::string& field) {
+  return field == "stage_nodes" || field == "stage_recompute" || field == "replica_micro_batch";
+}
+
 bool is_group(const std::string& field) { return field == "offload" || field == "overlap"; }
 
 std::int64_t number_of(const std::string& text) {
@@ -119,7 +124,8 @@ Constraint parse_constraint(Kind kind, const std::string& text) {
   if (kind == Kind::kForbid && text.find('=') == std::string::npos) {
     std::replace(constraint.field.begin(), constraint.field.end(), '-', '_');
     check_field(option, constraint.field);
-    if (is_group(constraint.field) || !unused(constraint.field).empty()) return constraint;
+    const bool has_none = !unused(constraint.field).empty() || is_left_out_when_empty(constraint.field);
+    if (is_group(constraint.field) || has_none) return constraint;
     fail(fmt::format("{}: {} cannot be left out; forbid one of its values, like {}={}", option, constraint.field,
                      constraint.field, text_of(Plan{}, constraint.field)));
   }

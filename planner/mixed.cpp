@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "planner/evaluate.h"
+#include "planner/ranking.h"
 #include "planner/replica_kinds.h"
 
 namespace trivium::planner {
@@ -35,17 +35,14 @@ std::string cluster_text(const Cluster& cluster) {
   return text;
 }
 
-std::string commonest_reason(const SearchResult& result) {
+/// Of a search that has no answer.
+std::string why_none(const SearchResult& result) {
+  if (result.proved && result.plans_bounded > 0) {
+    return fmt::format("every plan{} is slower, by a bound", result.plans_infeasible > 0 ? " that fits" : "");
+  }
   const auto most = std::max_element(result.rejected.begin(), result.rejected.end(),
                                      [](const Rejected& a, const Rejected& b) { return a.plans < b.plans; });
   return most == result.rejected.end() ? "stopped before any plan was simulated" : most->reason;
-}
-
-bool faster(const Candidate& a, const Candidate& b) {
-  if (a.simulation.iteration_ps != b.simulation.iteration_ps) {
-    return a.simulation.iteration_ps < b.simulation.iteration_ps;
-  }
-  return program::summary(a.plan) < program::summary(b.plan);
 }
 
 class MixedSearch {
@@ -62,19 +59,12 @@ class MixedSearch {
 
   SearchResult run() {
     total_.proved = true;
-    if (!request_.fixed.contains("replica_micro_batch")) {
+    if (!request_.fixed.contains("replica_micro_batch") || request_.job.plan.replica_micro_batch.empty()) {
       search_mixed_nodes();
       search_fast_nodes();
       search_as_slow();
     }
     search_replicas_by_kind();
-    std::sort(total_.best.begin(), total_.best.end(), faster);
-    const auto same = [](const Candidate& a, const Candidate& b) {
-      return program::summary(a.plan) == program::summary(b.plan);
-    };
-    total_.best.erase(std::unique(total_.best.begin(), total_.best.end(), same), total_.best.end());
-    const auto wanted = static_cast<std::size_t>(std::max(1, request_.best));
-    if (total_.best.size() > wanted) total_.best.resize(wanted);
     std::sort(total_.others.begin(), total_.others.end(), faster);
     if (total_.others.size() > static_cast<std::size_t>(request_.others)) {
       total_.others.resize(static_cast<std::size_t>(request_.others));
@@ -136,21 +126,11 @@ class MixedSearch {
     enter("all treated as slow", slow, std::move(result));
   }
 
-  // What is faster than the k-th best until now, by a part that op by op and by segments may differ.
+  // What may be faster than the k-th best until now.
   void search_replicas_by_kind() {
-    constexpr std::int64_t kPart = 100;
-    std::vector<std::int64_t> ends;
-    for (const Candidate& candidate : total_.best) ends.push_back(candidate.simulation.iteration_ps);
-    std::sort(ends.begin(), ends.end());
-    const auto wanted = static_cast<std::size_t>(std::max(1, request_.best));
-    std::int64_t limit = std::numeric_limits<std::int64_t>::max();
-    if (ends.size() >= wanted) limit = ends[wanted - 1] + ends[wanted - 1] / kPart;
-    SearchResult result = search_replica_kinds(without_sources(request_.cluster), limit, threads_, stop_, progress_);
-    if (result.best.empty() && result.plans_in_space > 0 && result.proved) {
-      const Rejected slower{"replicas by kind", "bound", "every one is slower, by a bound", result.plans_bounded};
-      result.rejected.push_back(slower);
-    }
-    enter("replicas by kind", request_.cluster, std::move(result));
+    SearchRequest request = without_sources(request_.cluster);
+    request.limit_ps = limit_behind(total_.best, request_);
+    enter("replicas by kind", request_.cluster, search_replica_kinds(request, threads_, stop_, progress_));
   }
 
   // Groups whose nodes are equal are one group, so that they count as one kind.
@@ -176,14 +156,15 @@ class MixedSearch {
   }
 
   void enter(const char* name, const Cluster& nodes, SearchResult result) {
-    Alternative alternative{name, cluster_text(nodes), std::nullopt, ""};
+    Alternative alternative{name, cluster_text(nodes), std::nullopt, "", result.plans_in_space};
     if (result.best.empty()) {
-      alternative.why_not = commonest_reason(result);
+      alternative.why_not = why_none(result);
     } else {
       alternative.best = result.best.front();
     }
     total_.alternatives.push_back(std::move(alternative));
     total_.best.insert(total_.best.end(), result.best.begin(), result.best.end());
+    keep_best(total_.best, request_);
     total_.others.insert(total_.others.end(), result.others.begin(), result.others.end());
     for (const Rejected& rejected : result.rejected) add(rejected);
     total_.plans_forbidden += result.plans_forbidden;
@@ -192,9 +173,10 @@ class MixedSearch {
     total_.plans_bounded += result.plans_bounded;
     total_.plans_simulated += result.plans_simulated;
     total_.nodes_opened += result.nodes_opened;
-    const bool first = total_.alternatives.size() == 1;
-    if (result.plans_in_space > 0 || first) {
-      total_.bound_s = first ? result.bound_s : std::min(total_.bound_s, result.bound_s);
+    const bool none_left = result.proved && result.bound_s == 0;  // all of it was refused
+    if (!none_left) {
+      total_.bound_s = bounded_ ? std::min(total_.bound_s, result.bound_s) : result.bound_s;
+      bounded_ = true;
     }
     if (result.best_s > 0) total_.best_s = total_.best_s > 0 ? std::min(total_.best_s, result.best_s) : result.best_s;
     total_.proved = total_.proved && result.proved;
@@ -215,6 +197,7 @@ class MixedSearch {
   std::stop_token stop_;
   const Progress& progress_;
   int fast_ = 0, slow_ = 0;  // groups
+  bool bounded_ = false;     // whether total_.bound_s says something
   std::map<std::pair<std::string, std::string>, std::size_t> known_;
   SearchResult total_;
 };

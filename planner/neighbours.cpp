@@ -198,7 +198,7 @@ std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Clust
                                   const std::stop_token& stop) {
   std::vector<Tried> tried;
   for (Neighbour& neighbour : neighbours(job)) tried.push_back({std::move(neighbour), std::int64_t{0}});
-  const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int threads = threads_for(0);
   run_parallel(
       tried.size(), threads, stop,
       [&](std::size_t i) {

@@ -15,6 +15,10 @@ constexpr auto kWatchEvery = std::chrono::milliseconds(200);
 
 }  // namespace
 
+int threads_for(int asked) {
+  return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
 bool run_parallel(std::size_t count, int threads, const std::stop_token& stop,
                   const std::function<void(std::size_t)>& work, const std::function<void(std::size_t)>& watch) {
   std::atomic<std::size_t> next = 0, done = 0;

@@ -7,6 +7,9 @@
 
 namespace trivium::planner {
 
+/// As many threads as asked for; 0: one for every core.
+int threads_for(int asked);
+
 /// Runs `work(i)` for every i in [0, count), in no order, on `threads` threads of its own; calls `watch(done)` from the
 /// calling thread a few times a second while they run. Once `stop` is requested no further piece is begun.
 /// Returns whether all pieces ran. `work` must not throw; pieces must not touch what another piece writes.

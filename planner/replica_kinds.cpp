@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
+#include <cmath>
 #include <map>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -13,8 +15,10 @@
 #include "edge/seconds.h"
 #include "planner/evaluate.h"
 #include "planner/parallel.h"
+#include "planner/ranking.h"
 #include "planner/space.h"
 #include "planner/tree.h"
+#include "program/job_json.h"
 
 namespace trivium::planner {
 namespace {
@@ -24,6 +28,7 @@ using hardware::Cluster;
 using program::Plan;
 
 constexpr std::size_t kAtOnce = 8;
+constexpr int kMost = static_cast<int>(kMostMicroBatch);
 
 /// How a split shares the batch out: the samples of a micro-batch on every kind of nodes.
 struct Mix {
@@ -40,9 +45,8 @@ struct Mix {
 
 class KindSearch {
  public:
-  KindSearch(const SearchRequest& request, std::int64_t limit_ps, int threads, const std::stop_token& stop,
-             const Progress& progress)
-      : request_(request), limit_ps_(limit_ps), threads_(threads), stop_(stop), progress_(progress) {
+  KindSearch(const SearchRequest& request, int threads, const std::stop_token& stop, const Progress& progress)
+      : request_(request), threads_(threads_for(threads)), stop_(stop), progress_(progress) {
     for (std::size_t g = 0; g < request.cluster.groups.size(); ++g) {
       costs_.push_back(std::make_shared<simulator::SharedCosts>());
     }
@@ -53,8 +57,11 @@ class KindSearch {
     if (const std::string why = refused(); !why.empty()) {
       refuse(why);
     } else {
+      result_.proved = true;
       list_mixes();
-      if (mixes_.empty()) refuse("no micro-batches of the kinds of nodes share out the batch, replica by replica");
+      if (result_.plans_in_space == 0 && result_.proved) {
+        refuse(refused_.value_or("no micro-batches of the kinds of nodes share out the batch, replica by replica"));
+      }
       search_mixes();
     }
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -71,6 +78,14 @@ class KindSearch {
       return "replicas of unlike micro-batches are looked for on nodes of equally many devices";
     }
     const Plan& plan = request_.job.plan;
+    if (fixed("replica_micro_batch") && plan.replica_micro_batch.empty()) {
+      return "replica_micro_batch is fixed: one size for all replicas";
+    }
+    for (const Constraint& constraint : request_.constraints) {
+      if (constraint.field == "replica_micro_batch" && constraint.value.empty()) {
+        return fmt::format("left out by {}", constraint.text());
+      }
+    }
     if (fixed("micro_batch")) return "micro_batch is fixed: one size for all replicas";
     if (fixed("stage_nodes")) return "stage_nodes is fixed: stages, not replicas, lie on kinds of nodes";
     if (fixed("placement") && plan.placement != kWholeReplicas) {
@@ -114,6 +129,7 @@ class KindSearch {
     return nodes.count * nodes.node.devices % replica == 0 ? nodes.count * nodes.node.devices / replica : 0;
   }
 
+  // Of all mixes; those that a bound tells to be too slow are counted, and no more.
   void list_mixes() {
     // The splits of as many devices of one kind.
     SearchRequest any = alike(request_.job.plan, 0, 1, 1);
@@ -124,54 +140,124 @@ class KindSearch {
     std::erase_if(any.constraints, [](const Constraint& c) { return c.field == "micro_batch"; });
     const Space space(any);
     for (const Plan& split : space.splits()) {
-      bool whole = split.ranks() == request_.cluster.devices();
-      for (std::size_t g = 0; g < request_.cluster.groups.size(); ++g) whole &= replicas_on(split, g) > 0;
-      if (!whole) continue;
+      replicas_.clear();
+      for (std::size_t g = 0; g < request_.cluster.groups.size(); ++g) replicas_.push_back(replicas_on(split, g));
+      const bool whole = std::find(replicas_.begin(), replicas_.end(), 0) == replicas_.end();
+      if (!whole || split.ranks() != request_.cluster.devices() || !takes_given_sizes(split)) continue;
       splits_.push_back(split);
       plans_.push_back(space.count(split));
-      std::vector<int> sizes;
+      ways_.clear();
       for (std::int64_t m = 1; m <= request_.job.training.global_batch; ++m) {
-        if (request_.job.training.global_batch % m != 0) continue;
-        add_sizes(m, request_.job.training.global_batch / m, sizes);
+        if (request_.job.training.global_batch % m == 0) list_mixes(m, request_.job.training.global_batch / m);
       }
     }
     std::sort(mixes_.begin(), mixes_.end());
   }
 
-  // Sizes of the groups from sizes.size() on that take `left` samples a pass.
-  void add_sizes(std::int64_t micro_batches, std::int64_t left, std::vector<int>& sizes) {
-    const std::size_t group = sizes.size();
+  // Where the user gave a size for every replica: whether those on a kind of nodes have one.
+  bool takes_given_sizes(const Plan& split) {
+    if (!fixed("replica_micro_batch")) return true;
+    given_ = sizes_of(request_.job.plan.replica_micro_batch, split);
+    return !given_.empty();
+  }
+
+  // By group; empty where replicas on one group differ.
+  std::vector<int> sizes_of(const std::vector<int>& of_replicas, const Plan& split) const {
+    std::vector<int> sizes;
+    std::size_t first = 0;
+    for (const int replicas : replicas_) {
+      if (first < of_replicas.size()) sizes.push_back(of_replicas[first]);
+      first += static_cast<std::size_t>(replicas);
+    }
+    return sizes.size() == replicas_.size() && spread(split, sizes) == of_replicas ? sizes : std::vector<int>{};
+  }
+
+  void list_mixes(std::int64_t micro_batches, std::int64_t samples) {
     const Plan& split = splits_.back();
-    if (group == request_.cluster.groups.size()) {
-      if (left == 0) add_mix(micro_batches, sizes);
+    left_out_.clear();
+    // Replicas of one stage and one size are in the space of mixed nodes.
+    if (split.pipeline == 1 && samples % split.data == 0) {
+      left_out_.emplace_back(replicas_.size(), static_cast<int>(std::min<std::int64_t>(samples / split.data, kMost)));
+    }
+    for (const Constraint& constraint : request_.constraints) {
+      if (constraint.field != "replica_micro_batch") continue;
+      Plan forbidden;
+      program::Training training;
+      program::set_field(forbidden, training, constraint.field, constraint.value);
+      left_out_.push_back(sizes_of(forbidden.replica_micro_batch, split));
+    }
+    std::erase_if(left_out_, [&](const std::vector<int>& sizes) { return !shares_out(sizes, samples); });
+    std::sort(left_out_.begin(), left_out_.end());
+    left_out_.erase(std::unique(left_out_.begin(), left_out_.end()), left_out_.end());
+    go_on({splits_.size() - 1, {}, micro_batches, 0, 0}, samples);
+  }
+
+  bool shares_out(const std::vector<int>& sizes, std::int64_t samples) {
+    if (sizes.empty()) return false;
+    for (std::size_t g = 0; g < sizes.size(); ++g) {
+      if (!allowed(g, sizes[g])) return false;
+      samples -= std::int64_t{sizes[g]} * replicas_[g];
+    }
+    return samples == 0;
+  }
+
+  // Sizes for the groups that have none yet, which take `left` samples a pass.
+  void go_on(const Mix& mix, std::int64_t left) {
+    const std::size_t group = mix.sizes.size();
+    if (group == replicas_.size()) {
+      if (std::binary_search(left_out_.begin(), left_out_.end(), mix.sizes)) return;
+      result_.plans_in_space += plans_.back();
+      mixes_.push_back(mix);
       return;
     }
-    const std::int64_t replicas = replicas_on(split, group);
-    const bool last = group + 1 == request_.cluster.groups.size();
-    for (std::int64_t size = last ? std::max<std::int64_t>(1, left / replicas) : 1;
-         size <= kMostMicroBatch && size * replicas <= left; ++size) {
-      sizes.push_back(static_cast<int>(size));
-      add_sizes(micro_batches, left - size * replicas, sizes);
-      sizes.pop_back();
-      if (last) break;
+    for (int size = 1; size <= kMost && std::int64_t{size} * replicas_[group] <= left; ++size) {
+      if (stop_.stop_requested()) {
+        result_.proved = false;
+        left_ps_ = 0;  // nothing is known of what was not listed
+        return;
+      }
+      const std::int64_t rest = left - std::int64_t{size} * replicas_[group];
+      const std::int64_t ways = ways_to_go_on(group + 1, rest);
+      if (ways == 0 || !allowed(group, size)) continue;
+      Mix longer = mix;
+      longer.sizes.push_back(size);
+      const std::int64_t bound = bound_ps(splits_.back(), layer_times(splits_.back(), group, size), mix.micro_batches);
+      if (bound > longer.bound_ps) {
+        longer.bound_ps = bound;
+        longer.slowest = group;
+      }
+      if (longer.bound_ps <= request_.limit_ps) {
+        go_on(longer, rest);
+        continue;
+      }
+      const auto begins = [&](const std::vector<int>& sizes) {
+        return std::equal(longer.sizes.begin(), longer.sizes.end(), sizes.begin());
+      };
+      const std::int64_t plans = (ways - std::count_if(left_out_.begin(), left_out_.end(), begins)) * plans_.back();
+      if (plans == 0) continue;
+      result_.plans_in_space += plans;
+      result_.plans_bounded += plans;
+      left_ps_ = std::min(left_ps_, longer.bound_ps);
     }
   }
 
-  // Replicas of one stage and one size are in the space of mixed nodes.
-  void add_mix(std::int64_t micro_batches, const std::vector<int>& sizes) {
-    const Plan& split = splits_.back();
-    const bool same = std::all_of(sizes.begin(), sizes.end(), [&](int size) { return size == sizes.front(); });
-    if (same && split.pipeline == 1) return;
-    if (fixed("replica_micro_batch") && spread(split, sizes) != request_.job.plan.replica_micro_batch) return;
-    Mix mix{splits_.size() - 1, sizes, micro_batches, 0, 0};
-    for (std::size_t g = 0; g < sizes.size(); ++g) {
-      const std::int64_t bound = bound_ps(split, layer_times(split, g, sizes[g]), micro_batches);
-      if (bound == kNever) return;  // refused, or not allowed
-      if (bound <= mix.bound_ps) continue;
-      mix.bound_ps = bound;
-      mix.slowest = g;
+  // In how many ways the groups from this one on take so many samples a pass.
+  std::int64_t ways_to_go_on(std::size_t group, std::int64_t left) {
+    if (group == replicas_.size()) return left == 0 ? 1 : 0;
+    const auto [at, fresh] = ways_.try_emplace({group, left}, 0);
+    if (!fresh) return at->second;
+    std::int64_t ways = 0;
+    for (int size = 1; size <= kMost && std::int64_t{size} * replicas_[group] <= left; ++size) {
+      const std::int64_t on = ways_to_go_on(group + 1, left - std::int64_t{size} * replicas_[group]);
+      if (on > 0 && allowed(group, size)) ways += on;
     }
-    mixes_.push_back(std::move(mix));
+    return at->second = ways;  // references into a map outlive insertions
+  }
+
+  // Neither refused by a rule or a constraint, nor another than the user gave.
+  bool allowed(std::size_t group, int size) {
+    if (!given_.empty() && given_[group] != size) return false;
+    return size <= kMost && !layer_times(splits_.back(), group, size).empty();
   }
 
   // What one layer takes for a micro-batch in one layout, nothing recomputed.
@@ -210,7 +296,10 @@ class KindSearch {
     if (space.splits().size() != 1) return at->second;
     program::Job job = one.job;
     job.plan = plainest(space.splits().front());
-    if (refusal(job, one.cluster, 0)) return at->second;
+    if (const auto no = refusal(job, one.cluster, 0)) {
+      if (!refused_) refused_ = no->reason;
+      return at->second;
+    }
     for (const Layout& layout : space.layouts(job.plan)) {
       LayerTimes times;
       const auto passes_of = [&](program::Schedule schedule) {
@@ -245,8 +334,6 @@ class KindSearch {
   }
 
   void search_mixes() {
-    for (const Mix& mix : mixes_) result_.plans_in_space += plans_[mix.split];
-    result_.proved = true;
     std::size_t next = 0;
     while (next < mixes_.size() && mixes_[next].bound_ps <= limit() && !stop_.stop_requested()) {
       std::vector<const Mix*> some;
@@ -259,12 +346,9 @@ class KindSearch {
       left_ps_ = std::min(left_ps_, mixes_[next].bound_ps);
       result_.proved &= mixes_[next].bound_ps > limit();
     }
-    for (; next < mixes_.size(); ++next) result_.plans_bounded += plans_[mixes_[next].split];
-    std::sort(result_.best.begin(), result_.best.end(), [](const Candidate& a, const Candidate& b) {
-      return std::pair(a.simulation.iteration_ps, program::summary(a.plan)) <
-             std::pair(b.simulation.iteration_ps, program::summary(b.plan));
-    });
-    if (result_.best.size() > wanted()) result_.best.resize(wanted());
+    for (; next < mixes_.size(); ++next) {
+      if (mixes_[next].bound_ps > limit()) result_.plans_bounded += plans_[mixes_[next].split];
+    }
     if (left_ps_ != kNever) result_.bound_s = static_cast<double>(left_ps_) * kSecondsPerPs;
   }
 
@@ -284,7 +368,8 @@ class KindSearch {
           found[i] = search_as_given(one, 1, stop_, {});
         },
         [](std::size_t) {});
-    for (std::size_t i = 0; i < mixes.size(); ++i) enter(std::move(found[i]));
+    for (SearchResult& one : found) enter(std::move(one));
+    keep_best(result_.best, request_);
     if (progress_) {
       const std::int64_t done = result_.plans_infeasible + result_.plans_bounded + result_.plans_simulated;
       progress_(done, result_.plans_in_space, result_.best_s);
@@ -292,10 +377,14 @@ class KindSearch {
   }
 
   void enter(SearchResult found) {
-    for (Candidate& candidate : found.best) {
-      ends_.insert(std::upper_bound(ends_.begin(), ends_.end(), candidate.simulation.iteration_ps),
-                   candidate.simulation.iteration_ps);
-      result_.best.push_back(std::move(candidate));
+    result_.best.insert(result_.best.end(), found.best.begin(), found.best.end());
+    for (Rejected& rejected : found.rejected) {
+      const auto [at, fresh] = rejected_.try_emplace({rejected.family, rejected.rule}, result_.rejected.size());
+      if (fresh) {
+        result_.rejected.push_back(std::move(rejected));
+      } else {
+        result_.rejected[at->second].plans += rejected.plans;
+      }
     }
     result_.plans_infeasible += found.plans_infeasible;
     result_.plans_bounded += found.plans_bounded;
@@ -303,22 +392,13 @@ class KindSearch {
     result_.nodes_opened += found.nodes_opened;
     result_.proved &= found.proved;
     if (found.best_s > 0) result_.best_s = result_.best_s > 0 ? std::min(result_.best_s, found.best_s) : found.best_s;
-    if (found.bound_s > 0) {
-      left_ps_ = std::min<std::int64_t>(left_ps_, std::llround(found.bound_s / kSecondsPerPs));
-    }
+    const bool none_left = found.proved && found.bound_s == 0;  // all of it was refused
+    if (!none_left) left_ps_ = std::min<std::int64_t>(left_ps_, std::llround(found.bound_s / kSecondsPerPs));
   }
 
-  std::size_t wanted() const { return static_cast<std::size_t>(std::max(1, request_.best)); }
-
-  // What is ranked by segments and what was simulated op by op differ by less than this part.
-  std::int64_t limit() const {
-    constexpr std::int64_t kPart = 100;
-    const std::int64_t last = ends_.size() < wanted() ? kNever : ends_[wanted() - 1];
-    return last == kNever ? limit_ps_ : std::min(limit_ps_, last + last / kPart);
-  }
+  std::int64_t limit() const { return limit_behind(result_.best, request_); }
 
   const SearchRequest& request_;
-  std::int64_t limit_ps_;
   int threads_;
   const std::stop_token& stop_;
   const Progress& progress_;
@@ -326,17 +406,23 @@ class KindSearch {
   std::vector<std::shared_ptr<simulator::SharedCosts>> costs_;  // by group
   std::vector<std::int64_t> plans_;                             // by split: of one combination of sizes
   std::vector<Mix> mixes_;                                      // by bound
+  // Of the split that is being listed: replicas by group, sizes that the user gave them, combinations that are no part
+  // of the space, and ways_to_go_on().
+  std::vector<int> replicas_, given_;
+  std::vector<std::vector<int>> left_out_;
+  std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> ways_;
+  std::optional<std::string> refused_;  // why the first split that a rule refuses is refused
+  std::map<std::pair<std::string, std::string>, std::size_t> rejected_;  // family and rule -> place
   std::map<std::tuple<int, int, int, int, int>, std::vector<LayerTimes>> layers_;
-  std::vector<std::int64_t> ends_;  // iterations of what was found, ascending
-  std::int64_t left_ps_ = kNever;   // no plan that was not played is faster
+  std::int64_t left_ps_ = kNever;  // no plan that was not played is faster
   SearchResult result_;
 };
 
 }  // namespace
 
-SearchResult search_replica_kinds(const SearchRequest& request, std::int64_t limit_ps, int threads,
-                                  const std::stop_token& stop, const Progress& progress) {
-  return KindSearch(request, limit_ps, threads, stop, progress).run();
+SearchResult search_replica_kinds(const SearchRequest& request, int threads, const std::stop_token& stop,
+                                  const Progress& progress) {
+  return KindSearch(request, threads, stop, progress).run();
 }
 
 }  // namespace trivium::planner

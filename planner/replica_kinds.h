@@ -1,9 +1,7 @@
 // Replicas on clusters of unlike nodes: each on nodes of one kind, with micro-batches of the size that suits them.
 #pragma once
 
-#include <cstdint>
 #include <stop_token>
-#include <string>
 
 #include "planner/search.h"
 
@@ -19,10 +17,10 @@ namespace trivium::planner {
 /// combination of sizes is searched on the kind that is the slowest by its layers, and what that search would play is
 /// played as it is.
 ///
-/// Plans slower than `limit_ps` are not looked for. Where the whole space is refused, `rejected` has one entry that
-/// says why. Preconditions: several groups of nodes, request.ranks is 0.
-SearchResult search_replica_kinds(const SearchRequest& request, std::int64_t limit_ps, int threads,
-                                  const std::stop_token& stop, const Progress& progress);
+/// Plans slower than request.limit_ps are not looked for. Where the whole space is refused, `rejected` has one entry
+/// that says why. Preconditions: several groups of nodes, request.ranks is 0.
+SearchResult search_replica_kinds(const SearchRequest& request, int threads, const std::stop_token& stop,
+                                  const Progress& progress);
 
 /// The placement of such plans.
 inline constexpr const char* kWholeReplicas = "tensor-context-pipeline-data";

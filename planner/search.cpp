@@ -1,19 +1,24 @@
 #include "planner/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <future>
 #include <queue>
 #include <set>
 #include <thread>
 
+#include "edge/error.h"
 #include "edge/seconds.h"
 #include "planner/balance.h"
 #include "planner/evaluate.h"
 #include "planner/ledger.h"
 #include "planner/mixed.h"
 #include "planner/parallel.h"
+#include "planner/ranking.h"
 #include "planner/tree.h"
 
 namespace trivium::planner {
@@ -50,7 +55,7 @@ class Searcher {
  public:
   Searcher(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress)
       : request_(request),
-        threads_(threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))),
+        threads_(threads_for(threads)),
         stop_(std::move(stop)),
         progress_(progress),
         tree_(request) {}
@@ -71,10 +76,8 @@ class Searcher {
       if (result_.proved) look_at_others();
       result_.best = figures.get();
     }
-    if (!part) {
-      result_.rejected = std::move(ledger_).rejections(request_, threads_);
-      result_.plans_forbidden = forbidden.get();
-    }
+    result_.rejected = std::move(ledger_).rejections(request_, threads_);
+    if (!part) result_.plans_forbidden = forbidden.get();
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
@@ -267,12 +270,6 @@ class Searcher {
     }
   }
 
-  static bool faster(const Candidate& a, const Candidate& b) {
-    if (a.simulation.iteration_ps != b.simulation.iteration_ps)
-      return a.simulation.iteration_ps < b.simulation.iteration_ps;
-    return program::summary(a.plan) < program::summary(b.plan);
-  }
-
   // Also when interrupted: an answer has the figures that simulating it by itself would give.
   std::vector<Candidate> simulated(const std::vector<Entry>& entries) const {
     std::vector<std::optional<simulator::Simulation>> figures(entries.size());
@@ -309,10 +306,38 @@ SearchResult search_as_given(const SearchRequest& request, int threads, std::sto
   return Searcher(request, threads, std::move(stop), progress).run();
 }
 
+SearchRequest with_micro_batches_settled(SearchRequest request) {
+  constexpr const char* kList = "replica_micro_batch";
+  Plan& plan = request.job.plan;
+  const std::vector<int>& sizes = plan.replica_micro_batch;
+  if (!request.fixed.contains(kList) || sizes.empty()) return request;
+  const auto refuse = [&](const std::string& why) { throw edge::Failure(edge::ErrorKind::kUsage, kList + why); };
+  if (request.fixed.contains("data") && static_cast<std::size_t>(plan.data) != sizes.size()) {
+    refuse(fmt::format(" has {} entries; data is {}", sizes.size(), plan.data));
+  }
+  const bool alike = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+  if (!alike && (request.cluster.homogeneous() || request.ranks > 0)) {
+    refuse(
+        ": unlike sizes are searched for on clusters of unlike nodes, all of them used; trivium simulate plays them "
+        "anywhere");
+  }
+  plan.data = static_cast<int>(sizes.size());
+  plan.micro_batch = sizes.front();
+  request.fixed.insert("data");
+  request.fixed.erase("micro_batch");
+  if (alike) {
+    plan.replica_micro_batch.clear();
+    request.fixed.erase(kList);
+    request.fixed.insert("micro_batch");
+  }
+  return request;
+}
+
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress) {
-  const bool choose_nodes = !request.cluster.homogeneous() && request.ranks == 0;
-  return choose_nodes ? search_mixed(request, threads, std::move(stop), progress)
-                      : search_as_given(request, threads, std::move(stop), progress);
+  const SearchRequest settled = with_micro_batches_settled(request);
+  const bool choose_nodes = !settled.cluster.homogeneous() && settled.ranks == 0;
+  return choose_nodes ? search_mixed(settled, threads, std::move(stop), progress)
+                      : search_as_given(settled, threads, std::move(stop), progress);
 }
 
 }  // namespace trivium::planner

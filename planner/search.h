@@ -48,7 +48,7 @@ struct SearchRequest {
   /// Fewer are shown where simulating them takes long (kWorkOnOthers).
   int others = 0;
   /// Plans are bounded as they are, and played, answered and named as this says, where none may be faster or need less.
-  /// `rejected` and `plans_forbidden` then stay empty.
+  /// `plans_forbidden` then stays 0.
   std::optional<PlayedAs> played_as;
   std::int64_t limit_ps = std::numeric_limits<std::int64_t>::max();  ///< slower plans are not looked for
 };
@@ -72,6 +72,7 @@ struct Alternative {
   std::string nodes;              ///< which nodes: "dgx-a100-80gb:16"
   std::optional<Candidate> best;  ///< on the whole cluster, as it would run there
   std::string why_not;            ///< where there is none: the commonest reason
+  std::int64_t plans = 0;         ///< of its space
 };
 
 struct SearchResult {
@@ -94,11 +95,17 @@ struct SearchResult {
 /// Called from the calling thread now and then: plans done, plans in all, best iteration so far (s, 0 for none).
 using Progress = std::function<void(std::int64_t, std::int64_t, double)>;
 
+/// The request with micro-batches by replica as searches take them: with `replica_micro_batch` fixed, `data` is, too;
+/// equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves unlike sizes out. Errors: Failure(kUsage) where
+/// `data` is fixed to another number, and where unlike sizes cannot be searched for: on like nodes, or on part of them.
+SearchRequest with_micro_batches_settled(SearchRequest request);
+
 /// Searches on `threads` threads (0: all cores). Plans are ranked by their play at segment granularity; the best are
 /// then ordered, simulated op by op and sorted by that, so their figures are those of simulating each alone.
 /// Interrupted by `stop`, it returns the best so far, simulated likewise, with `proved` false. Deterministic: the same
 /// request gives the same answers and counts in the same order, whatever the threads.
-/// On a cluster of unlike nodes all of whose devices may be used, four spaces are searched (planner/mixed.h).
+/// On a cluster of unlike nodes all of whose devices may be used, four spaces are searched (planner/mixed.h). Errors:
+/// those of with_micro_batches_settled().
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 /// The same over one space: all ranks of the request, on the nodes as they are.

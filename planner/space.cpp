@@ -50,11 +50,6 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
                         "searches have no split backward with ZeRO 2 or 3: fix one of schedule and zero_stage; "
                         "trivium simulate plays both");
   }
-  if (request.fixed.contains("replica_micro_batch") && program::micro_batch_sizes(given_).size() > 1) {
-    throw edge::Failure(edge::ErrorKind::kUsage,
-                        "replica_micro_batch: unlike sizes are searched for on clusters of unlike nodes, all of them "
-                        "used; trivium simulate plays them anywhere");
-  }
   // A constraint on a group is split over the levels that decide its members.
   const std::map<std::string, Level> levels{{"placement", Level::kLayout},
                                             {"sequence_parallel", Level::kLayout},

@@ -95,6 +95,7 @@ void set_field(Plan& plan, Training& training, const std::string& field, const s
   const auto& trained = training_fields();
   const bool of_training = std::find(trained.begin(), trained.end(), field) != trained.end();
   nlohmann::json json = of_training ? to_json(training) : to_json(plan);
+  if (field == "micro_batch") json.erase("replica_micro_batch");
   json.merge_patch(nested(field, value_of(field, text)));
   std::string option = "--" + field;
   std::replace(option.begin(), option.end(), '_', '-');

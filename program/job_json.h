@@ -19,7 +19,8 @@ Plan plan_from_json(const edge::JsonReader& reader);
 Training training_from_json(const edge::JsonReader& reader);
 
 /// Sets one field of a plan or training from text, as on the command line ("micro_batch", "4"); "stage_layers" takes
-/// comma-separated numbers, "overlap.…" and "offload.…" their members. Errors: Failure(kUsage) naming the option.
+/// comma-separated numbers, "overlap.…" and "offload.…" their members; "micro_batch" is of all replicas, so that
+/// "replica_micro_batch" is empty after it. Errors: Failure(kUsage) naming the option.
 void set_field(Plan& plan, Training& training, const std::string& field, const std::string& text);
 
 /// Names accepted by set_field, in order; those of the plan first.

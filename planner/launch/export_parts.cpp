@@ -67,12 +67,6 @@ void lose_common(const program::Plan& plan, std::vector<Loss>& losses) {
     losses.push_back({"stage_recompute",
                       fmt::format("one choice holds for all stages; written as {}", program::name_of(plan.recompute))});
   }
-  if (!plan.replica_micro_batch.empty()) {
-    losses.push_back(
-        {"replica_micro_batch",
-         fmt::format("one size holds for all replicas; written as {}: the fast nodes wait for the slow ones",
-                     plan.micro_batch)});
-  }
   if (plan.precision == program::DType::kFp64) losses.push_back({"precision", "fp64; written as fp32"});
 }
 

@@ -1,9 +1,15 @@
 #include "planner/launch/launch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <variant>
+#include <vector>
 
+#include "edge/error.h"
 #include "planner/launch/export_parts.h"
+#include "program/lower.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -17,27 +23,26 @@ constexpr std::array<TrainerVersion, 5> kTrainers{{
     {Trainer::kAccelerate, "accelerate", "accelerate", "16cb6eb80dd9", "2026-07-24"},
 }};
 
-// No trainer has micro-batches of unlike sizes: the largest that all replicas can hold, and that shares out the batch.
-program::Job with_one_size(program::Job job) {
-  program::Plan& plan = job.plan;
-  if (plan.replica_micro_batch.empty()) return job;
-  plan.micro_batch = *std::min_element(plan.replica_micro_batch.begin(), plan.replica_micro_batch.end());
-  while (plan.micro_batch > 1 && job.training.global_batch % (std::int64_t{plan.data} * plan.micro_batch) != 0) {
-    --plan.micro_batch;
+// No trainer has micro-batches of unlike sizes: the largest that all replicas can hold, that shares out the batch and
+// that the schedule takes.
+program::Job with_one_size(const program::Job& given) {
+  program::Job job = given;
+  const std::vector<int>& sizes = given.plan.replica_micro_batch;
+  job.plan.replica_micro_batch.clear();
+  for (int size = *std::min_element(sizes.begin(), sizes.end()); size > 0; --size) {
+    job.plan.micro_batch = size;
+    const auto checked = program::check(job);
+    const auto* no = std::get_if<program::Infeasible>(&checked);
+    if (no == nullptr || no->rule.ends_with("-supported")) return job;  // others may run what our programs do not
   }
-  return job;
+  throw edge::Failure(
+      edge::ErrorKind::kNoPlan,
+      fmt::format("no trainer has micro-batches by replica, and {} replicas cannot take {} samples with "
+                  "micro-batches of one size; change global_batch or data",
+                  job.plan.data, job.training.global_batch));
 }
 
-}  // namespace
-
-std::span<const TrainerVersion> trainers() { return kTrainers; }
-
-const TrainerVersion& version_of(Trainer trainer) {
-  return *std::find_if(kTrainers.begin(), kTrainers.end(), [&](const auto& t) { return t.trainer == trainer; });
-}
-
-Launch export_plan(const program::Job& given, const hardware::Cluster& cluster, Trainer trainer) {
-  const program::Job job = with_one_size(given);
+Launch write(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer) {
   switch (trainer) {
     case Trainer::kMegatron:
       return export_megatron(job, cluster);
@@ -51,6 +56,25 @@ Launch export_plan(const program::Job& given, const hardware::Cluster& cluster, 
       return export_accelerate(job, cluster);
   }
   return {};
+}
+
+}  // namespace
+
+std::span<const TrainerVersion> trainers() { return kTrainers; }
+
+const TrainerVersion& version_of(Trainer trainer) {
+  return *std::find_if(kTrainers.begin(), kTrainers.end(), [&](const auto& t) { return t.trainer == trainer; });
+}
+
+Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer) {
+  if (job.plan.replica_micro_batch.empty()) return write(job, cluster, trainer);
+  const program::Job alike = with_one_size(job);
+  Launch launch = write(alike, cluster, trainer);
+  launch.losses.push_back(
+      {"replica_micro_batch",
+       fmt::format("one size holds for all replicas; written as {}: the fast nodes wait for the slow ones",
+                   alike.plan.micro_batch)});
+  return launch;
 }
 
 }  // namespace trivium::planner::launch

@@ -41,7 +41,8 @@ struct Launch {
 };
 
 /// The file that launches the job there, on as many of the cluster's nodes as it has ranks. Precondition: the counts of
-/// the plan are 1 or more, and global_batch is a multiple of data x micro_batch.
+/// the plan are 1 or more, and its micro-batches share out the batch. Errors: Failure(kNoPlan) where they do so with
+/// unlike sizes alone (replica_micro_batch), which no trainer has.
 Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer);
 
 /// A launch file read back. `losses`: settings of the file that have no place in a job, or were taken for their

@@ -100,6 +100,19 @@ TEST(Replan, AStageIsAsSlowAsItsSlowestRank) {
   EXPECT_NEAR(found.stragglers[0].factor, 2, 1e-6);
 }
 
+// Larger micro-batches take longer on ranks that are as fast as the others.
+TEST(Replan, ReplicasOfUnlikeMicroBatchesAreNoStragglers) {
+  program::Job job = job_of(1, 4);
+  job.training.global_batch = 16;
+  job.plan.replica_micro_batch = {3, 3, 1, 1};
+  program::RunRecord record = synthetic_run(job, node_for(job));
+  EXPECT_THAT(replan(record, cluster_of(node_for(job))).stragglers, IsEmpty());
+  slow_down(record, 3, 2);
+  const Replan found = replan(record, cluster_of(node_for(job)));
+  ASSERT_EQ(found.stragglers.size(), 1u);
+  EXPECT_EQ(found.stragglers[0].rank, 3);
+}
+
 // A vocabulary as heavy as several layers stands at both ends of the model.
 TEST(Replan, CountsEmbeddingAndHeadAsLoad) {
   program::Job job = job_of(3, 1);

@@ -42,6 +42,38 @@ Launch exported(const program::Job& job, Trainer trainer) {
   return export_plan(job, hardware::load_cluster("dgx-a100-80gb:" + std::to_string(nodes)), trainer);
 }
 
+// One size for all replicas: what the files say adds up to the batch, or there is no file.
+TEST(Export, ReplicasOfUnlikeMicroBatchesAreWrittenWithOne) {
+  program::Job job;
+  job.model = models::load_model("gpt2-124m");
+  job.training.sequence = 1024;
+  job.training.global_batch = 24;
+  job.plan.data = 2;
+  job.plan.replica_micro_batch = {8, 4};
+  for (const TrainerVersion& trainer : trainers()) {
+    SCOPED_TRACE(trainer.name);
+    const Launch launch = exported(job, trainer.trainer);
+    EXPECT_THAT(launch.losses, testing::Contains(testing::Field(&Loss::field, "replica_micro_batch")));
+    if (trainer.trainer != Trainer::kDeepspeed) continue;
+    EXPECT_THAT(launch.text, HasSubstr("\"train_batch_size\": 24"));
+    EXPECT_THAT(launch.text, HasSubstr("\"train_micro_batch_size_per_gpu\": 4"));
+    EXPECT_THAT(launch.text, HasSubstr("\"gradient_accumulation_steps\": 3"));
+  }
+  // Interleaved, the micro-batches of a replica come in multiples of the stages: six of one sample, not three of two.
+  job.plan.pipeline = 2;
+  job.plan.virtual_stages = 2;
+  job.plan.schedule = Schedule::kInterleaved;
+  job.training.global_batch = 12;
+  job.plan.replica_micro_batch = {4, 2};
+  const Launch interleaved = exported(job, Trainer::kMegatron);
+  EXPECT_THAT(interleaved.text, HasSubstr("--micro-batch-size 1 "));
+  job.plan = {};
+  job.plan.data = 2;
+  job.plan.replica_micro_batch = {2, 1};
+  job.training.global_batch = 9;
+  EXPECT_THROW(exported(job, Trainer::kMegatron), edge::Failure);
+}
+
 ImportRequest request_of(std::string text) {
   ImportRequest request;
   request.text = std::move(text);

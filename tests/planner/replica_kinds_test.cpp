@@ -6,10 +6,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "edge/error.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/balance.h"
+#include "planner/constraints.h"
 #include "planner/evaluate.h"
 #include "planner/mixed.h"
 #include "planner/space.h"
@@ -98,7 +103,7 @@ TEST(ReplicaKindSearch, FindsTheFastestOfAll) {
       device.memory = device.reserved + edge::Bytes(mib * edge::kMiB);
     }
     SCOPED_TRACE(testing::Message() << batch << " samples, " << mib << " MiB");
-    const SearchResult result = search_replica_kinds(request, kNone, 2, {}, {});
+    const SearchResult result = search_replica_kinds(request, 2, {}, {});
     std::int64_t tried = 0;
     const std::int64_t fastest = fastest_of_all(request, tried);
     EXPECT_GT(tried, 500);
@@ -153,13 +158,124 @@ TEST(ReplicaKindSearch, WinsWhereWholeReplicasFitEveryNode) {
 TEST(ReplicaKindSearch, SaysWhyThereIsNone) {
   SearchRequest request = two_kinds();
   request.fixed.insert("micro_batch");
-  EXPECT_THAT(search_replica_kinds(request, kNone, 2, {}, {}).rejected.at(0).reason, HasSubstr("micro_batch is fixed"));
+  EXPECT_THAT(search_replica_kinds(request, 2, {}, {}).rejected.at(0).reason, HasSubstr("micro_batch is fixed"));
   request = two_kinds();
   request.cluster.groups.back().node.devices = 4;
-  EXPECT_THAT(search_replica_kinds(request, kNone, 2, {}, {}).rejected.at(0).reason, HasSubstr("equally many devices"));
+  EXPECT_THAT(search_replica_kinds(request, 2, {}, {}).rejected.at(0).reason, HasSubstr("equally many devices"));
   request = two_kinds();
   request.job.training.global_batch = 1;
-  EXPECT_THAT(search_replica_kinds(request, kNone, 2, {}, {}).rejected.at(0).reason, HasSubstr("share out the batch"));
+  EXPECT_THAT(search_replica_kinds(request, 2, {}, {}).rejected.at(0).reason, HasSubstr("share out the batch"));
+}
+
+// Plans that a bound tells apart without listing them are counted as those that are listed.
+TEST(ReplicaKindSearch, CountsWhatItDoesNotList) {
+  SearchRequest request = two_kinds();
+  hardware::NodeGroup third = request.cluster.groups.back();
+  third.node.name = "third";
+  third.count = 2;
+  request.cluster.groups.push_back(third);
+  request.job.training.global_batch = 48;
+  std::int64_t all = 0;
+  for (const std::string forbidden : {"", "3,3,3,3,9,9,9,9", "3,9,3,9,3,9,3,9"}) {
+    if (!forbidden.empty()) {
+      request.constraints = {parse_constraint(Constraint::Kind::kForbid, "replica_micro_batch=" + forbidden)};
+    }
+    SCOPED_TRACE(forbidden);
+    request.limit_ps = kNone;
+    const SearchResult listed = search_replica_kinds(request, 2, {}, {});
+    request.limit_ps = 1;
+    const SearchResult counted = search_replica_kinds(request, 2, {}, {});
+    EXPECT_GT(listed.plans_in_space, 1000);
+    EXPECT_EQ(listed.plans_in_space, counted.plans_in_space);
+    if (forbidden.empty()) all = listed.plans_in_space;
+    EXPECT_EQ(listed.plans_in_space < all, forbidden == "3,3,3,3,9,9,9,9");  // the other is of no mix by kinds
+    EXPECT_EQ(counted.plans_bounded, counted.plans_in_space);
+    EXPECT_EQ(listed.plans_in_space, listed.plans_infeasible + listed.plans_bounded + listed.plans_simulated);
+    EXPECT_TRUE(listed.proved && counted.proved);
+    EXPECT_GT(counted.bound_s, 0);
+    EXPECT_LE(counted.bound_s, listed.best_s);
+  }
+}
+
+// The k best are the first k of more, with plans that two ways to use the nodes have in common told once.
+TEST(ReplicaKindSearch, SeveralAnswersAreTheFirstOfMore) {
+  for (const bool distinct : {false, true}) {
+    SearchRequest request = two_kinds();
+    request.distinct = distinct;
+    request.best = 40;
+    const SearchResult many = search(request, 2, {}, {});
+    ASSERT_GT(many.best.size(), 5U);
+    std::set<std::string> families, plans;
+    for (const Candidate& candidate : many.best) {
+      families.insert(family_of(candidate.plan));
+      plans.insert(program::summary(candidate.plan));
+    }
+    EXPECT_EQ(distinct ? families.size() : plans.size(), many.best.size());
+    for (const int k : {1, 2, 3, 5}) {
+      request.best = k;
+      const SearchResult some = search(request, 2, {}, {});
+      EXPECT_TRUE(some.proved);
+      ASSERT_EQ(some.best.size(), static_cast<std::size_t>(k));
+      for (std::size_t i = 0; i < some.best.size(); ++i) {
+        EXPECT_EQ(some.best[i].simulation.iteration_ps, many.best[i].simulation.iteration_ps)
+            << "answer " << i << " of " << k << (distinct ? ", distinct" : "");
+      }
+    }
+  }
+}
+
+// What the user says of sizes holds, whichever way it is said.
+TEST(ReplicaKindSearch, TakesSizesAsTheyAreGiven) {
+  SearchRequest request = two_kinds();
+  request.fixed.insert("replica_micro_batch");
+  const SearchResult none = search(request, 2, {}, {});
+  EXPECT_EQ(none.alternatives.size(), 4U);
+  EXPECT_THAT(none.alternatives.back().why_not, HasSubstr("one size for all replicas"));
+
+  SearchRequest forbids = two_kinds();
+  forbids.constraints.push_back(parse_constraint(Constraint::Kind::kForbid, "replica_micro_batch"));
+  EXPECT_THAT(search(forbids, 2, {}, {}).alternatives.back().why_not, HasSubstr("--forbid replica_micro_batch"));
+
+  request.job.plan.replica_micro_batch = {2, 2};
+  SearchRequest alike = with_micro_batches_settled(request);
+  EXPECT_EQ(alike.fixed.count("micro_batch") + alike.fixed.count("data"), 2U);
+  const SearchResult two = search(request, 2, {}, {});
+  ASSERT_FALSE(two.best.empty());
+  EXPECT_EQ(two.best.front().plan.micro_batch, 2);
+  EXPECT_EQ(two.best.front().plan.data, 2);
+  EXPECT_TRUE(two.best.front().plan.replica_micro_batch.empty());
+
+  request.job.plan.replica_micro_batch = {4, 2};
+  const SearchResult unlike = search(request, 2, {}, {});
+  ASSERT_EQ(unlike.alternatives.size(), 1U);
+  ASSERT_FALSE(unlike.best.empty());
+  EXPECT_EQ(unlike.best.front().plan.replica_micro_batch, (std::vector<int>{4, 2}));
+
+  request.job.plan.data = 4;
+  request.fixed.insert("data");
+  EXPECT_THROW(with_micro_batches_settled(request), edge::Failure);
+  request.fixed.erase("data");
+  request.cluster.groups.pop_back();
+  EXPECT_THROW(with_micro_batches_settled(request), edge::Failure);
+}
+
+// Nothing fits anywhere: no bound is claimed, and what did not fit is accounted for.
+TEST(ReplicaKindSearch, AccountsForWhatDoesNotFit) {
+  SearchRequest request = two_kinds();
+  for (auto& group : request.cluster.groups) {
+    group.node.device.memory = group.node.device.reserved + edge::Bytes(edge::kMiB);
+  }
+  const SearchResult result = search(request, 2, {}, {});
+  EXPECT_TRUE(result.best.empty());
+  EXPECT_EQ(result.bound_s, 0);
+  EXPECT_EQ(result.plans_infeasible, result.plans_in_space);
+  std::int64_t rejected = 0;
+  for (const Rejected& one : result.rejected) rejected += one.plans;
+  EXPECT_EQ(rejected, result.plans_infeasible);
+  EXPECT_THAT(result.alternatives.back().why_not, HasSubstr("needs"));
+  // Where only the slow nodes are too small, the others' bound stands.
+  request.cluster.groups.front().node.device.memory = edge::Bytes(80 * edge::kGiB);
+  EXPECT_GT(search(request, 2, {}, {}).bound_s, 0);
 }
 
 }  // namespace

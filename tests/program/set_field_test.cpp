@@ -133,6 +133,19 @@ TEST(SetField, KeepsWhatWasSetBefore) {
   EXPECT_EQ(at(to_json(plan), "overlap.tensor"), true);
 }
 
+// A size for all replicas stands for all that were given by replica before it, not beside them.
+TEST(SetField, MicroBatchIsOfAllReplicas) {
+  Plan plan;
+  Training training;
+  set_field(plan, training, "replica_micro_batch", "8,4");
+  EXPECT_EQ(plan.replica_micro_batch, (std::vector<int>{8, 4}));
+  set_field(plan, training, "tensor", "2");
+  EXPECT_EQ(plan.replica_micro_batch.size(), 2U);
+  set_field(plan, training, "micro_batch", "2");
+  EXPECT_TRUE(plan.replica_micro_batch.empty());
+  EXPECT_EQ(plan.micro_batch, 2);
+}
+
 std::string error_of(const std::string& field, const std::string& text) {
   Plan plan;
   Training training;

@@ -1,0 +1,40 @@
+#include "planner/ranking.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "planner/space.h"
+
+namespace trivium::planner {
+namespace {
+
+std::size_t wanted(const SearchRequest& request) { return static_cast<std::size_t>(std::max(1, request.best)); }
+
+}  // namespace
+
+bool faster(const Candidate& a, const Candidate& b) {
+  if (a.simulation.iteration_ps != b.simulation.iteration_ps) {
+    return a.simulation.iteration_ps < b.simulation.iteration_ps;
+  }
+  return program::summary(a.plan) < program::summary(b.plan);
+}
+
+void keep_best(std::vector<Candidate>& candidates, const SearchRequest& request) {
+  std::sort(candidates.begin(), candidates.end(), faster);
+  std::set<std::string> seen;
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    const std::string name = request.distinct ? family_of(candidate.plan) : program::summary(candidate.plan);
+    return !seen.insert(name).second;
+  });
+  if (candidates.size() > wanted(request)) candidates.resize(wanted(request));
+}
+
+std::int64_t limit_behind(const std::vector<Candidate>& best, const SearchRequest& request) {
+  constexpr std::int64_t kPart = 100;
+  if (best.size() < wanted(request)) return request.limit_ps;
+  const std::int64_t last = best[wanted(request) - 1].simulation.iteration_ps;
+  return std::min(request.limit_ps, last + last / kPart);
+}
+
+}  // namespace trivium::planner

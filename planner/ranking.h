@@ -1,0 +1,22 @@
+// The order in which a search answers, and what is left to look for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/search.h"
+
+namespace trivium::planner {
+
+/// Ties are broken by what people read, so that the answer does not hang on the order of the space.
+bool faster(const Candidate& a, const Candidate& b);
+
+/// What the request asks for of all of them: the fastest first, every plan once, with `distinct` every family once, and
+/// no more than `best`.
+void keep_best(std::vector<Candidate>& candidates, const SearchRequest& request);
+
+/// What a plan may take (ps) that could still be among those, given what keep_best() left: plans are looked for by
+/// segments and answered op by op, which differ by less than a hundredth. The request's own limit at most.
+std::int64_t limit_behind(const std::vector<Candidate>& best, const SearchRequest& request);
+
+}  // namespace trivium::planner

@@ -13,6 +13,21 @@ namespace {
 
 constexpr auto kWatchEvery = std::chrono::milliseconds(200);
 
+// One after the other: starting a thread costs as much as many a piece.
+bool run_here(std::size_t count, const std::stop_token& stop, const std::function<void(std::size_t)>& work,
+              const std::function<void(std::size_t)>& watch) {
+  auto watched = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (stop.stop_requested()) return false;
+    work(i);
+    if (const auto now = std::chrono::steady_clock::now(); now - watched >= kWatchEvery) {
+      watch(i + 1);
+      watched = now;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 int threads_for(int asked) {
@@ -21,6 +36,7 @@ int threads_for(int asked) {
 
 bool run_parallel(std::size_t count, int threads, const std::stop_token& stop,
                   const std::function<void(std::size_t)>& work, const std::function<void(std::size_t)>& watch) {
+  if (threads == 1) return run_here(count, stop, work, watch);
   std::atomic<std::size_t> next = 0, done = 0;
   std::mutex mutex;
   std::condition_variable all_left;

@@ -1,6 +1,7 @@
 #include "planner/ranking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -31,10 +32,11 @@ void keep_best(std::vector<Candidate>& candidates, const SearchRequest& request)
 }
 
 std::int64_t limit_behind(const std::vector<Candidate>& best, const SearchRequest& request) {
-  constexpr std::int64_t kPart = 100;
   if (best.size() < wanted(request)) return request.limit_ps;
-  const std::int64_t last = best[wanted(request) - 1].simulation.iteration_ps;
-  return std::min(request.limit_ps, last + last / kPart);
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < wanted(request); ++i) last = std::max(last, best[i].ranked_ps);
+  const std::int64_t gap = std::llround(static_cast<double>(last) * request.gap);
+  return std::min(request.limit_ps, last - gap);
 }
 
 }  // namespace trivium::planner

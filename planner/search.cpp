@@ -282,7 +282,7 @@ class Searcher {
         [](std::size_t) {});
     std::vector<Candidate> candidates;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (figures[i]) candidates.push_back({entries[i].plan, std::move(*figures[i])});
+      if (figures[i]) candidates.push_back({entries[i].plan, std::move(*figures[i]), entries[i].iteration_ps});
     }
     std::sort(candidates.begin(), candidates.end(), faster);
     return candidates;

@@ -56,6 +56,7 @@ struct SearchRequest {
 struct Candidate {
   program::Plan plan;
   simulator::Simulation simulation;  ///< without timeline
+  std::int64_t ranked_ps = 0;        ///< by segments, where a search ranked it
 };
 
 /// A family of plans (equal tensor, pipeline, data) and why none of it, or how many of it, fell out.

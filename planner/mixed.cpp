@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <future>
 #include <map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "planner/evaluate.h"
 #include "planner/ranking.h"
@@ -16,6 +22,8 @@ namespace {
 using hardware::Cluster;
 using hardware::NodeGroup;
 using program::Plan;
+
+constexpr auto kReportEvery = std::chrono::milliseconds(200);
 
 /// Peak of one device of a group in the precision of the plan; 0 where it has none.
 double peak_of(const NodeGroup& group, const program::Plan& plan) {
@@ -37,12 +45,13 @@ std::string cluster_text(const Cluster& cluster) {
 
 /// Of a search that has no answer.
 std::string why_none(const SearchResult& result) {
-  if (result.proved && result.plans_bounded > 0) {
+  if (!result.proved) return "stopped before any plan was simulated";
+  if (result.plans_bounded > 0) {
     return fmt::format("every plan{} is slower, by a bound", result.plans_infeasible > 0 ? " that fits" : "");
   }
   const auto most = std::max_element(result.rejected.begin(), result.rejected.end(),
                                      [](const Rejected& a, const Rejected& b) { return a.plans < b.plans; });
-  return most == result.rejected.end() ? "stopped before any plan was simulated" : most->reason;
+  return most == result.rejected.end() ? "no plan is left of its space" : most->reason;
 }
 
 class MixedSearch {
@@ -58,26 +67,71 @@ class MixedSearch {
   }
 
   SearchResult run() {
+    const auto start = std::chrono::steady_clock::now();
     total_.proved = true;
     if (!request_.fixed.contains("replica_micro_batch") || request_.job.plan.replica_micro_batch.empty()) {
-      search_mixed_nodes();
-      search_fast_nodes();
-      search_as_slow();
+      search_without_kinds();
     }
     search_replicas_by_kind();
     std::sort(total_.others.begin(), total_.others.end(), faster);
     if (total_.others.size() > static_cast<std::size_t>(request_.others)) {
       total_.others.resize(static_cast<std::size_t>(request_.others));
     }
+    total_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(total_);
   }
 
  private:
-  void search_mixed_nodes() {
-    enter("mixed", request_.cluster, search_as_given(without_sources(request_.cluster), threads_, stop_, progress_));
+  /// What a search says of itself while it runs.
+  struct Said {
+    std::int64_t done = 0, all = 0;
+    double best_s = 0;
+  };
+
+  /// A way to use the nodes, searched.
+  struct Way {
+    const char* name = "";
+    Cluster nodes;
+    SearchResult result;
+  };
+
+  // Three searches that need nothing of each other: where one leaves a core idle, another has it.
+  void search_without_kinds() {
+    using Search = Way (MixedSearch::*)(const Progress&) const;
+    constexpr std::array<Search, 3> kSearches{&MixedSearch::mixed_nodes, &MixedSearch::fast_nodes,
+                                              &MixedSearch::as_slow};
+    std::mutex mutex;
+    std::array<Said, kSearches.size()> said;
+    std::vector<std::future<Way>> ways;
+    for (std::size_t i = 0; i < kSearches.size(); ++i) {
+      ways.push_back(std::async(std::launch::async, [&, i] {
+        return (this->*kSearches[i])([&, i](std::int64_t done, std::int64_t all, double best_s) {
+          const std::lock_guard lock(mutex);
+          said[i] = {done, all, best_s};
+        });
+      }));
+    }
+    const auto report = [&] {
+      Said sum;
+      const std::lock_guard lock(mutex);
+      for (const Said& one : said) {
+        sum.done += one.done;
+        sum.all += one.all;
+        if (one.best_s > 0) sum.best_s = sum.best_s > 0 ? std::min(sum.best_s, one.best_s) : one.best_s;
+      }
+      if (progress_) progress_(sum.done, sum.all, sum.best_s);
+    };
+    for (const std::future<Way>& way : ways) {
+      while (way.wait_for(kReportEvery) != std::future_status::ready) report();
+    }
+    for (std::future<Way>& way : ways) enter(way.get());
   }
 
-  void search_fast_nodes() {
+  Way mixed_nodes(const Progress& progress) const {
+    return {"mixed", request_.cluster, search_as_given(without_sources(request_.cluster), threads_, stop_, progress)};
+  }
+
+  Way fast_nodes(const Progress& progress) const {
     Cluster fast;
     fast.groups.push_back(request_.cluster.groups[static_cast<std::size_t>(fast_)]);
     fast.name = cluster_text(fast);
@@ -85,7 +139,7 @@ class MixedSearch {
     // where they come last in the placement.
     SearchRequest request = without_sources(fast);
     if (fast_ > 0) request.fixed.insert("placement");
-    SearchResult result = search_as_given(request, threads_, stop_, progress_);
+    SearchResult result = search_as_given(request, threads_, stop_, progress);
     for (std::vector<Candidate>* candidates : {&result.best, &result.others}) {
       for (Candidate& candidate : *candidates) {
         Plan& plan = candidate.plan;
@@ -93,10 +147,10 @@ class MixedSearch {
           plan.stage_nodes.assign(static_cast<std::size_t>(plan.pipeline), fast_);
       }
     }
-    enter("fast nodes only", fast, std::move(result));
+    return {"fast nodes only", fast, std::move(result)};
   }
 
-  void search_as_slow() {
+  Way as_slow(const Progress& progress) const {
     Cluster slow;
     for (const NodeGroup& group : request_.cluster.groups) {
       NodeGroup like = request_.cluster.groups[static_cast<std::size_t>(slow_)];
@@ -108,7 +162,7 @@ class MixedSearch {
     SearchRequest request = request_;
     request.cluster = one_kind(slow);
     request.others = 0;  // their figures would be those of the slow nodes
-    SearchResult result = search_as_given(request, threads_, stop_, progress_);
+    SearchResult result = search_as_given(request, threads_, stop_, progress);
     // What such a plan does on the nodes that are there: at least as fast, but it may need what only the slow have.
     std::vector<Candidate> real;
     for (Candidate& candidate : result.best) {
@@ -125,14 +179,14 @@ class MixedSearch {
     }
     std::sort(real.begin(), real.end(), faster);
     result.best = std::move(real);
-    enter("all treated as slow", slow, std::move(result));
+    return {"all treated as slow", slow, std::move(result)};
   }
 
   // What may be faster than the k-th best until now.
   void search_replicas_by_kind() {
     SearchRequest request = without_sources(request_.cluster);
     request.limit_ps = limit_behind(total_.best, request_);
-    enter("replicas by kind", request_.cluster, search_replica_kinds(request, threads_, stop_, progress_));
+    enter({"replicas by kind", request_.cluster, search_replica_kinds(request, threads_, stop_, progress_)});
   }
 
   // Groups whose nodes are equal are one group, so that they count as one kind.
@@ -157,8 +211,9 @@ class MixedSearch {
     return request;
   }
 
-  void enter(const char* name, const Cluster& nodes, SearchResult result) {
-    Alternative alternative{name, cluster_text(nodes), std::nullopt, "", result.plans_in_space};
+  void enter(const Way& way) {
+    const SearchResult& result = way.result;
+    Alternative alternative{way.name, cluster_text(way.nodes), std::nullopt, "", result.plans_in_space};
     if (result.best.empty()) {
       alternative.why_not = why_none(result);
     } else {
@@ -182,7 +237,6 @@ class MixedSearch {
     }
     if (result.best_s > 0) total_.best_s = total_.best_s > 0 ? std::min(total_.best_s, result.best_s) : result.best_s;
     total_.proved = total_.proved && result.proved;
-    total_.seconds += result.seconds;
   }
 
   void add(const Rejected& rejected) {

@@ -88,17 +88,24 @@ bool within_stage(const Program& program, program::Group group) {
 }
 
 /// Mean wait at a collective within a stage over log2 of its ranks, the median over steps; negative: there was none.
+/// The longest twentieth of a step counts as what the others stay below: whoever is interrupted keeps all others
+/// waiting.
 double late_hosts(const Program& program, const std::vector<OpEvent>& events) {
-  std::map<int, std::pair<double, double>> by_step;  // waits, collectives
+  constexpr double kUsual = 0.95;
+  std::map<int, std::vector<double>> by_step;
   for (const OpEvent& event : events) {
     if (!program::is_communication(event.op->kind) || is_transfer(*event.op)) continue;
     const int ranks = program.mesh.group_size(event.op->group);
     if (ranks < 2 || !within_stage(program, event.op->group)) continue;
-    by_step[event.step].first += event.wait / std::log2(static_cast<double>(ranks));
-    by_step[event.step].second += 1;
+    by_step[event.step].push_back(event.wait / std::log2(static_cast<double>(ranks)));
   }
   std::vector<double> means;
-  for (const auto& [step, sum] : by_step) means.push_back(sum.first / sum.second);
+  for (const auto& [step, waits] : by_step) {
+    const double most = quantile(waits, kUsual);
+    double sum = 0;
+    for (const double wait : waits) sum += std::min(wait, most);
+    means.push_back(sum / static_cast<double>(waits.size()));
+  }
   return means.empty() ? -1 : median(std::move(means));
 }
 

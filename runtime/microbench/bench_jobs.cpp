@@ -1,6 +1,7 @@
 #include "runtime/microbench/bench_jobs.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 
@@ -21,6 +22,13 @@ struct Variant {
   bool gpu = false;  ///< bf16, fused attention, heads of 64
 };
 
+/// A variant whose sequence lies on two ranks, or whose layers are mixtures of experts.
+enum class Kind : std::uint8_t { kRing, kAllToAll, kMixture };
+struct Special {
+  Kind kind;
+  Variant variant;
+};
+
 // Tokens of a micro-batch 64 to 2,048. The vocabularies are the byte's and one large enough to fill a core's cache.
 constexpr Variant kFull[] = {
     {64, 64, 1, 1},   {64, 128, 4, 1},   {128, 128, 1, 1},       {128, 128, 4, 1},       {128, 128, 1, 2},
@@ -28,6 +36,17 @@ constexpr Variant kFull[] = {
     {384, 256, 2, 2}, {384, 256, 4, 1},  {128, 128, 2, 1, true}, {256, 256, 1, 2, true}, {128, 128, 2, 1, false, 4096}};
 constexpr Variant kQuick[] = {{64, 64, 1, 1},   {128, 128, 1, 1}, {128, 128, 4, 1},      {128, 128, 2, 2},
                               {256, 256, 1, 1}, {384, 256, 1, 1}, {128, 128, 2, 1, true}};
+
+// Blocks of a ring grow with the square of the sequence; what passes between the ranks and the experts with the tokens.
+constexpr Special kSpecialFull[] = {
+    {Kind::kRing, {64, 128, 1, 1}},      {Kind::kRing, {128, 128, 2, 1}},     {Kind::kRing, {128, 256, 1, 1}},
+    {Kind::kRing, {192, 128, 4, 1}},     {Kind::kRing, {256, 256, 2, 1}},     {Kind::kAllToAll, {64, 128, 1, 1}},
+    {Kind::kAllToAll, {128, 128, 4, 1}}, {Kind::kAllToAll, {256, 256, 2, 1}}, {Kind::kMixture, {64, 128, 1, 1}},
+    {Kind::kMixture, {128, 128, 4, 1}},  {Kind::kMixture, {256, 256, 1, 1}}};
+constexpr Special kSpecialQuick[] = {{Kind::kRing, {64, 128, 1, 1}},      {Kind::kRing, {128, 128, 2, 1}},
+                                     {Kind::kRing, {256, 256, 1, 1}},     {Kind::kAllToAll, {64, 128, 1, 1}},
+                                     {Kind::kAllToAll, {256, 128, 2, 1}}, {Kind::kMixture, {64, 128, 1, 1}},
+                                     {Kind::kMixture, {256, 128, 2, 1}}};
 
 // Sequences of 512 to 2,048 tokens; micro-batches of 4,096 to 32,768.
 constexpr Variant kGpuFull[] = {{768, 1024, 4, 1, false, 50304, true},  {768, 1024, 32, 1, false, 50304, true},
@@ -73,9 +92,24 @@ program::Program program_of(const program::Job& job) {
   return program;
 }
 
-std::vector<program::Program> programs_of(std::span<const Variant> variants) {
+program::Job job_of(const Special& special) {
+  program::Job job = job_of(special.variant);
+  if (special.kind == Kind::kMixture) {
+    job.model.linear_bias = false;  // experts have none
+    job.model.experts = models::Experts{4, 2};
+    return job;
+  }
+  job.plan.context = 2;
+  job.plan.attention = program::Attention::kFlash;
+  job.plan.context_method =
+      special.kind == Kind::kRing ? program::ContextMethod::kRing : program::ContextMethod::kAllToAll;
+  return job;
+}
+
+std::vector<program::Program> programs_of(std::span<const Variant> variants, std::span<const Special> specials) {
   std::vector<program::Program> programs;
   for (const Variant& variant : variants) programs.push_back(program_of(job_of(variant)));
+  for (const Special& special : specials) programs.push_back(program_of(job_of(special)));
   return programs;
 }
 
@@ -111,10 +145,12 @@ void order_by_dependencies(program::Program& program) {
   }
 }
 
-std::vector<program::Program> bench_programs(bool quick) { return quick ? programs_of(kQuick) : programs_of(kFull); }
+std::vector<program::Program> bench_programs(bool quick) {
+  return quick ? programs_of(kQuick, kSpecialQuick) : programs_of(kFull, kSpecialFull);
+}
 
 std::vector<program::Program> gpu_bench_programs(bool quick) {
-  return quick ? programs_of(kGpuQuick) : programs_of(kGpuFull);
+  return quick ? programs_of(kGpuQuick, {}) : programs_of(kGpuFull, {});
 }
 
 program::Program tensor_program(int ranks) {

@@ -8,7 +8,8 @@
 namespace trivium::runtime::microbench {
 
 /// Programs of one rank's work: hidden 64 to 384, several micro-batches, whole and as one of two tensor ranks, with the
-/// ops of both GPT and Llama layers, in host order. `quick`: a spread of few.
+/// ops of both GPT and Llama layers, then as one of two context ranks and with mixtures of experts, in host order.
+/// `quick`: a spread of few.
 std::vector<program::Program> bench_programs(bool quick);
 
 /// The same for a GPU, in bf16 with fused attention: hidden 768 to 4,096, as many tokens as fill it.

@@ -80,7 +80,8 @@ std::vector<std::vector<StepEvents>> run(const program::Program& program, int ra
 }
 
 auto shape_of(const Op& op) {
-  return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.sequence, op.weight_transposed);
+  return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.sequence, op.weight_transposed,
+                    op.flops, op.bytes);
 }
 
 struct Shape {
@@ -133,9 +134,10 @@ KernelTimes time_kernels(const std::vector<program::Program>& programs, int rank
   for (std::size_t p = 0; p < programs.size(); ++p) {
     const program::Program& program = programs[p];
     if (progress) {
-      progress(fmt::format("kernels {} of {}: hidden {}, {} tokens, tensor {}, on {} cores", p + 1, programs.size(),
-                           program.job.model.hidden, program.job.plan.micro_batch * program.job.training.sequence,
-                           program.job.plan.tensor, ranks));
+      const program::Job& job = program.job;
+      progress(fmt::format("kernels {} of {}: hidden {}, {} tokens, tensor {}, context {}{}, on {} cores", p + 1,
+                           programs.size(), job.model.hidden, job.plan.micro_batch * job.training.sequence,
+                           job.plan.tensor, job.plan.context, job.model.experts ? ", mixtures of experts" : "", ranks));
     }
     Shapes shapes;
     for (const auto& rank : run(program, ranks, steps)) {

@@ -115,7 +115,7 @@ std::vector<double> skews(int ranks, bool quick) {
 
 std::vector<double> time_small_all_reduces(int threads, bool quick) {
   constexpr int kCalls = 20;
-  const int batches = quick ? 15 : 40;
+  const int batches = quick ? 300 : 1000;
   std::vector<int> everyone(static_cast<std::size_t>(threads));
   std::iota(everyone.begin(), everyone.end(), 0);
   std::vector<double> seconds;

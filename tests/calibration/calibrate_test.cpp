@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <set>
 
+#include "calibration/run_events.h"
 #include "calibration/validate.h"
 #include "edge/error.h"
 #include "hardware_profiles/load.h"
@@ -31,6 +34,26 @@ TEST(Calibrate, RecoversAMachineThatIsSlowerByOneFactor) {
   EXPECT_NEAR(rate.seconds_per_byte, 2.5e-10, 0.05e-10);
   EXPECT_NEAR(fit.node.intra.latency.value(), 25e-6, 0.5e-6);
   EXPECT_NEAR(fit.node.collective_skew.value(), 0, 1e-9);
+}
+
+// A rank that is kept from its core for milliseconds, once a step, keeps its partner waiting; hosts are no later for
+// it.
+TEST(Calibrate, AnInterruptionIsNoLateness) {
+  program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), rated_node(1));
+  const program::Program program = program_of(record);
+  std::set<std::int64_t> interrupted;
+  for (program::Event& event : record.timeline.events) {
+    const program::Task& task = program.role_of(event.rank).tasks[static_cast<std::size_t>(event.task)];
+    const program::Op& op = program.body_of(task).ops[static_cast<std::size_t>(event.op)];
+    if (event.rank != 1 || !program::is_communication(op.kind)) continue;
+    const std::int64_t late = interrupted.insert(event.step).second ? 5'000'000'000 : 3'000'000;  // ps
+    event.wait_ps += late;
+    event.end_ps += late;
+  }
+  ASSERT_GT(interrupted.size(), 1U);
+  const Fit fit = calibrate(rated_node(1), std::span(&record, 1));
+  EXPECT_GT(fit.node.collective_skew.value(), 1e-6);
+  EXPECT_LT(fit.node.collective_skew.value(), 3e-6);
 }
 
 // After one run with tensor 2, other splits of the same machine are predicted, from a base of unmeasured cores.

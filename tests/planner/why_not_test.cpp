@@ -5,6 +5,7 @@
 
 #include "planner/evaluate.h"
 #include "planner/neighbours.h"
+#include "planner/plan_fields.h"
 #include "planner/studies.h"
 #include "tests/planner/problems.h"
 
@@ -20,6 +21,16 @@ struct Case {
   Case() { chosen.plan = best_plan(request, {2, {}})->plan; }
   program::Job other() const { return chosen; }
 };
+
+TEST(WhyNot, MicroBatchesByReplicaStandForTheCommonOne) {
+  program::Plan one, other;
+  one.replica_micro_batch = other.replica_micro_batch = {8, 4};
+  other.micro_batch = 2;
+  EXPECT_TRUE(differences(one, other).empty());
+  other.replica_micro_batch = {4, 2};
+  ASSERT_EQ(differences(one, other).size(), 1U);
+  EXPECT_EQ(differences(one, other).front().field, "replica_micro_batch");
+}
 
 TEST(WhyNot, SaysTheSame) {
   const Case c;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 #include "planner/space.h"
+#include "program/job_json.h"
 
 namespace trivium::planner {
 namespace {
@@ -25,7 +27,7 @@ void keep_best(std::vector<Candidate>& candidates, const SearchRequest& request)
   std::sort(candidates.begin(), candidates.end(), faster);
   std::set<std::string> seen;
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    const std::string name = request.distinct ? family_of(candidate.plan) : program::summary(candidate.plan);
+    const std::string name = request.distinct ? family_of(candidate.plan) : program::to_json(candidate.plan).dump();
     return !seen.insert(name).second;
   });
   if (candidates.size() > wanted(request)) candidates.resize(wanted(request));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "planner/mixed.h"
 #include "planner/space.h"
 #include "planner/why_not.h"
+#include "program/job_json.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -208,7 +210,7 @@ TEST(ReplicaKindSearch, SeveralAnswersAreTheFirstOfMore) {
     std::set<std::string> families, plans;
     for (const Candidate& candidate : many.best) {
       families.insert(family_of(candidate.plan));
-      plans.insert(program::summary(candidate.plan));
+      plans.insert(program::to_json(candidate.plan).dump());
     }
     EXPECT_EQ(distinct ? families.size() : plans.size(), many.best.size());
     for (const int k : {1, 2, 3, 5}) {
@@ -220,6 +222,40 @@ TEST(ReplicaKindSearch, SeveralAnswersAreTheFirstOfMore) {
         EXPECT_EQ(some.best[i].simulation.iteration_ps, many.best[i].simulation.iteration_ps)
             << "answer " << i << " of " << k << (distinct ? ", distinct" : "");
       }
+    }
+  }
+}
+
+// Nodes of which one kind is a little slower: sizes by kind come between plans that both mixed nodes and nodes that are
+// all taken for slow ones have, and which count once.
+TEST(ReplicaKindSearch, PlansOfTwoWaysCountOnce) {
+  SearchRequest request = two_kinds();
+  request.job.model = models::load_model("gpt2-124m");
+  request.job.training.sequence = 1024;
+  request.job.training.global_batch = 64;
+  request.cluster.groups.back() = request.cluster.groups.front();
+  request.cluster.groups.back().node.name = "a little slower";
+  request.cluster.groups.back().node.device.compute_scale *= 0.9;
+  request.job.plan.tensor = request.job.plan.pipeline = 1;
+  request.fixed.insert({"tensor", "pipeline", "recompute"});
+  request.best = 24;
+  const SearchResult many = search(request, 2, {}, {});
+  std::set<std::string> seen;
+  int between = 0, last = 0;
+  for (std::size_t i = 0; i < many.best.size(); ++i) {
+    EXPECT_TRUE(seen.insert(program::to_json(many.best[i].plan).dump()).second);
+    const bool by_kind = !many.best[i].plan.replica_micro_batch.empty();
+    if (by_kind && last == 1) ++between;
+    last = by_kind ? 2 : 1;
+  }
+  EXPECT_GT(between, 0);
+  for (int k = 1; k <= 12; ++k) {
+    request.best = k;
+    const SearchResult some = search(request, 2, {}, {});
+    ASSERT_EQ(some.best.size(), static_cast<std::size_t>(k));
+    for (std::size_t i = 0; i < some.best.size(); ++i) {
+      // Ranked by segments, shown op by op.
+      EXPECT_LE(some.best[i].simulation.iteration_s, many.best[i].simulation.iteration_s * 1.001) << i << " of " << k;
     }
   }
 }

@@ -10,10 +10,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,6 +74,12 @@ pid_t start(int rank, std::vector<std::string>& words) {
   return child;
 }
 
+/// A process that a signal ended says nothing itself, and the others only that nothing comes.
+void tell_of_signal(int rank, pid_t process, int signal) {
+  fmt::print(stderr, "rank {} (process {}) was ended by signal {} ({}); the others are told to end\n", rank, process,
+             signal, ::strsignal(signal));
+}
+
 }  // namespace
 
 bool started_as_rank() { return launch_of_process().has_value(); }
@@ -114,15 +121,17 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
   set_variable("MASTER_ADDR", "127.0.0.1");
   set_variable("MASTER_PORT", std::to_string(free_port()));
   std::vector<std::string> words = own_command();
-  std::set<pid_t> running;
-  for (int rank = 0; rank < ranks; ++rank) running.insert(start(rank, words));
+  std::map<pid_t, int> running;
+  for (int rank = 0; rank < ranks; ++rank) running[start(rank, words)] = rank;
   int result = 0;
   bool told = false;
   std::chrono::steady_clock::time_point failed{};
   while (!running.empty()) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
-    if (ended > 0 && running.erase(ended) > 0) {
+    if (const auto rank = running.find(ended); rank != running.end()) {
+      if (WIFSIGNALED(status) && !told) tell_of_signal(rank->second, ended, WTERMSIG(status));
+      running.erase(rank);
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(edge::ErrorKind::kRuntime);
       if (result == 0 && code != 0) failed = std::chrono::steady_clock::now();
       if (result == 0) result = code;
@@ -130,10 +139,10 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
     }
     if ((result != 0 || interrupts.happened()) && !told) {
       told = true;
-      for (const pid_t child : running) ::kill(child, SIGTERM);
+      for (const auto& [child, rank] : running) ::kill(child, SIGTERM);
     }
     if (result != 0 && std::chrono::steady_clock::now() - failed > kGrace) {
-      for (const pid_t child : running) ::kill(child, SIGKILL);
+      for (const auto& [child, rank] : running) ::kill(child, SIGKILL);
     }
     std::this_thread::sleep_for(kPause);
   }

@@ -40,10 +40,11 @@ function(trivium_library name)
   target_link_libraries(trivium_${name} PUBLIC ${arg_DEPENDS})
 endfunction()
 
-# trivium_test(NAME SOURCES… READ_THE_TREE… DEPENDS… LABELS…): one GoogleTest executable, its cases known to ctest.
+# trivium_test(NAME SOURCES… READ_THE_TREE… DEPENDS… LABELS… PREFIX…): one GoogleTest executable, its cases known to
+# ctest, by names that begin with the prefix.
 # READ_THE_TREE: those of its sources that open files of the checkout, under TRIVIUM_SOURCE_DIR.
 function(trivium_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;READ_THE_TREE;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;READ_THE_TREE;DEPENDS;LABELS;PREFIX" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   trivium_common(${name})
   target_compile_options(${name} PRIVATE -O0)  # the time goes into compiling tests, not into running their own code
@@ -55,5 +56,5 @@ function(trivium_test name)
   if(TRIVIUM_SANITIZE)
     set(timeout 1800)  # sanitizers slow kernels down about thirtyfold
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout})
+  gtest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout})
 endfunction()

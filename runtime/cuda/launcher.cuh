@@ -1,5 +1,7 @@
-// Launcher::run, for the files that hold kernels.
+// Launcher::run, for the files that hold kernels. Without nvcc it is whoever includes them that defines it.
 #pragma once
+
+#if defined(__CUDACC__)
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/launcher.h"
@@ -20,3 +22,5 @@ void Launcher::run(const Kernel& kernel, std::int64_t blocks, int threads, int s
 }
 
 }  // namespace trivium::runtime::cuda
+
+#endif

@@ -1,8 +1,14 @@
 #include "tests/runtime/cuda/host_threads.h"
 
+#include <ucontext.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <numeric>
+#include <random>
+#include <utility>
 
 #include "runtime/cuda/kernels/activation.h"
 
@@ -11,7 +17,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 17;
 
-thread_local HostBlock* entered = nullptr;  // makecontext passes ints alone
+thread_local HostBlock* entered = nullptr;  // what a fiber that begins belongs to
 
 float element(const void* from, std::int64_t i, program::DType type) {
   if (type == program::DType::kBf16) return widen(static_cast<const Bf16*>(from)[i]);
@@ -38,38 +44,67 @@ CurvePoint gelu(float u) {
 
 }  // namespace
 
-HostBlock::HostBlock(int threads, int shared_bytes)
+std::vector<int> in_turns(int count, Turns turns, unsigned seed) {
+  std::vector<int> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  if (turns == Turns::kDescending) std::reverse(order.begin(), order.end());
+  if (turns == Turns::kShuffled) std::shuffle(order.begin(), order.end(), std::minstd_rand(seed + 1));
+  return order;
+}
+
+HostBlock::HostBlock(int threads)
     : threads_(threads),
+      next_(static_cast<std::size_t>(threads)),
       warps_(static_cast<std::size_t>(threads / kWarp)),
       exchanges_(warps_.size()),
-      fibers_(static_cast<std::size_t>(threads)),
-      shared_(static_cast<std::size_t>(shared_bytes)) {
+      fibers_(static_cast<std::size_t>(threads)) {
   for (Fiber& fiber : fibers_) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
 }
 
-void HostBlock::enter(unsigned, unsigned) {
-  HostBlock* self = entered;
-  const int thread = self->running_;
-  self->body_(thread);
-  self->leave(thread);
+HostBlock& HostBlock::of(int threads) {
+  thread_local std::map<int, std::unique_ptr<HostBlock>> all;
+  std::unique_ptr<HostBlock>& block = all[threads];
+  if (!block) block = std::make_unique<HostBlock>(threads);
+  return *block;
 }
 
-void HostBlock::run(const std::function<void(int)>& body) {
-  body_ = body;
+// A fiber's whole life: one block after the other.
+void HostBlock::enter() {
+  HostBlock* const self = entered;
+  const int thread = self->running_;
+  for (;;) {
+    (*self->body_)(thread);
+    self->leave(thread);
+  }
+}
+
+// Contexts begin a fiber; to switch between those that have begun they would ask the system for its signals each time.
+void HostBlock::go_on(jmp_buf& from, int thread) {
+  running_ = thread;
+  Fiber& fiber = fibers_[static_cast<std::size_t>(thread)];
+  if (_setjmp(from) != 0) return;
+  if (std::exchange(fiber.begun, true)) _longjmp(fiber.place, 1);
+  ucontext_t start{};
+  getcontext(&start);
+  start.uc_stack.ss_sp = fiber.stack.get();
+  start.uc_stack.ss_size = kStackBytes;
+  start.uc_link = nullptr;
+  makecontext(&start, &HostBlock::enter, 0);
+  entered = this;
+  setcontext(&start);
+}
+
+void HostBlock::run(const std::function<void(int)>& body, int shared_bytes, Turns turns) {
+  body_ = &body;
   block_ = {threads_};
   for (Barrier& warp : warps_) warp = {kWarp};
-  std::fill(shared_.begin(), shared_.end(), std::byte{0xff});  // NaN: nobody may count on zeros
-  for (Fiber& fiber : fibers_) {
-    fiber.ended = false;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&HostBlock::enter), 2, 0U, 0U);
+  shared_.assign(static_cast<std::size_t>(shared_bytes), std::byte{0xff});  // NaN: nobody may count on zeros
+  for (Fiber& fiber : fibers_) fiber.ended = false;
+  const std::vector<int> order = in_turns(threads_, turns, blocks_run_++);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    next_[static_cast<std::size_t>(order[i])] = order[(i + 1) % order.size()];
   }
-  entered = this;
-  running_ = 0;
-  swapcontext(&caller_, &fibers_.front().context);
+  go_on(caller_, order.front());
 }
 
 // Those that have ended are not waited for, as on the device.
@@ -82,19 +117,16 @@ void HostBlock::leave(int thread) {
       ++barrier->round;
     }
   }
-  if (block_.members == 0) {
-    setcontext(&caller_);
-  }
-  yield(thread);
+  Fiber& fiber = fibers_[static_cast<std::size_t>(thread)];
+  if (block_.members > 0) return yield(thread);
+  if (_setjmp(fiber.place) == 0) _longjmp(caller_, 1);
 }
 
 void HostBlock::yield(int thread) {
   int next = thread;
-  do next = (next + 1) % threads_;
+  do next = next_[static_cast<std::size_t>(next)];
   while (fibers_[static_cast<std::size_t>(next)].ended);
-  if (next == thread) return;
-  running_ = next;
-  swapcontext(&fibers_[static_cast<std::size_t>(thread)].context, &fibers_[static_cast<std::size_t>(next)].context);
+  if (next != thread) go_on(fibers_[static_cast<std::size_t>(thread)].place, next);
 }
 
 void HostBlock::wait(int thread, Barrier& barrier) {

@@ -2,7 +2,7 @@
 // they mean on the device. The kernels' source is that of the device.
 #pragma once
 
-#include <ucontext.h>
+#include <setjmp.h>
 
 #include <cstring>
 #include <functional>
@@ -17,12 +17,24 @@
 
 namespace trivium::runtime::cuda {
 
-/// One block's threads, run in turn on the caller's thread. A fiber that waits for others gives way to the next.
+/// In which order a block's threads, and a grid's blocks, take their turns between barriers. On the device there is
+/// none: where results depend on it, something is read that nobody waited for.
+enum class Turns { kAscending, kDescending, kShuffled };
+
+/// 0 … count - 1 in the order of the turns; `seed` makes one shuffle unlike another.
+std::vector<int> in_turns(int count, Turns turns, unsigned seed);
+
+/// A block's threads, run in turn on the caller's thread. A fiber that waits for others gives way to the next.
 class HostBlock {
  public:
-  HostBlock(int threads, int shared_bytes);
-  /// Runs body(thread) for all threads. Throws where one thread waits for others that have ended.
-  void run(const std::function<void(int)>& body);
+  explicit HostBlock(int threads);
+  HostBlock(const HostBlock&) = delete;
+  HostBlock& operator=(const HostBlock&) = delete;
+  /// That of the calling thread with so many threads: fibers begin once and run block after block.
+  static HostBlock& of(int threads);
+
+  /// Runs body(thread) for all threads, with so much shared memory.
+  void run(const std::function<void(int)>& body, int shared_bytes, Turns turns = Turns::kAscending);
 
   /// Waits until all threads of the block, or of the caller's warp, that have not ended came here as often.
   void wait_for_block(int thread) { wait(thread, block_); }
@@ -42,23 +54,27 @@ class HostBlock {
     std::uint64_t round = 0;
   };
   struct Fiber {
-    ucontext_t context{};
+    jmp_buf place;
     std::unique_ptr<char[]> stack;
-    bool ended = false;
+    bool begun = false, ended = false;
   };
   void wait(int thread, Barrier& barrier);
   void yield(int thread);
   void leave(int thread);
-  static void enter(unsigned low, unsigned high);
+  /// From the place that is noted in `from` to where the thread stands.
+  void go_on(jmp_buf& from, int thread);
+  static void enter();
 
   int threads_, running_ = 0;
+  unsigned blocks_run_ = 0;
+  std::vector<int> next_;  // by thread: whose turn comes after its own
   Barrier block_;
   std::vector<Barrier> warps_;
   std::vector<Exchange> exchanges_;
   std::vector<Fiber> fibers_;
-  ucontext_t caller_{};
+  jmp_buf caller_;
   std::vector<std::byte> shared_;
-  std::function<void(int)> body_;
+  const std::function<void(int)>* body_ = nullptr;
   bool vote_ = false;
 };
 
@@ -118,12 +134,13 @@ class HostLauncher {
   template <class Kernel>
   void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0) {
     if (threads % kWarp != 0) throw std::logic_error("a block of broken warps");
-    HostBlock block(threads, shared_bytes);
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      block.run([&](int thread) {
+    HostBlock& block = HostBlock::of(threads);
+    for (const int b : in_turns(static_cast<int>(blocks), turns, 0)) {
+      const auto body = [&](int thread) {
         HostThread t(block, thread, b, blocks);
         kernel(t);
-      });
+      };
+      block.run(body, shared_bytes, turns);
     }
   }
   void gemm(const Gemm& gemm);
@@ -136,6 +153,7 @@ class HostLauncher {
   void copy(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
   bool has_tiles() const { return true; }
   bool fuses = true;  ///< whether its products do epilogues
+  Turns turns = Turns::kAscending;
   std::byte* scratch(std::int64_t bytes) {
     scratch_.resize(static_cast<std::size_t>(bytes));
     return scratch_.data();

@@ -9,8 +9,9 @@ namespace trivium::runtime::cuda {
 
 using program::DType;
 
-void run_twin(const KernelArguments& a, DType precision) {
+void run_twin(const KernelArguments& a, DType precision, Turns turns) {
   HostLauncher launcher;
+  launcher.turns = turns;
   const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
     if (const auto found = row_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = attention_operation<T, HostLauncher>(*a.op)) return found;
@@ -34,7 +35,14 @@ void run_twin_epilogue(EpiloguePart part, const KernelArguments& product, const 
 }
 
 std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {
-  return run(type, type, [type](const KernelArguments& arguments, const Sizes&) { run_twin(arguments, type); });
+  const auto with = [&](Turns turns) {
+    return run(type, type, [&](const KernelArguments& arguments, const Sizes&) { run_twin(arguments, type, turns); });
+  };
+  const auto result = with(Turns::kAscending);
+  for (const Turns turns : {Turns::kDescending, Turns::kShuffled}) {
+    EXPECT_EQ(with(turns), result) << name_of(op.kind) << " in " << name_of(type) << " depends on which thread is first";
+  }
+  return result;
 }
 
 }  // namespace trivium::runtime::cuda

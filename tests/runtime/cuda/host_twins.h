@@ -3,11 +3,12 @@
 
 #include "runtime/cuda/epilogues.h"
 #include "runtime/kernel.h"
+#include "tests/runtime/cuda/host_threads.h"
 
 namespace trivium::runtime::cuda {
 
 /// Runs the op with the kernels that the device has for the precision.
-void run_twin(const KernelArguments& a, program::DType precision);
+void run_twin(const KernelArguments& a, program::DType precision, Turns turns = Turns::kAscending);
 
 /// A product with its activation, or an activation's gradient alone (runtime/cuda/epilogues.h), in 16 bits. `fuses`:
 /// whether there is an algorithm that does both.

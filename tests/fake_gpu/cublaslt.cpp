@@ -1,0 +1,362 @@
+// cuBLASLt over the fake GPU: descriptions are checked as its header documents them, products computed column by column
+// as they are described.
+#include <cublasLt.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <optional>
+
+#include "runtime/cuda/kernels/numbers.h"
+#include "tests/fake_gpu/machine.h"
+
+namespace {
+
+using trivium::fake_gpu::Machine;
+using trivium::runtime::cuda::Bf16;
+using trivium::runtime::cuda::Fp16;
+
+[[noreturn]] void refuse(const std::string& what) { Machine::get().refuse("cuBLASLt: " + what); }
+
+struct Layout {
+  cudaDataType type = CUDA_R_32F;
+  std::uint64_t rows = 0, columns = 0;
+  std::int64_t ld = 0, stride = 0;
+  std::int32_t batch = 1;
+};
+
+struct Description {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  cudaDataType scale = CUDA_R_32F;
+  std::int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void* bias = nullptr;
+  void* aux = nullptr;
+  std::int64_t aux_ld = 0;
+  std::int32_t bias_type = -1, aux_type = -1;  // -1: that of D
+
+  bool has_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS; }
+  bool has_aux() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_DGELU;
+  }
+};
+
+struct Preference {
+  std::uint64_t workspace = 0;
+  std::array<std::uint32_t, 4> alignment{256, 256, 256, 256};  // A, B, C, D
+};
+
+/// What a choice of an algorithm was made for; a product that differs must not use it.
+struct Choice {
+  Description description;
+  std::array<Layout, 4> layouts;
+  Preference wish;
+};
+
+template <class Opaque>
+struct ValueOf;
+template <>
+struct ValueOf<cublasLtMatmulDescOpaque_t> {
+  using type = Description;
+};
+template <>
+struct ValueOf<cublasLtMatrixLayoutOpaque_t> {
+  using type = Layout;
+};
+template <>
+struct ValueOf<cublasLtMatmulPreferenceOpaque_t> {
+  using type = Preference;
+};
+
+/// What lies behind a handle: its first word is the address.
+template <class Opaque>
+typename ValueOf<std::remove_const_t<Opaque>>::type& behind(Opaque* handle) {
+  if (handle == nullptr || handle->data[0] == 0) refuse("a handle of nothing");
+  return *reinterpret_cast<typename ValueOf<std::remove_const_t<Opaque>>::type*>(handle->data[0]);
+}
+
+template <class Opaque>
+void make(Opaque** handle, typename ValueOf<Opaque>::type value) {
+  *handle = new Opaque{};
+  (*handle)->data[0] = reinterpret_cast<std::uint64_t>(new typename ValueOf<Opaque>::type(value));
+}
+
+template <class Opaque>
+cublasStatus_t destroy(Opaque* handle) {
+  delete &behind(handle);
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class Value>
+void take(Value& to, const void* from, std::size_t size) {
+  if (size != sizeof to) refuse(fmt::format("an attribute of {} bytes told with {}", sizeof to, size));
+  std::memcpy(&to, from, sizeof to);
+}
+
+std::size_t size_of(cudaDataType type) {
+  if (type == CUDA_R_32F) return 4;
+  if (type != CUDA_R_16BF && type != CUDA_R_16F) refuse("a type it does not know");
+  return 2;
+}
+
+float read(const void* from, std::int64_t i, cudaDataType type) {
+  if (type == CUDA_R_16BF) return trivium::runtime::cuda::widen(static_cast<const Bf16*>(from)[i]);
+  if (type == CUDA_R_16F) return trivium::runtime::cuda::widen(static_cast<const Fp16*>(from)[i]);
+  return static_cast<const float*>(from)[i];
+}
+
+void write(void* to, std::int64_t i, cudaDataType type, float value) {
+  using trivium::runtime::cuda::narrow;
+  if (type == CUDA_R_16BF) {
+    static_cast<Bf16*>(to)[i] = narrow<Bf16>(value);
+  } else if (type == CUDA_R_16F) {
+    static_cast<Fp16*>(to)[i] = narrow<Fp16>(value);
+  } else {
+    static_cast<float*>(to)[i] = value;
+  }
+}
+
+struct Sizes {
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+/// Sizes of D = op(A) op(B); nothing where the layouts do not fit each other or no algorithm takes them.
+std::optional<Sizes> sizes_of(const Choice& c) {
+  const auto& [a, b, in, out] = c.layouts;
+  const bool ta = c.description.transpose_a == CUBLAS_OP_T, tb = c.description.transpose_b == CUBLAS_OP_T;
+  const auto whole = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+  const Sizes s{whole(ta ? a.columns : a.rows), whole(tb ? b.rows : b.columns), whole(ta ? a.rows : a.columns)};
+  if (whole(tb ? b.columns : b.rows) != s.k) refuse("inner sizes of A and B differ");
+  for (const Layout& d : {in, out}) {
+    if (whole(d.rows) != s.m || whole(d.columns) != s.n) refuse("C or D of another size than the product");
+  }
+  for (const Layout& each : c.layouts) {
+    if (each.ld < whole(each.rows)) refuse(fmt::format("leading dimension {} of {} rows", each.ld, each.rows));
+    if (each.batch != a.batch) refuse("batches of unlike counts");
+  }
+  if (a.type != b.type || in.type != out.type) refuse("A and B, or C and D, of unlike types");
+  if (out.type != a.type && out.type != CUDA_R_32F) return std::nullopt;
+  const Description& d = c.description;
+  if (d.scale != CUDA_R_32F) return std::nullopt;
+  if (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type != CUDA_R_32F) return std::nullopt;
+  if (d.has_bias() && d.bias_type != -1 && d.bias_type != static_cast<std::int32_t>(out.type)) return std::nullopt;
+  if (d.has_aux() && (d.aux_ld % 8 != 0 || d.aux_ld < s.m || d.aux == nullptr || out.type == CUDA_R_32F))
+    return std::nullopt;
+  return s;
+}
+
+void check_extent(const char* what, const void* memory, const Layout& layout, std::uint32_t alignment) {
+  const std::int64_t last =
+      static_cast<std::int64_t>(layout.columns - 1) * layout.ld + static_cast<std::int64_t>(layout.rows);
+  const std::int64_t elements = last + (layout.batch - 1) * std::max<std::int64_t>(layout.stride, 0);
+  if (!Machine::get().on_device(memory, static_cast<std::size_t>(elements) * size_of(layout.type))) {
+    refuse(fmt::format("{} of {} rows, {} columns, leading dimension {}, batch {} is not within device memory", what,
+                       layout.rows, layout.columns, layout.ld, layout.batch));
+  }
+  if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) {
+    refuse(fmt::format("{} is not aligned to the {} bytes that its algorithm was chosen for", what, alignment));
+  }
+}
+
+/// u (1 + tanh g) / 2 with g = sqrt(2/pi) (u + 0.044715 u^3); the slope of it.
+float gelu(float u) {
+  const float g = std::sqrt(2 / std::numbers::pi_v<float>) * (u + 0.044715F * u * u * u);
+  return u / 2 * (1 + std::tanh(g));
+}
+float gelu_slope(float u) {
+  const float root = std::sqrt(2 / std::numbers::pi_v<float>), t = std::tanh(root * (u + 0.044715F * u * u * u));
+  return (1 + t) / 2 + u / 2 * (1 - t * t) * root * (1 + 3 * 0.044715F * u * u);
+}
+
+struct Operands {
+  float alpha = 1, beta = 0;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;
+  void* d = nullptr;
+};
+
+void compute(const Choice& choice, const Sizes& s, const Operands& o) {
+  const auto& [a, b, c, d] = choice.layouts;
+  const Description& how = choice.description;
+  const bool ta = how.transpose_a == CUBLAS_OP_T, tb = how.transpose_b == CUBLAS_OP_T;
+  for (std::int64_t batch = 0; batch < a.batch; ++batch) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      for (std::int64_t i = 0; i < s.m; ++i) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < s.k; ++k) {
+          sum += read(o.a, batch * a.stride + (ta ? i * a.ld + k : k * a.ld + i), a.type) *
+                 read(o.b, batch * b.stride + (tb ? k * b.ld + j : j * b.ld + k), b.type);
+        }
+        float value = o.alpha * sum;
+        if (o.beta != 0) value += o.beta * read(o.c, batch * c.stride + j * c.ld + i, c.type);
+        if (how.has_bias()) value += read(how.bias, i, d.type);
+        const std::int64_t in_aux = j * how.aux_ld + i;
+        if (how.epilogue == CUBLASLT_EPILOGUE_DGELU) {
+          value *= gelu_slope(read(how.aux, in_aux, d.type));
+        } else if (how.has_aux()) {
+          write(how.aux, in_aux, d.type, value);
+          value = gelu(value);
+        }
+        write(o.d, batch * d.stride + j * d.ld + i, d.type, value);
+      }
+    }
+  }
+}
+
+bool same(const Layout& a, const Layout& b) {
+  return a.type == b.type && a.rows == b.rows && a.columns == b.columns && a.ld == b.ld && a.stride == b.stride &&
+         a.batch == b.batch;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS         ? "CUBLAS_STATUS_SUCCESS"
+         : status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                                 : "another status";
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(new int(0));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete reinterpret_cast<int*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute, cudaDataType scale) {
+  return make(made, {.compute = compute, .scale = scale}), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return destroy(d); }
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, std::size_t size) {
+  Description& d = behind(handle);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(d.transpose_a, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(d.transpose_b, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(d.epilogue, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(d.bias, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(d.aux, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(d.aux_ld, value, size), CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+      return take(d.bias_type, value, size), CUBLAS_STATUS_SUCCESS;
+    default:
+      refuse(fmt::format("attribute {} of a product, which it does not know", static_cast<int>(attribute)));
+  }
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type, std::uint64_t rows,
+                                          std::uint64_t columns, std::int64_t ld) {
+  return make(made, {.type = type, .rows = rows, .columns = columns, .ld = ld}), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return destroy(layout); }
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle, cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void* value, std::size_t size) {
+  Layout& layout = behind(handle);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) {
+    take(layout.batch, value, size);
+  } else if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) {
+    take(layout.stride, value, size);
+  } else {
+    refuse("an attribute of a layout, which it does not know");
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
+  return make(made, {}), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wish) { return destroy(wish); }
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+                                                    std::size_t size) {
+  Preference& wish = behind(handle);
+  const int operand = attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
+    take(wish.workspace, value, size);
+  } else if (operand >= 0 && operand < 4) {
+    take(wish.alignment[static_cast<std::size_t>(operand)], value, size);
+  } else {
+    refuse("a wish that it does not know");
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t wish, int asked,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  const std::lock_guard lock(Machine::get().mutex);
+  // Choices are few, and are kept for the process's time.
+  auto choice = std::make_unique<Choice>(
+      Choice{behind(description), {behind(a), behind(b), behind(c), behind(d)}, behind(wish)});
+  *found = 0;
+  if (asked < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!sizes_of(*choice)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *results = {};
+  results->state = CUBLAS_STATUS_SUCCESS;
+  results->workspaceSize = choice->wish.workspace;
+  results->algo.data[0] = reinterpret_cast<std::uint64_t>(choice.release());
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t layout_a, const void* b, cublasLtMatrixLayout_t layout_b,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t layout_c, void* d,
+                              cublasLtMatrixLayout_t layout_d, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream) {
+  Machine& machine = Machine::get();
+  const std::lock_guard lock(machine.mutex);
+  const auto& chosen = *reinterpret_cast<const Choice*>(algorithm->data[0]);
+  Choice now{behind(description), {behind(layout_a), behind(layout_b), behind(layout_c), behind(layout_d)}, chosen.wish};
+  for (std::size_t i = 0; i < now.layouts.size(); ++i) {
+    if (!same(now.layouts[i], chosen.layouts[i])) refuse("an algorithm that was chosen for another product");
+  }
+  if (now.description.epilogue != chosen.description.epilogue) refuse("an algorithm chosen for another epilogue");
+  const auto sizes = sizes_of(now);
+  if (!sizes) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const std::array<const void*, 4> operands{a, b, c, d};
+  constexpr std::array kNames{"A", "B", "C", "D"};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    check_extent(kNames[i], operands[i], now.layouts[i], chosen.wish.alignment[i]);
+  }
+  const std::size_t element = size_of(now.layouts[3].type);
+  const auto rows = static_cast<std::size_t>(sizes->m), columns = static_cast<std::size_t>(sizes->n);
+  if (now.description.has_bias() && !machine.on_device(now.description.bias, rows * element))
+    refuse("a bias that is not within device memory");
+  if (now.description.has_aux() &&
+      !machine.on_device(now.description.aux,
+                         ((columns - 1) * static_cast<std::size_t>(now.description.aux_ld) + rows) * element))
+    refuse("an auxiliary matrix that is not within device memory");
+  if (workspace_bytes < chosen.wish.workspace || !machine.on_device(workspace, workspace_bytes))
+    refuse("a workspace that is smaller than the algorithm's");
+  const Operands o{*static_cast<const float*>(alpha), *static_cast<const float*>(beta), a, b, c, d};
+  machine.issue(stream, [now, sizes = *sizes, o, workspace] {
+    constexpr std::size_t kUsed = std::size_t{1} << 12;
+    std::memset(workspace, 0xff, kUsed);  // whoever keeps anything there loses it
+    if (Machine::get().computes()) compute(now, sizes, o);
+    return true;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,191 @@
+#include "tests/fake_gpu/machine.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+namespace trivium::fake_gpu {
+namespace {
+
+constexpr std::size_t kArenaBytes = std::size_t{64} << 30;  // of addresses; pages come when they are touched
+constexpr std::size_t kAlignment = 256, kRim = 256;         // cudaMalloc's alignment
+constexpr std::size_t kSpoiled = std::size_t{1} << 20;      // of either end of an allocation
+constexpr std::byte kRimByte{0xa5}, kSpoiltByte{0xff};      // NaN in every type
+
+std::string_view wish(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? std::string_view() : text;
+}
+
+unsigned number(std::string_view text) {
+  return text.empty() ? 0U : static_cast<unsigned>(std::strtoul(std::string(text).c_str(), nullptr, 10));
+}
+
+std::size_t room(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment + kRim; }
+
+void spoil(std::byte* memory, std::size_t bytes) {
+  const std::size_t some = std::min(bytes, kSpoiled);
+  std::fill_n(memory, some, kSpoiltByte);
+  std::fill_n(memory + bytes - some, some, kSpoiltByte);
+}
+
+}  // namespace
+
+// FAKE_GPU: eager, late, or the seed of a shuffle. FAKE_GPU_DEVICES, FAKE_GPU_BYTES (of each), FAKE_GPU_COMPUTE=0,
+// FAKE_GPU_GUARD=1 (the host cannot touch device memory: it ends by a signal where it does).
+Machine::Machine() {
+  const std::string_view pace = wish("FAKE_GPU");
+  pace_ = pace == "eager" ? Pace::kEager : pace == "late" ? Pace::kLate : Pace::kShuffled;
+  dice_.seed(number(pace));
+  if (const unsigned devices = number(wish("FAKE_GPU_DEVICES")); devices > 0) devices_ = static_cast<int>(devices);
+  if (const unsigned bytes = number(wish("FAKE_GPU_BYTES")); bytes > 0) bytes_of_device_ = bytes;
+  computes_ = wish("FAKE_GPU_COMPUTE") != "0";
+  guards_ = wish("FAKE_GPU_GUARD") == "1";
+  void* memory = ::mmap(nullptr, kArenaBytes, guards_ ? PROT_NONE : PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) refuse("no addresses for device memory");
+  arena_ = static_cast<std::byte*>(memory);
+}
+
+Machine& Machine::get() {
+  static Machine* const machine = new Machine();  // outlives whoever frees at exit
+  return *machine;
+}
+
+void Machine::refuse(const std::string& what) {
+  fmt::print(stderr, "fake GPU: {}\n", what);
+  std::abort();
+}
+
+void Machine::open_memory(bool open) {
+  if (guards_) ::mprotect(arena_, room(used_), open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+bool Machine::attempt(cudaStream_t stream) {
+  const bool done = stream->work.front()();
+  if (done) stream->work.pop_front();
+  return done;
+}
+
+bool Machine::progress() {
+  std::vector<cudaStream_t> order(streams.begin(), streams.end());
+  std::shuffle(order.begin(), order.end(), dice_);
+  open_memory(true);
+  bool any = false;
+  for (const cudaStream_t stream : order) {
+    if (!stream->work.empty() && attempt(stream)) {
+      any = true;
+      break;
+    }
+  }
+  open_memory(false);
+  return any;
+}
+
+void Machine::await(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
+  while (!done()) {
+    if (progress()) continue;
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+}
+
+void Machine::issue(cudaStream_t stream, Work work) {
+  if (!streams.contains(stream)) refuse("work for a stream that is not there");
+  if (stream->device != current_device()) refuse("work for a stream of another device than the thread's");
+  if (stream->records) {
+    stream->recorded.push_back(std::move(work));
+    return;
+  }
+  stream->work.push_back(std::move(work));
+  constexpr int kMostAtOnce = 3;
+  int left = pace_ == Pace::kLate ? 0 : pace_ == Pace::kEager ? 1 << 30 : static_cast<int>(dice_() % kMostAtOnce);
+  while (left-- > 0 && progress()) {
+  }
+}
+
+std::byte* Machine::allocate(int device, std::size_t bytes) {
+  if (taken_[device] + bytes > bytes_of_device_) return nullptr;
+  std::byte* memory = nullptr;
+  const std::size_t whole = room(bytes);
+  if (const auto old = freed_.find(whole); old != freed_.end()) {
+    memory = old->second;
+    freed_.erase(old);
+  } else {
+    if (used_ + whole > kArenaBytes) refuse("no addresses left");
+    memory = arena_ + used_;
+    used_ += whole;
+  }
+  taken_[device] += bytes;
+  open_memory(true);
+  spoil(memory, bytes);
+  std::fill(memory + bytes, memory + whole, kRimByte);
+  open_memory(false);
+  blocks_[memory] = {bytes, device};
+  return memory;
+}
+
+void Machine::check_rim(const std::byte* memory, const Block& block) {
+  const std::byte* const end = memory + room(block.bytes);
+  if (std::any_of(memory + block.bytes, end, [](std::byte b) { return b != kRimByte; })) {
+    refuse(fmt::format("something wrote behind an allocation of {} bytes", block.bytes));
+  }
+}
+
+bool Machine::free(void* memory) {
+  const auto found = blocks_.find(static_cast<const std::byte*>(memory));
+  if (found == blocks_.end()) return false;
+  open_memory(true);
+  check_rim(found->first, found->second);
+  spoil(static_cast<std::byte*>(memory), found->second.bytes);
+  open_memory(false);
+  taken_[found->second.device] -= found->second.bytes;
+  freed_.emplace(room(found->second.bytes), static_cast<std::byte*>(memory));
+  blocks_.erase(found);
+  return true;
+}
+
+std::byte* Machine::allocate_pinned(std::size_t bytes) {
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, room(bytes)));
+  spoil(memory, bytes);
+  pinned_[memory] = {bytes, 0};
+  return memory;
+}
+
+bool Machine::free_pinned(void* memory) {
+  const auto found = pinned_.find(static_cast<const std::byte*>(memory));
+  if (found == pinned_.end()) return false;
+  pinned_.erase(found);
+  std::free(memory);
+  return true;
+}
+
+std::size_t Machine::bytes_left(int device) const {
+  const auto taken = taken_.find(device);
+  return bytes_of_device_ - (taken == taken_.end() ? 0 : taken->second);
+}
+
+template <class Blocks>
+static bool holds(const Blocks& blocks, const void* memory, std::size_t bytes) {
+  const auto* const from = static_cast<const std::byte*>(memory);
+  auto next = blocks.upper_bound(from);
+  if (next == blocks.begin()) return false;
+  const auto& [start, block] = *--next;
+  return from + bytes <= start + block.bytes;
+}
+
+bool Machine::on_device(const void* memory, std::size_t bytes) const { return holds(blocks_, memory, bytes); }
+bool Machine::pinned(const void* memory, std::size_t bytes) const { return holds(pinned_, memory, bytes); }
+
+int& current_device() {
+  thread_local int device = 0;
+  return device;
+}
+
+}  // namespace trivium::fake_gpu

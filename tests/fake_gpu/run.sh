@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# `trivium run --backend cuda` on the fake GPU, a process a rank: whatever the split, the precision and the switches, and
+# whenever the device gets to its work, a training comes to the loss of one rank on cores.
+# run.sh TRIVIUM PART: `splits`, `precisions`, `switches`, `checkpoints`, `memory` or `failures`.
+set -euo pipefail
+trivium=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export TMPDIR=$work TRIVIUM_NCCL_TIMEOUT_S=60
+
+printf '{"schema": "trivium.model/1", "name": "toy", "source": "test", "layers": 4, "hidden": 32, "heads": 4, "vocab": 256, "max_sequence": 16}' >toy.json
+sed 's/"vocab"/"linear_bias": false, "experts": {"count": 4, "top_k": 2, "every": 2, "capacity_factor": 1.25}, "vocab"/' toy.json >mixture.json
+sed 's/"layers": 4, "hidden": 32, "heads": 4/"layers": 2, "hidden": 128, "heads": 2/' toy.json >wide.json  # heads of 64: fused attention in 16 bits
+for i in $(seq 4000); do printf '%d ' $((i * i % 97)); done >text.txt
+
+wrong() {
+  echo "$1"
+  [ ! -f err ] || cat err
+  exit 1
+}
+loss() { sed -n 's/.*"loss":\([-+.0-9e]*\).*/\1/p' "$1" | tail -1; }
+train() { "$trivium" run --corpus text.txt --sequence 16 --global-batch 8 --timeline-steps 0 --json "$@" >out 2>err; }
+on_cores() { train --cluster this-machine --ranks 1 --precision fp32 "$@" || wrong "cores: $*"; loss out; }
+# near A B RELATIVE
+near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a > b ? a - b : b - a; exit !(a != "" && b != "" && d <= t * a) }'; }
+
+# follows PACES LOSS RELATIVE ARGUMENT...: on the fake GPU, early, late, or now and then by a seed.
+follows() {
+  local paces=$1 wanted=$2 tolerance=$3 pace
+  shift 3
+  for pace in $paces; do
+    FAKE_GPU=$pace train --backend cuda --cluster h200 "$@" || wrong "$pace: $*"
+    near "$wanted" "$(loss out)" "$tolerance" || wrong "$pace: $*: loss $(loss out) instead of $wanted"
+    echo "$pace: $*: $(loss out), on cores $wanted"
+  done
+}
+
+case $2 in
+  splits)
+    one=$(on_cores --model toy.json --steps 2)
+    while read -r split; do
+      follows "late 7" "$one" 1e-6 --model toy.json --steps 2 --precision fp32 $split
+    done <<'END'
+--data 2
+--tensor 2 --sequence-parallel true
+--pipeline 2 --schedule gpipe
+--pipeline 2 --virtual-stages 2 --schedule interleaved
+--pipeline 2 --schedule zero_bubble
+--data 2 --zero-stage 1
+--data 2 --zero-stage 3
+--context 2 --attention flash
+--tensor 2 --pipeline 2 --data 2
+END
+    follows "late 7" "$(on_cores --model mixture.json --steps 2)" 1e-6 --model mixture.json --steps 2 --precision fp32 --data 2 --expert 2
+    ;;
+  precisions)
+    one=$(on_cores --model wide.json --steps 2)
+    for precision in bf16 fp16; do
+      follows late "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --data 2 --zero-stage 1
+      follows 3 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention unfused --tensor 2
+    done
+    ;;
+  switches)
+    one=$(on_cores --model wide.json --steps 3)  # the second step records, the third launches what was recorded
+    for switch in "--cuda-graphs on" "--cuda-epilogues on" "--cuda-graphs on --cuda-epilogues on"; do
+      follows late "$one" 2e-3 --model wide.json --steps 3 --precision bf16 --attention flash --pipeline 2 $switch
+      ! grep "no CUDA graphs" err || wrong "$switch"
+    done
+    follows "late 5" "$(on_cores --model toy.json --steps 3 --dropout 0.1)" 1e-6 --model toy.json --steps 3 --precision fp32 --dropout 0.1 --data 2
+    follows "late 5" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer host --data 2
+    ;;
+  checkpoints)
+    whole=$(on_cores --model toy.json --steps 4 --decay-steps 4)
+    half=(--model toy.json --precision fp32 --decay-steps 4 --checkpoint kept)
+    train --cluster this-machine --ranks 1 "${half[@]}" --steps 2 || wrong "two steps on cores"
+    train --backend cuda --cluster h200 --data 2 --zero-stage 1 "${half[@]}" --steps 4 --resume || wrong "two more on GPUs"
+    near "$whole" "$(loss out)" 1e-6 || wrong "from cores to GPUs: $(loss out) instead of $whole"
+    rm -rf kept
+    train --backend cuda --cluster h200 --pipeline 2 "${half[@]}" --steps 2 || wrong "two steps on GPUs"
+    train --cluster this-machine --ranks 1 "${half[@]}" --steps 4 --resume || wrong "two more on cores"
+    near "$whole" "$(loss out)" 1e-6 || wrong "from GPUs to cores: $(loss out) instead of $whole"
+    ;;
+  memory)
+    # Who reads or writes device memory from the host ends by a signal.
+    FAKE_GPU_GUARD=1 follows "eager late 7" "$(on_cores --model toy.json --steps 2)" 1e-6 --model toy.json --steps 2 --precision fp32 --tensor 2 --data 2
+    code=0
+    FAKE_GPU_BYTES=50000 train --backend cuda --cluster h200 --model toy.json --steps 1 || code=$?
+    [ $code -ne 0 ] && grep -q "bytes left" err || wrong "no word of too little memory (exit $code)"
+    ;;
+  failures)
+    # A rank that dies or hangs is noticed: the others say so and end.
+    export TRIVIUM_NCCL_TIMEOUT_S=3
+    for signal in KILL STOP; do
+      rm -rf fl out
+      train --backend cuda --cluster h200 --model toy.json --steps 1000000 --precision fp32 --data 2 --flight-record fl &
+      run=$!
+      for _ in $(seq 600); do
+        [ ! -s out ] || [ "$(grep -c loss out)" -lt 2 ] || break
+        sleep 0.1
+      done
+      victim=$(od -An -t d4 -j 20 -N 4 "$(find fl -name 'rank-00001.flight')" | tr -d ' ')
+      kill -$signal "$victim"
+      code=0
+      wait $run || code=$?
+      [ $code -eq 1 ] || wrong "$signal: exit code $code"
+      grep -q "nothing has come for 3 s" err || wrong "$signal: no word of the wait"
+      grep -q "the last .* calls of communication" err || wrong "$signal: no flight record"
+      [ $signal = STOP ] || grep -q "rank 1 (process $victim) was ended by signal 9" err || wrong "no word of rank 1"
+      echo "$signal: $(tail -1 err)"
+    done
+    ;;
+  *)
+    wrong "no part $2"
+    ;;
+esac

@@ -55,6 +55,7 @@ std::vector<int> in_turns(int count, Turns turns, unsigned seed) {
 HostBlock::HostBlock(int threads)
     : threads_(threads),
       next_(static_cast<std::size_t>(threads)),
+      next_of_warp_(static_cast<std::size_t>(threads)),
       warps_(static_cast<std::size_t>(threads / kWarp)),
       exchanges_(warps_.size()),
       fibers_(static_cast<std::size_t>(threads)) {
@@ -104,6 +105,13 @@ void HostBlock::run(const std::function<void(int)>& body, int shared_bytes, Turn
   for (std::size_t i = 0; i < order.size(); ++i) {
     next_[static_cast<std::size_t>(order[i])] = order[(i + 1) % order.size()];
   }
+  for (int thread = 0; thread < threads_; ++thread) {
+    int mate = thread;
+    do mate = next_[static_cast<std::size_t>(mate)];
+    while (mate / kWarp != thread / kWarp);
+    next_of_warp_[static_cast<std::size_t>(thread)] = mate;
+  }
+  next_in_warp_ = turns == Turns::kAscending ? &next_ : &next_of_warp_;
   go_on(caller_, order.front());
 }
 
@@ -118,25 +126,25 @@ void HostBlock::leave(int thread) {
     }
   }
   Fiber& fiber = fibers_[static_cast<std::size_t>(thread)];
-  if (block_.members > 0) return yield(thread);
+  if (block_.members > 0) return yield(thread, next_);
   if (_setjmp(fiber.place) == 0) _longjmp(caller_, 1);
 }
 
-void HostBlock::yield(int thread) {
-  int next = thread;
-  do next = next_[static_cast<std::size_t>(next)];
-  while (fibers_[static_cast<std::size_t>(next)].ended);
-  if (next != thread) go_on(fibers_[static_cast<std::size_t>(thread)].place, next);
+void HostBlock::yield(int thread, const std::vector<int>& next) {
+  int other = thread;
+  do other = next[static_cast<std::size_t>(other)];
+  while (fibers_[static_cast<std::size_t>(other)].ended && other != thread);
+  if (other != thread) go_on(fibers_[static_cast<std::size_t>(thread)].place, other);
 }
 
-void HostBlock::wait(int thread, Barrier& barrier) {
+void HostBlock::wait(int thread, Barrier& barrier, const std::vector<int>& next) {
   const std::uint64_t round = barrier.round;
   if (++barrier.arrived == barrier.members) {
     barrier.arrived = 0;
     ++barrier.round;
     return;
   }
-  while (barrier.round == round) yield(thread);
+  while (barrier.round == round) yield(thread, next);
 }
 
 // PTX ISA, ldmatrix: thread 8 i + r names row r of matrix i; thread l receives of each matrix the elements 2 (l % 4)

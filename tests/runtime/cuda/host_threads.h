@@ -18,7 +18,8 @@
 namespace trivium::runtime::cuda {
 
 /// In which order a block's threads, and a grid's blocks, take their turns between barriers. On the device there is
-/// none: where results depend on it, something is read that nobody waited for.
+/// none: where results depend on it, something is read or written that nobody waited for. But for kAscending a warp
+/// runs as far ahead of the others as the block's barriers let it.
 enum class Turns { kAscending, kDescending, kShuffled };
 
 /// 0 … count - 1 in the order of the turns; `seed` makes one shuffle unlike another.
@@ -37,8 +38,8 @@ class HostBlock {
   void run(const std::function<void(int)>& body, int shared_bytes, Turns turns = Turns::kAscending);
 
   /// Waits until all threads of the block, or of the caller's warp, that have not ended came here as often.
-  void wait_for_block(int thread) { wait(thread, block_); }
-  void wait_for_warp(int thread) { wait(thread, warps_[static_cast<std::size_t>(thread / kWarp)]); }
+  void wait_for_block(int thread) { wait(thread, block_, next_); }
+  void wait_for_warp(int thread) { wait(thread, warps_[static_cast<std::size_t>(thread / kWarp)], *next_in_warp_); }
 
   struct Exchange {  ///< what the threads of a warp show each other
     std::uint64_t bits[kWarp][4];
@@ -58,8 +59,8 @@ class HostBlock {
     std::unique_ptr<char[]> stack;
     bool begun = false, ended = false;
   };
-  void wait(int thread, Barrier& barrier);
-  void yield(int thread);
+  void wait(int thread, Barrier& barrier, const std::vector<int>& next);
+  void yield(int thread, const std::vector<int>& next);
   void leave(int thread);
   /// From the place that is noted in `from` to where the thread stands.
   void go_on(jmp_buf& from, int thread);
@@ -67,7 +68,8 @@ class HostBlock {
 
   int threads_, running_ = 0;
   unsigned blocks_run_ = 0;
-  std::vector<int> next_;  // by thread: whose turn comes after its own
+  std::vector<int> next_, next_of_warp_;  // by thread: whose turn comes after its own
+  const std::vector<int>* next_in_warp_ = &next_;  // while the warp is waited for
   Barrier block_;
   std::vector<Barrier> warps_;
   std::vector<Exchange> exchanges_;

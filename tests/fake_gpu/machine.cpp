@@ -12,7 +12,7 @@
 namespace trivium::fake_gpu {
 namespace {
 
-constexpr std::size_t kArenaBytes = std::size_t{64} << 30;  // of addresses; pages come when they are touched
+constexpr std::size_t kArenaBytes = std::size_t{512} << 30;  // of addresses; pages come when they are touched
 constexpr std::size_t kAlignment = 256, kRim = 256;         // cudaMalloc's alignment
 constexpr std::size_t kSpoiled = std::size_t{1} << 20;      // of either end of an allocation
 constexpr std::byte kRimByte{0xa5}, kSpoiltByte{0xff};      // NaN in every type
@@ -22,8 +22,8 @@ std::string_view wish(const char* name) {
   return text == nullptr ? std::string_view() : text;
 }
 
-unsigned number(std::string_view text) {
-  return text.empty() ? 0U : static_cast<unsigned>(std::strtoul(std::string(text).c_str(), nullptr, 10));
+std::size_t number(std::string_view text) {
+  return text.empty() ? 0 : std::strtoull(std::string(text).c_str(), nullptr, 10);
 }
 
 std::size_t room(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment + kRim; }
@@ -41,9 +41,9 @@ void spoil(std::byte* memory, std::size_t bytes) {
 Machine::Machine() {
   const std::string_view pace = wish("FAKE_GPU");
   pace_ = pace == "eager" ? Pace::kEager : pace == "late" ? Pace::kLate : Pace::kShuffled;
-  dice_.seed(number(pace));
-  if (const unsigned devices = number(wish("FAKE_GPU_DEVICES")); devices > 0) devices_ = static_cast<int>(devices);
-  if (const unsigned bytes = number(wish("FAKE_GPU_BYTES")); bytes > 0) bytes_of_device_ = bytes;
+  dice_.seed(static_cast<unsigned>(number(pace)));
+  if (const std::size_t devices = number(wish("FAKE_GPU_DEVICES")); devices > 0) devices_ = static_cast<int>(devices);
+  if (const std::size_t bytes = number(wish("FAKE_GPU_BYTES")); bytes > 0) bytes_of_device_ = bytes;
   computes_ = wish("FAKE_GPU_COMPUTE") != "0";
   guards_ = wish("FAKE_GPU_GUARD") == "1";
   void* memory = ::mmap(nullptr, kArenaBytes, guards_ ? PROT_NONE : PROT_READ | PROT_WRITE,

@@ -183,10 +183,10 @@ template <class T, int D, bool kDrops, class Launcher>
 void fused_attention(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D), a.dropout};
-  const std::int64_t lines = op.m / op.sequence * op.heads, tiles = (op.sequence + kTile - 1) / kTile;
+  const std::int64_t lines = op.m / op.sequence * op.heads;
   using Kernel = FlashForward<T, D, kDrops>;
-  l.run(Kernel{input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), s, lines}, tiles * lines, kFlashThreads,
-        Kernel::shared_bytes());
+  l.run(Kernel{input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), s, lines}, Kernel::tiles(op.sequence) * lines,
+        kFlashThreads, Kernel::shared_bytes());
 }
 
 template <class T, int D, bool kDrops, class Launcher>

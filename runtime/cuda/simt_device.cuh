@@ -24,7 +24,20 @@ struct DeviceThread {
     return memory;
   }
 
-  // These products came with sm_80: on what came before the backend runs no kernel that has them.
+  // These came with sm_80: on what came before the backend runs no kernel that has them.
+  __device__ __forceinline__ void copy_ahead(void* to, const void* from, bool valid) {
+#if __CUDA_ARCH__ >= 800
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address),
+                 "l"(__cvta_generic_to_global(from)), "r"(valid ? 16 : 0)
+                 : "memory");
+#endif
+  }
+  __device__ __forceinline__ void await_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+  }
   __device__ __forceinline__ void matrix(const void* row, std::uint32_t (&to)[4]) {
 #if __CUDA_ARCH__ >= 800
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));

@@ -1,8 +1,9 @@
 // Fused causal attention in 16 bits (T) for head dimensions D = 64 and 128, forward and backward (Dao 2023, arXiv
 // 2307.08691, algorithms 1 and 2), with grouped key heads. Products run on tensor cores; probabilities never leave the
 // registers: the accumulator of one product has the layout that the next one reads its first operand in. A block is
-// four warps; a warp owns 16 rows of its block's tile. The backward is two kernels, one over tiles of keys and one over
-// tiles of queries, so that nothing is added atomically and results are the same every time.
+// four warps; a warp owns 16 or 32 rows of its block's tile, held in registers for all products with the tiles that
+// pass by, of which the next is on its way while one is worked on. The backward is two kernels, one over tiles of keys
+// and one over tiles of queries, so that nothing is added atomically and results are the same every time.
 #pragma once
 
 #include "runtime/cuda/kernels/dropping.h"
@@ -27,51 +28,76 @@ struct FlashShape {
 template <int D>
 constexpr int kPitch = D + 8;
 
-/// Rows [0, rows) of `from`, `stride` elements apart; those from `valid` on become 0.
+/// Rows [0, rows) of `from`, `stride` elements apart, on their way into shared memory; those from `valid` on become 0.
 template <int D, class T, class Thread>
-TRIVIUM_DEVICE void load_tile(Thread& t, T* to, const T* from, std::int64_t stride, int rows, std::int64_t valid) {
+TRIVIUM_DEVICE void load_ahead(Thread& t, T* to, const T* from, std::int64_t stride, int rows, std::int64_t valid) {
   constexpr int kEach = 8, kAcross = D / kEach;
   for (int i = t.thread(); i < rows * kAcross; i += t.threads()) {
     const int row = i / kAcross, column = i % kAcross * kEach;
-    Pack<T, kEach> pack = {};
-    if (row < valid) pack = *reinterpret_cast<const Pack<T, kEach>*>(from + row * stride + column);
-    *reinterpret_cast<Pack<T, kEach>*>(to + row * kPitch<D> + column) = pack;
+    const bool is_there = row < valid;
+    t.copy_ahead(to + row * kPitch<D> + column, is_there ? from + row * stride + column : from, is_there);
   }
 }
 
-/// c (16, N) += A (16, D) B (N, D)^T, A being rows [row, row + 16) of its tile.
-template <int D, int N, class T, class Thread>
-TRIVIUM_DEVICE void multiply_rows(Thread& t, float (&c)[N / 8][4], const T* a, int row, const T* b) {
+/// First operands of products, 16 rows of D elements each, as the threads of a warp hold them.
+template <int D>
+struct Held {
+  std::uint32_t of[D / 16][4];
+};
+
+/// Rows [row, row + 16) of a tile.
+template <int D, class T, class Thread>
+TRIVIUM_DEVICE void hold_rows(Thread& t, Held<D>& held, const T* tile, int row) {
   const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
   TRIVIUM_UNROLL
-  for (int k = 0; k < D; k += 16) {
-    std::uint32_t left[4];
-    t.matrix(a + (row + part % 2 * 8 + line) * kPitch<D> + k + part / 2 * 8, left);
+  for (int k = 0; k < D / 16; ++k) {
+    t.matrix(tile + (row + part % 2 * 8 + line) * kPitch<D> + k * 16 + part / 2 * 8, held.of[k]);
+  }
+}
+
+/// c (M times 16, N) += A (M times 16, D) B (N, D)^T: what is read of B serves all M.
+template <int D, int N, int M, class T, class Thread>
+TRIVIUM_DEVICE void multiply_rows(Thread& t, float (&c)[M][N / 8][4], const Held<D> (&a)[M], const T* b) {
+  const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
+  TRIVIUM_UNROLL
+  for (int k = 0; k < D / 16; ++k) {
     TRIVIUM_UNROLL
     for (int n = 0; n < N; n += 16) {
       std::uint32_t right[4];
-      t.matrix(b + (n + part / 2 * 8 + line) * kPitch<D> + k + part % 2 * 8, right);
-      t.multiply(c[n / 8], left, right[0], right[1], T{});
-      t.multiply(c[n / 8 + 1], left, right[2], right[3], T{});
+      t.matrix(b + (n + part / 2 * 8 + line) * kPitch<D> + k * 16 + part % 2 * 8, right);
+      TRIVIUM_UNROLL
+      for (int m = 0; m < M; ++m) {
+        t.multiply(c[m][n / 8], a[m].of[k], right[0], right[1], T{});
+        t.multiply(c[m][n / 8 + 1], a[m].of[k], right[2], right[3], T{});
+      }
     }
   }
 }
 
-/// c (16, D) += P (16, N) B (N, D), P in the registers of an accumulator.
-template <int D, int N, class T, class Thread>
-TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[D / 8][4], const float (&p)[N / 8][4], const T* b) {
+/// c (M times 16, D) += P (M times 16, N) B (N, D), P in the registers of accumulators.
+template <int D, int N, int M, class T, class Thread>
+TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[M][D / 8][4], const float (&p)[M][N / 8][4], const T* b) {
   const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
   TRIVIUM_UNROLL
   for (int n = 0; n < N; n += 16) {
-    const std::uint32_t left[4] = {pair_of<T>(p[n / 8][0], p[n / 8][1]), pair_of<T>(p[n / 8][2], p[n / 8][3]),
-                                   pair_of<T>(p[n / 8 + 1][0], p[n / 8 + 1][1]),
-                                   pair_of<T>(p[n / 8 + 1][2], p[n / 8 + 1][3])};
+    std::uint32_t left[M][4];
+    TRIVIUM_UNROLL
+    for (int m = 0; m < M; ++m) {
+      TRIVIUM_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float(&from)[4] = p[m][n / 8 + i / 2];
+        left[m][i] = pair_of<T>(from[i % 2 * 2], from[i % 2 * 2 + 1]);
+      }
+    }
     TRIVIUM_UNROLL
     for (int d = 0; d < D; d += 16) {
       std::uint32_t right[4];
       t.matrix_transposed(b + (n + part % 2 * 8 + line) * kPitch<D> + d + part / 2 * 8, right);
-      t.multiply(c[d / 8], left, right[0], right[1], T{});
-      t.multiply(c[d / 8 + 1], left, right[2], right[3], T{});
+      TRIVIUM_UNROLL
+      for (int m = 0; m < M; ++m) {
+        t.multiply(c[m][d / 8], left[m], right[0], right[1], T{});
+        t.multiply(c[m][d / 8 + 1], left[m], right[2], right[3], T{});
+      }
     }
   }
 }
@@ -93,12 +119,15 @@ TRIVIUM_DEVICE void store_rows(Thread& t, T* to, std::int64_t stride, const floa
   }
 }
 
-template <int N>
-TRIVIUM_DEVICE void clear(float (&c)[N][4]) {
+template <int M, int N>
+TRIVIUM_DEVICE void clear(float (&c)[M][N][4]) {
   TRIVIUM_UNROLL
-  for (int n = 0; n < N; ++n) {
+  for (int m = 0; m < M; ++m) {
     TRIVIUM_UNROLL
-    for (int i = 0; i < 4; ++i) c[n][i] = 0;
+    for (int n = 0; n < N; ++n) {
+      TRIVIUM_UNROLL
+      for (int i = 0; i < 4; ++i) c[m][n][i] = 0;
+    }
   }
 }
 
@@ -119,93 +148,123 @@ TRIVIUM_DEVICE void drop_rows(const Dropout& d, std::int64_t head, std::int64_t 
   }
 }
 
-/// Blocks over (tile, sample, head), the longest rows first. kDrops, here and below: whether there is dropout.
+/// Blocks over (tile of queries, sample, head), the longest rows first. kDrops, here and below: whether there is
+/// dropout.
 template <class T, int D, bool kDrops>
 struct FlashForward {
+  static constexpr int kSteps = D == 64 ? 2 : 1;  ///< times 16 rows of a warp: what the registers hold
+  static constexpr int kWarpRows = 16 * kSteps, kQueries = kWarpRows * kFlashThreads / kWarp;
   const T* qkv;
   T* y;
   float* log_sums;
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
-  static int shared_bytes() { return 3 * kTile * kPitch<D> * 2; }
+  static int shared_bytes() { return 4 * kTile * kPitch<D> * 2; }
+  static std::int64_t tiles(std::int64_t sequence) { return (sequence + kQueries - 1) / kQueries; }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* q_tile = reinterpret_cast<T*>(t.shared());
-    T* k_tile = q_tile + kTile * kPitch<D>;
-    T* v_tile = k_tile + kTile * kPitch<D>;
-    const std::int64_t tile = s.tiles() - 1 - t.block() / lines, line = t.block() % lines;
+    constexpr int kStage = 2 * kTile * kPitch<D>;  // a tile of keys, one of values; before the first, the queries
+    auto* const stages = reinterpret_cast<T*>(t.shared());
+    const std::int64_t tile = (s.sequence + kQueries - 1) / kQueries - 1 - t.block() / lines, line = t.block() % lines;
     const std::int64_t head = line % s.heads, token = line / s.heads * s.sequence;
-    const std::int64_t width = (s.heads + 2 * s.kv_heads) * D, row0 = tile * kTile;
+    const std::int64_t width = (s.heads + 2 * s.kv_heads) * D, row0 = tile * kQueries;
     const T* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
     const T* values = keys + s.kv_heads * D;
-    const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
-    load_tile<D>(t, q_tile, qkv + (token + row0) * width + head * D, width, kTile, s.sequence - row0);
+    const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * kWarpRows;
+    const auto load_stage = [&](std::int64_t at) {
+      T* const stage = stages + (at & 1) * kStage;
+      load_ahead<D>(t, stage, keys + at * kTile * width, width, kTile, s.sequence - at * kTile);
+      load_ahead<D>(t, stage + kTile * kPitch<D>, values + at * kTile * width, width, kTile, s.sequence - at * kTile);
+    };
+    load_stage(0);
+    load_ahead<D>(t, stages + kStage, qkv + (token + row0) * width + head * D, width, kQueries, s.sequence - row0);
+    t.await_copies();
+    t.sync();
+    Held<D> queries[kSteps];
+    TRIVIUM_UNROLL
+    for (int m = 0; m < kSteps; ++m) hold_rows(t, queries[m], stages + kStage, warp_row + 16 * m);
 
     const float factor = s.scale * kLog2e;
-    float sum[D / 8][4], most[2] = {kLowest, kLowest}, total[2] = {0, 0};
+    float sum[kSteps][D / 8][4], most[kSteps][2], total[kSteps][2];
     clear(sum);
-    for (std::int64_t at = 0; at <= tile; ++at) {
-      t.sync();
-      load_tile<D>(t, k_tile, keys + at * kTile * width, width, kTile, s.sequence - at * kTile);
-      load_tile<D>(t, v_tile, values + at * kTile * width, width, kTile, s.sequence - at * kTile);
-      t.sync();
-      float p[kTile / 8][4];
+    TRIVIUM_UNROLL
+    for (int m = 0; m < kSteps; ++m) most[m][0] = most[m][1] = kLowest, total[m][0] = total[m][1] = 0;
+    const std::int64_t last_query = row0 + kQueries < s.sequence ? row0 + kQueries - 1 : s.sequence - 1;
+    for (std::int64_t at = 0; at <= last_query / kTile; ++at) {
+      t.await_copies();
+      t.sync();  // and all are done with the other stage
+      if (at < last_query / kTile) load_stage(at + 1);
+      const std::int64_t key0 = at * kTile, warp_row0 = row0 + warp_row;
+      if (key0 >= warp_row0 + kWarpRows) continue;  // all of it comes after this warp's rows
+      const T* const stage = stages + (at & 1) * kStage;
+      float p[kSteps][kTile / 8][4];
       clear(p);
-      multiply_rows<D, kTile>(t, p, q_tile, warp_row, k_tile);
-      if (at == tile) {
+      multiply_rows<D, kTile>(t, p, queries, stage);
+      if (key0 + kTile > warp_row0 + 1) {
         TRIVIUM_UNROLL
-        for (int n = 0; n < kTile / 8; ++n) {
+        for (int m = 0; m < kSteps; ++m) {
           TRIVIUM_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            if (n * 8 + lane % 4 * 2 + i % 2 > warp_row + lane / 4 + i / 2 * 8) p[n][i] = kLowest;
+          for (int n = 0; n < kTile / 8; ++n) {
+            TRIVIUM_UNROLL
+            for (int i = 0; i < 4; ++i) {
+              const std::int64_t row = warp_row0 + 16 * m + lane / 4 + i / 2 * 8;
+              if (key0 + n * 8 + lane % 4 * 2 + i % 2 > row) p[m][n][i] = kLowest;
+            }
           }
         }
       }
       TRIVIUM_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        float highest = most[half];
+      for (int m = 0; m < kSteps; ++m) {
         TRIVIUM_UNROLL
-        for (int n = 0; n < kTile / 8; ++n) {
-          highest = Largest()(highest, Largest()(p[n][2 * half], p[n][2 * half + 1]));
-        }
-        highest = Largest()(highest, t.shuffle_xor(highest, 1));
-        highest = Largest()(highest, t.shuffle_xor(highest, 2));
-        const float fade = exp2_of((most[half] - highest) * factor);
-        most[half] = highest;
-        total[half] *= fade;
-        TRIVIUM_UNROLL
-        for (int n = 0; n < kTile / 8; ++n) {
+        for (int half = 0; half < 2; ++half) {
+          float highest = most[m][half];
           TRIVIUM_UNROLL
-          for (int i = 2 * half; i < 2 * half + 2; ++i) {
-            p[n][i] = exp2_of((p[n][i] - highest) * factor);
-            total[half] += p[n][i];
+          for (int n = 0; n < kTile / 8; ++n) {
+            highest = Largest()(highest, Largest()(p[m][n][2 * half], p[m][n][2 * half + 1]));
+          }
+          highest = Largest()(highest, t.shuffle_xor(highest, 1));
+          highest = Largest()(highest, t.shuffle_xor(highest, 2));
+          const float fade = exp2_of((most[m][half] - highest) * factor);
+          most[m][half] = highest;
+          total[m][half] *= fade;
+          const float offset = highest * factor;
+          TRIVIUM_UNROLL
+          for (int n = 0; n < kTile / 8; ++n) {
+            TRIVIUM_UNROLL
+            for (int i = 2 * half; i < 2 * half + 2; ++i) {
+              p[m][n][i] = exp2_of(p[m][n][i] * factor - offset);
+              total[m][half] += p[m][n][i];
+            }
+          }
+          TRIVIUM_UNROLL
+          for (int d = 0; d < D / 8; ++d) {
+            sum[m][d][2 * half] *= fade;
+            sum[m][d][2 * half + 1] *= fade;
           }
         }
-        TRIVIUM_UNROLL
-        for (int d = 0; d < D / 8; ++d) {
-          sum[d][2 * half] *= fade;
-          sum[d][2 * half + 1] *= fade;
+        if constexpr (kDrops) {
+          drop_rows<kTile>(s.dropout, head, line / s.heads, warp_row0 + 16 * m, key0, lane, p[m]);
         }
       }
-      if constexpr (kDrops) {
-        drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, p);
-      }
-      multiply_columns<D, kTile>(t, sum, p, v_tile);
+      multiply_columns<D, kTile>(t, sum, p, stage + kTile * kPitch<D>);
     }
-    float inverse[2];
-    const std::int64_t valid = s.sequence - row0 - warp_row;
     TRIVIUM_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      total[half] += t.shuffle_xor(total[half], 1);
-      total[half] += t.shuffle_xor(total[half], 2);
-      inverse[half] = 1.0F / total[half];
-      const int row = lane / 4 + 8 * half;
-      if (lane % 4 == 0 && row < valid) {
-        log_sums[(token + row0 + warp_row + row) * s.heads + head] = most[half] * s.scale + log_of(total[half]);
+    for (int m = 0; m < kSteps; ++m) {
+      const std::int64_t row0_of_m = row0 + warp_row + 16 * m, valid = s.sequence - row0_of_m;
+      float inverse[2];
+      TRIVIUM_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        total[m][half] += t.shuffle_xor(total[m][half], 1);
+        total[m][half] += t.shuffle_xor(total[m][half], 2);
+        inverse[half] = 1.0F / total[m][half];
+        const int row = lane / 4 + 8 * half;
+        if (lane % 4 == 0 && row < valid) {
+          log_sums[(token + row0_of_m + row) * s.heads + head] = most[m][half] * s.scale + log_of(total[m][half]);
+        }
       }
+      store_rows<D>(t, y + ((token + row0_of_m) * s.heads + head) * D, s.heads * D, sum[m], inverse, valid);
     }
-    store_rows<D>(t, y + ((token + row0 + warp_row) * s.heads + head) * D, s.heads * D, sum, inverse, valid);
   }
 };
 
@@ -220,77 +279,95 @@ struct FlashBackwardKeys {
   T* dqkv;
   FlashShape s;
   std::int64_t lines;  ///< samples * kv_heads
-  static int shared_bytes() { return 2 * (kTile + kQueries) * kPitch<D> * 2 + 2 * kQueries * 4; }
+  /// Two stages: a tile of queries, one of dy, their rows' L and D_i. Before the first, the second holds keys and values.
+  static constexpr int kStage = 2 * kQueries * kPitch<D> * 2 + 2 * kQueries * 4;
+  static int shared_bytes() { return kStage + (kStage > 2 * kTile * kPitch<D> * 2 ? kStage : 2 * kTile * kPitch<D> * 2); }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* k_tile = reinterpret_cast<T*>(t.shared());
-    T* v_tile = k_tile + kTile * kPitch<D>;
-    T* q_tile = v_tile + kTile * kPitch<D>;
-    T* dy_tile = q_tile + kQueries * kPitch<D>;
-    auto* row_sums = reinterpret_cast<float*>(dy_tile + kQueries * kPitch<D>);
-    float* row_dots = row_sums + kQueries;
+    auto* const shared = reinterpret_cast<unsigned char*>(t.shared());
     const std::int64_t tile = t.block() / lines, line = t.block() % lines;
     const std::int64_t kv_head = line % s.kv_heads, token = line / s.kv_heads * s.sequence, row0 = tile * kTile;
     const std::int64_t width = (s.heads + 2 * s.kv_heads) * D, group = s.heads / s.kv_heads;
     const std::int64_t key_at = (token + row0) * width + (s.heads + kv_head) * D, value_at = key_at + s.kv_heads * D;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
-    load_tile<D>(t, k_tile, qkv + key_at, width, kTile, s.sequence - row0);
-    load_tile<D>(t, v_tile, qkv + value_at, width, kTile, s.sequence - row0);
+    // Passes over the queries from this tile's first row on, head by head of the group.
+    const std::int64_t each = (s.sequence - row0 + kQueries - 1) / kQueries;
+    const auto load_stage = [&](std::int64_t pass) {
+      const std::int64_t head = kv_head * group + pass / each, first = row0 + pass % each * kQueries;
+      const std::int64_t left = s.sequence - first, row = token + first;
+      auto* const q_tile = reinterpret_cast<T*>(shared + (pass & 1) * kStage);
+      T* const dy_tile = q_tile + kQueries * kPitch<D>;
+      auto* const rows = reinterpret_cast<float*>(dy_tile + kQueries * kPitch<D>);
+      load_ahead<D>(t, q_tile, qkv + row * width + head * D, width, kQueries, left);
+      load_ahead<D>(t, dy_tile, dy + (row * s.heads + head) * D, s.heads * D, kQueries, left);
+      for (int i = t.thread(); i < kQueries && i < left; i += t.threads()) {
+        rows[i] = log_sums[(row + i) * s.heads + head] * kLog2e;
+        rows[kQueries + i] = dots[(row + i) * s.heads + head];
+      }
+    };
+    auto* const k_tile = reinterpret_cast<T*>(shared + kStage);
+    T* const v_tile = k_tile + kTile * kPitch<D>;
+    load_ahead<D>(t, k_tile, qkv + key_at, width, kTile, s.sequence - row0);
+    load_ahead<D>(t, v_tile, qkv + value_at, width, kTile, s.sequence - row0);
+    load_stage(0);
+    t.await_copies();
+    t.sync();
+    Held<D> keys[1], values[1];
+    hold_rows(t, keys[0], k_tile, warp_row);
+    hold_rows(t, values[0], v_tile, warp_row);
 
     const float factor = s.scale * kLog2e;
-    float dk[D / 8][4], dv[D / 8][4];
+    float dk[1][D / 8][4], dv[1][D / 8][4];
     clear(dk);
     clear(dv);
-    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      for (std::int64_t first = row0; first < s.sequence; first += kQueries) {
-        const std::int64_t left = s.sequence - first, row = token + first;
-        t.sync();
-        load_tile<D>(t, q_tile, qkv + row * width + head * D, width, kQueries, left);
-        load_tile<D>(t, dy_tile, dy + (row * s.heads + head) * D, s.heads * D, kQueries, left);
-        for (int i = t.thread(); i < kQueries && i < left; i += t.threads()) {
-          row_sums[i] = log_sums[(row + i) * s.heads + head];
-          row_dots[i] = dots[(row + i) * s.heads + head];
-        }
-        t.sync();
-        float p[kQueries / 8][4], ds[kQueries / 8][4];
-        clear(p);
-        multiply_rows<D, kQueries>(t, p, k_tile, warp_row, q_tile);
+    const std::int64_t passes = group * each;
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      t.await_copies();
+      t.sync();  // and all are done with the other stage
+      if (pass + 1 < passes) load_stage(pass + 1);
+      const std::int64_t first = row0 + pass % each * kQueries, left = s.sequence - first;
+      const auto* const q_tile = reinterpret_cast<const T*>(shared + (pass & 1) * kStage);
+      const T* const dy_tile = q_tile + kQueries * kPitch<D>;
+      const auto* const row_sums = reinterpret_cast<const float*>(dy_tile + kQueries * kPitch<D>);
+      const float* const row_dots = row_sums + kQueries;
+      float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
+      clear(p);
+      multiply_rows<D, kQueries>(t, p, keys, q_tile);
+      TRIVIUM_UNROLL
+      for (int n = 0; n < kQueries / 8; ++n) {
         TRIVIUM_UNROLL
-        for (int n = 0; n < kQueries / 8; ++n) {
-          TRIVIUM_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const int query = n * 8 + lane % 4 * 2 + i % 2;
-            const bool seen = row0 + warp_row + lane / 4 + i / 2 * 8 <= first + query && query < left;
-            p[n][i] = seen ? exp2_of(p[n][i] * factor - row_sums[query] * kLog2e) : 0.0F;
-          }
+        for (int i = 0; i < 4; ++i) {
+          const int query = n * 8 + lane % 4 * 2 + i % 2;
+          const bool seen = row0 + warp_row + lane / 4 + i / 2 * 8 <= first + query && query < left;
+          p[0][n][i] = seen ? exp2_of(p[0][n][i] * factor - row_sums[query]) : 0.0F;
         }
-        if constexpr (!kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
-        clear(ds);
-        multiply_rows<D, kQueries>(t, ds, v_tile, warp_row, dy_tile);
-        TRIVIUM_UNROLL
-        for (int n = 0; n < kQueries / 8; ++n) {
-          TRIVIUM_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const int query = n * 8 + lane % 4 * 2 + i % 2;
-            const float probability = p[n][i];
-            if constexpr (kDrops) {
-              const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8;
-              const float by = score_factor(s.dropout, head, line / s.kv_heads, first + query, key);
-              ds[n][i] *= by;
-              p[n][i] *= by;
-            }
-            ds[n][i] = query < left ? probability * (ds[n][i] - row_dots[query]) : 0.0F;
-          }
-        }
-        if constexpr (kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
-        multiply_columns<D, kQueries>(t, dk, ds, q_tile);
       }
+      if constexpr (!kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
+      clear(ds);
+      multiply_rows<D, kQueries>(t, ds, values, dy_tile);
+      TRIVIUM_UNROLL
+      for (int n = 0; n < kQueries / 8; ++n) {
+        TRIVIUM_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int query = n * 8 + lane % 4 * 2 + i % 2;
+          const float probability = p[0][n][i];
+          if constexpr (kDrops) {
+            const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8, head = kv_head * group + pass / each;
+            const float by = score_factor(s.dropout, head, line / s.kv_heads, first + query, key);
+            ds[0][n][i] *= by;
+            p[0][n][i] *= by;
+          }
+          ds[0][n][i] = query < left ? probability * (ds[0][n][i] - row_dots[query]) : 0.0F;
+        }
+      }
+      if constexpr (kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
+      multiply_columns<D, kQueries>(t, dk, ds, q_tile);
     }
     const std::int64_t valid = s.sequence - row0 - warp_row;
     const float scales[2] = {s.scale, s.scale}, ones[2] = {1, 1};
-    store_rows<D>(t, dqkv + key_at + warp_row * width, width, dk, scales, valid);
-    store_rows<D>(t, dqkv + value_at + warp_row * width, width, dv, ones, valid);
+    store_rows<D>(t, dqkv + key_at + warp_row * width, width, dk[0], scales, valid);
+    store_rows<D>(t, dqkv + value_at + warp_row * width, width, dv[0], ones, valid);
   }
 };
 
@@ -308,22 +385,32 @@ struct FlashBackwardQueries {
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    auto* q_tile = reinterpret_cast<T*>(t.shared());
-    T* dy_tile = q_tile + kTile * kPitch<D>;
-    T* k_tile = dy_tile + kTile * kPitch<D>;
-    T* v_tile = k_tile + kTile * kPitch<D>;
+    constexpr int kStage = 2 * kTile * kPitch<D>;  // a tile of keys, one of values; before the first, queries and dy
+    auto* const stages = reinterpret_cast<T*>(t.shared());
     const std::int64_t tile = s.tiles() - 1 - t.block() / lines, line = t.block() % lines;
     const std::int64_t head = line % s.heads, token = line / s.heads * s.sequence, row0 = tile * kTile;
     const std::int64_t width = (s.heads + 2 * s.kv_heads) * D;
     const T* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
     const T* values = keys + s.kv_heads * D;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
-    load_tile<D>(t, q_tile, qkv + (token + row0) * width + head * D, width, kTile, s.sequence - row0);
-    load_tile<D>(t, dy_tile, dy + ((token + row0) * s.heads + head) * D, s.heads * D, kTile, s.sequence - row0);
+    const auto load_stage = [&](std::int64_t at) {
+      T* const stage = stages + (at & 1) * kStage;
+      load_ahead<D>(t, stage, keys + at * kTile * width, width, kTile, s.sequence - at * kTile);
+      load_ahead<D>(t, stage + kTile * kPitch<D>, values + at * kTile * width, width, kTile, s.sequence - at * kTile);
+    };
+    T* const dy_tile = stages + kStage + kTile * kPitch<D>;
+    load_ahead<D>(t, stages + kStage, qkv + (token + row0) * width + head * D, width, kTile, s.sequence - row0);
+    load_ahead<D>(t, dy_tile, dy + ((token + row0) * s.heads + head) * D, s.heads * D, kTile, s.sequence - row0);
+    load_stage(0);
+    t.await_copies();
+    t.sync();
+    Held<D> queries[1], dys[1];
+    hold_rows(t, queries[0], stages + kStage, warp_row);
+    hold_rows(t, dys[0], dy_tile, warp_row);
 
     const float factor = s.scale * kLog2e;
     const std::int64_t valid = s.sequence - row0 - warp_row;
-    float log_sum[2] = {0, 0}, dot[2] = {0, 0}, dq[D / 8][4];
+    float log_sum[2] = {0, 0}, dot[2] = {0, 0}, dq[1][D / 8][4];
     TRIVIUM_UNROLL
     for (int half = 0; half < 2; ++half) {
       const int row = lane / 4 + 8 * half;
@@ -333,31 +420,31 @@ struct FlashBackwardQueries {
     }
     clear(dq);
     for (std::int64_t at = 0; at <= tile; ++at) {
-      t.sync();
-      load_tile<D>(t, k_tile, keys + at * kTile * width, width, kTile, s.sequence - at * kTile);
-      load_tile<D>(t, v_tile, values + at * kTile * width, width, kTile, s.sequence - at * kTile);
-      t.sync();
-      float p[kTile / 8][4], ds[kTile / 8][4];
+      t.await_copies();
+      t.sync();  // and all are done with the other stage
+      if (at < tile) load_stage(at + 1);
+      const T* const stage = stages + (at & 1) * kStage;
+      float p[1][kTile / 8][4], ds[1][kTile / 8][4];
       clear(p);
       clear(ds);
-      multiply_rows<D, kTile>(t, p, q_tile, warp_row, k_tile);
-      multiply_rows<D, kTile>(t, ds, dy_tile, warp_row, v_tile);
+      multiply_rows<D, kTile>(t, p, queries, stage);
+      multiply_rows<D, kTile>(t, ds, dys, stage + kTile * kPitch<D>);
       if constexpr (kDrops) {
-        drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, ds);
+        drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, ds[0]);
       }
       TRIVIUM_UNROLL
       for (int n = 0; n < kTile / 8; ++n) {
         TRIVIUM_UNROLL
         for (int i = 0; i < 4; ++i) {
           const bool seen = at < tile || n * 8 + lane % 4 * 2 + i % 2 <= warp_row + lane / 4 + i / 2 * 8;
-          const float probability = seen ? exp2_of(p[n][i] * factor - log_sum[i / 2]) : 0.0F;
-          ds[n][i] = probability * (ds[n][i] - dot[i / 2]);
+          const float probability = seen ? exp2_of(p[0][n][i] * factor - log_sum[i / 2]) : 0.0F;
+          ds[0][n][i] = probability * (ds[0][n][i] - dot[i / 2]);
         }
       }
-      multiply_columns<D, kTile>(t, dq, ds, k_tile);
+      multiply_columns<D, kTile>(t, dq, ds, stage);
     }
     const float scales[2] = {s.scale, s.scale};
-    store_rows<D>(t, dqkv + (token + row0 + warp_row) * width + head * D, width, dq, scales, valid);
+    store_rows<D>(t, dqkv + (token + row0 + warp_row) * width + head * D, width, dq[0], scales, valid);
   }
 };
 

@@ -8,6 +8,9 @@
 //   shared()              the block's shared memory, 16-byte aligned
 //   matrix(row, r)        four 8x8 matrices of 16-bit elements from shared memory (PTX ldmatrix.x4): the threads of the
 //                         warp name the rows; matrix_transposed likewise
+//   copy_ahead(to, from, valid)  16 aligned bytes from global to shared memory, zeros where not valid, some time before
+//                         this thread's await_copies (PTX cp.async); `from` may be read either way
+//   await_copies()        all of this thread's are there; other threads see them behind the next sync()
 //   multiply(c, a, b, T)  c (16x8) += a (16x16) b (16x8) of type T, bf16 or fp16 (PTX mma.m16n8k16)
 #pragma once
 

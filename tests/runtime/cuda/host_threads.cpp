@@ -97,6 +97,7 @@ void HostBlock::go_on(jmp_buf& from, int thread) {
 
 void HostBlock::run(const std::function<void(int)>& body, int shared_bytes, Turns turns) {
   body_ = &body;
+  turns_ = turns;
   block_ = {threads_};
   for (Barrier& warp : warps_) warp = {kWarp};
   shared_.assign(static_cast<std::size_t>(shared_bytes), std::byte{0xff});  // NaN: nobody may count on zeros

@@ -48,6 +48,7 @@ class HostBlock {
   bool& vote() { return vote_; }
   std::byte* shared() { return shared_.data(); }
   int threads() const { return threads_; }
+  Turns turns() const { return turns_; }
 
  private:
   struct Barrier {
@@ -67,6 +68,7 @@ class HostBlock {
   static void enter();
 
   int threads_, running_ = 0;
+  Turns turns_ = Turns::kAscending;  // of the block at hand
   unsigned blocks_run_ = 0;
   std::vector<int> next_, next_of_warp_;  // by thread: whose turn comes after its own
   const std::vector<int>* next_in_warp_ = &next_;  // while the warp is waited for
@@ -112,6 +114,23 @@ class HostThread {
     return v;
   }
 
+  // At once, or as late as may be: nobody may count on either.
+  void copy_ahead(void* to, const void* from, bool valid) {
+    copies_.push_back({to, valid ? from : nullptr});
+    if (host_.turns() == Turns::kAscending) await_copies();
+  }
+  void await_copies() {
+    constexpr std::size_t kBytes = 16;
+    for (const Copy& copy : copies_) {
+      if (copy.from != nullptr) {
+        std::memcpy(copy.to, copy.from, kBytes);
+      } else {
+        std::memset(copy.to, 0, kBytes);
+      }
+    }
+    copies_.clear();
+  }
+
   void matrix(const void* row, std::uint32_t (&to)[4]) { matrices(row, to, false); }
   void matrix_transposed(const void* row, std::uint32_t (&to)[4]) { matrices(row, to, true); }
   template <class T>
@@ -125,9 +144,14 @@ class HostThread {
                    float (*widen_bits)(std::uint16_t));
   void matrices(const void* row, std::uint32_t (&to)[4], bool transposed);
 
+  struct Copy {
+    void* to;
+    const void* from;  ///< null for zeros
+  };
   HostBlock& host_;
   int thread_;
   std::int64_t block_, blocks_;
+  std::vector<Copy> copies_;
 };
 
 /// What ops_*.h ask of a launcher, done at once.

@@ -179,31 +179,61 @@ void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
 
 // ---- flash ----
 
+/// Which keys a rank's queries see depends on whose they are: of its own those before, of an earlier rank the first
+/// chunk of its two, whole, of a later rank both, but with this rank's second chunk of queries alone (program/context.h).
+inline FlashShape flash_shape(const AttentionShape& s) {
+  const std::int64_t chunk = s.local / 2;
+  const bool earlier = s.source < s.positions.rank;
+  FlashShape f{};
+  f.local = s.local, f.q_width = s.q_width, f.kv_width = s.kv_width;
+  f.key_at = s.key_at, f.value_at = s.value_at;
+  f.heads = s.heads, f.kv_heads = s.kv_heads;
+  f.causal = s.source == s.positions.rank;
+  f.from = earlier ? 0 : chunk;
+  f.keys = earlier ? chunk : s.local;
+  f.scale = s.scale, f.dropout = s.dropout;
+  return f;
+}
+
+template <class T>
+struct FlashForwardOperands {
+  const T* q;
+  const T* kv;
+  T* y;
+  float* log_sums;
+  bool merges;
+};
+
 template <class T, int D, bool kDrops, class Launcher>
-void fused_attention(Launcher& l, const KernelArguments& a) {
-  const program::Op& op = *a.op;
-  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D), a.dropout};
-  const std::int64_t lines = op.m / op.sequence * op.heads;
+void fused_attention(Launcher& l, const AttentionShape& s, const FlashForwardOperands<T>& o) {
   using Kernel = FlashForward<T, D, kDrops>;
-  l.run(Kernel{input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), s, lines}, Kernel::tiles(op.sequence) * lines,
+  const std::int64_t lines = s.samples * s.heads;
+  l.run(Kernel{o.q, o.kv, o.y, o.log_sums, o.merges, flash_shape(s), lines}, Kernel::tiles(s.local) * lines,
         kFlashThreads, Kernel::shared_bytes());
 }
 
+template <class T>
+struct FlashBackwardOperands {
+  const T* q;
+  const T* kv;
+  const T* dy;
+  const float* log_sums;
+  const float* dots;
+  T* dq;
+  T* dkv;
+  bool adds;  ///< to dq
+};
+
 template <class T, int D, bool kDrops, class Launcher>
-void fused_attention_backward(Launcher& l, const KernelArguments& a) {
-  const program::Op& op = *a.op;
-  const FlashShape s{op.sequence, op.heads, op.kv_heads, attention_scale(D), a.dropout};
-  const std::int64_t samples = op.m / op.sequence, tiles = (op.sequence + kTile - 1) / kTile;
-  const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
-  const T* qkv = input<T>(a, 0);
-  const T* dy = input<T>(a, 3);
-  const float* log_sums = input<float>(a, 2);
-  T* dqkv = output<T>(a, 0);
-  const std::int64_t key_lines = samples * op.kv_heads, lines = samples * op.heads;
+void fused_attention_backward(Launcher& l, const AttentionShape& s, const FlashBackwardOperands<T>& o) {
   using Keys = FlashBackwardKeys<T, D, kDrops>;
   using Queries = FlashBackwardQueries<T, D, kDrops>;
-  l.run(Keys{qkv, dy, log_sums, dots, dqkv, s, key_lines}, tiles * key_lines, kFlashThreads, Keys::shared_bytes());
-  l.run(Queries{qkv, dy, log_sums, dots, dqkv, s, lines}, tiles * lines, kFlashThreads, Queries::shared_bytes());
+  const FlashShape f = flash_shape(s);
+  const std::int64_t key_lines = s.samples * s.kv_heads, lines = s.samples * s.heads;
+  l.run(Keys{o.q, o.kv, o.dy, o.log_sums, o.dots, o.dkv, f, key_lines}, f.tiles() * key_lines, kFlashThreads,
+        Keys::shared_bytes());
+  l.run(Queries{o.q, o.kv, o.dy, o.log_sums, o.dots, o.dq, o.adds, f, lines}, f.tiles() * lines, kFlashThreads,
+        Queries::shared_bytes());
 }
 
 /// Calls work(D, whether it drops, as constants) where there is a fused kernel for the op; false where there is none.
@@ -224,8 +254,9 @@ bool with_fused_dim(const Launcher& l, const KernelArguments& a, const Work& wor
 template <class T, class Launcher>
 void attention(Launcher& l, const KernelArguments& a) {
   if (!a.op->flash) return unfused_attention<T>(l, a);
+  const FlashForwardOperands<T> operands{input<T>(a, 0), input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), false};
   if (with_fused_dim<T>(l, a, [&](auto dim, auto drops) {
-        fused_attention<T, decltype(dim)::value, decltype(drops)::value>(l, a);
+        fused_attention<T, decltype(dim)::value, decltype(drops)::value>(l, whole_attention(a), operands);
       })) {
     return;
   }
@@ -238,14 +269,16 @@ void attention(Launcher& l, const KernelArguments& a) {
 template <class T, class Launcher>
 void attention_backward(Launcher& l, const KernelArguments& a) {
   if (!a.op->flash) return unfused_attention_backward<T>(l, a);
-  if (with_fused_dim<T>(l, a, [&](auto dim, auto drops) {
-        fused_attention_backward<T, decltype(dim)::value, decltype(drops)::value>(l, a);
-      })) {
-    return;
-  }
   const AttentionShape s = whole_attention(a);
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
   const T* qkv = input<T>(a, 0);
+  T* dqkv = output<T>(a, 0);
+  const FlashBackwardOperands<T> operands{qkv, qkv, input<T>(a, 3), input<float>(a, 2), dots, dqkv, dqkv, false};
+  if (with_fused_dim<T>(l, a, [&](auto dim, auto drops) {
+        fused_attention_backward<T, decltype(dim)::value, decltype(drops)::value>(l, s, operands);
+      })) {
+    return;
+  }
   run_warps(l, AttentionRowDq<T>{qkv, qkv, input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 0), s, false},
             a.op->m * a.op->heads);
   run_warps(l, AttentionRowDkv<T>{qkv, qkv, input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 0), s},
@@ -254,8 +287,24 @@ void attention_backward(Launcher& l, const KernelArguments& a) {
 
 // ---- over a split sequence ----
 
+/// The fused kernels draw dropout for rows that follow each other in the sample, which a ring's do not.
+template <class T, class Launcher, class Work>
+bool with_fused_block(const Launcher& l, const KernelArguments& a, const Work& work) {
+  if (a.dropout.drops()) return false;
+  return with_fused_dim<T>(l, a, [&](auto dim, auto drops) {
+    if constexpr (!decltype(drops)::value) work(dim);
+  });
+}
+
 template <class T, class Launcher>
 void attention_block(Launcher& l, const KernelArguments& a) {
+  const FlashForwardOperands<T> operands{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), output<float>(a, 1),
+                                         a.op->k > 0};
+  if (with_fused_block<T>(l, a, [&](auto dim) {
+        fused_attention<T, decltype(dim)::value, false>(l, ring_attention(a), operands);
+      })) {
+    return;
+  }
   run_warps(l,
             AttentionRow<T>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), output<float>(a, 1), ring_attention(a),
                             a.op->k > 0},
@@ -266,6 +315,13 @@ template <class T, class Launcher>
 void attention_block_backward(Launcher& l, const KernelArguments& a) {
   const AttentionShape s = ring_attention(a);
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
+  const FlashBackwardOperands<T> operands{input<T>(a, 0),  input<T>(a, 4),  input<T>(a, 3), input<float>(a, 2), dots,
+                                          output<T>(a, 0), output<T>(a, 1), a.op->k > 0};
+  if (with_fused_block<T>(l, a, [&](auto dim) {
+        fused_attention_backward<T, decltype(dim)::value, false>(l, s, operands);
+      })) {
+    return;
+  }
   run_warps(l,
             AttentionRowDq<T>{input<T>(a, 0), input<T>(a, 4), input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 0),
                               s, a.op->k > 0},

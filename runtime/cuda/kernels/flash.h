@@ -15,13 +15,25 @@ namespace trivium::runtime::cuda {
 constexpr int kTile = 64, kFlashThreads = 128;
 constexpr float kLog2e = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
 
-/// qkv is (T, q|k|v), y and dy (T, heads, D), L and D_i (T, heads).
+/// Queries are rows of q_width elements, keys and values of kv_width, in a matrix of their own or in the same; y and dy
+/// are (T, heads, D), L and D_i (T, heads). Samples have `local` rows of each.
 struct FlashShape {
-  std::int64_t sequence;
+  std::int64_t local, q_width, kv_width;
+  std::int64_t key_at, value_at;  ///< where keys and values begin in a row
   int heads, kv_heads;
+  /// A query sees the keys up to its own row, or else (other ranks' keys) the first `keys` of them from query `from` on.
+  bool causal;
+  std::int64_t from, keys;
   float scale;
   Dropout dropout;
-  TRIVIUM_DEVICE std::int64_t tiles() const { return (sequence + kTile - 1) / kTile; }
+
+  constexpr std::int64_t tiles() const { return (local + kTile - 1) / kTile; }
+  /// How many keys a query sees: the more the later it is.
+  TRIVIUM_DEVICE std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : query >= from ? keys : 0; }
+  /// Tiles of keys that any of `rows` queries from row0 on sees.
+  TRIVIUM_DEVICE std::int64_t key_tiles(std::int64_t row0, int rows) const {
+    return (seen((row0 + rows < local ? row0 + rows : local) - 1) + kTile - 1) / kTile;
+  }
 };
 
 /// Rows of a tile in shared memory lie 16 bytes more than their length apart: eight of them touch all banks once.
@@ -102,19 +114,24 @@ TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[M][D / 8][4], const f
   }
 }
 
-/// An accumulator (16, D) as bf16 rows, of which the first `valid` exist. Factors are those of the thread's two rows.
+/// An accumulator (16, D) as rows of T, of which [first, valid) are written. Factors are those of the thread's two rows;
+/// with `adds`, what is there is added, `kept` times.
 template <int D, class T, class Thread>
 TRIVIUM_DEVICE void store_rows(Thread& t, T* to, std::int64_t stride, const float (&c)[D / 8][4],
-                               const float (&factor)[2], std::int64_t valid) {
+                               const float (&factor)[2], std::int64_t first, std::int64_t valid, bool adds,
+                               const float (&kept)[2]) {
   const int lane = t.thread() % kWarp;
   TRIVIUM_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int row = lane / 4 + 8 * half;
-    if (row >= valid) continue;
+    if (row < first || row >= valid) continue;
     TRIVIUM_UNROLL
     for (int d = 0; d < D / 8; ++d) {
-      *reinterpret_cast<std::uint32_t*>(to + row * stride + d * 8 + lane % 4 * 2) =
-          pair_of<T>(c[d][2 * half] * factor[half], c[d][2 * half + 1] * factor[half]);
+      T* const place = to + row * stride + d * 8 + lane % 4 * 2;
+      float before[2] = {0, 0};
+      if (adds) load<2>(place, before);
+      *reinterpret_cast<std::uint32_t*>(place) = pair_of<T>(c[d][2 * half] * factor[half] + before[0] * kept[half],
+                                                            c[d][2 * half + 1] * factor[half] + before[1] * kept[half]);
     }
   }
 }
@@ -154,31 +171,35 @@ template <class T, int D, bool kDrops>
 struct FlashForward {
   static constexpr int kSteps = D == 64 ? 2 : 1;  ///< times 16 rows of a warp: what the registers hold
   static constexpr int kWarpRows = 16 * kSteps, kQueries = kWarpRows * kFlashThreads / kWarp;
-  const T* qkv;
+  const T* q;
+  const T* kv;
   T* y;
   float* log_sums;
+  bool merges;  ///< with the y and L of other keys, which are there
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
   static int shared_bytes() { return 4 * kTile * kPitch<D> * 2; }
-  static std::int64_t tiles(std::int64_t sequence) { return (sequence + kQueries - 1) / kQueries; }
+  static constexpr std::int64_t tiles(std::int64_t local) { return (local + kQueries - 1) / kQueries; }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     constexpr int kStage = 2 * kTile * kPitch<D>;  // a tile of keys, one of values; before the first, the queries
     auto* const stages = reinterpret_cast<T*>(t.shared());
-    const std::int64_t tile = (s.sequence + kQueries - 1) / kQueries - 1 - t.block() / lines, line = t.block() % lines;
-    const std::int64_t head = line % s.heads, token = line / s.heads * s.sequence;
-    const std::int64_t width = (s.heads + 2 * s.kv_heads) * D, row0 = tile * kQueries;
-    const T* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
-    const T* values = keys + s.kv_heads * D;
+    const std::int64_t row0 = (tiles(s.local) - 1 - t.block() / lines) * kQueries, line = t.block() % lines;
+    const std::int64_t head = line % s.heads, token = line / s.heads * s.local;
+    const std::int64_t key_tiles = s.key_tiles(row0, kQueries);
+    if (key_tiles == 0) return;  // all of the block
+    const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * D;
+    const T* values = keys + s.value_at - s.key_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * kWarpRows;
     const auto load_stage = [&](std::int64_t at) {
       T* const stage = stages + (at & 1) * kStage;
-      load_ahead<D>(t, stage, keys + at * kTile * width, width, kTile, s.sequence - at * kTile);
-      load_ahead<D>(t, stage + kTile * kPitch<D>, values + at * kTile * width, width, kTile, s.sequence - at * kTile);
+      const std::int64_t key0 = at * kTile, row = key0 * s.kv_width;
+      load_ahead<D>(t, stage, keys + row, s.kv_width, kTile, s.local - key0);
+      load_ahead<D>(t, stage + kTile * kPitch<D>, values + row, s.kv_width, kTile, s.local - key0);
     };
     load_stage(0);
-    load_ahead<D>(t, stages + kStage, qkv + (token + row0) * width + head * D, width, kQueries, s.sequence - row0);
+    load_ahead<D>(t, stages + kStage, q + (token + row0) * s.q_width + head * D, s.q_width, kQueries, s.local - row0);
     t.await_copies();
     t.sync();
     Held<D> queries[kSteps];
@@ -190,18 +211,17 @@ struct FlashForward {
     clear(sum);
     TRIVIUM_UNROLL
     for (int m = 0; m < kSteps; ++m) most[m][0] = most[m][1] = kLowest, total[m][0] = total[m][1] = 0;
-    const std::int64_t last_query = row0 + kQueries < s.sequence ? row0 + kQueries - 1 : s.sequence - 1;
-    for (std::int64_t at = 0; at <= last_query / kTile; ++at) {
+    for (std::int64_t at = 0; at < key_tiles; ++at) {
       t.await_copies();
       t.sync();  // and all are done with the other stage
-      if (at < last_query / kTile) load_stage(at + 1);
+      if (at + 1 < key_tiles) load_stage(at + 1);
       const std::int64_t key0 = at * kTile, warp_row0 = row0 + warp_row;
-      if (key0 >= warp_row0 + kWarpRows) continue;  // all of it comes after this warp's rows
+      if (key0 >= s.seen(warp_row0 + kWarpRows - 1)) continue;  // none of this warp's rows sees any of it
       const T* const stage = stages + (at & 1) * kStage;
       float p[kSteps][kTile / 8][4];
       clear(p);
       multiply_rows<D, kTile>(t, p, queries, stage);
-      if (key0 + kTile > warp_row0 + 1) {
+      if (key0 + kTile > s.seen(warp_row0)) {
         TRIVIUM_UNROLL
         for (int m = 0; m < kSteps; ++m) {
           TRIVIUM_UNROLL
@@ -209,7 +229,7 @@ struct FlashForward {
             TRIVIUM_UNROLL
             for (int i = 0; i < 4; ++i) {
               const std::int64_t row = warp_row0 + 16 * m + lane / 4 + i / 2 * 8;
-              if (key0 + n * 8 + lane % 4 * 2 + i % 2 > row) p[m][n][i] = kLowest;
+              if (key0 + n * 8 + lane % 4 * 2 + i % 2 >= s.seen(row)) p[m][n][i] = kLowest;
             }
           }
         }
@@ -251,19 +271,33 @@ struct FlashForward {
     }
     TRIVIUM_UNROLL
     for (int m = 0; m < kSteps; ++m) {
-      const std::int64_t row0_of_m = row0 + warp_row + 16 * m, valid = s.sequence - row0_of_m;
-      float inverse[2];
+      const std::int64_t row0_of_m = row0 + warp_row + 16 * m, valid = s.local - row0_of_m;
+      const std::int64_t first = s.causal ? 0 : s.from - row0_of_m;  // those before see nothing
+      float factors[2], kept[2] = {0, 0};
       TRIVIUM_UNROLL
       for (int half = 0; half < 2; ++half) {
         total[m][half] += t.shuffle_xor(total[m][half], 1);
         total[m][half] += t.shuffle_xor(total[m][half], 2);
-        inverse[half] = 1.0F / total[m][half];
         const int row = lane / 4 + 8 * half;
-        if (lane % 4 == 0 && row < valid) {
-          log_sums[(token + row0_of_m + row) * s.heads + head] = most[m][half] * s.scale + log_of(total[m][half]);
+        float* const log_sum = log_sums + (token + row0_of_m + row) * s.heads + head;
+        const bool writes = lane % 4 == 0 && row >= first && row < valid;
+        const float mine = most[m][half] * s.scale + log_of(total[m][half]);
+        factors[half] = 1.0F / total[m][half];
+        float after = mine;
+        if (merges) {
+          // One thread reads for the four of a row, and so before it writes.
+          float before = writes ? *log_sum : 0.0F;
+          before += t.shuffle_xor(before, 1);
+          before += t.shuffle_xor(before, 2);
+          const float higher = Largest()(before, mine);
+          after = higher + log_of(exp_of(before - higher) + exp_of(mine - higher));
+          factors[half] *= exp_of(mine - after);
+          kept[half] = exp_of(before - after);
         }
+        if (writes) *log_sum = after;
       }
-      store_rows<D>(t, y + ((token + row0_of_m) * s.heads + head) * D, s.heads * D, sum[m], inverse, valid);
+      T* const own = y + ((token + row0_of_m) * s.heads + head) * D;
+      store_rows<D>(t, own, s.heads * D, sum[m], factors, first, valid, merges, kept);
     }
   }
 };
@@ -272,11 +306,12 @@ struct FlashForward {
 template <class T, int D, bool kDrops>
 struct FlashBackwardKeys {
   static constexpr int kQueries = D == 64 ? 64 : 32;  ///< at once: what the registers hold
-  const T* qkv;
+  const T* q;
+  const T* kv;
   const T* dy;
   const float* log_sums;
   const float* dots;
-  T* dqkv;
+  T* dkv;  ///< as kv
   FlashShape s;
   std::int64_t lines;  ///< samples * kv_heads
   /// Two stages: a tile of queries, one of dy, their rows' L and D_i. Before the first, the second holds keys and values.
@@ -287,30 +322,31 @@ struct FlashBackwardKeys {
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* const shared = reinterpret_cast<unsigned char*>(t.shared());
     const std::int64_t tile = t.block() / lines, line = t.block() % lines;
-    const std::int64_t kv_head = line % s.kv_heads, token = line / s.kv_heads * s.sequence, row0 = tile * kTile;
-    const std::int64_t width = (s.heads + 2 * s.kv_heads) * D, group = s.heads / s.kv_heads;
-    const std::int64_t key_at = (token + row0) * width + (s.heads + kv_head) * D, value_at = key_at + s.kv_heads * D;
+    const std::int64_t kv_head = line % s.kv_heads, token = line / s.kv_heads * s.local, row0 = tile * kTile;
+    const std::int64_t group = s.heads / s.kv_heads, row_at = (token + row0) * s.kv_width + kv_head * D;
+    const std::int64_t key_at = row_at + s.key_at, value_at = row_at + s.value_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
-    // Passes over the queries from this tile's first row on, head by head of the group.
-    const std::int64_t each = (s.sequence - row0 + kQueries - 1) / kQueries;
+    // Passes over the queries that see any of the tile, head by head of the group.
+    const std::int64_t query0 = s.causal ? row0 : s.from;
+    const std::int64_t each = s.causal || row0 < s.keys ? (s.local - query0 + kQueries - 1) / kQueries : 0;
     const auto load_stage = [&](std::int64_t pass) {
-      const std::int64_t head = kv_head * group + pass / each, first = row0 + pass % each * kQueries;
-      const std::int64_t left = s.sequence - first, row = token + first;
+      const std::int64_t head = kv_head * group + pass / each, first = query0 + pass % each * kQueries;
+      const std::int64_t left = s.local - first, row = token + first;
       auto* const q_tile = reinterpret_cast<T*>(shared + (pass & 1) * kStage);
       T* const dy_tile = q_tile + kQueries * kPitch<D>;
       auto* const rows = reinterpret_cast<float*>(dy_tile + kQueries * kPitch<D>);
-      load_ahead<D>(t, q_tile, qkv + row * width + head * D, width, kQueries, left);
+      load_ahead<D>(t, q_tile, q + row * s.q_width + head * D, s.q_width, kQueries, left);
       load_ahead<D>(t, dy_tile, dy + (row * s.heads + head) * D, s.heads * D, kQueries, left);
-      for (int i = t.thread(); i < kQueries && i < left; i += t.threads()) {
-        rows[i] = log_sums[(row + i) * s.heads + head] * kLog2e;
-        rows[kQueries + i] = dots[(row + i) * s.heads + head];
+      for (int i = t.thread(); i < kQueries; i += t.threads()) {  // nothing is left of a row that is not there
+        rows[i] = i < left ? log_sums[(row + i) * s.heads + head] * kLog2e : -kLowest;
+        rows[kQueries + i] = i < left ? dots[(row + i) * s.heads + head] : 0.0F;
       }
     };
     auto* const k_tile = reinterpret_cast<T*>(shared + kStage);
     T* const v_tile = k_tile + kTile * kPitch<D>;
-    load_ahead<D>(t, k_tile, qkv + key_at, width, kTile, s.sequence - row0);
-    load_ahead<D>(t, v_tile, qkv + value_at, width, kTile, s.sequence - row0);
-    load_stage(0);
+    load_ahead<D>(t, k_tile, kv + key_at, s.kv_width, kTile, s.local - row0);
+    load_ahead<D>(t, v_tile, kv + value_at, s.kv_width, kTile, s.local - row0);
+    if (each > 0) load_stage(0);
     t.await_copies();
     t.sync();
     Held<D> keys[1], values[1];
@@ -326,7 +362,7 @@ struct FlashBackwardKeys {
       t.await_copies();
       t.sync();  // and all are done with the other stage
       if (pass + 1 < passes) load_stage(pass + 1);
-      const std::int64_t first = row0 + pass % each * kQueries, left = s.sequence - first;
+      const std::int64_t first = query0 + pass % each * kQueries;
       const auto* const q_tile = reinterpret_cast<const T*>(shared + (pass & 1) * kStage);
       const T* const dy_tile = q_tile + kQueries * kPitch<D>;
       const auto* const row_sums = reinterpret_cast<const float*>(dy_tile + kQueries * kPitch<D>);
@@ -334,13 +370,21 @@ struct FlashBackwardKeys {
       float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
       clear(p);
       multiply_rows<D, kQueries>(t, p, keys, q_tile);
+      if (row0 + kTile > s.seen(first)) {
+        TRIVIUM_UNROLL
+        for (int n = 0; n < kQueries / 8; ++n) {
+          TRIVIUM_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8;
+            if (key >= s.seen(first + n * 8 + lane % 4 * 2 + i % 2)) p[0][n][i] = kLowest;
+          }
+        }
+      }
       TRIVIUM_UNROLL
       for (int n = 0; n < kQueries / 8; ++n) {
         TRIVIUM_UNROLL
         for (int i = 0; i < 4; ++i) {
-          const int query = n * 8 + lane % 4 * 2 + i % 2;
-          const bool seen = row0 + warp_row + lane / 4 + i / 2 * 8 <= first + query && query < left;
-          p[0][n][i] = seen ? exp2_of(p[0][n][i] * factor - row_sums[query]) : 0.0F;
+          p[0][n][i] = exp2_of(p[0][n][i] * factor - row_sums[n * 8 + lane % 4 * 2 + i % 2]);
         }
       }
       if constexpr (!kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
@@ -358,27 +402,29 @@ struct FlashBackwardKeys {
             ds[0][n][i] *= by;
             p[0][n][i] *= by;
           }
-          ds[0][n][i] = query < left ? probability * (ds[0][n][i] - row_dots[query]) : 0.0F;
+          ds[0][n][i] = probability * (ds[0][n][i] - row_dots[query]);
         }
       }
       if constexpr (kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
       multiply_columns<D, kQueries>(t, dk, ds, q_tile);
     }
-    const std::int64_t valid = s.sequence - row0 - warp_row;
+    const std::int64_t valid = s.local - row0 - warp_row, down = warp_row * s.kv_width;
     const float scales[2] = {s.scale, s.scale}, ones[2] = {1, 1};
-    store_rows<D>(t, dqkv + key_at + warp_row * width, width, dk[0], scales, valid);
-    store_rows<D>(t, dqkv + value_at + warp_row * width, width, dv[0], ones, valid);
+    store_rows<D>(t, dkv + key_at + down, s.kv_width, dk[0], scales, 0, valid, false, ones);
+    store_rows<D>(t, dkv + value_at + down, s.kv_width, dv[0], ones, 0, valid, false, ones);
   }
 };
 
 /// dq: blocks over (tile of queries, sample, head), the longest rows first.
 template <class T, int D, bool kDrops>
 struct FlashBackwardQueries {
-  const T* qkv;
+  const T* q;
+  const T* kv;
   const T* dy;
   const float* log_sums;
   const float* dots;
-  T* dqkv;
+  T* dq;      ///< as q
+  bool adds;  ///< to what is there of other keys
   FlashShape s;
   std::int64_t lines;  ///< samples * heads
   static int shared_bytes() { return 4 * kTile * kPitch<D> * 2; }
@@ -387,20 +433,21 @@ struct FlashBackwardQueries {
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     constexpr int kStage = 2 * kTile * kPitch<D>;  // a tile of keys, one of values; before the first, queries and dy
     auto* const stages = reinterpret_cast<T*>(t.shared());
-    const std::int64_t tile = s.tiles() - 1 - t.block() / lines, line = t.block() % lines;
-    const std::int64_t head = line % s.heads, token = line / s.heads * s.sequence, row0 = tile * kTile;
-    const std::int64_t width = (s.heads + 2 * s.kv_heads) * D;
-    const T* keys = qkv + token * width + (s.heads + head * s.kv_heads / s.heads) * D;
-    const T* values = keys + s.kv_heads * D;
+    const std::int64_t row0 = (s.tiles() - 1 - t.block() / lines) * kTile, line = t.block() % lines;
+    const std::int64_t head = line % s.heads, token = line / s.heads * s.local, key_tiles = s.key_tiles(row0, kTile);
+    if (key_tiles == 0) return;  // all of the block
+    const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * D;
+    const T* values = keys + s.value_at - s.key_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     const auto load_stage = [&](std::int64_t at) {
       T* const stage = stages + (at & 1) * kStage;
-      load_ahead<D>(t, stage, keys + at * kTile * width, width, kTile, s.sequence - at * kTile);
-      load_ahead<D>(t, stage + kTile * kPitch<D>, values + at * kTile * width, width, kTile, s.sequence - at * kTile);
+      const std::int64_t key0 = at * kTile, row = key0 * s.kv_width;
+      load_ahead<D>(t, stage, keys + row, s.kv_width, kTile, s.local - key0);
+      load_ahead<D>(t, stage + kTile * kPitch<D>, values + row, s.kv_width, kTile, s.local - key0);
     };
     T* const dy_tile = stages + kStage + kTile * kPitch<D>;
-    load_ahead<D>(t, stages + kStage, qkv + (token + row0) * width + head * D, width, kTile, s.sequence - row0);
-    load_ahead<D>(t, dy_tile, dy + ((token + row0) * s.heads + head) * D, s.heads * D, kTile, s.sequence - row0);
+    load_ahead<D>(t, stages + kStage, q + (token + row0) * s.q_width + head * D, s.q_width, kTile, s.local - row0);
+    load_ahead<D>(t, dy_tile, dy + ((token + row0) * s.heads + head) * D, s.heads * D, kTile, s.local - row0);
     load_stage(0);
     t.await_copies();
     t.sync();
@@ -409,8 +456,8 @@ struct FlashBackwardQueries {
     hold_rows(t, dys[0], dy_tile, warp_row);
 
     const float factor = s.scale * kLog2e;
-    const std::int64_t valid = s.sequence - row0 - warp_row;
-    float log_sum[2] = {0, 0}, dot[2] = {0, 0}, dq[1][D / 8][4];
+    const std::int64_t valid = s.local - row0 - warp_row;
+    float log_sum[2] = {0, 0}, dot[2] = {0, 0}, sum[1][D / 8][4];
     TRIVIUM_UNROLL
     for (int half = 0; half < 2; ++half) {
       const int row = lane / 4 + 8 * half;
@@ -418,11 +465,11 @@ struct FlashBackwardQueries {
       log_sum[half] = log_sums[(token + row0 + warp_row + row) * s.heads + head] * kLog2e;
       dot[half] = dots[(token + row0 + warp_row + row) * s.heads + head];
     }
-    clear(dq);
-    for (std::int64_t at = 0; at <= tile; ++at) {
+    clear(sum);
+    for (std::int64_t at = 0; at < key_tiles; ++at) {
       t.await_copies();
       t.sync();  // and all are done with the other stage
-      if (at < tile) load_stage(at + 1);
+      if (at + 1 < key_tiles) load_stage(at + 1);
       const T* const stage = stages + (at & 1) * kStage;
       float p[1][kTile / 8][4], ds[1][kTile / 8][4];
       clear(p);
@@ -432,19 +479,28 @@ struct FlashBackwardQueries {
       if constexpr (kDrops) {
         drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, ds[0]);
       }
+      if ((at + 1) * kTile > s.seen(row0 + warp_row)) {
+        TRIVIUM_UNROLL
+        for (int n = 0; n < kTile / 8; ++n) {
+          TRIVIUM_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            const std::int64_t row = row0 + warp_row + lane / 4 + i / 2 * 8;
+            if (at * kTile + n * 8 + lane % 4 * 2 + i % 2 >= s.seen(row)) p[0][n][i] = kLowest;
+          }
+        }
+      }
       TRIVIUM_UNROLL
       for (int n = 0; n < kTile / 8; ++n) {
         TRIVIUM_UNROLL
         for (int i = 0; i < 4; ++i) {
-          const bool seen = at < tile || n * 8 + lane % 4 * 2 + i % 2 <= warp_row + lane / 4 + i / 2 * 8;
-          const float probability = seen ? exp2_of(p[0][n][i] * factor - log_sum[i / 2]) : 0.0F;
-          ds[0][n][i] = probability * (ds[0][n][i] - dot[i / 2]);
+          ds[0][n][i] = exp2_of(p[0][n][i] * factor - log_sum[i / 2]) * (ds[0][n][i] - dot[i / 2]);
         }
       }
-      multiply_columns<D, kTile>(t, dq, ds, stage);
+      multiply_columns<D, kTile>(t, sum, ds, stage);
     }
-    const float scales[2] = {s.scale, s.scale};
-    store_rows<D>(t, dqkv + (token + row0 + warp_row) * width + head * D, width, dq[0], scales, valid);
+    const float scales[2] = {s.scale, s.scale}, ones[2] = {1, 1};
+    T* const own = dq + (token + row0 + warp_row) * s.q_width + head * D;
+    store_rows<D>(t, own, s.q_width, sum[0], scales, 0, valid, adds, ones);
   }
 };
 

@@ -84,42 +84,61 @@ TEST(DroppedAttentionTwin, DropsWhatTheCpuDrops) {
   expect_both_ways({1, 70, 2, 1, 128, true}, DType::kBf16, true);
 }
 
-// Ring steps of two ranks: rank 1 sees its own keys, then those of rank 0, and merges.
+/// The steps of a ring forward and backward, as one of its ranks does them.
+struct RingShape {
+  std::int64_t samples, sequence;
+  int heads, kv_heads, dim, ranks;
+};
+
+void expect_ring(const RingShape& s, DType type, int rank, bool drops) {
+  const double tolerance = tolerance_of(type);
+  const std::int64_t tokens = s.samples * s.sequence / s.ranks, out = tokens * s.heads * s.dim;
+  const std::int64_t qkv = tokens * (s.heads + 2 * s.kv_heads) * s.dim, kv = tokens * 2 * s.kv_heads * s.dim;
+  std::vector<double> y = uniform(out, 2), log_sums = uniform(tokens * s.heads, 3), dqkv = uniform(qkv, 4);
+  const auto prepared = [&](OpKind kind, int step) {
+    TwinCall call(kind, tokens, s.heads * s.dim, step);
+    call.op.heads = s.heads, call.op.kv_heads = s.kv_heads, call.op.head_dim = s.dim, call.op.flash = true;
+    call.op.sequence = static_cast<std::int32_t>(s.sequence), call.op.parts = s.ranks;
+    call.a.context_rank = rank, call.a.context_ranks = s.ranks;
+    if (drops) drop_a_quarter(call, s.sequence);
+    return call;
+  };
+  const auto kv_of = [&](int step) { return uniform(kv, static_cast<unsigned>(10 + step)); };
+  for (int step = 0; step < s.ranks; ++step) {
+    TwinCall call = prepared(OpKind::kAttentionBlock, step);
+    call.with_in(0, Form::kTyped, uniform(qkv, 1)).with_in(1, Form::kTyped, kv_of(step));
+    call.with_out(0, Form::kTyped, y).with_out(1, Form::kWide, log_sums);
+    expect_twins(call, type, tolerance);
+    const auto after = call.on_cpu(type);
+    y = after[0], log_sums = after[1];
+  }
+  for (int step = 0; step < s.ranks; ++step) {
+    TwinCall call = prepared(OpKind::kAttentionBlockBackward, step);
+    call.with_in(0, Form::kTyped, uniform(qkv, 1)).with_in(1, Form::kTyped, y);
+    call.with_in(2, Form::kWide, log_sums).with_in(3, Form::kTyped, uniform(out, 5));
+    call.with_in(4, Form::kTyped, kv_of(step)).with_out(0, Form::kTyped, dqkv);
+    call.with_out(1, Form::kTyped, uniform(kv, 6));
+    expect_twins(call, type, tolerance);
+    dqkv = call.on_cpu(type)[0];
+  }
+}
+
+// Of two ranks: rank 1 sees its own keys, then those of rank 0, and merges.
 TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
-  constexpr std::int64_t kSequence = 16, kLocal = 8, kWidth = 4 * 6;
   for (const DType type : {DType::kFp32, DType::kBf16, DType::kFp16}) {
-    const double tolerance = tolerance_of(type);
-    for (const auto& [rank, drops] : {std::pair{0, false}, {1, false}, {0, true}, {1, true}}) {
-      std::vector<double> y = uniform(2 * kLocal * 12, 2), log_sums = uniform(2 * kLocal * 2, 3);
-      std::vector<double> dqkv = uniform(2 * kLocal * kWidth, 4);
-      const auto prepared = [&](OpKind kind, int step) {
-        TwinCall call(kind, 2 * kLocal, 12, step);
-        call.op.heads = 2, call.op.kv_heads = 1, call.op.head_dim = 6, call.op.flash = true;
-        call.op.sequence = kSequence, call.op.parts = 2;
-        call.a.context_rank = rank, call.a.context_ranks = 2;
-        if (drops) drop_a_quarter(call, kSequence);
-        return call;
-      };
-      const auto kv_of = [&](int step) { return uniform(2 * kLocal * 12, static_cast<unsigned>(10 + step)); };
-      for (const int step : {0, 1}) {
-        TwinCall call = prepared(OpKind::kAttentionBlock, step);
-        call.with_in(0, Form::kTyped, uniform(2 * kLocal * kWidth, 1)).with_in(1, Form::kTyped, kv_of(step));
-        call.with_out(0, Form::kTyped, y).with_out(1, Form::kWide, log_sums);
-        expect_twins(call, type, tolerance);
-        const auto after = call.on_cpu(type);
-        y = after[0], log_sums = after[1];
-      }
-      for (const int step : {0, 1}) {
-        TwinCall call = prepared(OpKind::kAttentionBlockBackward, step);
-        call.with_in(0, Form::kTyped, uniform(2 * kLocal * kWidth, 1)).with_in(1, Form::kTyped, y);
-        call.with_in(2, Form::kWide, log_sums).with_in(3, Form::kTyped, uniform(2 * kLocal * 12, 5));
-        call.with_in(4, Form::kTyped, kv_of(step)).with_out(0, Form::kTyped, dqkv);
-        call.with_out(1, Form::kTyped, uniform(2 * kLocal * 12, 6));
-        expect_twins(call, type, tolerance);
-        dqkv = call.on_cpu(type)[0];
-      }
+    for (const int rank : {0, 1}) {
+      for (const bool drops : {false, true}) expect_ring({2, 16, 2, 1, 6, 2}, type, rank, drops);
     }
   }
+}
+
+// Heads with a fused kernel: chunks of 35 tokens end within a warp's rows, of 80 within a tile.
+TEST(RingAttentionTwin, MergesFusedSteps) {
+  for (const int rank : {0, 1}) expect_ring({1, 4 * 35, 2, 1, 64, 2}, DType::kBf16, rank, false);
+  expect_ring({1, 6 * 20, 1, 1, 64, 3}, DType::kBf16, 1, false);
+  for (const int rank : {0, 1}) expect_ring({1, 4 * 80, 1, 1, 64, 2}, DType::kFp16, rank, false);
+  expect_ring({2, 4 * 10, 2, 1, 128, 2}, DType::kBf16, 1, false);
+  expect_ring({1, 4 * 10, 1, 1, 64, 2}, DType::kBf16, 1, true);
 }
 
 // Four query heads on two and on one key head over two ranks: the one is shared.

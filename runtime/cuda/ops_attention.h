@@ -180,7 +180,8 @@ void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
 // ---- flash ----
 
 /// Which keys a rank's queries see depends on whose they are: of its own those before, of an earlier rank the first
-/// chunk of its two, whole, of a later rank both, but with this rank's second chunk of queries alone (program/context.h).
+/// chunk of its two, whole, of a later rank both, but with this rank's second chunk of queries alone
+/// (program/context.h).
 inline FlashShape flash_shape(const AttentionShape& s) {
   const std::int64_t chunk = s.local / 2;
   const bool earlier = s.source < s.positions.rank;
@@ -300,9 +301,8 @@ template <class T, class Launcher>
 void attention_block(Launcher& l, const KernelArguments& a) {
   const FlashForwardOperands<T> operands{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), output<float>(a, 1),
                                          a.op->k > 0};
-  if (with_fused_block<T>(l, a, [&](auto dim) {
-        fused_attention<T, decltype(dim)::value, false>(l, ring_attention(a), operands);
-      })) {
+  if (with_fused_block<T>(
+          l, a, [&](auto dim) { fused_attention<T, decltype(dim)::value, false>(l, ring_attention(a), operands); })) {
     return;
   }
   run_warps(l,
@@ -315,11 +315,10 @@ template <class T, class Launcher>
 void attention_block_backward(Launcher& l, const KernelArguments& a) {
   const AttentionShape s = ring_attention(a);
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
-  const FlashBackwardOperands<T> operands{input<T>(a, 0),  input<T>(a, 4),  input<T>(a, 3), input<float>(a, 2), dots,
-                                          output<T>(a, 0), output<T>(a, 1), a.op->k > 0};
-  if (with_fused_block<T>(l, a, [&](auto dim) {
-        fused_attention_backward<T, decltype(dim)::value, false>(l, s, operands);
-      })) {
+  const FlashBackwardOperands<T> operands{input<T>(a, 0), input<T>(a, 4),  input<T>(a, 3),  input<float>(a, 2),
+                                          dots,           output<T>(a, 0), output<T>(a, 1), a.op->k > 0};
+  if (with_fused_block<T>(
+          l, a, [&](auto dim) { fused_attention_backward<T, decltype(dim)::value, false>(l, s, operands); })) {
     return;
   }
   run_warps(l,

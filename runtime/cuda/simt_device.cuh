@@ -28,8 +28,8 @@ struct DeviceThread {
   __device__ __forceinline__ void copy_ahead(void* to, const void* from, bool valid) {
 #if __CUDA_ARCH__ >= 800
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address),
-                 "l"(__cvta_generic_to_global(from)), "r"(valid ? 16 : 0)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(__cvta_generic_to_global(from)),
+                 "r"(valid ? 16 : 0)
                  : "memory");
 #endif
   }

@@ -266,8 +266,9 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaData
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return destroy(layout); }
 
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle, cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void* value, std::size_t size) {
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void* value,
+                                                std::size_t size) {
   Layout& layout = behind(handle);
   if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) {
     take(layout.batch, value, size);
@@ -306,8 +307,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   const std::lock_guard lock(Machine::get().mutex);
   // Choices are few, and are kept for the process's time.
-  auto choice = std::make_unique<Choice>(
-      Choice{behind(description), {behind(a), behind(b), behind(c), behind(d)}, behind(wish)});
+  auto choice =
+      std::make_unique<Choice>(Choice{behind(description), {behind(a), behind(b), behind(c), behind(d)}, behind(wish)});
   *found = 0;
   if (asked < 1) return CUBLAS_STATUS_INVALID_VALUE;
   if (!sizes_of(*choice)) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -327,7 +328,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   Machine& machine = Machine::get();
   const std::lock_guard lock(machine.mutex);
   const auto& chosen = *reinterpret_cast<const Choice*>(algorithm->data[0]);
-  Choice now{behind(description), {behind(layout_a), behind(layout_b), behind(layout_c), behind(layout_d)}, chosen.wish};
+  Choice now{
+      behind(description), {behind(layout_a), behind(layout_b), behind(layout_c), behind(layout_d)}, chosen.wish};
   for (std::size_t i = 0; i < now.layouts.size(); ++i) {
     if (!same(now.layouts[i], chosen.layouts[i])) refuse("an algorithm that was chosen for another product");
   }

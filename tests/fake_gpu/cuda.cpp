@@ -24,7 +24,6 @@ cudaError_t told(cudaError_t code) {
   return code;
 }
 
-
 /// What a thread that records must not do: the recording is lost.
 bool breaks_recording() {
   bool any = false;
@@ -91,7 +90,9 @@ cudaStream_t default_stream() {
 
 extern "C" {
 
-const char* cudaGetErrorString(cudaError_t code) { return code == cudaSuccess ? "no error" : "an error of the fake GPU"; }
+const char* cudaGetErrorString(cudaError_t code) {
+  return code == cudaSuccess ? "no error" : "an error of the fake GPU";
+}
 const char* cudaGetErrorName(cudaError_t code) {
   switch (code) {
     case cudaSuccess:
@@ -204,7 +205,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   const std::lock_guard lock(machine().mutex);
-  *status = !stream->records  ? cudaStreamCaptureStatusNone
+  *status = !stream->records ? cudaStreamCaptureStatusNone
             : stream->broken ? cudaStreamCaptureStatusInvalidated
                              : cudaStreamCaptureStatusActive;
   return cudaSuccess;
@@ -227,8 +228,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  return *event = new CUevent_st{current_device(), (flags & cudaEventDisableTiming) == 0, nullptr},
-         cudaSuccess;
+  return *event = new CUevent_st{current_device(), (flags & cudaEventDisableTiming) == 0, nullptr}, cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }

@@ -13,9 +13,9 @@ namespace trivium::fake_gpu {
 namespace {
 
 constexpr std::size_t kArenaBytes = std::size_t{512} << 30;  // of addresses; pages come when they are touched
-constexpr std::size_t kAlignment = 256, kRim = 256;         // cudaMalloc's alignment
-constexpr std::size_t kSpoiled = std::size_t{1} << 20;      // of either end of an allocation
-constexpr std::byte kRimByte{0xa5}, kSpoiltByte{0xff};      // NaN in every type
+constexpr std::size_t kAlignment = 256, kRim = 256;          // cudaMalloc's alignment
+constexpr std::size_t kSpoiled = std::size_t{1} << 20;       // of either end of an allocation
+constexpr std::byte kRimByte{0xa5}, kSpoiltByte{0xff};       // NaN in every type
 
 std::string_view wish(const char* name) {
   const char* text = std::getenv(name);

@@ -190,7 +190,8 @@ void finish_collective(const ncclComm& comm, const Call& call, const std::vector
     return;
   }
   if (name == "all-gather") {
-    for (std::size_t i = 0; i < all.size(); ++i) std::memcpy(to + i * count * element, all[i].data.data(), count * element);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      std::memcpy(to + i * count * element, all[i].data.data(), count * element);
     return;
   }
   // As around a ring: each part's sum begins at another rank and is rounded at every hop.
@@ -318,7 +319,8 @@ void launch(const Comm& comm, const std::vector<Call>& calls) {
         Machine::get().issue(call.stream, collective(comm, call, comm->launched++));
       }
     }
-    if (!exchanged.empty()) Machine::get().issue(exchanged.front().stream, transfers(comm, exchanged, comm->launched++));
+    if (!exchanged.empty())
+      Machine::get().issue(exchanged.front().stream, transfers(comm, exchanged, comm->launched++));
     return true;
   });
 }
@@ -384,8 +386,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static std::atomic<int> next{0};
   *id = {};
   const fs::path folder =
-      fs::temp_directory_path() / fmt::format("fake-nccl-{}-{}-{}", ::getpid(), next++,
-                                              trivium::fake_gpu::Clock::now().time_since_epoch().count());
+      fs::temp_directory_path() /
+      fmt::format("fake-nccl-{}-{}-{}", ::getpid(), next++, trivium::fake_gpu::Clock::now().time_since_epoch().count());
   if (folder.string().size() >= sizeof id->internal) refuse("a temporary folder with a long name");
   fs::create_directory(folder);
   std::strncpy(id->internal, folder.c_str(), sizeof id->internal - 1);

@@ -21,7 +21,8 @@ struct FlashShape {
   std::int64_t local, q_width, kv_width;
   std::int64_t key_at, value_at;  ///< where keys and values begin in a row
   int heads, kv_heads;
-  /// A query sees the keys up to its own row, or else (other ranks' keys) the first `keys` of them from query `from` on.
+  /// A query sees the keys up to its own row, or else (other ranks' keys) the first `keys` of them from query `from`
+  /// on.
   bool causal;
   std::int64_t from, keys;
   float scale;
@@ -114,8 +115,8 @@ TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[M][D / 8][4], const f
   }
 }
 
-/// An accumulator (16, D) as rows of T, of which [first, valid) are written. Factors are those of the thread's two rows;
-/// with `adds`, what is there is added, `kept` times.
+/// An accumulator (16, D) as rows of T, of which [first, valid) are written. Factors are those of the thread's two
+/// rows; with `adds`, what is there is added, `kept` times.
 template <int D, class T, class Thread>
 TRIVIUM_DEVICE void store_rows(Thread& t, T* to, std::int64_t stride, const float (&c)[D / 8][4],
                                const float (&factor)[2], std::int64_t first, std::int64_t valid, bool adds,
@@ -314,9 +315,12 @@ struct FlashBackwardKeys {
   T* dkv;  ///< as kv
   FlashShape s;
   std::int64_t lines;  ///< samples * kv_heads
-  /// Two stages: a tile of queries, one of dy, their rows' L and D_i. Before the first, the second holds keys and values.
+  /// Two stages: a tile of queries, one of dy, their rows' L and D_i. Before the first, the second holds keys and
+  /// values.
   static constexpr int kStage = 2 * kQueries * kPitch<D> * 2 + 2 * kQueries * 4;
-  static int shared_bytes() { return kStage + (kStage > 2 * kTile * kPitch<D> * 2 ? kStage : 2 * kTile * kPitch<D> * 2); }
+  static int shared_bytes() {
+    return kStage + (kStage > 2 * kTile * kPitch<D> * 2 ? kStage : 2 * kTile * kPitch<D> * 2);
+  }
 
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {

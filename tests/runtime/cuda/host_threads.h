@@ -70,7 +70,7 @@ class HostBlock {
   int threads_, running_ = 0;
   Turns turns_ = Turns::kAscending;  // of the block at hand
   unsigned blocks_run_ = 0;
-  std::vector<int> next_, next_of_warp_;  // by thread: whose turn comes after its own
+  std::vector<int> next_, next_of_warp_;           // by thread: whose turn comes after its own
   const std::vector<int>* next_in_warp_ = &next_;  // while the warp is waited for
   Barrier block_;
   std::vector<Barrier> warps_;

@@ -40,7 +40,8 @@ std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {
   };
   const auto result = with(Turns::kAscending);
   for (const Turns turns : {Turns::kDescending, Turns::kShuffled}) {
-    EXPECT_EQ(with(turns), result) << name_of(op.kind) << " in " << name_of(type) << " depends on which thread is first";
+    EXPECT_EQ(with(turns), result) << name_of(op.kind) << " in " << name_of(type)
+                                   << " depends on which thread is first";
   }
   return result;
 }

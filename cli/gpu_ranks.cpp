@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,6 +69,10 @@ pid_t start(int rank, std::vector<std::string>& words) {
   const pid_t child = ::fork();
   if (child < 0) throw edge::Failure(edge::ErrorKind::kRuntime, "cannot start the processes of the ranks");
   if (child == 0) {
+    // In a group of its own: Ctrl-C then reaches the parent alone, whose signal asks once for an end with a checkpoint.
+    // A second signal would end the rank at once, and without the parent nobody would ask.
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::execv("/proc/self/exe", arguments.data());
     ::_exit(static_cast<int>(edge::ErrorKind::kRuntime));
   }
@@ -76,8 +81,7 @@ pid_t start(int rank, std::vector<std::string>& words) {
 
 /// A process that a signal ended says nothing itself, and the others only that nothing comes.
 void tell_of_signal(int rank, pid_t process, int signal) {
-  fmt::print(stderr, "rank {} (process {}) was ended by signal {} ({}); the others are told to end\n", rank, process,
-             signal, ::strsignal(signal));
+  fmt::print(stderr, "rank {} (process {}) was ended by signal {} ({})\n", rank, process, signal, ::strsignal(signal));
 }
 
 }  // namespace
@@ -124,13 +128,15 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
   std::map<pid_t, int> running;
   for (int rank = 0; rank < ranks; ++rank) running[start(rank, words)] = rank;
   int result = 0;
-  bool told = false;
+  bool told = false, killed = false;
   std::chrono::steady_clock::time_point failed{};
   while (!running.empty()) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
     if (const auto rank = running.find(ended); rank != running.end()) {
-      if (WIFSIGNALED(status) && !told) tell_of_signal(rank->second, ended, WTERMSIG(status));
+      const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+      const bool is_ours = (told && signal == SIGTERM) || (killed && signal == SIGKILL);
+      if (signal != 0 && !is_ours) tell_of_signal(rank->second, ended, signal);
       running.erase(rank);
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(edge::ErrorKind::kRuntime);
       if (result == 0 && code != 0) failed = std::chrono::steady_clock::now();
@@ -142,6 +148,7 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
       for (const auto& [child, rank] : running) ::kill(child, SIGTERM);
     }
     if (result != 0 && std::chrono::steady_clock::now() - failed > kGrace) {
+      killed = true;
       for (const auto& [child, rank] : running) ::kill(child, SIGKILL);
     }
     std::this_thread::sleep_for(kPause);

@@ -135,7 +135,9 @@ TEST(RingAttentionTwin, MergesTheStepsOfTheRing) {
 // Heads with a fused kernel: chunks of 35 tokens end within a warp's rows, of 80 within a tile.
 TEST(RingAttentionTwin, MergesFusedSteps) {
   for (const int rank : {0, 1}) expect_ring({1, 4 * 35, 2, 1, 64, 2}, DType::kBf16, rank, false);
-  expect_ring({1, 6 * 20, 1, 1, 64, 3}, DType::kBf16, 1, false);
+  for (const int rank : {0, 1, 2}) expect_ring({1, 6 * 20, 1, 1, 64, 3}, DType::kBf16, rank, false);
+  expect_ring({2, 4 * 20, 4, 2, 64, 2}, DType::kBf16, 0, false);
+  for (const int rank : {0, 1}) expect_ring({1, 4 * 80, 1, 1, 128, 2}, DType::kBf16, rank, false);
   for (const int rank : {0, 1}) expect_ring({1, 4 * 80, 1, 1, 64, 2}, DType::kFp16, rank, false);
   expect_ring({2, 4 * 10, 2, 1, 128, 2}, DType::kBf16, 1, false);
   expect_ring({1, 4 * 10, 1, 1, 64, 2}, DType::kBf16, 1, true);

@@ -47,6 +47,7 @@ class HostBlock {
   Exchange& exchange(int thread) { return exchanges_[static_cast<std::size_t>(thread / kWarp)]; }
   bool& vote() { return vote_; }
   std::byte* shared() { return shared_.data(); }
+  std::size_t shared_bytes() const { return shared_.size(); }
   int threads() const { return threads_; }
   Turns turns() const { return turns_; }
 
@@ -116,6 +117,8 @@ class HostThread {
 
   // At once, or as late as may be: nobody may count on either.
   void copy_ahead(void* to, const void* from, bool valid) {
+    check_vector(from);
+    check_shared(to);
     copies_.push_back({to, valid ? from : nullptr});
     if (host_.turns() == Turns::kAscending) await_copies();
   }
@@ -140,6 +143,16 @@ class HostThread {
 
  private:
   int lane() const { return thread_ % kWarp; }
+  /// What the device moves as 16 bytes is aligned to them.
+  static void check_vector(const void* place) {
+    if (reinterpret_cast<std::uintptr_t>(place) % 16 != 0) throw std::logic_error("16 bytes that are not aligned");
+  }
+  void check_shared(const void* place) const {
+    check_vector(place);
+    const auto* at = static_cast<const std::byte*>(place);
+    if (at < host_.shared() || at + 16 > host_.shared() + host_.shared_bytes())
+      throw std::logic_error("16 bytes outside of shared memory");
+  }
   void multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                    float (*widen_bits)(std::uint16_t));
   void matrices(const void* row, std::uint32_t (&to)[4], bool transposed);

@@ -110,6 +110,20 @@ END
       [ $signal = STOP ] || grep -q "rank 1 (process $victim) was ended by signal 9" err || wrong "no word of rank 1"
       echo "$signal: $(tail -1 err)"
     done
+    # Ctrl-C of a terminal, which signals its foreground group: a checkpoint all the same.
+    rm -rf kept out
+    setsid "$trivium" run --corpus text.txt --sequence 16 --global-batch 8 --timeline-steps 0 --json --backend cuda \
+      --cluster h200 --model toy.json --steps 1000000 --precision fp32 --data 2 --checkpoint kept >out 2>err &
+    run=$!
+    for _ in $(seq 600); do
+      [ ! -s out ] || [ "$(grep -c loss out)" -lt 2 ] || break
+      sleep 0.1
+    done
+    kill -INT -- -$run
+    code=0
+    wait $run || code=$?
+    [ $code -eq 130 ] || wrong "interrupted: exit code $code"
+    [ -n "$(ls -A kept)" ] || wrong "interrupted: no checkpoint"
     ;;
   *)
     wrong "no part $2"

@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "runtime/cuda/kernels/numbers.h"
-#include "tests/fake_gpu/machine.h"
+#include "tests/runtime/fake_gpu/machine.h"
 
 namespace fs = std::filesystem;
 using trivium::fake_gpu::Machine;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "tests/fake_gpu/machine.h"
+#include "tests/runtime/fake_gpu/machine.h"
 
 namespace {
 

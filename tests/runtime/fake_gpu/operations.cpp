@@ -2,8 +2,8 @@
 #include <climits>
 
 #include "runtime/cuda/launcher.h"
-#include "tests/fake_gpu/machine.h"
 #include "tests/runtime/cuda/host_threads.h"
+#include "tests/runtime/fake_gpu/machine.h"
 
 namespace trivium::runtime::cuda {
 

@@ -1,4 +1,4 @@
-#include "tests/fake_gpu/machine.h"
+#include "tests/runtime/fake_gpu/machine.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,0 +1,165 @@
+// What the fused attention kernels (flash.h) are made of: whose keys a query sees, tiles in shared memory, rows in
+// registers, and products of the two on tensor cores.
+#pragma once
+
+#include "runtime/cuda/kernels/dropping.h"
+#include "runtime/cuda/kernels/elementwise_math.h"
+#include "runtime/cuda/kernels/numbers.h"
+
+namespace trivium::runtime::cuda {
+
+constexpr int kTile = 64, kFlashThreads = 128;
+constexpr float kLog2e = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
+
+/// Queries are rows of q_width elements, keys and values of kv_width, in a matrix of their own or in the same; y and dy
+/// are (T, heads, D), L and D_i (T, heads). Samples have `local` rows of each.
+struct FlashShape {
+  std::int64_t local, q_width, kv_width;
+  std::int64_t key_at, value_at;  ///< where keys and values begin in a row
+  int heads, kv_heads;
+  /// A query sees the keys up to its own row, or else (other ranks' keys) the first `keys` of them from query `from`
+  /// on.
+  bool causal;
+  std::int64_t from, keys;
+  float scale;
+  Dropout dropout;
+
+  constexpr std::int64_t tiles() const { return (local + kTile - 1) / kTile; }
+  /// How many keys a query sees: the more the later it is.
+  TRIVIUM_DEVICE std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : query >= from ? keys : 0; }
+  /// Tiles of keys that any of `rows` queries from row0 on sees.
+  TRIVIUM_DEVICE std::int64_t key_tiles(std::int64_t row0, int rows) const {
+    return (seen((row0 + rows < local ? row0 + rows : local) - 1) + kTile - 1) / kTile;
+  }
+};
+
+/// Rows of a tile in shared memory lie 16 bytes more than their length apart: eight of them touch all banks once.
+template <int D>
+constexpr int kPitch = D + 8;
+
+/// Rows [0, rows) of `from`, `stride` elements apart, on their way into shared memory; those from `valid` on become 0.
+template <int D, class T, class Thread>
+TRIVIUM_DEVICE void load_ahead(Thread& t, T* to, const T* from, std::int64_t stride, int rows, std::int64_t valid) {
+  constexpr int kEach = 8, kAcross = D / kEach;
+  for (int i = t.thread(); i < rows * kAcross; i += t.threads()) {
+    const int row = i / kAcross, column = i % kAcross * kEach;
+    const bool is_there = row < valid;
+    t.copy_ahead(to + row * kPitch<D> + column, is_there ? from + row * stride + column : from, is_there);
+  }
+}
+
+/// First operands of products, 16 rows of D elements each, as the threads of a warp hold them.
+template <int D>
+struct Held {
+  std::uint32_t of[D / 16][4];
+};
+
+/// Rows [row, row + 16) of a tile.
+template <int D, class T, class Thread>
+TRIVIUM_DEVICE void hold_rows(Thread& t, Held<D>& held, const T* tile, int row) {
+  const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
+  TRIVIUM_UNROLL
+  for (int k = 0; k < D / 16; ++k) {
+    t.matrix(tile + (row + part % 2 * 8 + line) * kPitch<D> + k * 16 + part / 2 * 8, held.of[k]);
+  }
+}
+
+/// c (M times 16, N) += A (M times 16, D) B (N, D)^T: what is read of B serves all M.
+template <int D, int N, int M, class T, class Thread>
+TRIVIUM_DEVICE void multiply_rows(Thread& t, float (&c)[M][N / 8][4], const Held<D> (&a)[M], const T* b) {
+  const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
+  TRIVIUM_UNROLL
+  for (int k = 0; k < D / 16; ++k) {
+    TRIVIUM_UNROLL
+    for (int n = 0; n < N; n += 16) {
+      std::uint32_t right[4];
+      t.matrix(b + (n + part / 2 * 8 + line) * kPitch<D> + k * 16 + part % 2 * 8, right);
+      TRIVIUM_UNROLL
+      for (int m = 0; m < M; ++m) {
+        t.multiply(c[m][n / 8], a[m].of[k], right[0], right[1], T{});
+        t.multiply(c[m][n / 8 + 1], a[m].of[k], right[2], right[3], T{});
+      }
+    }
+  }
+}
+
+/// c (M times 16, D) += P (M times 16, N) B (N, D), P in the registers of accumulators.
+template <int D, int N, int M, class T, class Thread>
+TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[M][D / 8][4], const float (&p)[M][N / 8][4], const T* b) {
+  const int lane = t.thread() % kWarp, part = lane / 8, line = lane % 8;
+  TRIVIUM_UNROLL
+  for (int n = 0; n < N; n += 16) {
+    std::uint32_t left[M][4];
+    TRIVIUM_UNROLL
+    for (int m = 0; m < M; ++m) {
+      TRIVIUM_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float(&from)[4] = p[m][n / 8 + i / 2];
+        left[m][i] = pair_of<T>(from[i % 2 * 2], from[i % 2 * 2 + 1]);
+      }
+    }
+    TRIVIUM_UNROLL
+    for (int d = 0; d < D; d += 16) {
+      std::uint32_t right[4];
+      t.matrix_transposed(b + (n + part % 2 * 8 + line) * kPitch<D> + d + part / 2 * 8, right);
+      TRIVIUM_UNROLL
+      for (int m = 0; m < M; ++m) {
+        t.multiply(c[m][d / 8], left[m], right[0], right[1], T{});
+        t.multiply(c[m][d / 8 + 1], left[m], right[2], right[3], T{});
+      }
+    }
+  }
+}
+
+/// An accumulator (16, D) as rows of T, of which [first, valid) are written. Factors are those of the thread's two
+/// rows; with `adds`, what is there is added, `kept` times.
+template <int D, class T, class Thread>
+TRIVIUM_DEVICE void store_rows(Thread& t, T* to, std::int64_t stride, const float (&c)[D / 8][4],
+                               const float (&factor)[2], std::int64_t first, std::int64_t valid, bool adds,
+                               const float (&kept)[2]) {
+  const int lane = t.thread() % kWarp;
+  TRIVIUM_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int row = lane / 4 + 8 * half;
+    if (row < first || row >= valid) continue;
+    TRIVIUM_UNROLL
+    for (int d = 0; d < D / 8; ++d) {
+      T* const place = to + row * stride + d * 8 + lane % 4 * 2;
+      float before[2] = {0, 0};
+      if (adds) load<2>(place, before);
+      *reinterpret_cast<std::uint32_t*>(place) = pair_of<T>(c[d][2 * half] * factor[half] + before[0] * kept[half],
+                                                            c[d][2 * half + 1] * factor[half] + before[1] * kept[half]);
+    }
+  }
+}
+
+template <int M, int N>
+TRIVIUM_DEVICE void clear(float (&c)[M][N][4]) {
+  TRIVIUM_UNROLL
+  for (int m = 0; m < M; ++m) {
+    TRIVIUM_UNROLL
+    for (int n = 0; n < N; ++n) {
+      TRIVIUM_UNROLL
+      for (int i = 0; i < 4; ++i) c[m][n][i] = 0;
+    }
+  }
+}
+
+/// c (16, N) times what dropout leaves: rows are queries from position `query` on, columns keys from `key` on. The two
+/// neighbours that a thread holds of a row share a draw.
+template <int N>
+TRIVIUM_DEVICE void drop_rows(const Dropout& d, std::int64_t head, std::int64_t sample, std::int64_t query,
+                              std::int64_t key, int lane, float (&c)[N / 8][4]) {
+  TRIVIUM_UNROLL
+  for (int n = 0; n < N / 8; ++n) {
+    const std::int64_t column = key + n * 8 + lane % 4 * 2;
+    TRIVIUM_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const PhiloxWords words = dropout_words(d, head, sample, query + lane / 4 + half * 8, column / 4);
+      c[n][2 * half] *= kept_factor(d, words, column);
+      c[n][2 * half + 1] *= kept_factor(d, words, column + 1);
+    }
+  }
+}
+
+}  // namespace trivium::runtime::cuda

@@ -107,7 +107,8 @@ nlohmann::json simulation_json(const JobRequest& request, const program::Program
   json["hypothetical"] = hypothetical;
   json["model_flops_per_s_per_device"] = simulation.model_flops_per_s_per_device;
   json["hardware_flops_per_s_per_device"] = simulation.hardware_flops_per_s_per_device;
-  if (simulation.shared_links_s) json["iteration_shared_links_s"] = *simulation.shared_links_s;
+  json["iteration_shared_links_s"] = simulation.iteration_s;  // its name before the headline shared links
+  if (simulation.unshared_s) json["iteration_unshared_s"] = *simulation.unshared_s;
   json["breakdown_s"] = breakdown_json(simulation.breakdown_s, 1);
   json["ranks"] = ranks_json(program, simulation);
   if (const auto whole = whole_training(request.file.job, request.cluster, simulation)) {
@@ -124,9 +125,9 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
       fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
   text += fmt::format("\n  iteration   {}\n", seconds(simulation.iteration_s));
-  if (const auto shared = simulation.shared_links_s; shared && differ(*shared, simulation.iteration_s)) {
-    text += fmt::format("              {} ({:+.2f} %) where communication that overlaps shares links: --every-rank\n",
-                        seconds(*shared), 100 * (*shared / simulation.iteration_s - 1));
+  if (const auto alone = simulation.unshared_s; alone && differ(*alone, simulation.iteration_s)) {
+    text += fmt::format("              {} ({:+.2f} %) if communication that overlaps did not share links\n",
+                        seconds(*alone), 100 * (*alone / simulation.iteration_s - 1));
   }
   text += fmt::format("  throughput  {} tokens/s\n", integer(simulation.tokens_per_s));
   text += fmt::format(

@@ -35,7 +35,7 @@ void run(const SimulateOptions& options) {
   simulator::SimulationOptions how;
   how.timeline = !options.trace.empty();
   how.every_rank = plays_every_rank(options.disturbance);
-  how.shared_links = !how.every_rank;
+  how.unshared = true;
   how.disturbance = disturbance;
   how.disturbance.jitter = 0;  // drawn below; this is the run that all samples vary
   // Names of a trace are those of ops, and it is ops that vary.

@@ -123,7 +123,7 @@ void try_splits(const SearchRequest& request, const Way& way, const std::stop_to
     }
     program::Job job = request.job;
     job.plan = std::get<Plan>(std::move(found));
-    auto played = quick_simulation(job, request.cluster, !request.ignore_memory);
+    auto played = simulation_that_fits(job, request.cluster, !request.ignore_memory, stop);
     if (auto* no = std::get_if<Infeasible>(&played)) {
       baseline.why_not = std::move(no->reason);
       continue;

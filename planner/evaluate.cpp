@@ -6,45 +6,64 @@ namespace trivium::planner {
 
 using program::Infeasible;
 
+namespace {
+
+constexpr const char* kSimulationRule = "simulation";
+
+}  // namespace
+
 std::optional<Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks) {
   const auto verdict = program::check(job, ranks);
   if (const auto* no = std::get_if<Infeasible>(&verdict)) return *no;
   return simulator::unsupported_by(job, cluster);
 }
 
-std::variant<std::int64_t, Infeasible> quick_iteration(const program::Job& job, const hardware::Cluster& cluster,
-                                                       bool memory) {
-  const auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
-  const auto& program = std::get<program::Program>(lowered);
+namespace {
+
+// The Program that is simulated, or why there is none.
+std::variant<program::Program, Infeasible> ordered(const program::Job& job, const hardware::Cluster& cluster,
+                                                   bool memory, const std::stop_token& stop) {
+  auto lowered = program::lower(job);
+  if (auto* no = std::get_if<Infeasible>(&lowered)) return std::move(*no);
+  auto& program = std::get<program::Program>(lowered);
   if (memory) {
-    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return *no;
+    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return std::move(*no);
   }
-  const auto played = simulator::play_makespan(simulator::cost(program, cluster));
-  if (!played) return Infeasible{"simulation", played.error().message};
-  return played.value();
+  auto in_order = simulator::order(std::move(program), cluster, stop);
+  if (!in_order) return Infeasible{kSimulationRule, in_order.error().message};
+  return std::move(in_order).value();
 }
 
-std::variant<simulator::Simulation, Infeasible> quick_simulation(const program::Job& job,
-                                                                 const hardware::Cluster& cluster, bool memory) {
-  const auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
-  const auto& program = std::get<program::Program>(lowered);
-  if (memory) {
-    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return *no;
-  }
-  auto simulated = simulator::simulate(program, cluster, {simulator::Granularity::kSegment, false});
-  if (!simulated) return Infeasible{"simulation", simulated.error().message};
-  return std::move(simulated).value();
+}  // namespace
+
+std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster, bool memory,
+                                                 const std::stop_token& stop) {
+  auto program = ordered(job, cluster, memory, stop);
+  if (stop.stop_requested()) return kStopped;
+  if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
+  const auto ps = simulator::iteration_ps(std::get<program::Program>(program), cluster, stop);
+  if (stop.stop_requested()) return kStopped;
+  if (!ps) return Infeasible{kSimulationRule, ps.error().message};
+  return ps.value();
 }
 
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop) {
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<Infeasible>(&lowered)) return edge::Error{edge::ErrorKind::kNoPlan, no->reason};
-  const auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
-  if (!ordered) return ordered.error();
-  return simulator::simulate(ordered.value(), cluster, {simulator::Granularity::kOp, false}, stop);
+  const auto in_order = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
+  if (!in_order) return in_order.error();
+  return simulator::simulate(in_order.value(), cluster, {}, stop);
+}
+
+std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const program::Job& job,
+                                                                     const hardware::Cluster& cluster, bool memory,
+                                                                     const std::stop_token& stop) {
+  auto program = ordered(job, cluster, memory, stop);
+  if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
+  auto simulated = simulator::simulate(std::get<program::Program>(program), cluster, {}, stop);
+  if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
+  return std::move(simulated).value();
 }
 
 }  // namespace trivium::planner

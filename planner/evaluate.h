@@ -12,19 +12,21 @@ namespace trivium::planner {
 /// Why the plan cannot run on the cluster, memory apart; nothing where it can.
 std::optional<program::Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks);
 
-/// Iteration in picoseconds, played by segments and not ordered: what plans are ranked by. `memory`: whether a plan
-/// that does not fit is refused.
-std::variant<std::int64_t, program::Infeasible> quick_iteration(const program::Job& job,
-                                                                const hardware::Cluster& cluster, bool memory);
+/// The iteration that simulating the plan by itself gives (ps): ordered, op by op, links shared. It is what plans are
+/// ranked by. `memory`: whether a plan that does not fit is refused. kStopped where `stop` asked to give it up.
+inline constexpr std::int64_t kStopped = -1;
+std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
+                                                          bool memory, const std::stop_token& stop = {});
 
-/// Figures of a plan at the price of ranking it: played by segments and not ordered. `memory`: as above.
-std::variant<simulator::Simulation, program::Infeasible> quick_simulation(const program::Job& job,
-                                                                          const hardware::Cluster& cluster,
-                                                                          bool memory);
-
-/// The figures that simulating the plan by itself gives: ordered, played op by op. Errors: as simulator::simulate;
-/// kInterrupted where `stop` asked to give it up.
+/// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where
+/// `stop` asked to give it up.
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop = {});
+
+/// The same of a plan that need not fit: why it does not, where `memory` asks.
+std::variant<simulator::Simulation, program::Infeasible> simulation_that_fits(const program::Job& job,
+                                                                              const hardware::Cluster& cluster,
+                                                                              bool memory,
+                                                                              const std::stop_token& stop = {});
 
 }  // namespace trivium::planner

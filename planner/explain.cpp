@@ -40,9 +40,9 @@ class Explainer {
         tried_(std::move(tried)) {}
 
   std::vector<std::string> explain() {
-    // Neighbours are compared with this plan as they are played: not ordered, by segments.
-    const auto quick = quick_iteration(program_.job, cluster_, false);
-    here_ps_ = std::holds_alternative<std::int64_t>(quick) ? std::get<std::int64_t>(quick) : simulation_.iteration_ps;
+    // Neighbours are compared with this plan undisturbed, as they are simulated.
+    const auto here = iteration(program_.job, cluster_, false);
+    here_ps_ = std::holds_alternative<std::int64_t>(here) ? std::get<std::int64_t>(here) : simulation_.iteration_ps;
     say_parts();
     for (const Part part : losses()) say_loss(part);
     say_balance();

@@ -173,9 +173,8 @@ class MixedSearch {
       const auto memory = simulator::memory_of(std::get<program::Program>(lowered), request_.cluster);
       if (!request_.ignore_memory && simulator::out_of_memory(memory)) continue;
       auto simulated = full_simulation(job, request_.cluster);
-      const auto ranked = quick_iteration(job, request_.cluster, false);
-      if (!simulated || !std::holds_alternative<std::int64_t>(ranked)) continue;
-      real.push_back({candidate.plan, std::move(simulated).value(), std::get<std::int64_t>(ranked)});
+      if (!simulated) continue;
+      real.push_back({candidate.plan, std::move(simulated).value()});
     }
     std::sort(real.begin(), real.end(), faster);
     result.best = std::move(real);

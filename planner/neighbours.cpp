@@ -207,7 +207,7 @@ std::vector<Tried> try_neighbours(const program::Job& job, const hardware::Clust
         if (auto no = refusal(other, cluster, 0)) {
           tried[i].outcome = std::move(*no);
         } else {
-          tried[i].outcome = quick_iteration(other, cluster, true);
+          tried[i].outcome = iteration(other, cluster, true, stop);
         }
       },
       [](std::size_t) {});

@@ -36,7 +36,7 @@ void keep_best(std::vector<Candidate>& candidates, const SearchRequest& request)
 std::int64_t limit_behind(const std::vector<Candidate>& best, const SearchRequest& request) {
   if (best.size() < wanted(request)) return request.limit_ps;
   std::int64_t last = 0;
-  for (std::size_t i = 0; i < wanted(request); ++i) last = std::max(last, best[i].ranked_ps);
+  for (std::size_t i = 0; i < wanted(request); ++i) last = std::max(last, best[i].simulation.iteration_ps);
   const std::int64_t gap = std::llround(static_cast<double>(last) * request.gap);
   return std::min(request.limit_ps, last - gap);
 }

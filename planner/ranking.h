@@ -15,7 +15,7 @@ bool faster(const Candidate& a, const Candidate& b);
 /// no more than `best`.
 void keep_best(std::vector<Candidate>& candidates, const SearchRequest& request);
 
-/// What a plan may take by segments (ps) that could still be among those, given what keep_best() left, or that is
+/// What a plan may take (ps) that could still be among those, given what keep_best() left, or that is
 /// faster by more than the request's gap. The request's own limit at most.
 std::int64_t limit_behind(const std::vector<Candidate>& best, const SearchRequest& request);
 

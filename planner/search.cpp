@@ -76,6 +76,7 @@ class Searcher {
       if (result_.proved) look_at_others();
       result_.best = figures.get();
     }
+    check_answer();
     result_.rejected = std::move(ledger_).rejections(request_, threads_);
     if (!part) result_.plans_forbidden = forbidden.get();
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -155,16 +156,18 @@ class Searcher {
   }
 
   bool play(const std::vector<Node>& nodes) {
-    std::vector<std::variant<std::int64_t, Infeasible>> played(nodes.size(), std::int64_t{-1});
+    std::vector<std::variant<std::int64_t, Infeasible>> played(nodes.size(), kStopped);
     const bool all = run_parallel(
         nodes.size(), threads_, stop_,
-        [&](std::size_t i) { played[i] = quick_iteration(job_of(*nodes[i].plan), cluster(), !request_.ignore_memory); },
+        [&](std::size_t i) {
+          played[i] = iteration(job_of(*nodes[i].plan), cluster(), !request_.ignore_memory, stop_);
+        },
         [&](std::size_t) { report(); });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (auto* no = std::get_if<Infeasible>(&played[i])) {
         ledger_.enter({std::move(*no), *nodes[i].plan, 1});
         for (Node& node : tree_.behind(nodes[i], nodes[i].bound_ps)) open_.push(std::move(node));
-      } else if (const std::int64_t ps = std::get<std::int64_t>(played[i]); ps < 0) {
+      } else if (const std::int64_t ps = std::get<std::int64_t>(played[i]); ps == kStopped) {
         open_.push(nodes[i]);  // stopped before its turn
       } else {
         ++result_.plans_simulated;
@@ -261,13 +264,32 @@ class Searcher {
     std::vector<std::variant<simulator::Simulation, Infeasible>> shown(plans.size(), Infeasible{});
     run_parallel(
         plans.size(), threads_, stop_,
-        [&](std::size_t i) { shown[i] = quick_simulation(job_of(*plans[i].plan), cluster(), !request_.ignore_memory); },
+        [&](std::size_t i) {
+          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_);
+        },
         [](std::size_t) {});
     for (std::size_t i = 0; i < plans.size(); ++i) {
       if (auto* simulation = std::get_if<simulator::Simulation>(&shown[i])) {
-        result_.others.push_back({*plans[i].plan, std::move(*simulation)});
+        result_.others.push_back({job_of(*plans[i].plan).plan, std::move(*simulation)});
       }
     }
+  }
+
+  // Whatever was simulated and is faster is the answer; what is faster than the bound shows that it is none.
+  void check_answer() {
+    std::vector<Candidate> all = result_.best;
+    all.insert(all.end(), result_.others.begin(), result_.others.end());
+    keep_best(all, request_);
+    if (all.empty()) return;
+    const std::int64_t fastest = all.front().simulation.iteration_ps;
+    if (!result_.best.empty() && fastest >= result_.best.front().simulation.iteration_ps) return;
+    const std::string answer = program::summary(all.front().plan);
+    std::erase_if(result_.others, [&](const Candidate& other) {
+      return other.simulation.iteration_ps == fastest && program::summary(other.plan) == answer;
+    });
+    result_.best = std::move(all);
+    result_.best_s = static_cast<double>(fastest) * kSecondsPerPs;
+    if (result_.best_s < result_.bound_s) result_.proved = false, result_.bound_s = 0;
   }
 
   // Also when interrupted: an answer has the figures that simulating it by itself would give.
@@ -282,7 +304,7 @@ class Searcher {
         [](std::size_t) {});
     std::vector<Candidate> candidates;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (figures[i]) candidates.push_back({entries[i].plan, std::move(*figures[i]), entries[i].iteration_ps});
+      if (figures[i]) candidates.push_back({entries[i].plan, std::move(*figures[i])});
     }
     std::sort(candidates.begin(), candidates.end(), faster);
     return candidates;

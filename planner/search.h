@@ -55,8 +55,7 @@ struct SearchRequest {
 
 struct Candidate {
   program::Plan plan;
-  simulator::Simulation simulation;  ///< without timeline
-  std::int64_t ranked_ps = 0;        ///< by segments, where a search ranked it
+  simulator::Simulation simulation;  ///< without timeline; plans are ranked by its iteration
 };
 
 /// A family of plans (equal tensor, pipeline, data) and why none of it, or how many of it, fell out.
@@ -78,7 +77,7 @@ struct Alternative {
 
 struct SearchResult {
   std::vector<Candidate> best;    ///< fastest first; ties broken by summary text
-  std::vector<Candidate> others;  ///< of other families than the best ones, fastest first; played by segments
+  std::vector<Candidate> others;  ///< of other families than the best ones, fastest first
   std::vector<Rejected> rejected;
   std::int64_t plans_in_space = 0;
   std::int64_t plans_forbidden = 0;   ///< left out by a constraint before the space was counted
@@ -87,8 +86,8 @@ struct SearchResult {
   std::int64_t plans_simulated = 0;
   std::int64_t nodes_opened = 0;  ///< of the space's tree
   bool proved = false;            ///< every plan was either refused, bounded away or simulated
-  double bound_s = 0;             ///< no plan of the space is faster than this, by segments; 0: nothing is known yet
-  double best_s = 0;              ///< the fastest plan as it was ranked, by segments; 0: none
+  double bound_s = 0;             ///< no plan of the space is faster than this; 0: nothing is known yet
+  double best_s = 0;              ///< the fastest plan; 0: none
   double seconds = 0;
   std::vector<Alternative> alternatives;  ///< on a cluster of unlike nodes; `best` holds the best of all of them
 };
@@ -101,9 +100,10 @@ using Progress = std::function<void(std::int64_t, std::int64_t, double)>;
 /// `data` is fixed to another number, and where unlike sizes cannot be searched for: on like nodes, or on part of them.
 SearchRequest with_micro_batches_settled(SearchRequest request);
 
-/// Searches on `threads` threads (0: all cores). Plans are ranked by their play at segment granularity; the best are
-/// then ordered, simulated op by op and sorted by that, so their figures are those of simulating each alone.
-/// Interrupted by `stop`, it returns the best so far, simulated likewise, with `proved` false. Deterministic: the same
+/// Searches on `threads` threads (0: all cores). Plans are ranked by the iteration that simulating each alone gives:
+/// ordered, op by op, links shared. Interrupted by `stop`, it returns the best so far with `proved` false. Whatever
+/// else is simulated (`others`, a plan of another way to use the nodes) and beats the answer becomes the answer; where
+/// it contradicts a bound, `proved` is false. Deterministic: the same
 /// request gives the same answers and counts in the same order, whatever the threads.
 /// On a cluster of unlike nodes all of whose devices may be used, four spaces are searched (planner/mixed.h). Errors:
 /// those of with_micro_batches_settled().

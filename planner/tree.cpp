@@ -178,7 +178,7 @@ Opened Tree::open_layout(const Node& node) {
     std::int64_t bound = 0;
     if (!shape.balanced) {
       Sketch sketch(job_of(plan), request_.cluster, &shared_);
-      bound = simulator::lower_bound_ps(sketch.passes(plan));
+      bound = simulator::lower_bound_ps(sketch.least_passes(plan));
     }
     opened.nodes.push_back(child_of(node, Node::Level::kShape, i, bound, plans, branch));
   }

@@ -26,13 +26,15 @@ struct Played {
   std::int64_t makespan_ps = 0;
   std::vector<Breakdown> breakdowns;  // by role: sums over `heard` ranks of it
   std::vector<std::int64_t> heard;    // by role
+  std::int64_t flows = 0;             // that were played over shared links
   program::Timeline timeline;
 };
 
 /// Takes the spans of one rank after the other.
 class Account {
  public:
-  Account(const CostedProgram& costed, bool timeline) : costed_(costed), keeps_timeline_(timeline) {
+  Account(const CostedProgram& costed, const SimulationOptions& options)
+      : costed_(costed), keeps_timeline_(options.timeline), of_every_rank_(options.every_rank) {
     played_.breakdowns.resize(costed.program->roles.size());
     played_.heard.resize(costed.program->roles.size());
   }
@@ -48,14 +50,16 @@ class Account {
     played_.breakdowns[role][static_cast<std::size_t>(Part::kBubble)] -= end;
     ++played_.heard[role];
     if (!keeps_timeline_) return;
+    if (!of_every_rank_ && rank.rank != program.representative(program.roles[role])) return;
     for (const Span& span : rank.spans) {
       played_.timeline.events.push_back(
           {0, rank.rank, span.task, span.op, span.lane, span.start_ps, span.end_ps, span.begin_ps - span.start_ps});
     }
   }
 
-  Played close(std::int64_t makespan_ps) {
-    played_.makespan_ps = makespan_ps;
+  Played close(const Replay& replayed) {
+    const std::int64_t makespan_ps = played_.makespan_ps = replayed.makespan_ps;
+    played_.flows = replayed.flows;
     for (std::size_t role = 0; role < played_.breakdowns.size(); ++role) {
       played_.breakdowns[role][static_cast<std::size_t>(Part::kBubble)] += makespan_ps * played_.heard[role];
     }
@@ -64,7 +68,7 @@ class Account {
 
  private:
   const CostedProgram& costed_;
-  bool keeps_timeline_;
+  bool keeps_timeline_, of_every_rank_;
   Played played_;
 };
 
@@ -73,7 +77,7 @@ std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cas
   constexpr double kMostSpans = 8e6;
   const World& world = cast.world;
   std::vector<bool> hear(static_cast<std::size_t>(world.players()), true);
-  if (!options.every_rank || options.timeline) return hear;
+  if (cast.options.ranks == Ranks::kFolded || (options.every_rank && options.timeline)) return hear;
   double spans = 0;
   for (const std::int32_t role : world.role) {
     for (const program::Task& task : program.roles[static_cast<std::size_t>(role)].tasks) {
@@ -90,40 +94,49 @@ std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cas
   return hear;
 }
 
+// One rank for every stage where ranks sit alike, else all. Ranks that share cores take turns on them, op by op.
+edge::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster& cluster,
+                            const SimulationOptions& options) {
+  if (shares_cores(costed.program->job.plan, cluster)) {
+    return cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, false, cluster.devices()});
+  }
+  const bool share = options.shared_links;
+  if (!options.every_rank) {
+    auto folded = cast(costed, cluster, {options.granularity, Ranks::kFolded, share});
+    if (!folded || !share || folded.value().shares_links) return folded;
+  }
+  return cast(costed, cluster, {options.granularity, Ranks::kEvery, share});
+}
+
 // An ordered program is replayed; one without an order is played in the order of readiness, one rank for every role.
 edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
                              const SimulationOptions& options, const std::stop_token& stop) {
   const program::Program& program = *costed.program;
-  Account account(costed, options.timeline);
+  Account account(costed, options);
   if (is_ordered(program)) {
-    const bool in_turns = shares_cores(program.job.plan, cluster), every = options.every_rank || in_turns;
-    CastOptions how{options.granularity, every ? Ranks::kEvery : Ranks::kFolded, options.every_rank && !in_turns};
-    if (in_turns) {
-      how.granularity = Granularity::kOp;
-      how.cores = cluster.devices();
-    }
-    const auto made = cast(costed, cluster, how);
+    const auto made = cast_for(costed, cluster, options);
     if (!made) return made.error();
     const Variation variation = variation_of(options.disturbance, made.value().world, options.seed);
     const auto replayed = replay(
         costed, made.value(), variation, ranks_to_hear(program, made.value(), options),
         [&](const RankSpans& rank) { account.hear(rank); }, stop);
     if (!replayed) return replayed.error();
-    return account.close(replayed.value().makespan_ps);
+    return account.close(replayed.value());
   }
   edge::Result<Play> play_of_stages = play(costed, options.granularity, stop);
   if (!play_of_stages) return play_of_stages.error();
   for (std::size_t role = 0; role < program.roles.size(); ++role) {
     account.hear({program.representative(program.roles[role]), std::move(play_of_stages.value().stages[role])});
   }
-  return account.close(play_of_stages.value().makespan_ps);
+  Replay all;
+  all.makespan_ps = play_of_stages.value().makespan_ps;
+  return account.close(all);
 }
 
-// One rank for every stage where they share links alike, else all.
-edge::Result<std::int64_t> with_shared_links(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                             Granularity granularity, const std::stop_token& stop) {
-  auto made = cast(costed, cluster, {granularity, Ranks::kFolded, true});
-  if (made && !made.value().shares_links) made = cast(costed, cluster, {granularity, Ranks::kEvery, true});
+// Nothing is kept of the play but its end.
+edge::Result<std::int64_t> makespan(const CostedProgram& costed, const hardware::Cluster& cluster,
+                                    const SimulationOptions& options, const std::stop_token& stop) {
+  const auto made = cast_for(costed, cluster, options);
   if (!made) return made.error();
   const auto replayed = replay(costed, made.value(), {}, Keep::kNothing, stop);
   if (!replayed) return replayed.error();
@@ -151,6 +164,13 @@ Breakdown mean(const Breakdown& sums, std::int64_t count, std::int64_t iteration
 }
 
 }  // namespace
+
+edge::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
+                                        const std::stop_token& stop) {
+  if (stop.stop_requested()) return given_up();
+  if (const auto no = unsupported_by(program.job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
+  return makespan(cost(program, cluster), cluster, {}, stop);
+}
 
 std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster) {
   if (job.plan.ranks() > cluster.devices() && !shares_cores(job.plan, cluster)) {
@@ -254,11 +274,15 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
   result.tokens_per_s =
       static_cast<double>(program.job.training.global_batch * program.job.training.sequence) / result.iteration_s;
   result.timeline = std::move(played.timeline);
-  const bool in_turns = shares_cores(program.job.plan, cluster);  // no link is shared but the cores
-  if (options.shared_links && !options.every_rank && !in_turns && is_ordered(program)) {
-    const auto shared = with_shared_links(costed, cluster, options.granularity, stop);
-    if (!shared) return shared.error();
-    result.shared_links_s = static_cast<double>(shared.value()) * kSecondsPerPs;
+  const bool undisturbed = options.disturbance.none();
+  if (options.unshared && options.shared_links && undisturbed && played.flows > 0 && is_ordered(program)) {
+    SimulationOptions apart = options;
+    apart.shared_links = apart.every_rank = false;
+    const auto unshared = makespan(costed, cluster, apart, stop);
+    if (!unshared) return unshared.error();
+    if (unshared.value() < result.iteration_ps) {
+      result.unshared_s = static_cast<double>(unshared.value()) * kSecondsPerPs;
+    }
   }
   return result;
 }

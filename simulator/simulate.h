@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "edge/error.h"
@@ -19,14 +20,14 @@ struct StageResult {
 };
 
 struct Simulation {
-  std::int64_t iteration_ps = 0;
+  std::int64_t iteration_ps = 0;  ///< with links shared by what overlaps on them
   double iteration_s = 0;
   double tokens_per_s = 0;
   double mfu = 0, hfu = 0;  ///< shares of the devices' dense peak in the plan's precision
   double model_flops_per_s_per_device = 0, hardware_flops_per_s_per_device = 0;
   std::array<double, kParts> breakdown_s{};  ///< mean over ranks; sums to iteration_s
   std::vector<StageResult> stages;           ///< in the order of the Program's roles
-  std::optional<double> shared_links_s;      ///< the iteration with links shared by what overlaps on them; if asked for
+  std::optional<double> unshared_s;          ///< as if nothing shared a link, where asked for and shorter
   std::int64_t peak_memory_bytes = 0;        ///< of the fullest rank
   program::Timeline timeline;                ///< of every rank that was played; empty unless asked for
 };
@@ -34,12 +35,14 @@ struct Simulation {
 struct SimulationOptions {
   Granularity granularity = Granularity::kOp;
   bool timeline = false;
-  /// Play every rank, with links shared by what overlaps on them, instead of one rank for every stage; needed for a
-  /// disturbance. The timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all,
+  /// Play every rank instead of one rank for every stage where that is the same; needed for a disturbance. The timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all,
   /// or where they have millions of spans together over some that lie evenly among them.
   /// Ranks that share cores are always all played, op by op.
   bool every_rank = false;
-  bool shared_links = false;  ///< without `every_rank`: find Simulation::shared_links_s too
+  /// Communication that overlaps on a link shares it: played by one rank for every stage where ranks sit alike, by every
+  /// rank where they do not. False: every transfer has its links to itself.
+  bool shared_links = true;
+  bool unshared = false;  ///< find Simulation::unshared_s too
   Disturbance disturbance{};
   std::uint64_t seed = 0;  ///< of the jitter
 };
@@ -49,6 +52,10 @@ struct SimulationOptions {
 /// kRuntime when the program cannot proceed.
 edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options);
+
+/// The iteration alone that simulate() finds of an ordered program with links shared (ps). Errors: as simulate().
+edge::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
+                                        const std::stop_token& stop);
 
 /// Whether the cluster can run the job at all, memory apart: enough devices, stages on nodes that are there, and on
 /// every kind of device that takes part the arithmetic and flash attention.

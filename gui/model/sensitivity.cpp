@@ -69,14 +69,14 @@ Insight insight(const Evaluation& evaluation, const std::stop_token& stop) {
   if (!evaluation.runs()) return result;
   const program::Job& job = evaluation.scenario.file.job;
   const hardware::Cluster& cluster = evaluation.scenario.cluster;
-  const auto quick = planner::quick_iteration(job, cluster, false);
-  if (!std::holds_alternative<std::int64_t>(quick)) return result;
-  const auto here = static_cast<double>(std::get<std::int64_t>(quick));
+  const auto alone = planner::iteration(job, cluster, false, stop);
+  if (!std::holds_alternative<std::int64_t>(alone) || stop.stop_requested()) return result;
+  const auto here = static_cast<double>(std::get<std::int64_t>(alone));
   for (const Improvement& improvement : improvements()) {
     if (stop.stop_requested()) return result;
     hardware::Cluster better = cluster;
     for (hardware::NodeGroup& group : better.groups) improvement.apply(group.node);
-    result.machine.push_back(outcome(improvement.words, planner::quick_iteration(job, better, false), here));
+    result.machine.push_back(outcome(improvement.words, planner::iteration(job, better, false), here));
   }
   if (stop.stop_requested()) return result;
   std::vector<planner::Tried> neighbours = planner::try_neighbours(job, cluster, stop);

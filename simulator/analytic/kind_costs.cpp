@@ -23,7 +23,7 @@ class KindReader {
     costs.backward = by_segment(kind_.backward, first_back);
     if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
-      add(costs.optimizer, of_layer(bucket), segment(kind_.optimizer, bucket, Lane::kCompute));
+      add_optimizer(costs.optimizer, bucket);
     }
     costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
     costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);
@@ -60,6 +60,18 @@ class KindReader {
 
  private:
   static void add(PartTimes& times, bool layer, std::int64_t ps) { (layer ? times.layer : times.ends) += ps; }
+
+  // What the last segment does for the whole chunk (the tied embedding's other gradient is cleared there) is no layer's.
+  void add_optimizer(PartTimes& times, std::size_t bucket) const {
+    const program::Segment& s = body(kind_.optimizer).segments[bucket];
+    const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(kind_.optimizer)];
+    for (int i = s.begin; i < s.end && !ps.empty(); ++i) {
+      const program::Op& op = body(kind_.optimizer).ops[static_cast<std::size_t>(i)];
+      if (lane_of(op) == Lane::kCompute) {
+        add(times, of_layer(bucket) && op.bucket >= 0, ps[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
 
   bool of_layer(std::size_t bucket) const { return kind_.buckets[bucket].first_segment == (kind_.embedding ? 1 : 0); }
 

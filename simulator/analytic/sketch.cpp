@@ -156,11 +156,30 @@ Outline Sketch::empty_outline(const Plan& plan, std::size_t chunks) const {
 }
 
 Outline Sketch::passes(const Plan& plan) {
-  const std::vector<ChunkKey> chunks = keys_of(plan);
+  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage) {
+    return costs(key, stage, SharedCosts::Part::kPassesAndTransfers);
+  });
+}
+
+// What is not kept for the backward need not be copied either.
+Outline Sketch::least_passes(const Plan& plan) {
+  std::vector<ChunkKey> chunks = keys_of(plan);
+  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone;
+  return passes_of(plan, chunks, [&](ChunkKey key, int stage) {
+    KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers);
+    if (least.copy_layer == 0) return least;
+    key.recompute = program::Recompute::kSelective;
+    least.copy_layer = std::min(least.copy_layer, costs(key, stage, SharedCosts::Part::kPasses).copy_layer);
+    return least;
+  });
+}
+
+Outline Sketch::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
+                          const std::function<KindCosts(const ChunkKey&, int)>& costs_of) const {
   Outline outline = empty_outline(plan, chunks.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const int stage = static_cast<int>(i) % plan.pipeline, layers = chunks[i].layers, experts = mixtures(chunks[i]);
-    const KindCosts& c = costs(chunks[i], stage, SharedCosts::Part::kPassesAndTransfers);
+    const KindCosts c = costs_of(chunks[i], stage);
     Outline::Chunk& chunk = outline.chunks[i];
     chunk.forward = c.forward.of(layers, experts);
     chunk.backward = c.backward.of(layers, experts);
@@ -270,7 +289,8 @@ void Sketch::add_ending(Outline& outline, const Plan& plan, const std::vector<Ch
       if (!merged_lanes_) outline.chunks[position].gathered = gathered;
     }
     replicas += c.replicas.of(layers, experts);
-    ending.norm += middle.norm.of(layers, experts);
+    // Host and device times of a norm's kernels combine over all of them, so the sum over unlike layers says too much.
+    ending.norm += std::max((layers - experts) * middle.norm.layer, experts * middle.norm.mixture);
     ending.optimizer += c.optimizer.of(layers, experts);
     copied += state_copies(chunk, c, middle);
     if (sharding_.parameters || sharding_.gathers_first) continue;

@@ -34,6 +34,10 @@ class Sketch {
   /// with endings of zero they bound the plan whatever its state is. The state does not hang on how layers are
   /// recomputed.
   Outline passes(const program::Plan& plan);
+  /// The passes that none of the plan's goes below however it recomputes its layers (but for kFull where activations are
+  /// away, which program::check refuses): nothing is computed twice, and no more activations are copied than where the
+  /// fewest are kept.
+  Outline least_passes(const program::Plan& plan);
   Outline state(const program::Plan& plan);
   /// Memory of every stage: what lowering the plan counts.
   std::vector<StageMemory> memory(const program::Plan& plan);
@@ -78,6 +82,8 @@ class Sketch {
 
   std::vector<StagePass> passes_with(const program::Plan& plan,
                                      const std::function<std::int64_t(const PartTimes&)>& layer);
+  Outline passes_of(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
+                    const std::function<KindCosts(const program::ChunkKey&, int stage)>& costs_of) const;
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
   KindCosts anew(const program::ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const;
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll);

@@ -47,6 +47,19 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
   return ps.value();
 }
 
+std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
+                                                   bool memory) {
+  const auto lowered = program::lower(job);
+  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
+  const auto& program = std::get<program::Program>(lowered);
+  if (memory) {
+    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return *no;
+  }
+  const auto played = simulator::play_makespan(simulator::cost(program, cluster));
+  if (!played) return Infeasible{kSimulationRule, played.error().message};
+  return played.value();
+}
+
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop) {
   auto lowered = program::lower(job);

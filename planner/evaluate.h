@@ -18,6 +18,11 @@ inline constexpr std::int64_t kStopped = -1;
 std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
                                                           bool memory, const std::stop_token& stop = {});
 
+/// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
+/// order in which its work becomes ready (ps). No plan was found to be faster (./dev proofs looks for one).
+std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
+                                                            bool memory);
+
 /// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where
 /// `stop` asked to give it up.
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,

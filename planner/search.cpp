@@ -28,9 +28,10 @@ using edge::kSecondsPerPs;
 using program::Infeasible;
 using program::Plan;
 
-/// Plans played, and nodes opened, between two looks at the k-th best. Independent of the thread count, so that what is
+/// Plans simulated, plans played by segments and nodes opened between two looks at the k-th best. Independent of the thread count, so that what is
 /// bounded away is too.
-constexpr std::size_t kPlayed = 2;
+constexpr std::size_t kSimulated = 2;
+constexpr std::size_t kPlayed = 8;
 constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
 
@@ -107,21 +108,31 @@ class Searcher {
     return ranking_.empty() ? 0 : static_cast<double>(ranking_.front().iteration_ps) * kSecondsPerPs;
   }
 
+  /// What is next to be done with a node: each makes its bound closer, and takes longer than the one before.
+  enum class Next { kOpen, kPlay, kSimulate };
+  static Next next_of(const Node& node) {
+    if (!node.is_plan()) return Next::kOpen;
+    return node.played ? Next::kSimulate : Next::kPlay;
+  }
+
   bool settle() {
     while (!stop_.stop_requested()) {
       if (open_.empty() || open_.top().bound_ps > limit()) return true;
-      const std::vector<Node> nodes = next(limit());
-      if (!nodes.empty() && !(nodes.front().is_plan() ? play(nodes) : open(nodes))) return false;
+      const Next what = next_of(open_.top());
+      const std::vector<Node> nodes = next(what);
+      if (nodes.empty()) continue;
+      const bool all = what == Next::kOpen ? open(nodes) : what == Next::kPlay ? play(nodes) : simulate(nodes);
+      if (!all) return false;
     }
     return false;
   }
 
-  // The most promising nodes, none of them bounded above `most`: plans to be played, or nodes to be opened.
-  std::vector<Node> next(std::int64_t most) {
+  // The most promising nodes with which the same is to be done, none of them bounded above the limit.
+  std::vector<Node> next(Next what) {
+    const std::size_t most = what == Next::kOpen ? kOpened : what == Next::kPlay ? kPlayed : kSimulated;
+    const std::int64_t limit_ps = limit();
     std::vector<Node> nodes;
-    const bool plans = open_.top().is_plan();
-    while (!open_.empty() && open_.top().bound_ps <= most && open_.top().is_plan() == plans &&
-           nodes.size() < (plans ? kPlayed : kOpened)) {
+    while (!open_.empty() && open_.top().bound_ps <= limit_ps && next_of(open_.top()) == what && nodes.size() < most) {
       if (!passed_by_its_family(open_.top())) nodes.push_back(open_.top());
       open_.pop();
     }
@@ -155,25 +166,47 @@ class Searcher {
     return all;
   }
 
+  // By segments: many plans that are too slow show it at a tenth of the price of simulating them.
   bool play(const std::vector<Node>& nodes) {
-    std::vector<std::variant<std::int64_t, Infeasible>> played(nodes.size(), kStopped);
+    return work_out(
+        nodes,
+        [&](const Node& node) { return quick_bound(job_of(*node.plan), cluster(), !request_.ignore_memory); },
+        [&](const Node& node, std::int64_t ps) {
+          Node closer = node;
+          closer.played = true;
+          closer.bound_ps = std::max(node.bound_ps, ps);
+          open_.push(std::move(closer));
+        });
+  }
+
+  bool simulate(const std::vector<Node>& nodes) {
+    return work_out(
+        nodes,
+        [&](const Node& node) { return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop_); },
+        [&](const Node& node, std::int64_t ps) {
+          ++result_.plans_simulated;
+          const Plan simulated = job_of(*node.plan).plan;
+          enter({simulated, ps, program::summary(simulated)});
+          for (Node& other : tree_.behind(node, ps)) open_.push(std::move(other));
+        });
+  }
+
+  using Worked = std::variant<std::int64_t, Infeasible>;
+
+  bool work_out(const std::vector<Node>& nodes, const std::function<Worked(const Node&)>& work,
+                const std::function<void(const Node&, std::int64_t)>& take) {
+    std::vector<Worked> worked(nodes.size(), kStopped);
     const bool all = run_parallel(
-        nodes.size(), threads_, stop_,
-        [&](std::size_t i) {
-          played[i] = iteration(job_of(*nodes[i].plan), cluster(), !request_.ignore_memory, stop_);
-        },
+        nodes.size(), threads_, stop_, [&](std::size_t i) { worked[i] = work(nodes[i]); },
         [&](std::size_t) { report(); });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (auto* no = std::get_if<Infeasible>(&played[i])) {
+      if (auto* no = std::get_if<Infeasible>(&worked[i])) {
         ledger_.enter({std::move(*no), *nodes[i].plan, 1});
         for (Node& node : tree_.behind(nodes[i], nodes[i].bound_ps)) open_.push(std::move(node));
-      } else if (const std::int64_t ps = std::get<std::int64_t>(played[i]); ps == kStopped) {
+      } else if (const std::int64_t ps = std::get<std::int64_t>(worked[i]); ps == kStopped) {
         open_.push(nodes[i]);  // stopped before its turn
       } else {
-        ++result_.plans_simulated;
-        const Plan played_plan = job_of(*nodes[i].plan).plan;
-        enter({played_plan, ps, program::summary(played_plan)});
-        for (Node& node : tree_.behind(nodes[i], ps)) open_.push(std::move(node));
+        take(nodes[i], ps);
       }
     }
     report();

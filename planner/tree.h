@@ -66,6 +66,7 @@ struct Node {
   enum class Level : std::uint8_t { kSplit, kLayout, kShape, kKeeping, kState };
   Level level = Level::kSplit;
   bool close = false;                         ///< its bound is as close as it gets: what is next is to open or play it
+  bool played = false;                        ///< a plan whose bound is its play by segments: next it is simulated
   std::int64_t bound_ps = 0;                  ///< no plan below is faster
   std::array<std::int32_t, 5> path{};         ///< by level, its place among its siblings
   std::int64_t plans = 1;                     ///< below it

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/analytic/bus_load.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -10,9 +12,10 @@ using program::Lane;
 
 class KindReader {
  public:
-  KindReader(const CostedProgram& costed, int stage, std::size_t kind)
+  KindReader(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind)
       : costed_(costed),
         program_(*costed.program),
+        bus_(program_, cluster, stage),
         kind_(program_.kinds[kind]),
         stage_(static_cast<std::size_t>(stage)) {}
 
@@ -21,6 +24,8 @@ class KindReader {
     const std::size_t first = kind_.embedding ? 1 : 0, first_back = kind_.head ? 1 : 0;
     costs.forward = by_segment(kind_.forward, first);
     costs.backward = by_segment(kind_.backward, first_back);
+    costs.forward_bus = bus_by_segment(kind_.forward, first);
+    costs.backward_bus = bus_by_segment(kind_.backward, first_back);
     if (kind_.backward_weights >= 0) costs.weights = by_segment(kind_.backward_weights, first_back);
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       add_optimizer(costs.optimizer, bucket);
@@ -28,6 +33,7 @@ class KindReader {
     costs.first_optimizer = segment(kind_.optimizer, 0, Lane::kCompute);
     costs.send_forward = whole(kind_.send_forward, Lane::kPipeline);
     costs.send_backward = whole(kind_.send_backward, Lane::kPipeline);
+    costs.send_bus = bus_of(kind_.send_forward) + bus_of(kind_.send_backward);
     const Lane gathers = costed_.asynchronous_lanes ? Lane::kPipeline : Lane::kCompute;
     costs.gather_forward = whole(kind_.gather_forward, gathers);
     costs.gather_backward = whole(kind_.gather_backward, gathers);
@@ -38,10 +44,12 @@ class KindReader {
                                         [](const program::Bucket& bucket) { return bucket.gradient_slot >= 0; });
     for (std::size_t bucket = 0; bucket < kind_.buckets.size(); ++bucket) {
       add(costs.gather, of_layer(bucket), whole(kind_.gather[bucket], data));
+      add(costs.gather_bus, of_layer(bucket), bus_of(kind_.gather[bucket]));
       add(costs.replicas, of_layer(bucket), whole(kind_.reduce_replicas[bucket], data));
       // Beside gradients that are reduced in every pass spread experts' are reduced once: nothing is claimed of them.
       if (every_pass && kind_.buckets[bucket].expert) continue;
       const int reduce = kind_.reduce[bucket];
+      add(costs.reduce_bus, of_layer(bucket), bus_of(reduce));
       if (on_one_lane(reduce)) {
         add(costs.reduce, of_layer(bucket), whole(reduce, data));
       } else {
@@ -52,7 +60,10 @@ class KindReader {
     for (std::size_t bucket = 0; bucket < kind_.fetch_state.size(); ++bucket) {
       add(costs.copy_state, of_layer(bucket), whole(kind_.fetch_state[bucket], copy));
     }
-    if (!kind_.store_layer.empty()) costs.copy_layer = whole(kind_.store_layer.front(), copy);
+    if (!kind_.store_layer.empty()) {
+      costs.copy_layer = whole(kind_.store_layer.front(), copy);
+      costs.copy_bus = bus_of(kind_.store_layer.front());
+    }
     costs.first_reduce = whole(kind_.reduce.front(), data);
     costs.last_gather = whole(kind_.gather.back(), data);
     return costs;
@@ -115,6 +126,29 @@ class KindReader {
     return times;
   }
 
+  std::int64_t bus_of(int index, int begin, int end) const {
+    const auto& times = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
+    std::int64_t busy = 0;
+    for (int i = begin; i < end && !times.empty(); ++i) {
+      const program::Op& op = body(index).ops[static_cast<std::size_t>(i)];
+      if (!program::is_communication(op.kind) && !program::is_copy(op.kind)) continue;
+      busy += bus_.of(op, times[static_cast<std::size_t>(i)]);
+    }
+    return busy;
+  }
+
+  std::int64_t bus_of(int index) const {
+    return index < 0 ? 0 : bus_of(index, 0, static_cast<int>(body(index).ops.size()));
+  }
+
+  PartTimes bus_by_segment(int index, std::size_t layer) const {
+    PartTimes times;
+    for (std::size_t s = 0; s < body(index).segments.size(); ++s) {
+      add(times, s == layer, bus_of(index, body(index).segments[s].begin, body(index).segments[s].end));
+    }
+    return times;
+  }
+
   // The norm of a chunk is one run of kernels: its host and device times combine over all of them, so it is at least
   // what the layers alone would take, less a picosecond of rounding for each.
   std::int64_t norm_layer() const {
@@ -124,26 +158,30 @@ class KindReader {
 
   const CostedProgram& costed_;
   const program::Program& program_;
+  BusLoad bus_;
   const program::ChunkKind& kind_;
   std::size_t stage_;
 };
 
 }  // namespace
 
-KindCosts kind_costs(const CostedProgram& costed, int stage, std::size_t kind) {
-  return KindReader(costed, stage, kind).read();
+KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind) {
+  return KindReader(costed, cluster, stage, kind).read();
 }
 
 KindCosts both(const KindCosts& dense, const KindCosts& mixture) {
   KindCosts costs = dense;
   const auto take = [&](PartTimes KindCosts::*part) { (costs.*part).mixture = (mixture.*part).layer; };
   for (const auto part : {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer,
-                          &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm}) {
+                          &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm,
+                          &KindCosts::forward_bus, &KindCosts::backward_bus, &KindCosts::gather_bus,
+                          &KindCosts::reduce_bus}) {
     take(part);
   }
   const auto smaller = [&](std::int64_t KindCosts::*part) { costs.*part = std::min(costs.*part, mixture.*part); };
   for (const auto part : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
-                          &KindCosts::last_gather, &KindCosts::norm_reduce, &KindCosts::copy_layer}) {
+                          &KindCosts::last_gather, &KindCosts::norm_reduce, &KindCosts::copy_layer,
+                          &KindCosts::copy_bus}) {
     smaller(part);
   }
   return costs;

@@ -33,11 +33,17 @@ struct KindCosts {
   std::int64_t gather_forward = 0, gather_backward = 0;  ///< of what it receives in parts
   std::int64_t copy_layer = 0;                           ///< a layer's activations, one way; 0 where they stay
   PartTimes copy_state;                                  ///< optimizer state, one way; 0 where it stays
+  /// How long the device's bus is busy in one direction (simulator/analytic/bus_load.h): with collectives of a pass,
+  /// with one bucket's gathers and reductions, and with a layer's activations.
+  PartTimes forward_bus, backward_bus, gather_bus, reduce_bus;
+  std::int64_t send_bus = 0;  ///< what it sends to the stages before and after
+  std::int64_t copy_bus = 0;
 };
 
 /// Bodies that `stage` was not costed with take no time. Precondition: the kind has one layer and one bucket per
 /// segment (and one for experts).
-KindCosts kind_costs(const CostedProgram& costed, int stage, std::size_t kind);
+/// `cluster`: as the ranks see it.
+KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind);
 
 /// Of chunks that have layers of both kinds. What belongs to the first or the last bucket alone is the smaller of the
 /// two.

@@ -140,8 +140,12 @@ std::int64_t with_collectives(const Outline::Chunk& chunk, std::int64_t pass, st
 Outline joined(Outline passes, const Outline& state) {
   for (std::size_t i = 0; i < passes.chunks.size(); ++i) {
     Outline::Chunk& chunk = passes.chunks[i];
-    chunk.forward = with_collectives(chunk, chunk.forward, chunk.forward_layer, state.chunks[i].forward);
-    chunk.backward = with_collectives(chunk, chunk.backward, chunk.backward_layer, state.chunks[i].backward);
+    chunk.forward = with_collectives(chunk, chunk.forward_alone, chunk.forward_layer, state.chunks[i].forward);
+    chunk.backward = with_collectives(chunk, chunk.backward_alone, chunk.backward_layer, state.chunks[i].backward);
+    chunk.forward_bus += state.chunks[i].forward_bus;
+    chunk.backward_bus += state.chunks[i].backward_bus;
+    chunk.bus += state.chunks[i].bus;
+    hold_to_bus(chunk);
     chunk.gathered = state.chunks[i].gathered;
     chunk.reduce = state.chunks[i].reduce;
     chunk.reduce_layer = state.chunks[i].reduce_layer;
@@ -153,18 +157,39 @@ Outline joined(Outline passes, const Outline& state) {
   return passes;
 }
 
+void hold_to_bus(Outline::Chunk& chunk) {
+  chunk.forward_alone = chunk.forward;
+  chunk.backward_alone = chunk.backward;
+  chunk.forward = std::max(chunk.forward, chunk.forward_bus);
+  chunk.backward = std::max(chunk.backward, chunk.backward_bus);
+}
+
+namespace {
+
+// What the bus of a stage's devices carries in one direction, whenever it does.
+std::int64_t bus_of(const Outline& o, std::size_t stage) {
+  std::int64_t busy = o.endings[stage].bus;
+  for (std::size_t position = stage; position < o.chunks.size(); position += static_cast<std::size_t>(o.pipeline)) {
+    busy += o.micro_batches * o.chunks[position].bus;
+  }
+  return busy;
+}
+
+}  // namespace
+
 PassEnds pass_ends(const Outline& outline) { return Bounder(outline).ends(); }
 
 std::int64_t lower_bound_ps(const Outline& o, const PassEnds& ends) {
-  std::int64_t normed = 0, whole = 0, step = 0;
+  std::int64_t normed = 0, whole = 0, step = 0, busy = 0;
   for (std::size_t s = 0; s < static_cast<std::size_t>(o.pipeline); ++s) {
     const Outline::Ending& ending = o.endings[s];
+    busy = std::max(busy, bus_of(o, s));
     const std::int64_t reduced = std::max({ends.stages[s] + ending.reduce, ending.data, reduced_beside(o, ends, s)});
     normed = std::max(normed, reduced + ending.norm);
     whole = std::max(whole, reduced + ending.norm + o.norm_reduce + ending.step());
     step = std::max(step, ending.step());
   }
-  return o.norm_joins_stages ? normed + o.norm_reduce + step : whole;
+  return std::max(busy, o.norm_joins_stages ? normed + o.norm_reduce + step : whole);
 }
 
 std::int64_t lower_bound_ps(const Outline& outline) { return lower_bound_ps(outline, pass_ends(outline)); }

@@ -20,6 +20,11 @@ struct Outline {
     std::int64_t copy_layer = 0;     ///< one layer's copy, one way; 0: nothing is claimed of copies between layers
     std::int64_t forward_layer = 0;  ///< compute of one layer, where copies are between layers
     std::int64_t backward_layer = 0;
+    /// Neither pass is shorter than its bus is busy in one direction with what comes and goes while it runs. Included in
+    /// `forward` and `backward`; the pass without it, for joined().
+    std::int64_t forward_bus = 0, backward_bus = 0;
+    std::int64_t forward_alone = 0, backward_alone = 0;
+    std::int64_t bus = 0;           ///< of a micro-batch, all that one direction of the bus carries
     std::int64_t gathered = 0;      ///< no first forward ends before the data lane has gathered so long; 0: nothing is
     std::int64_t reduce = 0;        ///< all its buckets on the data lane, where they are reduced beside the backward
     std::int64_t reduce_layer = 0;  ///< of one of its layers, where gradients are reduced behind every micro-batch
@@ -37,6 +42,7 @@ struct Outline {
     std::int64_t last_gather = 0;
     std::int64_t data = 0;    ///< all that the data lane does before the norm
     std::int64_t copies = 0;  ///< all that the copy lane does behind the norm
+    std::int64_t bus = 0;     ///< all that one direction of the bus carries once a step
     /// Optimizer, copies and gathers: the last gather follows the last bucket, all gathers follow the first.
     std::int64_t step() const;
   };
@@ -81,6 +87,9 @@ PassEnds pass_ends(const Outline& outline);
 /// them all, to the same ends.
 enum class Rounds { kCounted, kWalked };
 PassEnds walked_ends(const Outline& outline, Rounds rounds = Rounds::kCounted);
+
+/// A chunk whose passes are set: none is shorter than its bus is busy.
+void hold_to_bus(Outline::Chunk& chunk);
 
 /// No iteration is shorter whose passes end no earlier (ps): behind the last backwards come reduction, norm, optimizer
 /// and gathers; gathers and reductions of every micro-batch keep the data lane busy, one after the other.

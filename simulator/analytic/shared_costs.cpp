@@ -66,15 +66,24 @@ KindCosts transfers_of(const KindCosts& whole) {
   part.send_backward = whole.send_backward;
   part.gather_forward = whole.gather_forward;
   part.gather_backward = whole.gather_backward;
+  part.send_bus = whole.send_bus;
   return part;
+}
+
+// Enters what `from` knows of the passes.
+void set_passes(KindCosts& costs, const KindCosts& from) {
+  costs.forward = from.forward;
+  costs.backward = from.backward;
+  costs.weights = from.weights;
+  costs.copy_layer = from.copy_layer;
+  costs.forward_bus = from.forward_bus;
+  costs.backward_bus = from.backward_bus;
+  costs.copy_bus = from.copy_bus;
 }
 
 KindCosts passes_of(const KindCosts& whole) {
   KindCosts part;
-  part.forward = whole.forward;
-  part.backward = whole.backward;
-  part.weights = whole.weights;
-  part.copy_layer = whole.copy_layer;
+  set_passes(part, whole);
   return part;
 }
 
@@ -83,6 +92,7 @@ KindCosts joined(KindCosts costs, const KindCosts& transfers) {
   costs.send_backward = transfers.send_backward;
   costs.gather_forward = transfers.gather_forward;
   costs.gather_backward = transfers.gather_backward;
+  costs.send_bus = transfers.send_bus;
   return costs;
 }
 
@@ -123,10 +133,7 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   }
   KindCosts costs = all ? *state : *passes;
   if (sends) costs = joined(costs, *sent);
-  costs.forward = passes->forward;
-  costs.backward = passes->backward;
-  costs.weights = passes->weights;
-  costs.copy_layer = passes->copy_layer;
+  set_passes(costs, *passes);
   return costs;
 }
 

@@ -77,7 +77,7 @@ KindCosts Sketch::anew(const ChunkKey& one_layer, int stage, const SharedCosts::
   program.roles.resize(static_cast<std::size_t>(stage) + 1);
   for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
   add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, wanted);
-  return kind_costs(cost(program, cluster_), stage, 0);
+  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
 }
 
 std::vector<int> Sketch::phases() const {
@@ -169,7 +169,9 @@ Outline Sketch::least_passes(const Plan& plan) {
     KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers);
     if (least.copy_layer == 0) return least;
     key.recompute = program::Recompute::kSelective;
-    least.copy_layer = std::min(least.copy_layer, costs(key, stage, SharedCosts::Part::kPasses).copy_layer);
+    const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
+    least.copy_layer = std::min(least.copy_layer, fewest.copy_layer);
+    least.copy_bus = std::min(least.copy_bus, fewest.copy_bus);
     return least;
   });
 }
@@ -191,6 +193,12 @@ Outline Sketch::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
     chunk.layers = layers;
     chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
     add_copies(chunk, chunks[i], c);
+    const std::int64_t forward = c.forward_bus.of(layers, experts), backward = c.backward_bus.of(layers, experts);
+    const std::int64_t copies = merged_lanes_ ? 0 : c.copy_bus;
+    chunk.forward_bus = forward + std::max(0, layers - 2) * copies;
+    chunk.backward_bus = backward + std::max(0, layers - 2) * copies;
+    chunk.bus = forward + backward + layers * copies + c.send_bus;
+    hold_to_bus(chunk);
   }
   return outline;
 }
@@ -209,6 +217,7 @@ Outline Sketch::state(const Plan& plan) {
     }
     outline.chunks[i].forward = serial.forward;
     outline.chunks[i].backward = serial.backward;
+    add_bus(outline, chunks[i], i);
     outline.norm_reduce = std::max(outline.norm_reduce, costs(chunks[i], stage).norm_reduce);
   }
   for (int stage = 0; stage < plan.pipeline; ++stage) add_ending(outline, plan, chunks, stage);
@@ -261,6 +270,33 @@ Sketch::Serial Sketch::serial_of(const ChunkKey& key, int stage) {
     serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * layer_of(middle.reduce);
   }
   return serial;
+}
+
+// What the bus carries beside a pass are the gathers and reductions that serial_of counts, whatever they run beside;
+// with once a step what is reduced and gathered then.
+void Sketch::add_bus(Outline& outline, const ChunkKey& key, std::size_t position) {
+  if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
+  const int stage = static_cast<int>(position) % outline.pipeline;
+  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
+  const auto layer_of = [&](const PartTimes& times) {
+    return job().model.experts ? std::min(times.layer, times.mixture) : times.layer;
+  };
+  const std::int64_t gather = layer_of(middle.gather_bus), reduce = layer_of(middle.reduce_bus);
+  const auto inside = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
+  Outline::Chunk& chunk = outline.chunks[position];
+  Outline::Ending& ending = outline.endings[static_cast<std::size_t>(stage)];
+  if (sharding_.parameters) {
+    chunk.forward_bus = chunk.backward_bus = inside(sharding_.ahead) * gather;
+    chunk.bus = 2 * key.layers * gather;
+  } else {
+    ending.bus += key.layers * gather;
+  }
+  if (sharding_.gradients) {
+    chunk.backward_bus += inside(sharding_.overlaps_reduce ? 2 : 0) * reduce;
+    chunk.bus += key.layers * reduce;
+  } else {
+    ending.bus += key.layers * reduce;
+  }
 }
 
 void Sketch::add_ending(Outline& outline, const Plan& plan, const std::vector<ChunkKey>& chunks, int stage) {

@@ -97,6 +97,7 @@ class Sketch {
   Serial serial_of(const program::ChunkKey& key, int stage);
   void add_copies(Outline::Chunk& chunk, const program::ChunkKey& key, const KindCosts& costs) const;
   std::int64_t state_copies(const program::ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const;
+  void add_bus(Outline& outline, const program::ChunkKey& key, std::size_t position);
   void add_ending(Outline& outline, const program::Plan& plan, const std::vector<program::ChunkKey>& chunks, int stage);
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);

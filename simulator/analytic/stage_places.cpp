@@ -39,6 +39,7 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
     const TransferPlacement t = transfer_placement(mesh, placed, rank, other);
     transfers.insert(transfers.end(), {t.same_node ? 1 : 0, t.sharing});
   }
+  transfers.push_back(stages_on_other_nodes(mesh, placed) ? 1 : 0);
   return {number_of(std::move(passes)), number_of(std::move(state)), number_of(std::move(transfers))};
 }
 

@@ -299,12 +299,16 @@ class Walker {
     if (chunk.copy_layer == 0) return 0;
     const std::int64_t copy = chunk.copy_layer, compute = chunk.backward_layer, before = copying_[s];
     Slots& slots = slots_of_[position];
-    if (chunk.layers > 2) {
-      copying_[s] = std::max(before, start + compute) + (chunk.layers - 2) * copy;
-      slots = {};
-      return copying_[s] + compute;
-    }
     std::int64_t first = start, second = 0;  // when the layers may be computed
+    if (chunk.layers > 2) {
+      // The last layer's slot holds what the pass before left there: behind a forward it has yet to leave.
+      const std::int64_t free = slots.stored > 0 ? slots.stored : slots.first_free;
+      if (!is_there && free > 0) first = std::max(start, free + copy);
+      copying_[s] = std::max(before, first + compute) + (chunk.layers - 2) * copy;
+      const std::int64_t done = std::max(copying_[s] + compute, first + chunk.layers * compute);
+      slots = {0, done - compute, done, before};
+      return done;
+    }
     if (!is_there && slots.stored > 0) {
       first = std::max(start, slots.stored + copy);
     } else if (!is_there && slots.first_free > 0) {

@@ -171,6 +171,11 @@ std::vector<GroupPlacement> placements_of(const Mesh& mesh, const hardware::Clus
   return different;
 }
 
+bool stages_on_other_nodes(const Mesh& mesh, const hardware::Cluster& cluster) {
+  if (!cluster.homogeneous() || mesh.pipeline() == 1) return false;
+  return mesh.rank({0, 0, 0, 1}) % cluster.groups.front().node.devices == 0;
+}
+
 TransferPlacement transfer_placement(const Mesh& mesh, const hardware::Cluster& cluster, int rank, int peer_stage) {
   const Coordinates here = mesh.coordinates(rank);
   const int step = mesh.rank({here.tensor, here.context, here.data, peer_stage}) - rank;  // the same for all

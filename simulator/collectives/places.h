@@ -20,6 +20,10 @@ std::vector<GroupPlacement> placements_of(const program::Mesh& mesh, const hardw
 /// Ranks of a stage, ascending.
 std::vector<int> ranks_of_stage(const program::Mesh& mesh, int stage);
 
+/// Whether no two ranks that differ in their stage alone share a node. On clusters of one kind; false where it is not
+/// known.
+bool stages_on_other_nodes(const program::Mesh& mesh, const hardware::Cluster& cluster);
+
 /// How the ranks of a stage reach those of another.
 struct TransferPlacement {
   bool same_node = true;  ///< every pair shares a node

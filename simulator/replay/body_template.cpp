@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/collectives/wire.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -19,14 +21,6 @@ int members_of(const program::Program& program, const Op& op, const CastOptions&
   const int stages =
       op.group == program::Group::kEmbedding ? std::min(2, program.mesh.pipeline()) : program.mesh.pipeline();
   return kinds * stages;
-}
-
-// Bytes that each member sends: to the next of a ring (n-1)/n of the buffer, in an all-reduce twice that; in an
-// all-to-all as many, to all others together.
-double wire_bytes(const program::Program& program, const Op& op) {
-  if (is_transfer(op) || op.kind == OpKind::kRingShift) return op.bytes;
-  const double n = program.mesh.group_size(op.group);
-  return op.bytes * (op.kind == OpKind::kAllReduce ? 2 : 1) * (n - 1) / n;
 }
 
 std::int16_t channel_of(const Op& op, int stream, std::vector<Channel>& channels) {
@@ -50,7 +44,7 @@ void describe_op(const program::Program& program, const Op& op, const CastOption
     step.computes = true;
     return;
   }
-  step.wire = wire_bytes(program, op);
+  step.wire = wire_bytes(program.mesh, op);
   step.exchange = op.kind == OpKind::kAllToAll;
   if (is_transfer(op)) {
     step.sends = op.kind == OpKind::kSend;

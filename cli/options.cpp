@@ -105,6 +105,8 @@ JobRequest resolve(const JobOptions& options) {
     program::set_field(job.plan, job.training, field, text);
     if (std::find(plan_fields.begin(), plan_fields.end(), field) != plan_fields.end()) request.fixed.insert(field);
   }
+  const bool says_attention = !options.plan_path.empty() || request.fixed.contains("attention");
+  if (!says_attention) job.plan.attention = simulator::best_attention(job.plan, request.cluster);
   if (job.training.sequence == 0) job.training.sequence = job.model.max_sequence;
   if (job.training.global_batch == 0) fail_usage("no batch; give --global-batch SAMPLES");
   if (request.ranks > request.cluster.devices()) {

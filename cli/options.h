@@ -47,7 +47,8 @@ struct JobRequest {
 };
 
 /// Reads PLAN where given, lets the options override it, and fills in what neither says: the sequence is the model's
-/// longest, the precision what the devices do best (bf16, else fp16, on CPUs fp32). Errors: Failure(kUsage) for missing
+/// longest, the precision what the devices do best (bf16, else fp16, on CPUs fp32), attention fused where devices and
+/// stack have kernels for it. Errors: Failure(kUsage) for missing
 /// or wrong options, Failure(kInput) for files and names.
 JobRequest resolve(const JobOptions& options);
 

@@ -68,7 +68,7 @@ planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& r
   search.cluster = request.cluster;
   search.fixed = request.fixed;
   search.ranks = request.ranks;
-  return planner::with_micro_batches_settled(std::move(search));
+  return planner::with_lists_settled(std::move(search));
 }
 
 }  // namespace trivium::cli

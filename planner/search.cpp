@@ -361,8 +361,14 @@ SearchResult search_as_given(const SearchRequest& request, int threads, std::sto
   return Searcher(request, threads, std::move(stop), progress).run();
 }
 
-SearchRequest with_micro_batches_settled(SearchRequest request) {
+SearchRequest with_lists_settled(SearchRequest request) {
   constexpr const char* kList = "replica_micro_batch";
+  Plan& given = request.job.plan;
+  const auto open = [&](const char* list) { return !request.fixed.contains(list); };
+  if (open("stage_layers")) given.stage_layers.clear();
+  if (open("stage_nodes")) given.stage_nodes.clear();
+  if (open("stage_recompute")) given.stage_recompute.clear();
+  if (open(kList)) given.replica_micro_batch.clear();
   Plan& plan = request.job.plan;
   const std::vector<int>& sizes = plan.replica_micro_batch;
   if (!request.fixed.contains(kList) || sizes.empty()) return request;
@@ -389,7 +395,7 @@ SearchRequest with_micro_batches_settled(SearchRequest request) {
 }
 
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress) {
-  const SearchRequest settled = with_micro_batches_settled(request);
+  const SearchRequest settled = with_lists_settled(request);
   const bool choose_nodes = !settled.cluster.homogeneous() && settled.ranks == 0;
   return choose_nodes ? search_mixed(settled, threads, std::move(stop), progress)
                       : search_as_given(settled, threads, std::move(stop), progress);

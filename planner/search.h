@@ -95,10 +95,11 @@ struct SearchResult {
 /// Called from the calling thread now and then: plans done, plans in all, best iteration so far (s, 0 for none).
 using Progress = std::function<void(std::int64_t, std::int64_t, double)>;
 
-/// The request with micro-batches by replica as searches take them: with `replica_micro_batch` fixed, `data` is, too;
+/// The request with lists as searches take them. Those of its plan that are not fixed by name are open, whatever the
+/// plan holds there. Micro-batches by replica: with `replica_micro_batch` fixed, `data` is, too;
 /// equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves unlike sizes out. Errors: Failure(kUsage) where
 /// `data` is fixed to another number, and where unlike sizes cannot be searched for: on like nodes, or on part of them.
-SearchRequest with_micro_batches_settled(SearchRequest request);
+SearchRequest with_lists_settled(SearchRequest request);
 
 /// Searches on `threads` threads (0: all cores). Plans are ranked by the iteration that simulating each alone gives:
 /// ordered, op by op, links shared. Interrupted by `stop`, it returns the best so far with `proved` false. Whatever
@@ -106,7 +107,7 @@ SearchRequest with_micro_batches_settled(SearchRequest request);
 /// it contradicts a bound, `proved` is false. Deterministic: the same
 /// request gives the same answers and counts in the same order, whatever the threads.
 /// On a cluster of unlike nodes all of whose devices may be used, four spaces are searched (planner/mixed.h). Errors:
-/// those of with_micro_batches_settled().
+/// those of with_lists_settled().
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 /// The same over one space: all ranks of the request, on the nodes as they are.

@@ -8,11 +8,13 @@
 #include <numeric>
 #include <set>
 
+#include "simulator/defaults.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {
 
+using program::Attention;
 using program::Compression;
 using program::ContextMethod;
 using program::Plan;
@@ -54,6 +56,7 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
   const std::map<std::string, Level> levels{{"placement", Level::kLayout},
                                             {"sequence_parallel", Level::kLayout},
                                             {"overlap.tensor", Level::kLayout},
+                                            {"attention", Level::kLayout},
                                             {"schedule", Level::kShape},
                                             {"virtual_stages", Level::kShape},
                                             {"stage_nodes", Level::kShape},
@@ -166,6 +169,12 @@ std::vector<std::string> Space::placements(const Plan& split) const {
   return found;
 }
 
+std::vector<Attention> Space::attentions(const Plan& split) const {
+  if (fixed("attention") || !simulator::has_fused_attention(split, request_.cluster)) return {given_.attention};
+  if (split.context > 1 && split.context_method == ContextMethod::kRing) return {Attention::kFlash};
+  return {Attention::kFlash, Attention::kUnfused};
+}
+
 std::vector<Layout> Space::layouts(const Plan& split) const {
   std::vector<bool> sequence{false}, overlap{false};
   if (split.tensor > 1) sequence = overlap = {false, true};
@@ -175,8 +184,10 @@ std::vector<Layout> Space::layouts(const Plan& split) const {
   for (const std::string& placement : placements(split)) {
     for (const bool parallel : sequence) {
       for (const bool beside : overlap) {
-        const Layout layout{placement, parallel, beside};
-        if (of(Level::kLayout).none() || allows(Level::kLayout, with(split, layout))) found.push_back(layout);
+        for (const Attention attention : attentions(split)) {
+          const Layout layout{placement, parallel, beside, attention};
+          if (of(Level::kLayout).none() || allows(Level::kLayout, with(split, layout))) found.push_back(layout);
+        }
       }
     }
   }
@@ -213,8 +224,7 @@ std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const 
     if (shape.activations != Storage::kNone && shape.schedule == Schedule::kZeroBubble) return;
     if (of(Level::kShape).none() || allows(Level::kShape, with(placed, shape))) found.push_back(shape);
   };
-  const bool open_layers = !fixed("stage_layers") && given_.stage_layers.empty();
-  const bool open_nodes = !fixed("stage_nodes") && given_.stage_nodes.empty();
+  const bool open_layers = !fixed("stage_layers"), open_nodes = !fixed("stage_nodes");
   for (const Storage storage : activations) {
     for (const auto& [schedule, count] : schedules) {
       add({schedule, count, false, given_.stage_nodes, storage});
@@ -232,7 +242,7 @@ std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const 
 std::vector<Keeping> Space::keepings(const Plan& split, const Shape& shape) const {
   const Plan base = with(split, shape);
   std::vector<Keeping> all;
-  if (fixed("recompute") || !given_.stage_recompute.empty()) {
+  if (fixed("recompute") || (fixed("stage_recompute") && !given_.stage_recompute.empty())) {
     all.push_back({given_.recompute});
   } else {
     const bool away = shape.activations != Storage::kNone;
@@ -392,6 +402,7 @@ Plan with(Plan plan, const Layout& layout) {
   plan.placement = layout.placement;
   plan.sequence_parallel = layout.sequence_parallel;
   plan.overlap.tensor = layout.overlap_tensor;
+  plan.attention = layout.attention;
   return plan;
 }
 

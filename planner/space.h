@@ -25,6 +25,7 @@ struct Layout {
   std::string placement;
   bool sequence_parallel = false;
   bool overlap_tensor = false;
+  program::Attention attention = program::Attention::kUnfused;
 };
 
 /// What runs in which order: the third level.
@@ -61,7 +62,8 @@ struct State {
 ///    mixture model), micro_batch (divisors of a replica's share of the batch, up to 64). Where the fixed fields fit no
 ///    split of the ranks, the request's own plan stands alone, so that its refusal has a reason.
 /// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind), sequence_parallel
-///    and overlap.tensor (both with tensor ranks).
+///    and overlap.tensor (both with tensor ranks), attention (flash and unfused where devices and stack have fused
+///    kernels, else as given).
 /// 3. shape: schedule and virtual_stages (1f1b; zero_bubble with the trivium stack; interleaved with every count that
 ///    cuts the layers evenly), stage_layers (even, and with one chunk a stage balanced), on unlike nodes stage_nodes
 ///    (none, and the groups in their order and in the opposite one, balanced), offload.activations (none, host).
@@ -103,6 +105,7 @@ class Space {
   std::vector<int> pipelines(int ranks, int tensor) const;
   std::vector<int> micro_batches(const program::Plan& split) const;
   std::vector<std::string> placements(const program::Plan& split) const;
+  std::vector<program::Attention> attentions(const program::Plan& split) const;
   std::vector<std::vector<int>> stages_on_groups(const program::Plan& placed) const;
   int replicas_on_a_node(const program::Plan& split, const Layout& layout) const;
   bool has_lanes() const;

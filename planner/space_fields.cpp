@@ -52,7 +52,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> fields_of(const Se
     std::set<std::string> placements;
     for (const Layout& layout : layouts) {
       const Plan laid = with(split, layout);
-      values.enter(laid, {"placement", "sequence_parallel", "overlap.tensor"});
+      values.enter(laid, {"placement", "sequence_parallel", "overlap.tensor", "attention"});
       if (!placements.insert(layout.placement).second) continue;
       for (const Shape& shape : space.shapes(split, layout)) {
         const Plan shaped = with(laid, shape);

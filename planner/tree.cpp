@@ -5,6 +5,7 @@
 #include "planner/balance.h"
 #include "planner/evaluate.h"
 #include "program/schedule.h"
+#include "simulator/defaults.h"
 
 namespace trivium::planner {
 namespace {
@@ -16,10 +17,13 @@ using simulator::Outline;
 using simulator::Sketch;
 
 // Whatever the request's own plan recomputes where that is open: until a keeping says more, nothing, which goes with
-// everything else.
-SearchRequest with_open_recompute(SearchRequest request) {
+// everything else. So do fused kernels, where a layout may have them.
+SearchRequest with_plainest_fields(SearchRequest request) {
   Plan& plan = request.job.plan;
   if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) plan.recompute = Recompute::kNone;
+  if (!request.fixed.contains("attention") && simulator::has_fused_attention(plan, request.cluster)) {
+    plan.attention = program::Attention::kFlash;
+  }
   return request;
 }
 
@@ -97,7 +101,7 @@ Plan plainest(Plan plan) {
 }
 
 Tree::Tree(const SearchRequest& request)
-    : request_(with_open_recompute(request)),
+    : request_(with_plainest_fields(request)),
       space_(request_),
       costs_(request.played_as ? request.played_as->costs : nullptr),
       shared_(costs_ ? *costs_ : *(costs_ = std::make_shared<simulator::SharedCosts>())) {}
@@ -193,7 +197,8 @@ Opened Tree::open_shape(const Node& node) {
   branch->plan = with(above.plan, shape);
   branch->balanced = shape.balanced;
   branch->keepings = space_.keepings(split, shape);
-  const Layout layout{branch->plan.placement, branch->plan.sequence_parallel, branch->plan.overlap.tensor};
+  const Layout layout{branch->plan.placement, branch->plan.sequence_parallel, branch->plan.overlap.tensor,
+                      branch->plan.attention};
   Plan plain = with(with(plainest(branch->plan), layout), shape);
   plain.stage_layers = branch->plan.stage_layers;
   branch->states = space_.states(split, layout, shape);

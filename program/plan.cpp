@@ -49,6 +49,7 @@ std::string summary(const Plan& plan) {
   text += " mb" +
           (plan.replica_micro_batch.empty() ? std::to_string(plan.micro_batch) : run_lengths(plan.replica_micro_batch));
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
+  if (plan.attention == Attention::kFlash) text += " flash";
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
   if (plan.scatter_gather != ScatterGather::kStack) {

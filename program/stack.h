@@ -14,6 +14,7 @@ namespace trivium::program {
 struct Habits {
   std::string name;
   bool fused_kernels = true;             ///< mask-softmax, bias-GeLU, bias-dropout-residual in one kernel each
+  bool fused_attention = true;           ///< FlashAttention or its like, where devices have kernels for it
   bool separate_tied_gradients = false;  ///< the two uses of a tied weight accumulate apart (our own runtime)
   bool half_gradients = false;  ///< fp16 gradients stay fp16, with an fp32 copy in the optimizer; bf16 ones are fp32
   bool scatter_gather = false;  ///< pipeline transfers split over the tensor group

@@ -29,7 +29,7 @@ bool keeps(Storage storage) { return storage == Storage::kNone; }
 
 Key pass_fields(const Plan& p, const ChunkKey& kind) {
   Key key = key_of(p.tensor, p.context, p.context_method, p.expert, p.micro_batch, p.sequence_parallel,
-                   p.overlap.tensor, program::splits_backward(p.schedule), p.offload.activations);
+                   p.overlap.tensor, program::splits_backward(p.schedule), p.offload.activations, p.attention);
   append(key, kind);
   return key;
 }

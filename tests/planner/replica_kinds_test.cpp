@@ -273,7 +273,7 @@ TEST(ReplicaKindSearch, TakesSizesAsTheyAreGiven) {
   EXPECT_THAT(search(forbids, 2, {}, {}).alternatives.back().why_not, HasSubstr("--forbid replica_micro_batch"));
 
   request.job.plan.replica_micro_batch = {2, 2};
-  SearchRequest alike = with_micro_batches_settled(request);
+  SearchRequest alike = with_lists_settled(request);
   EXPECT_EQ(alike.fixed.count("micro_batch") + alike.fixed.count("data"), 2U);
   const SearchResult two = search(request, 2, {}, {});
   ASSERT_FALSE(two.best.empty());
@@ -289,10 +289,10 @@ TEST(ReplicaKindSearch, TakesSizesAsTheyAreGiven) {
 
   request.job.plan.data = 4;
   request.fixed.insert("data");
-  EXPECT_THROW(with_micro_batches_settled(request), edge::Failure);
+  EXPECT_THROW(with_lists_settled(request), edge::Failure);
   request.fixed.erase("data");
   request.cluster.groups.pop_back();
-  EXPECT_THROW(with_micro_batches_settled(request), edge::Failure);
+  EXPECT_THROW(with_lists_settled(request), edge::Failure);
 }
 
 // Nothing fits anywhere: no bound is claimed, and what did not fit is accounted for.

@@ -20,6 +20,7 @@
 #include "planner/parallel.h"
 #include "planner/ranking.h"
 #include "planner/tree.h"
+#include "program/schedule.h"
 
 namespace trivium::planner {
 namespace {
@@ -112,7 +113,8 @@ class Searcher {
   enum class Next { kOpen, kPlay, kSimulate };
   static Next next_of(const Node& node) {
     if (!node.is_plan()) return Next::kOpen;
-    return node.played ? Next::kSimulate : Next::kPlay;
+    // With second halves of backwards that wait, the order that plays by segments find may be the slower one.
+    return node.played || program::splits_backward(node.plan->schedule) ? Next::kSimulate : Next::kPlay;
   }
 
   bool settle() {

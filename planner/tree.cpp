@@ -33,10 +33,10 @@ Plan with_plainest_state(Plan plan) {
   return with(std::move(plan), plain);
 }
 
-// A state with its optimizer offloaded waits for copies that the same state without does not make; where gradients are
-// reduced once a step, reductions that wait for the last backward to end come later than those that run beside it. The
-// passes are the same, and behind them everything comes in the same order on every lane: no step is earlier. Where
-// layers wait for the state, one that leaves more memory may have them elsewhere: it then stands alone.
+// A state with its optimizer offloaded waits for copies that the same state without does not make. The passes are the
+// same, and behind them everything comes in the same order on every lane: no step is earlier. Where layers wait for the
+// state, one that leaves more memory may have them elsewhere: it then stands alone. (Of reductions beside the backward
+// nothing of the kind is true: on links that they share with transfers they may cost more than they hide.)
 std::vector<std::vector<int>> slower_states(const std::vector<State>& states, const std::vector<char>& may_fit,
                                             const std::vector<std::vector<int>>& layers) {
   std::vector<std::vector<int>> slower(states.size());
@@ -52,11 +52,6 @@ std::vector<std::vector<int>> slower_states(const std::vector<State>& states, co
     faster.optimizer = program::Storage::kNone;
     int first = faster == states[i] ? -1 : place_of(faster);
     if (first >= 0 && !layers.empty() && layers[i] != layers[static_cast<std::size_t>(first)]) first = -1;
-    if (first < 0 && states[i].zero_stage < 2 && !states[i].gradient_reduction) {
-      faster = states[i];
-      faster.gradient_reduction = true;
-      first = place_of(faster);
-    }
     if (first >= 0) slower[static_cast<std::size_t>(first)].push_back(static_cast<int>(i));
   }
   return slower;

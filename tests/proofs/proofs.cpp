@@ -1,0 +1,94 @@
+// trivium-proofs PAIRS [SEED]: bounds of the search against simulated plans, on jobs of real sizes. Exit code 1 where a
+// bound is larger than an iteration below it.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/proofs/bound_pairs.h"
+#include "tests/proofs/real_jobs.h"
+
+namespace {
+
+using namespace trivium;
+using planner::BoundPair;
+using planner::SearchRequest;
+
+constexpr std::int64_t kMostWork = 12'000;  // layers times micro-batches: a tenth of a second
+constexpr int kPairsOfAJob = 20;
+
+std::string name_of(const SearchRequest& request) {
+  return fmt::format("{} ({} layers) on {}{}, batch {} x {}", request.job.model.name, request.job.model.layers,
+                     request.cluster.name,
+                     request.cluster.nodes() > 0 ? fmt::format(" ({} nodes)", request.cluster.nodes()) : "",
+                     request.job.training.global_batch, request.job.training.sequence);
+}
+
+class Run {
+ public:
+  Run(std::int64_t wanted, unsigned seed) : wanted_(wanted), seed_(seed) {}
+
+  int go() {
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned t = 0; t < std::max(1U, std::thread::hardware_concurrency()); ++t) {
+        threads.emplace_back([this] { work(); });
+      }
+    }
+    fmt::print("{} pairs of {} jobs, {} bounds broken; the closest bound is {:.2f} % of its iteration in the mean\n",
+               pairs_.load(), jobs_.load(), broken_.load(), 100 * tightness_ / static_cast<double>(pairs_.load()));
+    return broken_ == 0 ? 0 : 1;
+  }
+
+ private:
+  // Jobs are numbered, and each has a seed of its own: what is drawn hangs on no thread.
+  void work() {
+    while (pairs_ < wanted_) {
+      const unsigned number = jobs_++;
+      std::mt19937 random(seed_ * 1'000'003U + number);
+      const SearchRequest request = planner::real_job(random);
+      for (int i = 0; i < kPairsOfAJob && pairs_ < wanted_; ++i) {
+        const auto pair = planner::random_pair(request, random, kMostWork);
+        if (!pair) continue;
+        ++pairs_;
+        enter(request, *pair, random);
+      }
+    }
+  }
+
+  void enter(const SearchRequest& request, const BoundPair& pair, std::mt19937& random) {
+    const std::lock_guard lock(mutex_);
+    tightness_ += static_cast<double>(pair.bounds_ps.back()) / static_cast<double>(pair.iteration_ps);
+    if (pairs_ % 1000 == 0) fmt::print(stderr, "{} of {} pairs\n", pairs_.load(), wanted_);
+    if (pair.holds()) return;
+    ++broken_;
+    fmt::print("broken: {}\n  {} {}\n  {}\n", name_of(request), program::summary(pair.plan), pair.plan.placement,
+               pair.text());
+    if (broken_ > 5) return;  // what is known by then is enough to begin with
+    fmt::print("  smallest: {}\n", name_of(planner::shrunk(request, random, kMostWork)));
+  }
+
+  std::int64_t wanted_;
+  unsigned seed_;
+  std::atomic<std::int64_t> pairs_ = 0;
+  std::atomic<unsigned> jobs_ = 0;
+  std::atomic<int> broken_ = 0;
+  std::mutex mutex_;
+  double tightness_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::int64_t pairs = argc > 1 ? std::atoll(argv[1]) : 100'000;
+  const auto seed = static_cast<unsigned>(argc > 2 ? std::atoi(argv[2]) : 1);
+  if (pairs < 1) {
+    fmt::print(stderr, "usage: trivium-proofs [PAIRS [SEED]]\n");
+    return 2;
+  }
+  return Run(pairs, seed).go();
+}

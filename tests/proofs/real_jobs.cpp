@@ -1,0 +1,48 @@
+#include "tests/proofs/real_jobs.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/usual_bounds.h"
+#include "simulator/defaults.h"
+
+namespace trivium::planner {
+namespace {
+
+template <class T>
+T one_of(std::mt19937& random, std::initializer_list<T> values) {
+  return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
+}
+
+bool one_in(std::mt19937& random, int n) { return std::uniform_int_distribution<int>(1, n)(random) == 1; }
+
+}  // namespace
+
+SearchRequest real_job(std::mt19937& random) {
+  constexpr std::int64_t kLong = 16'384, kUsual = 4'096;
+  SearchRequest request;
+  program::Job& job = request.job;
+  job.model = models::load_model(one_of<const char*>(
+      random, {"gpt2-1.5b", "gpt3-6.7b", "gpt3-13b", "gpt3-175b", "llama-7b", "llama2-70b", "falcon-40b", "palm-62b",
+               "megatron-145.6b", "megatron-1008.0b", "mixtral-8x7b", "switch-base-8", "switch-base-128"}));
+  request.cluster = hardware::load_cluster(one_of<const char*>(
+      random, {"dgx-a100-80gb:1", "dgx-a100-80gb:3", "dgx-a100-80gb:4", "dgx-a100-80gb:16", "dgx-h100-80gb:8",
+               "dgx-h100-80gb:16", "h200:4", "azure-ndm-a100-80gb:8", "dgx1-v100-32gb:8", "dgx2-v100-32gb:2",
+               "a100-pcie-80gb:4", "selene-dgx-a100-80gb:8", "dgx-a100-80gb:2+dgx-h100-80gb:2",
+               "dgx-a100-80gb:4+dgx1-v100-32gb:4"}));
+  job.training.sequence = std::min(job.model.max_sequence, kUsual);
+  if (one_in(random, 6)) job.training.sequence = job.model.max_sequence = kLong;
+  job.training.global_batch = std::int64_t{request.cluster.devices()} * one_of(random, {1, 2, 4, 8});
+  job.plan.precision = simulator::best_precision(request.cluster);
+  std::vector<std::string> allowed;
+  for (const char* feature : {"compression", "overlap.tensor", "offload"}) {
+    if (one_in(random, 3)) allowed.emplace_back(feature);
+  }
+  request.constraints = usual_bounds(request.cluster, allowed, {});
+  request.ignore_memory = !one_in(random, 3);
+  return request;
+}
+
+}  // namespace trivium::planner

@@ -132,7 +132,11 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
                     {"nodes_opened", result.nodes_opened},
                     {"proved", result.proved},
                     {"bound_s", result.bound_s},
+                    {"best_s", result.best_s},
                     {"seconds", result.seconds}};
+  if (result.nodes_used > 0) {
+    json["search"]["idle_nodes"] = {{"nodes_used", result.nodes_used}, {"all_nodes_iteration_s", result.all_nodes_s}};
+  }
   for (const planner::Alternative& a : result.alternatives) {
     json["alternatives"].push_back({{"name", a.name},
                                     {"nodes", a.nodes},
@@ -162,6 +166,11 @@ std::string result_report(const JobRequest& request, const planner::SearchResult
                       count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
                       count(result.plans_simulated), seconds(result.seconds),
                       result.proved ? proved(result) : stopped(result));
+  if (result.nodes_used > 0) {
+    const int nodes = request.cluster.nodes();
+    text += fmt::format("{} of {} nodes are used: the best plan on all of them takes {}\n", result.nodes_used, nodes,
+                        seconds(result.all_nodes_s));
+  }
   if (result.plans_forbidden > 0) {
     text +=
         fmt::format("{} more plans are left out by bounds, given or usual (--allow)\n", count(result.plans_forbidden));

@@ -13,6 +13,8 @@
 namespace trivium::cli {
 namespace {
 
+constexpr auto kFirstLine = std::chrono::milliseconds(1500), kNextLine = std::chrono::milliseconds(10'000);
+
 bool is_dumb() {
   const char* term = std::getenv("TERM");
   return term != nullptr && std::string(term) == "dumb";
@@ -63,14 +65,20 @@ void print(const std::string& text) {
   if (!written) throw edge::Failure(edge::ErrorKind::kRuntime, "cannot write to standard output");
 }
 
-ProgressLine::ProgressLine() : shown_on_terminal_(isatty(STDERR_FILENO) == 1 && !is_dumb()) {}
+ProgressLine::ProgressLine()
+    : shown_on_terminal_(isatty(STDERR_FILENO) == 1 && !is_dumb()), next_line_(Clock::now() + kFirstLine) {}
 
 ProgressLine::~ProgressLine() {
   if (shown_on_terminal_) std::fputs("\r\x1b[K", stderr);
 }
 
 void ProgressLine::show(const std::string& text) {
-  if (!shown_on_terminal_) return;
+  if (!shown_on_terminal_) {
+    if (Clock::now() < next_line_) return;
+    next_line_ = Clock::now() + kNextLine;
+    fmt::print(stderr, "{}\n", text);
+    return;
+  }
   fmt::print(stderr, "\r\x1b[K{}", text);
   std::fflush(stderr);
 }

@@ -1,6 +1,7 @@
 // Results as text for people: tables, figures with units, colour where a terminal reads it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -37,7 +38,8 @@ using edge::size;
 void print_json(const nlohmann::json& json);
 void print(const std::string& text);  ///< on stdout, flushed
 
-/// A line on stderr that replaces itself, drawn only on a terminal.
+/// A line on stderr: on a terminal it replaces itself; elsewhere a line of its own follows after two seconds and then
+/// every ten, so that no long command is silent in a log.
 class ProgressLine {
  public:
   ProgressLine();
@@ -47,7 +49,9 @@ class ProgressLine {
   void show(const std::string& text);
 
  private:
+  using Clock = std::chrono::steady_clock;
   bool shown_on_terminal_ = false;
+  Clock::time_point next_line_;  ///< elsewhere: not before
 };
 
 }  // namespace trivium::cli

@@ -15,6 +15,7 @@
 #include "edge/seconds.h"
 #include "planner/balance.h"
 #include "planner/evaluate.h"
+#include "planner/fewer_nodes.h"
 #include "planner/ledger.h"
 #include "planner/mixed.h"
 #include "planner/parallel.h"
@@ -400,7 +401,7 @@ SearchResult search(const SearchRequest& request, int threads, std::stop_token s
   const SearchRequest settled = with_lists_settled(request);
   const bool choose_nodes = !settled.cluster.homogeneous() && settled.ranks == 0;
   return choose_nodes ? search_mixed(settled, threads, std::move(stop), progress)
-                      : search_as_given(settled, threads, std::move(stop), progress);
+                      : search_with_idle_nodes(settled, threads, stop, progress);
 }
 
 }  // namespace trivium::planner

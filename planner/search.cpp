@@ -30,8 +30,8 @@ using edge::kSecondsPerPs;
 using program::Infeasible;
 using program::Plan;
 
-/// Plans simulated, plans played by segments and nodes opened between two looks at the k-th best. Independent of the thread count, so that what is
-/// bounded away is too.
+/// Plans simulated, plans played by segments and nodes opened between two looks at the k-th best. Independent of the
+/// thread count, so that what is bounded away is too.
 constexpr std::size_t kSimulated = 2;
 constexpr std::size_t kPlayed = 8;
 constexpr std::size_t kOpened = 256;
@@ -172,8 +172,7 @@ class Searcher {
   // By segments: many plans that are too slow show it at a tenth of the price of simulating them.
   bool play(const std::vector<Node>& nodes) {
     return work_out(
-        nodes,
-        [&](const Node& node) { return quick_bound(job_of(*node.plan), cluster(), !request_.ignore_memory); },
+        nodes, [&](const Node& node) { return quick_bound(job_of(*node.plan), cluster(), !request_.ignore_memory); },
         [&](const Node& node, std::int64_t ps) {
           Node closer = node;
           closer.played = true;

@@ -89,8 +89,8 @@ struct SearchResult {
   double bound_s = 0;             ///< no plan of the space is faster than this; 0: nothing is known yet
   double best_s = 0;              ///< the fastest plan; 0: none
   double seconds = 0;
-  int nodes_used = 0;             ///< where some stay idle, as that is faster: how many do not; 0: all are used
-  double all_nodes_s = 0;         ///< where some stay idle: the best plan on all of them
+  int nodes_used = 0;                     ///< where some stay idle, as that is faster: how many do not; 0: all are used
+  double all_nodes_s = 0;                 ///< where some stay idle: the best plan on all of them
   std::vector<Alternative> alternatives;  ///< on a cluster of unlike nodes; `best` holds the best of all of them
 };
 
@@ -108,9 +108,8 @@ SearchRequest with_lists_settled(SearchRequest request);
 /// else is simulated (`others`, a plan of another way to use the nodes) and beats the answer becomes the answer; where
 /// it contradicts a bound, `proved` is false. Deterministic: the same
 /// request gives the same answers and counts in the same order, whatever the threads.
-/// On a cluster of one kind nodes may stay idle where that is faster (planner/fewer_nodes.h); on one of unlike nodes all
-/// of whose devices may be used, four spaces are searched (planner/mixed.h). Errors:
-/// those of with_lists_settled().
+/// On a cluster of one kind nodes may stay idle where that is faster (planner/fewer_nodes.h); on one of unlike nodes
+/// all of whose devices may be used, four spaces are searched (planner/mixed.h). Errors: those of with_lists_settled().
 SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress);
 
 /// The same over one space: all ranks of the request, on the nodes as they are.

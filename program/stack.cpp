@@ -33,7 +33,7 @@ Habits megatron() {
 Habits megatron_2022() {
   Habits h = megatron();
   h.name = "megatron-2022";
-  h.fused_attention = false;  // its published runs hold all scores in memory
+  h.fused_attention = false;             // its published runs hold all scores in memory
   h.overlaps_tensor_collectives = true;  // beside the weight gradient; worth 3 points on the 2205.05198 rows
   h.frees_sent_outputs = true;           // 2205.05198, appendix B: the output tensor of a stage is deallocated
   return h;
@@ -91,7 +91,7 @@ Habits deepspeed_zero3() {
 Habits deepspeed_zero3_2021() {
   Habits h = deepspeed_zero3();
   h.name = "deepspeed-zero3-2021";
-  h.fused_attention = false;  // its published runs hold all scores in memory
+  h.fused_attention = false;                // its published runs hold all scores in memory
   h.overlaps_gradients_by_default = false;  // additive: the three ZeRO-3 runs of 2104.04473 come out within 10 %
   return h;
 }

@@ -28,8 +28,7 @@ bool has_fused_attention(const program::Plan& plan, const hardware::Cluster& clu
   if (habits == nullptr || !habits->fused_attention) return false;
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const hardware::NodeGroup& group) {
     const hardware::Device& device = group.node.device;
-    return device.flash_attention &&
-           (device.kind == hardware::DeviceKind::kCpu || program::is_half(plan.precision));
+    return device.flash_attention && (device.kind == hardware::DeviceKind::kCpu || program::is_half(plan.precision));
   });
 }
 

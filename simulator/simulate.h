@@ -35,12 +35,13 @@ struct Simulation {
 struct SimulationOptions {
   Granularity granularity = Granularity::kOp;
   bool timeline = false;
-  /// Play every rank instead of one rank for every stage where that is the same; needed for a disturbance. The timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all,
-  /// or where they have millions of spans together over some that lie evenly among them.
-  /// Ranks that share cores are always all played, op by op.
+  /// Play every rank instead of one rank for every stage where that is the same; needed for a disturbance. The timeline
+  /// is then that of every rank, the breakdown of a stage the mean over its ranks: over all, or where they have
+  /// millions of spans together over some that lie evenly among them. Ranks that share cores are always all played, op
+  /// by op.
   bool every_rank = false;
-  /// Communication that overlaps on a link shares it: played by one rank for every stage where ranks sit alike, by every
-  /// rank where they do not. False: every transfer has its links to itself.
+  /// Communication that overlaps on a link shares it: played by one rank for every stage where ranks sit alike, by
+  /// every rank where they do not. False: every transfer has its links to itself.
   bool shared_links = true;
   bool unshared = false;  ///< find Simulation::unshared_s too
   Disturbance disturbance{};

@@ -72,7 +72,8 @@ class KindReader {
  private:
   static void add(PartTimes& times, bool layer, std::int64_t ps) { (layer ? times.layer : times.ends) += ps; }
 
-  // What the last segment does for the whole chunk (the tied embedding's other gradient is cleared there) is no layer's.
+  // What the last segment does for the whole chunk (the tied embedding's other gradient is cleared there) is no
+  // layer's.
   void add_optimizer(PartTimes& times, std::size_t bucket) const {
     const program::Segment& s = body(kind_.optimizer).segments[bucket];
     const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(kind_.optimizer)];
@@ -172,16 +173,16 @@ KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& clust
 KindCosts both(const KindCosts& dense, const KindCosts& mixture) {
   KindCosts costs = dense;
   const auto take = [&](PartTimes KindCosts::*part) { (costs.*part).mixture = (mixture.*part).layer; };
-  for (const auto part : {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer,
-                          &KindCosts::reduce, &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm,
-                          &KindCosts::forward_bus, &KindCosts::backward_bus, &KindCosts::gather_bus,
-                          &KindCosts::reduce_bus}) {
+  for (const auto part :
+       {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce,
+        &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm, &KindCosts::forward_bus, &KindCosts::backward_bus,
+        &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
     take(part);
   }
   const auto smaller = [&](std::int64_t KindCosts::*part) { costs.*part = std::min(costs.*part, mixture.*part); };
-  for (const auto part : {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer,
-                          &KindCosts::last_gather, &KindCosts::norm_reduce, &KindCosts::copy_layer,
-                          &KindCosts::copy_bus}) {
+  for (const auto part :
+       {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer, &KindCosts::last_gather,
+        &KindCosts::norm_reduce, &KindCosts::copy_layer, &KindCosts::copy_bus}) {
     smaller(part);
   }
   return costs;

@@ -20,8 +20,8 @@ struct Outline {
     std::int64_t copy_layer = 0;     ///< one layer's copy, one way; 0: nothing is claimed of copies between layers
     std::int64_t forward_layer = 0;  ///< compute of one layer, where copies are between layers
     std::int64_t backward_layer = 0;
-    /// Neither pass is shorter than its bus is busy in one direction with what comes and goes while it runs. Included in
-    /// `forward` and `backward`; the pass without it, for joined().
+    /// Neither pass is shorter than its bus is busy in one direction with what comes and goes while it runs. Included
+    /// in `forward` and `backward`; the pass without it, for joined().
     std::int64_t forward_bus = 0, backward_bus = 0;
     std::int64_t forward_alone = 0, backward_alone = 0;
     std::int64_t bus = 0;           ///< of a micro-batch, all that one direction of the bus carries

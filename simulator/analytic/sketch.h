@@ -34,9 +34,9 @@ class Sketch {
   /// with endings of zero they bound the plan whatever its state is. The state does not hang on how layers are
   /// recomputed.
   Outline passes(const program::Plan& plan);
-  /// The passes that none of the plan's goes below however it recomputes its layers (but for kFull where activations are
-  /// away, which program::check refuses): nothing is computed twice, and no more activations are copied than where the
-  /// fewest are kept.
+  /// The passes that none of the plan's goes below however it recomputes its layers (but for kFull where activations
+  /// are away, which program::check refuses): nothing is computed twice, and no more activations are copied than where
+  /// the fewest are kept.
   Outline least_passes(const program::Plan& plan);
   Outline state(const program::Plan& plan);
   /// Memory of every stage: what lowering the plan counts.

@@ -49,8 +49,8 @@ TEST(ExhaustiveSearch, FindsNothingFasterThanTheSearchProved) {
           if (!std::holds_alternative<program::Plan>(layered)) return;
           job.plan = std::get<program::Plan>(layered);
         }
-        const auto iteration = quick_iteration(job, request.cluster, true);
-        if (const auto* ps = std::get_if<std::int64_t>(&iteration)) played[i] = *ps;
+        const auto alone = iteration(job, request.cluster, true);
+        if (const auto* ps = std::get_if<std::int64_t>(&alone)) played[i] = *ps;
       },
       [](std::size_t) {});
   const std::int64_t fastest = *std::min_element(played.begin(), played.end());
@@ -93,8 +93,8 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
     program::Job job = request.job;
     job.plan = with(with(with(with(split, layout), shape), keeping), any(space.states(split, layout, shape)));
     if (broken_by(request.constraints, job.plan) || refusal(job, request.cluster, ranks_of(request))) continue;
-    const auto iteration = quick_iteration(job, request.cluster, true);
-    const auto* ps = std::get_if<std::int64_t>(&iteration);
+    const auto alone = iteration(job, request.cluster, true);
+    const auto* ps = std::get_if<std::int64_t>(&alone);
     if (ps == nullptr) continue;
     ++played;
     fastest = std::min(fastest, static_cast<double>(*ps) * 1e-12);

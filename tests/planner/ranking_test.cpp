@@ -9,12 +9,11 @@
 namespace trivium::planner {
 namespace {
 
-Candidate plan_of(int data, int micro_batch, std::int64_t ps, std::int64_t ranked_ps) {
+Candidate plan_of(int data, int micro_batch, std::int64_t ps) {
   Candidate candidate;
   candidate.plan.data = data;
   candidate.plan.micro_batch = micro_batch;
   candidate.simulation.iteration_ps = ps;
-  candidate.ranked_ps = ranked_ps;
   return candidate;
 }
 
@@ -28,17 +27,17 @@ std::vector<std::int64_t> times_of(const std::vector<Candidate>& candidates) {
 TEST(Ranking, APlanThatWasFoundTwiceCountsOnce) {
   SearchRequest request;
   request.best = 2;
-  std::vector<Candidate> best{plan_of(1, 1, 30, 31), plan_of(2, 1, 20, 19), plan_of(2, 1, 20, 19)};
+  std::vector<Candidate> best{plan_of(1, 1, 30), plan_of(2, 1, 20), plan_of(2, 1, 20)};
   keep_best(best, request);
   EXPECT_EQ(times_of(best), (std::vector<std::int64_t>{20, 30}));
-  EXPECT_EQ(limit_behind(best, request), 31);
+  EXPECT_EQ(limit_behind(best, request), 30);
 }
 
 // Fields that no summary shows make another plan.
 TEST(Ranking, PlansOfOneSummaryMayDiffer) {
   SearchRequest request;
   request.best = 3;
-  std::vector<Candidate> best{plan_of(2, 1, 20, 20), plan_of(2, 1, 21, 21)};
+  std::vector<Candidate> best{plan_of(2, 1, 20), plan_of(2, 1, 21)};
   best.back().plan.overlap.pipeline = !best.back().plan.overlap.pipeline;
   keep_best(best, request);
   EXPECT_EQ(best.size(), 2U);
@@ -48,20 +47,20 @@ TEST(Ranking, DistinctKeepsTheFastestOfAFamily) {
   SearchRequest request;
   request.best = 2;
   request.distinct = true;
-  std::vector<Candidate> best{plan_of(2, 4, 22, 22), plan_of(2, 1, 20, 20), plan_of(4, 1, 40, 40)};
+  std::vector<Candidate> best{plan_of(2, 4, 22), plan_of(2, 1, 20), plan_of(4, 1, 40)};
   keep_best(best, request);
   EXPECT_EQ(times_of(best), (std::vector<std::int64_t>{20, 40}));
 }
 
-TEST(Ranking, TheLimitIsOfSegmentsLessTheGap) {
+TEST(Ranking, TheLimitIsTheLastOfTheBestLessTheGap) {
   SearchRequest request;
   request.best = 2;
-  std::vector<Candidate> best{plan_of(1, 1, 1000, 1200)};
+  std::vector<Candidate> best{plan_of(1, 1, 1000)};
   EXPECT_EQ(limit_behind(best, request), std::numeric_limits<std::int64_t>::max());  // one is still missing
-  best.push_back(plan_of(2, 1, 1100, 1050));
-  EXPECT_EQ(limit_behind(best, request), 1200);  // ranked slower than it is
+  best.push_back(plan_of(2, 1, 1100));
+  EXPECT_EQ(limit_behind(best, request), 1100);
   request.gap = 0.1;
-  EXPECT_EQ(limit_behind(best, request), 1080);
+  EXPECT_EQ(limit_behind(best, request), 990);
   request.limit_ps = 900;
   EXPECT_EQ(limit_behind(best, request), 900);
 }

@@ -1,4 +1,6 @@
 // Bounds on jobs of real sizes. ./dev proofs draws more of them.
+#include "tests/proofs/real_jobs.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,7 +9,6 @@
 #include "models/load.h"
 #include "planner/evaluate.h"
 #include "tests/proofs/bound_pairs.h"
-#include "tests/proofs/real_jobs.h"
 
 namespace trivium::planner {
 namespace {

@@ -82,13 +82,13 @@ std::int64_t fastest_of_all(const SearchRequest& request, std::int64_t& tried) {
             if (!std::holds_alternative<program::Plan>(layered)) continue;
             job.plan.stage_layers = std::get<program::Plan>(layered).stage_layers;
             if (refusal(job, request.cluster, 0)) continue;
-            const auto played = quick_iteration(job, request.cluster, true);
+            const auto played = iteration(job, request.cluster, true);
             if (const auto* ps = std::get_if<std::int64_t>(&played)) fastest = std::min(fastest, *ps);
           }
           continue;
         }
         if (refusal(job, request.cluster, 0)) continue;
-        const auto played = quick_iteration(job, request.cluster, true);
+        const auto played = iteration(job, request.cluster, true);
         if (const auto* ps = std::get_if<std::int64_t>(&played)) fastest = std::min(fastest, *ps);
       }
     }

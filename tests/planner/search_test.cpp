@@ -42,7 +42,7 @@ struct Played {
   bool operator==(const Played& other) const { return std::tie(ps, summary) == std::tie(other.ps, other.summary); }
 };
 
-// Every plan lowered and played; the best by quick time, then by the time of their full simulation.
+// Every plan simulated by itself, links shared.
 std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64_t& infeasible) {
   std::vector<Played> played;
   infeasible = 0;
@@ -65,21 +65,15 @@ std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64
       plan = std::get<program::Plan>(layered);
       job.plan = plan;
     }
-    const auto quick = quick_iteration(job, request.cluster, !request.ignore_memory);
-    if (std::holds_alternative<std::int64_t>(quick)) {
-      played.push_back({std::get<std::int64_t>(quick), program::summary(plan), plan});
+    const auto alone = iteration(job, request.cluster, !request.ignore_memory);
+    if (std::holds_alternative<std::int64_t>(alone)) {
+      played.push_back({std::get<std::int64_t>(alone), program::summary(plan), plan});
     } else {
       ++infeasible;
     }
   }
   std::sort(played.begin(), played.end());
   played.resize(std::min(played.size(), static_cast<std::size_t>(request.best)));
-  for (Played& p : played) {
-    program::Job job = request.job;
-    job.plan = p.plan;
-    p.ps = full_simulation(job, request.cluster).value().iteration_ps;
-  }
-  std::sort(played.begin(), played.end());
   std::vector<std::string> lines;
   for (const Played& p : played) lines.push_back(p.summary + " " + std::to_string(p.ps));
   return lines;

@@ -36,15 +36,15 @@ TEST(Tree, NoPlanIsFasterThanTheBoundOfANodeAboveIt) {
       program::Job job = request.job;
       job.plan = plan;
       SCOPED_TRACE(program::summary(plan) + " " + plan.placement + " on " + request.cluster.name);
-      const auto played = quick_iteration(job, request.cluster, false);
+      const auto played = iteration(job, request.cluster, false);
       ASSERT_TRUE(std::holds_alternative<std::int64_t>(played));
-      const std::int64_t iteration = std::get<std::int64_t>(played);
+      const std::int64_t took = std::get<std::int64_t>(played);
       for (std::size_t n = 0; n < path->size(); ++n) {
-        EXPECT_LE((*path)[n].bound_ps, iteration) << "level " << static_cast<int>((*path)[n].level);
+        EXPECT_LE((*path)[n].bound_ps, took) << "level " << static_cast<int>((*path)[n].level);
         EXPECT_GE((*path)[n].bound_ps, (*path)[n == 0 ? 0 : n - 1].bound_ps);
       }
       ++plans;
-      tight += static_cast<double>(path->back().bound_ps) > 0.95 * static_cast<double>(iteration) ? 1 : 0;
+      tight += static_cast<double>(path->back().bound_ps) > 0.95 * static_cast<double>(took) ? 1 : 0;
     }
   }
   EXPECT_GT(plans, 300);
@@ -118,7 +118,7 @@ TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
       SCOPED_TRACE(program::summary(job.plan) + " on " + request.cluster.name);
       const simulator::Outline outline = simulator::Sketch(job, request.cluster).outline(job.plan);
       const std::int64_t bound = simulator::lower_bound_ps(outline, simulator::walked_ends(outline));
-      const auto played = quick_iteration(job, request.cluster, false);
+      const auto played = iteration(job, request.cluster, false);
       ASSERT_TRUE(std::holds_alternative<std::int64_t>(played));
       EXPECT_LE(bound, std::get<std::int64_t>(played));
       EXPECT_EQ(simulator::walked_ends(outline).stages,
@@ -149,8 +149,8 @@ TEST(Tree, NoPlanIsFasterWithItsOptimizerOffloaded) {
       if (refusal(job, request.cluster, ranks_of(request)) || refusal(away, request.cluster, ranks_of(request)))
         continue;
       SCOPED_TRACE(program::summary(job.plan) + " " + job.plan.placement + " on " + request.cluster.name);
-      const auto here = quick_iteration(job, request.cluster, false);
-      const auto offloaded = quick_iteration(away, request.cluster, false);
+      const auto here = iteration(job, request.cluster, false);
+      const auto offloaded = iteration(away, request.cluster, false);
       ASSERT_TRUE(std::holds_alternative<std::int64_t>(here) && std::holds_alternative<std::int64_t>(offloaded));
       EXPECT_LE(std::get<std::int64_t>(here), std::get<std::int64_t>(offloaded));
       slower += std::get<std::int64_t>(here) < std::get<std::int64_t>(offloaded) ? 1 : 0;

@@ -27,11 +27,11 @@ SearchRequest real_job(std::mt19937& random) {
   job.model = models::load_model(one_of<const char*>(
       random, {"gpt2-1.5b", "gpt3-6.7b", "gpt3-13b", "gpt3-175b", "llama-7b", "llama2-70b", "falcon-40b", "palm-62b",
                "megatron-145.6b", "megatron-1008.0b", "mixtral-8x7b", "switch-base-8", "switch-base-128"}));
-  request.cluster = hardware::load_cluster(one_of<const char*>(
-      random, {"dgx-a100-80gb:1", "dgx-a100-80gb:3", "dgx-a100-80gb:4", "dgx-a100-80gb:16", "dgx-h100-80gb:8",
-               "dgx-h100-80gb:16", "h200:4", "azure-ndm-a100-80gb:8", "dgx1-v100-32gb:8", "dgx2-v100-32gb:2",
-               "a100-pcie-80gb:4", "selene-dgx-a100-80gb:8", "dgx-a100-80gb:2+dgx-h100-80gb:2",
-               "dgx-a100-80gb:4+dgx1-v100-32gb:4"}));
+  request.cluster = hardware::load_cluster(
+      one_of<const char*>(random, {"dgx-a100-80gb:1", "dgx-a100-80gb:3", "dgx-a100-80gb:4", "dgx-a100-80gb:16",
+                                   "dgx-h100-80gb:8", "dgx-h100-80gb:16", "h200:4", "azure-ndm-a100-80gb:8",
+                                   "dgx1-v100-32gb:8", "dgx2-v100-32gb:2", "a100-pcie-80gb:4", "selene-dgx-a100-80gb:8",
+                                   "dgx-a100-80gb:2+dgx-h100-80gb:2", "dgx-a100-80gb:4+dgx1-v100-32gb:4"}));
   job.training.sequence = std::min(job.model.max_sequence, kUsual);
   if (one_in(random, 6)) job.training.sequence = job.model.max_sequence = kLong;
   job.training.global_batch = std::int64_t{request.cluster.devices()} * one_of(random, {1, 2, 4, 8});

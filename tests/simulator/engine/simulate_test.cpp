@@ -149,19 +149,23 @@ TEST(Simulation, TheBreakdownOfEveryRankIsTheMeanOverThem) {
 }
 
 // Transfers and the reductions beside them leave through one node's adapters: slower, and as slow as with every rank.
-TEST(Simulation, FindsTheIterationWithSharedLinksBesideTheOther) {
+TEST(Simulation, SharesLinksAndFindsTheIterationWithout) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
   const program::Program program =
       order(std::get<program::Program>(program::lower(small(8, 2, 2))), cluster).value_or_throw();
-  SimulationOptions folded, every;
-  folded.shared_links = true;
+  SimulationOptions folded, every, apart;
+  folded.unshared = true;
   every.every_rank = true;
+  apart.shared_links = false;
   const Simulation one = simulate(program, cluster, folded).value_or_throw();
   const Simulation all = simulate(program, cluster, every).value_or_throw();
-  ASSERT_TRUE(one.shared_links_s.has_value());
-  EXPECT_GT(*one.shared_links_s, one.iteration_s);
-  EXPECT_NEAR(*one.shared_links_s, all.iteration_s, 1e-9 * all.iteration_s);
-  EXPECT_FALSE(all.shared_links_s.has_value());
+  ASSERT_TRUE(one.unshared_s.has_value());
+  EXPECT_LT(*one.unshared_s, one.iteration_s);
+  EXPECT_NEAR(one.iteration_s, all.iteration_s, 1e-9 * all.iteration_s);
+  EXPECT_DOUBLE_EQ(*one.unshared_s, simulate(program, cluster, apart).value_or_throw().iteration_s);
+  EXPECT_EQ(iteration_ps(program, cluster, {}).value_or_throw(), one.iteration_ps);
+  EXPECT_EQ(std::accumulate(one.stages[0].breakdown.begin(), one.stages[0].breakdown.end(), std::int64_t{0}),
+            one.iteration_ps);
 }
 
 // 96 layers in 16 stages of 192 micro-batches: far more steps than lie between two looks at the token.

@@ -99,7 +99,7 @@ int run(const PlanOptions& options) {
   // Naive ways take their turn where the search leaves a core idle.
   auto naive = std::async(std::launch::async, [&] { return planner::baselines(wanted, options.threads, effort.stop); });
   const planner::SearchResult result = search(wanted, options, interrupts);
-  nlohmann::json json = result_json(request, result);
+  nlohmann::json json = result_json(request, wanted, result);
   const std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
   const std::string studied = study(options.studies, wanted, result, effort, json);
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
@@ -113,11 +113,13 @@ int run(const PlanOptions& options) {
     print_json(json);
   } else {
     if (options.show_space) print(space_report(wanted, result));
-    print(result_report(request, result, options.all, options.ignore_memory) + also + studied);
+    print(result_report(request, wanted, result, options.all) + also + studied);
   }
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
   write_best(options, request, result);
   if (interrupts.happened()) {
+    // A search that had ended knows that nothing fits, whatever was interrupted behind it.
+    if (result.best.empty() && result.proved) throw edge::Failure(edge::ErrorKind::kNoPlan, nothing_fits(result, {}));
     throw edge::Failure(edge::ErrorKind::kInterrupted, result.best.empty()
                                                            ? "interrupted before any plan was simulated"
                                                            : "interrupted; the best plans so far were kept");

@@ -8,6 +8,7 @@
 
 #include "cli/figures.h"
 #include "cli/render.h"
+#include "planner/held.h"
 #include "planner/plan_fields.h"
 #include "planner/space.h"
 #include "program/job_json.h"
@@ -109,7 +110,8 @@ nlohmann::json candidate_json(const planner::Candidate& candidate) {
   return json;
 }
 
-nlohmann::json result_json(const JobRequest& request, const planner::SearchResult& result) {
+nlohmann::json result_json(const JobRequest& request, const planner::SearchRequest& wanted,
+                           const planner::SearchResult& result) {
   nlohmann::json json = program::to_json(request.file);
   json.erase("plan");
   json["schema"] = "trivium.plan-result/1";
@@ -134,6 +136,10 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
                     {"bound_s", result.bound_s},
                     {"best_s", result.best_s},
                     {"seconds", result.seconds}};
+  auto& held = json["search"]["space"]["held"] = nlohmann::json::array();
+  for (const planner::Held& one : planner::held_fields(wanted)) {
+    held.push_back({{"field", one.field}, {"value", one.value}, {"why", one.why}});
+  }
   if (result.nodes_used > 0) {
     json["search"]["idle_nodes"] = {{"nodes_used", result.nodes_used}, {"all_nodes_iteration_s", result.all_nodes_s}};
   }
@@ -151,12 +157,12 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchResul
   return json;
 }
 
-std::string result_report(const JobRequest& request, const planner::SearchResult& result, bool all,
-                          bool ignore_memory) {
+std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
+                          const planner::SearchResult& result, bool all) {
   const program::Job& job = request.file.job;
   std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", heading(job.model.name), request.cluster.name,
                                  job.training.global_batch, job.training.sequence);
-  if (ignore_memory) text += "hypothetical: memory is ignored\n\n";
+  if (wanted.ignore_memory) text += "hypothetical: memory is ignored\n\n";
   if (!result.best.empty()) text += candidates_table(result.best, "<plan") + "\n";
   if (!result.others.empty())
     text += candidates_table(result.others, "<other families, the plan that looked best") + "\n";
@@ -171,6 +177,7 @@ std::string result_report(const JobRequest& request, const planner::SearchResult
     text += fmt::format("{} of {} nodes are used: the best plan on all of them takes {}\n", result.nodes_used, nodes,
                         seconds(result.all_nodes_s));
   }
+  if (!result.best.empty()) text += fmt::format("not searched: {}\n", planner::text_of(planner::held_fields(wanted)));
   if (result.plans_forbidden > 0) {
     text +=
         fmt::format("{} more plans are left out by bounds, given or usual (--allow)\n", count(result.plans_forbidden));

@@ -14,11 +14,13 @@ namespace trivium::cli {
 /// A plan with its figures.
 nlohmann::json candidate_json(const planner::Candidate& candidate);
 
-/// Schema `trivium.plan-result/1`.
-nlohmann::json result_json(const JobRequest& request, const planner::SearchResult& result);
+/// Schema `trivium.plan-result/1`. `wanted`: what was searched.
+nlohmann::json result_json(const JobRequest& request, const planner::SearchRequest& wanted,
+                           const planner::SearchResult& result);
 
-/// The same for people. `all`: every rejected family. `ignore_memory`: as the search did.
-std::string result_report(const JobRequest& request, const planner::SearchResult& result, bool all, bool ignore_memory);
+/// The same for people. `all`: every rejected family.
+std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
+                          const planner::SearchResult& result, bool all);
 
 /// The search space field by field, with the values that its plans take; and split by split, with how many plans there
 /// are of each: their sum is the space.

@@ -24,8 +24,6 @@ using program::Storage;
 
 constexpr std::int64_t kMostTensor = 64;  // eight nodes of eight: beyond, every layer waits for the network
 constexpr std::int64_t kMostContext = 64;
-// Tokens: shorter sequences fit a device, and splitting them leaves attention blocks that are too small.
-constexpr std::int64_t kLongSequence = 16'384;
 constexpr int kEighths = 8;  // of the stages, that may recompute more than the others
 
 std::vector<int> divisors(std::int64_t number, std::int64_t most) {

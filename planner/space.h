@@ -17,6 +17,9 @@ namespace trivium::planner {
 /// Samples: products are large enough long before.
 inline constexpr std::int64_t kMostMicroBatch = 64;
 
+/// Tokens: shorter sequences fit a device, and splitting them leaves attention blocks that are too small.
+inline constexpr std::int64_t kLongSequence = 16'384;
+
 /// Devices that plans of the request use: `request.ranks`, or all of the cluster.
 int ranks_of(const SearchRequest& request);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/expert_rows.h"
 #include "program/layout.h"
 
 namespace trivium::program {
@@ -38,7 +39,9 @@ ChunkShape::ChunkShape(const Job& job) {
     expert = plan.expert;
     local_experts = experts / expert;
     capacity = expert_capacity(*model.experts, sequence);
-    expert_rows = experts * plan.micro_batch * ((capacity + context - 1) / context);
+    const ExpertRows rows{capacity, plan.micro_batch, context, tensor};
+    own_rows = experts * rows.part();
+    expert_rows = own_rows * tensor;
   }
   vocab = padded_vocabulary(job) / tensor;
   type = plan.precision;

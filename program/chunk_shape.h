@@ -43,7 +43,8 @@ struct ChunkShape {
   // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
   std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
   std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
-  std::int64_t expert_rows = 0;  ///< of all experts: experts * samples * (capacity / context, rounded up)
+  std::int64_t own_rows = 0;     ///< of all experts, that this rank sends: a tensor rank's part of context_rows
+  std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every tensor rank
   int expert = 1;                ///< ranks that share the experts
   bool mixture(int layer) const { return experts > 0 && (first_layer + layer + 1) % every == 0; }
   int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU

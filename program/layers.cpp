@@ -131,7 +131,7 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     kept.router = make("router probabilities", s_.wide, listed * s_.experts, in_frame);
     kept.slots = make("chosen experts and rows", DType::kInt32, 2 * listed * s_.top_k, in_frame);
     kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
-    kept.returned = make("rows out of experts", s_.type, mlp_rows * s_.hidden, in_frame);
+    kept.returned = make("rows out of experts", s_.type, s_.own_rows * s_.hidden, in_frame);
   }
   kept.fc = make("mlp inner", s_.type, mlp_rows * s_.fc, in_frame);
   kept.act = input_of_matrix("mlp activated", mlp_rows * s_.ffn, false);

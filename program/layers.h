@@ -77,7 +77,10 @@ class LayerWriter {
   int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass);
   void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                const std::function<void(int)>& between);
-  int exchange_rows(int from, int to, int layer, Pass pass);
+  Op& row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass);
+  int row_scratch(const char* name, std::int64_t rows, int layer, Pass pass);
+  int rows_to_experts(int own, int to, int layer, Pass pass);
+  int rows_from_experts(int partial, int to, int layer, Pass pass);
   int list_logits(int own, int layer, Pass pass);
   int dispatched_rows(int routed, int to, int layer, Pass pass);
   int returned_rows(int own, const char* name, int layer, Pass pass);

@@ -19,27 +19,58 @@ Op& LayerWriter::routing_op(Op& op, std::int64_t n, int layer) {
   op.k = s_.top_k;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   op.experts = static_cast<std::int32_t>(s_.experts);
-  op.elements = s_.expert_rows * s_.context;
+  op.parts = s_.tensor;
+  op.elements = s_.own_rows * s_.context;
   return op;
 }
 
+// What a rank of the tensor and the expert group sent is a part; all rows of a single expert lie together.
 Op& LayerWriter::expert_op(Op& op, std::int64_t out, std::int64_t in, int layer) {
   rows(op, s_.expert_rows / s_.local_experts, out, layer).token_sharded = false;
   op.k = in;
-  op.parts = s_.expert;
+  op.parts = s_.local_experts == 1 ? 1 : s_.expert * s_.tensor;
   op.experts = static_cast<std::int32_t>(s_.local_experts);
   return op;
 }
 
-// Rows of all experts for this rank's tokens <-> rows of this rank's experts for all tokens of the group.
-int LayerWriter::exchange_rows(int from, int to, int layer, Pass pass) {
-  if (s_.expert == 1) return from;
-  Op& op = b_.add(OpKind::kAllToAll, pass, {from}, {to});
-  op.group = Group::kExpert;
+Op& LayerWriter::row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass) {
+  Op& op = b_.add(kind, pass, {from}, {to});
+  if (group == Group::kTensor) op.lane = s_.collective_lane;
+  op.group = group;
   op.dtype = s_.type;
-  op.elements = b_.buffer(from).elements;
+  op.elements = std::max(b_.buffer(from).elements, b_.buffer(to).elements);
   op.layer = static_cast<std::int16_t>(layer);
+  return op;
+}
+
+// This tensor rank's rows of all experts -> all rows of this rank's experts. What is left in `to`, unless nothing
+// moves.
+int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass) {
+  int arrived = own;
+  if (s_.expert > 1) {
+    arrived = s_.tensor == 1 ? to : row_scratch("rows from the expert group", s_.own_rows, layer, pass);
+    row_collective(OpKind::kAllToAll, Group::kExpert, own, arrived, layer, pass);
+  }
+  if (s_.tensor == 1) return arrived;
+  row_collective(OpKind::kAllGather, Group::kTensor, arrived, to, layer, pass);
   return to;
+}
+
+// Sums of this rank's experts that are partial over the tensor group -> this tensor rank's rows of all experts.
+int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass) {
+  int summed = partial;
+  if (s_.tensor > 1) {
+    summed = s_.expert == 1 ? to : row_scratch("rows to the expert group", s_.own_rows, layer, pass);
+    row_collective(OpKind::kReduceScatter, Group::kTensor, partial, summed, layer, pass);
+  }
+  if (s_.expert == 1) return summed;
+  row_collective(OpKind::kAllToAll, Group::kExpert, summed, to, layer, pass);
+  return to;
+}
+
+int LayerWriter::row_scratch(const char* name, std::int64_t rows, int layer, Pass pass) {
+  return b_.temporary(fmt::format("{}{} {}", pass == Pass::kBackward ? "gradient of " : "", name, layer), s_.type,
+                      rows * s_.hidden);
 }
 
 // Logits of this rank's tokens -> those of all tokens of their samples, one sample after the other.
@@ -86,7 +117,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const auto scratch = [&](const char* name, std::int64_t elements, DType type) {
     return b_.temporary(fmt::format("{} {}", name, layer), type, elements);
   };
-  const std::int64_t row_elements = s_.expert_rows * s_.hidden;
+  const std::int64_t row_elements = s_.own_rows * s_.hidden;
   const int logits = scratch("router logits", s_.tokens * s_.experts, s_.wide);
   matmul(read, "mlp.router", logits, s_.experts, s_.hidden, layer, pass, false);
   // What is routed again in the backward has been counted in the loss.
@@ -96,21 +127,22 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   route.dtype = s_.wide;
   route.m = s_.tokens * s_.context;
   route.elements = s_.capacity;
-  const bool exchanges = s_.expert > 1;
-  const int rows_in = exchanges ? scratch("dispatched rows", row_elements, s_.type) : kept.dispatched;
+  const bool moves = s_.expert > 1 || s_.tensor > 1;
+  const int rows_in = moves ? scratch("dispatched rows", row_elements, s_.type) : kept.dispatched;
   const int routed = s_.context > 1 ? scratch("routed rows", row_elements * s_.context, s_.type) : rows_in;
   routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {routed}), s_.hidden, layer);
   dispatched_rows(routed, rows_in, layer, pass);
-  const int arrived = exchange_rows(rows_in, kept.dispatched, layer, pass);
+  const int arrived = rows_to_experts(rows_in, kept.dispatched, layer, pass);
   expert_op(b_.add(OpKind::kExpertMatmul, pass, {arrived, p_.value("mlp.experts.c_fc.weight", layer)}, {kept.fc}),
             s_.fc, s_.hidden, layer);
   Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {kept.act}), s_.expert_rows, s_.ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
-  const int rows_out = exchanges ? scratch("rows of experts", row_elements, s_.type) : kept.returned;
+  const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
   expert_op(b_.add(OpKind::kExpertMatmul, pass, {kept.act, p_.value("mlp.experts.c_proj.weight", layer)}, {rows_out}),
             s_.hidden, s_.ffn, layer);
-  const int returned = returned_rows(exchange_rows(rows_out, kept.returned, layer, pass), "returned rows", layer, pass);
+  const int returned =
+      returned_rows(rows_from_experts(rows_out, kept.returned, layer, pass), "returned rows", layer, pass);
   const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
   routing_op(b_.add(OpKind::kCombine, pass, {returned, kept.router, kept.slots}, {partial}), s_.hidden, layer);
   return partial;
@@ -119,10 +151,8 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
 void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                           const std::function<void(int)>& between) {
   constexpr Pass kPass = Pass::kBackward;
-  const std::int64_t row_elements = s_.expert_rows * s_.hidden;
-  const auto exchanged = [&](int from, const char* name) {
-    return exchange_rows(from, s_.expert > 1 ? gradient_of(name, row_elements, layer) : from, layer, kPass);
-  };
+  const std::int64_t row_elements = s_.own_rows * s_.hidden, all_elements = s_.expert_rows * s_.hidden;
+  const bool moves = s_.expert > 1 || s_.tensor > 1;
   const auto wgrad = [&](int x, int dy, const char* name, std::int64_t out, std::int64_t in) {
     expert_op(b_.add(OpKind::kExpertMatmulWgrad, kPass, {x, dy}, {p_.gradient(name, layer)}), out, in, layer);
   };
@@ -136,7 +166,9 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
       b_.add(OpKind::kCombineBackward, kPass, {d_branch, returned, kept.router, kept.slots}, {d_combined, d_gate}),
       s_.hidden, layer);
   const int d_part = s_.context > 1 ? gradient_of("returned rows of this rank", row_elements, layer) : d_combined;
-  const int d_out = exchanged(dispatched_rows(d_combined, d_part, layer, kPass), "rows of experts");
+  dispatched_rows(d_combined, d_part, layer, kPass);
+  const int d_out =
+      rows_to_experts(d_part, moves ? gradient_of("rows of experts", all_elements, layer) : d_part, layer, kPass);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * s_.ffn, layer);
   dgrad(d_out, "mlp.experts.c_proj.weight", d_act, s_.hidden, s_.ffn);
   wgrad(kept.act, d_out, "mlp.experts.c_proj.weight", s_.hidden, s_.ffn);
@@ -145,10 +177,12 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
                  s_.ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
-  const int d_in = gradient_of("rows into experts", row_elements, layer);
+  const int d_in = gradient_of("rows into experts", all_elements, layer);
   dgrad(d_fc, "mlp.experts.c_fc.weight", d_in, s_.fc, s_.hidden);
   wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden);
-  const int d_rows = returned_rows(exchanged(d_in, "dispatched rows"), "gradient of dispatched rows", layer, kPass);
+  const int d_own =
+      rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer, kPass);
+  const int d_rows = returned_rows(d_own, "gradient of dispatched rows", layer, kPass);
 
   // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
   const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.tokens * s_.experts);

@@ -104,10 +104,11 @@ void fill_expert_matmul(Op& op) {
   op.bytes *= experts;
 }
 
-/// Tokens are gathered from or scattered to the rows of all experts, top_k times each.
+/// Tokens are gathered from or scattered to the rows of all experts, top_k times each; a tensor rank has its part of
+/// the rows.
 void fill_routing(Op& op) {
   const double tokens = static_cast<double>(op.m), width = static_cast<double>(op.n),
-               choices = static_cast<double>(op.k);
+               choices = static_cast<double>(op.k) / op.parts;
   const double rows = static_cast<double>(op.elements);
   switch (op.kind) {
     case OpKind::kRoute:

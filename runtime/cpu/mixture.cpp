@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program/context.h"
+#include "program/expert_rows.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 using Index = std::int64_t;
 
-/// A token's choices: (expert, row of the dispatched tokens or -1), top_k of them.
+/// A token's choices: (expert, row of those that this tensor rank dispatches or -1), top_k of them.
 struct Choice {
   std::int32_t expert, row;
 };
@@ -89,7 +90,7 @@ template <class T>
 void route(const KernelArguments& a) {
   const Routing r(a);
   const Index samples = r.tokens / r.sequence, capacity = a.op->elements;
-  const Index part = (capacity + r.context_ranks - 1) / r.context_ranks;  // rows that a context rank computes
+  const program::ExpertRows rows{capacity, samples, r.context_ranks, a.tensor_ranks};
   T* probabilities = output<T>(a, 0);
   auto* chosen = reinterpret_cast<Choice*>(a.out[1]);
   std::vector<std::int32_t> order(static_cast<std::size_t>(r.experts));
@@ -109,8 +110,9 @@ void route(const KernelArguments& a) {
         Choice& choice = chosen[t * r.top_k + c];
         Index& count = taken[static_cast<std::size_t>(choice.expert)];
         if (count == capacity) continue;
-        const Index block = (count / part * r.experts + choice.expert) * samples + sample;
-        choice.row = static_cast<std::int32_t>(block * part + count++ % part);
+        const Index part = count / rows.context_part(), i = count++ % rows.context_part();
+        if (rows.tensor_rank(sample, i) != a.tensor_rank) continue;  // another tensor rank sends it
+        choice.row = static_cast<std::int32_t>((part * r.experts + choice.expert) * rows.part() + rows.row(sample, i));
       }
     }
     if (a.out[2] == nullptr || r.context_rank != 0) continue;  // one of the ranks that share the sample counts it

@@ -28,12 +28,12 @@ inline double balance_weight(const KernelArguments& a, const Routing& r) {
 template <class Launcher>
 void route(Launcher& l, const KernelArguments& a) {
   const Routing r = routing_of(*a.op, a.op->sequence);
-  const std::int64_t capacity = a.op->elements, part = (capacity + a.context_ranks - 1) / a.context_ranks;
+  const program::ExpertRows rows{a.op->elements, r.samples, a.context_ranks, a.tensor_ranks};
   // One of the ranks that share a sample counts its balance.
   double* loss = a.context_rank == 0 ? output<double>(a, 2) : nullptr;
   auto* balance = loss == nullptr ? nullptr : reinterpret_cast<double*>(l.scratch(r.samples * 8));
-  l.run(Route{input<float>(a, 0), output<float>(a, 0), output<Choice>(a, 1), balance, r, capacity, part}, r.samples,
-        kElementThreads, kReduceBytes);
+  l.run(Route{input<float>(a, 0), output<float>(a, 0), output<Choice>(a, 1), balance, r, rows, a.tensor_rank},
+        r.samples, kElementThreads, kReduceBytes);
   if (loss != nullptr) l.run(BalanceLoss{balance, loss, r.samples, balance_weight(a, r)}, 1, kWarp);
 }
 

@@ -1,13 +1,14 @@
 // Routing of tokens to experts (cpu/mixture.cpp has the rules and the formulas). Router values are fp32.
 #pragma once
 
+#include "program/expert_rows.h"
 #include "runtime/cuda/kernels/elementwise_math.h"
 #include "runtime/cuda/kernels/numbers.h"
 #include "runtime/cuda/kernels/rows.h"
 
 namespace trivium::runtime::cuda {
 
-/// A token's choice: expert, and row of the dispatched tokens or -1.
+/// A token's choice: expert, and row of those that this tensor rank dispatches or -1.
 struct Choice {
   std::int32_t expert, row;
 };
@@ -48,8 +49,8 @@ struct Route {
   Choice* choices;
   double* balance;  ///< (samples), or null
   Routing r;
-  std::int64_t capacity;  ///< rows of an expert and sample
-  std::int64_t part;      ///< of them, those that one context rank computes
+  program::ExpertRows rows;
+  std::int64_t tensor_rank;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t first = t.block() * r.sequence;
@@ -62,9 +63,10 @@ struct Route {
       for (std::int64_t c = 0; c < r.top_k; ++c) {
         for (std::int64_t i = 0; i < r.sequence; ++i) {
           Choice& choice = chosen[i * r.top_k + c];
-          if (choice.expert != e || taken == capacity) continue;
-          const std::int64_t block = (taken / part * r.experts + e) * r.samples + t.block();
-          choice.row = static_cast<std::int32_t>(block * part + taken++ % part);
+          if (choice.expert != e || taken == rows.capacity) continue;
+          const std::int64_t part = taken / rows.context_part(), place = taken++ % rows.context_part();
+          if (rows.tensor_rank(t.block(), place) != tensor_rank) continue;  // another tensor rank sends it
+          choice.row = static_cast<std::int32_t>((part * r.experts + e) * rows.part() + rows.row(t.block(), place));
         }
       }
       if (balance == nullptr) continue;

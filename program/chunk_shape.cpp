@@ -1,11 +1,25 @@
 #include "program/chunk_shape.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "program/expert_rows.h"
 #include "program/layout.h"
 
 namespace trivium::program {
+namespace {
+
+// Rows that a rank sends where choices are even. With room for all of them none; with less, experts are full after a
+// share of the tokens, in the order of the sample: with runs of tokens that share of the ranks has a row for each, and
+// room for its part alone.
+std::int64_t mean_spills(const models::Experts& experts, std::int64_t tokens, int tensor) {
+  if (experts.capacity_factor >= 1) return 0;
+  const double choices = experts.capacity_factor * static_cast<double>(experts.top_k);
+  const double share = choices - std::floor(choices);
+  return static_cast<std::int64_t>(share * (1 - share) * static_cast<double>(tokens) / tensor);
+}
+
+}  // namespace
 
 ChunkShape::ChunkShape(const Job& job) {
   const models::Model& model = job.model;
@@ -42,6 +56,11 @@ ChunkShape::ChunkShape(const Job& job) {
     const ExpertRows rows{capacity, plan.micro_batch, context, tensor};
     own_rows = experts * rows.part();
     expert_rows = own_rows * tensor;
+    if (context > 1) {
+      most_sent = std::min(tokens * top_k, experts * plan.micro_batch * rows.excess(sequence / context));
+      most_received = std::min(own_rows, (context - 1) * most_sent);
+      even_spills = std::min(most_sent, mean_spills(*model.experts, tokens, tensor));
+    }
   }
   vocab = padded_vocabulary(job) / tensor;
   type = plan.precision;

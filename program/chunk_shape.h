@@ -43,9 +43,12 @@ struct ChunkShape {
   // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
   std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
   std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
-  std::int64_t own_rows = 0;     ///< of all experts, that this rank sends: a tensor rank's part of context_rows
+  std::int64_t own_rows = 0;     ///< of all experts, that this rank sends to them
   std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every tensor rank
-  int expert = 1;                ///< ranks that share the experts
+  // Rows that find no room in the part of their token's context rank: what a rank sends and gets at most, and what it
+  // sends where choices are even.
+  std::int64_t most_sent = 0, most_received = 0, even_spills = 0;
+  int expert = 1;  ///< ranks that share the experts
   bool mixture(int layer) const { return experts > 0 && (first_layer + layer + 1) % every == 0; }
   int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
@@ -62,6 +65,7 @@ struct LayerKept {
   int fc = kNoBuffer, act = kNoBuffer;
   // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
   int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
+  int spills = kNoBuffer;          ///< with context ranks: kSpill's table
   int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask, dropped scores (Korthikanti et al. 2022, §4.1)
   int mask1 = kNoBuffer, mask2 = kNoBuffer;  ///< with dropout: masks of the residual branches
 };

@@ -13,6 +13,13 @@ namespace trivium::program {
 /// zigzag ring attention; Brandon et al. 2023, arXiv 2311.09431, balance it by stripes).
 std::int64_t context_position(ContextMethod method, std::int64_t local, std::int64_t sequence, int rank, int ranks);
 
+/// The rank that holds a position.
+constexpr int context_owner(ContextMethod method, std::int64_t position, std::int64_t sequence, int ranks) {
+  if (method == ContextMethod::kAllToAll || ranks == 1) return static_cast<int>(position / (sequence / ranks));
+  const auto chunk = static_cast<int>(position / (sequence / (2 * ranks)));
+  return chunk < ranks ? chunk : 2 * ranks - 1 - chunk;
+}
+
 /// The rank whose keys have come by after `step` shifts of the ring: they move from every rank to the next.
 int ring_source(int rank, int step, int ranks);
 

@@ -130,6 +130,9 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     const std::int64_t listed = s_.tokens * s_.context;  // every context rank lists the choices of all tokens
     kept.router = make("router probabilities", s_.wide, listed * s_.experts, in_frame);
     kept.slots = make("chosen experts and rows", DType::kInt32, 2 * listed * s_.top_k, in_frame);
+    if (s_.context > 1) {
+      kept.spills = make("spilled rows by rank", DType::kInt32, 2 * s_.context + s_.most_received, in_frame);
+    }
     kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
     kept.returned = make("rows out of experts", s_.type, s_.own_rows * s_.hidden, in_frame);
   }

@@ -78,12 +78,13 @@ class LayerWriter {
   void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                const std::function<void(int)>& between);
   Op& row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass);
-  int row_scratch(const char* name, std::int64_t rows, int layer, Pass pass);
+  int row_scratch(const std::string& name, std::int64_t rows, int layer);
   int rows_to_experts(int own, int to, int layer, Pass pass);
   int rows_from_experts(int partial, int to, int layer, Pass pass);
   int list_logits(int own, int layer, Pass pass);
-  int dispatched_rows(int routed, int to, int layer, Pass pass);
-  int returned_rows(int own, const char* name, int layer, Pass pass);
+  Op& spill_op(Op& op, const LayerKept& kept, int layer);
+  void receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass);
+  int return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass);
   Op& routing_op(Op& op, std::int64_t n, int layer);
   Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
   void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);

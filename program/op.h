@@ -70,19 +70,26 @@ enum class OpKind : std::uint8_t {
   kUnpackHeads,   //  "                            the inverse; shared key heads add up
   kPackTokens,    // parts*T, a part's width       x (sample-major, all tokens)         y (parts, T, width)
   kUnpackTokens,  //  "                            the inverse
-  // Mixture of experts: E experts, C rows for one expert and sample. With context parallelism kRoute lists the tokens
-  // of
-  // all context ranks, the other kinds read that list at the places of the rank's own T; rows are cut in a part for
-  // every context rank. `parts` of the products: ranks of the expert group.
+  // Mixture of experts: E experts, C rows for one expert and sample, of which this rank has a part (ExpertRows). With
+  // context parallelism kRoute and kSpill list the tokens of all context ranks, the other kinds read that list at the
+  // places of the rank's own T. `parts`: tensor ranks; of the products: ranks of the expert and the tensor group.
   kRoute,  // listed T, E, top_k         logits (m,n)                         probabilities (m,n), slots (m,k,2):
-           // expert, and row of the dispatched tokens or -1; loss (1) += balance loss, or -1
-  kRouteBackward,     //  "                            probabilities, slots, dgate (m,k)    dlogits (m,n)
-  kDispatch,          // T, hidden, top_k              x (m,n), slots                       y (context parts,
-                      // E*samples*(C / parts, rounded up), n)
-  kDispatchBackward,  //  "                           dy, slots                            dx (m,n)
-  kCombine,           //  "                            y of experts, probabilities, slots   y (m,n): sum of gate * row
-  kCombineBackward,  //  "                            dy, y of experts, probabilities, slots  dy of experts, dgate (m,k)
-  kExpertMatmul,     // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
+           // expert, and row of this tensor rank's (of one context rank after the other) or -1; loss (1) += balance
+           // loss, or -1
+  kRouteBackward,  //  "                            probabilities, slots, dgate (m,k)    dlogits (m,n)
+  kSpill,          // listed T, -, top_k            slots of all context ranks           slots: row of this rank's, or
+                   // behind them place among those it sends, or -1; spills: how many rows go to every rank, how
+                   // many come from every rank, and the rows of those that come (int32)
+  kDispatch,       // T, hidden, top_k              x (m,n), slots                       y (rows,n), spilled or -1
+  kDispatchBackward,  //  "                            dy, slots, dspilled or -1            dx (m,n)
+  kCombine,           //  "                            y of experts, probabilities, slots, spilled or -1
+                      //                                                                    y (m,n): sum of gate * row
+  kCombineBackward,   //  "                            dy, y of experts, probabilities, slots, spilled or -1
+                      //                                                                    dy of experts, dgate (m,k),
+                      //                                                                    dspilled or -1
+  kPlaceRows,     // expected rows, hidden         x: those that came, spills           y (rows,n): where they belong
+  kPickRows,      //  "                            the inverse
+  kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
   kExpertMatmulDgrad,  //  "                          dy, w                                dx
   kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
   kCompress,           // elements of the bucket        gradients                            y, 16 bits each
@@ -98,6 +105,8 @@ enum class OpKind : std::uint8_t {
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
   kAllGather,      // of the whole                  x (own part), may lie inside y       y (whole)
   kAllToAll,       // of the buffer                 x (parts of all members)             y: part i came from member i
+                   // with kSpill's table behind x: as many rows of n as it says, elements where choices are even; with
+                   // k = 1 the way back
   kRingShift,      //  "                            x, to the next member                y, from the member before
   kSend,           // of the buffer                 x                                    -
                    // with `parts` above 1 of one of so many: this tensor rank's, where it lies in the buffer
@@ -130,7 +139,8 @@ struct Op {
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: all rows
+  std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
+                              ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart
   double bytes = 0;           ///< compute: memory traffic of the kernel · communication: payload (elements * size)
   std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers

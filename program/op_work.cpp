@@ -57,6 +57,7 @@ constexpr double kCopy = 4;                  // r x, w y
 constexpr double kBlockAccumulator = 8;      // r and w of the running output or dq, fp32, per query element
 constexpr double kRouteChoice = 24;          // softmax, top-k and places per (token, expert): six fp32 passes
 constexpr double kRouteBackwardChoice = 12;  // r probabilities twice, w dlogits, fp32
+constexpr double kSpillChoice = 24;          // r expert and row twice, w both
 
 double scale_of(DType type) { return static_cast<double>(size_of(type)) / 2.0; }
 
@@ -117,6 +118,9 @@ void fill_routing(Op& op) {
     case OpKind::kRouteBackward:
       op.bytes = tokens * width * kRouteBackwardChoice;
       return;
+    case OpKind::kSpill:
+      op.bytes = tokens * static_cast<double>(op.k) * kSpillChoice;
+      return;
     case OpKind::kDispatch:
       op.bytes = 2 * width * (tokens * choices + rows) * scale_of(op.dtype);
       return;
@@ -162,6 +166,8 @@ double pointwise_bytes(const Op& op) {
     case OpKind::kUnpackHeads:
     case OpKind::kPackTokens:
     case OpKind::kUnpackTokens:
+    case OpKind::kPlaceRows:
+    case OpKind::kPickRows:
       return kCopy;
     case OpKind::kBiasResidual:
       return kBiasResidualForward;
@@ -230,6 +236,7 @@ void fill_work(Op& op) {
       return fill_expert_matmul(op);
     case OpKind::kRoute:
     case OpKind::kRouteBackward:
+    case OpKind::kSpill:
     case OpKind::kDispatch:
     case OpKind::kDispatchBackward:
     case OpKind::kCombine:

@@ -52,7 +52,9 @@ std::string text_of(const Program& program, const Body& body, const Op& op) {
   const ChunkKind& kind = program.kind_of(body);
   std::string text = fmt::format("{:<9} {:<9} {:<22}", name_of(op.lane), name_of(op.pass), name_of(op.kind));
   if (is_communication(op.kind)) {
-    text += fmt::format(" group={} {} x {}", name_of(op.group), op.elements, name_of(op.dtype));
+    const bool counted = op.kind == OpKind::kAllToAll && op.in[1] != kNoBuffer;  // how much is known when it runs
+    text +=
+        fmt::format(" group={} {}{} x {}", name_of(op.group), counted ? "about " : "", op.elements, name_of(op.dtype));
   } else {
     text += fmt::format(" m={} n={} k={} {}", op.m, op.n, op.k, name_of(op.dtype));
   }

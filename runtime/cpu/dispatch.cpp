@@ -62,6 +62,8 @@ Kernel find_plain(OpKind kind) {
       return route<T>;
     case OpKind::kRouteBackward:
       return route_backward<T>;
+    case OpKind::kSpill:
+      return spill<T>;
     case OpKind::kDispatch:
       return dispatch<T>;
     case OpKind::kDispatchBackward:
@@ -142,8 +144,11 @@ Variant chosen_variant() {
 
 Kernel find_kernel(Variant variant, OpKind kind, DType type) {
   if (program::is_copy(kind)) return copy;
-  if (program::is_half(type)) return find_half(kind);
-  if (type != DType::kFp32 && type != DType::kFp64) return nullptr;
+  const bool wide = type == DType::kFp32 || type == DType::kFp64;
+  if (!wide && !program::is_half(type)) return nullptr;
+  if (kind == OpKind::kPlaceRows) return place_rows;
+  if (kind == OpKind::kPickRows) return pick_rows;
+  if (!wide) return find_half(kind);
   const Kernel plain = type == DType::kFp32 ? find_plain<float>(kind) : find_plain<double>(kind);
   if (plain != nullptr) return plain;
 #if defined(__x86_64__)

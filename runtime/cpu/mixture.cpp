@@ -50,6 +50,13 @@ const Choice* choices(const KernelArguments& a, std::size_t operand) {
   return reinterpret_cast<const Choice*>(a.in[operand]);
 }
 
+/// A choice's row: this rank's, or one of those that other context ranks have room for.
+template <class T>
+T* row_of(const KernelArguments& a, T* own, T* spilled, const Choice& choice) {
+  const Index beyond = choice.row - a.op->elements;
+  return beyond < 0 ? own + choice.row * a.op->n : spilled + beyond * a.op->n;
+}
+
 /// Gate of a token's choice: the router's probability (Switch), or with several experts its share among the chosen
 /// (Mixtral). A single choice's share would be 1 and teach the router nothing.
 template <class T>
@@ -73,6 +80,58 @@ std::vector<double> shares(const Routing& r, const Choice* chosen) {
 double balance_weight(const KernelArguments& a, const Routing& r) {
   return a.balance_loss * a.values->loss_weight * static_cast<double>(r.sequence * r.experts);
 }
+
+/// Gives one sample's choices their rows. A token's row lies in the part of its own context rank while there is room,
+/// else in the first part that has some once all tokens had their turn. A rank counts the rows that it sends itself.
+void take_rows(const Routing& r, const program::ExpertRows& rows, int tensor_rank, Index sample, Choice* chosen) {
+  constexpr std::int32_t kWaits = -2;
+  const Index ranks = r.context_ranks;
+  std::vector<Index> taken(static_cast<std::size_t>(r.experts), 0);
+  std::vector<Index> used(static_cast<std::size_t>(r.experts * ranks), 0);
+  const auto used_of = [&](Index expert, Index rank) -> Index& {
+    return used[static_cast<std::size_t>(expert * ranks + rank)];
+  };
+  const auto take = [&](Choice& choice, Index rank) {
+    const Index i = used_of(choice.expert, rank)++;
+    choice.row = -1;
+    if (rows.tensor_rank(sample, i) != tensor_rank) return;  // another tensor rank sends it
+    choice.row = static_cast<std::int32_t>((rank * r.experts + choice.expert) * rows.part() + rows.row(sample, i));
+  };
+  for (Index c = 0; c < r.top_k; ++c) {
+    for (Index t = 0; t < r.sequence; ++t) {
+      Choice& choice = chosen[t * r.top_k + c];
+      if (taken[static_cast<std::size_t>(choice.expert)]++ >= rows.capacity) continue;
+      const Index owner = program::context_owner(r.method, t, r.sequence, r.context_ranks);
+      if (used_of(choice.expert, owner) == rows.context_part()) {
+        choice.row = kWaits;
+      } else {
+        take(choice, owner);
+      }
+    }
+  }
+  for (Index c = 0; c < r.top_k; ++c) {
+    for (Index t = 0; t < r.sequence; ++t) {
+      Choice& choice = chosen[t * r.top_k + c];
+      if (choice.row != kWaits) continue;
+      Index rank = 0;
+      while (used_of(choice.expert, rank) == rows.context_part()) ++rank;
+      take(choice, rank);
+    }
+  }
+}
+
+/// The rows of other context ranks' tokens that this one has room for.
+struct Spilled {
+  explicit Spilled(const KernelArguments& a) : bytes(a.op->n * program::size_of(a.op->dtype)) {
+    const auto* counts = reinterpret_cast<const std::int32_t*>(a.in[1]);
+    count = std::accumulate(counts + a.op->parts, counts + 2 * a.op->parts, Index{0});
+    rows = counts + 2 * a.op->parts;
+  }
+  std::size_t size() const { return static_cast<std::size_t>(bytes); }
+
+  Index bytes, count;  ///< of a row; rows
+  const std::int32_t* rows;
+};
 
 template <class T>
 void softmax(const T* logits, T* out, Index n) {
@@ -103,18 +162,8 @@ void route(const KernelArguments& a) {
     for (Index c = 0; c < r.top_k; ++c) chosen[t * r.top_k + c] = {order[static_cast<std::size_t>(c)], -1};
   }
   for (Index sample = 0; sample < samples; ++sample) {
-    std::vector<Index> taken(static_cast<std::size_t>(r.experts), 0);
     const Index first = sample * r.sequence;
-    for (Index c = 0; c < r.top_k; ++c) {
-      for (Index t = first; t < first + r.sequence; ++t) {
-        Choice& choice = chosen[t * r.top_k + c];
-        Index& count = taken[static_cast<std::size_t>(choice.expert)];
-        if (count == capacity) continue;
-        const Index part = count / rows.context_part(), i = count++ % rows.context_part();
-        if (rows.tensor_rank(sample, i) != a.tensor_rank) continue;  // another tensor rank sends it
-        choice.row = static_cast<std::int32_t>((part * r.experts + choice.expert) * rows.part() + rows.row(sample, i));
-      }
-    }
+    take_rows(r, rows, a.tensor_rank, sample, chosen + first * r.top_k);
     if (a.out[2] == nullptr || r.context_rank != 0) continue;  // one of the ranks that share the sample counts it
     const std::vector<double> share = shares(r, chosen + first * r.top_k);
     double balance = 0;
@@ -157,15 +206,51 @@ void route_backward(const KernelArguments& a) {
   }
 }
 
+// Of the rows of all context ranks those that this one sends or gets: both ends go through them in the order of the
+// list, so they need not tell each other.
+template <class T>
+void spill(const KernelArguments& a) {
+  const Routing r(a);
+  const Index own = a.op->elements, ranks = r.context_ranks, me = r.context_rank;
+  const Choice* routed = choices(a, 0);
+  auto* chosen = reinterpret_cast<Choice*>(a.out[0]);
+  auto* sent = reinterpret_cast<std::int32_t*>(a.out[1]);
+  std::int32_t *received = sent + ranks, *arrived = received + ranks;
+  const auto for_each = [&](auto visit) {  // choice, context ranks of its token and of its row
+    for (Index i = 0; i < r.tokens * r.top_k; ++i) {
+      if (routed[i].row < 0) continue;
+      const Index position = i / r.top_k % r.sequence;
+      visit(i, program::context_owner(r.method, position, r.sequence, r.context_ranks), routed[i].row / own);
+    }
+  };
+  std::fill_n(sent, 2 * ranks, 0);
+  for_each([&](Index, Index from, Index to) {
+    if (from == me && to != me) ++sent[to];
+    if (from != me && to == me) ++received[from];
+  });
+  std::vector<Index> next_sent(static_cast<std::size_t>(ranks)), next_received(next_sent.size());
+  std::exclusive_scan(sent, sent + ranks, next_sent.begin(), own);
+  std::exclusive_scan(received, received + ranks, next_received.begin(), Index{0});
+  for (Index i = 0; i < r.tokens * r.top_k; ++i) chosen[i] = {routed[i].expert, -1};
+  for_each([&](Index i, Index from, Index to) {
+    const auto row = static_cast<std::int32_t>(routed[i].row % own);
+    if (from == me) {
+      chosen[i].row = to == me ? row : static_cast<std::int32_t>(next_sent[static_cast<std::size_t>(to)]++);
+    } else if (to == me) {
+      arrived[next_received[static_cast<std::size_t>(from)]++] = row;
+    }
+  });
+}
+
 template <class T>
 void dispatch(const KernelArguments& a) {
   const Routing r(a);
   const Index n = a.op->n;
-  T* y = output<T>(a, 0);
-  std::fill_n(y, a.op->elements * n, T(0));
+  std::fill_n(output<T>(a, 0), a.op->elements * n, T(0));
   for (Index i = 0; i < r.tokens * r.top_k; ++i) {
-    const Index row = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k].row;
-    if (row >= 0) std::copy_n(input<T>(a, 0) + i / r.top_k * n, n, y + row * n);
+    const Choice& choice = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
+    if (choice.row < 0) continue;
+    std::copy_n(input<T>(a, 0) + i / r.top_k * n, n, row_of(a, output<T>(a, 0), output<T>(a, 1), choice));
   }
 }
 
@@ -176,8 +261,10 @@ void dispatch_backward(const KernelArguments& a) {
   T* dx = output<T>(a, 0);
   std::fill_n(dx, r.tokens * n, T(0));
   for (Index i = 0; i < r.tokens * r.top_k; ++i) {
-    const Index row = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k].row;
-    for (Index j = 0; row >= 0 && j < n; ++j) dx[i / r.top_k * n + j] += input<T>(a, 0)[row * n + j];
+    const Choice& choice = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
+    if (choice.row < 0) continue;
+    const T* row = row_of(a, input<T>(a, 0), input<T>(a, 2), choice);
+    for (Index j = 0; j < n; ++j) dx[i / r.top_k * n + j] += row[j];
   }
 }
 
@@ -192,7 +279,7 @@ void combine(const KernelArguments& a) {
     for (Index c = 0; c < r.top_k; ++c) {
       if (chosen[c].row < 0) continue;
       const T gate = gate_of(input<T>(a, 1) + r.listed(t) * r.experts, chosen, r.top_k, c);
-      const T* row = input<T>(a, 0) + chosen[c].row * n;
+      const T* row = row_of(a, input<T>(a, 0), input<T>(a, 3), chosen[c]);
       for (Index j = 0; j < n; ++j) y[t * n + j] += gate * row[j];
     }
   }
@@ -202,9 +289,8 @@ template <class T>
 void combine_backward(const KernelArguments& a) {
   const Routing r(a);
   const Index n = a.op->n;
-  T* d_rows = output<T>(a, 0);
   T* d_gate = output<T>(a, 1);
-  std::fill_n(d_rows, a.op->elements * n, T(0));
+  std::fill_n(output<T>(a, 0), a.op->elements * n, T(0));
   for (Index t = 0; t < r.tokens; ++t) {
     const T* dy = input<T>(a, 0) + t * n;
     const Choice* chosen = choices(a, 3) + r.listed(t) * r.top_k;
@@ -212,10 +298,11 @@ void combine_backward(const KernelArguments& a) {
       T& d = d_gate[t * r.top_k + c] = 0;
       if (chosen[c].row < 0) continue;
       const T gate = gate_of(input<T>(a, 2) + r.listed(t) * r.experts, chosen, r.top_k, c);
-      const T* row = input<T>(a, 1) + chosen[c].row * n;
+      const T* row = row_of(a, input<T>(a, 1), input<T>(a, 4), chosen[c]);
+      T* d_row = row_of(a, output<T>(a, 0), output<T>(a, 2), chosen[c]);
       for (Index j = 0; j < n; ++j) {
         d += dy[j] * row[j];
-        d_rows[chosen[c].row * n + j] = gate * dy[j];
+        d_row[j] = gate * dy[j];
       }
     }
   }
@@ -225,6 +312,19 @@ template void route<float>(const KernelArguments&);
 template void route<double>(const KernelArguments&);
 template void route_backward<float>(const KernelArguments&);
 template void route_backward<double>(const KernelArguments&);
+// With kSpill's table: what came from the ranks lies one behind the other.
+void place_rows(const KernelArguments& a) {
+  const Spilled s(a);
+  for (Index i = 0; i < s.count; ++i) std::memcpy(a.out[0] + s.rows[i] * s.bytes, a.in[0] + i * s.bytes, s.size());
+}
+
+void pick_rows(const KernelArguments& a) {
+  const Spilled s(a);
+  for (Index i = 0; i < s.count; ++i) std::memcpy(a.out[0] + i * s.bytes, a.in[0] + s.rows[i] * s.bytes, s.size());
+}
+
+template void spill<float>(const KernelArguments&);
+template void spill<double>(const KernelArguments&);
 template void dispatch<float>(const KernelArguments&);
 template void dispatch<double>(const KernelArguments&);
 template void dispatch_backward<float>(const KernelArguments&);

@@ -32,6 +32,8 @@ void route(const KernelArguments& a);
 template <class T>
 void route_backward(const KernelArguments& a);
 template <class T>
+void spill(const KernelArguments& a);
+template <class T>
 void dispatch(const KernelArguments& a);
 template <class T>
 void dispatch_backward(const KernelArguments& a);
@@ -60,6 +62,10 @@ void copy_half(const KernelArguments& a);
 /// Any other kind on 16-bit operands: memory holds 16 bits, arithmetic is the fp32 kernel's, results are rounded to
 /// nearest even when they are stored. What the buffers of the op's kind are decides which operands have 16 bits.
 void widened(const KernelArguments& a);
+
+/// Whole rows of any type from one place to another: spilled rows of a mixture.
+void place_rows(const KernelArguments& a);
+void pick_rows(const KernelArguments& a);
 
 /// Fetches and stores: `elements` bytes.
 void copy(const KernelArguments& a);

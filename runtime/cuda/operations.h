@@ -108,6 +108,11 @@ Operation<Launcher> state_operation(const program::Op& op) {
       return route<Launcher>;
     case OpKind::kRouteBackward:
       return route_backward<T, Launcher>;
+    case OpKind::kSpill:
+      return spill<Launcher>;
+    case OpKind::kPlaceRows:
+    case OpKind::kPickRows:
+      return move_spilled<T, Launcher>;
     case OpKind::kDispatch:
       return dispatch<T, Launcher>;
     case OpKind::kDispatchBackward:

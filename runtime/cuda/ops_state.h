@@ -25,16 +25,55 @@ inline double balance_weight(const KernelArguments& a, const Routing& r) {
   return a.balance_loss * a.values->loss_weight * static_cast<double>(r.sequence * r.experts);
 }
 
+inline Sharers sharers_of(const KernelArguments& a) { return {a.context_method, a.context_rank, a.context_ranks}; }
+
+/// The rank's rows, and where there are any those that it sends to other context ranks.
+template <class T>
+RowsOf<const T> rows_in(const KernelArguments& a, int own, int spilled) {
+  return {input<T>(a, own), input<T>(a, spilled), a.op->elements, a.op->n};
+}
+template <class T>
+RowsOf<T> rows_out(const KernelArguments& a, int own, int spilled) {
+  return {output<T>(a, own), output<T>(a, spilled), a.op->elements, a.op->n};
+}
+
 template <class Launcher>
 void route(Launcher& l, const KernelArguments& a) {
   const Routing r = routing_of(*a.op, a.op->sequence);
   const program::ExpertRows rows{a.op->elements, r.samples, a.context_ranks, a.tensor_ranks};
   // One of the ranks that share a sample counts its balance.
   double* loss = a.context_rank == 0 ? output<double>(a, 2) : nullptr;
-  auto* balance = loss == nullptr ? nullptr : reinterpret_cast<double*>(l.scratch(r.samples * 8));
-  l.run(Route{input<float>(a, 0), output<float>(a, 0), output<Choice>(a, 1), balance, r, rows, a.tensor_rank},
-        r.samples, kElementThreads, kReduceBytes);
+  const std::int64_t balance_bytes = r.samples * static_cast<std::int64_t>(sizeof(double));
+  const std::int64_t used_bytes =
+      r.samples * r.experts * a.context_ranks * static_cast<std::int64_t>(sizeof(std::int32_t));
+  std::byte* scratch = l.scratch(balance_bytes + used_bytes);
+  auto* balance = loss == nullptr ? nullptr : reinterpret_cast<double*>(scratch);
+  const Route kernel{input<float>(a, 0),
+                     output<float>(a, 0),
+                     output<Choice>(a, 1),
+                     balance,
+                     reinterpret_cast<std::int32_t*>(scratch + balance_bytes),
+                     r,
+                     sharers_of(a),
+                     rows,
+                     a.tensor_rank};
+  l.run(kernel, r.samples, kElementThreads, kReduceBytes);
   if (loss != nullptr) l.run(BalanceLoss{balance, loss, r.samples, balance_weight(a, r)}, 1, kWarp);
+}
+
+template <class Launcher>
+void spill(Launcher& l, const KernelArguments& a) {
+  const Routing r = routing_of(*a.op, a.op->sequence);
+  l.run(Spill{choices_of(a, 0), output<Choice>(a, 0), output<std::int32_t>(a, 1), r, sharers_of(a), a.op->elements}, 1,
+        kElementThreads, Spill::shared_bytes(kElementThreads));
+}
+
+template <class T, class Launcher>
+void move_spilled(Launcher& l, const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const bool places = op.kind == program::OpKind::kPlaceRows;
+  l.run(MoveSpilled<T>{input<T>(a, 0), input<std::int32_t>(a, 1), output<T>(a, 0), op.n, op.parts, places}, op.elements,
+        row_threads(op.n));
 }
 
 template <class T, class Launcher>
@@ -52,21 +91,22 @@ template <class T, class Launcher>
 void dispatch(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   l.zero(a.out[0], op.elements * op.n * static_cast<std::int64_t>(sizeof(T)));
-  l.run(Dispatch<T>{input<T>(a, 0), choices_of(a, 1), output<T>(a, 0), op.n, op.k, listed_of(a)}, op.m * op.k,
+  l.run(Dispatch<T>{input<T>(a, 0), choices_of(a, 1), rows_out<T>(a, 0, 1), op.n, op.k, listed_of(a)}, op.m * op.k,
         row_threads(op.n));
 }
 
 template <class T, class Launcher>
 void dispatch_backward(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
-  l.run(Combine<T>{input<T>(a, 0), nullptr, choices_of(a, 1), output<T>(a, 0), op.n, op.k, op.experts, listed_of(a)},
-        op.m, row_threads(op.n));
+  l.run(
+      Combine<T>{rows_in<T>(a, 0, 2), nullptr, choices_of(a, 1), output<T>(a, 0), op.n, op.k, op.experts, listed_of(a)},
+      op.m, row_threads(op.n));
 }
 
 template <class T, class Launcher>
 void combine(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
-  l.run(Combine<T>{input<T>(a, 0), input<float>(a, 1), choices_of(a, 2), output<T>(a, 0), op.n, op.k, op.experts,
+  l.run(Combine<T>{rows_in<T>(a, 0, 3), input<float>(a, 1), choices_of(a, 2), output<T>(a, 0), op.n, op.k, op.experts,
                    listed_of(a)},
         op.m, row_threads(op.n));
 }
@@ -75,8 +115,8 @@ template <class T, class Launcher>
 void combine_backward(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   l.zero(a.out[0], op.elements * op.n * static_cast<std::int64_t>(sizeof(T)));
-  l.run(CombineBackward<T>{input<T>(a, 0), input<T>(a, 1), input<float>(a, 2), choices_of(a, 3), output<T>(a, 0),
-                           output<float>(a, 1), op.n, op.k, op.experts, listed_of(a)},
+  l.run(CombineBackward<T>{input<T>(a, 0), rows_in<T>(a, 1, 4), input<float>(a, 2), choices_of(a, 3),
+                           rows_out<T>(a, 0, 2), output<float>(a, 1), op.n, op.k, op.experts, listed_of(a)},
         op.m * op.k, row_threads(op.n), kReduceBytes);
 }
 

@@ -24,6 +24,23 @@ void all_to_all(Communicator& communicator, std::span<const int> members, const 
   }
 }
 
+void exchange_rows(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
+                   std::span<const std::int32_t> sent, std::span<const std::int32_t> received, std::int64_t row_bytes,
+                   std::int64_t number) {
+  communicator.begin_batch();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::int64_t to = sent[i] * row_bytes, from = received[i] * row_bytes;
+    if (from > 0) communicator.post_recv(members[i], number, out, from);
+    if (to > 0) communicator.post_send(members[i], number, in, to);
+    in += to, out += from;
+  }
+  communicator.end_batch();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (received[i] > 0) communicator.wait_recv(members[i], number);
+    if (sent[i] > 0) communicator.wait_send(members[i], number);
+  }
+}
+
 void ring_shift(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
                 std::int64_t bytes, std::int64_t number) {
   const auto count = members.size();

@@ -13,6 +13,12 @@ namespace trivium::runtime {
 void all_to_all(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
                 std::int64_t part_bytes, std::int64_t number);
 
+/// Rows of `row_bytes`, as many as each pair of members agrees on: `sent[i]` of `in` to the i-th member and
+/// `received[i]` from it, in the order of the members.
+void exchange_rows(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
+                   std::span<const std::int32_t> sent, std::span<const std::int32_t> received, std::int64_t row_bytes,
+                   std::int64_t number);
+
 /// `in` goes to the next member (the first follows the last), `out` comes from the one before.
 void ring_shift(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
                 std::int64_t bytes, std::int64_t number);

@@ -77,6 +77,7 @@ class RankExecutor {
   void run_ops(std::int32_t task, const program::Segment& segment);
   void replay_segment(std::int32_t task, int segment);
   void run_kernel(const program::Task& task, const program::Op& op);
+  void exchange_spills(const program::Task& task, const program::Op& op, int number);
   void run_collective(const program::Task& task, const program::Op& op, int number);
   int place_in(program::Group group) const { return places_[static_cast<std::size_t>(group)]; }
   void post(std::int32_t task);

@@ -12,6 +12,7 @@ list(APPEND runtime_sources
   executor/loss_scale.cpp
   executor/rank_executor.cpp
   executor/replay.cpp
+  executor/run_collective.cpp
   executor/spikes.cpp
   executor/train.cpp
   executor/wire.cpp)

@@ -39,6 +39,9 @@ double fused_kernels(const program::Op& op) {
     case OpKind::kRotary:
     case OpKind::kRotaryBackward:
       return 4;
+    case OpKind::kPlaceRows:
+    case OpKind::kPickRows:
+      return 1;
     case OpKind::kSplitKv:
     case OpKind::kJoinKv:
     case OpKind::kPackHeads:
@@ -50,6 +53,7 @@ double fused_kernels(const program::Op& op) {
       return 12;  // softmax, top-k, one-hot, running counts, fractions
     case OpKind::kRouteBackward:
       return 6;
+    case OpKind::kSpill:
     case OpKind::kDispatch:
     case OpKind::kDispatchBackward:
     case OpKind::kCombine:
@@ -143,8 +147,10 @@ edge::Seconds issue_cost(const program::Op& op, const hardware::Device& device, 
   return device.kernel_issue * kernels_of(op, habits);
 }
 
+// The host reads how many rows spill before it posts their exchange.
 bool synchronises(const program::Op& op) {
-  return op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLoss;
+  return op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLoss ||
+         op.kind == OpKind::kSpill;
 }
 
 edge::Seconds combine(edge::Seconds device, edge::Seconds host, double exponent) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "models/load.h"
+#include "program/expert_rows.h"
 #include "program/layout.h"
 #include "program/verify.h"
 #include "tests/program/jobs.h"
@@ -35,6 +36,15 @@ std::vector<Op> of_kind(const std::vector<Op>& ops, OpKind kind) {
   std::vector<Op> found;
   for (const Op& op : ops) {
     if (op.kind == kind) found.push_back(op);
+  }
+  return found;
+}
+
+/// Exchanges of as many rows as there are.
+std::vector<Op> spilled_exchanges(const std::vector<Op>& ops) {
+  std::vector<Op> found;
+  for (const Op& op : of_kind(ops, OpKind::kAllToAll)) {
+    if (op.group == Group::kContext && op.in[1] != kNoBuffer) found.push_back(op);
   }
   return found;
 }
@@ -96,6 +106,50 @@ TEST(Mixture, ProductsOfExpertsCountTheirCapacity) {
   EXPECT_EQ(products[0].experts, 2);
   EXPECT_EQ(products[0].flops, 491520);
   EXPECT_EQ(products[1].flops, 245760);
+}
+
+// Two tensor ranks: each sends 5 of the 10 rows of an expert, 4 · 5 · 32 · 4 = 2560 B, and gathers the 5120 B of both
+// for its experts; on the way back the sums of both are scattered.
+TEST(Mixture, TensorRanksShareTheRows) {
+  for (const bool sequence_parallel : {false, true}) {
+    Job job = mixture_job(2, 2);
+    job.plan.tensor = 2;
+    job.plan.sequence_parallel = sequence_parallel;
+    const Program program = lowered(job);
+    EXPECT_THAT(verify(program), IsEmpty());
+    for (const int body : {program.kinds[0].forward, program.kinds[0].backward}) {
+      const auto ops = ops_of(program, body, 1);
+      for (const Op& op : of_kind(ops, OpKind::kAllToAll)) EXPECT_EQ(op.bytes, 2560);
+      for (const OpKind kind : {OpKind::kAllGather, OpKind::kReduceScatter}) {
+        const auto moved = of_kind(ops, kind);
+        EXPECT_EQ(std::count_if(moved.begin(), moved.end(), [](const Op& op) { return op.bytes == 5120; }), 1);
+      }
+    }
+    const auto products = of_kind(ops_of(program, program.kinds[0].forward, 1), OpKind::kExpertMatmul);
+    EXPECT_EQ(products[0].m, 20);
+    EXPECT_EQ(products[0].parts, 4);
+  }
+}
+
+// With room for 10 of 16 tokens three tensor ranks have 4, 3 and 3 rows of an expert: all hold 4. Two samples are dealt
+// out together, 20 rows: 7 each.
+TEST(ExpertRows, AreDealtOutOverTensorRanks) {
+  constexpr ExpertRows one{.capacity = 10, .samples = 1, .context = 1, .tensor = 3};
+  EXPECT_EQ(one.part(), 4);
+  EXPECT_EQ(one.tensor_rank(0, 4), 1);
+  EXPECT_EQ(one.row(0, 4), 1);
+  constexpr ExpertRows two{.capacity = 10, .samples = 2, .context = 1, .tensor = 3};
+  EXPECT_EQ(two.part(), 7);
+  EXPECT_EQ(two.tensor_rank(1, 0), 1);  // row 10 of 20
+  EXPECT_EQ(two.row(1, 0), 3);
+}
+
+// Room for 10, over four context ranks 3 each; of 4 own tokens one may have to go elsewhere, of 2 none.
+TEST(ExpertRows, OfContextRanksMaySpill) {
+  constexpr ExpertRows rows{.capacity = 10, .samples = 1, .context = 4, .tensor = 1};
+  EXPECT_EQ(rows.context_part(), 3);
+  EXPECT_EQ(rows.excess(4), 1);
+  EXPECT_EQ(rows.excess(2), 0);
 }
 
 TEST(Mixture, EveryShippedMixtureHasItsPublishedCount) {
@@ -245,7 +299,8 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
 }
 
 // 16 tokens a sample over two ranks, 4 experts with room for 10: every rank lists the choices of 16 tokens and computes
-// 4 · 5 rows. 32 wide, fp32: logits of all tokens are 16 · 4 · 4 B, all rows 4 · 10 · 32 · 4 = 5120 B.
+// 4 · 5 rows, its own tokens' and of the other's what has no room there: at most 3 a sample and expert of 8 tokens,
+// 4 · 3 rows of 32; nothing where choices are even. Logits of all tokens are 16 · 4 · 4 B.
 TEST(Mixture, ContextRanksListAllTokensAndShareTheRows) {
   Job job = mixture_job(1, 1);
   job.plan.context = 2, job.plan.attention = Attention::kFlash;
@@ -258,13 +313,41 @@ TEST(Mixture, ContextRanksListAllTokensAndShareTheRows) {
     EXPECT_EQ(of_kind(ops, OpKind::kDispatch)[0].m, 8);
     EXPECT_EQ(of_kind(ops, OpKind::kExpertMatmul)[0].m, 5);
     const auto gathers = of_kind(ops, OpKind::kAllGather), scatters = of_kind(ops, OpKind::kReduceScatter);
-    ASSERT_EQ(gathers.size(), 2u);
-    ASSERT_EQ(scatters.size(), 1u);
+    ASSERT_EQ(gathers.size(), 1u);
+    EXPECT_THAT(scatters, IsEmpty());
+    EXPECT_EQ(gathers[0].group, Group::kContext);
     EXPECT_EQ(gathers[0].bytes, 256);
-    EXPECT_EQ(gathers[1].bytes, 5120);
-    EXPECT_EQ(scatters[0].bytes, 5120);
-    for (const Op& op : {gathers[0], gathers[1], scatters[0]}) EXPECT_EQ(op.group, Group::kContext);
+    const auto spills = spilled_exchanges(ops);
+    ASSERT_EQ(spills.size(), 2u);
+    EXPECT_EQ(spilled_exchanges(ops_of(program, program.kinds[0].backward, 1)).size(), 3u);
+    for (const Op& op : spills) EXPECT_EQ(op.bytes, 0);
+    const auto& buffers = program.kinds[0].buffers;
+    EXPECT_EQ(buffers[static_cast<std::size_t>(spills[0].in[0])].elements, 12 * 32);
+    EXPECT_EQ(buffers[static_cast<std::size_t>(spills[0].out[0])].elements, 12 * 32);
   }
+}
+
+// 16 tokens of one choice each and room for 2 of the 4 that want an expert: the first rank's tokens take both rows, of
+// which one is the other rank's. So it sends a row for each of 4 experts, the other none: 2 on average.
+TEST(Mixture, SpillsArePricedWhereTokensAreTurnedAway) {
+  Job job = mixture_job(1, 1);
+  job.plan.context = 2, job.plan.attention = Attention::kFlash;
+  job.model.experts->top_k = 1;
+  job.model.experts->capacity_factor = 0.5;
+  const Program program = lowered(job);
+  const auto spills = spilled_exchanges(ops_of(program, program.kinds[0].forward, 1));
+  ASSERT_EQ(spills.size(), 2u);
+  EXPECT_EQ(spills[0].bytes, 2 * 32 * 4);
+}
+
+// Experts that take every token of a sample have room for those of every rank, where the rank is.
+TEST(Mixture, NothingSpillsWhereEveryTokenHasRoom) {
+  Job job = mixture_job(1, 1);
+  job.plan.context = 2, job.plan.attention = Attention::kFlash;
+  job.model.experts->capacity_factor = 2;
+  const Program program = lowered(job);
+  EXPECT_THAT(verify(program), IsEmpty());
+  EXPECT_THAT(spilled_exchanges(ops_of(program, program.kinds[0].forward, 1)), IsEmpty());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Routing of tokens to experts (cpu/mixture.cpp has the rules and the formulas). Router values are fp32.
 #pragma once
 
+#include "program/context.h"
 #include "program/expert_rows.h"
 #include "runtime/cuda/kernels/elementwise_math.h"
 #include "runtime/cuda/kernels/numbers.h"
@@ -15,6 +16,23 @@ struct Choice {
 
 struct Routing {
   std::int64_t experts, top_k, sequence, samples;
+};
+
+/// The ranks that share a sample, of which this is one.
+struct Sharers {
+  program::ContextMethod method;
+  int rank, ranks;
+};
+
+/// A choice's row: this rank's, or behind its `own` rows one of those that other context ranks have room for.
+template <class T>
+struct RowsOf {
+  T* rows;
+  T* spilled;  ///< may be null where no row is
+  std::int64_t own, n;
+  TRIVIUM_DEVICE T* operator()(std::int64_t row) const {
+    return row < own ? rows + row * n : spilled + (row - own) * n;
+  }
 };
 
 /// Where a rank's token stands in the list of all tokens of its samples, one sample after the other: ranks of a context
@@ -41,14 +59,16 @@ TRIVIUM_DEVICE double share_of(const Routing& r, const Choice* chosen, std::int6
   return static_cast<double>(count) / static_cast<double>(r.sequence * r.top_k);
 }
 
-/// A block a sample: probabilities and choices by token, then rows by expert in token order, first choices first; the
-/// balance E sum f P of the sample goes to `balance`.
+/// A block a sample: probabilities and choices by token, then rows by expert in token order, first choices first, in
+/// the part of the token's context rank or where there is room; the balance E sum f P of the sample goes to `balance`.
 struct Route {
   const float* logits;
   float* probabilities;
   Choice* choices;
-  double* balance;  ///< (samples), or null
+  double* balance;     ///< (samples), or null
+  std::int32_t* used;  ///< scratch (samples, experts, context ranks): rows that are taken
   Routing r;
+  Sharers sharers;
   program::ExpertRows rows;
   std::int64_t tensor_rank;
   template <class Thread>
@@ -59,16 +79,7 @@ struct Route {
     double sum = 0;
     Choice* chosen = choices + first * r.top_k;
     for (std::int64_t e = t.thread(); e < r.experts; e += t.threads()) {
-      std::int64_t taken = 0;
-      for (std::int64_t c = 0; c < r.top_k; ++c) {
-        for (std::int64_t i = 0; i < r.sequence; ++i) {
-          Choice& choice = chosen[i * r.top_k + c];
-          if (choice.expert != e || taken == rows.capacity) continue;
-          const std::int64_t part = taken / rows.context_part(), place = taken++ % rows.context_part();
-          if (rows.tensor_rank(t.block(), place) != tensor_rank) continue;  // another tensor rank sends it
-          choice.row = static_cast<std::int32_t>((part * r.experts + e) * rows.part() + rows.row(t.block(), place));
-        }
-      }
+      take_rows(t.block(), e, chosen);
       if (balance == nullptr) continue;
       double mean = 0;
       for (std::int64_t i = 0; i < r.sequence; ++i) {
@@ -82,6 +93,44 @@ struct Route {
   }
 
  private:
+  static constexpr std::int32_t kWaits = -2;
+
+  TRIVIUM_DEVICE void take(Choice& choice, std::int32_t* taken, std::int64_t sample, int rank) const {
+    const std::int64_t i = taken[rank]++;
+    choice.row = -1;
+    if (rows.tensor_rank(sample, i) != tensor_rank) return;  // another tensor rank sends it
+    choice.row = static_cast<std::int32_t>((rank * r.experts + choice.expert) * rows.part() + rows.row(sample, i));
+  }
+
+  TRIVIUM_DEVICE void take_rows(std::int64_t sample, std::int64_t e, Choice* chosen) const {
+    std::int32_t* taken = used + (sample * r.experts + e) * sharers.ranks;
+    for (int rank = 0; rank < sharers.ranks; ++rank) taken[rank] = 0;
+    std::int64_t accepted = 0, waiting = 0;
+    for (std::int64_t c = 0; c < r.top_k; ++c) {
+      for (std::int64_t i = 0; i < r.sequence; ++i) {
+        Choice& choice = chosen[i * r.top_k + c];
+        if (choice.expert != e || accepted == rows.capacity) continue;
+        ++accepted;
+        const int owner = program::context_owner(sharers.method, i, r.sequence, sharers.ranks);
+        if (taken[owner] < rows.context_part()) {
+          take(choice, taken, sample, owner);
+        } else {
+          choice.row = kWaits;
+          ++waiting;
+        }
+      }
+    }
+    int rank = 0;
+    for (std::int64_t c = 0; c < r.top_k && waiting > 0; ++c) {
+      for (std::int64_t i = 0; i < r.sequence; ++i) {
+        Choice& choice = chosen[i * r.top_k + c];
+        if (choice.expert != e || choice.row != kWaits) continue;
+        while (taken[rank] == rows.context_part()) ++rank;
+        take(choice, taken, sample, rank);
+      }
+    }
+  }
+
   TRIVIUM_DEVICE void choose(std::int64_t token) const {
     const float* from = logits + token * r.experts;
     float* p = probabilities + token * r.experts;
@@ -162,26 +211,114 @@ struct RouteBackward {
   }
 };
 
+/// Of the rows of all context ranks those that this one sends or gets, in the order of the list (program/op.h). One
+/// block, whose threads share the list in runs; for each other rank they count, add up and place.
+struct Spill {
+  const Choice* routed;
+  Choice* choices;
+  std::int32_t* table;
+  Routing r;
+  Sharers sharers;
+  std::int64_t own;  ///< rows of a rank
+  static int shared_bytes(int threads) { return 2 * (threads + 1) * 4; }
+
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    auto* sent = reinterpret_cast<std::int32_t*>(t.shared());
+    std::int32_t* received = sent + t.threads() + 1;
+    const std::int64_t count = r.samples * r.sequence * r.top_k, run = (count + t.threads() - 1) / t.threads();
+    const std::int64_t begin = t.thread() * run, end = begin + run < count ? begin + run : count;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const bool stays = meets(i, sharers.rank, sharers.rank);
+      choices[i] = {routed[i].expert, stays ? static_cast<std::int32_t>(routed[i].row % own) : -1};
+    }
+    auto next_sent = static_cast<std::int32_t>(own);
+    std::int32_t next_received = 0;
+    for (int other = 0; other < sharers.ranks; ++other) {
+      t.sync();
+      std::int32_t mine_sent = 0, mine_received = 0;
+      for (std::int64_t i = begin; i < end && other != sharers.rank; ++i) {
+        mine_sent += meets(i, sharers.rank, other) ? 1 : 0;
+        mine_received += meets(i, other, sharers.rank) ? 1 : 0;
+      }
+      sent[t.thread()] = mine_sent, received[t.thread()] = mine_received;
+      t.sync();
+      if (t.thread() == 0) {
+        table[other] = add_up(sent, t.threads());
+        table[sharers.ranks + other] = add_up(received, t.threads());
+      }
+      t.sync();
+      std::int32_t to = next_sent + sent[t.thread()], from = next_received + received[t.thread()];
+      for (std::int64_t i = begin; i < end && other != sharers.rank; ++i) {
+        if (meets(i, sharers.rank, other)) choices[i].row = to++;
+        if (meets(i, other, sharers.rank)) {
+          table[2 * sharers.ranks + from++] = static_cast<std::int32_t>(routed[i].row % own);
+        }
+      }
+      next_sent += sent[t.threads()], next_received += received[t.threads()];
+    }
+  }
+
+ private:
+  /// Whether the i-th choice is of a token of the first rank and has its row on the second.
+  TRIVIUM_DEVICE bool meets(std::int64_t i, int token_rank, int row_rank) const {
+    if (routed[i].row < 0 || routed[i].row / own != row_rank) return false;
+    const std::int64_t position = i / r.top_k % r.sequence;
+    return program::context_owner(sharers.method, position, r.sequence, sharers.ranks) == token_rank;
+  }
+
+  /// Counts become the sums of those before them; behind them, and returned, is the sum of all.
+  static TRIVIUM_DEVICE std::int32_t add_up(std::int32_t* counts, std::int64_t threads) {
+    std::int32_t sum = 0;
+    for (std::int64_t i = 0; i < threads; ++i) {
+      const std::int32_t count = counts[i];
+      counts[i] = sum;
+      sum += count;
+    }
+    return counts[threads] = sum;
+  }
+};
+
+/// Rows that came from other context ranks to where they belong, or back. A block for every row that may come.
+template <class T>
+struct MoveSpilled {
+  const T* x;
+  const std::int32_t* table;
+  T* y;
+  std::int64_t n;
+  int ranks;
+  bool places;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    std::int64_t count = 0;
+    for (int rank = 0; rank < ranks; ++rank) count += table[ranks + rank];
+    if (t.block() >= count) return;
+    const std::int64_t row = table[2 * ranks + t.block()], from = places ? t.block() : row,
+                       to = places ? row : t.block();
+    for (std::int64_t j = t.thread(); j < n; j += t.threads()) y[to * n + j] = x[from * n + j];
+  }
+};
+
 /// Row of a token to the row of each of its choices; the other rows are 0 already. A block a (token, choice).
 template <class T>
 struct Dispatch {
   const T* x;
   const Choice* choices;
-  T* rows;
+  RowsOf<T> rows;
   std::int64_t n, top_k;
   Listed listed;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t row = choices[listed(t.block() / top_k) * top_k + t.block() % top_k].row;
     if (row < 0) return;
-    for (std::int64_t j = t.thread(); j < n; j += t.threads()) rows[row * n + j] = x[t.block() / top_k * n + j];
+    for (std::int64_t j = t.thread(); j < n; j += t.threads()) rows(row)[j] = x[t.block() / top_k * n + j];
   }
 };
 
 /// y = sum over choices of factor times its row; factors are the gates, or 1 without probabilities. A block a token.
 template <class T>
 struct Combine {
-  const T* rows;
+  RowsOf<const T> rows;
   const float* probabilities;  ///< null: 1
   const Choice* choices;
   T* y;
@@ -196,7 +333,7 @@ struct Combine {
         if (chosen[c].row < 0) continue;
         const float gate =
             probabilities == nullptr ? 1.0F : gate_of(probabilities + listed(t.block()) * experts, chosen, top_k, c);
-        sum += gate * widen(rows[chosen[c].row * n + j]);
+        sum += gate * widen(rows(chosen[c].row)[j]);
       }
       y[t.block() * n + j] = narrow<T>(sum);
     }
@@ -207,10 +344,10 @@ struct Combine {
 template <class T>
 struct CombineBackward {
   const T* dy;
-  const T* rows;
+  RowsOf<const T> rows;
   const float* probabilities;
   const Choice* choices;
-  T* drows;
+  RowsOf<T> drows;
   float* dgates;
   std::int64_t n, top_k, experts;
   Listed listed;
@@ -224,8 +361,8 @@ struct CombineBackward {
       const float gate = gate_of(probabilities + listed(token) * experts, chosen, top_k, c);
       for (std::int64_t j = t.thread(); j < n; j += t.threads()) {
         const float d = widen(dy[token * n + j]);
-        sum += d * widen(rows[row * n + j]);
-        drows[row * n + j] = narrow<T>(gate * d);
+        sum += d * widen(rows(row)[j]);
+        drows(row)[j] = narrow<T>(gate * d);
       }
     }
     sum = over_block(t, sum, reinterpret_cast<float*>(t.shared()), Sum());

@@ -51,19 +51,94 @@ TEST(Route, BalanceLossIsOneWhereChoicesAreEven) {
   EXPECT_NEAR(loss, 0.5 * 1, 1e-12);
 }
 
-// Room for three of each expert over two context ranks: rows 0 to 3 are the first rank's (two of each expert), rows 4
-// to 7 the second's, whose last ones stay empty.
-TEST(Route, CutsTheRowsOfAnExpertInPartsForContextRanks) {
-  const std::vector<double> logits{9, 0, 9, 0, 9, 0, 0, 9, 9, 0, 0, 9};
-  std::vector<double> probabilities(12), loss{0.5};
-  Rows slots(12);
-  Call call(OpKind::kRoute, 6, 2, 1);
-  shape(call, 6, 2, 3);
+// Room for four of each expert over two context ranks of four tokens: rows 0 to 3 are the first rank's (two of each
+// expert), rows 4 to 7 the second's. The first rank's third and fourth token take rows of the second rank for expert 0,
+// which is full then; the last token takes one of the first rank for expert 1.
+TEST(Route, GivesTokensRowsOfTheirContextRankWhileThereAreSome) {
+  const std::vector<double> logits{9, 0, 9, 0, 9, 0, 9, 0, 9, 0, 0, 9, 0, 9, 0, 9};
+  std::vector<double> probabilities(16), loss{0.5};
+  Rows slots(16);
+  Call call(OpKind::kRoute, 8, 2, 1);
+  shape(call, 8, 2, 4);
   call.arguments.context_ranks = 2, call.arguments.context_rank = 1;
+  call.arguments.context_method = program::ContextMethod::kAllToAll;
   call.arguments.balance_loss = 1;
   call.in(0, logits).out(0, probabilities).out(1, slots).out(2, loss).run<double>();
-  EXPECT_EQ(slots, (Rows{0, 0, 0, 1, 0, 4, 1, 2, 0, -1, 1, 3}));
+  EXPECT_EQ(slots, (Rows{0, 0, 0, 1, 0, 4, 0, 5, 0, -1, 1, 6, 1, 7, 1, 2}));
   EXPECT_EQ(loss, std::vector<double>{0.5});  // the first of the ranks that share the sample counts it
+}
+
+// Room for three of each of two experts over two tensor ranks, which deal out the rows in turn: two and one of each
+// expert. The second rank's are the tokens that came second.
+TEST(Route, GivesATensorRankItsPartOfTheRows) {
+  const std::vector<double> logits{9, 0, 9, 0, 0, 9, 9, 0, 9, 0, 0, 9};
+  std::vector<double> probabilities(12);
+  Rows slots(12);
+  for (const int rank : {0, 1}) {
+    Call call(OpKind::kRoute, 6, 2, 1);
+    shape(call, 6, 2, 3);
+    call.arguments.tensor_ranks = 2, call.arguments.tensor_rank = rank;
+    call.in(0, logits).out(0, probabilities).out(1, slots).run<double>();
+    EXPECT_EQ(slots, rank == 0 ? (Rows{0, 0, 0, -1, 1, 2, 0, 1, 0, -1, 1, -1})
+                               : (Rows{0, -1, 0, 0, 1, -1, 0, -1, 0, -1, 1, 2}));
+  }
+}
+
+/// The list of GivesTokensRows… as context rank `rank` sees it: slots, and kSpill's table.
+std::pair<Rows, Rows> spill(int rank) {
+  const Rows routed{0, 0, 0, 1, 0, 4, 0, 5, 0, -1, 1, 6, 1, 7, 1, 2};
+  Rows slots(16), table(4 + 4, -7);
+  Call call(OpKind::kSpill, 8, 1, 1);
+  shape(call, 8, 2, 4);
+  call.op.elements = 4;
+  call.arguments.context_ranks = 2, call.arguments.context_rank = rank;
+  call.arguments.context_method = program::ContextMethod::kAllToAll;
+  call.in(0, routed).out(0, slots).out(1, table).run<double>();
+  return {slots, table};
+}
+
+// Rank 0 sends two rows and gets one. Its own rows are 0 to 3, so what it sends is 4 and 5; what it gets goes to row 2,
+// and for rank 1 to rows 0 and 1.
+TEST(Spill, SaysWhoSendsWhat) {
+  EXPECT_EQ(spill(0),
+            (std::pair{Rows{0, 0, 0, 1, 0, 4, 0, 5, 0, -1, 1, -1, 1, -1, 1, -1}, Rows{0, 2, 0, 1, 2, -7, -7, -7}}));
+  EXPECT_EQ(spill(1),
+            (std::pair{Rows{0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 1, 2, 1, 3, 1, 4}, Rows{1, 0, 2, 0, 0, 1, -7, -7}}));
+}
+
+// Two rows came, for rows 2 and 0; the others stay as they are.
+TEST(Spill, RowsThatCameArePlacedAndPickedAgain) {
+  const Rows table{0, 0, 0, 2, 2, 0};
+  const std::vector<double> came{1, 2, 3, 4};
+  std::vector<double> rows(6, 9), picked(4);
+  Call place(OpKind::kPlaceRows, 0, 2, 0), pick(OpKind::kPickRows, 0, 2, 0);
+  for (Call* each : {&place, &pick}) each->op.parts = 2, each->op.dtype = program::DType::kFp64;
+  place.in(0, came).in(1, table).out(0, rows).run<double>();
+  EXPECT_EQ(rows, (std::vector<double>{3, 4, 9, 9, 1, 2}));
+  pick.in(0, rows).in(1, table).out(0, picked).run<double>();
+  EXPECT_EQ(picked, came);
+}
+
+// The second token's row lies elsewhere: it is sent, comes back, and its gradients likewise. Gates are 1/2.
+TEST(Dispatch, RowsThatLieElsewhereAreApart) {
+  const std::vector<double> x{5, 7}, probabilities{0.5, 0.5, 0.5, 0.5}, home{30}, returned{20}, dy{1, 2};
+  const Rows slots{0, 0, 0, 1};
+  std::vector<double> rows(1), spilled(1), dx(2), y(2), d_rows(1), d_gate(2), d_spilled(1);
+  Call forth(OpKind::kDispatch, 2, 1, 1), combine(OpKind::kCombine, 2, 1, 1), back(OpKind::kCombineBackward, 2, 1, 1),
+      gather(OpKind::kDispatchBackward, 2, 1, 1);
+  for (Call* each : {&forth, &combine, &back, &gather}) {
+    each->op.sequence = 2, each->op.experts = 2, each->op.elements = 1;
+  }
+  forth.in(0, x).in(1, slots).out(0, rows).out(1, spilled).run<double>();
+  EXPECT_EQ(std::pair(rows, spilled), std::pair(std::vector<double>{5}, std::vector<double>{7}));
+  combine.in(0, returned).in(1, probabilities).in(2, slots).in(3, home).out(0, y).run<double>();
+  EXPECT_EQ(y, (std::vector<double>{10, 15}));
+  back.in(0, dy).in(1, returned).in(2, probabilities).in(3, slots).in(4, home);
+  back.out(0, d_rows).out(1, d_gate).out(2, d_spilled).run<double>();
+  EXPECT_EQ(d_gate, (std::vector<double>{20, 60}));
+  EXPECT_EQ(std::pair(d_rows, d_spilled), std::pair(std::vector<double>{0.5}, std::vector<double>{1}));
+  gather.in(0, d_rows).in(1, slots).in(2, d_spilled).out(0, dx).run<double>();
+  EXPECT_EQ(dx, (std::vector<double>{0.5, 1}));
 }
 
 // Four tokens over two ranks of a ring: rank 1 holds the middle ones, which found rows 2 and 0.

@@ -8,16 +8,21 @@ using program::DType;
 using program::OpKind;
 
 // Two samples of 12 tokens, five experts of which a token asks `top_k`; an expert accepts 4 of a sample, so some are
-// turned away. With `context` 2 the rank is the second of a ring and has half of the tokens.
+// turned away. With `context` 2 the rank is the second of a ring and has half of the tokens, and of an expert's rows
+// for a sample 2, so that some tokens' rows lie with the other rank; with `tensor` 2 it is the first of two that share
+// rows.
 struct Mixture {
-  static constexpr std::int64_t kTokens = 24, kExperts = 5, kRows = kExperts * 2 * 4;
+  static constexpr std::int64_t kTokens = 24, kExperts = 5;
   std::int64_t top_k;
-  int context = 1;
+  int context = 1, tensor = 1;
   std::int64_t own() const { return kTokens / context; }
+  std::int64_t rows() const { return kExperts * 2 * 4 / context / tensor; }
   TwinCall call(OpKind kind, std::int64_t n) const {
-    TwinCall call(kind, kind == OpKind::kRoute ? kTokens : own(), n, top_k);
-    call.op.sequence = 12, call.op.experts = kExperts, call.op.elements = kind == OpKind::kRoute ? 4 : kRows;
+    const bool lists = kind == OpKind::kRoute || kind == OpKind::kSpill;
+    TwinCall call(kind, lists ? kTokens : own(), n, top_k);
+    call.op.sequence = 12, call.op.experts = kExperts, call.op.elements = kind == OpKind::kRoute ? 4 : rows();
     call.a.context_ranks = context, call.a.context_rank = context - 1;
+    call.a.tensor_ranks = tensor;
     call.a.balance_loss = 0.25;
     call.values.loss_weight = 0.5;
     return call;
@@ -29,15 +34,38 @@ struct Mixture {
     route.with_out(1, Form::kInts, std::vector<double>(static_cast<std::size_t>(2 * kTokens * top_k), 7));
     return route.with_out(2, Form::kPair, {0.125});
   }
+  TwinCall spill(const std::vector<double>& slots) const {
+    TwinCall spill = call(OpKind::kSpill, 1);
+    spill.with_in(0, Form::kInts, slots);
+    spill.with_out(0, Form::kInts, std::vector<double>(slots.size(), 7));
+    return spill.with_out(1, Form::kInts, std::vector<double>(static_cast<std::size_t>(2 * context + rows()), 7));
+  }
+  // Rows, and behind them as many for what other ranks have room for.
+  TwinCall& with_rows_in(TwinCall& call, std::size_t i, std::size_t spilled, std::int64_t hidden) const {
+    call.with_in(i, Form::kTyped, uniform(rows() * hidden, 5));
+    return call.with_in(spilled, Form::kTyped, uniform(own() * top_k * hidden, 10));
+  }
+  TwinCall& with_rows_out(TwinCall& call, std::size_t i, std::size_t spilled, std::int64_t hidden) const {
+    call.with_out(i, Form::kTyped, uniform(rows() * hidden, 6));
+    return call.with_out(spilled, Form::kTyped, uniform(own() * top_k * hidden, 11));
+  }
 };
 
 TEST(MixtureTwin, RoutesAndSendsRowsBothWays) {
   constexpr std::int64_t kHidden = 6;
-  for (const auto& [top_k, context] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
-    const Mixture mixture{top_k, context};
+  for (const auto& [top_k, context, tensor] :
+       {std::tuple{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 2}}) {
+    const Mixture mixture{top_k, context, tensor};
     const TwinCall route = mixture.route();
     expect_twins(route, DType::kFp32, 3e-6);
-    const auto routed = route.on_cpu(DType::kFp32);
+    auto routed = route.on_cpu(DType::kFp32);
+    if (context > 1) {
+      const TwinCall spill = mixture.spill(routed[1]);
+      expect_twins(spill, DType::kFp32, 0);
+      const auto spilled = spill.on_cpu(DType::kFp32);
+      EXPECT_GT(spilled[1][0] + spilled[1][2], 0);  // rows to or from the other rank
+      routed[1] = spilled[0];
+    }
     TwinCall back = mixture.call(OpKind::kRouteBackward, Mixture::kExperts);
     back.packs_rows = true;
     back.with_in(0, Form::kWide, routed[0]).with_in(1, Form::kInts, routed[1]);
@@ -46,19 +74,31 @@ TEST(MixtureTwin, RoutesAndSendsRowsBothWays) {
 
     TwinCall dispatch = mixture.call(OpKind::kDispatch, kHidden);
     dispatch.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 5)).with_in(1, Form::kInts, routed[1]);
-    expect_twins(dispatch.with_out(0, Form::kTyped, uniform(Mixture::kRows * kHidden, 6)));
+    expect_twins(mixture.with_rows_out(dispatch, 0, 1, kHidden));
     TwinCall gather = mixture.call(OpKind::kDispatchBackward, kHidden);
-    gather.with_in(0, Form::kTyped, uniform(Mixture::kRows * kHidden, 5)).with_in(1, Form::kInts, routed[1]);
+    mixture.with_rows_in(gather, 0, 2, kHidden).with_in(1, Form::kInts, routed[1]);
     expect_twins(gather.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
     TwinCall combine = mixture.call(OpKind::kCombine, kHidden);
-    combine.with_in(0, Form::kTyped, uniform(Mixture::kRows * kHidden, 5)).with_in(1, Form::kWide, routed[0]);
+    mixture.with_rows_in(combine, 0, 3, kHidden).with_in(1, Form::kWide, routed[0]);
     combine.with_in(2, Form::kInts, routed[1]);
     expect_twins(combine.with_out(0, Form::kTyped, uniform(mixture.own() * kHidden, 6)));
     TwinCall spread = mixture.call(OpKind::kCombineBackward, kHidden);
     spread.with_in(0, Form::kTyped, uniform(mixture.own() * kHidden, 7));
-    spread.with_in(1, Form::kTyped, uniform(Mixture::kRows * kHidden, 5)).with_in(2, Form::kWide, routed[0]);
-    spread.with_in(3, Form::kInts, routed[1]).with_out(0, Form::kTyped, uniform(Mixture::kRows * kHidden, 8));
+    mixture.with_rows_in(spread, 1, 4, kHidden).with_in(2, Form::kWide, routed[0]);
+    mixture.with_rows_out(spread, 0, 2, kHidden).with_in(3, Form::kInts, routed[1]);
     expect_twins(spread.with_out(1, Form::kWide, uniform(mixture.own() * top_k, 9)));
+  }
+}
+
+// Three rows of seven came from two ranks; the rest of either side stays as it was.
+TEST(MixtureTwin, PlacesAndPicksSpilledRows) {
+  constexpr std::int64_t kHidden = 6;
+  for (const OpKind kind : {OpKind::kPlaceRows, OpKind::kPickRows}) {
+    TwinCall move(kind, 0, kHidden, 0);
+    move.op.parts = 2, move.op.elements = 5;
+    const std::int64_t from = kind == OpKind::kPlaceRows ? 5 : 7, to = 12 - from;
+    move.with_in(0, Form::kTyped, uniform(from * kHidden, 1)).with_in(1, Form::kInts, {0, 0, 1, 2, 4, 0, 6, 9, 9});
+    expect_twins(move.with_out(0, Form::kTyped, uniform(to * kHidden, 2)), 0);
   }
 }
 

@@ -104,7 +104,7 @@ TEST(ExpertParallel, RecomputationAndLargerMicroBatchesChangeNothing) {
 }
 
 // 16 tokens' choices, 4 experts, capacity 0.75: room for 3 with one choice and for 6 with two, of which every context
-// rank computes a part that is rounded up.
+// rank has a part that is rounded up; what its own tokens do not find there lies with the others.
 TEST(ExpertParallel, ContextRanksRouteWholeSamples) {
   for (const auto& [top_k, every, gated] : {std::tuple{1, 2, false}, std::tuple{2, 1, true}}) {
     const Trained unsplit = run(mixture_job({}, top_k, every, gated), 2);
@@ -126,6 +126,63 @@ TEST(ExpertParallel, ContextRanksRouteWholeSamples) {
         plan.attention = program::Attention::kFlash;
         plan.zero_stage = zero;
         expect_equivalent(unsplit, mixture_job(plan, top_k, every, gated));
+      }
+    }
+  }
+}
+
+// Room for 3 or 6 of 16 tokens in each of four experts: a tensor rank of two has 2 or 3 rows of an expert, one of four
+// 1 or 2, so that some lie empty.
+TEST(ExpertParallel, TensorRanksShareTheRows) {
+  for (const auto& [top_k, every, gated] : {std::tuple{1, 2, false}, std::tuple{2, 1, true}}) {
+    program::Plan larger;
+    larger.micro_batch = 2;
+    const Trained unsplit = run(mixture_job(larger, top_k, every, gated), 2);
+    for (const bool sequence_parallel : {false, true}) {
+      for (const auto& [expert, tensor, context, overlap] :
+           std::vector<std::tuple<int, int, int, bool>>{{1, 2, 1, false},
+                                                        {2, 2, 1, true},
+                                                        {4, 2, 1, false},
+                                                        {2, 4, 1, false},
+                                                        {1, 2, 2, true},
+                                                        {2, 2, 2, false}}) {
+        for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
+          if (context == 1 && method == program::ContextMethod::kAllToAll) continue;
+          program::Plan plan = plan_of(expert, expert);
+          plan.micro_batch = 2;
+          plan.tensor = tensor;
+          plan.sequence_parallel = sequence_parallel;
+          plan.overlap.tensor = overlap;
+          plan.context = context;
+          plan.context_method = method;
+          if (context > 1) plan.attention = program::Attention::kFlash;
+          expect_equivalent(unsplit, mixture_job(plan, top_k, every, gated));
+        }
+      }
+    }
+  }
+}
+
+// Experts that have room for all, for many and for few of those that choose them: no row, some or many lie with other
+// context ranks than their tokens.
+TEST(ExpertParallel, RowsOfContextRanksSpillAsTheyMust) {
+  for (const double capacity_factor : {0.25, 0.5, 1.0, 1.5, 4.0}) {
+    const auto job_of = [&](const program::Plan& plan) {
+      program::Job job = mixture_job(plan, 2, 1, true);
+      job.model.experts->capacity_factor = capacity_factor;
+      return job;
+    };
+    const Trained unsplit = run(job_of({}), 2);
+    for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
+      for (const auto& [expert, tensor, context] : {std::tuple{1, 1, 4}, {2, 1, 2}, {2, 2, 2}, {1, 2, 4}}) {
+        if (tensor * context > 4 && method == program::ContextMethod::kAllToAll) continue;  // of four heads
+        program::Plan plan = plan_of(expert, expert);
+        plan.tensor = tensor;
+        plan.sequence_parallel = tensor > 1 && expert > 1;
+        plan.context = context;
+        plan.context_method = method;
+        plan.attention = program::Attention::kFlash;
+        expect_equivalent(unsplit, job_of(plan));
       }
     }
   }
@@ -197,6 +254,22 @@ TEST(Mutation, SkippedReductionsOfARouterAreSeen) {
   EXPECT_GT(difference(unsplit, run(mixture_job(plan, 1, 2, false), 2, skip), where), kTolerance) << where;
 }
 
+// Rows of the other tensor rank that are not gathered miss in the experts.
+TEST(Mutation, RowsThatTensorRanksKeepToThemselvesAreSeen) {
+  const Trained unsplit = run(mixture_job({}, 1, 2, false), 2);
+  program::Plan plan;
+  plan.tensor = 2;
+  const auto skip = [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      for (program::Op& op : body.ops) {
+        if (op.group == program::Group::kTensor && op.kind == program::OpKind::kAllGather) op.elements = 0;
+      }
+    }
+  };
+  std::string where;
+  EXPECT_GT(difference(unsplit, run(mixture_job(plan, 1, 2, false), 2, skip), where), kTolerance) << where;
+}
+
 TEST(Mutation, SkippedGathersOfExpertsAreSeen) {
   const Trained unsplit = run(mixture_job({}, 1, 2, false), 2);
   program::Plan plan = plan_of(2, 4);
@@ -225,16 +298,17 @@ TEST(Mutation, ExpertsReducedLikeReplicasAreSeen) {
   EXPECT_GT(difference(unsplit, run(mixture_job(plan_of(2, 4), 1, 2, false), 2, mix_up), where), kTolerance) << where;
 }
 
-// Rows that a context rank keeps for itself miss the tokens of the others.
-TEST(Mutation, RowsThatAreNotSummedOverContextRanksAreSeen) {
+// Rows that came from other context ranks and are not placed miss in the experts.
+TEST(Mutation, SpilledRowsThatAreNotPlacedAreSeen) {
   const Trained unsplit = run(mixture_job({}, 1, 2, false), 2);
   program::Plan plan;
   plan.context = 2;
+  plan.context_method = program::ContextMethod::kAllToAll;
   plan.attention = program::Attention::kFlash;
   const auto skip = [](program::Program& program) {
     for (program::Body& body : program.bodies) {
       for (program::Op& op : body.ops) {
-        if (op.group == program::Group::kContext && op.kind == program::OpKind::kReduceScatter) op.elements = 0;
+        if (op.kind == program::OpKind::kPlaceRows) op.parts = 0;  // none came
       }
     }
   };

@@ -52,7 +52,15 @@ case $2 in
 --context 2 --attention flash
 --tensor 2 --pipeline 2 --data 2
 END
-    follows "late 7" "$(on_cores --model mixture.json --steps 2)" 1e-6 --model mixture.json --steps 2 --precision fp32 --data 2 --expert 2
+    mixture=$(on_cores --model mixture.json --steps 2)
+    while read -r split; do
+      follows "late 7" "$mixture" 1e-6 --model mixture.json --steps 2 --precision fp32 $split
+    done <<'END'
+--data 2 --expert 2
+--tensor 2 --data 2 --expert 2
+--context 2 --attention flash --data 2 --expert 2
+--tensor 2 --sequence-parallel true --context 2 --attention flash
+END
     ;;
   precisions)
     one=$(on_cores --model wide.json --steps 2)

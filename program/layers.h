@@ -80,7 +80,7 @@ class LayerWriter {
   Op& row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass);
   int row_scratch(const std::string& name, std::int64_t rows, int layer);
   int rows_to_experts(int own, int to, int layer, Pass pass);
-  int rows_from_experts(int partial, int to, int layer, Pass pass);
+  int rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between = {});
   int list_logits(int own, int layer, Pass pass);
   Op& spill_op(Op& op, const LayerKept& kept, int layer);
   void receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass);

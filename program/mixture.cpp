@@ -68,12 +68,14 @@ int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass) {
 }
 
 // Sums of this rank's experts that are partial over the tensor group -> this tensor rank's rows of all experts.
-int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass) {
+// `between`: what may run beside the first of the two collectives.
+int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between) {
   int summed = partial;
   if (s_.tensor > 1) {
     summed = s_.expert == 1 ? to : row_scratch(row_name(pass, "rows to the expert group"), s_.own_rows, layer);
     row_collective(OpKind::kReduceScatter, Group::kTensor, partial, summed, layer, pass);
   }
+  if (between) between();
   if (s_.expert == 1) return summed;
   row_collective(OpKind::kAllToAll, Group::kExpert, summed, to, layer, pass);
   return to;
@@ -206,9 +208,9 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   act.k = s_.activation;
   const int d_in = gradient_of("rows into experts", all_elements, layer);
   dgrad(d_fc, "mlp.experts.c_fc.weight", d_in, s_.fc, s_.hidden);
-  wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden);
   const int d_rows =
-      rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer, kPass);
+      rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer, kPass,
+                        [&] { wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden); });
   const int d_home = return_spills(d_rows, "gradient of dispatched rows", kept, layer, kPass);
 
   // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.

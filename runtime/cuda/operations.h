@@ -93,8 +93,8 @@ Operation<Launcher> attention_operation(const program::Op& op) {
     case OpKind::kUnpackHeads:
       return unpack_heads<T, Launcher>;
     case OpKind::kPackTokens:
-    case OpKind::kUnpackTokens:
-      return reorder_tokens<T, Launcher>;
+    case OpKind::kUnpackTokens:  // logits of routers too
+      return op.dtype == program::DType::kFp32 ? reorder_tokens<float, Launcher> : reorder_tokens<T, Launcher>;
     default:
       return nullptr;
   }

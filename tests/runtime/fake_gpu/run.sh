@@ -64,10 +64,12 @@ END
     ;;
   precisions)
     one=$(on_cores --model wide.json --steps 2)
+    mixture=$(on_cores --model mixture.json --steps 2)
     for precision in bf16 fp16; do
       follows late "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --data 2 --zero-stage 1
       follows 3 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention unfused --tensor 2
       follows 4 "$one" 2e-3 --model wide.json --steps 2 --precision $precision --attention flash --context 2
+      follows 5 "$mixture" 2e-3 --model mixture.json --steps 2 --precision $precision --attention flash --tensor 2 --context 2
     done
     ;;
   switches)

@@ -1,6 +1,7 @@
 // trivium profiles: the shipped hardware, or one node with the source of every constant.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -28,7 +29,11 @@ nlohmann::json summary_json(const std::string& name, const hardware::Node& node)
 void list_profiles(bool json) {
   Table table({"<profile", "<device", "devices", "memory", "adapters", "adapter bandwidth"});
   auto entries = nlohmann::json::array();
-  for (const std::string& name : hardware::shipped_profiles()) {
+  std::vector<std::string> names = hardware::shipped_profiles();
+  for (const std::string& own : hardware::user_profiles()) {
+    if (std::ranges::find(names, own) == names.end()) names.push_back(own);
+  }
+  for (const std::string& name : names) {
     const hardware::Node node = hardware::load_node(name);
     entries.push_back(summary_json(name, node));
     table.add({name, node.device.name, std::to_string(node.devices), edge::to_text(node.device.memory),
@@ -67,6 +72,9 @@ void show_profile(const std::string& name, bool json) {
   }
   print(fmt::format("{}: {} x {}, {} each\n", heading(node.name), node.devices, node.device.name,
                     edge::to_text(node.device.memory)));
+  if (!node.bases.empty()) {
+    print(fmt::format("what it does not say itself is that of {}\n", fmt::join(node.bases, ", over ")));
+  }
   print_sources(full);
   if (full.contains("device") && full.at("device").is_object()) {
     print(fmt::format("\n{}\n", heading("device " + node.device.name)));

@@ -27,6 +27,7 @@ class JsonReader {
 
   const nlohmann::json& json() const { return *value_; }
   const std::string& file() const { return file_; }
+  const std::string& pointer() const { return pointer_; }
   bool has(std::string_view key) const;
   JsonReader at(std::string_view key) const;  ///< member; missing is an error
   std::optional<JsonReader> find(std::string_view key) const;

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "edge/files.h"
 #include "hardware_profiles/profile_names.h"
+#include "hardware_profiles/profile_store.h"
 #include "hardware_profiles/quantity_text.h"
 #include "hardware_profiles/this_machine.h"
 
@@ -20,32 +19,35 @@ constexpr const char* kDeviceSchema = "trivium.device/1";
 const std::vector<std::string> kKindNames = {"gpu", "cpu"};  // in the order of DeviceKind
 const std::vector<std::string> kArithmeticNames = {"fp64", "fp32", "tf32", "bf16", "fp16"};  // order of Arithmetic
 
-/// Reads members of a device. With a base below, only those present; without, every one is demanded.
+void allow_device_members(const edge::JsonReader& device) {
+  device.allow_only({"schema",
+                     "sources",
+                     "base",
+                     "name",
+                     "kind",
+                     "peak",
+                     "memory",
+                     "reserved",
+                     "memory_bandwidth",
+                     "multiprocessors",
+                     "flash_attention",
+                     "idle_power",
+                     "peak_power",
+                     "compute_scale",
+                     "gemm_efficiency",
+                     "wgrad_efficiency",
+                     "memory_efficiency",
+                     "kernel_issue",
+                     "physics",
+                     "op_rates"});
+}
+
 class DeviceReader {
  public:
-  DeviceReader(const SourcedReader& from, bool has_base, Device& into) : from_(from), has_base_(has_base), to_(into) {}
+  DeviceReader(const SourcedReader& from, Device& into) : from_(from), to_(into) {}
 
   void read() {
-    from_.plain().allow_only({"schema",
-                              "sources",
-                              "base",
-                              "name",
-                              "kind",
-                              "peak",
-                              "memory",
-                              "reserved",
-                              "memory_bandwidth",
-                              "multiprocessors",
-                              "flash_attention",
-                              "idle_power",
-                              "peak_power",
-                              "compute_scale",
-                              "gemm_efficiency",
-                              "wgrad_efficiency",
-                              "memory_efficiency",
-                              "kernel_issue",
-                              "physics",
-                              "op_rates"});
+    allow_device_members(from_.plain());
     read_names();
     read_vendor_data();
     read_calibrated();
@@ -54,42 +56,34 @@ class DeviceReader {
   }
 
  private:
-  bool wanted(std::string_view key) const { return !has_base_ || from_.has(key); }
-
   void read_names() {
-    if (wanted("name")) to_.name = from_.plain().at("name").text();
-    if (wanted("kind")) {
-      const std::string kind = from_.plain().at("kind").one_of(kKindNames);
-      to_.kind = kind == "gpu" ? DeviceKind::kGpu : DeviceKind::kCpu;
-    }
-    if (wanted("flash_attention")) to_.flash_attention = from_.plain().at("flash_attention").boolean();
+    to_.name = from_.plain().at("name").text();
+    const std::string kind = from_.plain().at("kind").one_of(kKindNames);
+    to_.kind = kind == "gpu" ? DeviceKind::kGpu : DeviceKind::kCpu;
+    to_.flash_attention = from_.plain().at("flash_attention").boolean();
   }
 
   void read_vendor_data() {
-    if (wanted("peak")) read_peak(from_.section("peak"));
-    if (wanted("memory")) to_.memory = memory(from_.constant("memory"));
-    if (wanted("reserved")) to_.reserved = from_.constant("reserved").bytes();
-    if (wanted("memory_bandwidth")) {
-      const edge::JsonReader bandwidth = from_.constant("memory_bandwidth");
-      to_.memory_bandwidth = positive(bandwidth, bandwidth.bandwidth());
-    }
-    if (wanted("multiprocessors")) {
-      to_.multiprocessors = static_cast<int>(from_.constant("multiprocessors").integer(1, 100000));
-    }
-    if (wanted("idle_power")) to_.idle_power = from_.constant("idle_power").watts();
-    if (wanted("peak_power")) to_.peak_power = from_.constant("peak_power").watts();
+    read_peak(from_.section("peak"));
+    to_.memory = memory(from_.constant("memory"));
+    to_.reserved = from_.constant("reserved").bytes();
+    const edge::JsonReader bandwidth = from_.constant("memory_bandwidth");
+    to_.memory_bandwidth = positive(bandwidth, bandwidth.bandwidth());
+    to_.multiprocessors = static_cast<int>(from_.constant("multiprocessors").integer(1, 100000));
+    to_.idle_power = from_.constant("idle_power").watts();
+    to_.peak_power = from_.constant("peak_power").watts();
   }
 
   void read_calibrated() {
     constexpr double kSmallest = 1e-3;  // a factor of zero would make a time infinite
-    const auto factor = [&](std::string_view key, double high, double& value) {
-      if (wanted(key)) value = number_within(from_.constant(key), kSmallest, high);
+    const auto factor = [&](std::string_view key, double high) {
+      return number_within(from_.constant(key), kSmallest, high);
     };
-    factor("compute_scale", 10, to_.compute_scale);
-    factor("gemm_efficiency", 1, to_.gemm_efficiency);
-    factor("wgrad_efficiency", 2, to_.wgrad_efficiency);
-    factor("memory_efficiency", 1, to_.memory_efficiency);
-    if (wanted("kernel_issue")) to_.kernel_issue = from_.constant("kernel_issue").seconds();
+    to_.compute_scale = factor("compute_scale", 10);
+    to_.gemm_efficiency = factor("gemm_efficiency", 1);
+    to_.wgrad_efficiency = factor("wgrad_efficiency", 2);
+    to_.memory_efficiency = factor("memory_efficiency", 1);
+    to_.kernel_issue = from_.constant("kernel_issue").seconds();
     if (from_.has("physics")) read_physics(from_.section("physics"));
     if (from_.has("op_rates")) read_op_rates(from_.section("op_rates"));
   }
@@ -101,7 +95,6 @@ class DeviceReader {
   }
 
   void read_peak(const SourcedReader& peak) {
-    to_.peak.clear();
     for (const auto& [name, at] : peak.constants()) {
       const auto known = std::find(kArithmeticNames.begin(), kArithmeticNames.end(), name);
       if (known == kArithmeticNames.end()) {
@@ -111,7 +104,7 @@ class DeviceReader {
     }
   }
 
-  /// Members left out keep the values that they have: the defaults, or the base's.
+  /// Members left out keep their defaults.
   void read_physics(const SourcedReader& physics) {
     std::vector<std::string> names;
     for (const PhysicsField& field : physics_fields()) names.emplace_back(field.name);
@@ -124,7 +117,6 @@ class DeviceReader {
   }
 
   void read_op_rates(const SourcedReader& rates) {
-    to_.op_rates.clear();
     for (const auto& [kind, at] : rates.sections()) {
       at.plain().allow_only({"overhead", "seconds_per_flop", "seconds_per_byte", "spread"});
       OpRate rate;
@@ -137,43 +129,73 @@ class DeviceReader {
   }
 
   const SourcedReader& from_;
-  bool has_base_;
   Device& to_;
 };
 
-}  // namespace
-
-SourcedDevice load_device(const std::string& name, const edge::JsonReader& asked) {
-  const std::filesystem::path folder = edge::shipped_data("hardware_profiles") / "devices";
-  const std::vector<std::string> known = names_in(folder);
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
-    asked.fail(unknown_name("device", name, known));
+/// The device that `asked` names, written out and found to be whole. `chain`: the files on the way to it.
+WrittenOut load_device(const edge::JsonReader& asked, const BaseChain& chain) {
+  const StoredProfile stored = stored_profile(ProfileKind::kDevice, asked);
+  const BaseChain here = chain.with(stored, asked);
+  const edge::JsonReader file(stored.json, stored.label);
+  check_schema(file, kDeviceSchema);
+  allow_device_members(file);
+  Sources::of(file);
+  WrittenOut device{stored.json, {}, {}};
+  if (const auto base = file.find("base")) {
+    device.json.erase("base");
+    device = over_base(std::move(device.json), load_device(*base, here), base->text());
   }
-  const nlohmann::json json = edge::read_json_file(folder / (name + ".json"));
-  const edge::JsonReader reader(json, "devices/" + name + ".json");
-  check_schema(reader, kDeviceSchema);
-  if (reader.has("base")) reader.at("base").fail("a device file stands alone; write its members out");
-  const Sources sources = Sources::of(reader);
-  SourcedDevice loaded;
-  DeviceReader(SourcedReader(reader, sources), false, loaded.device).read();
-  loaded.sources = sources.entries();
-  return loaded;
+  const edge::JsonReader whole(device.json, stored.label);
+  demand_members(whole, device_members());
+  const Sources sources = Sources::of(whole, device.inherited);
+  demand_sources(whole, sources, {"/name", "/kind", "/flash_attention"});
+  read_device(SourcedReader(whole, sources));
+  return device;
 }
 
-SourcedDevice read_device_of_node(const SourcedReader& node) {
-  const edge::JsonReader given = node.plain().at("device");
-  if (given.json().is_string()) return load_device(given.text(), given);
-  SourcedDevice loaded;
-  if (const auto sources = given.find("sources")) sources->fail("move it to the sources of the node");
-  const auto base = given.find("base");
-  if (base) loaded = load_device(base->text(), *base);
-  DeviceReader(node.section("device"), base.has_value(), loaded.device).read();
-  // What the node replaced is no longer cited by the base.
-  std::erase_if(loaded.sources, [&](const auto& source) {
-    const std::string& pointer = source.first;
-    return given.has(pointer.substr(1, pointer.find('/', 1) - 1));
-  });
-  return loaded;
+}  // namespace
+
+const std::vector<std::string>& device_members() {
+  static const std::vector<std::string> kMembers = {"/name",
+                                                    "/kind",
+                                                    "/peak",
+                                                    "/memory",
+                                                    "/reserved",
+                                                    "/memory_bandwidth",
+                                                    "/multiprocessors",
+                                                    "/flash_attention",
+                                                    "/idle_power",
+                                                    "/peak_power",
+                                                    "/compute_scale",
+                                                    "/gemm_efficiency",
+                                                    "/wgrad_efficiency",
+                                                    "/memory_efficiency",
+                                                    "/kernel_issue"};
+  return kMembers;
+}
+
+std::optional<WrittenOut> device_elsewhere(const edge::JsonReader& node) {
+  const auto given = node.find("device");
+  if (!given) return std::nullopt;
+  if (given->json().is_string()) {
+    WrittenOut device = load_device(*given, {});
+    device.json["sources"].update(device_sources(node.json()));
+    return device;
+  }
+  if (const auto sources = given->find("sources")) sources->fail("move it to the sources of the node");
+  const auto base = given->find("base");
+  if (!base) return std::nullopt;
+  allow_device_members(*given);
+  nlohmann::json own = given->json();
+  own.erase("base");
+  own["sources"] = device_sources(node.json());
+  return over_base(std::move(own), load_device(*base, {}), base->text());
+}
+
+Device read_device(const SourcedReader& from) {
+  Device device;
+  DeviceReader(from, device).read();
+  return device;
 }
 
 nlohmann::json device_to_json(const Device& device) {

@@ -1,29 +1,28 @@
 // The JSON form of a device: a file of devices/, or the `device` member of a node.
 #pragma once
 
-#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "edge/json_reader.h"
 #include "hardware_profiles/hardware.h"
 #include "hardware_profiles/sourced_reader.h"
+#include "hardware_profiles/written_out.h"
 
 namespace trivium::hardware {
 
-/// A device and the citations of its constants, by pointer inside the device.
-struct SourcedDevice {
-  Device device;
-  std::map<std::string, std::string> sources;
-};
+/// The device that the member `device` of a node means: a name, a file, or `{"base": NAME, …}` with the members that
+/// differ from it; nothing where it is whole as it stands. Its citations are relative to the device. Errors:
+/// Failure(kInput), at its place in the file that is wrong.
+std::optional<WrittenOut> device_elsewhere(const edge::JsonReader& node);
 
-/// A shipped device of devices/. Errors: Failure(kInput) at `asked`, which holds the name, when there is no such
-/// device.
-SourcedDevice load_device(const std::string& name, const edge::JsonReader& asked);
+/// JSON pointers, relative to a device, of all members that a whole one has to have.
+const std::vector<std::string>& device_members();
 
-/// The `device` member of a node: a name, a whole device, or `{"base": NAME, …}` with the members that differ from it.
-/// `node` holds the member and its sources.
-SourcedDevice read_device_of_node(const SourcedReader& node);
+/// The whole device at `from`.
+Device read_device(const SourcedReader& from);
 
 /// The whole device, without its sources.
 nlohmann::json device_to_json(const Device& device);

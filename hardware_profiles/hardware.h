@@ -57,6 +57,7 @@ struct Link {
 
 struct Node {
   std::string name;
+  std::vector<std::string> bases;  ///< profiles it was said to differ from, the nearest first; its values are its own
   Device device;
   int devices = 0;  ///< devices in the node
   Topology topology = Topology::kNvswitch;

@@ -14,7 +14,8 @@ namespace trivium::hardware {
 /// profile), or `FILE.json` (a profile or a cluster). Errors: Failure(kInput) with a suggestion.
 Cluster load_cluster(const std::string& text);
 
-/// A node profile: a shipped name, `this-machine`, or a file (ends in .json or has a folder in it). Errors as above.
+/// A node profile: a shipped name, `this-machine`, a name in the user's data folder (profiles/NAME.json), or a file
+/// (ends in .json or has a folder in it). Errors as above.
 Node load_node(const std::string& name_or_path);
 
 /// The JSON forms: `trivium.hardware/1` is a node, `trivium.cluster/1` is
@@ -29,6 +30,9 @@ nlohmann::json to_json(const Cluster& cluster);
 
 /// Names of the shipped profiles, sorted.
 std::vector<std::string> shipped_profiles();
+
+/// Names of the user's own profiles, sorted.
+std::vector<std::string> user_profiles();
 
 /// Where `trivium profile` keeps this machine's profile (DESIGN: under $XDG_DATA_HOME/trivium/profiles).
 std::string this_machine_path();

@@ -8,6 +8,7 @@
 #include "hardware_profiles/device_json.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/profile_names.h"
+#include "hardware_profiles/profile_store.h"
 #include "hardware_profiles/quantity_text.h"
 #include "hardware_profiles/sourced_reader.h"
 #include "hardware_profiles/this_machine.h"
@@ -20,6 +21,8 @@ constexpr int kMostAdapters = 1024;  // of one node
 constexpr int kMostLeafNodes = 4096;
 constexpr double kMostOversubscription = 1000;
 constexpr double kMostCoreSharing = 100;
+constexpr const char* kNoAdapters =
+    "the node has no network adapters; remove it (say null where a base has it) or set adapters";
 
 const std::vector<std::string> kTopologyNames = {"nvswitch", "cube-mesh", "pcie",
                                                  "shared-memory"};  // order of Topology
@@ -91,7 +94,7 @@ void read_core_sharing(const SourcedReader& at, Node& node) {
 
 void read_fat_tree(const SourcedReader& at, Node& node) {
   if (!at.has("fat_tree")) return;
-  if (node.adapters == 0) at.plain().at("fat_tree").fail("the node has no network adapters; remove it or set adapters");
+  if (node.adapters == 0) at.plain().at("fat_tree").fail(kNoAdapters);
   const SourcedReader tree = at.section("fat_tree");
   tree.plain().allow_only({"leaf_nodes", "oversubscription"});
   node.leaf_nodes = static_cast<int>(tree.constant("leaf_nodes").integer(1, kMostLeafNodes));
@@ -108,31 +111,42 @@ edge::Bytes read_host_memory(const edge::JsonReader& at) {
   return positive(at, at.bytes());
 }
 
-/// Citations of the device under "/device", below those that the node gives itself.
-std::map<std::string, std::string> all_sources(const SourcedDevice& device, const Sources& own) {
-  std::map<std::string, std::string> all = own.entries();
-  for (const auto& [pointer, citation] : device.sources) all.emplace("/device" + pointer, citation);
-  return all;
+/// What a whole node has to have. `own`: the node before its base was filled in, which has a name of its own.
+void demand_node(const edge::JsonReader& own, const edge::JsonReader& whole) {
+  nlohmann::json named = whole.json();
+  if (!own.has("name")) named.erase("name");
+  std::vector<std::string> members = {"/name", "/device"};
+  const auto add_link = [&](const std::string& link) {
+    members.push_back(link);
+    for (const char* member : {"/bandwidth", "/latency", "/efficiency"}) members.push_back(link + member);
+  };
+  for (const std::string& member : device_members()) members.push_back("/device" + member);
+  for (const char* member : {"/devices", "/topology"}) members.emplace_back(member);
+  add_link("/intra");
+  members.emplace_back("/adapters");
+  const auto adapters = whole.find("adapters");
+  if (adapters && adapters->json() != 0) add_link("/network");
+  for (const char* member :
+       {"/collective_skew", "/asynchronous_lanes", "/host_memory", "/host_link", "/overhead_power", "/price"}) {
+    members.emplace_back(member);
+  }
+  demand_members(edge::JsonReader(named, whole.file(), whole.pointer()), members);
 }
 
-}  // namespace
-
-Node read_node(const edge::JsonReader& profile) {
-  check_schema(profile, kNodeSchema);
-  profile.allow_only({"schema",       "sources",         "name",
-                      "device",       "devices",         "topology",
-                      "intra",        "allreduce_bus",   "allreduce_latency",
-                      "core_sharing", "adapters",        "network",
-                      "fat_tree",     "collective_skew", "asynchronous_lanes",
-                      "host_memory",  "host_link",       "devices_per_host_link",
-                      "disk",         "overhead_power",  "price"});
-  const Sources sources = Sources::of(profile);
+/// The node that `whole` says; `own` is the profile as it stands in its file.
+Node read_whole(const edge::JsonReader& own, const WrittenOut& written) {
+  const edge::JsonReader profile(written.json, own.file(), own.pointer());
+  demand_node(own, profile);
+  const Sources sources = Sources::of(profile, written.inherited);
+  demand_sources(
+      profile, sources,
+      {"/name", "/topology", "/asynchronous_lanes", "/device/name", "/device/kind", "/device/flash_attention"});
   const SourcedReader at(profile, sources);
-  const SourcedDevice device = read_device_of_node(at);
   Node node;
   node.name = profile.at("name").text();
-  node.device = device.device;
-  node.sources = all_sources(device, sources);
+  node.bases = written.bases;
+  node.device = read_device(at.section("device"));
+  node.sources = sources.entries();
   node.devices = read_devices(at.constant("devices"));
   node.topology = read_topology(profile.at("topology"));
   node.intra = read_link(at.section("intra"));
@@ -141,7 +155,7 @@ Node read_node(const edge::JsonReader& profile) {
   if (node.adapters > 0) {
     node.network = read_link(at.section("network"));
   } else if (at.has("network")) {
-    profile.at("network").fail("the node has no network adapters; remove it or set adapters");
+    profile.at("network").fail(kNoAdapters);
   }
   read_fat_tree(at, node);
   read_core_sharing(at, node);
@@ -161,6 +175,61 @@ Node read_node(const edge::JsonReader& profile) {
   node.price = at.constant("price").price();
   return node;
 }
+
+/// The node with its base and its device written out. `chain`: the files on the way to it.
+WrittenOut written_out(const edge::JsonReader& profile, const BaseChain& chain);
+
+/// The base, found to be whole.
+WrittenOut load_base(const edge::JsonReader& asked, const BaseChain& chain) {
+  const StoredProfile stored = stored_profile(ProfileKind::kNode, asked);
+  const edge::JsonReader file(stored.json, stored.label);
+  WrittenOut base = written_out(file, chain.with(stored, asked));
+  read_whole(file, base);
+  return base;
+}
+
+WrittenOut written_out(const edge::JsonReader& profile, const BaseChain& chain) {
+  check_schema(profile, kNodeSchema);
+  profile.allow_only({"schema",
+                      "sources",
+                      "name",
+                      "base",
+                      "device",
+                      "devices",
+                      "topology",
+                      "intra",
+                      "allreduce_bus",
+                      "allreduce_latency",
+                      "core_sharing",
+                      "adapters",
+                      "network",
+                      "fat_tree",
+                      "collective_skew",
+                      "asynchronous_lanes",
+                      "host_memory",
+                      "host_link",
+                      "devices_per_host_link",
+                      "disk",
+                      "overhead_power",
+                      "price"});
+  Sources::of(profile);
+  WrittenOut node{profile.json(), {}, {}};
+  const auto device = device_elsewhere(profile);
+  if (device) put_device(node, *device);
+  const auto base = profile.find("base");
+  if (!base) return node;
+  WrittenOut below = load_base(*base, chain);
+  if (device) below.json.erase("device");  // another one, not the base's with changes
+  const auto of_device = std::move(node.inherited);
+  node.json.erase("base");
+  node = over_base(std::move(node.json), below, base->text());
+  node.inherited.insert(of_device.begin(), of_device.end());
+  return node;
+}
+
+}  // namespace
+
+Node read_node(const edge::JsonReader& profile) { return read_whole(profile, written_out(profile, {})); }
 
 Node node_from_json(const nlohmann::json& json, const std::string& where) {
   return read_node(edge::JsonReader(json, where));

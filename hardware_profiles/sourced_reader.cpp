@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "edge/quote.h"
@@ -51,12 +52,37 @@ Sources Sources::of(const edge::JsonReader& profile) {
   return sources;
 }
 
+Sources Sources::of(const edge::JsonReader& profile, std::map<std::string, std::string> inherited) {
+  Sources sources = of(profile);
+  sources.inherited_ = std::move(inherited);
+  return sources;
+}
+
+std::string Sources::base_of(const std::string& pointer) const {
+  const auto base = inherited_.find(pointer);
+  return base == inherited_.end() ? "" : base->second;
+}
+
 bool Sources::covers(std::string_view pointer) const {
   while (!pointer.empty()) {
     if (entries_.count(std::string(pointer)) != 0) return true;
     pointer = pointer.substr(0, pointer.rfind('/'));
   }
   return false;
+}
+
+void demand_sources(const edge::JsonReader& whole, const Sources& sources, const std::vector<std::string>& words) {
+  nlohmann::json constants = whole.json();
+  constants.erase("schema");
+  constants.erase("sources");
+  std::vector<std::string> bare;
+  constants = constants.flatten();
+  for (const auto& [pointer, value] : constants.items()) {
+    if (std::ranges::find(words, pointer) == words.end() && !sources.covers(pointer)) bare.push_back(pointer);
+  }
+  if (bare.size() < 2) return;  // a single one is told at its place
+  whole.fail(fmt::format("no source for {}; add each to sources, as \"{}\": \"where the value comes from\"",
+                         fmt::join(bare, ", "), bare.front()));
 }
 
 SourcedReader SourcedReader::section(std::string_view key) const {
@@ -77,7 +103,9 @@ edge::JsonReader SourcedReader::constant(std::string_view key) const {
   if (!sources_->covers(pointer)) {
     member.fail(fmt::format("no source; add \"{}\": \"where the value comes from\" to sources", pointer));
   }
-  return member;
+  const std::string base = sources_->base_of(pointer);
+  if (base.empty()) return member;
+  return edge::JsonReader(member.json(), fmt::format("{} (base {})", member.file(), base), member.pointer());
 }
 
 std::vector<std::pair<std::string, edge::JsonReader>> SourcedReader::constants() const {

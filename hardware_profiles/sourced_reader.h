@@ -21,12 +21,21 @@ class Sources {
   /// text, or points at nothing.
   static Sources of(const edge::JsonReader& profile);
 
+  /// As above, of a profile with a base: `inherited` says of which values the base is to be named in errors.
+  static Sources of(const edge::JsonReader& profile, std::map<std::string, std::string> inherited);
+
   bool covers(std::string_view pointer) const;
   const std::map<std::string, std::string>& entries() const { return entries_; }
+  /// The base that has the value at the pointer; empty where the profile has it itself.
+  std::string base_of(const std::string& pointer) const;
 
  private:
-  std::map<std::string, std::string> entries_;
+  std::map<std::string, std::string> entries_, inherited_;
 };
+
+/// Errors: Failure(kInput) that names all constants without a source, where there are several. `words`: pointers of
+/// values that are no constants.
+void demand_sources(const edge::JsonReader& whole, const Sources& sources, const std::vector<std::string>& words);
 
 /// An object of a profile whose numeric members are read through `constant`, which demands a source.
 class SourcedReader {

@@ -80,7 +80,10 @@ TEST(Device, NamesTheMemberThatIsWrong) {
 TEST(Device, WithoutABaseMustBeWhole) {
   nlohmann::json json = small_node();
   json["device"].erase("wgrad_efficiency");
-  EXPECT_EQ(complaint_of(json), "node.json#/device: missing \"wgrad_efficiency\"; add it");
+  EXPECT_EQ(
+      complaint_of(json),
+      "node.json#: missing /device/wgrad_efficiency; add it, or name a profile as \"base\" (trivium profiles lists "
+      "them)");
 }
 
 }  // namespace

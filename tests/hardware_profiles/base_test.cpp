@@ -1,0 +1,214 @@
+// Profiles that say only how they differ from a base.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "fixtures.h"
+#include "hardware_profiles/load.h"
+
+namespace trivium::hardware {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string complaint_of(const json& node) {
+  return message_of([&] { node_from_json(node, "node.json"); });
+}
+
+/// A node that says of the DGX H100 only what it says itself.
+json over_h100(const json& differences) {
+  json node = {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "dgx-h100-80gb"}};
+  node.update(differences);
+  return node;
+}
+
+TEST(Base, FillsInWhatANodeLeavesOut) {
+  const Node base = load_node("dgx-h100-80gb");
+  const Node node =
+      node_from_json(over_h100({{"price", "32 $/h"}, {"sources", {{"/price", "our contract"}}}}), "n.json");
+  EXPECT_EQ(node.name, "mine");
+  EXPECT_EQ(node.bases, (std::vector<std::string>{"dgx-h100-80gb"}));
+  EXPECT_EQ(node.price.value(), 32);
+  json expected = to_json(base), written = to_json(node);
+  for (json* each : {&expected, &written}) {
+    for (const char* differs : {"name", "price", "sources"}) each->erase(differs);
+  }
+  EXPECT_EQ(written, expected);
+}
+
+TEST(Base, SaysWhichCitationsAreItsOwn) {
+  const Node node =
+      node_from_json(over_h100({{"price", "32 $/h"}, {"sources", {{"/price", "our contract"}}}}), "n.json");
+  EXPECT_EQ(node.sources.at("/price"), "our contract");
+  EXPECT_EQ(node.sources.at("/devices"), "base dgx-h100-80gb: NVIDIA DGX H100 data sheet");
+  EXPECT_THAT(node.sources.at("/device/multiprocessors"), StartsWith("base dgx-h100-80gb: NVIDIA H100"));
+}
+
+TEST(Base, WrittenOutNeedsNoBaseAnyMore) {
+  const Node node = node_from_json(over_h100({{"adapters", 4}, {"sources", {{"/adapters", "we took four out"}}}}), "n");
+  EXPECT_EQ(to_json(node_from_json(to_json(node), "again.json")), to_json(node));
+}
+
+// The small node cites all of /intra at once: what the latency was is no source of another one.
+TEST(Base, LendsNoCitationToWhatReplacesItsConstants) {
+  const TemporaryFolder folder;
+  folder.write("small.json", small_node());
+  json node = {
+      {"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "small.json"}, {"intra", {{"latency", "2 us"}}}};
+  const std::string file = folder.write("mine.json", node);
+  EXPECT_EQ(message_of([&] { load_node(file); }),
+            file + "#/intra/latency: no source; add \"/intra/latency\": \"where the value comes from\" to sources");
+  node["sources"] = {{"/intra", "measured"}};  // of its own members alone
+  const Node read = load_node(folder.write("mine.json", node));
+  EXPECT_EQ(read.intra.latency.value(), 2e-6);
+  EXPECT_EQ(read.intra.bandwidth.value(), 10e9);
+  EXPECT_EQ(read.sources.at("/intra/latency"), "measured");
+  EXPECT_EQ(read.sources.at("/intra/bandwidth"), "base small.json: test");
+  EXPECT_EQ(read.sources.count("/intra"), 0u);
+}
+
+TEST(Base, IsAFileBesideTheProfileOrAProfileOfTheUser) {
+  const TemporaryFolder folder;
+  folder.write("small.json", small_node());
+  folder.write("data/trivium/profiles/rack.json",
+               {{"schema", "trivium.hardware/1"}, {"name", "rack"}, {"base", "../../../small.json"}});
+  const std::string file =
+      folder.write("mine.json", {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "rack"}});
+  EXPECT_THAT(message_of([&] { load_node(file); }), StartsWith(file + "#/base: unknown hardware profile \"rack\""));
+  setenv("XDG_DATA_HOME", (folder.path() / "data").c_str(), 1);
+  const Node node = load_node(file);
+  EXPECT_EQ(user_profiles(), (std::vector<std::string>{"rack"}));
+  EXPECT_EQ(load_node("rack").price.value(), 1.5);
+  unsetenv("XDG_DATA_HOME");
+  EXPECT_EQ(node.bases, (std::vector<std::string>{"rack", "../../../small.json"}));
+  EXPECT_EQ(node.devices, 2);
+}
+
+TEST(Base, UnknownIsOneErrorAtItsPlace) {
+  EXPECT_EQ(complaint_of(over_h100({{"base", "dgx-h100-80g"}})),
+            "node.json#/base: unknown hardware profile \"dgx-h100-80g\"; did you mean \"dgx-h100-80gb\"?");
+  EXPECT_THAT(complaint_of(over_h100({{"base", "no/such.json"}})), StartsWith("node.json#/base: no/such.json: "));
+  EXPECT_EQ(complaint_of(over_h100({{"base", 7}})), "node.json#/base: expected text, found a number");
+}
+
+TEST(Base, ThatLeadsBackIsOneErrorAtItsPlace) {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const char* base) {
+    return folder.write(name, {{"schema", "trivium.hardware/1"}, {"name", name}, {"base", base}});
+  };
+  const std::string a = write("a.json", "b.json"), b = write("b.json", "./b.json");
+  EXPECT_EQ(message_of([&] { load_node(a); }), b + "#/base: bases go round in a circle: \"" + b + "\", then \"" +
+                                                   folder.path().string() + "/./b.json\"; give one of them no base");
+}
+
+TEST(Base, ThatIsWrongIsToldInItsOwnFile) {
+  const TemporaryFolder folder;
+  json broken = small_node();
+  broken["host_link"] = "0 GB/s";
+  const std::string base = folder.write("small.json", broken);
+  const std::string file = folder.write("mine.json", {{"schema", "trivium.hardware/1"},
+                                                      {"name", "mine"},
+                                                      {"base", "small.json"},
+                                                      {"host_link", "4 GB/s"},
+                                                      {"sources", {{"/host_link", "test"}}}});
+  EXPECT_EQ(message_of([&] { load_node(file); }), base + "#/host_link: must be above zero");
+}
+
+TEST(Base, OfANodeHasAnotherName) {
+  json node = over_h100(json::object());
+  node.erase("name");
+  EXPECT_THAT(complaint_of(node), StartsWith("node.json#: missing /name; add it"));
+}
+
+TEST(Base, KeepsItsTablesWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  folder.write("small.json", small_node());
+  const auto load = [&](json differences) {
+    json node = {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "small.json"}, {"devices", 8}};
+    node["sources"] = {{"/devices", "test"}};
+    node.update(differences, true);
+    return load_node(folder.write("mine.json", node));
+  };
+  const Node replaced = load({{"allreduce_bus", {{"8", "3 GB/s"}}}, {"sources", {{"/allreduce_bus", "test"}}}});
+  EXPECT_EQ(replaced.allreduce_bus, (std::map<int, edge::BytesPerSecond>{{8, edge::BytesPerSecond(3e9)}}));
+  EXPECT_TRUE(load({{"allreduce_bus", nullptr}}).allreduce_bus.empty());
+}
+
+// A value of the base that no longer fits is told with the base's name: it does not stand in the file.
+TEST(Base, IsNamedWhereItsValueNoLongerFits) {
+  const TemporaryFolder folder;
+  folder.write("small.json", small_node());
+  const std::string file = folder.write("mine.json", {{"schema", "trivium.hardware/1"},
+                                                      {"name", "mine"},
+                                                      {"base", "small.json"},
+                                                      {"devices", 1},
+                                                      {"sources", {{"/devices", "test"}}}});
+  EXPECT_THAT(message_of([&] { load_node(file); }),
+              StartsWith(file + " (base small.json)#/allreduce_bus/2: a group size must be from 2 to the 1 devices"));
+}
+
+TEST(Base, OfADeviceMayBeOneOfTheBasesOwnNode) {
+  // Without a name or base the device's members are differences from the device of the node's base.
+  const json slower = over_h100({{"device", {{"compute_scale", 0.5}}}, {"sources", {{"/device", "power cap"}}}});
+  const Node node = node_from_json(slower, "node.json");
+  EXPECT_EQ(node.device.compute_scale, 0.5);
+  EXPECT_EQ(node.device.name, "h100-sxm-80gb");
+  EXPECT_EQ(node.sources.at("/device/compute_scale"), "power cap");
+  // With a base it is another device, and nothing of the H100 remains.
+  const json other = over_h100({{"device", {{"base", "h200-sxm-141gb"}}}});
+  EXPECT_EQ(to_json(node_from_json(other, "node.json")).at("device"), to_json(load_node("h200")).at("device"));
+}
+
+TEST(Base, OfADeviceFileIsWrittenOutAsANodesIs) {
+  const TemporaryFolder folder;
+  const json device = {{"schema", "trivium.device/1"},
+                       {"name", "h100-cut"},
+                       {"base", "h100-sxm-80gb"},
+                       {"memory", "64 GiB"},
+                       {"sources", {{"/memory", "nvidia-smi"}}}};
+  folder.write("cut.json", device);
+  const std::string file = folder.write("mine.json", over_h100({{"device", "cut.json"}}));
+  const Node node = load_node(file);
+  EXPECT_EQ(node.device.name, "h100-cut");
+  EXPECT_EQ(node.device.memory.value(), 64 * 1073741824.0);
+  EXPECT_EQ(node.device.multiprocessors, 132);
+  EXPECT_EQ(node.sources.at("/device/memory"), "nvidia-smi");
+  EXPECT_THAT(node.sources.at("/device/multiprocessors"), StartsWith("base h100-sxm-80gb: NVIDIA H100"));
+  json round = device;
+  round["base"] = "cut.json";
+  const std::string cut = folder.write("cut.json", round);
+  EXPECT_THAT(message_of([&] { load_node(file); }), StartsWith(cut + "#/base: bases go round in a circle: "));
+  round["base"] = "h100";
+  folder.write("cut.json", round);
+  EXPECT_THAT(message_of([&] { load_node(file); }), StartsWith(cut + "#/base: unknown device \"h100\""));
+}
+
+TEST(Profile, NamesAllThatItLacksAtOnce) {
+  json node = small_node();
+  for (const char* member : {"collective_skew", "asynchronous_lanes"}) node.erase(member);
+  node["sources"].erase("/collective_skew");
+  node["intra"].erase("latency");
+  node["device"].erase("kernel_issue");
+  EXPECT_EQ(
+      complaint_of(node),
+      "node.json#: missing /device/kernel_issue, /intra/latency, /collective_skew, /asynchronous_lanes; add them, "
+      "or name a profile as \"base\" (trivium profiles lists them)");
+  EXPECT_EQ(complaint_of({{"schema", "trivium.hardware/1"}}),
+            "node.json#: missing /name, /device, /devices, /topology, /intra, /adapters, /collective_skew, "
+            "/asynchronous_lanes, /host_memory, /host_link, /overhead_power, /price; add them, or name a profile as "
+            "\"base\" (trivium profiles lists them)");
+}
+
+TEST(Profile, OfADeviceNamesAllThatItLacksAtOnce) {
+  const TemporaryFolder folder;
+  const std::string device = folder.write("toy.json", {{"schema", "trivium.device/1"}, {"name", "toy"}});
+  const std::string file = folder.write("mine.json", over_h100({{"device", "toy.json"}}));
+  EXPECT_THAT(message_of([&] { load_node(file); }),
+              StartsWith(device + "#: missing /kind, /peak, /memory, /reserved, /memory_bandwidth, "));
+}
+
+}  // namespace
+}  // namespace trivium::hardware

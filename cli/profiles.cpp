@@ -5,16 +5,22 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "calibration/gpu_models.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/render.h"
+#include "edge/files.h"
 #include "hardware_profiles/load.h"
+#include "runtime/cuda/loader.h"
 
 namespace trivium::cli {
 namespace {
 
+constexpr const char* kUsualTemplate = "dgx-h100-80gb";
+
 struct ProfilesOptions {
-  std::string name;
-  bool json = false;
+  std::string name, output;
+  bool json = false, starts_another = false;
 };
 
 nlohmann::json summary_json(const std::string& name, const hardware::Node& node) {
@@ -73,13 +79,32 @@ void show_profile(const std::string& name, bool json) {
   print(fmt::format("{}: {} x {}, {} each\n", heading(node.name), node.devices, node.device.name,
                     edge::to_text(node.device.memory)));
   if (!node.bases.empty()) {
-    print(fmt::format("what it does not say itself is that of {}\n", fmt::join(node.bases, ", over ")));
+    print(fmt::format("base {}: what of it stands below is marked, the rest is this profile's own\n",
+                      fmt::join(node.bases, ", over ")));
   }
   print_sources(full);
-  if (full.contains("device") && full.at("device").is_object()) {
-    print(fmt::format("\n{}\n", heading("device " + node.device.name)));
-    print_sources(full.at("device"));
+}
+
+/// The first shipped profile with GPUs as this machine has them, else a usual one.
+std::string nearest_profile() {
+  const auto gpus = runtime::cuda::describe_devices();
+  if (!gpus || gpus.value().empty()) return kUsualTemplate;
+  const calibration::GpuModel* here = calibration::gpu_model_in(gpus.value().front());
+  for (const std::string& name : hardware::shipped_profiles()) {
+    if (here != nullptr && calibration::gpu_model_in(hardware::load_node(name).device.name) == here) return name;
   }
+  return kUsualTemplate;
+}
+
+void print_template(const ProfilesOptions& options) {
+  const std::string from = options.name.empty() ? nearest_profile() : options.name;
+  const std::string text = hardware::node_template(from).dump(2) + "\n";
+  if (options.output.empty()) {
+    print(text);
+    return;
+  }
+  edge::write_file_atomically(options.output, text);
+  print(fmt::format("wrote {}, as {} is: change what differs, and its sources\n", options.output, from));
 }
 
 }  // namespace
@@ -88,9 +113,19 @@ void add_profiles(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ProfilesOptions>();
   CLI::App* command = app.add_subcommand("profiles", "List the shipped hardware, or show one with its sources");
   command->add_option("NAME", options->name, "Shipped name, this-machine, or a file");
-  command->add_flag("--json", options->json, "JSON on stdout");
+  CLI::Option* json = command->add_flag("--json", options->json, "JSON on stdout");
+  CLI::Option* starts_another =
+      command
+          ->add_flag("--template", options->starts_another,
+                     "A profile to change into your own: NAME's, or that of the nearest shipped hardware")
+          ->excludes(json);
+  command->add_option("-o,--output", options->output, "With --template: the file it goes to")
+      ->check(output_file())
+      ->needs(starts_another);
   command->callback([options, &exit_code] {
-    if (options->name.empty()) {
+    if (options->starts_another) {
+      print_template(*options);
+    } else if (options->name.empty()) {
       list_profiles(options->json);
     } else {
       show_profile(options->name, options->json);

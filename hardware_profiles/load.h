@@ -18,11 +18,17 @@ Cluster load_cluster(const std::string& text);
 /// (ends in .json or has a folder in it). Errors as above.
 Node load_node(const std::string& name_or_path);
 
-/// The JSON forms: `trivium.hardware/1` is a node, `trivium.cluster/1` is
-/// `{"name": TEXT, "groups": [{"node": NAME or object, "count": N}]}`. `where` is the file that messages name.
-/// A cluster is also read from a node (one of it) and from a text for load_cluster. What is written has its devices in
-/// full, so it does not depend on the shipped profiles. Errors: Failure(kInput) with the JSON pointer, also when a
-/// constant has no source.
+/// The profile of a node, named as above, to begin another one with: every member with its source, in the order in
+/// which hardware_profiles/README.md has them, with the name `my-NAME` and without a base. Reads as it stands. Errors
+/// as above.
+nlohmann::ordered_json node_template(const std::string& name_or_path);
+
+/// The JSON forms: `trivium.hardware/1` is a node, `trivium.cluster/1` is `{"name": TEXT, "groups": [{"node": NAME or
+/// object, "count": N, "site": S}], "links": [{"between": [S, S], "bandwidth", "latency", "efficiency", "source"}]}`:
+/// a group stands at the site that is its place in `groups` or that it says, links join sites. `where` is the file that
+/// messages name. A cluster is also read from a node (one of it) and from a text for load_cluster. What is written has
+/// its devices in full, so it does not depend on the shipped profiles. Errors: Failure(kInput) with the JSON pointer,
+/// also when a constant has no source.
 Node node_from_json(const nlohmann::json& json, const std::string& where);
 nlohmann::json to_json(const Node& node);
 Cluster cluster_from_json(const nlohmann::json& json, const std::string& where);

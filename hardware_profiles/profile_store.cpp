@@ -102,4 +102,40 @@ Node load_node(const std::string& name_or_path) {
   return node_from_json(stored.json, stored.label);
 }
 
+nlohmann::ordered_json node_template(const std::string& name_or_path) {
+  const StoredProfile stored = find(ProfileKind::kNode, name_or_path, "");
+  const Node node = node_from_json(stored.json, stored.label);
+  // What names files beside it is written out: the template goes elsewhere.
+  const nlohmann::json device = stored.json.value("device", nlohmann::json());
+  const nlohmann::json named = device.is_object() ? device.value("base", nlohmann::json("")) : device;
+  const bool stands_alone = !stored.json.contains("base") && named.is_string() && !is_file(named.get<std::string>());
+  nlohmann::json members = stands_alone ? stored.json : to_json(node);
+  members["name"] = "my-" + node.name;
+  nlohmann::ordered_json ordered;
+  for (const char* member : {"schema",
+                             "name",
+                             "device",
+                             "devices",
+                             "topology",
+                             "intra",
+                             "allreduce_bus",
+                             "allreduce_latency",
+                             "core_sharing",
+                             "adapters",
+                             "network",
+                             "fat_tree",
+                             "collective_skew",
+                             "asynchronous_lanes",
+                             "host_memory",
+                             "host_link",
+                             "devices_per_host_link",
+                             "disk",
+                             "overhead_power",
+                             "price",
+                             "sources"}) {
+    if (members.contains(member)) ordered[member] = members.at(member);
+  }
+  return ordered;
+}
+
 }  // namespace trivium::hardware

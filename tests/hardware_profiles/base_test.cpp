@@ -186,6 +186,17 @@ TEST(Base, OfADeviceFileIsWrittenOutAsANodesIs) {
   EXPECT_THAT(message_of([&] { load_node(file); }), StartsWith(cut + "#/base: unknown device \"h100\""));
 }
 
+// A template goes elsewhere, where a base of the profile's folder would not be found.
+TEST(Base, OfATemplateIsWrittenOut) {
+  const TemporaryFolder folder;
+  folder.write("small.json", small_node());
+  const std::string file =
+      folder.write("mine.json", {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "small.json"}});
+  const json written = json::parse(node_template(file).dump());
+  EXPECT_FALSE(written.contains("base"));
+  EXPECT_EQ(node_from_json(written, "elsewhere.json").price.value(), 1.5);
+}
+
 TEST(Profile, NamesAllThatItLacksAtOnce) {
   json node = small_node();
   for (const char* member : {"collective_skew", "asynchronous_lanes"}) node.erase(member);

@@ -23,6 +23,15 @@ TEST_P(ShippedProfile, SurvivesTheRoundTripThroughJson) {
   EXPECT_EQ(again.intra.latency, load_node(GetParam()).intra.latency);
 }
 
+TEST_P(ShippedProfile, IsATemplateThatReadsAsItStands) {
+  const nlohmann::json written = nlohmann::json::parse(node_template(GetParam()).dump());
+  const Node node = node_from_json(written, "template.json");
+  EXPECT_EQ(node.name, "my-" + GetParam());
+  nlohmann::json expected = to_json(load_node(GetParam()));
+  expected["name"] = node.name;
+  EXPECT_EQ(to_json(node), expected);
+}
+
 /// Pointers of all constants of a written node: numbers, and texts that begin with a digit.
 void collect_constants(const nlohmann::json& json, const std::string& pointer, std::vector<std::string>& found) {
   if (json.is_object()) {

@@ -1,6 +1,7 @@
 // Clusters from their text and JSON forms.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,9 @@
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/node_json.h"
+#include "hardware_profiles/quantity_text.h"
+#include "hardware_profiles/sourced_reader.h"
+#include "hardware_profiles/written_out.h"
 
 namespace trivium::hardware {
 namespace {
@@ -53,17 +57,56 @@ Node read_group_node(const edge::JsonReader& at) {
   }
 }
 
+/// A site that stands in a link.
+int read_site(const edge::JsonReader& at, const Cluster& cluster) {
+  const auto site = static_cast<int>(at.integer(0, kMostClusterDevices));
+  const bool known = std::ranges::find(cluster.groups, site, &NodeGroup::site) != cluster.groups.end();
+  if (!known)
+    at.fail(fmt::format("no group stands at site {}; a group's site is its place in groups, or its \"site\"", site));
+  return site;
+}
+
+SiteLink read_link(const edge::JsonReader& at, const Cluster& cluster) {
+  at.allow_only({"between", "bandwidth", "latency", "efficiency", "source"});
+  demand_members(at, {"/between", "/bandwidth", "/latency", "/source"}, "");
+  const std::vector<edge::JsonReader> ends = at.at("between").elements();
+  if (ends.size() != 2) at.at("between").fail("a link joins two sites; write them as [0, 1]");
+  const int first = read_site(ends.front(), cluster), second = read_site(ends.back(), cluster);
+  if (first == second) ends.back().fail("a link joins two sites, not one with itself");
+  if (cluster.link_between(first, second) != nullptr) {
+    at.at("between").fail("these sites have a link already; write all that joins them as one");
+  }
+  const edge::JsonReader bandwidth = at.at("bandwidth"), source = at.at("source");
+  SiteLink read;
+  read.a = std::min(first, second);
+  read.b = std::max(first, second);
+  read.link.bandwidth = positive(bandwidth, bandwidth.bandwidth());
+  read.link.latency = at.at("latency").seconds();
+  if (const auto efficiency = at.find("efficiency")) {
+    read.link.efficiency = number_within(*efficiency, kLeastEfficiency, 1);
+  }
+  read.source = source.text();
+  if (read.source.empty()) source.fail("an empty source; say where the values come from");
+  return read;
+}
+
 Cluster read_cluster(const edge::JsonReader& document) {
-  document.allow_only({"schema", "name", "groups"});
+  document.allow_only({"schema", "name", "groups", "links"});
   Cluster cluster;
   cluster.name = document.at("name").text();
   for (const edge::JsonReader& group : document.at("groups").elements()) {
-    group.allow_only({"node", "count"});
+    group.allow_only({"node", "count", "site"});
     const auto count = static_cast<int>(group.at("count").integer(1, kMostClusterDevices));
-    cluster.groups.push_back({read_group_node(group.at("node")), count});
+    const auto site = group.find("site");
+    cluster.groups.push_back(
+        {read_group_node(group.at("node")), count,
+         site ? static_cast<int>(site->integer(0, kMostClusterDevices)) : static_cast<int>(cluster.groups.size())});
   }
   if (cluster.groups.empty()) document.at("groups").fail("no nodes; a cluster needs one at least");
   if (const std::string what = complaint(cluster); !what.empty()) document.at("groups").fail(what);
+  if (const auto links = document.find("links")) {
+    for (const edge::JsonReader& link : links->elements()) cluster.links.push_back(read_link(link, cluster));
+  }
   return cluster;
 }
 
@@ -109,6 +152,14 @@ nlohmann::json to_json(const Cluster& cluster) {
   nlohmann::json json = {{"schema", kClusterSchema}, {"name", cluster.name}, {"groups", nlohmann::json::array()}};
   for (const NodeGroup& group : cluster.groups) {
     json["groups"].push_back({{"node", to_json(group.node)}, {"count", group.count}});
+    if (!cluster.links.empty()) json["groups"].back()["site"] = group.site;
+  }
+  for (const SiteLink& link : cluster.links) {
+    json["links"].push_back({{"between", {link.a, link.b}},
+                             {"bandwidth", exact_text(link.link.bandwidth)},
+                             {"latency", exact_text(link.link.latency)},
+                             {"efficiency", link.link.efficiency},
+                             {"source", link.source}});
   }
   return json;
 }

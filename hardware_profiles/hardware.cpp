@@ -44,6 +44,15 @@ int Cluster::devices() const {
 
 const Node& Cluster::node_of_device(int device) const { return groups.at(seat_of(*this, device).group).node; }
 
+int Cluster::site_of_device(int device) const { return groups.at(seat_of(*this, device).group).site; }
+
+const SiteLink* Cluster::link_between(int site, int other) const {
+  for (const SiteLink& each : links) {
+    if ((each.a == site && each.b == other) || (each.a == other && each.b == site)) return &each;
+  }
+  return nullptr;
+}
+
 int Cluster::node_index(int device) const { return seat_of(*this, device).node; }
 
 }  // namespace trivium::hardware

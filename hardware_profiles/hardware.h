@@ -84,18 +84,30 @@ struct Node {
 struct NodeGroup {
   Node node;
   int count = 0;
+  int site = 0;  ///< where it stands: groups of one site reach each other through their adapters alone
+};
+
+/// What joins two sites: all that crosses it shares its bandwidth, and waits for its latency besides that of the nodes'
+/// adapters.
+struct SiteLink {
+  int a = 0, b = 0;    ///< sites, a < b
+  Link link;           ///< bandwidth: each way, of all flows together
+  std::string source;  ///< where its constants come from
 };
 
 /// Nodes in rank order: ranks fill the first node's devices, then the next node's.
 struct Cluster {
   std::string name;
   std::vector<NodeGroup> groups;
+  std::vector<SiteLink> links{};  ///< sites without one are joined by their adapters alone
 
   int nodes() const;    ///< nodes of all groups
   int devices() const;  ///< devices of all nodes
   bool homogeneous() const { return groups.size() == 1; }
   const Node& node_of_device(int device) const;  ///< the node kind that holds the device, 0 <= device < devices()
   int node_index(int device) const;              ///< 0-based index of the node that holds the device
+  int site_of_device(int device) const;          ///< the site of its group
+  const SiteLink* link_between(int site, int other) const;  ///< nullptr: none, or the same site
 };
 
 }  // namespace trivium::hardware

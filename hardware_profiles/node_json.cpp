@@ -36,7 +36,6 @@ Topology read_topology(const edge::JsonReader& at) {
 
 Link read_link(const SourcedReader& at) {
   at.plain().allow_only({"bandwidth", "latency", "efficiency"});
-  constexpr double kLeastEfficiency = 1e-3;  // zero would make a transfer infinite
   const edge::JsonReader bandwidth = at.constant("bandwidth");
   Link link;
   link.bandwidth = positive(bandwidth, bandwidth.bandwidth());

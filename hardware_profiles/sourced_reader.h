@@ -60,6 +60,8 @@ class SourcedReader {
   std::string pointer_;
 };
 
+inline constexpr double kLeastEfficiency = 1e-3;  // of a link: zero would make a transfer infinite
+
 /// A number in [low, high]. Errors (Failure kInput) at its place.
 double number_within(const edge::JsonReader& value, double low, double high);
 

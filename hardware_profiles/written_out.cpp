@@ -118,15 +118,15 @@ void put_device(WrittenOut& node, const WrittenOut& device) {
   node.json["sources"] = std::move(sources);
 }
 
-void demand_members(const edge::JsonReader& whole, const std::vector<std::string>& members) {
+void demand_members(const edge::JsonReader& whole, const std::vector<std::string>& members, std::string_view besides) {
   std::vector<std::string> missing;
   for (const std::string& member : members) {
     const bool counted = std::ranges::any_of(missing, [&](const auto& m) { return lies_under(member, m); });
     if (!counted && !whole.json().contains(json::json_pointer(member))) missing.push_back(member);
   }
   if (missing.empty()) return;
-  whole.fail(fmt::format("missing {}; add {}, or name a profile as \"base\" (trivium profiles lists them)",
-                         fmt::join(missing, ", "), missing.size() == 1 ? "it" : "them"));
+  whole.fail(
+      fmt::format("missing {}; add {}{}", fmt::join(missing, ", "), missing.size() == 1 ? "it" : "them", besides));
 }
 
 }  // namespace trivium::hardware

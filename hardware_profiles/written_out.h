@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edge/json_reader.h"
@@ -29,7 +30,12 @@ void put_device(WrittenOut& node, const WrittenOut& device);
 /// Citations of `sources` below "/device", as a device of its own would have them.
 nlohmann::json device_sources(const nlohmann::json& node);
 
-/// Errors: Failure(kInput) at `whole` that names every one of `members` (JSON pointers) that it lacks.
-void demand_members(const edge::JsonReader& whole, const std::vector<std::string>& members);
+/// What a profile may do besides, where it lacks members.
+inline constexpr std::string_view kOrABase = R"(, or name a profile as "base" (trivium profiles lists them))";
+
+/// Errors: Failure(kInput) at `whole` that names every one of `members` (JSON pointers) that it lacks, and what may be
+/// done besides adding them.
+void demand_members(const edge::JsonReader& whole, const std::vector<std::string>& members,
+                    std::string_view besides = kOrABase);
 
 }  // namespace trivium::hardware

@@ -16,6 +16,7 @@
 #include "planner/evaluate.h"
 #include "planner/parallel.h"
 #include "planner/ranking.h"
+#include "planner/site_bounds.h"
 #include "planner/space.h"
 #include "planner/tree.h"
 #include "program/job_json.h"
@@ -147,6 +148,10 @@ class KindSearch {
       splits_.push_back(split);
       plans_.push_back(space.count(split));
       ways_.clear();
+      program::Job job = request_.job;
+      job.plan = split;
+      job.plan.placement = kWholeReplicas;
+      reduction_ps_ = least_reduction_ps(job, request_.cluster);
       for (std::int64_t m = 1; m <= request_.job.training.global_batch; ++m) {
         if (request_.job.training.global_batch % m == 0) list_mixes(m, request_.job.training.global_batch / m);
       }
@@ -208,6 +213,7 @@ class KindSearch {
       if (std::binary_search(left_out_.begin(), left_out_.end(), mix.sizes)) return;
       result_.plans_in_space += plans_.back();
       mixes_.push_back(mix);
+      mixes_.back().bound_ps = std::max(mix.bound_ps, reduction_ps_);
       return;
     }
     for (int size = 1; size <= kMost && std::int64_t{size} * replicas_[group] <= left; ++size) {
@@ -226,7 +232,8 @@ class KindSearch {
         longer.bound_ps = bound;
         longer.slowest = group;
       }
-      if (longer.bound_ps <= request_.limit_ps) {
+      const std::int64_t at_least = std::max(longer.bound_ps, reduction_ps_);
+      if (at_least <= request_.limit_ps) {
         go_on(longer, rest);
         continue;
       }
@@ -237,7 +244,7 @@ class KindSearch {
       if (plans == 0) continue;
       result_.plans_in_space += plans;
       result_.plans_bounded += plans;
-      left_ps_ = std::min(left_ps_, longer.bound_ps);
+      left_ps_ = std::min(left_ps_, at_least);
     }
   }
 
@@ -411,6 +418,7 @@ class KindSearch {
   std::vector<int> replicas_, given_;
   std::vector<std::vector<int>> left_out_;
   std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> ways_;
+  std::int64_t reduction_ps_ = 0;       // what its gradients take between sites
   std::optional<std::string> refused_;  // why the first split that a rule refuses is refused
   std::map<std::pair<std::string, std::string>, std::size_t> rejected_;  // family and rule -> place
   std::map<std::tuple<int, int, int, int, int>, std::vector<LayerTimes>> layers_;

@@ -4,6 +4,7 @@
 
 #include "planner/balance.h"
 #include "planner/evaluate.h"
+#include "planner/site_bounds.h"
 #include "program/schedule.h"
 #include "simulator/defaults.h"
 
@@ -97,9 +98,12 @@ Plan plainest(Plan plan) {
 
 Tree::Tree(const SearchRequest& request)
     : request_(with_plainest_fields(request)),
+      without_links_(request_.cluster),
       space_(request_),
       costs_(request.played_as ? request.played_as->costs : nullptr),
-      shared_(costs_ ? *costs_ : *(costs_ = std::make_shared<simulator::SharedCosts>())) {}
+      shared_(costs_ ? *costs_ : *(costs_ = std::make_shared<simulator::SharedCosts>())) {
+  without_links_.links.clear();
+}
 
 program::Job Tree::job_of(const Plan& plan) const { return {request_.job.model, request_.job.training, plan}; }
 
@@ -150,8 +154,11 @@ Opened Tree::open_split(const Node& node) {
       opened.refused.push_back({std::move(*no), with(split, layout), plans});
       continue;
     }
-    // Whatever is recomputed, offloaded, delayed to a second half or reduced comes on top of this.
-    const std::int64_t layer = Sketch(job_of(laid), request_.cluster, &shared_).layer_ps();
+    // Whatever is recomputed, offloaded, delayed to a second half or reduced comes on top of this. Which stages lie at
+    // which site is open: no link between sites holds a layer up here.
+    const std::int64_t layer = request_.cluster.links.empty()
+                                   ? Sketch(job_of(laid), request_.cluster, &shared_).layer_ps()
+                                   : Sketch(job_of(laid), without_links_).layer_ps();
     opened.nodes.push_back(
         child_of(node, Node::Level::kLayout, i, micro_batches(split) * layers * layer, plans, branch));
   }
@@ -179,6 +186,7 @@ Opened Tree::open_layout(const Node& node) {
       Sketch sketch(job_of(plan), request_.cluster, &shared_);
       bound = simulator::lower_bound_ps(sketch.least_passes(plan));
     }
+    bound = std::max(bound, least_reduction_ps(job_of(plan), request_.cluster));
     opened.nodes.push_back(child_of(node, Node::Level::kShape, i, bound, plans, branch));
   }
   return opened;

@@ -130,7 +130,8 @@ class Tree {
                                                  const std::vector<std::vector<StageRoom>>& rooms) const;
   const simulator::Outline& state_outline(const Branch& branch, std::size_t state);
 
-  const SearchRequest request_;  ///< fields of its plan that are open say nothing
+  const SearchRequest request_;      ///< fields of its plan that are open say nothing
+  hardware::Cluster without_links_;  // of request_
   Space space_;
   std::shared_ptr<simulator::SharedCosts> costs_;
   simulator::SharedCosts& shared_;

@@ -45,9 +45,11 @@ PlacedCluster::PlacedCluster(const program::Plan& plan, const hardware::Cluster&
   if (plan.stage_nodes.empty()) return;
   own_.emplace();
   own_->name = cluster.name;
+  own_->links = cluster.links;
   for (const Run& run : runs_of(plan)) {
-    const hardware::Node& node = cluster.groups[static_cast<std::size_t>(run.group)].node;
-    own_->groups.push_back({node, (run.stages * ranks_a_stage(plan) + node.devices - 1) / node.devices});
+    const hardware::NodeGroup& group = cluster.groups[static_cast<std::size_t>(run.group)];
+    const hardware::Node& node = group.node;
+    own_->groups.push_back({node, (run.stages * ranks_a_stage(plan) + node.devices - 1) / node.devices, group.site});
   }
 }
 

@@ -1,5 +1,6 @@
 #include "simulator/collectives/collective_cost.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -42,7 +43,9 @@ edge::Seconds collective_cost(OpKind kind, edge::Bytes bytes, const GroupPlaceme
          kind == OpKind::kAllToAll || kind == OpKind::kRingShift);
   if (group.ranks <= 1) return edge::Seconds(0);
   // Neighbours exchange; a node that the ring enters it also leaves, once for each of the groups that share it.
-  if (kind == OpKind::kRingShift) return transfer_cost(bytes, group.nodes == 1, group.sharing, node, habits);
+  if (kind == OpKind::kRingShift) {
+    return transfer_cost(bytes, group.nodes == 1, group.sharing, node, habits, group.between);
+  }
   const edge::Seconds late = late_hosts(node, group.ranks);
   if (group.nodes > 1) {
     const edge::BytesPerSecond inside =
@@ -57,14 +60,14 @@ edge::Seconds collective_cost(OpKind kind, edge::Bytes bytes, const GroupPlaceme
 }
 
 edge::Seconds transfer_cost(edge::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
-                            const program::Habits&) {
+                            const program::Habits&, const SiteShare& between) {
   if (same_node) {
     // Cores are not as even as GPUs: of two that exchange one is late, as at a collective.
     const edge::Seconds late =
         node.topology == hardware::Topology::kSharedMemory ? late_hosts(node, 2) : edge::Seconds(0);
     return late + node.intra.latency + bytes / (node.intra.bandwidth * node.intra.efficiency);
   }
-  return node.network.latency + bytes / network_share(node, 1, sharing);
+  return node.network.latency + between.latency + bytes / std::min(network_share(node, 1, sharing), between.bandwidth);
 }
 
 }  // namespace trivium::simulator

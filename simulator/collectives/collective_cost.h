@@ -1,6 +1,8 @@
 // How long collectives and transfers take: pure functions of bytes, placement and constants (docs/cost-model.md).
 #pragma once
 
+#include <limits>
+
 #include "edge/units.h"
 #include "hardware_profiles/hardware.h"
 #include "program/op.h"
@@ -8,12 +10,26 @@
 
 namespace trivium::simulator {
 
+inline constexpr edge::BytesPerSecond kUnlimited{std::numeric_limits<double>::infinity()};
+
+/// What a link between sites leaves to one of those that cross it at once.
+struct SiteShare {
+  edge::BytesPerSecond bandwidth = kUnlimited;  ///< of the slowest link crossed
+  edge::Seconds latency{};                      ///< of the longest
+  bool operator==(const SiteShare&) const = default;
+};
+
 /// Where the ranks of a group sit.
 struct GroupPlacement {
   int ranks = 1;
   int nodes = 1;           ///< nodes the group touches
   int ranks_per_node = 1;  ///< of this group, on its fullest node
   int sharing = 1;         ///< groups of the same kind active on one node at once: they share its network adapters
+  // A group that reaches over sites. A ring goes from site to site and back, so it crosses each link once each way.
+  SiteShare between{};                         ///< of a ring, with those of its like in the stage
+  edge::Seconds around{};                      ///< what the links add to a way of ranks - 1 steps along the ring
+  edge::BytesPerSecond exchange = kUnlimited;  ///< of a rank's buffer, where every rank sends to every other
+  bool operator==(const GroupPlacement&) const = default;
 };
 
 /// Time of a collective over a group, all members present: kAllReduce, kReduceScatter, kAllGather, kAllToAll,
@@ -22,8 +38,9 @@ struct GroupPlacement {
 edge::Seconds collective_cost(program::OpKind kind, edge::Bytes bytes, const GroupPlacement& group,
                               const hardware::Node& node, const program::Habits& habits);
 
-/// Time of one transfer between two devices; `sharing` transfers leave the node at once (1 inside a node).
+/// Time of one transfer between two devices; `sharing` transfers leave the node at once (1 inside a node). `between`:
+/// of the link that it crosses from site to site.
 edge::Seconds transfer_cost(edge::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
-                            const program::Habits& habits);
+                            const program::Habits& habits, const SiteShare& between = {});
 
 }  // namespace trivium::simulator

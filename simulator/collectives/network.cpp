@@ -44,6 +44,9 @@ edge::BytesPerSecond network_share(const hardware::Node& node, int ranks_per_nod
 // Tree (all-reduce alone): 2 log2(N) hops, and only 2 (N-1)/N S crosses each node's adapters per direction, where the
 // ring carries 2 (n-1)/n S. NCCL takes the faster of the two; so do we. Omitted: switch congestion and
 // oversubscription, rails, SHARP.
+// Between sites a ring has the slower of adapters and link; a message goes round by all links once a pass, as its steps
+// overlap those of the others. A tree goes up and down by the link once each. Omitted: what a window of unacknowledged
+// data leaves of a long link.
 edge::Seconds network_collective(program::OpKind kind, edge::Bytes bytes, const GroupPlacement& group,
                                  const hardware::Node& node, edge::BytesPerSecond inside,
                                  const program::Habits& habits) {
@@ -54,18 +57,21 @@ edge::Seconds network_collective(program::OpKind kind, edge::Bytes bytes, const 
     // All messages are under way at once: one hop. Of a rank's buffer (n-r)/n leave its node, (r-1)/n stay in it.
     const double r = group.ranks_per_node;
     const edge::Seconds outside = bytes * ((n - r) / n * r) / network, within = bytes * ((r - 1) / n) / inside;
-    return edge::Seconds(kBase) + node.network.latency + std::max(outside, within);
+    const edge::Seconds elsewhere = bytes / group.exchange;
+    return edge::Seconds(kBase) + node.network.latency + group.between.latency + std::max({outside, within, elsewhere});
   }
   const bool all_reduce = kind == program::OpKind::kAllReduce;
   const double passes = all_reduce ? 2 : 1;
   const edge::Seconds base(kBase), hop = node.network.latency;
   const edge::Bytes moved = bytes * (passes * (n - 1) / n);
-  const edge::Seconds ring = base + hop * (passes * (n - 1)) + moved / std::min(inside, network);
+  const edge::BytesPerSecond between = group.between.bandwidth;
+  const edge::Seconds ring =
+      base + hop * (passes * (n - 1)) + group.around * passes + moved / std::min({inside, network, between});
   if (!all_reduce) return ring;
   const double local_steps = 2.0 * std::max(0, group.ranks_per_node - 1);
-  const edge::Seconds tree_latency =
-      base + hop * (2 * std::ceil(std::log2(nodes))) + edge::Seconds(local_steps * kTreeInsideHop);
-  const edge::Seconds tree_network = bytes * (2 * (nodes - 1) / nodes) / (network * kTreeEfficiency);
+  const edge::Seconds tree_latency = base + hop * (2 * std::ceil(std::log2(nodes))) + group.between.latency * 2 +
+                                     edge::Seconds(local_steps * kTreeInsideHop);
+  const edge::Seconds tree_network = bytes * (2 * (nodes - 1) / nodes) / std::min(network * kTreeEfficiency, between);
   const edge::Seconds tree = tree_latency + tree_network + moved / inside;
   return std::min(ring, tree);
 }

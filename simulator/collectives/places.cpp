@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
+
+#include "simulator/collectives/site_links.h"
 
 namespace trivium::simulator {
 namespace {
@@ -105,11 +106,7 @@ GroupPlacement placed_at(int place, const std::vector<Line>& own, int devices, i
 }
 
 void enter(std::vector<GroupPlacement>& different, const GroupPlacement& p) {
-  const auto same = [&](const GroupPlacement& q) {
-    return std::tie(p.ranks, p.nodes, p.ranks_per_node, p.sharing) ==
-           std::tie(q.ranks, q.nodes, q.ranks_per_node, q.sharing);
-  };
-  if (std::none_of(different.begin(), different.end(), same)) different.push_back(p);
+  if (std::find(different.begin(), different.end(), p) == different.end()) different.push_back(p);
 }
 
 GroupPlacement placed_among(const Mesh& mesh, const hardware::Cluster& cluster, const std::vector<int>& members,
@@ -128,15 +125,20 @@ GroupPlacement placed_among(const Mesh& mesh, const hardware::Cluster& cluster, 
 // Ranks of the stage in ascending order; every group of them is looked at once.
 std::vector<GroupPlacement> among_unlike_nodes(const Mesh& mesh, const hardware::Cluster& cluster, Group group,
                                                int stage) {
-  std::vector<GroupPlacement> different;
+  std::vector<GroupPlacement> all;
+  std::vector<SitesOfGroup> sites;
   std::vector<bool> seen(static_cast<std::size_t>(mesh.size()), false);
   for (const int rank : ranks_of_stage(mesh, stage)) {
     if (seen[static_cast<std::size_t>(rank)]) continue;
     const std::vector<int> members = mesh.members(group, rank);
     for (const int member : members) seen[static_cast<std::size_t>(member)] = true;
-    enter(different, placed_among(mesh, cluster, members, rank));
+    all.push_back(placed_among(mesh, cluster, members, rank));
+    if (!cluster.links.empty()) sites.push_back(sites_of(cluster, members));
     if (group == Group::kWorld || group == Group::kModel) break;
   }
+  if (!cluster.links.empty()) share_site_links(cluster, sites, all);
+  std::vector<GroupPlacement> different;
+  for (const GroupPlacement& placement : all) enter(different, placement);
   return different;
 }
 
@@ -193,10 +195,18 @@ TransferPlacement transfer_placement(const Mesh& mesh, const hardware::Cluster& 
     }
     return placement;
   }
+  std::map<const hardware::SiteLink*, int> crossing;
   for (const int other : ranks_of_stage(mesh, here.pipeline)) {
     const int node = cluster.node_index(other);
     placement.same_node &= node == cluster.node_index(other + step);
     placement.sharing += node == home ? 1 : 0;
+    if (cluster.links.empty()) continue;
+    const auto* link = cluster.link_between(cluster.site_of_device(other), cluster.site_of_device(other + step));
+    if (link != nullptr) ++crossing[link];
+  }
+  for (const auto& [link, pairs] : crossing) {
+    placement.between.bandwidth = std::min(placement.between.bandwidth, rate_of(*link) / pairs);
+    placement.between.latency = std::max(placement.between.latency, link->link.latency);
   }
   return placement;
 }

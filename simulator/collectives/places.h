@@ -1,7 +1,6 @@
 // Where the groups of a plan lie on the nodes of a cluster.
 #pragma once
 
-#include <compare>
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
@@ -28,7 +27,8 @@ bool stages_on_other_nodes(const program::Mesh& mesh, const hardware::Cluster& c
 struct TransferPlacement {
   bool same_node = true;  ///< every pair shares a node
   int sharing = 0;        ///< ranks of the stage on the node of `rank`, which send at the same moment
-  auto operator<=>(const TransferPlacement&) const = default;
+  SiteShare between{};    ///< where pairs lie at two sites: all of the stage's that cross the link share it
+  bool operator==(const TransferPlacement&) const = default;
 };
 TransferPlacement transfer_placement(const program::Mesh& mesh, const hardware::Cluster& cluster, int rank,
                                      int peer_stage);

@@ -1,2 +1,2 @@
 list(APPEND simulator_sources collectives/collective_cost.cpp collectives/network.cpp collectives/node_curve.cpp collectives/places.cpp
-  collectives/wire.cpp)
+  collectives/site_links.cpp collectives/wire.cpp)

@@ -36,9 +36,10 @@ auto shape_key(const Op& op, int peer_stage) {
 // up all: the slowest sets the pace.
 edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
                             int peer_stage) {
-  const auto [same_node, sharing] = transfer_placement(program.mesh, cluster, rank, peer_stage);
+  const auto [same_node, sharing, between] = transfer_placement(program.mesh, cluster, rank, peer_stage);
   const int transfers = std::max(1, sharing);
-  return transfer_cost(edge::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.habits);
+  return transfer_cost(edge::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.habits,
+                       between);
 }
 
 class Coster {

@@ -19,9 +19,10 @@ void use_one_way(std::vector<sharing::Use>& uses, std::int32_t link, int directi
   if (link >= 0) uses.push_back({link + direction, 1});
 }
 
-/// Members of a communicator by node and by leaf switch.
+/// Members of a communicator by node, by leaf switch and by site, these in the order of their first members.
 struct Neighbours {
   std::map<std::int32_t, std::int32_t> on_node, in_leaf, uplinks;  // the last: leaf -> link
+  std::vector<std::pair<std::int32_t, std::int32_t>> at_site;
 };
 
 Neighbours neighbours_of(const World& world, const Communicator& all) {
@@ -31,6 +32,13 @@ Neighbours neighbours_of(const World& world, const Communicator& all) {
     ++found.on_node[seat.node];
     ++found.in_leaf[seat.leaf];
     found.uplinks[seat.leaf] = seat.uplink;
+    if (world.between.empty()) continue;
+    const auto site = std::ranges::find(found.at_site, seat.site, &std::pair<std::int32_t, std::int32_t>::first);
+    if (site == found.at_site.end()) {
+      found.at_site.emplace_back(seat.site, 1);
+    } else {
+      ++site->second;
+    }
   }
   return found;
 }
@@ -43,10 +51,10 @@ Routes::Routes(const World& world) : world_(world) {
   exchanges_.resize(world.communicators.size());
 }
 
-// A ring enters and leaves every node, leaf and device once at the collective's rate; ranks of one node drive their own
-// buses, each with its part.
+// A ring enters and leaves every node, leaf, site and device once at the collective's rate; ranks of one node drive
+// their own buses, each with its part.
 Route Routes::ring(const Communicator& all) const {
-  Route route{{}, all.limit};
+  Route route{{}, std::min(all.limit, all.site_limit)};
   const Neighbours neighbours = neighbours_of(world_, all);
   std::map<std::int32_t, bool> counted;
   for (std::int32_t i = all.first; i < all.first + all.size; ++i) {
@@ -59,6 +67,10 @@ Route Routes::ring(const Communicator& all) const {
   }
   if (neighbours.in_leaf.size() > 1) {
     for (const auto& [leaf, uplink] : neighbours.uplinks) use_both_ways(route.uses, uplink, 1);
+  }
+  const auto& sites = neighbours.at_site;
+  for (std::size_t at = 0; sites.size() > 1 && at < sites.size(); ++at) {
+    use_one_way(route.uses, world_.link_between(sites[at].first, sites[(at + 1) % sites.size()].first), 0);
   }
   return route;
 }
@@ -85,6 +97,12 @@ Route Routes::exchange(const Communicator& all) const {
     const int here = neighbours.in_leaf.at(leaf);
     if (here < all.size) use_both_ways(route.uses, uplink, here * (all.size - here) / others);
   }
+  for (const auto& [from, here] : neighbours.at_site) {
+    for (const auto& [to, there] : neighbours.at_site) {
+      const std::int32_t link = world_.link_between(from, to);
+      if (link >= 0) route.uses.push_back({link, static_cast<double>(here) * there / others});
+    }
+  }
   return route;
 }
 
@@ -102,6 +120,7 @@ void Routes::transfer(std::int32_t from, std::int32_t to) {
   use_one_way(uses, target.bus, 1);
   use_one_way(uses, source.adapters, 0);
   use_one_way(uses, target.adapters, 1);
+  use_one_way(uses, world_.link_between(source.site, target.site), 0);
   if (source.leaf == target.leaf) return;
   use_one_way(uses, source.uplink, 0);
   use_one_way(uses, target.uplink, 1);

@@ -56,6 +56,14 @@ class LinkFolder {
         }
         ++sort;
       }
+      for (const SiteJoint& joint : every_.between) {
+        if (joint.a != seat.site && joint.b != seat.site) continue;
+        for (std::int32_t direction = 0; direction < 2; ++direction) {
+          const auto at = static_cast<std::size_t>(joint.link + direction);
+          roles[at].push_back(every_.role[static_cast<std::size_t>(p)]);
+          if (sorts[at] < 0) sorts[at] = 2 * sort + direction;
+        }
+      }
     }
     std::map<std::tuple<int, double, std::vector<std::int32_t>>, std::int32_t> classes;
     for (std::size_t link = 0; link < roles.size(); ++link) {

@@ -1,9 +1,11 @@
 // The links of a world: what there is, how much each carries, and which of them can be overbooked at all.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "edge/seconds.h"
 #include "simulator/collectives/network.h"
+#include "simulator/collectives/site_links.h"
 #include "simulator/replay/world_builder.h"
 
 namespace trivium::simulator {
@@ -64,6 +66,10 @@ class LinkBuilder {
         s.bus = keep(buses_[player]);
       }
     }
+    for (std::size_t i = 0; i < world_.between.size(); ++i) {
+      world_.between[i].link = static_cast<std::int32_t>(world_.capacity.size());
+      world_.capacity.insert(world_.capacity.end(), 2, site_rates_[i]);
+    }
   }
 
  private:
@@ -71,12 +77,17 @@ class LinkBuilder {
   const hardware::Node& node_of(std::int32_t p) const { return *nodes_[static_cast<std::size_t>(p)]; }
 
   void seat() {
+    for (const hardware::SiteLink& link : cluster_.links) {
+      world_.between.push_back({link.a, link.b, -1});
+      site_rates_.push_back(rate_of(link).value());
+    }
     for (std::int32_t p = 0; p < world_.players(); ++p) {
       const hardware::Node& node = cluster_.node_of_device(p);
       nodes_.push_back(&node);
       Seat s;
       s.node = cluster_.node_index(p);
       s.leaf = node.leaf_nodes > 0 ? s.node / node.leaf_nodes : 0;
+      s.site = cluster_.site_of_device(p);
       world_.seats.push_back(s);
       ports_.push_back({(node.intra.bandwidth * node.intra.efficiency).value(), 0, 0});
       buses_.push_back({node.host_link.value(), 0, 0});
@@ -104,10 +115,36 @@ class LinkBuilder {
       const int devices = std::min(node.devices, world_.players());
       all.limit = network_share(node, most, std::max(1, devices / most)).value();
     }
+    limit_rings_between_sites();
     std::map<std::pair<std::int32_t, std::int32_t>, int> of_role;  // (node, role) -> players
     for (std::int32_t p = 0; p < world_.players(); ++p) ++of_role[{seat_of(p).node, role_of(p)}];
     for (std::int32_t p = 0; p < world_.players(); ++p) {
       world_.transfer_limit.push_back(network_share(node_of(p), 1, of_role[{seat_of(p).node, role_of(p)}]).value());
+    }
+  }
+
+  // As share_site_links counts them: groups of one channel and stage that touch both ends of a link share it.
+  void limit_rings_between_sites() {
+    if (world_.between.empty()) return;
+    std::vector<std::int32_t> channel(world_.communicators.size());
+    for (std::size_t at = 0; at < world_.communicator.size(); ++at) {
+      const std::int32_t id = world_.communicator[at];
+      if (id >= 0) channel[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(at) % world_.channels;
+    }
+    std::map<std::tuple<std::size_t, std::int32_t, std::int32_t>, int> crossing;  // by link, channel, role
+    for (const bool counted : {false, true}) {
+      for (std::size_t id = 0; id < world_.communicators.size(); ++id) {
+        Communicator& all = world_.communicators[id];
+        std::set<std::int32_t> sites;
+        for (std::int32_t i = 0; i < all.size; ++i) sites.insert(seat_of(member(all, i)).site);
+        for (std::size_t link = 0; sites.size() > 1 && link < world_.between.size(); ++link) {
+          const SiteJoint& joint = world_.between[link];
+          if (!sites.contains(joint.a) || !sites.contains(joint.b)) continue;
+          int& groups = crossing[{link, channel[id], role_of(member(all, 0))}];
+          if (!counted) ++groups;
+          if (counted) all.site_limit = std::min(all.site_limit, site_rates_[link] / groups);
+        }
+      }
     }
   }
 
@@ -175,7 +212,7 @@ class LinkBuilder {
     const Communicator& all = world_.communicators[id];
     const int on_node = neighbours_[id].on_node.at(seat_of(p).node),
               in_leaf = neighbours_[id].in_leaf.at(seat_of(p).leaf);
-    const double flow = std::min(rate, all.limit);
+    const double flow = std::min({rate, all.limit, all.site_limit});
     Load load;
     if (on_node > 1) load.port = flow;
     if (on_node == all.size) return load;
@@ -233,6 +270,7 @@ class LinkBuilder {
   std::vector<const hardware::Node*> nodes_;  // by player
   std::vector<Candidate> ports_, buses_;      // by player
   std::vector<Neighbours> neighbours_;        // by communicator
+  std::vector<double> site_rates_;            // by link between sites
   std::map<std::int32_t, Candidate> adapters_, uplinks_;
   std::map<std::pair<std::int32_t, int>, Fastest> fastest_;
 };

@@ -10,9 +10,9 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
                  const std::vector<Channel>& channels, Ranks ranks);
 
 /// Adds the links of the cluster to a world of every rank: adapters of nodes, uplinks of leaf switches, ports and buses
-/// of devices. A link that could not be overbooked even if every stream of every player used it at once is left out, so
-/// what crosses only such links needs no events. A link holds at least what its largest user takes alone.
-/// Rank r runs on device r of the cluster.
+/// of devices, and what joins sites. A link of the first four that could not be overbooked even if every stream of
+/// every player used it at once is left out, so what crosses only such links needs no events. A link holds at least
+/// what its largest user takes alone. Rank r runs on device r of the cluster.
 void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts);
 
 /// Gives a folded world the links of the world of every rank. By symmetry: flows of one kind and stage begin together;

@@ -114,6 +114,70 @@ TEST(Cluster, JsonErrorsNameTheGroup) {
             "cluster.json#/groups/0/node/host_link: cann");
 }
 
+/// Two small nodes, another and an H200 at three sites, the first two of which a link joins.
+nlohmann::json linked_cluster() {
+  using nlohmann::json;
+  return {{"schema", "trivium.cluster/1"},
+          {"name", "two buildings"},
+          {"groups",
+           {{{"node", small_node()}, {"count", 2}},
+            {{"node", small_node()}, {"count", 1}},
+            {{"node", "h200"}, {"count", 1}}}},
+          {"links",
+           {{{"between", {1, 0}},
+             {"bandwidth", "100 Gb/s"},
+             {"latency", "1 ms"},
+             {"efficiency", 0.9},
+             {"source", "leased line"}}}}};
+}
+
+TEST(Cluster, SaysWhatJoinsItsSites) {
+  const Cluster cluster = cluster_from_json(linked_cluster(), "cluster.json");
+  EXPECT_EQ(cluster.site_of_device(3), 0);  // of 2 x 2 at the first site
+  EXPECT_EQ(cluster.site_of_device(4), 1);
+  EXPECT_EQ(cluster.site_of_device(6), 2);
+  const SiteLink* link = cluster.link_between(1, 0);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link, cluster.link_between(0, 1));
+  EXPECT_EQ(link->link.bandwidth.value(), 12.5e9);
+  EXPECT_EQ(link->link.latency.value(), 1e-3);
+  EXPECT_EQ(link->link.efficiency, 0.9);
+  EXPECT_EQ(cluster.link_between(0, 2), nullptr);
+  EXPECT_EQ(cluster.link_between(0, 0), nullptr);
+  EXPECT_EQ(to_json(cluster_from_json(to_json(cluster), "again.json")), to_json(cluster));
+}
+
+TEST(Cluster, GroupsMayStandAtOneSite) {
+  nlohmann::json json = linked_cluster();
+  json["groups"][2]["site"] = 0;
+  const Cluster cluster = cluster_from_json(to_json(cluster_from_json(json, "cluster.json")), "again.json");
+  EXPECT_EQ(cluster.site_of_device(6), 0);
+  EXPECT_EQ(cluster.site_of_device(4), 1);
+}
+
+TEST(Cluster, LinkErrorsNameTheirPlace) {
+  const auto with = [](const char* pointer, nlohmann::json value) {
+    nlohmann::json json = linked_cluster();
+    json[nlohmann::json::json_pointer(pointer)] = std::move(value);
+    return message_of([&] { cluster_from_json(json, "cluster.json"); });
+  };
+  EXPECT_EQ(with("/links/0/between", {0, 3}),
+            "cluster.json#/links/0/between/1: no group stands at site 3; a group's site is its place in groups, or its "
+            "\"site\"");
+  EXPECT_EQ(with("/links/0/between", {0, 0}),
+            "cluster.json#/links/0/between/1: a link joins two sites, not one with itself");
+  EXPECT_EQ(with("/links/0/between", nlohmann::json::array({0})),
+            "cluster.json#/links/0/between: a link joins two sites; write them as [0, 1]");
+  EXPECT_EQ(with("/links/0/bandwidth", "0 Gb/s"), "cluster.json#/links/0/bandwidth: must be above zero");
+  EXPECT_EQ(with("/links/0/efficiency", 2), "cluster.json#/links/0/efficiency: 2 is not within 0.001 to 1");
+  EXPECT_EQ(with("/links/0/source", ""),
+            "cluster.json#/links/0/source: an empty source; say where the values come from");
+  EXPECT_EQ(with("/links/1", linked_cluster()["links"][0]),
+            "cluster.json#/links/1/between: these sites have a link already; write all that joins them as one");
+  EXPECT_EQ(with("/links/1", nlohmann::json::object()),
+            "cluster.json#/links/1: missing /between, /bandwidth, /latency, /source; add them");
+}
+
 TEST(Cluster, OfAnotherSchemaIsRefused) {
   EXPECT_EQ(message_of([] {
               cluster_from_json({{"schema", "trivium.plan/1"}}, "plan.json");

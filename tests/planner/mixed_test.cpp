@@ -63,6 +63,28 @@ TEST(MixedSearch, SlowNodesHelpWhereLayersAreDividedByTheirSpeed) {
   EXPECT_GT(slow, 0);
 }
 
+// Two like nodes in two places: with nothing between them replicas share the nodes; over 40 Gb/s only what stages send
+// is worth it, and over 1 Gb/s one node alone is faster.
+TEST(MixedSearch, SitesThatAreFarApartAreJoinedByLess) {
+  SearchRequest request = request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx-a100-80gb:1", 64);
+  request.cluster.groups.back().site = 1;
+  const auto best_over = [&](double bytes_per_second, double latency) {
+    request.cluster.links = {{0, 1, {edge::BytesPerSecond(bytes_per_second), edge::Seconds(latency), 1}, "test"}};
+    const SearchResult result = search(request, 2, {}, {});
+    EXPECT_TRUE(result.proved);
+    return result.best.front();
+  };
+  const Candidate near = best_over(1e12, 0), far = best_over(5e9, 1e-3), farthest = best_over(125e6, 1e-3);
+  EXPECT_LT(near.simulation.iteration_ps, far.simulation.iteration_ps);
+  EXPECT_LT(far.simulation.iteration_ps, farthest.simulation.iteration_ps);
+  EXPECT_EQ(near.plan.ranks(), 16);
+  EXPECT_EQ(far.plan.ranks(), 16);
+  EXPECT_GT(far.plan.pipeline, 1);
+  EXPECT_EQ(far.plan.stage_nodes.front(), 0);
+  EXPECT_EQ(far.plan.stage_nodes.back(), 1);
+  EXPECT_EQ(farthest.plan.ranks(), 8);
+}
+
 // One sample a step cannot be pipelined: whatever a slow node takes over, the fast ones wait for it.
 TEST(MixedSearch, SlowNodesAreLeftAloneWhereNothingCanBePipelined) {
   const SearchResult result = search(request_for("gpt3-2.7b", "dgx-a100-80gb:1+dgx1-v100-32gb:1", 1), 2, {}, {});

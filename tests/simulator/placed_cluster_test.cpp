@@ -57,6 +57,21 @@ TEST(PlacedCluster, StagesLieOnTheGroupsThePlanNames) {
   EXPECT_EQ(refused(job.plan), "");
 }
 
+// Every run of stages keeps the site of the group that it lies on: the link between two is one link, however often a
+// micro-batch goes there and back.
+TEST(PlacedCluster, KeepsTheSitesOfTheGroupsAndTheirLinks) {
+  program::Job job = job_of_four_stages();
+  job.plan.stage_nodes = {1, 0, 1, 0};
+  hardware::Cluster cluster = two_kinds();
+  cluster.groups.back().site = 7;
+  cluster.links.push_back({0, 7, {edge::BytesPerSecond(1e9), edge::Seconds(1e-3), 1}, "test"});
+  const PlacedCluster placed(job.plan, cluster);
+  for (const auto& [rank, site] : {std::pair{0, 7}, {8, 0}, {16, 7}, {31, 0}}) {
+    EXPECT_EQ(placed.get().site_of_device(rank), site) << rank;
+  }
+  EXPECT_NE(placed.get().link_between(7, 0), nullptr);
+}
+
 TEST(PlacedCluster, RefusesStagesThatCannotLieThere) {
   program::Plan plan = job_of_four_stages().plan;
   plan.stage_nodes = {0, 0, 2, 1};

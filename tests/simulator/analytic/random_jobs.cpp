@@ -69,6 +69,13 @@ program::Plan random_plan(std::mt19937& random) {
   return plan;
 }
 
+// The groups stand apart, with a link that is slower than the adapters or not.
+void join_sites(std::mt19937& random, hardware::Cluster& cluster) {
+  cluster.groups.back().site = 1;
+  const edge::BytesPerSecond bandwidth(one_of(random, {1e9, 12.5e9, 400e9}));
+  cluster.links.push_back({0, 1, {bandwidth, edge::Seconds(one_of(random, {0.0, 20e-6, 1e-3})), 0.9}, "random"});
+}
+
 hardware::Cluster random_cluster(std::mt19937& random, int ranks) {
   hardware::Cluster cluster = hardware::load_cluster(one_of<const char*>(
       random, {"dgx-a100-80gb:1", "dgx1-v100-32gb:1", "generic-cpu:1", "dgx-a100-80gb:1+dgx-h100-80gb:1"}));
@@ -76,7 +83,10 @@ hardware::Cluster random_cluster(std::mt19937& random, int ranks) {
     group.node.devices = one_of(random, {2, 4, 8});
     group.count = (ranks + group.node.devices - 1) / group.node.devices;
   }
-  if (!cluster.homogeneous()) cluster.groups.front().count = 1;  // some stages fall on the second kind
+  if (!cluster.homogeneous()) {
+    cluster.groups.front().count = 1;  // some stages fall on the second kind
+    if (one_of(random, {true, false})) join_sites(random, cluster);
+  }
   return cluster;
 }
 

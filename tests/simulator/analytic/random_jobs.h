@@ -14,7 +14,8 @@ struct RandomJob {
 };
 
 /// A job that program::check accepts, on a cluster that can run it: all schedules, stacks, overlaps, bucket sizes,
-/// groups that straddle nodes, mixed clusters and clusters without lanes of their own for communication.
+/// groups that straddle nodes, mixed clusters, with a link between sites too, and clusters without lanes of their own
+/// for communication.
 RandomJob random_job(std::mt19937& random);
 
 }  // namespace trivium::simulator

@@ -173,6 +173,21 @@ TEST(Player, AnExchangeLeavesANodeAsOftenAsItsMembersHavePartnersElsewhere) {
   EXPECT_EQ(two_nodes(true, 2e12).play().makespan_ps, 200);
 }
 
+// The same nodes at two sites: the ring crosses their link once each way, the exchange with 2 · 2 · 100 B.
+TEST(Player, ALinkBetweenSitesIsCrossedAsTheAdaptersAre) {
+  const auto makespan = [](bool exchange, double link) {
+    Scene scene = two_nodes(exchange, 1e15);
+    scene.world.between = {{0, 5, 4}};
+    scene.world.capacity.resize(6, link);
+    for (Seat& seat : scene.world.seats) seat.site = seat.node == 0 ? 5 : 0;
+    return scene.play().makespan_ps;
+  };
+  EXPECT_EQ(makespan(false, 3e12), 100);
+  EXPECT_EQ(makespan(false, 1.5e12), 200);
+  EXPECT_EQ(makespan(true, 4e12), 100);
+  EXPECT_EQ(makespan(true, 2e12), 200);
+}
+
 TEST(Player, ASlowDeviceStretchesWhatComputesAndASlowLinkWhatMeets) {
   Scene scene(2);
   for (std::size_t p = 0; p < 2; ++p) {

@@ -102,7 +102,7 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {
 TEST(Replay, OneRankOfEachStageSharesLinksAsEveryRankDoes) {
   std::mt19937 random(31);
   int alike = 0, slower = 0;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 1400; ++i) {
     const RandomJob made = random_job(random);
     SCOPED_TRACE(program::summary(made.job.plan));
     const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();
@@ -189,6 +189,50 @@ TEST(Replay, TransfersAndReductionsThatOverlapSlowEachOtherDown) {
   EXPECT_GT(played.makespan_ps, alone);
   EXPECT_LT(played.makespan_ps, 2 * alone);
   EXPECT_EQ(played.makespan_ps, makespan(costed, cluster, kShared));
+}
+
+/// Two nodes at two sites, whose link carries so much and takes no time.
+hardware::Cluster two_sites(double bytes_per_second) {
+  hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1+dgx-a100-80gb:1");
+  cluster.groups.back().site = 1;
+  cluster.links.push_back({0, 1, {edge::BytesPerSecond(bytes_per_second), edge::Seconds(0), 1}, "test"});
+  return cluster;
+}
+
+// What only siblings send over the link has its part in what each takes; a link that all together cannot fill is as
+// none.
+TEST(Replay, WhereOnlySiblingsShareALinkBetweenSitesSharingChangesNothing) {
+  for (const auto& [tensor, pipeline, data] : std::vector<std::array<int, 3>>{{8, 2, 1}, {4, 1, 4}, {2, 1, 8}}) {
+    const hardware::Cluster cluster = two_sites(5e9);
+    const Program program = ordered(job_of(tensor, pipeline, data), cluster);
+    const CostedProgram costed = cost(program, cluster);
+    EXPECT_EQ(makespan(costed, cluster, kShared), makespan(costed, cluster, kAlone)) << tensor << pipeline << data;
+    hardware::Cluster without = cluster, wide = two_sites(1e15);
+    without.links.clear();
+    EXPECT_EQ(makespan(cost(program, wide), wide, kShared), makespan(cost(program, without), without, kShared));
+    EXPECT_LT(makespan(cost(program, wide), wide, kShared), makespan(costed, cluster, kShared));
+  }
+}
+
+// Two stages of eight ranks, each half at either site: the reductions of both stages, which overlap, cross one link.
+TEST(Replay, FlowsOfDifferentStagesShareALinkBetweenSites) {
+  const hardware::Cluster cluster = two_sites(2e9);
+  program::Job job = job_of(4, 2, 2);
+  job.plan.placement = "tensor-pipeline-context-data";
+  const Program program = ordered(job, cluster);
+  const CostedProgram costed = cost(program, cluster);
+  const Cast shared = cast(costed, cluster, kShared).value_or_throw();
+  ASSERT_EQ(shared.world.between.size(), 1u);
+  EXPECT_EQ(shared.world.capacity[static_cast<std::size_t>(shared.world.between.front().link)], 2e9);
+  const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
+  const std::int64_t alone = makespan(costed, cluster, kAlone);
+  EXPECT_GT(played.makespan_ps, alone);
+  EXPECT_LT(played.makespan_ps, 2 * alone);
+  // One rank for every stage sees what all see.
+  const Cast folded = cast(costed, cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
+  ASSERT_TRUE(folded.shares_links);
+  const std::int64_t one = replay(costed, folded, {}, Keep::kNothing).value_or_throw().makespan_ps;
+  EXPECT_NEAR(static_cast<double>(one), static_cast<double>(played.makespan_ps), 1e-9 * static_cast<double>(one));
 }
 
 // All eight of a node send through one uplink that carries an eighth of what the adapters do.

@@ -48,7 +48,7 @@ constexpr std::array<FieldHelp, 52> kHelp{{
     {"stack", "NAME", "Whose habits: trivium, megatron, fsdp, ..."},
     {"sequence", "TOKENS", "Tokens of a sample; default: the model's longest"},
     {"global_batch", "SAMPLES", "Samples of an optimizer step"},
-    {"total_tokens", "TOKENS", "Tokens of the whole training"},
+    {"total_tokens", "N[K|M|B|T]", "The same as --tokens"},
     {"dropout", "P", "Probability of dropout"},
     {"seed", "N", "Seed of parameters and sample order"},
     {"learning_rate", "RATE", "Highest learning rate"},

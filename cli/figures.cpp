@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/render.h"
+#include "hardware_profiles/price_text.h"
 #include "program/job_json.h"
 
 namespace trivium::cli {
@@ -77,14 +78,24 @@ std::string memory_table(const Simulation& simulation) {
   return table.text();
 }
 
-std::string training_lines(const program::Job& job, const WholeTraining& whole) {
-  return fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n",
-                     integer(static_cast<double>(job.training.total_tokens)), duration(whole.seconds),
-                     integer(whole.energy_joules / kJoulesPerMegawattHour),
-                     whole.cost_usd ? fmt::format("${}", integer(*whole.cost_usd)) : "price not known");
+}  // namespace
+
+std::string price(const std::optional<double>& cost_usd) { return cost_usd ? dollars(*cost_usd) : "price not known"; }
+
+std::string training_lines(const program::Job& job, const hardware::Cluster& cluster, const WholeTraining& whole) {
+  std::string text = fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n",
+                                 integer(static_cast<double>(job.training.total_tokens)), duration(whole.seconds),
+                                 integer(whole.energy_joules / kJoulesPerMegawattHour), price(whole.cost_usd));
+  if (whole.cost_usd) text += fmt::format("  at {}\n", hardware::price_text(cluster));
+  return text;
 }
 
-}  // namespace
+nlohmann::json training_json(const hardware::Cluster& cluster, const WholeTraining& whole) {
+  nlohmann::json json{{"seconds", whole.seconds}, {"energy_joules", whole.energy_joules}};
+  json["cost_usd"] = whole.cost_usd ? nlohmann::json(*whole.cost_usd) : nlohmann::json();
+  json["price"] = whole.cost_usd ? nlohmann::json(hardware::price_text(cluster)) : nlohmann::json();
+  return json;
+}
 
 nlohmann::json headline_json(const Simulation& simulation) {
   return {{"iteration_s", simulation.iteration_s},
@@ -112,8 +123,7 @@ nlohmann::json simulation_json(const JobRequest& request, const program::Program
   json["breakdown_s"] = breakdown_json(simulation.breakdown_s, 1);
   json["ranks"] = ranks_json(program, simulation);
   if (const auto whole = whole_training(request.file.job, request.cluster, simulation)) {
-    json["whole_training"] = {{"seconds", whole->seconds}, {"energy_joules", whole->energy_joules}};
-    json["whole_training"]["cost_usd"] = whole->cost_usd ? nlohmann::json(*whole->cost_usd) : nlohmann::json();
+    json["whole_training"] = training_json(request.cluster, *whole);
   }
   return json;
 }
@@ -135,7 +145,9 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
       edge::to_text(edge::FlopsPerSecond(simulation.model_flops_per_s_per_device)), percent(simulation.mfu),
       edge::to_text(edge::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)), percent(simulation.hfu));
   text += breakdown_table(simulation) + "\n" + memory_table(simulation);
-  if (const auto whole = whole_training(job, request.cluster, simulation)) text += training_lines(job, *whole);
+  if (const auto whole = whole_training(job, request.cluster, simulation)) {
+    text += training_lines(job, request.cluster, *whole);
+  }
   return text;
 }
 

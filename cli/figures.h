@@ -18,6 +18,14 @@ using edge::kSecondsPerPs;
 /// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
 nlohmann::json headline_json(const simulator::Simulation& simulation);
 
+/// What a training costs, or that it is not known.
+std::string price(const std::optional<double>& cost_usd);
+
+/// Time, energy and price of the whole training, and the source of the price.
+std::string training_lines(const program::Job& job, const hardware::Cluster& cluster,
+                           const simulator::WholeTraining& whole);
+nlohmann::json training_json(const hardware::Cluster& cluster, const simulator::WholeTraining& whole);
+
 /// Seconds of every part of an iteration, by name.
 nlohmann::json breakdown_json(const simulator::Simulation& simulation);
 

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "cli/field_help.h"
+#include "cli/tokens.h"
 #include "edge/error.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
+#include "hardware_profiles/price_text.h"
+#include "hardware_profiles/quantity_text.h"
 #include "models/load.h"
 #include "program/job_json.h"
 #include "simulator/defaults.h"
@@ -17,19 +20,14 @@ namespace {
 
 bool is_flag(const std::string& field) { return field == "sequence_parallel" || field.starts_with("overlap."); }
 
-/// A second name that people expect.
-std::string second_name(const JobOptions& options, const std::string& field) {
-  return field == "total_tokens" && options.tokens_is_total_tokens ? ",--tokens" : "";
-}
-
 void add_field(CLI::App& command, JobOptions& options, const std::string& field, const std::string& group) {
   const std::string help(help_of(field));
   CLI::Option* option = nullptr;
   if (is_flag(field)) {
     option = command.add_flag(option_of(field) + "{true}", options.fields[field], help);
   } else {
-    option = command.add_option(option_of(field) + second_name(options, field), options.fields[field], help)
-                 ->type_name(std::string(values_of(field)));
+    option =
+        command.add_option(option_of(field), options.fields[field], help)->type_name(std::string(values_of(field)));
   }
   option->group(group);
   options.given[field] = option;
@@ -49,6 +47,14 @@ void read_sources(const JobOptions& options, JobRequest& request) {
   } else if (!options.plan_path.empty()) {
     request.cluster = cluster_at(file.cluster, options.plan_path + "#/cluster");
   }
+}
+
+void set_price(const std::string& text, hardware::Cluster& cluster) {
+  const auto price = edge::parse_price(text);
+  if (!price) fail_usage("--price: " + price.error().message);
+  if (!(price.value() > edge::DollarsPerHour(0))) fail_usage("--price: must be above zero");
+  hardware::set_device_price(cluster, price.value(),
+                             fmt::format("--price, {} a device", hardware::exact_text(price.value())));
 }
 
 }  // namespace
@@ -87,7 +93,19 @@ void add_job_options(CLI::App& command, JobOptions& options) {
   command.add_option("--cluster", options.cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json")->group("Job");
   command.add_option("--ranks", options.ranks, "Devices to use")->group("Job")->check(CLI::Range(1, kMostRanks));
   for (const std::string& field : program::training_fields()) add_field(command, options, field, "Training");
+  command.add_option("--tokens", options.tokens, "Tokens of the whole training: time, energy and price of it")
+      ->type_name("N[K|M|B|T]")
+      ->group("Training")
+      ->excludes(command.get_option("--total-tokens"));
   for (const std::string& field : program::plan_fields()) add_field(command, options, field, "Plan");
+}
+
+void add_price_option(CLI::App& command, JobOptions& options) {
+  command
+      .add_option("--price", options.price,
+                  "What one device costs an hour (\"2.50 $/h\"), in place of the profile's price of a node")
+      ->type_name("PRICE")
+      ->group("Job");
 }
 
 JobRequest resolve(const JobOptions& options) {
@@ -97,16 +115,22 @@ JobRequest resolve(const JobOptions& options) {
   JobRequest request;
   request.ranks = options.ranks;
   read_sources(options, request);
+  if (!options.price.empty()) set_price(options.price, request.cluster);
   program::Job& job = request.file.job;
   if (options.plan_path.empty()) job.plan.precision = simulator::best_precision(request.cluster);
   const auto& plan_fields = program::plan_fields();
   for (const auto& [field, text] : options.fields) {
     if (options.given.at(field)->empty()) continue;
+    if (field == "total_tokens") {
+      job.training.total_tokens = parse_tokens("--total-tokens", text);
+      continue;
+    }
     program::set_field(job.plan, job.training, field, text);
     if (std::find(plan_fields.begin(), plan_fields.end(), field) != plan_fields.end()) request.fixed.insert(field);
   }
   const bool says_attention = !options.plan_path.empty() || request.fixed.contains("attention");
   if (!says_attention) job.plan.attention = simulator::best_attention(job.plan, request.cluster);
+  if (!options.tokens.empty()) job.training.total_tokens = parse_tokens("--tokens", options.tokens);
   if (job.training.sequence == 0) job.training.sequence = job.model.max_sequence;
   if (job.training.global_batch == 0) fail_usage("no batch; give --global-batch SAMPLES");
   if (request.ranks > request.cluster.devices()) {

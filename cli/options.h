@@ -23,14 +23,18 @@ struct JobOptions {
   std::string model;
   std::string cluster;
   int ranks = 0;                                    ///< 0: not given
-  bool tokens_is_total_tokens = true;               ///< whether --tokens is --total-tokens, or the command's own
+  std::string price;                                ///< of a device for an hour, where add_price_option was called
+  std::string tokens;                               ///< of the whole training, as people write them
   std::map<std::string, std::string> fields;        ///< by name of program::set_field: their texts
   std::map<std::string, const CLI::Option*> given;  ///< by field: the option, which knows whether it was given
 };
 
-/// Adds PLAN, --model, --cluster, --ranks and one option for every plan and training field. `options` must outlive the
-/// parse.
+/// Adds PLAN, --model, --cluster, --ranks, --tokens and one option for every plan and training field. `options` must
+/// outlive the parse.
 void add_job_options(CLI::App& command, JobOptions& options);
+
+/// Adds --price to a command that prints what a training costs.
+void add_price_option(CLI::App& command, JobOptions& options);
 
 /// "--zero-stage" for the field "zero_stage", "--overlap-tensor" for "overlap.tensor".
 std::string option_of(const std::string& field);

@@ -87,7 +87,7 @@ void write_best(const PlanOptions& options, const JobRequest& request, const pla
 
 int run(const PlanOptions& options) {
   JobRequest request = resolve(options.job);
-  settle_study_options(options.studies, request);
+  check_study_options(options.studies, request);
   planner::SearchRequest wanted = search_request(options.space, request);
   wanted.best = std::max(1, options.best);
   wanted.others = options.best == 0 ? kOtherFamilies : 0;
@@ -133,8 +133,8 @@ int run(const PlanOptions& options) {
 void add_plan(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command = app.add_subcommand("plan", "Search the fastest plan that fits; given plan options stay fixed");
-  options->job.tokens_is_total_tokens = false;
   add_job_options(*command, options->job);
+  add_price_option(*command, options->job);
   add_space_options(*command, options->space);
   add_study_options(*command, options->studies);
   command->add_option("-o,--output", options->output, "Write the best plan's file")->check(output_file());

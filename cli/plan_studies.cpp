@@ -38,19 +38,11 @@ std::optional<simulator::WholeTraining> training_of(const SearchRequest& request
   return simulator::whole_training(job, request.cluster, candidate.simulation);
 }
 
-std::string price(const std::optional<double>& dollars) {
-  return dollars ? "$" + integer(*dollars) : "price not known";
-}
-
 std::string whole_training(const SearchRequest& request, const Candidate& best, nlohmann::json& out) {
   const auto whole = training_of(request, best);
   if (!whole) return "";
-  out["whole_training"] = {{"seconds", whole->seconds}, {"energy_joules", whole->energy_joules}};
-  out["whole_training"]["cost_usd"] = whole->cost_usd ? nlohmann::json(*whole->cost_usd) : nlohmann::json();
-  constexpr double kJoulesPerMegawattHour = 3.6e9;
-  return fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n",
-                     integer(static_cast<double>(request.job.training.total_tokens)), duration(whole->seconds),
-                     integer(whole->energy_joules / kJoulesPerMegawattHour), price(whole->cost_usd));
+  out["whole_training"] = training_json(request.cluster, *whole);
+  return training_lines(request.job, request.cluster, *whole);
 }
 
 std::string pareto(const SearchRequest& request, const Effort& effort, nlohmann::json& out) {
@@ -205,9 +197,6 @@ std::string robustness(const SearchRequest& request, const planner::SearchResult
 
 void add_study_options(CLI::App& command, StudyOptions& options) {
   const char* group = "Studies";
-  command.add_option("--tokens", options.tokens, "Tokens of the whole training: time, energy and price of it")
-      ->type_name("N[K|M|B|T]")
-      ->group(group);
   command.add_option("--deadline", options.deadline, "Find the fewest nodes that train --tokens in this time")
       ->type_name("TIME")
       ->group(group);
@@ -232,9 +221,7 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
   command.add_flag("--robustness", options.robustness, "Does the plan stay best if costs are 10 % off?")->group(group);
 }
 
-void settle_study_options(const StudyOptions& options, JobRequest& request) {
-  program::Training& training = request.file.job.training;
-  if (!options.tokens.empty()) training.total_tokens = parse_tokens("--tokens", options.tokens);
+void check_study_options(const StudyOptions& options, const JobRequest& request) {
   if (!options.batch_range.empty()) range_of(options.batch_range);
   if (!options.jitter.empty()) {
     DisturbanceOptions how;
@@ -246,7 +233,8 @@ void settle_study_options(const StudyOptions& options, JobRequest& request) {
   if (options.deadline.empty()) return;
   const auto limit = edge::parse_seconds(options.deadline);
   if (!limit) fail_usage("--deadline: " + limit.error().message);
-  if (training.total_tokens == 0) fail_usage("--deadline needs --tokens, the tokens of the whole training");
+  if (request.file.job.training.total_tokens == 0)
+    fail_usage("--deadline needs --tokens, the tokens of the whole training");
   if (!request.cluster.homogeneous()) fail_usage("--deadline needs a cluster of one kind of node");
 }
 

@@ -11,15 +11,15 @@
 namespace trivium::cli {
 
 struct StudyOptions {
-  std::string tokens, deadline, batch_range, critical_batch, jitter;
+  std::string deadline, batch_range, critical_batch, jitter;
   bool pareto = false, sensitivity = false, robustness = false;
 };
 
 /// `options` must outlive the parse.
 void add_study_options(CLI::App& command, StudyOptions& options);
 
-/// Puts --tokens into the job. Errors: Failure(kUsage), also when an option needs another that is missing.
-void settle_study_options(const StudyOptions& options, JobRequest& request);
+/// Errors: Failure(kUsage), also when an option needs another that is missing.
+void check_study_options(const StudyOptions& options, const JobRequest& request);
 
 /// Answers of the studies that were asked for: JSON members into `json`, and a text for people.
 std::string study(const StudyOptions& options, const planner::SearchRequest& request,

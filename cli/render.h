@@ -28,6 +28,7 @@ class Table {
 /// Bold where stdout is a terminal and NO_COLOR is unset; else the text itself.
 std::string heading(const std::string& text);
 
+using edge::dollars;
 using edge::duration;
 using edge::integer;
 using edge::percent;

@@ -12,9 +12,9 @@
 #include "cli/output.h"
 #include "cli/render.h"
 #include "cli/space_options.h"
-#include "cli/tokens.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "hardware_profiles/price_text.h"
 #include "planner/studies.h"
 #include "program/job_json.h"
 #include "simulator/whole_training.h"
@@ -27,7 +27,7 @@ constexpr int kWidth = 40;  // columns of the longest bar
 struct ScaleOptions {
   JobOptions job;
   SpaceOptions space;
-  std::string curve = "both", csv, tokens;
+  std::string curve = "both", csv;
   std::vector<int> counts;
   int threads = 0;
   bool json = false;
@@ -74,7 +74,7 @@ std::string text_of(const JobRequest& request, const Curve& curve) {
     const auto whole = training_of(request, p);
     table.add({std::to_string(p.ranks), std::to_string(p.global_batch), seconds(s.iteration_s), integer(s.tokens_per_s),
                percent(s.mfu), percent(p.efficiency), whole ? duration(whole->seconds) : "-",
-               whole && whole->cost_usd ? "$" + integer(*whole->cost_usd) : "-", program::summary(p.best->plan)});
+               whole && whole->cost_usd ? dollars(*whole->cost_usd) : "-", program::summary(p.best->plan)});
     drawing += fmt::format("  {:>7}  {}\n", p.ranks, bar(s.tokens_per_s, s.tokens_per_s / p.efficiency, most));
   }
   return fmt::format("{} scaling, {}\n\n{}\n  devices  tokens per second; | is where perfect scaling would be\n{}\n",
@@ -86,6 +86,7 @@ std::string text_of(const JobRequest& request, const Curve& curve) {
 nlohmann::json json_of(const JobRequest& request, const std::vector<Curve>& curves) {
   nlohmann::json json{
       {"schema", "trivium.scaling/1"}, {"model", request.file.job.model.name}, {"cluster", request.cluster.name}};
+  if (request.file.job.training.total_tokens > 0) json["price"] = hardware::price_text(request.cluster);
   for (const Curve& curve : curves) {
     auto& points = json[curve.name] = nlohmann::json::array();
     for (const planner::ScalePoint& p : curve.points) {
@@ -142,9 +143,6 @@ std::vector<int> counts_of(const ScaleOptions& options, const JobRequest& reques
 
 int run(const ScaleOptions& options) {
   JobRequest request = resolve(options.job);
-  if (!options.tokens.empty()) {
-    request.file.job.training.total_tokens = parse_tokens("--tokens", options.tokens);
-  }
   if (!request.cluster.homogeneous()) {
     throw edge::Failure(edge::ErrorKind::kUsage, "scaling needs a cluster of one kind of node, like NAME:N");
   }
@@ -160,6 +158,8 @@ int run(const ScaleOptions& options) {
     print_json(json_of(request, curves));
   } else {
     for (const Curve& curve : curves) print(text_of(request, curve));
+    const std::string prices = hardware::price_text(request.cluster);
+    if (request.file.job.training.total_tokens > 0 && !prices.empty()) print(fmt::format("prices at {}\n", prices));
   }
   if (interrupts.happened()) {
     throw edge::Failure(edge::ErrorKind::kInterrupted, "interrupted; the points so far were kept");
@@ -176,8 +176,8 @@ int run(const ScaleOptions& options) {
 void add_scale(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ScaleOptions>();
   CLI::App* command = app.add_subcommand("scale", "Best plans on more and more devices: strong and weak scaling");
-  options->job.tokens_is_total_tokens = false;
   add_job_options(*command, options->job);
+  add_price_option(*command, options->job);
   add_space_options(*command, options->space);
   command->add_option("--curve", options->curve, "Strong: the batch stays. Weak: it grows with the devices")
       ->check(CLI::IsMember({"strong", "weak", "both"}))
@@ -186,8 +186,6 @@ void add_scale(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->type_name("N,N,...");
-  command->add_option("--tokens", options->tokens, "Tokens of the whole training: time and price of it")
-      ->type_name("N[K|M|B|T]");
   command->add_option("--csv", options->csv, "Write the curves as a table")->check(output_file());
   command->add_option("--threads", options->threads, "Threads of the searches; 0: all cores")
       ->check(CLI::Range(0, kMostThreads));

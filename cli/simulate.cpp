@@ -73,6 +73,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<SimulateOptions>();
   CLI::App* command = app.add_subcommand("simulate", "Predict one plan's iteration, breakdown and memory");
   add_job_options(*command, options->job);
+  add_price_option(*command, options->job);
   command->add_option("--granularity", options->granularity, "What the simulator plays: every op, or whole segments")
       ->check(CLI::IsMember({"op", "segment"}))
       ->capture_default_str();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "edge/seconds.h"
 #include "edge/units.h"
 
@@ -19,6 +21,18 @@ std::string integer(double value) {
 }
 
 std::string seconds(double value) { return to_text(Seconds(value)); }
+
+// A price of more digits would say more than is known of it.
+std::string dollars(double value) {
+  constexpr double kThousand = 1e3, kMillion = 1e6, kBillion = 1e9;
+  if (!(value > 0)) return "$0";
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2);
+  const double rounded = std::round(value / unit) * unit;
+  if (rounded >= kBillion) return fmt::format("${:.3g}B", rounded / kBillion);
+  if (rounded >= kMillion) return fmt::format("${:.3g}M", rounded / kMillion);
+  if (rounded >= kThousand) return "$" + integer(rounded);
+  return fmt::format("${:.3g}", rounded);
+}
 
 std::string duration(double value) {
   if (value >= 2 * kDay) return fmt::format("{:.1f} days", value / kDay);

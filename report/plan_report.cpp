@@ -6,6 +6,7 @@
 
 #include "edge/readable.h"
 #include "edge/seconds.h"
+#include "hardware_profiles/price_text.h"
 #include "planner/wording.h"
 #include "report/html.h"
 #include "report/palette.h"
@@ -31,7 +32,8 @@ void headline(Page& page, const PlanReport& report) {
   if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
     rows.push_back({"whole training", edge::duration(whole->seconds)});
     rows.push_back({"energy", edge::integer(whole->energy_joules / kJoulesPerMegawattHour) + " MWh"});
-    rows.push_back({"cost", whole->cost_usd ? "$" + edge::integer(*whole->cost_usd) : "price not known"});
+    rows.push_back({"cost", whole->cost_usd ? edge::dollars(*whole->cost_usd) : "price not known"});
+    if (whole->cost_usd) rows.push_back({"price", hardware::price_text(report.cluster)});
   }
   page.table({}, rows);
   if (!report.overflow.empty()) page.warning("Does not fit: " + report.overflow);

@@ -1,0 +1,39 @@
+#include "hardware_profiles/price_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "hardware_profiles/quantity_text.h"
+
+namespace trivium::hardware {
+namespace {
+
+constexpr const char* kPrice = "/price";
+
+}  // namespace
+
+std::string price_text(const Cluster& cluster) {
+  const auto same_name = [&](const NodeGroup& g) { return g.node.name == cluster.groups.front().node.name; };
+  const bool alike = std::ranges::all_of(cluster.groups, same_name);
+  std::vector<std::string> texts;
+  for (const NodeGroup& group : cluster.groups) {
+    const Node& node = group.node;
+    if (!(node.price.value() > 0)) return "";
+    const auto source = node.sources.find(kPrice);
+    std::string text = fmt::format("{} a {}", exact_text(node.price), alike ? "node" : node.name);
+    if (source != node.sources.end()) text += ": " + source->second;
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+void set_device_price(Cluster& cluster, edge::DollarsPerHour price, const std::string& source) {
+  for (NodeGroup& group : cluster.groups) {
+    group.node.price = price * group.node.devices;
+    group.node.sources[kPrice] = source;
+  }
+}
+
+}  // namespace trivium::hardware

@@ -101,11 +101,20 @@ int run(const PlanOptions& options) {
   const planner::SearchResult result = search(wanted, options, interrupts);
   nlohmann::json json = result_json(request, wanted, result);
   const std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
-  const std::string studied = study(options.studies, wanted, result, effort, json);
+  const std::string studied = [&] {
+    ProgressLine line;
+    planner::Effort studying = effort;
+    studying.says = [&](const std::string& words) { line.show("looking at " + words); };
+    return study(options.studies, wanted, result, studying, json);
+  }();
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
   std::vector<planner::Relaxation> relaxations;
-  if (result.best.empty() && !interrupts.happened()) {
-    relaxations = planner::relaxations(wanted, kRelaxationsSaid, effort);
+  const bool nothing_fits_it = result.best.empty() && !interrupts.happened();
+  if (nothing_fits_it) {
+    ProgressLine line;
+    planner::Effort looking = effort;
+    looking.says = [&](const std::string& words) { line.show("no plan fits; looking " + words); };
+    relaxations = planner::relaxations(wanted, kRelaxationsSaid, looking);
     json["relaxations"] = relaxations_json(relaxations);
   }
   if (options.json) {
@@ -117,7 +126,7 @@ int run(const PlanOptions& options) {
   }
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
   write_best(options, request, result);
-  if (interrupts.happened()) {
+  if (interrupts.happened() && !nothing_fits_it) {
     // A search that had ended knows that nothing fits, whatever was interrupted behind it.
     if (result.best.empty() && result.proved) throw edge::Failure(edge::ErrorKind::kNoPlan, nothing_fits(result, {}));
     throw edge::Failure(edge::ErrorKind::kInterrupted, result.best.empty()

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
 
 #include "edge/error.h"
 #include "planner/plan_fields.h"
@@ -12,6 +17,26 @@ namespace trivium::planner {
 namespace {
 
 constexpr int kMostNodesFactor = 64;
+constexpr double kAnyPlan = 0.05;  // of the iteration
+constexpr std::chrono::milliseconds kPatience(10'000), kPatienceEach(3'000);
+
+/// Asks to stop when its time is over, or another asks.
+class LimitedTime {
+ public:
+  LimitedTime(const std::stop_token& other, std::chrono::milliseconds time)
+      : chained_(other, [this] { source_.request_stop(); }), timer_([this, time](const std::stop_token& done) {
+          std::mutex mutex;
+          std::unique_lock lock(mutex);
+          std::condition_variable_any().wait_for(lock, done, time, [] { return false; });
+          source_.request_stop();
+        }) {}
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  std::stop_source source_;
+  std::stop_callback<std::function<void()>> chained_;
+  std::jthread timer_;
+};
 
 class Relaxer {
  public:
@@ -19,6 +44,8 @@ class Relaxer {
       : request_(request), most_(most), effort_(effort) {}
 
   std::vector<Relaxation> relax() {
+    const LimitedTime all(effort_.stop, kPatience);
+    effort_.stop = all.token();
     bounds();
     fixed_fields();
     features();
@@ -28,11 +55,28 @@ class Relaxer {
   }
 
  private:
+  void say(const std::string& words) const {
+    if (effort_.says) effort_.says(words);
+  }
+
+  std::optional<Candidate> on(int nodes) const {
+    say(fmt::format("on {} nodes", nodes));
+    return any_plan(on_nodes(request_, nodes));
+  }
+
+  // What counts is that a plan fits: the best that is found in a while will do.
+  std::optional<Candidate> any_plan(SearchRequest request) const {
+    request.gap = std::max(request.gap, kAnyPlan);
+    const LimitedTime some(effort_.stop, kPatienceEach);
+    return best_plan(request, {effort_.threads, some.token()});
+  }
+
   bool enough() const { return found_.size() >= most_ || effort_.stop.stop_requested(); }
 
   bool look(const SearchRequest& other, const std::string& words, const std::string& field = "") {
     if (enough()) return false;
-    auto best = best_plan(other, effort_);
+    say(words);
+    auto best = any_plan(other);
     if (!best) return false;
     const std::string value = field.empty() ? "" : fmt::format(": {}={}", field, text_of(best->plan, field));
     found_.push_back({words + value, std::move(*best)});
@@ -102,12 +146,13 @@ class Relaxer {
     while (!best && high < here * kMostNodesFactor && !effort_.stop.stop_requested()) {
       low = high;
       high *= 2;
-      best = best_plan(on_nodes(request_, high), effort_);
+      best = on(high);
     }
     if (!best) return;
     while (high - low > 1 && !effort_.stop.stop_requested()) {
       const int middle = low + (high - low) / 2;
-      auto fewer = best_plan(on_nodes(request_, middle), effort_);
+      auto fewer = on(middle);
+      if (!fewer && effort_.stop.stop_requested()) break;
       (fewer ? high : low) = middle;
       if (fewer) best = std::move(fewer);
     }
@@ -116,7 +161,7 @@ class Relaxer {
 
   const SearchRequest& request_;
   std::size_t most_;
-  const Effort& effort_;
+  Effort effort_;
   std::vector<Relaxation> found_;
 };
 

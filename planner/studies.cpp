@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "edge/seconds.h"
+#include "planner/costless.h"
 #include "planner/relax.h"
 #include "planner/space.h"
 #include "simulator/whole_training.h"
@@ -17,7 +19,8 @@ constexpr std::size_t kMostFront = 20;
 constexpr int kScaleHalvings = 6;
 constexpr int kMostDoublings = 12;
 constexpr int kMostDevices = 1 << 20;
-constexpr double kAnyPlan = 0.05;  // of the iteration: where what counts is that a plan fits
+constexpr double kLongestLimit = 1e6;  // s of an iteration: beyond it ps would leave 64 bits
+constexpr double kAnyPlan = 0.05;      // of the iteration: where what counts is that a plan fits
 
 std::string whole_refusal(const SearchResult& result) {
   if (result.rejected.empty()) return "the given bounds leave no plan";
@@ -42,6 +45,7 @@ SearchRequest on_nodes(const SearchRequest& request, int nodes) {
 }
 
 std::optional<Candidate> best_plan(const SearchRequest& request, const Effort& effort) {
+  if (lacks_memory(request)) return std::nullopt;
   SearchRequest one = request;
   one.best = 1;
   one.others = 0;
@@ -136,9 +140,17 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
 DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, const Effort& effort) {
   DeadlineAnswer answer;
   const int devices = request.cluster.groups.front().node.devices;
+  // Slower iterations miss the deadline: they are not looked for.
+  const program::Training& training = request.job.training;
+  const double tokens = static_cast<double>(training.global_batch * training.sequence);
+  const double limit_s = seconds * tokens / static_cast<double>(training.total_tokens);
+  const std::int64_t limit_ps =
+      limit_s < kLongestLimit ? static_cast<std::int64_t>(limit_s * edge::kPsPerSecond) + 1 : request.limit_ps;
   const auto meets = [&](int nodes) {
     answer.tried = std::max(answer.tried, nodes);
-    const SearchRequest some = on_nodes(request, nodes);
+    SearchRequest some = on_nodes(request, nodes);
+    some.limit_ps = std::min(some.limit_ps, limit_ps);
+    if (effort.says) effort.says(fmt::format("{} nodes", nodes));
     auto best = best_plan(some, effort);
     if (!best || training_seconds(some, *best) > seconds) return false;
     answer.nodes = nodes;
@@ -146,7 +158,12 @@ DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, co
     answer.best = std::move(best);
     return true;
   };
-  int low = 0, high = 1;  // low does not meet it, as far as was looked
+  const double least = std::ceil(least_training_s(on_nodes(request, 1)) / seconds);
+  if (least * devices > kMostDevices) {
+    answer.tried = kMostDevices / devices;
+    return answer;
+  }
+  int high = std::max(1, static_cast<int>(least)), low = high - 1;  // low does not meet it, as far as was looked
   for (int i = 0; i < kMostDoublings && !effort.stop.stop_requested(); ++i) {
     if (meets(high)) break;
     low = high;

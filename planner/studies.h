@@ -1,6 +1,7 @@
 // Questions that take several searches: other clusters, other batches, other costs.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,12 +14,13 @@ namespace trivium::planner {
 struct Effort {
   int threads = 0;  ///< 0: all cores
   std::stop_token stop;
+  std::function<void(const std::string&)> says{};  ///< what is looked at next, where it takes several searches
 };
 
 /// The request on `nodes` nodes of a cluster of one kind; all devices are used. Precondition: homogeneous.
 SearchRequest on_nodes(const SearchRequest& request, int nodes);
 
-/// The best plan of one search; nothing where none fits.
+/// The best plan of one search; nothing where none fits, which is found without a search where memory alone says so.
 std::optional<Candidate> best_plan(const SearchRequest& request, const Effort& effort);
 
 /// Pareto front of time against memory: the fastest plan, then the fastest among those that need at most 95 % of its
@@ -53,8 +55,8 @@ std::vector<CostPoint> cost_front(const SearchRequest& request, const Effort& ef
 /// Counts of devices to look at: all of the cluster, its half, … down to a 64th or 1, ascending.
 std::vector<int> scale_counts(int devices);
 
-/// The fewest nodes whose best plan trains `total_tokens` within `seconds`, found by doubling and halving: counts in
-/// between may fit by chance of their divisors.
+/// The fewest nodes whose best plan trains `total_tokens` within `seconds`, found by doubling and halving from the
+/// fewest whose peak could do the work: counts in between may fit by chance of their divisors.
 struct DeadlineAnswer {
   int nodes = 0;  ///< 0: none up to `tried`
   int tried = 0;  ///< the largest count looked at

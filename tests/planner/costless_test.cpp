@@ -1,0 +1,96 @@
+#include "planner/costless.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/relax.h"
+#include "tests/planner/problems.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::HasSubstr;
+
+SearchRequest request_for(const char* model, const char* cluster) {
+  SearchRequest request;
+  request.job.model = models::load_model(model);
+  request.job.training.sequence = 2048;
+  request.job.training.global_batch = 8;
+  request.job.plan.precision = program::DType::kFp16;
+  request.cluster = hardware::load_cluster(cluster);
+  return request;
+}
+
+// 175 G parameters: 325 GiB in 16 bits, where eight V100 hold less than 128 GiB.
+TEST(LacksMemory, WhereTheParametersAloneAreTooLarge) {
+  EXPECT_THAT(lacks_memory(request_for("gpt3-175b", "dgx1-v100-16gb:1")).value(),
+              HasSubstr("the parameters take 325 GiB"));
+}
+
+// 2.1 TB of parameters and state against 8 x 78 GiB (670 GB): the host's 2 TiB hold the difference.
+TEST(LacksMemory, UnlessTheHostsMayHoldTheState) {
+  SearchRequest request = request_for("gpt3-175b", "dgx-a100-80gb:1");
+  EXPECT_EQ(lacks_memory(request), std::nullopt);
+  request.constraints.push_back({Constraint::Kind::kForbid, "offload", ""});
+  EXPECT_THAT(lacks_memory(request).value(),
+              HasSubstr("parameters and optimizer state take 1.91 TiB, all devices together"));
+  request.ignore_memory = true;
+  EXPECT_EQ(lacks_memory(request), std::nullopt);
+}
+
+// Whatever fits in a search is not ruled out before it.
+TEST(LacksMemory, IsNeverSaidOfWhatFits) {
+  std::mt19937 random(5);
+  int fits = 0;
+  for (int i = 0; i < 30; ++i) {
+    SearchRequest request = random_problem(random);
+    request.best = 1;
+    if (search(request, 1, {}, {}).best.empty()) continue;
+    EXPECT_EQ(lacks_memory(request), std::nullopt);
+    ++fits;
+  }
+  EXPECT_GT(fits, 10);
+}
+
+// A million tokens on eight A100, 8 x 312 TFLOP/s; half of attention, 6 · 96 layers · 12288 · 2048 FLOPs a token, is
+// left out of flops_per_token.
+TEST(LeastTraining, IsTheWorkOverThePeakOfAllDevices) {
+  SearchRequest request = request_for("gpt3-175b", "dgx-a100-80gb:1");
+  request.job.training.total_tokens = 1'000'000;
+  const double flops = models::flops_per_token(request.job.model, 2048).model - 6.0 * 96 * 12288 * 2048;
+  EXPECT_NEAR(least_training_s(request), flops * 1e6 / (8 * 312e12), 1e-3 * flops * 1e6 / (8 * 312e12));
+}
+
+// A tenth of what the peak of one node does in the time: the search begins at ten nodes.
+TEST(SmallestCluster, BeginsWithWhatThePeakCouldDo) {
+  SearchRequest request = request_for("gpt3-1.3b", "dgx-a100-80gb:1");
+  request.job.training.global_batch = 64;
+  request.job.training.total_tokens = 1'000'000'000;
+  const double one = least_training_s(request);
+  const DeadlineAnswer none = smallest_cluster(request, one / 1e6, {});
+  EXPECT_EQ(none.nodes, 0);
+  EXPECT_EQ(none.tried, (1 << 20) / 8);
+}
+
+// 13 G parameters and their state, 144 GiB, are too large for a node of 8 x 14.75 GiB: the nearest that is named is on
+// two or more.
+TEST(Relaxations, NameNodesThatHoldTheState) {
+  SearchRequest request = request_for("gpt3-13b", "dgx1-v100-16gb:1");
+  request.job.training.global_batch = 16;
+  request.fixed = {"recompute", "schedule", "micro_batch", "placement", "sequence_parallel", "overlap.tensor"};
+  request.job.plan.recompute = program::Recompute::kFull;
+  request.constraints.push_back({Constraint::Kind::kForbid, "offload", ""});
+  std::vector<std::string> said;
+  Effort effort;
+  effort.says = [&](const std::string& words) { said.push_back(words); };
+  const std::vector<Relaxation> found = relaxations(request, 10, effort);
+  ASSERT_FALSE(found.empty());
+  EXPECT_THAT(found.back().words, testing::StartsWith("on "));
+  EXPECT_GE(found.back().best.plan.ranks(), 16);
+  EXPECT_THAT(said, testing::Contains("on 2 nodes"));
+}
+
+}  // namespace
+}  // namespace trivium::planner

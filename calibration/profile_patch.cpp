@@ -9,6 +9,7 @@
 
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/json_text.h"
 
 namespace trivium::calibration {
 namespace {
@@ -58,7 +59,7 @@ fs::path write_one(const PublishedFit& fit, const fs::path& from, const std::str
   sources = json["sources"];
   json.erase("sources");
   json["sources"] = sources;
-  edge::write_file_atomically(to, json.dump(2) + "\n");
+  edge::write_file_atomically(to, edge::json_text(json, 2) + "\n");
   return to;
 }
 

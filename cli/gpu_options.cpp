@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "edge/error.h"
+#include "edge/say.h"
 #include "runtime/executor/replay.h"
 
 namespace trivium::cli {
@@ -37,8 +38,7 @@ bool use_graphs(const GpuOptions& options, const program::Program& program, int 
   }
   if (!why.empty() && options.graphs == "on") throw edge::Failure(edge::ErrorKind::kUsage, "no CUDA graphs: " + why);
   if (speaks) {
-    fmt::print(stderr, "note: {}: {}\n", why.empty() ? "CUDA graphs" : "no CUDA graphs",
-               why.empty() ? replays.summary() : why);
+    edge::say("note: {}: {}\n", why.empty() ? "CUDA graphs" : "no CUDA graphs", why.empty() ? replays.summary() : why);
   }
   return why.empty();
 }

@@ -4,11 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "edge/error.h"
+#include "edge/json_text.h"
+#include "edge/quote.h"
+#include "edge/say.h"
 
 namespace trivium::cli {
 namespace {
@@ -21,6 +27,46 @@ bool is_dumb() {
 }
 
 bool has_colour() { return isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr && !is_dumb(); }
+
+constexpr const char* kBold = "\x1b[1m";
+constexpr const char* kPlain = "\x1b[0m";
+
+/// Our own change of colour again, where it was escaped with all others.
+void restore(std::string& text, const std::string& sequence) {
+  const std::string escaped = edge::printable(sequence);
+  for (std::size_t at = 0; (at = text.find(escaped, at)) != std::string::npos; at += sequence.size()) {
+    text.replace(at, escaped.size(), sequence);
+  }
+}
+
+/// Writes to stdout and returns the number of the error, 0 where there was none.
+int write_out(const std::string& text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return 0;
+  const int error = errno;
+  std::clearerr(stdout);
+  return error == 0 ? EIO : error;
+}
+
+std::string message_of(int error) { return std::generic_category().message(error); }
+
+/// What of the text may reach a terminal.
+std::string safe(const std::string& text) {
+  std::string printed = edge::printable(text);
+  if (has_colour()) {
+    for (const char* ours : {kBold, kPlain}) restore(printed, ours);
+  }
+  return printed;
+}
+
+void require_written(int error) {
+  if (error == 0) return;
+  if (error == EPIPE) {  // `| head`: whoever read has enough, and wants no words about it
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("cannot write to standard output: {}", message_of(error)));
+}
 
 std::string padded(const std::string& cell, std::size_t width, bool left) {
   return left ? fmt::format("{:<{}}", cell, width) : fmt::format("{:>{}}", cell, width);
@@ -56,31 +102,37 @@ std::string Table::text() const {
   return text;
 }
 
-std::string heading(const std::string& text) { return has_colour() ? fmt::format("\x1b[1m{}\x1b[0m", text) : text; }
+std::string heading(const std::string& text) { return has_colour() ? kBold + text + kPlain : text; }
 
-void print_json(const nlohmann::json& json) { print(json.dump(2) + "\n"); }
+void print_json(const nlohmann::json& json) { print(edge::json_text(json, 2) + "\n"); }
 
-void print(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (!written) throw edge::Failure(edge::ErrorKind::kRuntime, "cannot write to standard output");
+std::string try_print(const std::string& text) {
+  const int error = write_out(safe(text));
+  return error == 0 ? "" : message_of(error);
+}
+
+void print(const std::string& text) { require_written(write_out(safe(text))); }
+
+void print_as_it_is(const std::string& text) {
+  if (isatty(STDOUT_FILENO) == 1) return print(text);
+  require_written(write_out(text));
 }
 
 ProgressLine::ProgressLine()
     : shown_on_terminal_(isatty(STDERR_FILENO) == 1 && !is_dumb()), next_line_(Clock::now() + kFirstLine) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_on_terminal_) std::fputs("\r\x1b[K", stderr);
+  if (shown_on_terminal_) edge::say_text("\r\x1b[K");
 }
 
 void ProgressLine::show(const std::string& text) {
   if (!shown_on_terminal_) {
     if (Clock::now() < next_line_) return;
     next_line_ = Clock::now() + kNextLine;
-    fmt::print(stderr, "{}\n", text);
+    edge::say("{}\n", text);
     return;
   }
-  fmt::print(stderr, "\r\x1b[K{}", text);
-  std::fflush(stderr);
+  edge::say("\r\x1b[K{}", text);
 }
 
 }  // namespace trivium::cli

@@ -37,7 +37,13 @@ using edge::size;
 
 /// Indented JSON and a newline on stdout.
 void print_json(const nlohmann::json& json);
-void print(const std::string& text);  ///< on stdout, flushed
+/// On stdout, flushed; what would act on a terminal is escaped. Errors: Failure(kRuntime) where stdout is closed or
+/// full. Ends the process like any filter where nobody reads the pipe any more.
+void print(const std::string& text);
+/// The same, returning why it could not be written; empty where it was.
+std::string try_print(const std::string& text);
+/// For text whose bytes are the result: escaped only where a terminal would read it.
+void print_as_it_is(const std::string& text);
 
 /// A line on stderr: on a terminal it replaces itself; elsewhere a line of its own follows after two seconds and then
 /// every ten, so that no long command is silent in a log.

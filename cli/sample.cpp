@@ -43,10 +43,10 @@ void sample(const SampleOptions& options) {
                                     "--merges it was trained with",
                                     highest, model.vocab));
   }
-  print(options.prompt);
+  print_as_it_is(options.prompt);
   runtime::generate::SampleOptions how = options.how;
   how.on_token = [&](std::int32_t token) {
-    print(tokenizer->decode({&token, 1}));
+    print_as_it_is(tokenizer->decode({&token, 1}));
     return std::fflush(stdout) == 0;  // nobody reads on: nothing more to write
   };
   runtime::generate::sample(model, opened.tensors, std::move(prompt), how);

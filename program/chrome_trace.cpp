@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "edge/json_text.h"
+
 namespace trivium::program {
 namespace {
 
@@ -101,7 +103,7 @@ std::string chrome_trace(const Program& program, const Timeline& timeline, const
   if (run != nullptr) {
     nlohmann::json record = to_json(*run);
     record.erase("timeline");
-    out += "\"otherData\":" + nlohmann::json{{record.at("schema").get<std::string>(), record}}.dump() + ",";
+    out += "\"otherData\":" + edge::json_text(nlohmann::json{{record.at("schema").get<std::string>(), record}}) + ",";
   }
   out += "\"traceEvents\":[\n";
   append_metadata(program, timeline, out);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "edge/json_text.h"
 #include "edge/readable.h"
 #include "edge/seconds.h"
 #include "hardware_profiles/price_text.h"
@@ -142,7 +143,7 @@ std::string plan_report(const PlanReport& report) {
   changes(page, report);
   others(page, report);
   for (const Picture& picture : report.pictures) page.picture(picture.title, picture.png_base64);
-  page.listing("The plan as a file for trivium", program::to_json(report.file).dump(2));
+  page.listing("The plan as a file for trivium", edge::json_text(program::to_json(report.file), 2));
   return page.text();
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 
+#include "edge/say.h"
 #include "runtime/mpi/mpi_check.h"
 #include "runtime/reduction/reduce.h"
 
@@ -51,7 +52,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 void MpiCommunicator::abort(const std::string& reason) {
-  fmt::print(stderr, "error: rank {}: {}\n", rank_, reason);
+  edge::say("error: rank {}: {}\n", rank_, reason);
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, kFailedExit);
   std::abort();  // MPI_Abort does not return

@@ -7,10 +7,12 @@
 #include "edge/error.h"
 #include "edge/files.h"
 #include "edge/json_reader.h"
+#include "edge/json_text.h"
 #include "edge/quote.h"
 #include "edge/refuse.h"
 #include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/lock.h"
 #include "runtime/cpu/backend.h"
 
 namespace trivium::runtime::checkpoint {
@@ -43,6 +45,21 @@ void make_fresh(const fs::path& folder) {
   }
 }
 
+/// A folder that goes when its writer gives up; what was published has another name by then.
+class RemovedUnlessPublished {
+ public:
+  explicit RemovedUnlessPublished(fs::path folder) : folder_(std::move(folder)) {}
+  ~RemovedUnlessPublished() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  RemovedUnlessPublished(const RemovedUnlessPublished&) = delete;
+  RemovedUnlessPublished& operator=(const RemovedUnlessPublished&) = delete;
+
+ private:
+  fs::path folder_;
+};
+
 void check_file(const fs::path& folder, const ShardFile& shard) {
   const fs::path path = folder / shard.name;
   std::error_code error;
@@ -71,9 +88,15 @@ void save(const fs::path& folder, Description description, std::int64_t keep, co
     });
     agree(communicator, everyone, [&]() -> ShardFile {
       if (leads) {
-        edge::write_file_atomically(unfinished / kDescriptionFile, to_json(description).dump(1) + "\n");
-        publish(folder, description.step, keep);
+        edge::write_file_atomically(unfinished / kDescriptionFile, edge::json_text(to_json(description), 1) + "\n");
+        read_description(unfinished, false);
       }
+      // What older checkpoints give way to must be whole on the disk: read again, by each rank its own.
+      check_file(unfinished, description.files[static_cast<std::size_t>(communicator.rank())]);
+      return {};
+    });
+    agree(communicator, everyone, [&]() -> ShardFile {
+      if (leads) publish(folder, description.step, keep);
       return {};
     });
   } catch (const edge::Failure&) {
@@ -87,6 +110,8 @@ void write_resharded(const fs::path& folder, Description description, const prog
                      const StoredTensors& tensors) {
   const fs::path unfinished = folder / unfinished_name(description.step);
   make_fresh(unfinished);
+  const RemovedUnlessPublished guard(unfinished);
+  const FolderLock lock(folder, {});
   description.files.clear();
   cpu::CpuBackend core;
   for (int rank = 0; rank < program.mesh.size(); ++rank) {
@@ -94,7 +119,8 @@ void write_resharded(const fs::path& folder, Description description, const prog
     fill(tensors, program, rank, arenas);
     description.files.push_back(write_shard(unfinished / shard_name(rank), saved_pieces(program, rank, arenas)));
   }
-  edge::write_file_atomically(unfinished / kDescriptionFile, to_json(description).dump(1) + "\n");
+  edge::write_file_atomically(unfinished / kDescriptionFile, edge::json_text(to_json(description), 1) + "\n");
+  read_description(unfinished, true);
   publish(folder, description.step, 0);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <set>
 
 #include "edge/json_reader.h"
 
@@ -61,13 +62,17 @@ Description description_from_json(const nlohmann::json& json, const std::string&
     description.scale.skipped = scale->at("skipped").integer(0, description.step);
   }
   description.job = program::plan_file_from_json(reader.at("job").json(), where + "#/job");
-  for (const edge::JsonReader& file : reader.at("files").elements()) {
+  std::set<std::string> names;
+  const std::vector<edge::JsonReader> files = reader.at("files").elements();
+  if (files.empty()) reader.at("files").fail("names no file; a checkpoint has one for every rank");
+  for (const edge::JsonReader& file : files) {
     file.allow_only({"name", "bytes", "checksum"});
     ShardFile& shard = description.files.emplace_back();
     shard.name = file.at("name").text();
     if (shard.name.empty() || shard.name.find('/') != std::string::npos || shard.name.front() == '.') {
       file.at("name").fail("must be the name of a file in this folder");
     }
+    if (!names.insert(shard.name).second) file.at("name").fail("names the same file twice");
     shard.bytes = file.at("bytes").integer(0, kMost);
     shard.checksum = checksum_at(file.at("checksum"));
   }

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -42,6 +44,27 @@ void flush(const fs::path& folder) {
   ::close(descriptor);
 }
 
+/// Gives a folder the name of another, if there is one, which then has the first one's. Returns the error's number.
+int take_place(const fs::path& fresh, const fs::path& target) {
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return 0;
+  if (errno != ENOENT && errno != EINVAL && errno != ENOSYS) return errno;
+  // Nothing to exchange, or a file system that cannot: the old one steps aside until the new one is there.
+  const fs::path aside = fresh.string() + std::string(kUnfinished);
+  const bool replaces = ::rename(target.c_str(), aside.c_str()) == 0;
+  if (::rename(fresh.c_str(), target.c_str()) == 0) return 0;
+  const int error = errno;
+  if (replaces) ::rename(aside.c_str(), target.c_str());
+  return error;
+}
+
+/// ".step-00000020.tmp", and what stepped aside for it: ".step-00000020.tmp.tmp".
+bool is_unfinished(std::string_view name) {
+  if (!name.starts_with(".") || !name.ends_with(kUnfinished)) return false;
+  name.remove_prefix(1);
+  while (name.ends_with(kUnfinished)) name.remove_suffix(kUnfinished.size());
+  return step_of(name).has_value();
+}
+
 }  // namespace
 
 std::string folder_name(std::int64_t step) { return fmt::format("{}{:08}", kPrefix, step); }
@@ -59,8 +82,7 @@ Listing list(const fs::path& folder) {
     std::string name = entry.path().filename().string();
     if (const auto step = step_of(name)) {
       found.emplace_back(*step, entry.path());
-    } else if (name.starts_with(".") && name.ends_with(kUnfinished) &&
-               step_of(std::string_view(name).substr(1, name.size() - 1 - kUnfinished.size()))) {
+    } else if (is_unfinished(name)) {
       listing.unfinished.push_back(entry.path());
     }
   }
@@ -79,17 +101,21 @@ Listing list(const fs::path& folder) {
 
 void publish(const fs::path& folder, std::int64_t step, std::int64_t keep) {
   std::error_code error;
-  const fs::path target = folder / folder_name(step);
-  flush(folder / unfinished_name(step));
-  fs::remove_all(target, error);  // of a run that went back to an earlier step
-  fs::rename(folder / unfinished_name(step), target, error);
-  if (error) fail(edge::ErrorKind::kRuntime, target, fmt::format("cannot finish the checkpoint: {}", error.message()));
+  const fs::path target = folder / folder_name(step), unfinished = folder / unfinished_name(step);
+  flush(unfinished);
+  if (const int why = take_place(unfinished, target); why != 0) {
+    fail(edge::ErrorKind::kRuntime, target,
+         fmt::format("cannot finish the checkpoint: {}", std::generic_category().message(why)));
+  }
   flush(folder);
   edge::write_file_atomically(folder / kLatest, folder_name(step) + "\n");
   const Listing listing = list(folder);
   for (const fs::path& path : listing.unfinished) fs::remove_all(path, error);
-  for (std::size_t i = static_cast<std::size_t>(keep); keep > 0 && i < listing.whole.size(); ++i) {
-    fs::remove_all(listing.whole[i], error);
+  std::int64_t stay = keep - 1;
+  for (const fs::path& path : listing.whole) {
+    // Later steps are of a run that went further before this one went back: not ours to judge.
+    if (keep == 0 || step_of(path.filename().string()) >= step) continue;
+    if (--stay < 0) fs::remove_all(path, error);
   }
 }
 

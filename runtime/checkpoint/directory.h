@@ -21,8 +21,9 @@ struct Listing {
 /// Nothing where the folder does not exist. Errors: Failure(kInput) where it cannot be read.
 Listing list(const std::filesystem::path& folder);
 
-/// Gives a finished checkpoint its name, then lets `latest` name it, each in one step of the file system, and removes
-/// all but the `keep` newest (0: keeps all) and everything unfinished. Errors: Failure(kRuntime).
+/// Gives a finished and verified checkpoint its name, then lets `latest` name it, each in one step of the file system,
+/// and only then removes what is unfinished, what it replaced, and of the checkpoints of earlier steps all but so many
+/// that `keep` remain with this one (0: keeps all). Errors: Failure(kRuntime).
 void publish(const std::filesystem::path& folder, std::int64_t step, std::int64_t keep);
 
 }  // namespace trivium::runtime::checkpoint

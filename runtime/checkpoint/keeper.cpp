@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/lock.h"
 #include "runtime/cpu/backend.h"
 
 namespace trivium::runtime::checkpoint {
@@ -19,11 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using HeldLock = std::unique_ptr<FolderLock>;
+
 class Keeper final : public StepKeeper {
  public:
-  Keeper(const KeeperOptions& options, const program::Program& program, Communicator& communicator, Arenas& arenas,
-         Backend& backend)
-      : options_(options), program_(program), communicator_(communicator), arenas_(arenas), backend_(backend) {
+  Keeper(const KeeperOptions& options, std::shared_ptr<HeldLock> lock, const program::Program& program,
+         Communicator& communicator, Arenas& arenas, Backend& backend)
+      : options_(options),
+        lock_(std::move(lock)),
+        program_(program),
+        communicator_(communicator),
+        arenas_(arenas),
+        backend_(backend) {
     std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
     std::iota(ranks.begin(), ranks.end(), 0);
     everyone_ = communicator.make_group(ranks);
@@ -100,24 +108,51 @@ class Keeper final : public StepKeeper {
 
   // Rank 0's choice of where to begin; empty: at the beginning.
   void choose(std::array<char, 4096>& path) {
+    std::error_code ignored;
+    const std::string folder = edge::one_line(options_.folder.string());
+    if (options_.resume && !fs::is_directory(options_.folder, ignored)) {
+      throw edge::Failure(
+          edge::ErrorKind::kInput,
+          fmt::format("{}: there is no such folder to resume from; leave --resume out to begin", folder));
+    }
+    take_lock();
     if (!options_.resume) {
       if (const Listing listing = list(options_.folder); !listing.whole.empty()) {
         throw edge::Failure(edge::ErrorKind::kUsage,
-                            fmt::format("{} already holds {}; go on with --resume or name another folder",
-                                        edge::one_line(options_.folder.string()),
+                            fmt::format("{} already holds {}; go on with --resume or name another folder", folder,
                                         edge::one_line(listing.whole.front().filename().string())));
       }
       return;
     }
     const Newest found = newest(options_.folder);
     for (const std::string& text : found.passed_over) note(text);
-    if (!found.path) return note(fmt::format("{} holds no checkpoint; beginning at step 0", options_.folder.string()));
+    if (!found.path && !list(options_.folder).whole.empty()) {
+      throw edge::Failure(
+          edge::ErrorKind::kInput,
+          fmt::format("{}: none of its checkpoints can be read, and nothing was changed; mend one, or begin in another "
+                      "folder without --resume",
+                      folder));
+    }
+    if (!found.path) return note(fmt::format("{} holds no checkpoint; beginning at step 0", folder));
     const std::string text = found.path->string();
     if (text.size() >= path.size()) throw edge::Failure(edge::ErrorKind::kInput, "the checkpoint's path is too long");
     std::copy(text.begin(), text.end(), path.begin());
   }
 
+  // Shows also, before anything was computed, that the folder can be written.
+  void take_lock() {
+    std::error_code error;
+    fs::create_directories(options_.folder, error);
+    if (error) {
+      throw edge::Failure(
+          edge::ErrorKind::kRuntime,
+          fmt::format("{}: cannot make the folder: {}", edge::one_line(options_.folder.string()), error.message()));
+    }
+    *lock_ = std::make_unique<FolderLock>(options_.folder, options_.note);
+  }
+
   KeeperOptions options_;
+  std::shared_ptr<HeldLock> lock_;  // longer than one keeper of a training whose batch grows
   const program::Program& program_;
   Communicator& communicator_;
   Arenas& arenas_;
@@ -129,8 +164,9 @@ class Keeper final : public StepKeeper {
 }  // namespace
 
 KeeperFactory make_keepers(const KeeperOptions& options) {
-  return [options](const program::Program& program, Communicator& communicator, Arenas& arenas, Backend& backend) {
-    return std::make_unique<Keeper>(options, program, communicator, arenas, backend);
+  return [options, lock = std::make_shared<HeldLock>()](const program::Program& program, Communicator& communicator,
+                                                        Arenas& arenas, Backend& backend) {
+    return std::make_unique<Keeper>(options, lock, program, communicator, arenas, backend);
   };
 }
 

@@ -23,9 +23,12 @@ struct KeeperOptions {
   std::function<void(const std::string&)> note;  ///< rank 0 tells what it found and wrote
 };
 
-/// Makes each rank's keeper. Where `resume` is not set and the folder holds checkpoints, the first call of `begin`
-/// throws Failure(kUsage). Errors of `begin`: Failure(kInput) for a checkpoint of another training; of `after_step`:
-/// Failure(kRuntime) where the disk is full and the like. All ranks throw the same.
+/// Makes each rank's keeper. The folder is theirs alone (FolderLock) from the first `begin` until the factory goes.
+/// Errors of `begin`: Failure(kUsage) where `resume` is not set and the folder holds checkpoints, or another run writes
+/// to it; Failure(kInput) where `resume` is set and there is no folder, or of the checkpoints in it none is whole (an
+/// empty folder is where a training begins), and for a checkpoint of another training; Failure(kRuntime) where the
+/// folder cannot be written. Of `after_step`: Failure(kRuntime) where the disk is full and the like. All ranks throw
+/// the same.
 KeeperFactory make_keepers(const KeeperOptions& options);
 
 }  // namespace trivium::runtime::checkpoint

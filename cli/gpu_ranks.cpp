@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "edge/error.h"
+#include "edge/say.h"
 #include "runtime/cuda/loader.h"
 #include "runtime/inproc/threads.h"
 #include "runtime/nccl/launch.h"
@@ -66,13 +67,14 @@ pid_t start(int rank, std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) throw edge::Failure(edge::ErrorKind::kRuntime, "cannot start the processes of the ranks");
   if (child == 0) {
     // In a group of its own: Ctrl-C then reaches the parent alone, whose signal asks once for an end with a checkpoint.
     // A second signal would end the rank at once, and without the parent nobody would ask.
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(static_cast<int>(edge::ErrorKind::kInterrupted));  // it ended before that
     ::execv("/proc/self/exe", arguments.data());
     ::_exit(static_cast<int>(edge::ErrorKind::kRuntime));
   }
@@ -81,7 +83,7 @@ pid_t start(int rank, std::vector<std::string>& words) {
 
 /// A process that a signal ended says nothing itself, and the others only that nothing comes.
 void tell_of_signal(int rank, pid_t process, int signal) {
-  fmt::print(stderr, "rank {} (process {}) was ended by signal {} ({})\n", rank, process, signal, ::strsignal(signal));
+  edge::say("rank {} (process {}) was ended by signal {} ({})\n", rank, process, signal, ::strsignal(signal));
 }
 
 }  // namespace
@@ -102,7 +104,7 @@ GpuRank open_gpu_rank(const GpuOptions& options) {
   runtime::cuda::DeviceOptions how = device_options(options);
   auto opened = runtime::cuda::open_device(device, how);
   if (!opened && options.timing == "auto") {
-    if (launch.rank == 0) fmt::print(stderr, "note: ops are timed by events: {}\n", opened.error().message);
+    if (launch.rank == 0) edge::say("note: ops are timed by events: {}\n", opened.error().message);
     how.kernel_records = false;
     opened = runtime::cuda::open_device(device, how);
   }
@@ -122,6 +124,7 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
   static_cast<void>(runtime::cuda::describe_devices().value_or_throw());  // told once, not by every rank
   set_variable("TRIVIUM_RANKS", std::to_string(ranks));
   set_variable("TRIVIUM_LOCAL_RANKS", std::to_string(ranks));
+  set_variable("TRIVIUM_JOB_TOKEN", runtime::nccl::draw_token().value_or_throw());
   set_variable("MASTER_ADDR", "127.0.0.1");
   set_variable("MASTER_PORT", std::to_string(free_port()));
   std::vector<std::string> words = own_command();

@@ -1,6 +1,8 @@
 #include "runtime/flight/log.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,9 +18,18 @@ namespace {
 
 using edge::refuse;
 
+/// A record names processes that are signalled: one that another user of the machine wrote is not believed.
+void require_own(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return;  // reading it tells why
+  if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file, so no flight record");
+  if (status.st_uid != ::geteuid()) refuse(path, "a flight record of another user; it is not believed");
+}
+
 }  // namespace
 
 Log read_log(const std::filesystem::path& path) {
+  require_own(path);
   const std::string bytes = edge::read_file(path);
   if (bytes.size() != sizeof(Content)) refuse(path, "not a flight record, or a torn one");
   const auto content = std::make_unique<Content>();

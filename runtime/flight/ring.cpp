@@ -26,16 +26,29 @@ std::string_view name_of(Doing doing) {
 
 std::string ring_name(int rank) { return fmt::format("rank-{:05}.flight", rank); }
 
+namespace {
+
+/// What has the record's name already must be a record too: nothing else is replaced.
+void require_record(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) return;
+  read_log(path);
+}
+
+}  // namespace
+
 Ring::Ring(const std::filesystem::path& folder, int rank, int ranks, std::uint64_t program_hash) {
   const std::filesystem::path path = folder / ring_name(rank);
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
+  require_record(path);
   // Made beside its place, so that a reader never sees a header that is not finished.
-  const std::filesystem::path making = folder / ("." + ring_name(rank));
-  const int file = ::open(making.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // Under a name that nobody can foresee: in a folder of others a link could stand in its place.
+  std::string making = (folder / ("." + ring_name(rank) + ".XXXXXX")).string();
+  const int file = ::mkostemp(making.data(), O_CLOEXEC);
   const auto fail = [&] {
     const int why = errno;
-    if (file >= 0) ::close(file);
+    if (file >= 0) ::close(file), ::unlink(making.c_str());
     throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
                                                                edge::one_line(path.string()), std::strerror(why)));
   };
@@ -56,6 +69,7 @@ Ring::Ring(const std::filesystem::path& folder, int rank, int ranks, std::uint64
   if (::rename(making.c_str(), path.c_str()) != 0) {
     const int why = errno;
     ::munmap(content_, sizeof(Content));
+    ::unlink(making.c_str());
     throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
                                                                edge::one_line(path.string()), std::strerror(why)));
   }

@@ -1,6 +1,7 @@
 #include "runtime/nccl/launch.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -128,21 +129,31 @@ edge::Result<std::optional<Launch>> read_launch(const Environment& environment) 
       return refuse(
           fmt::format("{} started ranks on several hosts: set MASTER_ADDR to the host of rank 0", dialect.launcher));
     }
+    if (const char* token = environment("TRIVIUM_JOB_TOKEN"); token != nullptr) launch.token = token;
     return std::optional<Launch>(launch);
   }
   return std::optional<Launch>();
 }
 
+edge::Result<std::string> draw_token() {
+  std::array<unsigned char, 16> bits{};
+  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
+    return edge::Error{edge::ErrorKind::kRuntime, "the system gives no random numbers"};
+  }
+  std::string token;
+  for (const unsigned char byte : bits) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
 std::vector<std::pair<std::string, std::string>> environment_of(const Launch& launch) {
   std::vector<std::pair<std::string, std::string>> variables{{"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}};
+  if (launch.size > 1 && launch.local_size == launch.size) variables.emplace_back("NCCL_SOCKET_IFNAME", "lo");
   if (launch.local_size <= launch.devices) return variables;
-  const bool one_host = launch.local_size == launch.size;
   variables.insert(variables.end(), {{"NCCL_HOSTID", fmt::format("trivium-rank-{}", launch.rank)},
                                      {"NCCL_MULTI_RANK_GPU_ENABLE", "1"},
                                      {"NCCL_IB_DISABLE", "1"},
                                      {"NCCL_MNNVL_ENABLE", "0"},
                                      {"NCCL_MAX_NCHANNELS", "2"}});
-  if (one_host) variables.emplace_back("NCCL_SOCKET_IFNAME", "lo");
   return variables;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <thread>
 #include <vector>
@@ -85,7 +86,8 @@ TEST(Launch, ReadsHowSlurmSpreadsItsTasks) {
 TEST(Launch, MakesHostsOfRanksThatShareAGpu) {
   Launch launch;
   launch.rank = 2, launch.size = launch.local_size = 4, launch.devices = 4;
-  EXPECT_THAT(environment_of(launch), testing::ElementsAre(testing::Pair("NCCL_LAUNCH_ORDER_IMPLICIT", "1")));
+  EXPECT_THAT(environment_of(launch), testing::ElementsAre(testing::Pair("NCCL_LAUNCH_ORDER_IMPLICIT", "1"),
+                                                           testing::Pair("NCCL_SOCKET_IFNAME", "lo")));
   launch.devices = 1;  // --gpus 1, however many there are
   EXPECT_THAT(environment_of(launch), testing::IsSupersetOf({testing::Pair("NCCL_HOSTID", "trivium-rank-2"),
                                                              testing::Pair("NCCL_SOCKET_IFNAME", "lo")}));
@@ -102,10 +104,17 @@ TEST(Launch, RefusesWhatMakesNoSense) {
       testing::HasSubstr("torchrun started ranks on several hosts: set MASTER_ADDR"));
 }
 
-Launch launch_of(int rank, int size, int port) {
+Launch launch_of(int rank, int size, int port, const std::string& token = "0123456789abcdef0123456789abcdef") {
   Launch launch;
-  launch.rank = rank, launch.size = size, launch.port = port;
+  launch.rank = rank, launch.size = launch.local_size = size, launch.port = port, launch.token = token;
   return launch;
+}
+
+TEST(Launch, DrawsAnotherTokenEveryTime) {
+  const std::string one = draw_token().value(), other = draw_token().value();
+  EXPECT_EQ(one.size(), 32U);
+  EXPECT_NE(one, other);
+  EXPECT_EQ(read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TRIVIUM_JOB_TOKEN", one}}).value()->token, one);
 }
 
 TEST(ShareBytes, EveryRankGetsThoseOfRankZero) {
@@ -139,6 +148,53 @@ TEST(ShareBytes, DoesNotWaitForStrangers) {
     ::close(stranger);
   }
   EXPECT_FALSE(first);
+  EXPECT_FALSE(second) << second->message;
+  EXPECT_EQ(text, "unique");
+}
+
+// A rank of another job, or somebody who poses as one.
+TEST(ShareBytes, GivesNothingToWhoLacksTheToken) {
+  constexpr int kPort = 29536;
+  std::string stolen = "------", text = "------", given = "unique";
+  std::optional<edge::Error> first, second, stranger;
+  testing::internal::CaptureStderr();
+  {
+    const std::jthread server([&] { first = share_bytes(launch_of(0, 2, kPort), given.data(), given.size(), 20); });
+    for (int i = 0; i < 3; ++i) {
+      stranger = share_bytes(launch_of(1, 2, kPort, std::string(32, 'x')), stolen.data(), stolen.size(), 1);
+    }
+    second = share_bytes(launch_of(1, 2, kPort), text.data(), text.size(), 15);
+  }
+  EXPECT_TRUE(stranger);
+  EXPECT_EQ(stolen, "------");
+  EXPECT_FALSE(first) << first->message;
+  EXPECT_FALSE(second) << second->message;
+  EXPECT_EQ(text, "unique");
+  const std::string said = testing::internal::GetCapturedStderr();  // one line, however many came
+  EXPECT_THAT(said, testing::HasSubstr("no rank of this job connected to port 29536"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+}
+
+// Fifty who say nothing, each of whom has two seconds: beside each other, not one after the other.
+TEST(ShareBytes, ManyStrangersHoldNobodyUp) {
+  constexpr int kPort = 29537, kStrangers = 50;
+  std::string text = "------", given = "unique";
+  std::optional<edge::Error> first, second;
+  std::vector<int> strangers;
+  {
+    const std::jthread server([&] { first = share_bytes(launch_of(0, 2, kPort), given.data(), given.size(), 30); });
+    sockaddr_in address{};
+    address.sin_family = AF_INET, address.sin_port = htons(kPort), address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < kStrangers; ++i) {
+      strangers.push_back(::socket(AF_INET, SOCK_STREAM, 0));
+      while (::connect(strangers.back(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+        std::this_thread::yield();
+      }
+    }
+    second = share_bytes(launch_of(1, 2, kPort), text.data(), text.size(), 15);
+  }
+  for (const int handle : strangers) ::close(handle);
+  EXPECT_FALSE(first) << first->message;
   EXPECT_FALSE(second) << second->message;
   EXPECT_EQ(text, "unique");
 }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <ctime>
 
+#include "cli/supervisor.h"
 #include "edge/error.h"
 
 namespace trivium::cli {
@@ -12,11 +13,17 @@ namespace {
 
 constexpr long kPollNanoseconds = 50'000'000;  // how long the destructor may wait for the watcher
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t watched() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  if (!is_ignored(SIGHUP)) sigaddset(&signals, SIGHUP);  // under nohup it stays without effect
   return signals;
 }
 
@@ -28,9 +35,14 @@ Interrupts::Interrupts() {
   watcher_ = std::jthread([this](const std::stop_token& finished) {
     const sigset_t mine = watched();
     const timespec poll{0, kPollNanoseconds};
+    const Supervisor supervisor = Supervisor::of_this_process();
     while (!finished.stop_requested()) {
-      if (sigtimedwait(&mine, nullptr, &poll) < 0) continue;
-      if (!source_.request_stop()) _exit(static_cast<int>(edge::ErrorKind::kInterrupted));
+      if (supervisor.is_gone()) source_.request_stop();
+      const int signal = sigtimedwait(&mine, nullptr, &poll);
+      // A terminal that closes may send several hangups: they ask for the same end, and never for a hasty one.
+      if (signal > 0 && !source_.request_stop() && signal != SIGHUP) {
+        _exit(static_cast<int>(edge::ErrorKind::kInterrupted));
+      }
     }
   });
 }

@@ -6,8 +6,9 @@
 
 namespace trivium::cli {
 
-/// While one lives, the first SIGINT or SIGTERM requests a stop, and the second ends the process with code 130. To be
-/// made before any other thread: threads inherit the mask that leaves the signals to this object. One at a time.
+/// While one lives, the first SIGINT, SIGTERM or SIGHUP requests a stop, and a further SIGINT or SIGTERM ends the
+/// process with code 130. Of ranks that a supervisor watches over, its end is such a request as well. To be made before
+/// any other thread: threads inherit the mask that leaves the signals to this object. One at a time.
 class Interrupts {
  public:
   Interrupts();

@@ -3,22 +3,26 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <thread>
+#include <system_error>
 #include <vector>
 
+#include "cli/output.h"
+#include "cli/own_network.h"
+#include "cli/relay.h"
+#include "cli/supervisor.h"
 #include "edge/error.h"
-#include "edge/files.h"
+#include "edge/private_folder.h"
 #include "edge/quote.h"
+#include "edge/say.h"
+#include "runtime/checkpoint/directory.h"
 #include "runtime/flight/report.h"
 
 extern char** environ;
@@ -32,6 +36,21 @@ namespace flight = runtime::flight;
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr int kSignalled = 128;
 
+/// Where the processes of one run keep what is theirs alone; removed at the end, and after a kill by the next run.
+struct Places {
+  explicit Places(const fs::path& shared_memory) : temporary(edge::temporary_folder(), kPrefix) {
+    std::error_code ignored;
+    if (fs::is_directory(shared_memory, ignored)) segments.emplace(shared_memory, kPrefix);
+  }
+  static void clear_up(const fs::path& shared_memory) {
+    edge::remove_abandoned_folders(edge::temporary_folder(), kPrefix);
+    edge::remove_abandoned_folders(shared_memory, kPrefix);
+  }
+  static constexpr const char* kPrefix = "trivium-run-";
+  edge::PrivateFolder temporary;
+  std::optional<edge::PrivateFolder> segments;  ///< of shared memory
+};
+
 /// The words this process was started with.
 std::vector<std::string> own_words() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -40,67 +59,99 @@ std::vector<std::string> own_words() {
   return words;
 }
 
-/// The command of one rank: ours without what is for the supervisor alone.
-std::vector<std::string> rank_words(const SurvivalOptions& options, const fs::path& records, bool resume) {
+/// The command of the ranks: ours. What differs for them is in the environment. All are on this host: they talk through
+/// shared memory and the loopback interface, and what they share lies in folders of this run. mpirun itself listens on
+/// every interface it sees, which in a network of its own is that one.
+std::vector<std::string> rank_words(const SurvivalOptions& options, const Places& places) {
+  const fs::path& temporary = places.temporary.path();
   std::vector<std::string> words{"mpirun",          "-q",        "-n",  std::to_string(options.processes),
                                  "--oversubscribe", "--bind-to", "none"};
+  const auto set = [&](const char* parameter, const std::string& value) {
+    words.insert(words.end(), {"--mca", parameter, value});
+  };
+  set("pml", "ob1");
+  set("btl", "self,vader");
+  set("oob_tcp_if_include", "lo");
+  set("btl_vader_backing_directory", places.segments ? places.segments->path().string() : temporary.string());
+  set("orte_tmpdir_base", temporary.string());
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
   const std::vector<std::string> own = own_words();
   std::error_code ignored;
   words.push_back(fs::read_symlink("/proc/self/exe", ignored).string());
-  bool resumes = false;
-  for (std::size_t i = 1; i < own.size(); ++i) {
-    const std::string name = own[i].substr(0, own[i].find('='));
-    const bool ours = name == "--processes" || name == "--max-restarts" || name == "--flight-record";
-    if (ours && name == own[i]) ++i;  // its value is the next word
-    if (ours) continue;
-    resumes = resumes || own[i] == "--resume";
-    words.push_back(own[i]);
-  }
-  words.insert(words.end(), {"--flight-record", records.string()});
-  if (resume && !resumes) words.emplace_back("--resume");
+  words.insert(words.end(), own.begin() + 1, own.end());
   return words;
 }
 
-/// mpirun in a process group of its own: Ctrl-C then reaches this process alone, which asks for a checkpoint first.
-pid_t start(const std::vector<std::string>& words) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
+/// This process's environment with some more variables.
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& more) {
+  std::vector<std::string> lines;
+  for (char** line = environ; *line != nullptr; ++line) lines.emplace_back(*line);
+  for (const auto& [name, value] : more) lines.push_back(name + "=" + value);
+  return lines;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// What the child does with its inheritance before it becomes mpirun; system calls alone, as other threads may hold
+/// any lock.
+void settle_child(bool own_network, int out, int err) {
+  ::setpgid(0, 0);  // Ctrl-C reaches the parent alone, which asks for a checkpoint first
+  if (own_network) enter_own_network();
   sigset_t none;
   sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  posix_spawn_file_actions_t files;  // mpirun would read what was meant for nobody
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, "mpirun", &files, &attributes, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  std::signal(SIGXFSZ, SIG_DFL);
+  const int nothing = ::open("/dev/null", O_RDONLY);  // mpirun would read what was meant for nobody
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+}
+
+pid_t start(const std::vector<std::string>& words, const std::vector<std::string>& environment, bool own_network,
+            const Relay& out, const Relay& err) {
+  const std::vector<char*> arguments = pointers_to(words), variables = pointers_to(environment);
+  int report[2];  // closes when mpirun runs, or tells why it does not
+  if (::pipe2(report, O_CLOEXEC) != 0) throw edge::Failure(edge::ErrorKind::kRuntime, "cannot make a pipe");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    settle_child(own_network, out.writing_end(), err.writing_end());
+    ::execvpe(arguments.front(), arguments.data(), variables.data());
+    const int error = errno;
+    static_cast<void>(!::write(report[1], &error, sizeof error));
+    ::_exit(1);
+  }
+  ::close(report[1]);
+  int error = child < 0 ? errno : 0;
+  if (child > 0 && ::read(report[0], &error, sizeof error) > 0) ::waitpid(child, nullptr, 0);
+  ::close(report[0]);
   if (error == 0) return child;
   throw edge::Failure(edge::ErrorKind::kHardware,
                       fmt::format("cannot start mpirun: {}; install openmpi-bin, or leave --processes out",
-                                  std::error_code(error, std::generic_category()).message()));
+                                  std::generic_category().message(error)));
 }
 
-/// Rank 0 decides for all when to stop.
-void ask_to_stop(const fs::path& records) {
+/// Rank 0 decides for all when to stop. Whether it was there to be asked: a record may be anybody's, so that only
+/// processes that mpirun started are believed.
+bool ask_to_stop(const fs::path& records, pid_t mpirun) {
   for (const flight::Log& log : flight::read_logs(records)) {
-    if (log.rank == 0) ::kill(log.pid, SIGINT);
+    if (log.rank == 0 && descends_from(log.pid, mpirun)) return ::kill(log.pid, SIGINT) == 0;
   }
+  return false;
 }
 
-int wait_for(pid_t child, const fs::path& records, const Interrupts& interrupts) {
+int wait_for(pid_t child, const fs::path& records, const Interrupts& interrupts, Relay& out, Relay& err) {
   bool asked = false;
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (interrupts.happened() && !asked) ask_to_stop(records), asked = true;
-    std::this_thread::sleep_for(kPoll);
+    if (interrupts.happened() && !asked) asked = ask_to_stop(records, child);
+    pass_on(out, err, kPoll);
   }
+  pass_on_rest(out, err);
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
 }
 
@@ -118,14 +169,23 @@ bool died(int exit_code) {
   }
 }
 
-fs::path records_of(const SurvivalOptions& options, int attempt) {
-  const fs::path folder = options.flight_record.empty()
-                              ? fs::temp_directory_path() / fmt::format("trivium-flight-{}", ::getpid())
-                              : fs::path(options.flight_record);
-  const fs::path records = folder / fmt::format("attempt-{}", attempt);
-  std::error_code ignored;
-  fs::remove_all(records, ignored);
-  return records;
+/// A folder for the records of one attempt: the next of DIR/attempt-N that is not there yet, so that those of earlier
+/// runs stay.
+fs::path make_records(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  for (int number = 0; !error; ++number) {
+    const fs::path records = folder / fmt::format("attempt-{}", number);
+    if (fs::create_directory(records, error)) return records;
+    if (error == std::errc::file_exists) error.clear();
+  }
+  throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("--flight-record {}: cannot make the folder: {}",
+                                                           edge::one_line(folder.string()), error.message()));
+}
+
+/// Only a folder that holds a checkpoint can be gone on from; a run that died before its first one begins again.
+bool holds_checkpoints(const std::string& folder) {
+  return !folder.empty() && !runtime::checkpoint::list(folder).whole.empty();
 }
 
 }  // namespace
@@ -141,8 +201,10 @@ void add_survival_options(CLI::App& command, SurvivalOptions& options) {
       .add_option("--max-restarts", options.max_restarts, "How often a run that died begins again at its checkpoint")
       ->check(CLI::Range(0, kMostRestarts))
       ->needs(processes);
-  command.add_option("--flight-record", options.flight_record, "Folder for what every rank was doing last")
-      ->type_name("DIR");
+  CLI::Option* record =
+      command.add_option("--flight-record", options.flight_record, "Folder for what every rank was doing last")
+          ->type_name("DIR");
+  mark_output(command, record, OutputKind::kFolder);
   command
       .add_option("--deadline", options.deadline_s,
                   "With flight records: seconds without any progress to give up (0: never)")
@@ -150,34 +212,47 @@ void add_survival_options(CLI::App& command, SurvivalOptions& options) {
       ->capture_default_str();
 }
 
-int supervise(const SurvivalOptions& options, const program::Program& program, bool has_checkpoints,
+int supervise(const SurvivalOptions& options, const program::Program& program, const std::string& checkpoints,
               const Interrupts& interrupts) {
   if (options.processes != program.mesh.size()) {
     throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("the plan has {} ranks, --processes says {}",
                                                              program.mesh.size(), options.processes));
   }
-  if (options.max_restarts > 0 && !has_checkpoints) {
+  if (options.max_restarts > 0 && checkpoints.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, "--max-restarts needs --checkpoint DIR to begin again from");
   }
+  const fs::path shared_memory = "/dev/shm";
+  Places::clear_up(shared_memory);
+  Places places(shared_memory);
+  const bool own_network = can_have_own_network();
+  const bool keeps = !options.flight_record.empty();
+  const fs::path folder = keeps ? fs::path(options.flight_record) : places.temporary.path() / "flight";
   for (int attempt = 0;; ++attempt) {
-    const fs::path records = records_of(options, attempt);
-    const int code = wait_for(start(rank_words(options, records, attempt > 0)), records, interrupts);
-    std::error_code ignored;
+    const fs::path records = make_records(folder);
+    const bool resume = attempt > 0 && holds_checkpoints(checkpoints);
+    Relay out(STDOUT_FILENO), err(STDERR_FILENO);
+    const pid_t child = start(rank_words(options, places),
+                              environment_with(environment_of_ranks(records.string(), resume)), own_network, out, err);
+    const int code = wait_for(child, records, interrupts, out, err);
     if (!died(code)) {
-      if (options.flight_record.empty()) fs::remove_all(records.parent_path(), ignored);
+      out.require_whole();
       return code;
     }
     const std::vector<flight::Log> logs = flight::read_logs(records);
     const flight::Finding finding = flight::explain_death(program, logs);
     if (logs.empty()) {
-      fmt::print(stderr, "mpirun ended with code {} before any rank began\n", code);
+      edge::say("mpirun ended with code {} before any rank began\n", code);
     } else {
-      fmt::print(stderr, "the run died{}:\n{}flight records: {}\n",
-                 finding.culprits.empty() ? "" : fmt::format(" with rank {}", fmt::join(finding.culprits, ", ")),
-                 finding.text, edge::one_line(records.string()));
+      edge::say("the run died{}:\n{}",
+                finding.culprits.empty() ? "" : fmt::format(" with rank {}", fmt::join(finding.culprits, ", ")),
+                finding.text);
+      edge::say("{}\n", keeps ? "flight records: " + edge::one_line(records.string())
+                              : "note: --flight-record DIR keeps the records of the ranks");
     }
     if (attempt == options.max_restarts || interrupts.happened()) return static_cast<int>(edge::ErrorKind::kRuntime);
-    fmt::print(stderr, "note: beginning again at the last checkpoint ({} of {})\n", attempt + 1, options.max_restarts);
+    edge::say("note: beginning again at {} ({} of {})\n",
+              holds_checkpoints(checkpoints) ? "the last checkpoint" : "step 0, as there is no checkpoint yet",
+              attempt + 1, options.max_restarts);
   }
 }
 

@@ -75,7 +75,7 @@ TEST_F(Survival, ARunThatIsKilledAndBegunAgainEndsWithTheSameLosses) {
   const Outcome calm = place_.run(training("--steps 200"));
   ASSERT_EQ(calm.exit_code, 0) << calm.err;
   const Outcome outcome =
-      disturbed("--steps 200 --checkpoint ck --checkpoint-every 10 --max-restarts 4", 5,
+      disturbed("--steps 200 --checkpoint ck --checkpoint-every 10 --max-restarts 4", 15,
                 "kill -9 $(pid 1)\n"
                 "for i in $(seq 1200); do [ -e fl/attempt-1/rank-00000.flight ] && break; sleep 0.05; done\n"
                 "steps $(($(grep -c loss out.txt) + 4))\n"
@@ -92,6 +92,90 @@ TEST_F(Survival, AnInterruptSavesACheckpoint) {
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   const std::size_t done = losses(place_.read("out.txt")).size();
   EXPECT_EQ(json::parse(place_.run("trivium checkpoint inspect ck --json").out).at("step"), done);
+}
+
+// A closed terminal or a kill of the supervisor: nobody watches any more, so the ranks save what they have and end.
+TEST_F(Survival, RanksWhoseSupervisorIsKilledSaveACheckpointAndEnd) {
+  const Outcome outcome = disturbed("--steps 1000000 --checkpoint ck", 3,
+                                    "r=$(pid 0); kill -9 $p\n"
+                                    "for i in $(seq 400); do [ -e /proc/$r ] || break; sleep 0.05; done\n"
+                                    "[ -e /proc/$r ] && echo still there");
+  EXPECT_EQ(outcome.out, "") << outcome.err;
+  EXPECT_EQ(place_.run("trivium checkpoint inspect ck").exit_code, 0);
+}
+
+TEST_F(Survival, AHangupOfTheSupervisorSavesACheckpoint) {
+  const Outcome outcome = disturbed("--steps 1000000 --checkpoint ck", 3, "kill -HUP $p");
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_EQ(place_.run("trivium checkpoint inspect ck").exit_code, 0);
+}
+
+TEST_F(Survival, AReaderThatLeavesEndsNoTraining) {
+  const Outcome outcome = place_.run(training("--steps 20 --processes 2 --checkpoint ck") + " | head -1");
+  EXPECT_THAT(outcome.err, HasSubstr("note: cannot write to standard output: Broken pipe; the training goes on"));
+  EXPECT_EQ(json::parse(place_.run("trivium checkpoint inspect ck --json").out).at("step"), 20);
+}
+
+// Two killed ranks and a killed mpirun leave no segments of shared memory and no temporary folders.
+TEST_F(Survival, KilledRanksLeaveNothingBehind) {
+  const std::string ours = "ls -d /dev/shm/trivium-run-* /dev/shm/vader_segment.* tmp/* 2>/dev/null; true";
+  const std::string before = place_.run("mkdir tmp; " + ours).out;
+  const Outcome outcome = place_.run("export TMPDIR=$PWD/tmp\n" + training("--steps 1000000 --processes 2") +
+                                     " >out.txt & p=$!\n"
+                                     "for i in $(seq 600); do [ -s out.txt ] && break; sleep 0.05; done\n"
+                                     "kill -9 $(cat /proc/$p/task/*/children); wait $p");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_EQ(place_.run(ours).out, before);
+}
+
+// The folder of flight records may be a thesis' as well.
+TEST_F(Survival, FlightRecordsRemoveNothing) {
+  place_.run("mkdir -p fl/attempt-0 && echo thesis >fl/attempt-0/thesis.txt");
+  const Outcome outcome = place_.run(training("--steps 2 --processes 2 --flight-record fl"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(place_.read("fl/attempt-0/thesis.txt"), "thesis\n");
+  EXPECT_EQ(place_.run("ls fl/attempt-1").out, "rank-00000.flight\nrank-00001.flight\n");
+}
+
+// A record names a process of somebody else's: the one that is asked to stop is looked for among the own ones.
+TEST_F(Survival, AForgedRecordGetsNobodySignalled) {
+  const Outcome outcome =
+      disturbed("--steps 1000000 --checkpoint ck", 3,
+                "sleep 1000 & v=$!\n"
+                "cp fl/attempt-0/rank-00000.flight f; "
+                "printf \"$(printf '\\\\x%02x' $((v & 255)) $((v >> 8 & 255)) $((v >> 16 & 255)) 0)\" | "
+                "dd of=f bs=1 seek=20 conv=notrunc 2>/dev/null\n"
+                "mv f fl/attempt-0/rank-00000.flight; kill -INT $p; sleep 1\n"
+                "kill -0 $v && echo spared; kill $v; kill -KILL $p");
+  EXPECT_THAT(outcome.out, HasSubstr("spared"));
+}
+
+TEST_F(Survival, WordsBehindTheLastOptionReachTheRanks) {
+  ASSERT_EQ(place_
+                .run("trivium plan --model gpt-tiny --cluster this-machine --ranks 2 --fix data=2 --global-batch 4 "
+                     "--sequence 32 -o plan.json")
+                .exit_code,
+            0);
+  const Outcome outcome = place_.run("trivium run --corpus text.txt --steps 1 --processes 2 -- plan.json");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST_F(Survival, ATemporaryFolderThatIsNoneIsNamed) {
+  const Outcome outcome = place_.run("TMPDIR=/nonexistent " + training("--steps 1 --processes 2"));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("TMPDIR=/nonexistent: there is no such folder"));
+}
+
+// What mpirun and the ranks listen on is out of reach of other hosts.
+TEST_F(Survival, NothingListensForOtherHosts) {
+  const Outcome outcome =
+      disturbed("--steps 1000000", 3,
+                "own() { for f in /proc/$1/fd/*; do readlink $f; done | sed -n 's/socket:.\\(.*\\)./\\1/p'; }\n"
+                "for q in $(cat /proc/$p/task/*/children) $(pid 0) $(pid 1); do for s in $(own $q); do\n"
+                "awk -v s=$s '$10 == s && $4 == \"0A\" && $2 !~ /^0100007F/ { print $2 }' /proc/net/tcp\n"
+                "awk -v s=$s '$10 == s && $4 == \"0A\" { print $2 }' /proc/net/tcp6\n"
+                "done; done; kill -INT $p");
+  EXPECT_EQ(outcome.out, "") << outcome.err;
 }
 
 TEST_F(Survival, WrongOptionsAreNotTriedAgain) {

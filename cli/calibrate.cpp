@@ -21,6 +21,8 @@
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/json_text.h"
+#include "edge/say.h"
 #include "hardware_profiles/load.h"
 
 namespace trivium::cli {
@@ -40,17 +42,10 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
   return fs::equivalent(a, b, missing);
 }
 
-/// What is fitted is another file than any that it is made of.
+/// Without --runs a file is written.
 void check_output(const CalibrateOptions& options) {
-  std::string output = options.output;
-  if (const std::string wrong = output_file()(output); !wrong.empty()) {
+  if (const std::string wrong = objection_to_output(options.output); !wrong.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("--output: {}", wrong));
-  }
-  std::vector<fs::path> inputs(options.files.begin(), options.files.end());
-  if (!options.base.empty()) inputs.emplace_back(options.base);
-  if (std::any_of(inputs.begin(), inputs.end(), [&](const fs::path& i) { return is_same_file(i, output); })) {
-    throw edge::Failure(edge::ErrorKind::kUsage,
-                        fmt::format("-o {} is one of the inputs; give another file", options.output));
   }
 }
 
@@ -121,7 +116,7 @@ int fit_to_published(const CalibrateOptions& options) {
   calibration::PublishedFitOptions how;
   how.leave_one_out = options.leave_one_out;
   how.stop = [&] { return interrupts.happened(); };
-  how.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  how.progress = [](const std::string& line) { edge::say("{}\n", line); };
   const calibration::PublishedFit fit = calibration::fit_published(runs, how, micro);
   const std::vector<fs::path> files = calibration::write_profiles(fit, options.output);
   if (options.json) {
@@ -188,7 +183,7 @@ void run(const CalibrateOptions& options) {
                                     record.backend, base.device.name));
   }
   const calibration::Fit fit = calibration::calibrate(base, given.evidence);
-  edge::write_file_atomically(options.output, hardware::to_json(fit.node).dump(2) + "\n");
+  edge::write_file_atomically(options.output, edge::json_text(hardware::to_json(fit.node), 2) + "\n");
   const std::vector<std::string> beyond = beyond_measured(fit, given);
   if (options.json) return print_json(to_json(fit, options.output, beyond));
   std::string text;
@@ -215,9 +210,12 @@ void add_calibrate(CLI::App& app, int& exit_code) {
                    "With --runs: tables of measured kernels and collectives, or folders of them")
       ->type_name("PATH");
   command->add_option("--base", options->base, "Profile to start from; default: that of the first run or plan");
-  command->add_option("-o,--output", options->output, "Where the fitted profile goes; with --runs a folder for several")
-      ->required()
-      ->type_name("PATH");
+  CLI::Option* output = command
+                            ->add_option("-o,--output", options->output,
+                                         "Where the fitted profile goes; with --runs a folder for several")
+                            ->required()
+                            ->type_name("PATH");
+  mark_output(*command, output, OutputKind::kProfile);
   command->add_flag("!--no-leave-one-out", options->leave_one_out, "With --runs: skip the errors of left-out sources");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {

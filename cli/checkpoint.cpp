@@ -15,7 +15,9 @@
 #include "edge/error.h"
 #include "edge/files.h"
 #include "edge/json_reader.h"
+#include "edge/json_text.h"
 #include "edge/quote.h"
+#include "edge/say.h"
 #include "models/load.h"
 #include "program/lower.h"
 #include "program/plan_file.h"
@@ -107,8 +109,8 @@ void warn_of_constants(const fs::path& config) {
   const auto check = [&](const nlohmann::json& object, const char* member, double ours) {
     const auto found = object.find(member);
     if (found == object.end() || !found->is_number() || found->get<double>() == ours) return;
-    fmt::print(stderr, "note: {}: {} is {}, the kernels here compute with {}: results will differ\n",
-               edge::one_line(config.string()), member, found->get<double>(), ours);
+    edge::say("note: {}: {} is {}, the kernels here compute with {}: results will differ\n",
+              edge::one_line(config.string()), member, found->get<double>(), ours);
   };
   constexpr double kEpsilon = 1e-5, kTheta = 10000;
   check(json, "layer_norm_epsilon", kEpsilon);
@@ -134,7 +136,7 @@ void write(const Conversion& c, checkpoint::Description description, const check
     checkpoint::write_hugging_face(checkpoint::whole_values(tensors), model, c.to);
     const fs::path beside = fs::path(c.to).parent_path() / "config.json";
     std::error_code ignored;
-    if (!fs::exists(beside, ignored)) edge::write_file_atomically(beside, config.dump(2) + "\n");
+    if (!fs::exists(beside, ignored)) edge::write_file_atomically(beside, edge::json_text(config, 2) + "\n");
     return;
   }
   if (!c.plan.empty()) description.job.job.plan = program::read_plan_file(c.plan).job.plan;
@@ -184,7 +186,10 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
       command->add_subcommand("convert", "Write it for another plan, or from and to a Hugging Face file");
   converting->add_option("FROM", conversion->from, "Folder of checkpoints, or model.safetensors of GPT-2 or llama")
       ->required();
-  converting->add_option("TO", conversion->to, "New folder, or a name that ends in .safetensors")->required();
+  mark_output(
+      *converting,
+      converting->add_option("TO", conversion->to, "New folder, or a name that ends in .safetensors")->required(),
+      OutputKind::kWeights);
   converting->add_option("--plan", conversion->plan, "Plan file under which to write")->type_name("FILE");
   converting->add_option("--model", conversion->model, "The model FROM is of (else config.json beside it)");
   converting->callback([conversion, &exit_code] {

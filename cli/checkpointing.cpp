@@ -4,7 +4,9 @@
 
 #include <cstdio>
 
+#include "cli/output.h"
 #include "edge/quote.h"
+#include "edge/say.h"
 #include "runtime/checkpoint/keeper.h"
 
 namespace trivium::cli {
@@ -15,6 +17,7 @@ void add_checkpoint_options(CLI::App& command, CheckpointOptions& options) {
       command
           .add_option("--checkpoint", options.folder, "Keep checkpoints here; the last step and Ctrl-C write one too")
           ->type_name("DIR");
+  mark_output(command, folder, OutputKind::kFolder);
   command.add_option("--checkpoint-every", options.every, "Steps from one checkpoint to the next (0: the last alone)")
       ->check(CLI::Range(std::int64_t{0}, kMost))
       ->needs(folder);
@@ -36,7 +39,7 @@ runtime::KeeperFactory keepers_of(const CheckpointOptions& options, const JobReq
   keeping.job = request.file;
   keeping.ramp = options.ramp;
   keeping.corpus_tokens = corpus_tokens;
-  keeping.note = [](const std::string& text) { fmt::print(stderr, "note: {}\n", edge::one_line(text)); };
+  keeping.note = [](const std::string& text) { edge::say("note: {}\n", edge::one_line(text)); };
   return runtime::checkpoint::make_keepers(keeping);
 }
 

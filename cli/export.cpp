@@ -12,6 +12,7 @@
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/say.h"
 #include "planner/launch/launch.h"
 #include "program/lower.h"
 
@@ -45,7 +46,7 @@ void run(const ExportOptions& options) {
   const launch::TrainerVersion& trainer = trainer_named(options.trainer);
   const launch::Launch written = launch::export_plan(request.file.job, request.cluster, trainer.trainer);
   for (const launch::Loss& loss : written.losses) {
-    fmt::print(stderr, "warning: {}: {}: {}\n", options.trainer, loss.field, loss.what);
+    edge::say("warning: {}: {}: {}\n", options.trainer, loss.field, loss.what);
   }
   if (!options.output.empty()) edge::write_file_atomically(options.output, written.text);
   if (!options.json) {
@@ -69,7 +70,7 @@ void add_export(CLI::App& app, int& exit_code) {
   for (const launch::TrainerVersion& trainer : launch::trainers()) names.emplace_back(trainer.name);
   command->add_option("--to", options->trainer, "The trainer")->required()->check(CLI::IsMember(names));
   add_job_options(*command, options->job);
-  command->add_option("-o,--output", options->output, "Write it there instead of on stdout")->check(output_file());
+  add_output(*command, "-o,--output", options->output, "Write it there instead of on stdout", OutputKind::kLaunch);
   command->add_flag("--json", options->json, "JSON on stdout: the text and what it cannot say");
   command->callback([options, &exit_code] {
     run(*options);

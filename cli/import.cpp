@@ -11,6 +11,8 @@
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/json_text.h"
+#include "edge/say.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/launch/launch.h"
@@ -44,12 +46,12 @@ void run(const ImportOptions& options) {
   request.ranks = options.ranks > 0 ? options.ranks : cluster.devices();
   const bool is_deepspeed = options.from.empty() ? launch::is_deepspeed(request.text) : options.from == "deepspeed";
   const launch::Imported imported = is_deepspeed ? launch::import_deepspeed(request) : launch::import_megatron(request);
-  for (const launch::Loss& loss : imported.losses) fmt::print(stderr, "warning: {}: {}\n", loss.field, loss.what);
+  for (const launch::Loss& loss : imported.losses) edge::say("warning: {}: {}\n", loss.field, loss.what);
   program::PlanFile file;
   file.job = imported.job;
   file.cluster = cluster_json(options.cluster, cluster);
   const nlohmann::json plan = program::to_json(file);
-  if (!options.output.empty()) edge::write_file_atomically(options.output, plan.dump(2) + "\n");
+  if (!options.output.empty()) edge::write_file_atomically(options.output, edge::json_text(plan, 2) + "\n");
   if (!options.json) {
     if (options.output.empty()) print_json(plan);
     return;
@@ -77,8 +79,8 @@ void add_import(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, kMostSequence));
   command->add_option("--ranks", options->ranks, "Processes, where the file does not say them; default: all devices")
       ->check(CLI::Range(1, kMostRanks));
-  command->add_option("-o,--output", options->output, "Write the plan file there instead of on stdout")
-      ->check(output_file());
+  add_output(*command, "-o,--output", options->output, "Write the plan file there instead of on stdout",
+             OutputKind::kPlan);
   command->add_flag("--json", options->json, "JSON on stdout: the plan file and what could not be mapped");
   command->callback([options, &exit_code] {
     run(*options);

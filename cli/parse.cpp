@@ -8,9 +8,11 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "edge/error.h"
 #include "edge/json_reader.h"
 #include "edge/quote.h"
+#include "edge/say.h"
 
 namespace trivium::cli {
 namespace {
@@ -18,8 +20,7 @@ namespace {
 int code_of(edge::ErrorKind kind) { return static_cast<int>(kind); }
 
 int report(edge::ErrorKind kind, const std::string& message) {
-  std::fflush(stdout);
-  fmt::print(stderr, "error: {}\n", edge::one_line(message));
+  edge::say("error: {}\n", edge::one_line(message));
   return code_of(kind);
 }
 
@@ -110,6 +111,7 @@ int parse_and_run(int argc, const char* const* argv) {
   CLI::App app("Plans, simulates and runs distributed GPT training.", "trivium");
   app.set_version_flag("--version", "trivium " TRIVIUM_VERSION);
   app.require_subcommand(1);
+  app.parse_complete_callback([&app] { check_files(app); });  // before the command's own
   int exit_code = 0;
   add_commands(app, exit_code);
   std::vector<std::string> words = join_flag_values({argv + 1, argv + argc});

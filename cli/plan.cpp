@@ -19,6 +19,8 @@
 #include "cli/space_options.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/json_text.h"
+#include "edge/say.h"
 
 namespace trivium::cli {
 namespace {
@@ -82,7 +84,7 @@ void write_best(const PlanOptions& options, const JobRequest& request, const pla
   if (options.output.empty() || result.best.empty()) return;
   program::PlanFile file = request.file;
   file.job.plan = result.best.front().plan;
-  edge::write_file_atomically(options.output, program::to_json(file).dump(2) + "\n");
+  edge::write_file_atomically(options.output, edge::json_text(program::to_json(file), 2) + "\n");
 }
 
 int run(const PlanOptions& options) {
@@ -124,7 +126,7 @@ int run(const PlanOptions& options) {
     if (options.show_space) print(space_report(wanted, result));
     print(result_report(request, wanted, result, options.all) + also + studied);
   }
-  if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
+  if (!hint.empty()) edge::say("hint: {}\n", hint);
   write_best(options, request, result);
   if (interrupts.happened() && !nothing_fits_it) {
     // A search that had ended knows that nothing fits, whatever was interrupted behind it.
@@ -146,7 +148,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   add_price_option(*command, options->job);
   add_space_options(*command, options->space);
   add_study_options(*command, options->studies);
-  command->add_option("-o,--output", options->output, "Write the best plan's file")->check(output_file());
+  add_output(*command, "-o,--output", options->output, "Write the best plan's file", OutputKind::kPlan);
   command
       ->add_option("--best", options->best,
                    "Prove so many fastest plans, near twins among them; without it the fastest, and beside it the most "

@@ -14,6 +14,8 @@
 #include "cli/output.h"
 #include "cli/render.h"
 #include "edge/files.h"
+#include "edge/json_text.h"
+#include "edge/say.h"
 #include "hardware_profiles/load.h"
 #include "runtime/cuda/loader.h"
 #include "runtime/microbench/gpu_profile.h"
@@ -50,7 +52,7 @@ int run(const ProfileOptions& options) {
   runtime::ProfileOptions how;
   how.quick = options.quick;
   how.ranks = options.ranks;
-  how.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  how.progress = [](const std::string& line) { edge::say("{}\n", line); };
   std::optional<hardware::Node> measured;
   if (options.device == "cuda") {
     const Interrupts interrupts;
@@ -63,7 +65,7 @@ int run(const ProfileOptions& options) {
   }
   const nlohmann::json node = hardware::to_json(*measured);
   const std::string output = options.output.empty() ? hardware::this_machine_path() : options.output;
-  edge::write_file_atomically(output, node.dump(2) + "\n");
+  edge::write_file_atomically(output, edge::json_text(node, 2) + "\n");
   if (options.json) {
     print_json(node);
   } else {
@@ -85,8 +87,8 @@ void add_profile(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--quick", options->quick, "Fewer shapes and repetitions: under 20 s");
   command->add_option("--ranks", options->ranks, "Ranks that run at once; 0: one a core");
-  command->add_option("-o,--output", options->output, "Where the profile goes; default: the user's data folder")
-      ->check(output_file());
+  add_output(*command, "-o,--output", options->output, "Where the profile goes; default: the user's data folder",
+             OutputKind::kProfile);
   command->add_flag("--json", options->json, "The profile on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

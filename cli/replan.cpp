@@ -13,6 +13,7 @@
 #include "edge/error.h"
 #include "edge/files.h"
 #include "edge/json_reader.h"
+#include "edge/json_text.h"
 #include "hardware_profiles/load.h"
 #include "program/job_json.h"
 
@@ -102,7 +103,7 @@ void run(const ReplanOptions& options) {
     program::PlanFile file{record.job, record.cluster};
     if (!options.cluster.empty()) file.cluster = cluster_json(options.cluster, cluster);
     file.job.plan = replan.plan;
-    edge::write_file_atomically(options.output, program::to_json(file).dump(2) + "\n");
+    edge::write_file_atomically(options.output, edge::json_text(program::to_json(file), 2) + "\n");
   }
   if (options.json) return print_json(to_json(replan));
   print(report(replan));
@@ -115,7 +116,7 @@ void add_replan(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("replan", "Propose better stage layers from what a run measured");
   command->add_option("RUN", options->record, "What `trivium run --record` wrote")->required()->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Whose memory the layers must fit, instead of the run's");
-  command->add_option("-o,--output", options->output, "Write the proposal as a plan file")->check(output_file());
+  add_output(*command, "-o,--output", options->output, "Write the proposal as a plan file", OutputKind::kPlan);
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     run(*options);

@@ -78,7 +78,7 @@ void add_report(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("report", "Write what is known of a plan as one HTML page");
   add_job_options(*command, options->job);
   add_price_option(*command, options->job);
-  command->add_option("-o,--output", options->output, "The page")->required()->check(output_file());
+  add_output(*command, "-o,--output", options->output, "The page", OutputKind::kPage)->required();
   add_disturbance_options(*command, options->disturbance);
   command->callback([options, &exit_code] {
     run(*options);

@@ -20,9 +20,13 @@
 #include "cli/output.h"
 #include "cli/prepare.h"
 #include "cli/render.h"
+#include "cli/step_lines.h"
 #include "cli/supervise.h"
+#include "cli/supervisor.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/json_text.h"
+#include "edge/say.h"
 #include "hardware_profiles/cluster_text.h"
 #include "program/chrome_trace.h"
 #include "program/run_record.h"
@@ -64,7 +68,7 @@ void share_gpus(JobRequest& request, bool speaks) {
       ranks > hardware::kMostClusterDevices) {
     return;
   }
-  if (speaks) fmt::print(stderr, "note: {} ranks share {} GPUs\n", ranks, cluster.devices());
+  if (speaks) edge::say("note: {} ranks share {} GPUs\n", ranks, cluster.devices());
   cluster.groups.front().node.devices = ranks;
 }
 
@@ -86,25 +90,24 @@ void require_devices(const JobRequest& request, bool gpus) {
   }
 }
 
-void print_step(const program::StepRecord& step, bool json) {
+std::string line_of(const program::StepRecord& step, bool json) {
   if (json) {
     nlohmann::json line = program::to_json(step);
     line["schema"] = "trivium.step/1";
-    print(line.dump() + "\n");
-    return;
+    return edge::json_text(line) + "\n";
   }
   const std::string norm =
       step.skipped ? "gradients overflowed, skipped" : fmt::format("grad norm {:.4f}", step.grad_norm);
   const std::string scale = step.loss_scale > 0 ? fmt::format("  scale {:g}", step.loss_scale) : "";
-  print(fmt::format("step {:>4}  loss {:.6f}  {}{}  {:.1f} ms  {} tokens/s{}{}\n", step.step, step.loss, norm, scale,
-                    step.seconds * kMsPerSecond, integer(step.tokens_per_s),
-                    step.mfu ? "  MFU " + percent(*step.mfu) : "",
-                    step.validation_loss ? fmt::format("  validation loss {:.6f}", *step.validation_loss) : ""));
+  return fmt::format("step {:>4}  loss {:.6f}  {}{}  {:.1f} ms  {} tokens/s{}{}\n", step.step, step.loss, norm, scale,
+                     step.seconds * kMsPerSecond, integer(step.tokens_per_s),
+                     step.mfu ? "  MFU " + percent(*step.mfu) : "",
+                     step.validation_loss ? fmt::format("  validation loss {:.6f}", *step.validation_loss) : "");
 }
 
 void print_spike(const program::Spike& spike) {
-  fmt::print(stderr, "note: step {}: {} {:.4g} stands out from {:.4g}, the median of the steps before\n", spike.step,
-             spike.of == "loss" ? "loss" : "gradient norm", spike.value, spike.typical);
+  edge::say("note: step {}: {} {:.4g} stands out from {:.4g}, the median of the steps before\n", spike.step,
+            spike.of == "loss" ? "loss" : "gradient norm", spike.value, spike.typical);
 }
 
 /// Ranks that planned something else would wait for each other for ever.
@@ -153,7 +156,8 @@ void save(const RunOptions& options, const JobRequest& request, const program::P
   if (!options.trace.empty()) {
     edge::write_file_atomically(options.trace, program::chrome_trace(program, record.timeline, &record));
   }
-  if (!options.record.empty()) edge::write_file_atomically(options.record, program::to_json(record).dump() + "\n");
+  if (!options.record.empty())
+    edge::write_file_atomically(options.record, edge::json_text(program::to_json(record)) + "\n");
 }
 
 JobRequest request_of(const RunOptions& options, bool speaks) {
@@ -161,7 +165,7 @@ JobRequest request_of(const RunOptions& options, bool speaks) {
   if (job.plan_path.empty() && job.cluster.empty()) job.cluster = hardware::kThisMachine;
   JobRequest request = resolve_plan(job);
   if (speaks && simulator::shares_cores(request.file.job.plan, request.cluster)) {
-    fmt::print(stderr, "note: {} ranks share {} cores\n", request.file.job.plan.ranks(), request.cluster.devices());
+    edge::say("note: {} ranks share {} cores\n", request.file.job.plan.ranks(), request.cluster.devices());
   }
   if (on_gpus(options)) share_gpus(request, speaks);
   return request;
@@ -180,7 +184,7 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
       backend != nullptr ? runtime::cannot_run(program, *backend) : runtime::cannot_run_on_cpu(program);
   if (!why.empty()) throw edge::Failure(edge::ErrorKind::kUsage, why);
   if (options.survival.processes > 0 && communicator == nullptr) {
-    return supervise(options.survival, program, !options.checkpoint.folder.empty(), interrupts);
+    return supervise(options.survival, program, options.checkpoint.folder, interrupts);
   }
   if (communicator != nullptr && communicator->size() != program.mesh.size()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
@@ -209,12 +213,15 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
   how.stop = interrupts.token();
   how.replay =
       backend != nullptr && use_graphs(options.gpu, program, communicator->rank(), options.timeline_steps > 0, speaks);
-  how.flight_folder = options.survival.flight_record;
+  const Supervisor supervisor = Supervisor::of_this_process();
+  how.flight_folder = supervisor.exists() ? supervisor.flight_record() : options.survival.flight_record;
   how.deadline = std::chrono::milliseconds(std::llround(options.survival.deadline_s * kMsPerSecond));
   CheckpointOptions checkpoint = options.checkpoint;
   checkpoint.ramp = how.course.ramp;
+  checkpoint.resume = checkpoint.resume || supervisor.wants_resume();
   how.keeper = keepers_of(checkpoint, request, corpus->tokens());
-  how.on_step = [&](const program::StepRecord& step) { print_step(step, options.json); };
+  StepLines lines;
+  how.on_step = [&](const program::StepRecord& step) { lines.add(step.step, line_of(step, options.json)); };
   runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, backend, program, *corpus, how)
                                                         : runtime::train_in_threads(program, *corpus, how);
   if (!result.refused.empty()) throw edge::Failure(edge::ErrorKind::kUsage, result.refused);
@@ -228,6 +235,7 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
                                     options.record.empty() ? "" : "; " + options.record + " holds them",
                                     options.checkpoint.folder.empty() ? "" : "; --resume goes on from there"));
   }
+  lines.require_whole();
   return 0;
 }
 
@@ -277,12 +285,12 @@ void add_run(CLI::App& app, int& exit_code) {
   add_course_options(*command, options->course);
   add_checkpoint_options(*command, options->checkpoint);
   add_survival_options(*command, options->survival);
-  command->add_option("--record", options->record, "Write steps and measured timeline")->check(output_file());
+  add_output(*command, "--record", options->record, "Write steps and measured timeline", OutputKind::kRecord);
   command->add_option("--timeline-steps", options->timeline_steps, "How many of the last steps keep their timeline")
       ->check(CLI::Range(std::int64_t{0}, kMostSteps))
       ->capture_default_str();
-  command->add_option("--trace", options->trace, "Write the measured timeline for chrome://tracing and Perfetto")
-      ->check(output_file());
+  add_output(*command, "--trace", options->trace, "Write the measured timeline for chrome://tracing and Perfetto",
+             OutputKind::kTrace);
   command->add_option("--backend", options->backend, "What runs the kernels")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();

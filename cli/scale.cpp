@@ -186,7 +186,7 @@ void add_scale(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->type_name("N,N,...");
-  command->add_option("--csv", options->csv, "Write the curves as a table")->check(output_file());
+  add_output(*command, "--csv", options->csv, "Write the curves as a table", OutputKind::kTable);
   command->add_option("--threads", options->threads, "Threads of the searches; 0: all cores")
       ->check(CLI::Range(0, kMostThreads));
   command->add_flag("--json", options->json, "JSON on stdout");

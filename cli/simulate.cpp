@@ -77,8 +77,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("--granularity", options->granularity, "What the simulator plays: every op, or whole segments")
       ->check(CLI::IsMember({"op", "segment"}))
       ->capture_default_str();
-  command->add_option("--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto")
-      ->check(output_file());
+  add_output(*command, "--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto",
+             OutputKind::kTrace);
   command->add_flag("--ignore-memory", options->ignore_memory, "Simulate a plan that does not fit");
   command->add_flag("--json", options->json, "JSON on stdout");
   add_disturbance_options(*command, options->disturbance);

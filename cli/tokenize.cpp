@@ -14,6 +14,7 @@
 #include "edge/error.h"
 #include "edge/files.h"
 #include "edge/quote.h"
+#include "edge/say.h"
 #include "runtime/text/tokenizer.h"
 
 namespace trivium::cli {
@@ -53,7 +54,7 @@ void tokenize(const TokenizeOptions& options) {
   edge::write_file_atomically(options.output, tokenizer->vocabulary() <= kNarrow
                                                   ? packed<std::uint16_t>(tokens, 20240520, 1)
                                                   : packed<std::uint32_t>(tokens, 20240801, 7));
-  fmt::print(stderr, "{}: {} tokens of {} bytes\n", edge::one_line(options.output), tokens.size(), text.size());
+  edge::say("{}: {} tokens of {} bytes\n", edge::one_line(options.output), tokens.size(), text.size());
 }
 
 }  // namespace
@@ -62,9 +63,8 @@ void add_tokenize(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "Write a text as a token file for `run --corpus`");
   command->add_option("TEXT", options->text, "The text")->required()->type_name("FILE");
-  command->add_option("-o,--output", options->output, "Token file (.bin, llm.c's form)")
-      ->required()
-      ->check(output_file());
+  add_output(*command, "-o,--output", options->output, "Token file (.bin, llm.c's form)", OutputKind::kTokens)
+      ->required();
   CLI::Option* vocabulary = command->add_option("--vocabulary", options->vocabulary, "GPT-2's vocab.json; else bytes");
   CLI::Option* merges = command->add_option("--merges", options->merges, "GPT-2's merges.txt");
   vocabulary->type_name("FILE")->needs(merges);

@@ -159,8 +159,8 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("--cluster", options->cluster, "Instead of the plan's");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
   command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");
-  command->add_option("--csv", options->csv, "Also write rows and groups as a table")->check(output_file());
-  command->add_option("--html", options->html, "Also write one page with pictures")->check(output_file());
+  add_output(*command, "--csv", options->csv, "Also write rows and groups as a table", OutputKind::kTable);
+  add_output(*command, "--html", options->html, "Also write one page with pictures", OutputKind::kPage);
   command->add_option("--history", options->history, "All run records of a folder: how the error developed")
       ->type_name("FOLDER");
   command->add_flag("--json", options->json, "JSON on stdout");

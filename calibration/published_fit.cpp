@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <thread>
 
 #include "calibration/published_runs.h"
@@ -36,7 +37,7 @@ class Fitter {
   Fitter(const std::vector<PublishedRun>& runs, const std::vector<MicroRow>& micro, const PublishedFitOptions& options)
       : options_(options) {
     for (const PublishedRun& run : runs) {
-      if (options_.stop()) break;
+      if (options_.stop()) interrupted_before_the_fit();
       if (run.tier != "C") add(run);
     }
     if (rows_.empty()) throw edge::Failure(edge::ErrorKind::kInput, "no run of tier A or B can be replayed");
@@ -59,6 +60,10 @@ class Fitter {
     result_.constants = fit_constants(nodes, measured);
   }
 
+  [[noreturn]] static void interrupted_before_the_fit() {
+    throw edge::Failure(edge::ErrorKind::kInterrupted, "interrupted before the fit had begun; nothing was written");
+  }
+
   PublishedFit fit() {
     std::vector<double> start;
     for (const FitConstant& constant : result_.constants) {
@@ -75,6 +80,7 @@ class Fitter {
     };
     result_.fit = robust_fit(priors_, start, weights(""), errors, robust);
     result_.interrupted = options_.stop();
+    if (result_.interrupted && result_.fit.steps == 0) interrupted_before_the_fit();
     compare_sources(robust.noise);
     list_residuals();
     return std::move(result_);
@@ -119,6 +125,7 @@ class Fitter {
     const std::string profile = touched < 0 ? "" : result_.constants[static_cast<std::size_t>(touched)].profile;
     std::vector<double> seconds = seconds_;
     std::atomic<std::size_t> next = 0;
+    std::exception_ptr failure;
     const auto work = [&] {
       for (std::size_t i = next++; i < configurations_.size(); i = next++) {
         const Configuration& c = configurations_[i];
@@ -127,9 +134,16 @@ class Fitter {
       }
     };
     {
-      std::jthread other(work);
+      const std::jthread other([&] {
+        try {
+          work();
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      });
       work();
     }
+    if (failure) std::rethrow_exception(failure);
     if (touched < 0) seconds_ = seconds;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       out[static_cast<Eigen::Index>(i)] = std::log(seconds[rows_[i].configuration] / rows_[i].measured);

@@ -21,7 +21,9 @@
 #include "cli/render.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/json_reader.h"
 #include "edge/json_text.h"
+#include "edge/quote.h"
 #include "edge/say.h"
 #include "hardware_profiles/load.h"
 
@@ -99,8 +101,8 @@ nlohmann::json to_json(const calibration::PublishedFit& fit, const std::vector<f
   return json;
 }
 
-/// Returns the exit code: 130 where it was interrupted, with the best so far written.
-int fit_to_published(const CalibrateOptions& options) {
+/// Errors: also Failure(kInterrupted), with the best so far written where there is one.
+void fit_to_published(const CalibrateOptions& options) {
   if (!options.files.empty() || !options.base.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage, "--runs fits shipped profiles to tables; leave out FILE and --base");
   }
@@ -124,8 +126,11 @@ int fit_to_published(const CalibrateOptions& options) {
   } else {
     print(calibration::to_table(fit) + fmt::format("wrote {} files to {}\n", files.size(), options.output));
   }
-  constexpr int kInterrupted = 130;
-  return fit.interrupted ? kInterrupted : 0;
+  if (fit.interrupted) {
+    throw edge::Failure(edge::ErrorKind::kInterrupted,
+                        fmt::format("interrupted after {} steps of the fit; {} holds the best so far", fit.fit.steps,
+                                    edge::one_line(options.output)));
+  }
 }
 
 nlohmann::json to_json(const calibration::Fit& fit, const std::string& output, const std::vector<std::string>& beyond) {
@@ -164,6 +169,18 @@ std::string undetermined(const calibration::Fit& fit) {
   return text;
 }
 
+/// What is written can be read: measurements that contradict each other wildly may fit no machine at all.
+void write_profile(const hardware::Node& node, const std::string& output) {
+  const std::string text = edge::json_text(hardware::to_json(node), 2) + "\n";
+  try {
+    hardware::node_from_json(edge::parse_json(text, output), output);
+  } catch (const edge::Failure& failure) {
+    throw edge::Failure(edge::ErrorKind::kInput,
+                        fmt::format("what was measured fits no machine, and nothing was written: {}", failure.what()));
+  }
+  edge::write_file_atomically(output, text);
+}
+
 void run(const CalibrateOptions& options) {
   if (!options.micro.empty()) throw edge::Failure(edge::ErrorKind::kUsage, "--micro goes with --runs");
   if (options.files.empty()) {
@@ -183,7 +200,7 @@ void run(const CalibrateOptions& options) {
                                     record.backend, base.device.name));
   }
   const calibration::Fit fit = calibration::calibrate(base, given.evidence);
-  edge::write_file_atomically(options.output, edge::json_text(hardware::to_json(fit.node), 2) + "\n");
+  write_profile(fit.node, options.output);
   const std::vector<std::string> beyond = beyond_measured(fit, given);
   if (options.json) return print_json(to_json(fit, options.output, beyond));
   std::string text;
@@ -220,11 +237,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     exit_code = 0;
-    if (options->runs.empty()) {
-      run(*options);
-    } else {
-      exit_code = fit_to_published(*options);
-    }
+    options->runs.empty() ? run(*options) : fit_to_published(*options);
   });
 }
 

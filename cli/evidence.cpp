@@ -38,10 +38,10 @@ class Sorter {
     }
     try {
       take(content, text, file);
-    } catch (const nlohmann::json::exception& wrong) {
+    } catch (const nlohmann::json::exception&) {
       throw edge::Failure(
           edge::ErrorKind::kInput,
-          fmt::format("{}: is not in the form that its kind of file has ({}); was it edited?", file, wrong.what()));
+          fmt::format("{}: a member has another type than its kind of file gives it; was it edited?", file));
     }
   }
 

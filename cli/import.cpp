@@ -44,7 +44,8 @@ void run(const ImportOptions& options) {
   if (!options.model.empty()) request.model = models::load_model(options.model);
   request.sequence = options.sequence;
   request.ranks = options.ranks > 0 ? options.ranks : cluster.devices();
-  const bool is_deepspeed = options.from.empty() ? launch::is_deepspeed(request.text) : options.from == "deepspeed";
+  const bool is_deepspeed =
+      options.from.empty() ? launch::is_deepspeed(request.text, request.where) : options.from == "deepspeed";
   const launch::Imported imported = is_deepspeed ? launch::import_deepspeed(request) : launch::import_megatron(request);
   for (const launch::Loss& loss : imported.losses) edge::say("warning: {}: {}\n", loss.field, loss.what);
   program::PlanFile file;

@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
+#include "edge/error.h"
 #include "hardware_profiles/hardware.h"
 #include "program/plan_file.h"
 
@@ -13,6 +15,19 @@ namespace trivium::cli {
 
 inline constexpr int kMostRanks = 1 << 20;
 inline constexpr int kMostThreads = 4096;
+
+/// Does the work, whose errors tell of "run record", with the file in that place.
+template <class Work>
+auto naming(const std::string& file, const Work& work) {
+  constexpr std::string_view kUnnamed = "run record";
+  try {
+    return work();
+  } catch (const edge::Failure& failure) {
+    const std::string& message = failure.error().message;
+    if (!message.starts_with(kUnnamed)) throw;
+    throw edge::Failure(failure.error().kind, file + message.substr(kUnnamed.size()));
+  }
+}
 
 /// Throws Failure(kUsage): the command line asks for what cannot be.
 [[noreturn]] void fail_usage(const std::string& message);

@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "edge/error.h"
+#include "edge/files.h"
 #include "edge/json_reader.h"
 #include "edge/quote.h"
 #include "edge/say.h"
@@ -19,8 +26,10 @@ namespace {
 
 int code_of(edge::ErrorKind kind) { return static_cast<int>(kind); }
 
+std::string without_long_words(const std::string& message);
+
 int report(edge::ErrorKind kind, const std::string& message) {
-  edge::say("error: {}\n", edge::one_line(message));
+  edge::say("error: {}\n", edge::one_line(without_long_words(message)));
   return code_of(kind);
 }
 
@@ -76,6 +85,81 @@ std::string unknown(const std::string& what, const std::string& word, const std:
       suggestion.empty() ? fmt::format("`{}` lists them", help) : fmt::format("did you mean \"{}\"?", suggestion));
 }
 
+/// What went wrong where nobody foresaw it. Texts of libraries ("stoi", "map::at") tell a user nothing.
+std::string in_our_words(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+      dynamic_cast<const std::length_error*>(&error) != nullptr) {
+    return "out of memory on this machine; try a smaller job";
+  }
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    return fmt::format("{}: {}", edge::one_line(file->path1().string()), file->code().message());
+  }
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
+    return fmt::format("the machine gives no more threads or memory ({}); close other programs or ask for --threads 1",
+                       system->code().message());
+  }
+  if (dynamic_cast<const nlohmann::json::exception*>(&error) != nullptr) {
+    return "a member of a file that was given has another type than its kind of file gives it";
+  }
+  if (dynamic_cast<const std::logic_error*>(&error) != nullptr) {
+    return "a mistake of the program itself; please report the command and its files";
+  }
+  return error.what();
+}
+
+/// Words that nobody reads to their end are cut; file names have at most 255 bytes between their slashes.
+std::string without_long_words(const std::string& message) {
+  constexpr std::size_t kLongest = 300, kKept = 60;
+  std::string shorter;
+  for (std::size_t at = 0; at < message.size();) {
+    const std::size_t end = std::min(message.find_first_of(" /", at + 1), message.size());
+    std::string_view word = std::string_view(message).substr(at, end - at);
+    const bool cut = word.size() > kLongest;
+    if (cut) word = word.substr(0, kKept);
+    while (cut && !word.empty() && (static_cast<unsigned char>(word.back()) & 0x80U) != 0) word.remove_suffix(1);
+    shorter += word;
+    if (cut) shorter += "…";
+    at = end;
+  }
+  return shorter;
+}
+
+/// "nan" and "inf" pass every range check of the parser.
+void check_numbers(const CLI::App& app) {
+  for (const CLI::Option* option : innermost(app).get_options()) {
+    if (!option->get_type_name().starts_with("FLOAT")) continue;
+    for (const std::string& text : option->results()) {
+      char* end = nullptr;
+      const double value = std::strtod(text.c_str(), &end);
+      if (end != text.c_str() && *end == '\0' && !std::isfinite(value)) {
+        throw edge::Failure(edge::ErrorKind::kUsage,
+                            fmt::format("{} {}: must be a finite number", option->get_name(), edge::one_line(text)));
+      }
+    }
+  }
+}
+
+void add_limits(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    if (!command->get_subcommands(nullptr).empty()) {
+      add_limits(*command);
+      continue;
+    }
+    command
+        ->add_option_function<std::string>(
+            "--max-input",
+            [](const std::string& text) {
+              const auto size = edge::parse_bytes(text);
+              if (!size) throw CLI::ValidationError("--max-input", size.error().message);
+              edge::set_input_limit(static_cast<std::size_t>(size.value().value()));
+            },
+            "Memory that one input may take, as a file and unpacked; 1 GiB unless told")
+        ->type_name("SIZE")
+        ->group("Limits")
+        ->trigger_on_parse();
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> join_flag_values(std::vector<std::string> words) {
@@ -111,9 +195,13 @@ int parse_and_run(int argc, const char* const* argv) {
   CLI::App app("Plans, simulates and runs distributed GPT training.", "trivium");
   app.set_version_flag("--version", "trivium " TRIVIUM_VERSION);
   app.require_subcommand(1);
-  app.parse_complete_callback([&app] { check_files(app); });  // before the command's own
+  app.parse_complete_callback([&app] {  // before the command's own
+    check_numbers(app);
+    check_files(app);
+  });
   int exit_code = 0;
   add_commands(app, exit_code);
+  add_limits(app);
   std::vector<std::string> words = join_flag_values({argv + 1, argv + argc});
   std::reverse(words.begin(), words.end());  // the parser takes them from the back
   try {
@@ -124,10 +212,8 @@ int parse_and_run(int argc, const char* const* argv) {
     return report(edge::ErrorKind::kUsage, complaint(app, error));
   } catch (const edge::Failure& failure) {
     return report(failure.error().kind, failure.error().message);
-  } catch (const std::bad_alloc&) {
-    return report(edge::ErrorKind::kRuntime, "out of memory on this machine; try a smaller job");
   } catch (const std::exception& error) {
-    return report(edge::ErrorKind::kRuntime, error.what());
+    return report(edge::ErrorKind::kRuntime, in_our_words(error));
   }
 }
 

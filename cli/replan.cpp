@@ -98,7 +98,7 @@ void run(const ReplanOptions& options) {
   const hardware::Cluster cluster = options.cluster.empty()
                                         ? cluster_at(record.cluster, options.record + "#/plan/cluster")
                                         : hardware::load_cluster(options.cluster);
-  const calibration::Replan replan = calibration::replan(record, cluster);
+  const calibration::Replan replan = naming(options.record, [&] { return calibration::replan(record, cluster); });
   if (!options.output.empty()) {
     program::PlanFile file{record.job, record.cluster};
     if (!options.cluster.empty()) file.cluster = cluster_json(options.cluster, cluster);

@@ -184,7 +184,7 @@ void add_scale(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--devices", options->counts, "Counts of devices; default: all, halved up to six times")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, kMostRanks))
       ->type_name("N,N,...");
   add_output(*command, "--csv", options->csv, "Write the curves as a table", OutputKind::kTable);
   command->add_option("--threads", options->threads, "Threads of the searches; 0: all cores")

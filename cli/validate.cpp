@@ -53,7 +53,7 @@ calibration::Validation validate_one(const ValidateOptions& options) {
   require_same_job(plan, record, options);
   const hardware::Cluster cluster = options.cluster.empty() ? cluster_at(plan.cluster, options.plan + "#/cluster")
                                                             : hardware::load_cluster(options.cluster);
-  return calibration::validate_run(plan, record, cluster);
+  return naming(options.record, [&] { return calibration::validate_run(plan, record, cluster); });
 }
 
 calibration::Validation validate(const ValidateOptions& options) {

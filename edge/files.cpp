@@ -15,14 +15,15 @@
 
 #include "edge/error.h"
 #include "edge/quote.h"
+#include "edge/units.h"
 
 namespace trivium::edge {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Larger files are not inputs of ours; the limit keeps endless ones (/dev/zero) from eating the memory.
-constexpr std::size_t kLargestFile = std::size_t{1} << 30;
+constexpr std::size_t kInputLimit = std::size_t{1} << 30;
+std::atomic<std::size_t> chosen_limit = kInputLimit;
 
 /// A file descriptor that closes itself.
 class Descriptor {
@@ -83,18 +84,39 @@ bool is_folder(const fs::path& path) {
 
 }  // namespace
 
+std::size_t input_limit() { return chosen_limit; }
+void set_input_limit(std::size_t bytes) { chosen_limit = bytes; }
+
+std::string input_limit_text() {
+  return fmt::format("{}; --max-input SIZE allows more", to_text(Bytes(static_cast<double>(input_limit()))));
+}
+
 std::string read_file(const fs::path& path) {
-  const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const bool is_stdin = path == "-";
+  // Not blocking, so that a pipe nobody writes to is refused at once.
+  const Descriptor in(is_stdin ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                               : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (in.number() < 0) fail_reading(path, errno == ENOENT ? "there is no such file" : std::strerror(errno));
+  struct stat status {};
+  if (::fstat(in.number(), &status) != 0) fail_reading(path, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) fail_reading(path, "it is a folder; name a file");
+  if (!is_stdin && !S_ISREG(status.st_mode)) {
+    fail_reading(path, "it is a pipe or a device; save it to a file first, or name - and give it as standard input");
+  }
+  const auto too_large = [&] { fail_reading(path, "it is larger than " + input_limit_text()); };
+  const std::size_t limit = input_limit(),
+                    size = S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
+  if (size > limit) too_large();
   std::string content;
+  content.reserve(size);
   std::array<char, 1 << 16> block;
   while (true) {
     const ssize_t got = ::read(in.number(), block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_reading(path, errno == EISDIR ? "it is a folder; name a file" : std::strerror(errno));
+    if (got < 0) fail_reading(path, std::strerror(errno));
     if (got == 0) return content;
     content.append(block.data(), static_cast<std::size_t>(got));
-    if (content.size() > kLargestFile) fail_reading(path, "it is larger than 1 GiB");
+    if (content.size() > limit) too_large();
   }
 }
 

@@ -7,8 +7,16 @@
 
 namespace trivium::edge {
 
-/// Content of a file. Errors: Failure(kInput) when it is missing, a directory or unreadable.
+/// Content of a regular file, or of standard input where `path` is "-". Errors: Failure(kInput) when it is missing, a
+/// folder, pipe or device, unreadable, or larger than `input_limit`.
 std::string read_file(const std::filesystem::path& path);
+
+/// How many bytes one input may take in memory: as a file, unpacked, and as a document. 1 GiB unless set, by
+/// `--max-input`, before anything is read.
+std::size_t input_limit();
+void set_input_limit(std::size_t bytes);
+/// "1.00 GiB; --max-input SIZE allows more", for those that refuse.
+std::string input_limit_text();
 
 /// Writes to a temporary file beside `path`, flushes it to disk and renames it over `path`; creates missing folders.
 /// Errors: Failure(kRuntime); the old content then still stands.

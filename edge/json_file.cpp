@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "edge/error.h"
 #include "edge/files.h"
@@ -54,30 +57,102 @@ std::string reason(std::string_view message) {
   return one_line(kept);
 }
 
+/// Builds the document and watches over what the library would take without a word: members of the same name, and
+/// documents that take far more memory than their text.
+class StrictBuilder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  using Json = nlohmann::json;
+  using Refuse = std::function<void(const std::string&)>;
+  StrictBuilder(std::string_view text, const Refuse& refuse) : text_(text), refuse_(refuse) {}
+
+  Json take() { return std::move(document_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override {
+    count(value.size());
+    return add(std::move(value));
+  }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    constexpr std::size_t kNode = 64;  // of the map beside name and value
+    count(kNode + name.size());
+    const auto [member, is_new] = open_.back()->get_ref<Json::object_t&>().emplace(name, nullptr);
+    if (!is_new) refuse_(fmt::format("the member {} stands there twice; keep one", quote(name)));
+    member_ = &member->second;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    constexpr int kOutOfRange = 406;
+    const std::string_view message = error.what();
+    if (error.id == kOutOfRange) {  // a number beyond double ("number overflow parsing '1e999'")
+      const std::size_t start = message.find("number overflow");
+      refuse_(fmt::format("not readable JSON: {}",
+                          reason(start == std::string_view::npos ? message : message.substr(start))));
+    }
+    refuse_(fmt::format("not valid JSON at {}: {}", line_and_column(text_, position == 0 ? 0 : position - 1),
+                        reason(message)));
+    return false;
+  }
+
+ private:
+  Json* place(Json&& value) {
+    count(sizeof(Json));
+    if (open_.empty()) return &(document_ = std::move(value));
+    if (open_.back()->is_array()) return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::move(value));
+    return &(*member_ = std::move(value));
+  }
+  bool add(Json&& value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json&& value) {
+    open_.push_back(place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  void count(std::size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ > input_limit()) refuse_("read into memory it is larger than " + input_limit_text());
+  }
+
+  std::string_view text_;
+  const Refuse& refuse_;
+  Json document_;
+  std::vector<Json*> open_;  // from the outermost in; an array grows only while its last element is closed
+  Json* member_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
 }  // namespace
 
-nlohmann::json read_json_file(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
-  const auto fail = [&](const std::string& what) {
-    throw Failure(ErrorKind::kInput, fmt::format("{}: {}", one_line(path.string()), what));
+nlohmann::json parse_json(std::string_view text, const std::string& file, Comments comments) {
+  const StrictBuilder::Refuse fail = [&](const std::string& what) {
+    throw Failure(ErrorKind::kInput, fmt::format("{}: {}", one_line(file), what));
   };
   if (const std::size_t offset = too_deep(text); offset != std::string_view::npos) {
     fail(fmt::format("not readable JSON at {}: nested deeper than {} levels", line_and_column(text, offset),
                      kDeepestNesting));
   }
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
-    fail(fmt::format("not valid JSON at {}: {}", line_and_column(text, offset), reason(error.what())));
-  } catch (const nlohmann::json::out_of_range& error) {
-    // The only such error while parsing is a number beyond double ("number overflow parsing '1e999'").
-    const std::string_view message = error.what();
-    const std::size_t start = message.find("number overflow");
-    fail(fmt::format("not readable JSON: {}",
-                     reason(start == std::string_view::npos ? message : message.substr(start))));
+  // The library takes it for the end, whatever follows.
+  if (const std::size_t offset = text.find('\0'); offset != std::string_view::npos) {
+    fail(fmt::format("not valid JSON at {}: a byte that is zero", line_and_column(text, offset)));
   }
-  return {};
+  StrictBuilder builder(text, fail);
+  nlohmann::json::sax_parse(text, &builder, nlohmann::json::input_format_t::json, true, comments == Comments::kTaken);
+  return builder.take();
 }
+
+nlohmann::json read_json_file(const std::filesystem::path& path) { return parse_json(read_file(path), path.string()); }
 
 }  // namespace trivium::edge

@@ -66,6 +66,13 @@ T quantity(const JsonReader& reader, Result<T> (*parse)(std::string_view), std::
 
 }  // namespace
 
+JsonReader::JsonReader(const nlohmann::json& value, const std::string& file, std::string pointer) : value_(&value) {
+  // `plan.json#/cluster` names a place inside a file: pointers go on from there.
+  const std::size_t hash = file.find("#/");
+  file_ = file.substr(0, hash);
+  pointer_ = hash == std::string::npos ? std::move(pointer) : file.substr(hash + 1) + pointer;
+}
+
 void JsonReader::fail(const std::string& what) const {
   throw Failure(ErrorKind::kInput, fmt::format("{}#{}: {}", one_line(file_), one_line(pointer_), one_line(what)));
 }

@@ -22,8 +22,8 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 /// message `FILE#/POINTER: what is wrong; what to do`. Cheap to copy; the document must outlive it.
 class JsonReader {
  public:
-  JsonReader(const nlohmann::json& value, std::string file, std::string pointer = "")
-      : value_(&value), file_(std::move(file)), pointer_(std::move(pointer)) {}
+  /// `file` may name a place inside a file, `plan.json#/cluster`.
+  JsonReader(const nlohmann::json& value, const std::string& file, std::string pointer = "");
 
   const nlohmann::json& json() const { return *value_; }
   const std::string& file() const { return file_; }
@@ -58,7 +58,14 @@ class JsonReader {
   std::string pointer_;
 };
 
-/// Reads and parses a JSON file. Errors (Failure kInput): missing, unreadable, not JSON (with line and column).
+/// Whether `//` and `/* */` may stand in a document.
+enum class Comments { kRefused, kTaken };
+
+/// Parses a document of `file`. Errors (Failure kInput, naming the file): not JSON (with line and column), a zero byte,
+/// two members of one name in an object, nested too deep, larger in memory than `input_limit`.
+nlohmann::json parse_json(std::string_view text, const std::string& file, Comments comments = Comments::kRefused);
+
+/// Reads and parses a JSON file. Errors: as `read_file` and `parse_json`.
 nlohmann::json read_json_file(const std::filesystem::path& path);
 
 }  // namespace trivium::edge

@@ -110,17 +110,23 @@ Cluster read_cluster(const edge::JsonReader& document) {
   return cluster;
 }
 
-/// `plan.json#/cluster` names a place inside a file: later pointers continue from there.
-edge::JsonReader reader_at(const nlohmann::json& json, const std::string& where) {
-  const std::size_t hash = where.rfind("#/");
-  if (hash == std::string::npos) return edge::JsonReader(json, where);
-  return edge::JsonReader(json, where.substr(0, hash), where.substr(hash + 1));
-}
-
 /// A file whose name contains "+" is still a file; two files joined by "+" are not one.
 bool is_one_file(const std::string& text) {
   if (!text.ends_with(".json")) return false;
   return text.find('+') == std::string::npos || std::filesystem::exists(text);
+}
+
+/// What a file holds that is nothing but the text "NAME:N".
+Cluster named_in(const std::string& text, const std::string& where) {
+  if (is_one_file(text)) {  // it could name itself
+    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: names another file, {}; give that one",
+                                                             edge::one_line(where), edge::quote(text)));
+  }
+  try {
+    return load_cluster(text);
+  } catch (const edge::Failure& failure) {
+    throw edge::Failure(failure.error().kind, fmt::format("{}: {}", edge::one_line(where), failure.what()));
+  }
 }
 
 }  // namespace
@@ -139,8 +145,8 @@ Cluster load_cluster(const std::string& text) {
 }
 
 Cluster cluster_from_json(const nlohmann::json& json, const std::string& where) {
-  if (json.is_string()) return load_cluster(json.get<std::string>());
-  const edge::JsonReader document = reader_at(json, where);
+  if (json.is_string()) return named_in(json.get<std::string>(), where);
+  const edge::JsonReader document = edge::JsonReader(json, where);
   const edge::JsonReader schema = document.at("schema");
   if (schema.text() == kNodeSchema) return one_node(read_node(document));
   if (schema.text() == kClusterSchema) return read_cluster(document);

@@ -62,17 +62,10 @@ Experts read_experts(const JsonReader& reader) {
   return experts;
 }
 
-/// `plan.json#/model` names a place inside a file: later pointers continue from there.
-JsonReader reader_at(const nlohmann::json& json, const std::string& where) {
-  const std::size_t hash = where.rfind("#/");
-  if (hash == std::string::npos) return JsonReader(json, where);
-  return JsonReader(json, where.substr(0, hash), where.substr(hash + 1));
-}
-
 }  // namespace
 
 Model model_from_json(const nlohmann::json& json, const std::string& where) {
-  const JsonReader reader = reader_at(json, where);
+  const JsonReader reader = JsonReader(json, where);
   reader.allow_only({"schema",      "name",       "source",      "layers",   "hidden",          "heads",
                      "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",    "max_sequence",    "norm",
                      "positions",   "activation", "linear_bias", "qkv_bias", "tied_embeddings", "parallel_block",

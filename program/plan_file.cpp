@@ -1,6 +1,10 @@
 #include "program/plan_file.h"
 
+#include <fmt/format.h>
+
+#include "edge/error.h"
 #include "edge/json_reader.h"
+#include "edge/quote.h"
 #include "models/load.h"
 #include "program/job_json.h"
 
@@ -11,7 +15,13 @@ constexpr const char* kPlanSchema = "trivium.plan/1";
 constexpr const char* kResultSchema = "trivium.plan-result/1";
 
 models::Model model_at(const edge::JsonReader& reader, const std::string& where) {
-  if (reader.json().is_string()) return models::load_model(reader.text());
+  if (reader.json().is_string()) {
+    try {
+      return models::load_model(reader.text());
+    } catch (const edge::Failure& failure) {
+      throw edge::Failure(failure.error().kind, fmt::format("{}: {}", edge::one_line(where), failure.what()));
+    }
+  }
   return models::model_from_json(reader.json(), where);
 }
 

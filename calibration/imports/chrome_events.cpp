@@ -28,8 +28,9 @@ ChromeTrace read_chrome_trace(std::string_view text, const std::string& file) {
   trace.head = list.head;
   trace.is_truncated = !list.is_whole;
   if (trace.events.empty()) {
-    throw edge::Failure(edge::ErrorKind::kInput, file + "#/traceEvents: holds no complete event" +
-                                                     (list.is_whole ? "" : "; the file ends early: " + list.fault));
+    throw edge::Failure(edge::ErrorKind::kInput,
+                        file + "#/traceEvents: holds no complete event" +
+                            (list.is_whole ? "" : "; the file ends early or is broken at " + list.fault));
   }
   return trace;
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "edge/error.h"
+#include "edge/files.h"
 
 namespace trivium::calibration::imports {
 namespace {
@@ -25,13 +26,17 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Unpacks one member behind `text` and takes what it used off the front of `bytes`. The code that it ended with.
-  int member(std::string_view& bytes, std::string& text) {
+  static constexpr int kTooLarge = 100;  ///< none of zlib's codes
+
+  /// Unpacks one member behind `text` and takes what it used off the front of `bytes`. The code that it ended with, or
+  /// kTooLarge as soon as the text has more than `most` bytes.
+  int member(std::string_view& bytes, std::string& text, std::size_t most) {
     inflateReset(&stream_);
     int code = Z_OK;
     while (code == Z_OK) {
       const std::size_t before = text.size(), given = std::min(bytes.size(), kLargestPiece),
-                        room = std::clamp(before, kLeastRoom, kLargestPiece);
+                        room =
+                            std::clamp(std::min(before, most + 1 - std::min(before, most)), kLeastRoom, kLargestPiece);
       text.resize(before + room);
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib only reads it
       stream_.avail_in = static_cast<uInt>(given);
@@ -40,11 +45,10 @@ class Inflater {
       code = inflate(&stream_, Z_NO_FLUSH);
       bytes.remove_prefix(given - stream_.avail_in);
       text.resize(before + room - stream_.avail_out);
+      if (text.size() > most) return kTooLarge;
     }
     return code;
   }
-
-  std::string fault() const { return stream_.msg == nullptr ? "broken" : stream_.msg; }
 
  private:
   z_stream stream_{};
@@ -61,7 +65,8 @@ std::string unpacked(std::string_view bytes, const std::string& file) {
   std::string text;
   Inflater inflater;
   while (!bytes.empty()) {
-    const int code = inflater.member(bytes, text);
+    const int code = inflater.member(bytes, text, edge::input_limit());
+    if (code == Inflater::kTooLarge) refuse("unpacks to more than " + edge::input_limit_text());
     // Without room or input left zlib makes no progress (Z_BUF_ERROR): the room is never what is missing.
     if (code == Z_BUF_ERROR) {
       refuse(
@@ -69,7 +74,7 @@ std::string unpacked(std::string_view bytes, const std::string& file) {
                       "is there (zcat FILE > PART) and give that",
                       text.size()));
     }
-    if (code != Z_STREAM_END) refuse(fmt::format("is compressed and cannot be unpacked: {}", inflater.fault()));
+    if (code != Z_STREAM_END) refuse("is compressed and cannot be unpacked; it is damaged, copy it again");
     if (bytes.find_first_not_of('\0') == std::string_view::npos) break;  // tapes fill blocks up with zeros
     if (!is_gzip(bytes))
       refuse("is compressed, and something else stands behind its end; was it put together by hand?");

@@ -1,5 +1,7 @@
 #include "calibration/imports/json_events.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -52,9 +54,12 @@ JsonList read_list(std::string_view text, const std::string& list, const std::fu
   const std::string clean = without_nan(text);
   try {
     [[maybe_unused]] const json rest = json::parse(clean, on_event);
-  } catch (const json::exception& broken) {
+  } catch (const json::parse_error& broken) {
     result.is_whole = false;
-    result.fault = broken.what();
+    result.fault = fmt::format("byte {}", broken.byte);
+  } catch (const json::exception&) {  // a number beyond any
+    result.is_whole = false;
+    result.fault = "a number that is too large";
   }
   return result;
 }

@@ -12,7 +12,7 @@ namespace trivium::calibration::imports {
 struct JsonList {
   nlohmann::json head = nlohmann::json::object();  ///< the other members of the document
   bool is_whole = true;                            ///< false: the document ends early, or is broken somewhere
-  std::string fault;                               ///< what the parser says of it
+  std::string fault;                               ///< where, in words
 };
 
 /// Hands every complete element of the member `list` of a document, in order, to `take`, without keeping them. NaN and

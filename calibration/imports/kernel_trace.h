@@ -30,6 +30,13 @@ struct HostCopy {
   double bytes = 0, seconds = 0;
 };
 
+/// Whether a copy can have been measured: clocks of profilers tell nanoseconds, and no link carries a petabyte a
+/// second. Others, of damaged traces, would end as speeds that are no numbers.
+inline bool is_plausible(const HostCopy& copy) {
+  constexpr double kShortest = 1e-9, kFastest = 1e15;
+  return copy.bytes > 0 && copy.seconds >= kShortest && copy.bytes / copy.seconds <= kFastest;
+}
+
 struct KernelTrace {
   std::string file;
   std::string tool;    ///< "Kineto" or "Nsight Systems …"

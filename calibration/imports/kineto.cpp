@@ -153,7 +153,8 @@ class Reader {
     } else if (category == "gpu_memcpy" || category == "memcpy") {
       const bool host = event.name.find("HtoD") != std::string::npos || event.name.find("DtoH") != std::string::npos;
       const double bytes = number_in(event, "bytes");
-      if (host && bytes > 0 && event.duration_us > 0) result_.copies.push_back({bytes, event.duration_us * kMicro});
+      const HostCopy copy{bytes, event.duration_us * kMicro};
+      if (host && is_plausible(copy)) result_.copies.push_back(copy);
     } else if (category == "cuda_runtime" || category == "cuda_driver" || category == "runtime") {
       if (event.name.find("LaunchKernel") != std::string::npos) launches_[event.thread].push_back(event.start_us);
     } else if (category == "user_annotation" && event.name.starts_with("ProfilerStep#")) {

@@ -4,13 +4,17 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <regex>
 #include <set>
+#include <system_error>
 
 #include "calibration/statistics.h"
+#include "edge/files.h"
+#include "edge/quote.h"
 #include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
@@ -28,6 +32,7 @@ class Database {
     const int code = sqlite3_open_v2(file_.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     handle_.reset(opened);
     if (code != SQLITE_OK) fail();
+    distrust();
   }
 
   /// Calls `row` for every row of the answer.
@@ -53,12 +58,58 @@ class Database {
   }
 
   [[noreturn]] void fail() const {
-    refuse(file_, fmt::format("{}; the file is cut or no export of Nsight Systems: export it again with nsys export "
-                              "--type sqlite",
-                              handle_ ? sqlite3_errmsg(handle_.get()) : "cannot be opened"));
+    const int code = handle_ ? sqlite3_errcode(handle_.get()) : SQLITE_CANTOPEN;
+    refuse(file_, fmt::format("{}; export it again with nsys export --type sqlite", words_of(code)));
   }
 
  private:
+  /// Nothing of the file's own may run: views, triggers and functions in its schema could take for ever, or all memory.
+  void distrust() {
+    sqlite3* const handle = handle_.get();
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    constexpr int kLongestText = 1 << 20;
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kLongestText);
+    sqlite3_hard_heap_limit64(static_cast<sqlite3_int64>(edge::input_limit()));
+    std::error_code ignored;
+    const auto bytes = std::filesystem::file_size(file_, ignored);
+    constexpr std::int64_t kStepsAtLeast = 20'000'000, kStepsByByte = 100;
+    steps_left_ = kStepsAtLeast + (ignored ? 0 : static_cast<std::int64_t>(bytes) * kStepsByByte);
+    sqlite3_progress_handler(handle, kStepsBetweenLooks, count_steps, this);
+    each("SELECT name FROM sqlite_master WHERE type = 'view'", [&](sqlite3_stmt* row) {
+      refuse(file_,
+             fmt::format("{} is a view, where exports of Nsight Systems have tables", edge::quote(text(row, 0))));
+    });
+  }
+
+  /// Every answer is read in steps by the file's size; one that takes far more was made to.
+  static int count_steps(void* self) {
+    auto& left = static_cast<Database*>(self)->steps_left_;
+    left -= kStepsBetweenLooks;
+    return left < 0 ? 1 : 0;
+  }
+
+  static std::string words_of(int code) {
+    switch (code) {
+      case SQLITE_CORRUPT:
+      case SQLITE_NOTADB:
+        return "is cut or damaged";
+      case SQLITE_INTERRUPT:
+        return "takes far longer to read than a file of its size";
+      case SQLITE_NOMEM:
+      case SQLITE_TOOBIG:
+        return "takes more memory than " + edge::input_limit_text();
+      case SQLITE_CANTOPEN:
+        return "cannot be opened";
+      default:
+        return "is no export of Nsight Systems, or its tables have other columns";
+    }
+  }
+
+  static constexpr int kStepsBetweenLooks = 10'000;
+  std::int64_t steps_left_ = 0;
   std::filesystem::path file_;
   std::unique_ptr<sqlite3, decltype(&sqlite3_close)> handle_{nullptr, sqlite3_close};
 };
@@ -139,7 +190,7 @@ class Reader {
     database_.each("SELECT bytes, end - start FROM CUPTI_ACTIVITY_KIND_MEMCPY" + where(between_host_and_device),
                    [&](sqlite3_stmt* row) {
                      const double bytes = sqlite3_column_double(row, 0), time = sqlite3_column_double(row, 1) * kNano;
-                     if (bytes > 0 && time > 0) result_.copies.push_back({bytes, time});
+                     if (is_plausible({bytes, time})) result_.copies.push_back({bytes, time});
                    });
   }
 

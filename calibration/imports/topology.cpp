@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <regex>
 #include <set>
 
 #include "calibration/imports/text_lines.h"
+#include "edge/quote.h"
 #include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
@@ -24,7 +26,7 @@ bool is_adapter(const std::string& name) {
 }
 
 bool is_cell(const std::string& text) {
-  static const std::regex kCell("(X|NV\\d+|PIX|PXB|PHB|NODE|SYS|SOC|PSB|N/A)");
+  static const std::regex kCell("(X|NV[1-9]\\d?|PIX|PXB|PHB|NODE|SYS|SOC|PSB|N/A)");  // no GPU has a hundred links
   return std::regex_match(text, kCell);
 }
 
@@ -38,7 +40,11 @@ std::vector<std::string> devices_of(const std::string& line) {
   return names;
 }
 
-int links_of(const std::string& cell) { return cell.starts_with("NV") ? std::stoi(cell.substr(2)) : 0; }
+int links_of(const std::string& cell) {
+  int links = 0;
+  if (cell.starts_with("NV")) std::from_chars(cell.data() + 2, cell.data() + cell.size(), links);
+  return links;
+}
 
 }  // namespace
 
@@ -76,8 +82,13 @@ GpuTopology read_topology(std::string_view text, const std::string& file) {
     const auto glued = std::find_if_not(
         row.begin(), row.begin() + static_cast<std::ptrdiff_t>(std::min(row.size(), devices.size())), is_cell);
     if (row.size() < devices.size() || glued - row.begin() < static_cast<std::ptrdiff_t>(devices.size())) {
+      const auto good = glued - row.begin();
+      if (row.size() >= devices.size()) {
+        refuse(file, fmt::format("the row of {} has {}, which says nothing of a connection", words.front(),
+                                 edge::quote(row[static_cast<std::size_t>(good)])));
+      }
       refuse(file, fmt::format("the row of {} has {} cells of {}; the file was cut, or copied without its tabs",
-                               words.front(), glued - row.begin(), devices.size()));
+                               words.front(), good, devices.size()));
     }
     topology.cells.push_back(std::move(row));
   }

@@ -1,9 +1,14 @@
 #include "planner/launch/arguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <optional>
 #include <sstream>
+
+#include "edge/error.h"
+#include "edge/quote.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -39,7 +44,7 @@ std::optional<std::string> assigned(const std::string& word) {
 
 class ScriptReader {
  public:
-  explicit ScriptReader(std::string_view text) { take_documents(text); }
+  ScriptReader(std::string_view text, std::string where) : where_(std::move(where)) { take_documents(text); }
 
   Script read() {
     for (const std::string& word : words_of(shell_)) take(word);
@@ -150,9 +155,20 @@ class ScriptReader {
   }
 
   // `$NAME`, `${NAME}` and `${NAME:-otherwise}`; what the file does not say stays.
-  std::string expanded(const std::string& word) const {
+  std::string expanded(const std::string& word) {
+    std::string text = expanded_once(word);
+    expanded_bytes_ += text.size();
+    if (expanded_bytes_ > kMostExpanded) {
+      throw edge::Failure(edge::ErrorKind::kInput,
+                          fmt::format("{}: its variables grow beyond {} MiB; no launch file is so large",
+                                      edge::one_line(where_), kMostExpanded >> 20));
+    }
+    return text;
+  }
+
+  std::string expanded_once(const std::string& word) const {
     std::string text;
-    for (std::size_t i = 0; i < word.size(); ++i) {
+    for (std::size_t i = 0; i < word.size() && text.size() <= kMostExpanded; ++i) {
       if (word[i] != '$' || i + 1 >= word.size() || word[i + 1] == '(') {
         text += word[i];
         continue;
@@ -181,8 +197,11 @@ class ScriptReader {
     return text;
   }
 
-  std::string shell_;
+  static constexpr std::size_t kMostExpanded = std::size_t{16} << 20;  // of all words of a script together
+
+  std::string where_, shell_;
   Script script_;
+  std::size_t expanded_bytes_ = 0;
   bool open_ = false;  // whether the last argument may still take values
 };
 
@@ -216,12 +235,12 @@ std::string quoted(const std::string& value) {
 
 }  // namespace
 
-Script read_script(std::string_view text) {
+Script read_script(std::string_view text, const std::string& where) {
   const std::vector<std::string> lines = lines_of(text);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find("--- arguments ---") != std::string::npos) return read_dump(lines, i);
   }
-  return ScriptReader(text).read();
+  return ScriptReader(text, where).read();
 }
 
 std::string shell_lines(const std::vector<Argument>& arguments) {

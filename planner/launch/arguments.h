@@ -25,7 +25,8 @@ struct Script {
 
 /// Reads shell text: comments, quotes, continued lines, arrays, `NAME=value` and `$NAME`; arithmetic and what comes
 /// from outside the file stay as they are, with their `$`. A log with Megatron's table of arguments is read as such.
-Script read_script(std::string_view text);
+/// Errors: Failure(kInput) naming the file `where`, for variables that grow without measure (`A=$A$A`).
+Script read_script(std::string_view text, const std::string& where);
 
 /// Arguments as continued lines of shell, indented by two blanks and broken near 110 characters.
 std::string shell_lines(const std::vector<Argument>& arguments);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "edge/error.h"
@@ -24,12 +25,12 @@ bool is_json(std::string_view text) {
 }
 
 nlohmann::json parse(const std::string& text, const std::string& where) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false, true);
-  if (!json.is_object()) {
+  try {
+    return edge::parse_json(text, where, edge::Comments::kTaken);
+  } catch (const edge::Failure& failure) {
     throw edge::Failure(edge::ErrorKind::kInput,
-                        fmt::format("{}: not valid JSON; placeholders of a template must be filled in first", where));
+                        fmt::format("{}; placeholders of a template must be filled in first", failure.what()));
   }
-  return json;
 }
 
 class DeepspeedImport {
@@ -159,7 +160,7 @@ class DeepspeedImport {
     plan_.overlap.gradient_reduction = overlap ? overlap->boolean() : plan_.zero_stage == 3;
     plan_.overlap.parameter_gather = plan_.zero_stage == 3;
     if (const auto bucket = said(*section, "reduce_bucket_size")) {
-      plan_.bucket_bytes = static_cast<std::int64_t>(bucket->number()) * program::size_of(plan_.reduce_dtype);
+      plan_.bucket_bytes = elements(*bucket) * program::size_of(plan_.reduce_dtype);
     }
     if (const auto group = said(*section, "mics_shard_size"); group && group->number() > 0) {
       constexpr int kMostRanks = 1 << 20;
@@ -172,6 +173,16 @@ class DeepspeedImport {
              {"stage", "overlap_comm", "reduce_bucket_size", "mics_shard_size", "offload_optimizer", "offload_param",
               "cpu_offload", "cpu_offload_params", "reduce_scatter", "contiguous_gradients"},
              "zero_optimization.");
+  }
+
+  /// A count of elements, which people write as 5e8 too.
+  static std::int64_t elements(const JsonReader& member) {
+    constexpr double kMost = double{std::int64_t{1} << 44};
+    const double value = member.number();
+    if (value < 1 || value > kMost || value != std::floor(value)) {
+      member.fail(fmt::format("must be a whole number from 1 to {:.0f}, not {:g}", kMost, value));
+    }
+    return static_cast<std::int64_t>(value);
   }
 
   static Storage device(const JsonReader& section, const char* key, const char* legacy) {
@@ -204,9 +215,9 @@ class DeepspeedImport {
 
 }  // namespace
 
-bool is_deepspeed(std::string_view text) {
+bool is_deepspeed(std::string_view text, const std::string& where) {
   if (is_json(text)) return true;
-  const Script script = read_script(text);
+  const Script script = read_script(text, where);
   return std::any_of(script.arguments.begin(), script.arguments.end(),
                      [](const Argument& argument) { return argument.name == "deepspeed"; });
 }
@@ -216,7 +227,7 @@ Imported import_deepspeed(const ImportRequest& request) {
     const nlohmann::json json = parse(request.text, request.where);
     return DeepspeedImport(request, Settings(Script{}, request.where), json).read();
   }
-  Script script = read_script(request.text);
+  Script script = read_script(request.text, request.where);
   std::string document;
   for (const std::string& text : script.documents) {
     if (is_json(text)) document = text;

@@ -67,6 +67,6 @@ Imported import_megatron(const ImportRequest& request);
 /// DeepSpeed: its JSON, or a script for Megatron-DeepSpeed that holds the JSON as a here-document. Errors: likewise.
 Imported import_deepspeed(const ImportRequest& request);
 /// Whether the text is for DeepSpeed: JSON, or a script that passes --deepspeed.
-bool is_deepspeed(std::string_view text);
+bool is_deepspeed(std::string_view text, const std::string& where);
 
 }  // namespace trivium::planner::launch

@@ -23,9 +23,12 @@ constexpr std::size_t kMostLayout = 100'000;  // characters
 class MegatronImport {
  public:
   explicit MegatronImport(const ImportRequest& request)
-      : request_(request), settings_(read_script(request.text), request.where), plan_(imported_.job.plan) {}
+      : request_(request),
+        settings_(read_script(request.text, request.where), request.where),
+        plan_(imported_.job.plan) {}
 
   Imported read() {
+    if (settings_.script().arguments.empty()) settings_.fail("no argument of a trainer is in it (--name value)");
     imported_.job.model = read_model(settings_, request_, imported_.losses);
     read_training(settings_, request_, imported_.job, imported_.losses);
     plan_.stack = "megatron";

@@ -224,7 +224,9 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
   SafetensorsWriter writer(unfinished, std::move(entries), {{"format", "pt"}});
   std::vector<float> values;
   for (const Correspondence& c : table.rows()) {
-    const WholeTensor& tensor = tensors.at(c.ours);
+    const auto found = tensors.find(c.ours);
+    if (found == tensors.end()) refuse(path, fmt::format("the checkpoint lacks {}", edge::quote(c.ours)));
+    const WholeTensor& tensor = found->second;
     std::int64_t first = 0;
     for (const std::int64_t width : c.widths) {
       values.resize(static_cast<std::size_t>(c.rows * width));

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "edge/json_reader.h"
 #include "edge/quote.h"
@@ -39,22 +38,6 @@ constexpr std::array<NumberName, 10> kNumbers{{{Number::kF64, "F64", 8},
                                                {Number::kI8, "I8", 1},
                                                {Number::kU8, "U8", 1},
                                                {Number::kBool, "BOOL", 1}}};
-
-// The JSON library keeps the last of two equal names without a word.
-nlohmann::json parse_strictly(std::string_view text, const std::string& file) {
-  std::set<std::string> names;
-  const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    if (event == nlohmann::json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second) {
-      refuse(file, fmt::format("the header names {} twice", edge::quote(value.get<std::string>())));
-    }
-    return true;
-  };
-  try {
-    return nlohmann::json::parse(text, watch);
-  } catch (const nlohmann::json::exception& error) {
-    refuse(file, fmt::format("the header is not JSON: {}", error.what()));
-  }
-}
 
 Number read_number(const edge::JsonReader& reader) {
   const std::string name = reader.text();
@@ -98,7 +81,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> content, const st
   if (length > content.size() - sizeof length) refuse(file, "the safetensors header is cut off");
   const std::string_view text(reinterpret_cast<const char*>(content.data()) + sizeof length, length);
   if (text.empty() || text.front() != '{') refuse(file, "not a safetensors file: the header is not a JSON object");
-  const nlohmann::json json = parse_strictly(text, file);
+  const nlohmann::json json = edge::parse_json(text.substr(0, text.find_last_not_of(' ') + 1), file);
   SafetensorsHeader header;
   header.data_begin = static_cast<std::int64_t>(sizeof length + length);
   for (const auto& [name, member] : edge::JsonReader(json, file).members()) {

@@ -160,7 +160,7 @@ Number number_of(DType type) {
 StoredTensors::StoredTensors(const std::vector<std::filesystem::path>& files) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 40;
   for (const std::filesystem::path& path : files) {
-    where_ = path.parent_path().string();
+    where_ = path.parent_path().empty() ? path.string() : path.parent_path().string();
     const SafetensorsFile& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));
     for (const TensorEntry& entry : file.header().tensors) {
       const auto name = parse_piece_name(entry.name);

@@ -1,5 +1,6 @@
 #include "simulator/failures/goodput.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -38,27 +39,38 @@ double goodput(const Failures& failures, edge::Seconds interval) {
 }
 
 double simulated_goodput(const Failures& failures, edge::Seconds interval, edge::Seconds work, std::uint64_t seed) {
+  constexpr int kMostDrawn = 1'000'000;  // where hardly anything is ever saved, there is no end of them
   std::mt19937_64 random(seed);
+  const double cycle = interval.value() + failures.checkpoint.value();
+  double now = 0, done = 0;
+  int drawn = 0;
   const auto until_failure = [&] {
     constexpr double kUnit = 0x1p-53;
     const double u = (static_cast<double>(random() >> 11) + 0.5) * kUnit;  // in (0, 1), the same on every machine
+    ++drawn;
     return -failures.mtbf().value() * std::log(u);
   };
-  double now = 0, done = 0, fails_at = until_failure();
-  while (done < work.value()) {
-    const double saved_at = now + interval.value() + failures.checkpoint.value();
-    if (saved_at <= fails_at) {
-      now = saved_at;
-      done += interval.value();
-      continue;
+  if (!(interval > edge::Seconds(0))) return goodput(failures, interval);
+  double runs_for = until_failure();
+  while (done < work.value() && drawn < kMostDrawn) {
+    // So many checkpoints are written until it fails, or until the work is done; what came after the last one is lost.
+    const double needed = std::ceil((work.value() - done) / interval.value());
+    const double saved = std::min(std::floor(runs_for / cycle), needed);
+    done += saved * interval.value();
+    if (saved == needed) {
+      now += saved * cycle;
+      break;
     }
-    do {  // what was done since the last checkpoint is lost; a failure during the restart starts it anew
-      now = fails_at;
-      fails_at = now + until_failure();
-    } while (now + failures.restart.value() > fails_at);
-    now += failures.restart.value();
+    now += runs_for;
+    // A failure during the restart starts it anew.
+    const double restart = failures.restart.value();
+    for (runs_for = until_failure(); runs_for < restart && drawn < kMostDrawn; runs_for = until_failure()) {
+      now += runs_for;
+    }
+    now += restart;
+    runs_for -= restart;
   }
-  return done / now;
+  return now > 0 ? done / now : 0;
 }
 
 }  // namespace trivium::simulator

@@ -32,6 +32,8 @@ edge::Seconds best_interval(const Failures& failures);
 double goodput(const Failures& failures, edge::Seconds interval);
 
 /// The same share from failures drawn one by one: what remains of `work` after failures, checkpoints and restarts.
+/// Takes time by the number of failures, however short the interval; ends after a million of them, whatever was done by
+/// then.
 double simulated_goodput(const Failures& failures, edge::Seconds interval, edge::Seconds work, std::uint64_t seed);
 
 /// Bytes that one node writes to shared storage per second: 2 TB/s sustained for 2,048 nodes (Llama 3, arXiv

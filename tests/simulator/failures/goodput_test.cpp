@@ -64,6 +64,14 @@ TEST(Goodput, CountsFailuresOfRestartsAndCheckpoints) {
   EXPECT_NEAR(simulated_goodput(f, Seconds(250), Seconds(5e6), 3), goodput(f, Seconds(250)), .005);
 }
 
+// Ten million checkpoints between two failures, and restarts that all fail: neither takes longer to draw.
+TEST(Goodput, TinyIntervalsAndHopelessRestartsEnd) {
+  const Failures fine = of(10'000, 1e-5, 300);
+  EXPECT_NEAR(simulated_goodput(fine, Seconds(1e-3), Seconds(1e7), 7), goodput(fine, Seconds(1e-3)), .01);
+  EXPECT_EQ(simulated_goodput(of(1e-3, 50, 600), Seconds(1000), Seconds(1e7), 7), 0);
+  EXPECT_EQ(simulated_goodput(of(1e-3, 50, 600), Seconds(1000), Seconds(0), 7), 0);
+}
+
 // The best of the intervals drawn is where the formula says, as far as the draws can tell.
 TEST(Goodput, TheBestIntervalIsBestAmongDrawnFailures) {
   const Failures f = of(10'000, 50, 300);

@@ -2,6 +2,7 @@
 #include "calibration/calibrate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -199,7 +200,8 @@ void run(const CalibrateOptions& options) {
                         fmt::format("a {} run says nothing about {}; give --base a profile of its machine",
                                     record.backend, base.device.name));
   }
-  const calibration::Fit fit = calibration::calibrate(base, given.evidence);
+  const calibration::Fit fit = naming(edge::one_line(fmt::format("{}", fmt::join(given.record_files, ", "))),
+                                      [&] { return calibration::calibrate(base, given.evidence); });
   write_profile(fit.node, options.output);
   const std::vector<std::string> beyond = beyond_measured(fit, given);
   if (options.json) return print_json(to_json(fit, options.output, beyond));

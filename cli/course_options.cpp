@@ -65,6 +65,7 @@ void add_course_options(CLI::App& command, CourseOptions& options) {
       ->type_name("START INCREMENT STEPS");
   CLI::Option* file =
       command.add_option("--validation", options.validation, "Text or token file whose loss is measured, not learnt")
+          ->check([](const std::string& name) { return name.empty() ? "the name of the file is empty" : ""; })
           ->type_name("FILE");
   command
       .add_option("--validate-every", options.validate_every, "Steps from one to the next (0: behind the last alone)")

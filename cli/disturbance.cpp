@@ -54,7 +54,9 @@ std::map<int, double> factors_of(const std::string& option, const std::vector<st
           edge::ErrorKind::kUsage,
           fmt::format("{} {}: give RANK=FACTOR, such as 17=1.3 for 1.3 times as long", option, edge::quote(text)));
     }
-    factors[rank] = factor;
+    if (!factors.emplace(rank, factor).second) {
+      throw edge::Failure(edge::ErrorKind::kUsage, fmt::format("{}: rank {} is named twice", option, rank));
+    }
   }
   return factors;
 }
@@ -65,12 +67,14 @@ void add_disturbance_options(CLI::App& command, DisturbanceOptions& options) {
   const std::string group = "Uncertainty";
   command.add_flag("--every-rank", options.every_rank, "Play every rank, with links shared by what overlaps on them")
       ->group(group);
-  command.add_option("--jitter", options.jitter, "Every op that computes takes up to this share longer or shorter")
-      ->type_name("SHARE")
-      ->group(group);
+  CLI::Option* jitter =
+      command.add_option("--jitter", options.jitter, "Every op that computes takes up to this share longer or shorter")
+          ->type_name("SHARE")
+          ->group(group);
   command.add_option("--samples", options.samples, "Iterations drawn with jitter, from --seed on")
       ->check(CLI::Range(1, kMostSamples))
       ->capture_default_str()
+      ->needs(jitter)
       ->group(group);
   command.add_option("--slow-device", options.slow_devices, "This rank computes so many times as long; repeatable")
       ->type_name("RANK=FACTOR")

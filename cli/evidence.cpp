@@ -57,6 +57,7 @@ class Sorter {
   void take(imports::Content content, const std::string& text, const std::string& file) {
     switch (content) {
       case imports::Content::kRunRecord:
+        given_.record_files.push_back(file);
         return take_record(program::run_record_from_json(edge::read_json_file(file), file), file + "#/plan/cluster");
       case imports::Content::kPlan:
         plan_ = program::read_plan_file(file);
@@ -98,6 +99,7 @@ class Sorter {
 
   void take_trace(const imports::ChromeTrace& trace, const std::string& file) {
     if (imports::is_run_trace(trace)) {
+      given_.record_files.push_back(file);
       take_record(imports::run_record_of(trace), file + "#/otherData/trivium.run~11/plan/cluster");
     } else {
       given_.evidence.traces.push_back({imports::read_kineto(trace), job()});

@@ -17,6 +17,7 @@ struct GivenEvidence {
   std::vector<program::PlanFile> plans;      ///< all plans among the files
   std::optional<hardware::Cluster> cluster;  ///< of the first record or plan that names one
   std::string cluster_of;                    ///< the file that names it
+  std::vector<std::string> record_files;     ///< those of the run records, in their order
 };
 
 /// Reads files of any kind that calibration learns from, each told by its content. A plan says what the logs and traces

@@ -188,7 +188,12 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   if (is_root && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     return fmt::format("no command; `{}` lists them", help);
   }
-  return fmt::format("{}; see `{}`", error.what(), help);
+  constexpr std::string_view kNotConverted = "Could not convert: ";  // "--rank = x"
+  const std::string_view message = error.what();
+  if (message.starts_with(kNotConverted)) {
+    return fmt::format("{} is no number of the kind it takes; see `{}`", message.substr(kNotConverted.size()), help);
+  }
+  return fmt::format("{}; see `{}`", message, help);
 }
 
 int parse_and_run(int argc, const char* const* argv) {

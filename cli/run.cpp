@@ -164,6 +164,11 @@ JobRequest request_of(const RunOptions& options, bool speaks) {
   JobOptions job = options.job;
   if (job.plan_path.empty() && job.cluster.empty()) job.cluster = hardware::kThisMachine;
   JobRequest request = resolve_plan(job);
+  const program::Optimizer& optimizer = request.file.job.training.optimizer;
+  if (!job.given.at("min_learning_rate")->empty() && optimizer.min_learning_rate > optimizer.learning_rate) {
+    fail_usage(fmt::format("--min-learning-rate {:g} is above the learning rate, {:g}", optimizer.min_learning_rate,
+                           optimizer.learning_rate));
+  }
   if (speaks && simulator::shares_cores(request.file.job.plan, request.cluster)) {
     edge::say("note: {} ranks share {} cores\n", request.file.job.plan.ranks(), request.cluster.devices());
   }

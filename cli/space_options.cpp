@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "edge/error.h"
+#include "edge/quote.h"
 #include "planner/plan_fields.h"
 #include "planner/usual_bounds.h"
 #include "program/job_json.h"
@@ -58,6 +61,11 @@ planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& r
       check_fixed(search.constraints.back(), request);
     }
   };
+  for (const std::string& text : options.forbid) {
+    if (std::find(options.allow.begin(), options.allow.end(), text) != options.allow.end()) {
+      fail_usage(fmt::format("--allow {0} and --forbid {0} contradict each other", edge::one_line(text)));
+    }
+  }
   add(Constraint::Kind::kForbid, options.forbid);
   add(Constraint::Kind::kMin, options.min);
   add(Constraint::Kind::kMax, options.max);

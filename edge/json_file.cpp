@@ -63,7 +63,7 @@ class StrictBuilder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   using Json = nlohmann::json;
   using Refuse = std::function<void(const std::string&)>;
-  StrictBuilder(std::string_view text, const Refuse& refuse) : text_(text), refuse_(refuse) {}
+  StrictBuilder(std::string_view text, const Refuse& refuse) : text_(text), refuse_(refuse), bytes_(text.size()) {}
 
   Json take() { return std::move(document_); }
 
@@ -77,12 +77,17 @@ class StrictBuilder final : public nlohmann::json_sax<nlohmann::json> {
     return add(std::move(value));
   }
   bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool start_object(std::size_t) override {
+    count(kContainer);
+    return open(Json::object());
+  }
+  bool start_array(std::size_t) override {
+    count(kContainer);
+    return open(Json::array());
+  }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    constexpr std::size_t kNode = 64;  // of the map beside name and value
     count(kNode + name.size());
     const auto [member, is_new] = open_.back()->get_ref<Json::object_t&>().emplace(name, nullptr);
     if (!is_new) refuse_(fmt::format("the member {} stands there twice; keep one", quote(name)));
@@ -103,8 +108,10 @@ class StrictBuilder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
+  static constexpr std::size_t kContainer = 96, kNode = 64;  // what the allocator gives for them
+
   Json* place(Json&& value) {
-    count(sizeof(Json));
+    count(2 * sizeof(Json));  // arrays grow by doubling
     if (open_.empty()) return &(document_ = std::move(value));
     if (open_.back()->is_array()) return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::move(value));
     return &(*member_ = std::move(value));
@@ -131,7 +138,7 @@ class StrictBuilder final : public nlohmann::json_sax<nlohmann::json> {
   Json document_;
   std::vector<Json*> open_;  // from the outermost in; an array grows only while its last element is closed
   Json* member_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_;  // of text and document
 };
 
 }  // namespace

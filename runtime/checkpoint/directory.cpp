@@ -37,11 +37,16 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   throw edge::Failure(kind, fmt::format("{}: {}", edge::one_line(path.string()), what));
 }
 
+/// What stands in the folder reaches the disk. Errors: Failure(kRuntime), but for file systems that cannot do it.
 void flush(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;  // some file systems cannot; the rename itself stays whole
-  ::fsync(descriptor);
+  if (descriptor < 0) return;
+  const int error = ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
   ::close(descriptor);
+  if (error != 0) {
+    fail(edge::ErrorKind::kRuntime, folder,
+         fmt::format("cannot finish the checkpoint: {}", std::generic_category().message(error)));
+  }
 }
 
 /// Gives a folder the name of another, if there is one, which then has the first one's. Returns the error's number.

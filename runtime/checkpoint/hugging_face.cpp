@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "edge/error.h"
+#include "edge/private_folder.h"
 #include "edge/quote.h"
 #include "runtime/checkpoint/whole.h"
 
@@ -220,12 +221,14 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
   }
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  const std::filesystem::path unfinished = path.parent_path() / fmt::format(".{}.tmp", path.filename().string());
+  // Files of a name that nobody can foresee, in a folder that goes with what is left in it.
+  const edge::PrivateFolder beside(path.has_parent_path() ? path.parent_path() : ".", ".trivium-weights-");
+  const std::filesystem::path unfinished = beside.path() / path.filename();
   SafetensorsWriter writer(unfinished, std::move(entries), {{"format", "pt"}});
   std::vector<float> values;
   for (const Correspondence& c : table.rows()) {
     const auto found = tensors.find(c.ours);
-    if (found == tensors.end()) refuse(path, fmt::format("the checkpoint lacks {}", edge::quote(c.ours)));
+    if (found == tensors.end()) edge::refuse(path, fmt::format("the checkpoint lacks {}", edge::quote(c.ours)));
     const WholeTensor& tensor = found->second;
     std::int64_t first = 0;
     for (const std::int64_t width : c.widths) {

@@ -77,7 +77,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   const std::uint64_t length = text.size();
   expected_ = static_cast<std::int64_t>(sizeof length + text.size()) + reached;
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file_ < 0) fail(errno);
   buffer_.reserve(kBufferBytes);
   write(std::as_bytes(std::span(&length, 1)));

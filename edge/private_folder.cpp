@@ -54,9 +54,11 @@ PrivateFolder::PrivateFolder(const fs::path& base, std::string_view prefix) {
   // Locked before it has its name: whoever sees the lock sees it held.
   const fs::path making = path_ / kLockInTheMaking;
   lock_ = ::open(making.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0 || ::rename(making.c_str(), (path_ / kLock).c_str()) != 0) {
+  const bool made = lock_ >= 0;
+  if (made && ::flock(lock_, LOCK_EX | LOCK_NB) != 0) return;  // no locks here: nobody will take it for abandoned
+  if (!made || ::rename(making.c_str(), (path_ / kLock).c_str()) != 0) {
     const int error = errno;
-    if (lock_ >= 0) ::close(lock_);
+    if (made) ::close(lock_);
     std::error_code ignored;
     fs::remove_all(path_, ignored);
     fail(path_, error);

@@ -187,6 +187,12 @@ TEST_F(Bounds, WithoutMemoryItIsOneLine) {
         << outcome.err;  // 127: not even the libraries could be loaded
     EXPECT_THAT(outcome.err, Not(HasSubstr("terminate called")));
   }
+  // JSON documents allocate while they are destroyed.
+  const Outcome large = place_.run(
+      "ulimit -v 400000; trivium simulate --model gpt-tiny --cluster dgx-a100-80gb:60000 --global-batch 480000 --data "
+      "480000 --json >out");
+  EXPECT_EQ(large.exit_code, 1) << large.err;
+  EXPECT_EQ(large.err, "error: out of memory on this machine; try a smaller job\n");
 }
 
 TEST_F(Bounds, ATopologyOfImpossibleLinksIsRefused) {

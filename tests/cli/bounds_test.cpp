@@ -201,6 +201,48 @@ TEST_F(Bounds, ATopologyOfImpossibleLinksIsRefused) {
   refused("trivium calibrate topo.txt --base dgx-h100 -o x.json", 3, "topo.txt: the row of GPU0 has \"NV99999999999\"");
 }
 
+// Comparing all names with all took minutes.
+TEST_F(Bounds, AHeaderOfManyTensorsIsReadAtOnce) {
+  json header;
+  for (int i = 0; i < 60'000; ++i) {
+    header["t" + std::to_string(i)] = {{"dtype", "U8"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+  }
+  const std::string text = header.dump();
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFFU);
+  place_.write("many.safetensors", length + text);
+  EXPECT_EQ(place_.run("timeout 10 trivium checkpoint inspect many.safetensors").exit_code, 0);
+  place_.write("twice.safetensors", std::string("\x22\0\0\0\0\0\0\0", 8) + R"({"a": {"dtype": "U8"}, "a": {}}   )");
+  refused("trivium checkpoint inspect twice.safetensors", 3, "the member \"a\" stands there twice");
+}
+
+// A copy in no time at all would be a link of infinite speed.
+TEST_F(Bounds, WhatIsFittedCanBeRead) {
+  json events = json::array();
+  for (int i = 0; i < 20; ++i) {
+    events.push_back({{"ph", "X"},
+                      {"cat", "kernel"},
+                      {"name", "ampere_sgemm_128x64_tn"},
+                      {"ts", 100 * i},
+                      {"dur", 50},
+                      {"pid", 0},
+                      {"tid", 7},
+                      {"args", {{"device", 0}}}});
+    events.push_back({{"ph", "X"},
+                      {"cat", "gpu_memcpy"},
+                      {"name", "Memcpy HtoD (Pinned -> Device)"},
+                      {"ts", 100 * i + 60},
+                      {"dur", i % 2 == 0 ? 1e-320 : 1e-9},
+                      {"pid", 0},
+                      {"tid", 7},
+                      {"args", {{"bytes", 1e308}}}});
+  }
+  place_.write("trace.json", json{{"traceEvents", events}}.dump());
+  const Outcome fitted = place_.run("trivium calibrate trace.json --base dgx-h100-80gb -o fitted.json");
+  EXPECT_THAT(place_.read("fitted.json"), Not(HasSubstr("inf ")));
+  if (fitted.exit_code == 0) EXPECT_EQ(place_.run("trivium profiles fitted.json").exit_code, 0);
+}
+
 TEST_F(Bounds, AManifestWithoutFilesIsRefused) {
   place_.write("text.txt", std::string(4000, 'a'));
   ASSERT_EQ(

@@ -132,5 +132,14 @@ TEST(Calibrate, CutAndStrangeFilesAreRefusedByName) {
   EXPECT_THAT(cores.err, HasSubstr("says nothing about cpu-core"));
 }
 
+// An interrupt while the plans of the tables are still being lowered is no fault of the tables'.
+TEST(Calibrate, AnInterruptIsToldAsOne) {
+  const Workplace place;
+  const Outcome outcome = place.run("timeout --preserve-status -s INT 0.3 trivium calibrate --runs " TRIVIUM_SOURCE_DIR
+                                    "/validation/runs/vtrain_single.csv -o fitted.json");
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_NE(outcome.err.find("error: interrupted"), std::string::npos) << outcome.err;
+}
+
 }  // namespace
 }  // namespace trivium::cli

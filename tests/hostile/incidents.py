@@ -60,16 +60,16 @@ def interrupted(program, place, table, number, stop):
     shutil.rmtree(os.path.join(place, folder), ignore_errors=True)
 
 
-def full_disk(program, place, table, blocks):
+def full_disk(program, place, table, size):
     """No file may grow beyond so many bytes: the checkpoint that was there before is there afterwards."""
     run([program, *TRAINING, "--steps", "2", "--checkpoint", "full"], place)
     outcome = run([program, *TRAINING, "--steps", "4", "--checkpoint", "full", "--resume", "--checkpoint-every", "1",
-                   "--keep", "1"], place, limits=[(resource.RLIMIT_FSIZE, blocks)])
+                   "--keep", "1"], place, limits=[(resource.RLIMIT_FSIZE, size)])
     judge(outcome)
     if inspect(program, place, "full").code != 0 or any(name.endswith(".tmp") for name in os.listdir(
             os.path.join(place, "full"))):
         outcome.faults.append("lost")
-    table.add("full disks", outcome, f"{blocks} bytes")
+    table.add("full disks", outcome, f"{size} bytes")
     shutil.rmtree(os.path.join(place, "full"))
 
 
@@ -135,8 +135,9 @@ def attack(program, place, table, trials):
     for number in range(trials):
         interrupted(program, place, table, number,
                     [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL][number % 4])
-    for blocks in range(0, 1 << 20, (1 << 20) // max(1, trials)):
-        full_disk(program, place, table, blocks)
+    least = 4096  # less would not even hold what the command says of it
+    for size in range(least, 1 << 20, (1 << 20) // max(1, trials)):
+        full_disk(program, place, table, size)
     streams(program, place, table)
     two_writers(program, place, table)
     inputs_stay(program, place, table)

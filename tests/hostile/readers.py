@@ -1,4 +1,4 @@
-"""Every reader of the program: a seed that it takes, and the command that reads it."""
+"""Every reader of the program: a seed, and the command that reads it."""
 import gzip
 import json
 import os

@@ -67,10 +67,12 @@ T quantity(const JsonReader& reader, Result<T> (*parse)(std::string_view), std::
 }  // namespace
 
 JsonReader::JsonReader(const nlohmann::json& value, const std::string& file, std::string pointer) : value_(&value) {
-  // `plan.json#/cluster` names a place inside a file: pointers go on from there.
+  // `run.json#/plan#/model` names a place inside a place inside a file: pointers go on from there.
   const std::size_t hash = file.find("#/");
   file_ = file.substr(0, hash);
-  pointer_ = hash == std::string::npos ? std::move(pointer) : file.substr(hash + 1) + pointer;
+  if (hash != std::string::npos) pointer_ = file.substr(hash + 1);
+  for (std::size_t at = 0; (at = pointer_.find("#/", at)) != std::string::npos;) pointer_.erase(at, 1);
+  pointer_ += std::move(pointer);
 }
 
 void JsonReader::fail(const std::string& what) const {

@@ -50,13 +50,11 @@ TEST_F(Bounds, InputsBeyondTheLimitAreRefusedBeforeTheyAreRead) {
   ASSERT_EQ(place_.run("truncate -s 2000 small.json").exit_code, 0);
   refused("trivium simulate small.json --max-input 1kB", 3, "it is larger than 1000 B");
   refused("trivium simulate small.json --max-input many", 2, "--max-input");
-  // A document that takes thirty times the memory of its text.
-  ASSERT_EQ(place_
-                .run("(printf '['; head -c 400000000 /dev/zero | tr '\\0' ',' | sed 's/,/0,/g' | head -c 300000000; "
-                     "printf '0]') >zeros.json")
-                .exit_code,
-            0);
-  refused("trivium simulate zeros.json", 3, "read into memory it is larger than 1.00 GiB");
+  // A document that takes many times the memory of its text.
+  std::string zeros = "[";
+  for (int i = 0; i < 1 << 20; ++i) zeros += "0,";
+  place_.write("zeros.json", zeros + "0]");
+  refused("trivium simulate zeros.json --max-input 16MiB", 3, "read into memory it is larger than 16.0 MiB");
 }
 
 TEST_F(Bounds, APackedTraceUnpacksToTheLimitAndNoFurther) {
@@ -149,7 +147,7 @@ TEST_F(Bounds, NumbersThatAreNoneAreRefusedByName) {
           "is above the learning rate");
   const Outcome longest = place_.run(
       "trivium plan --model gpt-tiny --cluster this-machine --global-batch 4 --placement " + std::string(3000, 'x'));
-  EXPECT_EQ(longest.exit_code, 3);
+  EXPECT_EQ(longest.exit_code, 4);
   EXPECT_LT(longest.err.size(), 600u) << longest.err;
 }
 
@@ -174,7 +172,7 @@ TEST_F(Bounds, TextThatIsNotUtf8ReachesJsonAndTerminalsAsText) {
   place_.write("launch.sh", "python p.py --num-layers 2 --strange M\xfcller --hidden-size 64\n");
   const Outcome imported = place_.run("trivium import launch.sh --model gpt2-124m --cluster dgx-a100-80gb:2 --json");
   EXPECT_EQ(imported.exit_code, 0) << imported.err;
-  EXPECT_NO_THROW(static_cast<void>(json::parse(imported.out)));
+  EXPECT_FALSE(json::parse(imported.out, nullptr, false).is_discarded());
 }
 
 TEST_F(Bounds, WithoutMemoryItIsOneLine) {
@@ -240,7 +238,9 @@ TEST_F(Bounds, WhatIsFittedCanBeRead) {
   place_.write("trace.json", json{{"traceEvents", events}}.dump());
   const Outcome fitted = place_.run("trivium calibrate trace.json --base dgx-h100-80gb -o fitted.json");
   EXPECT_THAT(place_.read("fitted.json"), Not(HasSubstr("inf ")));
-  if (fitted.exit_code == 0) EXPECT_EQ(place_.run("trivium profiles fitted.json").exit_code, 0);
+  if (fitted.exit_code == 0) {
+    EXPECT_EQ(place_.run("trivium profiles fitted.json").exit_code, 0);
+  }
 }
 
 TEST_F(Bounds, AManifestWithoutFilesIsRefused) {

@@ -62,11 +62,17 @@ TEST(CheckpointFaults, WhateverCallFailsTheLastGoodCheckpointCanBeRead) {
     const Whole whole = loaded(program, *found.path, agree);
     const std::int64_t step = read_description(*found.path, true).step;
     EXPECT_GE(step, 2) << "call " << call;
-    if (step == 2) EXPECT_EQ(first_difference(whole, made.before.whole), "") << "call " << call;
-    if (step == 4) EXPECT_EQ(first_difference(whole, made.after.whole), "") << "call " << call;
+    if (step == 2) {
+      EXPECT_EQ(first_difference(whole, made.before.whole), "") << "call " << call;
+    }
+    if (step == 4) {
+      EXPECT_EQ(first_difference(whole, made.after.whole), "") << "call " << call;
+    }
     // And a training goes on from there to the same end.
     const Toy rest = train(made.job, place.path() / "ck", 4, true);
-    if (step < 4) EXPECT_EQ(first_difference(rest.whole, made.after.whole), "") << "call " << call;
+    if (step < 4) {
+      EXPECT_EQ(first_difference(rest.whole, made.after.whole), "") << "call " << call;
+    }
   }
   EXPECT_GT(failures, calls / 2);  // some of the calls may fail without harm, such as closing a lock
 }

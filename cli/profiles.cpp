@@ -119,8 +119,7 @@ void add_profiles(CLI::App& app, int& exit_code) {
           ->add_flag("--template", options->starts_another,
                      "A profile to change into your own: NAME's, or that of the nearest shipped hardware")
           ->excludes(json);
-  command->add_option("-o,--output", options->output, "With --template: the file it goes to")
-      ->check(output_file())
+  add_output(*command, "-o,--output", options->output, "With --template: the file it goes to", OutputKind::kProfile)
       ->needs(starts_another);
   command->callback([options, &exit_code] {
     if (options->starts_another) {

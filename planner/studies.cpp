@@ -20,7 +20,7 @@ constexpr int kScaleHalvings = 6;
 constexpr int kMostDoublings = 12;
 constexpr int kMostDevices = 1 << 20;
 constexpr double kLongestLimit = 1e6;  // s of an iteration: beyond it ps would leave 64 bits
-constexpr double kAnyPlan = 0.05;      // of the iteration: where what counts is that a plan fits
+constexpr double kAnyFitting = 0.05;      // of the iteration: where what counts is that a plan fits
 
 std::string whole_refusal(const SearchResult& result) {
   if (result.rejected.empty()) return "the given bounds leave no plan";
@@ -123,7 +123,7 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
     SearchResult result = search(some, effort.threads, effort.stop, {});
     if (result.best.empty()) {
       point.refused = whole_refusal(result);
-      some.gap = std::max(some.gap, kAnyPlan);
+      some.gap = std::max(some.gap, kAnyFitting);
       const std::vector<Relaxation> nearest = relaxations(some, 1, effort);
       if (!nearest.empty()) point.refused += "; fits " + nearest.front().words;
     } else {

@@ -20,6 +20,7 @@
 #include "planner/space.h"
 #include "planner/tree.h"
 #include "program/job_json.h"
+#include "simulator/defaults.h"
 
 namespace trivium::planner {
 namespace {
@@ -120,6 +121,8 @@ class KindSearch {
     request.job.training.global_batch = micro_batches * split.data * size;
     request.fixed.insert(
         {"tensor", "context", "context_method", "pipeline", "data", "expert", "micro_batch", "placement"});
+    // What only some kinds of nodes can do is open on none.
+    if (!simulator::has_fused_attention(request.job.plan, request_.cluster)) request.fixed.insert("attention");
     request.others = 0;
     return request;
   }

@@ -154,6 +154,11 @@ Opened Tree::open_split(const Node& node) {
       opened.refused.push_back({std::move(*no), with(split, layout), plans});
       continue;
     }
+    const std::vector<State> states = space_.states(split, layout, Shape{program::Schedule::k1f1b});
+    if (!request_.ignore_memory && !state_may_fit(laid, states)) {
+      opened.refused.push_back({{kMemoryRule, ""}, with(with(split, layout), states.back()), plans});
+      continue;
+    }
     // Whatever is recomputed, offloaded, delayed to a second half or reduced comes on top of this. Which stages lie at
     // which site is open: no link between sites holds a layer up here.
     const std::int64_t layer = request_.cluster.links.empty()

@@ -122,6 +122,7 @@ class Tree {
   std::vector<std::vector<StageRoom>> rooms(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
   StageLoad copies_of(const program::Plan& plan, std::size_t stage, std::int64_t one, std::int64_t two) const;
   std::int64_t least_copy_ps(const program::Plan& plan, std::size_t stage, std::int64_t bytes) const;
+  bool state_may_fit(const program::Plan& laid, const std::vector<State>& states);
   std::shared_ptr<StateBytes> state_bytes(const program::Plan& plan, const std::vector<State>& states);
   bool layers_wait_for_state(const Branch& branch) const;
   std::vector<std::int64_t> balanced_bounds(const program::Plan& plan, simulator::Sketch& sketch,

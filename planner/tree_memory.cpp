@@ -108,6 +108,21 @@ std::vector<std::vector<StageRoom>> Tree::rooms(const Branch& branch, const Plan
   return rooms;
 }
 
+// Layers may lie on any stage, so what all stages keep of a state must fit all of them together, whatever the shape.
+bool Tree::state_may_fit(const Plan& laid, const std::vector<State>& states) {
+  constexpr double kSure = 1.01;  // kinds of chunks round their buckets up
+  if (!request_.cluster.homogeneous() || states.empty()) return true;
+  const hardware::Node& node = request_.cluster.groups.front().node;
+  const double device = laid.pipeline * (node.device.memory - node.device.reserved).value() * kSure;
+  const std::shared_ptr<StateBytes> bytes = state_bytes(laid, states);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    double kept = 0;
+    for (const StateBytes::Bytes& stage : bytes->of(i)) kept += static_cast<double>(stage.device);
+    if (kept <= device) return true;
+  }
+  return false;
+}
+
 // What a state keeps hangs on neither the micro-batch nor the placement, nor on what is recomputed.
 std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<State>& states) {
   Plan plain = with(plan, State{});

@@ -154,7 +154,9 @@ Opened Tree::open_split(const Node& node) {
       opened.refused.push_back({std::move(*no), with(split, layout), plans});
       continue;
     }
-    const std::vector<State> states = space_.states(split, layout, Shape{program::Schedule::k1f1b});
+    Shape even;  // of all schedules 1f1b has the most states
+    even.schedule = program::Schedule::k1f1b;
+    const std::vector<State> states = space_.states(split, layout, even);
     if (!request_.ignore_memory && !state_may_fit(laid, states)) {
       opened.refused.push_back({{kMemoryRule, ""}, with(with(split, layout), states.back()), plans});
       continue;

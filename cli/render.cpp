@@ -119,7 +119,9 @@ void print_as_it_is(const std::string& text) {
 }
 
 ProgressLine::ProgressLine()
-    : shown_on_terminal_(isatty(STDERR_FILENO) == 1 && !is_dumb()), next_line_(Clock::now() + kFirstLine) {}
+    : shown_on_terminal_(isatty(STDERR_FILENO) == 1 && !is_dumb()),
+      next_line_(std::getenv("TRIVIUM_NO_PROGRESS") != nullptr ? Clock::time_point::max() : Clock::now() + kFirstLine) {
+}
 
 ProgressLine::~ProgressLine() {
   if (shown_on_terminal_) edge::say_text("\r\x1b[K");

@@ -46,7 +46,7 @@ std::string try_print(const std::string& text);
 void print_as_it_is(const std::string& text);
 
 /// A line on stderr: on a terminal it replaces itself; elsewhere a line of its own follows after two seconds and then
-/// every ten, so that no long command is silent in a log.
+/// every ten, so that no long command is silent in a log. With TRIVIUM_NO_PROGRESS in the environment none follows.
 class ProgressLine {
  public:
   ProgressLine();

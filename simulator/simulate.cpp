@@ -33,8 +33,8 @@ struct Played {
 /// Takes the spans of one rank after the other.
 class Account {
  public:
-  Account(const CostedProgram& costed, const SimulationOptions& options)
-      : costed_(costed), keeps_timeline_(options.timeline), of_every_rank_(options.every_rank) {
+  Account(const CostedProgram& costed, const SimulationOptions& options, bool in_turns)
+      : costed_(costed), keeps_timeline_(options.timeline), of_every_rank_(options.every_rank || in_turns) {
     played_.breakdowns.resize(costed.program->roles.size());
     played_.heard.resize(costed.program->roles.size());
   }
@@ -112,7 +112,7 @@ edge::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster
 edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
                              const SimulationOptions& options, const std::stop_token& stop) {
   const program::Program& program = *costed.program;
-  Account account(costed, options);
+  Account account(costed, options, shares_cores(program.job.plan, cluster));
   if (is_ordered(program)) {
     const auto made = cast_for(costed, cluster, options);
     if (!made) return made.error();

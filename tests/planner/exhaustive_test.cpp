@@ -28,7 +28,7 @@ TEST(ExhaustiveSearch, FindsNothingFasterThanTheSearchProved) {
   // What is left is thousands of plans; the other fields are open in the random problems of search_test.cpp.
   request.fixed = {"placement",           "overlap.tensor",    "stage_recompute", "stage_layers",
                    "offload.activations", "offload.optimizer", "compression"};
-  const SearchResult result = search(request, 0, {}, {});
+  const SearchResult result = search_as_given(request, 0, {}, {});
   ASSERT_TRUE(result.proved);
   ASSERT_EQ(result.best.size(), 1U);
 
@@ -71,7 +71,7 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
   request.best = 1;
   request.gap = .001;
   request.constraints = closed_unless_allowed({}, {});
-  const SearchResult result = search(request, 0, {}, {});
+  const SearchResult result = search_as_given(request, 0, {}, {});
   ASSERT_TRUE(result.proved);
   EXPECT_GE(result.bound_s, 0.999 * result.best_s);
   const Space space(request);

@@ -222,7 +222,7 @@ TEST(MegatronImport, NamesTheArgumentThatIsWrong) {
               HasSubstr("launch.sh: --num-layers must be a whole number from 1 to 16777216, not \"many\""));
   EXPECT_THAT(message_of("x --num-layers $LAYERS", import_megatron), HasSubstr("which the file does not say"));
   EXPECT_THAT(message_of("x --num-layers", import_megatron), HasSubstr("--num-layers has no value"));
-  EXPECT_THAT(message_of("", import_megatron), HasSubstr("--num-layers is missing; give --model"));
+  EXPECT_THAT(message_of("", import_megatron), HasSubstr("no argument of a trainer is in it"));
   EXPECT_THAT(message_of("x --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --bf16 --fp16",
                          import_megatron),
               HasSubstr("exclude each other"));
@@ -290,7 +290,7 @@ TEST(DeepspeedImport, NamesThePlaceThatIsWrong) {
   EXPECT_THAT(
       wrong(R"({"train_batch_size": 60, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4})"),
       HasSubstr("#/train_batch_size: 60 is not micro-batch 2 x accumulation 4 x data 8 = 64"));
-  EXPECT_THAT(wrong("{\"a\": <HERE>}"), HasSubstr("not valid JSON; placeholders"));
+  EXPECT_THAT(wrong("{\"a\": <HERE>}"), HasSubstr("placeholders of a template must be filled in first"));
   EXPECT_THAT(message_of("{}", import_deepspeed), HasSubstr("does not say the model; give --model"));
 }
 

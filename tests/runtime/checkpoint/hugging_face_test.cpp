@@ -147,6 +147,7 @@ class HuggingFaceFiles : public ::testing::Test {
  protected:
   std::filesystem::path changed(const models::Model& model, const auto& change) {
     write_hugging_face(tensors_of(model), model, folder_.path() / "first");
+    std::filesystem::remove(folder_.path() / "second");
     rewrite(SafetensorsFile(folder_.path() / "first"), folder_.path() / "second", change);
     return folder_.path() / "second";
   }
@@ -209,13 +210,14 @@ TEST_F(HuggingFaceFiles, WhatDoesNotFitIsNamed) {
     tensors.back().first.name = "transformer.h.9.ln_1.weight";
     return tensors;
   };
-  EXPECT_NE(complaint(gpt2(), extra).find("the model has no tensor \"transformer.h.9.ln_1.weight\""),
-            std::string::npos);
+  EXPECT_NE(complaint(gpt2(), extra).find("the model has no tensor \"transformer.h.9.ln_1.weight\""), std::string::npos)
+      << complaint(gpt2(), extra);
   const auto turned = [](auto tensors) {
     std::swap(tensors.front().first.shape[0], tensors.front().first.shape[1]);
     return tensors;
   };
-  EXPECT_NE(complaint(gpt2(), turned).find("has the shape [4, 7], the model needs [7, 4]"), std::string::npos);
+  EXPECT_NE(complaint(gpt2(), turned).find("has the shape [4, 7], the model needs [7, 4]"), std::string::npos)
+      << complaint(gpt2(), turned);
   models::Model falcon = gpt2();
   falcon.parallel_block = true;
   EXPECT_THROW(write_hugging_face({}, falcon, folder_.path() / "x"), edge::Failure);

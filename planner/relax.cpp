@@ -3,11 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <functional>
-#include <mutex>
-#include <thread>
 
 #include "edge/error.h"
 #include "planner/plan_fields.h"
@@ -17,26 +12,7 @@ namespace trivium::planner {
 namespace {
 
 constexpr int kMostNodesFactor = 64;
-constexpr double kAnyPlan = 0.05;  // of the iteration
-constexpr std::chrono::milliseconds kPatience(10'000), kPatienceEach(3'000);
-
-/// Asks to stop when its time is over, or another asks.
-class LimitedTime {
- public:
-  LimitedTime(const std::stop_token& other, std::chrono::milliseconds time)
-      : chained_(other, [this] { source_.request_stop(); }), timer_([this, time](const std::stop_token& done) {
-          std::mutex mutex;
-          std::unique_lock lock(mutex);
-          std::condition_variable_any().wait_for(lock, done, time, [] { return false; });
-          source_.request_stop();
-        }) {}
-  std::stop_token token() const { return source_.get_token(); }
-
- private:
-  std::stop_source source_;
-  std::stop_callback<std::function<void()>> chained_;
-  std::jthread timer_;
-};
+constexpr double kAnyPlan = 0.5;  // of the iteration: what counts is that a plan fits
 
 class Relaxer {
  public:
@@ -44,8 +20,6 @@ class Relaxer {
       : request_(request), most_(most), effort_(effort) {}
 
   std::vector<Relaxation> relax() {
-    const LimitedTime all(effort_.stop, kPatience);
-    effort_.stop = all.token();
     bounds();
     fixed_fields();
     features();
@@ -64,11 +38,10 @@ class Relaxer {
     return any_plan(on_nodes(request_, nodes));
   }
 
-  // What counts is that a plan fits: the best that is found in a while will do.
+  // One that is within kAnyPlan of the fastest ends the search.
   std::optional<Candidate> any_plan(SearchRequest request) const {
     request.gap = std::max(request.gap, kAnyPlan);
-    const LimitedTime some(effort_.stop, kPatienceEach);
-    return best_plan(request, {effort_.threads, some.token()});
+    return best_plan(request, {effort_.threads, effort_.stop});
   }
 
   bool enough() const { return found_.size() >= most_ || effort_.stop.stop_requested(); }

@@ -16,8 +16,8 @@ struct Relaxation {
 
 /// Tries, one at a time: each given bound and each fixed field left open, features outside the space (flash attention,
 /// ZeRO 2 and 3, offload of the optimizer, another precision), a batch that the fixed split divides, and the fewest
-/// nodes that do. At most `most` of those that have a plan, in that order; found in
-/// three seconds each and ten together, or until `effort.stop` asks to give it up; what fits may be faster still.
+/// nodes that do. At most `most` of those that have a plan, in that order, or those
+/// found until `effort.stop` asks to give it up. Any plan that fits will do: there may be one in half the time.
 std::vector<Relaxation> relaxations(const SearchRequest& request, std::size_t most, const Effort& effort);
 
 }  // namespace trivium::planner

@@ -13,6 +13,7 @@
 #include "edge/error.h"
 #include "edge/private_folder.h"
 #include "edge/quote.h"
+#include "edge/refuse.h"
 #include "runtime/checkpoint/whole.h"
 
 namespace trivium::runtime::checkpoint {

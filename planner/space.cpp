@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "planner/placements.h"
 #include "simulator/defaults.h"
 #include "simulator/placed_cluster.h"
 
@@ -146,25 +147,14 @@ void Space::add_splits(Plan plan) {
   }
 }
 
-// Orders of the dimensions that are above 1, each in the first way to write it, the usual one first.
 std::vector<std::string> Space::placements(const Plan& split) const {
   if (fixed("placement") || !request_.cluster.homogeneous()) return {given_.placement};
-  constexpr std::array<const char*, 4> kNames{"tensor", "context", "data", "pipeline"};
-  const std::array<int, 4> extents{split.tensor, split.context, split.data, split.pipeline};
-  std::set<std::vector<int>> seen;
-  std::vector<std::string> found;
-  std::array<int, 4> order{0, 1, 2, 3};
-  do {
-    std::vector<int> above;
-    for (const int d : order) {
-      if (extents[static_cast<std::size_t>(d)] > 1) above.push_back(d);
-    }
-    if (!seen.insert(above).second) continue;
-    std::string text;
-    for (const int d : order) text += (text.empty() ? "" : "-") + std::string(kNames[static_cast<std::size_t>(d)]);
-    found.push_back(std::move(text));
-  } while (std::next_permutation(order.begin(), order.end()));
-  return found;
+  return placements_of(split);
+}
+
+// Whether plans that seat their ranks alike take the same time.
+bool Space::seats_decide() const {
+  return request_.cluster.homogeneous() && request_.cluster.links.empty() && !request_.played_as;
 }
 
 std::vector<Attention> Space::attentions(const Plan& split) const {
@@ -179,7 +169,10 @@ std::vector<Layout> Space::layouts(const Plan& split) const {
   if (fixed("sequence_parallel")) sequence = {given_.sequence_parallel};
   if (fixed("overlap.tensor") || !has_lanes()) overlap = {given_.overlap.tensor};
   std::vector<Layout> found;
+  std::set<Seating> seen;
   for (const std::string& placement : placements(split)) {
+    const std::size_t before = found.size();
+    if (seats_decide() && seen.contains(seating_of(split, placement, request_.cluster))) continue;
     for (const bool parallel : sequence) {
       for (const bool beside : overlap) {
         for (const Attention attention : attentions(split)) {
@@ -188,6 +181,7 @@ std::vector<Layout> Space::layouts(const Plan& split) const {
         }
       }
     }
+    if (seats_decide() && found.size() > before) seen.insert(seating_of(split, placement, request_.cluster));
   }
   return found;
 }

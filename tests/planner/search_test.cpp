@@ -12,7 +12,9 @@
 #include "models/load.h"
 #include "planner/balance.h"
 #include "planner/evaluate.h"
+#include "planner/plan_fields.h"
 #include "planner/space.h"
+#include "program/job_json.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -38,9 +40,37 @@ struct Played {
   std::int64_t ps;
   std::string summary;
   program::Plan plan;
+  bool balanced = false;
   auto operator<=>(const Played& other) const { return std::tie(ps, summary) <=> std::tie(other.ps, other.summary); }
   bool operator==(const Played& other) const { return std::tie(ps, summary) == std::tie(other.ps, other.summary); }
 };
+
+// Whether `b` is `a` but for recomputing no more anywhere, and less somewhere.
+bool recomputes_less(const Played& b, const Played& a) {
+  for (const std::string& field : program::plan_fields()) {
+    const bool may_differ = field == "recompute" || field == "stage_recompute" || field == "stage_layers";
+    if (!may_differ && text_of(a.plan, field) != text_of(b.plan, field)) return false;
+  }
+  if (a.balanced != b.balanced) return false;
+  const auto at = [](const program::Plan& plan, std::size_t chunk) {
+    return plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[chunk];
+  };
+  bool less = false;
+  for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(a.plan.chunks()); ++chunk) {
+    if (at(b.plan, chunk) > at(a.plan, chunk)) return false;
+    less |= at(b.plan, chunk) < at(a.plan, chunk);
+  }
+  return less;
+}
+
+// Lists that recompute more than memory asks for are no plans of the space.
+void leave_out_needless_lists(std::vector<Played>& played, std::int64_t& infeasible) {
+  const std::vector<Played> all = played;
+  infeasible += static_cast<std::int64_t>(std::erase_if(played, [&](const Played& a) {
+    if (a.plan.stage_recompute.empty() || a.plan.offload.activations != program::Storage::kNone) return false;
+    return std::any_of(all.begin(), all.end(), [&](const Played& b) { return recomputes_less(b, a); });
+  }));
+}
 
 // Every plan simulated by itself, links shared.
 std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64_t& infeasible) {
@@ -67,11 +97,12 @@ std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64
     }
     const auto alone = iteration(job, request.cluster, !request.ignore_memory);
     if (std::holds_alternative<std::int64_t>(alone)) {
-      played.push_back({std::get<std::int64_t>(alone), program::summary(plan), plan});
+      played.push_back({std::get<std::int64_t>(alone), program::summary(plan), plan, member.balanced});
     } else {
       ++infeasible;
     }
   }
+  leave_out_needless_lists(played, infeasible);
   std::sort(played.begin(), played.end());
   played.resize(std::min(played.size(), static_cast<std::size_t>(request.best)));
   std::vector<std::string> lines;

@@ -132,13 +132,19 @@ TEST(Calibrate, CutAndStrangeFilesAreRefusedByName) {
   EXPECT_THAT(cores.err, HasSubstr("says nothing about cpu-core"));
 }
 
-// An interrupt while the plans of the tables are still being lowered is no fault of the tables'.
+// An interrupt while the plans of the tables are still being lowered is no fault of the tables'. That takes a while,
+// and the signal comes when it begins; a fit that ended before the shell had its turn proves nothing and is made again.
 TEST(Calibrate, AnInterruptIsToldAsOne) {
   const Workplace place;
-  const Outcome outcome = place.run("timeout --preserve-status -s INT 0.3 trivium calibrate --runs " TRIVIUM_SOURCE_DIR
-                                    "/validation/runs/vtrain_single.csv -o fitted.json");
+  Outcome outcome;
+  for (int attempt = 0; attempt < 10 && outcome.exit_code == 0; ++attempt) {
+    outcome = place.run("trivium calibrate --runs " TRIVIUM_SOURCE_DIR
+                        "/validation/runs/vtrain_single.csv -o fitted >out & p=$!; await $p 'asked_by_signals $p'; "
+                        "kill -INT $p; wait $p");
+  }
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
-  EXPECT_NE(outcome.err.find("error: interrupted"), std::string::npos) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("error: interrupted"));
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("no run of tier")));
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST_F(Checkpoints, AnInterruptedRunSavesAndGoesOn) {
   const Outcome outcome =
       place_.run("(" + training("--steps 1000000 --checkpoint ck --timeline-steps 0") +
                  ") >out.txt & p=$!\n"
-                 "for i in $(seq 600); do [ \"$(grep -c loss out.txt)\" -ge 2 ] && break; sleep 0.05; done\n"
+                 "await $p '[ $(grep -c loss out.txt) -ge 2 ]'\n"
                  "kill -INT $(cat /proc/$p/task/$p/children | cut -d' ' -f1) 2>/dev/null || kill -INT $p\n"
                  "wait $p");
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;

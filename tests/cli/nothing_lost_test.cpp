@@ -72,7 +72,7 @@ TEST_F(NothingLost, AFolderThatCannotBeWrittenIsFoundBeforeTheFirstStep) {
 TEST_F(NothingLost, TwoRunsDoNotWriteIntoOneFolder) {
   const Outcome outcome = place_.run(training("--steps 1000000 --checkpoint ck") +
                                      " >out.txt & p=$!\n"
-                                     "for i in $(seq 600); do [ -s out.txt ] && break; sleep 0.05; done\n" +
+                                     "await $p '[ -s out.txt ]'\n" +
                                      training("--steps 2 --seed 2 --checkpoint ck") +
                                      " >/dev/null; echo second $?; kill -INT $p; wait $p; echo first $?");
   EXPECT_EQ(outcome.out, "second 2\nfirst 130\n") << outcome.err;
@@ -154,10 +154,9 @@ TEST_F(NothingLost, NoMessageIsWrittenIntoAFileThatGotTheNumberOfAStream) {
 }
 
 TEST_F(NothingLost, AHangupSavesACheckpoint) {
-  const Outcome outcome = place_.run(
-      "(exec " + training("--steps 1000000 --checkpoint ck --record r.json") +
-      ") >out.txt & p=$!\n"
-      "for i in $(seq 600); do [ -s out.txt ] && break; sleep 0.05; done\nkill -HUP $p; kill -HUP $p; wait $p");
+  const Outcome outcome = place_.run("(exec " + training("--steps 1000000 --checkpoint ck --record r.json") +
+                                     ") >out.txt & p=$!\n"
+                                     "await $p '[ -s out.txt ]'\nkill -HUP $p; kill -HUP $p; wait $p");
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   EXPECT_THAT(listing("ck"), HasSubstr("step-"));
   EXPECT_THAT(place_.read("r.json"), HasSubstr("trivium.run/1"));

@@ -22,7 +22,9 @@ class Workplace {
   Workplace& operator=(const Workplace&) = delete;
 
   const std::filesystem::path& folder() const { return folder_; }
-  /// Runs a line of shell in the folder.
+  /// Runs a line of shell in the folder. It may use two functions, which hold on machines of any speed and load:
+  /// `await PID CONDITION` waits until the condition holds or the child is gone, and `asked_by_signals PID` is the
+  /// condition that the process takes SIGINT as a request to stop.
   Outcome run(const std::string& command) const;
   std::string read(const std::string& name) const;
   void write(const std::string& name, const std::string& content) const;

@@ -148,9 +148,8 @@ TEST(Run, KeepsWhatItReachedWhenInterrupted) {
   const Workplace workplace;
   workplace.write("text.txt", verse(200));
   // `exec` inside a background shell: the signal reaches the program itself.
-  const Outcome outcome = workplace.run(
-      "(trap - INT; exec " + run_command("--steps 100000 --record run.json") +
-      ") > steps & pid=$!; while ! [ -s steps ] && kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
+  const Outcome outcome = workplace.run("(trap - INT; exec " + run_command("--steps 100000 --record run.json") +
+                                        ") > steps & p=$!; await $p '[ -s steps ]'; kill -TERM $p; wait $p");
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   EXPECT_THAT(outcome.err, testing::HasSubstr("run.json holds them"));
   EXPECT_GE(json::parse(workplace.read("run.json")).at("steps").size(), 1U);

@@ -22,6 +22,13 @@ wrong() {
 loss() { sed -n 's/.*"loss":\([-+.0-9e]*\).*/\1/p' "$1" | tail -1; }
 train() { "$trivium" run --corpus text.txt --sequence 16 --global-batch 8 --timeline-steps 0 --json "$@" >out 2>err; }
 on_cores() { train --cluster this-machine --ranks 1 --precision fp32 "$@" || wrong "cores: $*"; loss out; }
+# two_steps PROCESS: waits until they are in `out`, however slow the machine is, or the process is gone.
+two_steps() {
+  while [ -e "/proc/$1" ]; do
+    [ ! -s out ] || [ "$(grep -c loss out)" -lt 2 ] || break
+    sleep 0.1
+  done
+}
 # near A B RELATIVE
 near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a > b ? a - b : b - a; exit !(a != "" && b != "" && d <= t * a) }'; }
 
@@ -106,10 +113,7 @@ END
       rm -rf fl out
       train --backend cuda --cluster h200 --model toy.json --steps 1000000 --precision fp32 --data 2 --flight-record fl &
       run=$!
-      for _ in $(seq 600); do
-        [ ! -s out ] || [ "$(grep -c loss out)" -lt 2 ] || break
-        sleep 0.1
-      done
+      two_steps $run
       victim=$(od -An -t d4 -j 20 -N 4 "$(find fl -name 'rank-00001.flight')" | tr -d ' ')
       kill -$signal "$victim"
       code=0
@@ -125,10 +129,7 @@ END
     setsid "$trivium" run --corpus text.txt --sequence 16 --global-batch 8 --timeline-steps 0 --json --backend cuda \
       --cluster h200 --model toy.json --steps 1000000 --precision fp32 --data 2 --checkpoint kept >out 2>err &
     run=$!
-    for _ in $(seq 600); do
-      [ ! -s out ] || [ "$(grep -c loss out)" -lt 2 ] || break
-      sleep 0.1
-    done
+    two_steps $run
     kill -INT -- -$run
     code=0
     wait $run || code=$?

@@ -1,6 +1,7 @@
 #include "planner/balance.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "program/layout.h"
@@ -30,16 +31,26 @@ std::vector<Run> runs_of(std::span<const StageLoad> loads) {
   return runs;
 }
 
-// Whether all layers find room on stages of one at least.
-bool holds(const std::vector<Run>& runs, int layers, std::int64_t limit) {
-  std::int64_t held = 0;
+// No less than this holds all layers: what parts of layers would take, less what rounding may add to it.
+std::int64_t below_all(const std::vector<Run>& runs, int layers) {
+  constexpr double kSure = 1 - 1e-9;
+  double whole = layers, parts = 0;
   for (const Run& run : runs) {
-    const std::int64_t here = room(*run.load, layers, limit);
-    if (here == 0) return false;
-    held += run.stages * here;
+    if (run.load->layer <= 0) return 0;  // it holds as many as fit
+    const auto stages = static_cast<double>(run.stages), layer = static_cast<double>(run.load->layer);
+    whole += stages * static_cast<double>(run.load->ends) / layer;
+    parts += stages / layer;
   }
-  return held >= layers;
+  return static_cast<std::int64_t>(std::max(0.0, whole / parts * kSure));
 }
+
+/// A run that would hold one layer more at this limit.
+struct Step {
+  std::int64_t limit = 0;
+  const Run* run = nullptr;
+  std::int64_t held = 0;  ///< by each of its stages, with that layer
+  bool operator>(const Step& other) const { return limit > other.limit; }
+};
 
 }  // namespace
 
@@ -63,18 +74,38 @@ std::vector<int> balance(std::span<const StageLoad> loads, int layers) {
 std::int64_t slowest(std::span<const StageLoad> loads, int layers) {
   if (loads.size() > static_cast<std::size_t>(layers)) return kNever;
   const std::vector<Run> runs = runs_of(loads);
-  std::int64_t low = 0, high = 0;  // does not hold, holds
+  std::int64_t limit = below_all(runs, layers), fit = 0;
   for (const Run& run : runs) {
-    low = std::max(low, run.load->of(1));
-    high = std::max(high, run.load->of(layers));
+    if (run.load->most < 1) return kNever;
+    limit = std::max(limit, run.load->of(1));
+    fit += run.stages * std::min(run.load->most, layers);
   }
-  if (!holds(runs, layers, high)) return kNever;
-  if (holds(runs, layers, low)) return low;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (holds(runs, layers, middle) ? high : low) = middle;
+  if (fit < layers) return kNever;
+  // From a limit that is too low, or the one that is wanted, a layer at a time.
+  std::int64_t held = 0;
+  std::vector<Step> steps;
+  for (const Run& run : runs) {
+    const std::int64_t here = room(*run.load, layers, limit);
+    held += run.stages * here;
+    if (here < std::min(run.load->most, layers)) {
+      steps.push_back({run.load->of(static_cast<int>(here + 1)), &run, here + 1});
+    }
   }
-  return high;
+  if (held >= layers) return limit;
+  std::make_heap(steps.begin(), steps.end(), std::greater<>());
+  while (true) {
+    std::pop_heap(steps.begin(), steps.end(), std::greater<>());
+    Step& step = steps.back();
+    held += step.run->stages;
+    if (held >= layers) return step.limit;
+    const StageLoad& load = *step.run->load;
+    if (step.held < std::min(load.most, layers)) {
+      step.limit = load.of(static_cast<int>(++step.held));
+      std::push_heap(steps.begin(), steps.end(), std::greater<>());
+    } else {
+      steps.pop_back();
+    }
+  }
 }
 
 std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& sketch, program::Plan plan, int layers,

@@ -29,7 +29,7 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 /// where they cost least.
 std::vector<int> balance(std::span<const StageLoad> loads, int layers);
 
-/// What the slowest stage takes at best, found by halving; kNever where the layers do not fit.
+/// What the slowest stage takes at best; kNever where the layers do not fit.
 std::int64_t slowest(std::span<const StageLoad> loads, int layers);
 
 /// The plan with its layers balanced over its stages, each as fast as the nodes that hold it, with as many layers as

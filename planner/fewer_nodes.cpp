@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/ranking.h"
+#include "simulator/analytic/shared_costs.h"
 
 namespace trivium::planner {
 namespace {
@@ -16,22 +17,6 @@ int divisors(int number) {
   int count = 0;
   for (int d = 1; d <= number; ++d) count += number % d == 0 ? 1 : 0;
   return count;
-}
-
-// What the part adds to what is known of all. Reasons why plans fall out are told of all nodes alone.
-void enter(SearchResult& all, SearchResult part, const SearchRequest& request) {
-  all.best.insert(all.best.end(), part.best.begin(), part.best.end());
-  keep_best(all.best, request);
-  all.plans_in_space += part.plans_in_space;
-  all.plans_forbidden += part.plans_forbidden;
-  all.plans_infeasible += part.plans_infeasible;
-  all.plans_bounded += part.plans_bounded;
-  all.plans_simulated += part.plans_simulated;
-  all.nodes_opened += part.nodes_opened;
-  all.proved = all.proved && part.proved;
-  const bool none_left = part.proved && part.bound_s == 0;  // all of it was refused
-  if (!none_left) all.bound_s = std::min(all.bound_s, part.bound_s);
-  if (part.best_s > 0) all.best_s = std::min(all.best_s, part.best_s);
 }
 
 }  // namespace
@@ -52,7 +37,9 @@ std::vector<int> counts_beside(int nodes) {
 SearchResult search_with_idle_nodes(const SearchRequest& request, int threads, const std::stop_token& stop,
                                     const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
-  SearchResult result = search_as_given(request, threads, stop, progress);
+  SearchRequest all = request;
+  if (!all.costs) all.costs = std::make_shared<simulator::SharedCosts>();
+  SearchResult result = search_as_given(all, threads, stop, progress);
   const bool open = request.cluster.homogeneous() && request.ranks == 0 && !request.played_as;
   if (!open || result.best.empty()) return result;
   const int devices = request.cluster.groups.front().node.devices;
@@ -62,11 +49,11 @@ SearchResult search_with_idle_nodes(const SearchRequest& request, int threads, c
       result.proved = false;
       break;
     }
-    SearchRequest part = request;
+    SearchRequest part = all;
     part.ranks = nodes * devices;
     part.others = 0;
     part.limit_ps = limit_behind(result.best, request);
-    enter(result, search_as_given(part, threads, stop, progress), request);
+    join(result, search_as_given(part, threads, stop, progress), request);
   }
   const int used = result.best.front().plan.ranks() / devices;
   if (used < request.cluster.nodes()) {

@@ -219,23 +219,9 @@ class MixedSearch {
       alternative.best = result.best.front();
     }
     total_.alternatives.push_back(std::move(alternative));
-    total_.best.insert(total_.best.end(), result.best.begin(), result.best.end());
-    keep_best(total_.best, request_);
+    join(total_, result, request_);
     total_.others.insert(total_.others.end(), result.others.begin(), result.others.end());
     for (const Rejected& rejected : result.rejected) add(rejected);
-    total_.plans_forbidden += result.plans_forbidden;
-    total_.plans_in_space += result.plans_in_space;
-    total_.plans_infeasible += result.plans_infeasible;
-    total_.plans_bounded += result.plans_bounded;
-    total_.plans_simulated += result.plans_simulated;
-    total_.nodes_opened += result.nodes_opened;
-    const bool none_left = result.proved && result.bound_s == 0;  // all of it was refused
-    if (!none_left) {
-      total_.bound_s = bounded_ ? std::min(total_.bound_s, result.bound_s) : result.bound_s;
-      bounded_ = true;
-    }
-    if (result.best_s > 0) total_.best_s = total_.best_s > 0 ? std::min(total_.best_s, result.best_s) : result.best_s;
-    total_.proved = total_.proved && result.proved;
   }
 
   void add(const Rejected& rejected) {
@@ -252,7 +238,6 @@ class MixedSearch {
   std::stop_token stop_;
   const Progress& progress_;
   int fast_ = 0, slow_ = 0;  // groups
-  bool bounded_ = false;     // whether total_.bound_s says something
   std::map<std::pair<std::string, std::string>, std::size_t> known_;
   SearchResult total_;
 };

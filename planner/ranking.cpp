@@ -14,6 +14,9 @@ namespace {
 
 std::size_t wanted(const SearchRequest& request) { return static_cast<std::size_t>(std::max(1, request.best)); }
 
+// All of it was refused: its bound says nothing, and need not.
+bool none_left(const SearchResult& result) { return result.proved && result.bound_s == 0; }
+
 }  // namespace
 
 bool faster(const Candidate& a, const Candidate& b) {
@@ -39,6 +42,24 @@ std::int64_t limit_behind(const std::vector<Candidate>& best, const SearchReques
   for (std::size_t i = 0; i < wanted(request); ++i) last = std::max(last, best[i].simulation.iteration_ps);
   const std::int64_t gap = std::llround(static_cast<double>(last) * request.gap);
   return std::min(request.limit_ps, last - gap);
+}
+
+void join(SearchResult& all, const SearchResult& part, const SearchRequest& request) {
+  all.best.insert(all.best.end(), part.best.begin(), part.best.end());
+  keep_best(all.best, request);
+  all.plans_in_space += part.plans_in_space;
+  all.plans_forbidden += part.plans_forbidden;
+  all.plans_infeasible += part.plans_infeasible;
+  all.plans_bounded += part.plans_bounded;
+  all.plans_simulated += part.plans_simulated;
+  all.nodes_opened += part.nodes_opened;
+  if (none_left(all)) {
+    all.bound_s = part.bound_s;
+  } else if (!none_left(part)) {
+    all.bound_s = std::min(all.bound_s, part.bound_s);
+  }
+  all.proved = all.proved && part.proved;
+  if (part.best_s > 0) all.best_s = all.best_s > 0 ? std::min(all.best_s, part.best_s) : part.best_s;
 }
 
 }  // namespace trivium::planner

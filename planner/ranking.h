@@ -1,4 +1,4 @@
-// The order in which a search answers, and what is left to look for.
+// The order in which searches answer, what is left to look for, and several of them as one.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,9 @@ void keep_best(std::vector<Candidate>& candidates, const SearchRequest& request)
 /// What a plan may take (ps) that could still be among those, given what keep_best() left, or that is
 /// faster by more than the request's gap. The request's own limit at most.
 std::int64_t limit_behind(const std::vector<Candidate>& best, const SearchRequest& request);
+
+/// Adds to what is known of some plans what the search of others found: the best of both, their counts, the lower
+/// bound. What the others were, and why plans fell out, is left as it is.
+void join(SearchResult& all, const SearchResult& part, const SearchRequest& request);
 
 }  // namespace trivium::planner

@@ -372,8 +372,8 @@ class KindSearch {
           const Mix& mix = *mixes[i];
           const Plan& split = splits_[mix.split];
           SearchRequest one = alike(split, mix.slowest, mix.sizes[mix.slowest], mix.micro_batches);
-          one.played_as = PlayedAs{request_.cluster, request_.job.training.global_batch, spread(split, mix.sizes),
-                                   costs_[mix.slowest]};
+          one.played_as = PlayedAs{request_.cluster, request_.job.training.global_batch, spread(split, mix.sizes)};
+          one.costs = costs_[mix.slowest];
           one.limit_ps = limit_ps;
           found[i] = search_as_given(one, 1, stop_, {});
         },

@@ -27,7 +27,6 @@ struct PlayedAs {
   hardware::Cluster cluster;
   std::int64_t global_batch = 0;
   std::vector<int> replica_micro_batch;
-  std::shared_ptr<simulator::SharedCosts> costs;  ///< of searches of the same model and nodes
 };
 
 /// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened
@@ -50,6 +49,8 @@ struct SearchRequest {
   /// Plans are bounded as they are, and played, answered and named as this says, where none may be faster or need less.
   /// `plans_forbidden` then stays 0.
   std::optional<PlayedAs> played_as;
+  /// Where searches leave costs for each other: of the same model, training and kind of nodes. None: for itself.
+  std::shared_ptr<simulator::SharedCosts> costs{};
   std::int64_t limit_ps = std::numeric_limits<std::int64_t>::max();  ///< slower plans are not looked for
 };
 

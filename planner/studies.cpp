@@ -9,6 +9,7 @@
 #include "planner/costless.h"
 #include "planner/relax.h"
 #include "planner/space.h"
+#include "simulator/analytic/shared_costs.h"
 #include "simulator/whole_training.h"
 
 namespace trivium::planner {
@@ -20,7 +21,7 @@ constexpr int kScaleHalvings = 6;
 constexpr int kMostDoublings = 12;
 constexpr int kMostDevices = 1 << 20;
 constexpr double kLongestLimit = 1e6;  // s of an iteration: beyond it ps would leave 64 bits
-constexpr double kAnyFitting = 0.05;      // of the iteration: where what counts is that a plan fits
+constexpr double kAnyFitting = 0.05;   // of the iteration: where what counts is that a plan fits
 
 std::string whole_refusal(const SearchResult& result) {
   if (result.rejected.empty()) return "the given bounds leave no plan";
@@ -146,10 +147,12 @@ DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, co
   const double limit_s = seconds * tokens / static_cast<double>(training.total_tokens);
   const std::int64_t limit_ps =
       limit_s < kLongestLimit ? static_cast<std::int64_t>(limit_s * edge::kPsPerSecond) + 1 : request.limit_ps;
+  const auto costs = std::make_shared<simulator::SharedCosts>();
   const auto meets = [&](int nodes) {
     answer.tried = std::max(answer.tried, nodes);
     SearchRequest some = on_nodes(request, nodes);
     some.limit_ps = std::min(some.limit_ps, limit_ps);
+    if (nodes > 1) some.costs = costs;  // one node of cores may take more ranks than it has, at other costs
     if (effort.says) effort.says(fmt::format("{} nodes", nodes));
     auto best = best_plan(some, effort);
     if (!best || training_seconds(some, *best) > seconds) return false;

@@ -127,8 +127,8 @@ Tree::Tree(const SearchRequest& request)
     : request_(with_plainest_fields(request)),
       without_links_(request_.cluster),
       space_(request_),
-      costs_(request.played_as ? request.played_as->costs : nullptr),
-      shared_(costs_ ? *costs_ : *(costs_ = std::make_shared<simulator::SharedCosts>())) {
+      costs_(request.costs ? request.costs : std::make_shared<simulator::SharedCosts>()),
+      shared_(*costs_) {
   without_links_.links.clear();
 }
 

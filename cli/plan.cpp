@@ -98,9 +98,13 @@ int run(const PlanOptions& options) {
   wanted.distinct = options.distinct;
   const Interrupts interrupts;
   const planner::Effort effort{options.threads, interrupts.token()};
-  // Naive ways take their turn where the search leaves a core idle.
-  auto naive = std::async(std::launch::async, [&] { return planner::baselines(wanted, options.threads, effort.stop); });
+  // Naive ways take their turn where the search leaves a core idle; beside no answer nobody asks for them.
+  std::stop_source enough;
+  const std::stop_callback interrupted(effort.stop, [&] { enough.request_stop(); });
+  auto naive =
+      std::async(std::launch::async, [&] { return planner::baselines(wanted, options.threads, enough.get_token()); });
   const planner::SearchResult result = search(wanted, options, interrupts);
+  if (result.best.empty()) enough.request_stop();
   nlohmann::json json = result_json(request, wanted, result);
   const std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
   const std::string studied = [&] {

@@ -80,11 +80,11 @@ std::vector<Plan> tensor_alone(const SearchRequest& request) {
 
 /// The split with the least recomputation and then the largest micro-batch that fits; or why none does.
 std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Plan& split,
-                                         simulator::SharedCosts& shared) {
+                                         simulator::SharedCosts& shared, const std::stop_token& stop) {
   Infeasible why{"ranks-match", "no split of the devices"};
   const std::int64_t batch = request.job.training.global_batch;
   for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-    for (int samples = kLargestMicroBatch; samples > 0; --samples) {
+    for (int samples = kLargestMicroBatch; samples > 0 && !stop.stop_requested(); --samples) {
       const std::int64_t step = std::int64_t{samples} * split.data;
       if (samples > 1 && batch % step != 0) continue;
       program::Job job = request.job;
@@ -116,7 +116,7 @@ void try_splits(const SearchRequest& request, const Way& way, const std::stop_to
   simulator::SharedCosts shared;
   for (const Plan& split : way.splits) {
     if (stop.stop_requested() || (way.first && baseline.runs)) return;
-    auto found = that_fits(request, split, shared);
+    auto found = that_fits(request, split, shared, stop);
     if (auto* no = std::get_if<Infeasible>(&found)) {
       baseline.why_not = std::move(no->reason);
       continue;

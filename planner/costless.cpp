@@ -26,10 +26,13 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
   if (request.ignore_memory) return std::nullopt;
   if (request.job.plan.offload.optimizer == program::Storage::kDisk) return std::nullopt;
   edge::Bytes devices(0), hosts(0);
+  int left = request.ranks > 0 && request.cluster.homogeneous() ? request.ranks : request.cluster.devices();
   for (const hardware::NodeGroup& group : request.cluster.groups) {
     const hardware::Device& device = group.node.device;
-    devices += (device.memory - device.reserved) * (static_cast<double>(group.count) * group.node.devices);
-    hosts += group.node.host_memory * group.count;
+    const int used = std::min(left, group.count * group.node.devices);
+    left -= used;
+    devices += (device.memory - device.reserved) * used;
+    hosts += group.node.host_memory * ((used + group.node.devices - 1) / group.node.devices);
   }
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const edge::Bytes held(parameters * kParameterBytes), state(parameters * kStateBytes);

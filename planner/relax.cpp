@@ -5,14 +5,51 @@
 #include <algorithm>
 
 #include "edge/error.h"
+#include "planner/evaluate.h"
 #include "planner/plan_fields.h"
 #include "program/job_json.h"
+#include "simulator/analytic/shared_costs.h"
+#include "simulator/defaults.h"
 
 namespace trivium::planner {
 namespace {
 
 constexpr int kMostNodesFactor = 64;
-constexpr double kAnyPlan = 0.5;  // of the iteration: what counts is that a plan fits
+constexpr double kNearEnough = 0.5;  // of the iteration: what counts is that a plan fits
+
+// Fields that, with other values than these, make plans faster and no smaller.
+constexpr std::pair<const char*, const char*> kSmallest[] = {{"placement", "tensor-context-data-pipeline"},
+                                                             {"overlap.tensor", "false"},
+                                                             {"overlap.gradient_reduction", "false"},
+                                                             {"overlap.parameter_gather", "false"},
+                                                             {"schedule", "1f1b"},
+                                                             {"virtual_stages", "1"},
+                                                             {"shard_group", "0"},
+                                                             {"compression", "none"}};
+
+// The request with those fields closed that the user left open: a thousandth of its plans, among them the smallest.
+SearchRequest with_small_plans(SearchRequest request) {
+  program::Plan& plan = request.job.plan;
+  const auto is_open = [&](const std::string& field) {
+    return !request.fixed.contains(field) && std::ranges::none_of(request.constraints, [&](const Constraint& c) {
+      return c.field == field || field.starts_with(c.field + ".");
+    });
+  };
+  for (const auto& [field, value] : kSmallest) {
+    if (!is_open(field)) continue;
+    program::set_field(plan, request.job.training, field, value);
+    request.fixed.insert(field);
+  }
+  if (is_open("stage_recompute")) {
+    plan.stage_recompute.clear();
+    request.fixed.insert("stage_recompute");
+  }
+  if (is_open("attention") && simulator::has_fused_attention(plan, request.cluster)) {
+    plan.attention = program::Attention::kFlash;
+    request.fixed.insert("attention");
+  }
+  return request;
+}
 
 class Relaxer {
  public:
@@ -33,15 +70,35 @@ class Relaxer {
     if (effort_.says) effort_.says(words);
   }
 
-  std::optional<Candidate> on(int nodes) const {
+  std::optional<program::Plan> on(int nodes) const {
     say(fmt::format("on {} nodes", nodes));
-    return any_plan(on_nodes(request_, nodes));
+    SearchRequest other = on_nodes(request_, nodes);
+    other.costs = costs_;
+    return small_plan(other);
   }
 
-  // One that is within kAnyPlan of the fastest ends the search.
-  std::optional<Candidate> any_plan(SearchRequest request) const {
-    request.gap = std::max(request.gap, kAnyPlan);
-    return best_plan(request, {effort_.threads, effort_.stop});
+  // On unlike nodes there are several ways to use them, and nodes to look at are few.
+  std::optional<Candidate> any_plan(const SearchRequest& request) const {
+    if (!request.cluster.homogeneous()) {
+      SearchRequest some = with_small_plans(request);
+      some.gap = std::max(some.gap, kNearEnough);
+      return best_plan(some, {effort_.threads, effort_.stop});
+    }
+    const auto plan = small_plan(request);
+    return plan ? simulated(request, *plan) : std::nullopt;
+  }
+
+  std::optional<program::Plan> small_plan(const SearchRequest& request) const {
+    return plan_that_fits(with_small_plans(request), effort_.threads, effort_.stop);
+  }
+
+  std::optional<Candidate> simulated(const SearchRequest& request, const program::Plan& plan) const {
+    program::Job job = request.job;
+    job.plan = plan;
+    auto played = simulation_that_fits(job, request.cluster, !request.ignore_memory, effort_.stop);
+    auto* simulation = std::get_if<simulator::Simulation>(&played);
+    if (simulation == nullptr) return std::nullopt;
+    return Candidate{plan, std::move(*simulation)};
   }
 
   bool enough() const { return found_.size() >= most_ || effort_.stop.stop_requested(); }
@@ -58,10 +115,21 @@ class Relaxer {
 
   void bounds() {
     for (std::size_t i = 0; i < request_.constraints.size(); ++i) {
+      if (leaves_the_smallest(request_.constraints[i])) continue;
       SearchRequest other = request_;
       other.constraints.erase(other.constraints.begin() + static_cast<std::ptrdiff_t>(i));
       look(other, request_.constraints[i].lifted());
     }
+  }
+
+  // What it forbids is no smaller than what it does not.
+  static bool leaves_the_smallest(const Constraint& constraint) {
+    return std::ranges::any_of(kSmallest, [&](const auto& smallest) {
+      program::Plan plan;
+      program::Training training;
+      program::set_field(plan, training, smallest.first, smallest.second);
+      return constraint.field == smallest.first && constraint.allows(plan);
+    });
   }
 
   void fixed_fields() {
@@ -75,20 +143,34 @@ class Relaxer {
     }
   }
 
+  // Values that no search opens.
   void features() {
     const std::pair<const char*, const char*> features[] = {
-        {"attention", "flash"}, {"precision", "bf16"},    {"precision", "fp16"},
-        {"precision", "fp32"},  {"zero_stage", "2"},      {"zero_stage", "3"},
+        {"attention", "flash"}, {"precision", "bf16"},    {"precision", "fp16"},        {"precision", "fp32"},
         {"context", "2"},       {"attention", "unfused"}, {"offload.optimizer", "host"}};
     for (const auto& [field, value] : features) {
-      // A type that the devices lack is in the way even where it was asked for.
-      const bool is_kept = request_.fixed.contains(field) && field != std::string_view("precision");
-      if (is_kept || text_of(request_.job.plan, field) == value) continue;
+      if (is_kept(field) || is_searched(field, value) || text_of(request_.job.plan, field) == value) continue;
       SearchRequest other = request_;
       program::set_field(other.job.plan, other.job.training, field, value);
       other.fixed.insert(field);
       look(other, fmt::format("with {}={}", field, value));
     }
+  }
+
+  // A type that the devices lack is in the way even where it was asked for.
+  bool is_kept(const std::string& field) const { return request_.fixed.contains(field) && field != "precision"; }
+
+  // Or is as large as what was searched.
+  bool is_searched(const std::string& field, const std::string& value) const {
+    const program::Plan& plan = request_.job.plan;
+    if (field == "attention") return simulator::has_fused_attention(plan, request_.cluster);
+    if (field == "precision" && value != "fp32") {
+      const bool halves = plan.precision == program::DType::kBf16 || plan.precision == program::DType::kFp16;
+      return halves && !simulator::unsupported_by(request_.job, request_.cluster);
+    }
+    return field == "offload.optimizer" && std::ranges::all_of(request_.cluster.groups, [](const auto& group) {
+             return group.node.asynchronous_lanes;
+           });
   }
 
   // The next batch that the fixed part of the split divides.
@@ -115,26 +197,29 @@ class Relaxer {
     if (node.adapters == 0) return;
     const int here = request_.cluster.nodes();
     int low = here, high = here;
-    std::optional<Candidate> best;
-    while (!best && high < here * kMostNodesFactor && !effort_.stop.stop_requested()) {
+    std::optional<program::Plan> fits;
+    while (!fits && high < here * kMostNodesFactor && !effort_.stop.stop_requested()) {
       low = high;
       high *= 2;
-      best = on(high);
+      fits = on(high);
     }
-    if (!best) return;
+    if (!fits) return;
     while (high - low > 1 && !effort_.stop.stop_requested()) {
       const int middle = low + (high - low) / 2;
       auto fewer = on(middle);
       if (!fewer && effort_.stop.stop_requested()) break;
       (fewer ? high : low) = middle;
-      if (fewer) best = std::move(fewer);
+      if (fewer) fits = std::move(fewer);
     }
-    found_.push_back({fmt::format("on {} nodes", high), std::move(*best)});
+    auto best = simulated(on_nodes(request_, high), *fits);
+    if (best) found_.push_back({fmt::format("on {} nodes", high), std::move(*best)});
   }
 
   const SearchRequest& request_;
   std::size_t most_;
   Effort effort_;
+  std::shared_ptr<simulator::SharedCosts> costs_ =
+      std::make_shared<simulator::SharedCosts>();  // of other counts of nodes
   std::vector<Relaxation> found_;
 };
 

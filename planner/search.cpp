@@ -14,6 +14,7 @@
 #include "edge/error.h"
 #include "edge/seconds.h"
 #include "planner/balance.h"
+#include "planner/costless.h"
 #include "planner/evaluate.h"
 #include "planner/fewer_nodes.h"
 #include "planner/ledger.h"
@@ -68,10 +69,7 @@ class Searcher {
     std::future<std::int64_t> forbidden;
     const bool part = request_.played_as.has_value();  // of a larger search, which says what became of all
     if (!part) forbidden = std::async(std::launch::async, [&] { return count_forbidden(request_); });
-    for (Node& root : tree_.roots()) {
-      result_.plans_in_space += root.plans;
-      open_.push(std::move(root));
-    }
+    plant();
     result_.proved = settle();
     take_stock();
     {
@@ -86,7 +84,29 @@ class Searcher {
     return std::move(result_);
   }
 
+  std::optional<Plan> first_that_fits() {
+    plant();
+    while (!open_.empty() && open_.top().bound_ps <= limit() && !stop_.stop_requested()) {
+      if (open_.top().is_plan()) return *open_.top().plan;
+      open(next(Next::kOpen));
+    }
+    return std::nullopt;
+  }
+
  private:
+  // Whole splits to look at, unless memory says of all that none fits.
+  void plant() {
+    const auto lacks = request_.played_as ? std::nullopt : lacks_memory(request_);
+    for (Node& root : tree_.roots()) {
+      result_.plans_in_space += root.plans;
+      if (lacks) {
+        ledger_.enter({{kMemoryRule, *lacks}, tree_.split_of(root), root.plans});
+      } else {
+        open_.push(std::move(root));
+      }
+    }
+  }
+
   // As it is played.
   program::Job job_of(const Plan& plan) const {
     program::Job job = request_.job;
@@ -361,6 +381,12 @@ class Searcher {
 SearchResult search_as_given(const SearchRequest& request, int threads, std::stop_token stop,
                              const Progress& progress) {
   return Searcher(request, threads, std::move(stop), progress).run();
+}
+
+std::optional<Plan> plan_that_fits(const SearchRequest& request, int threads, std::stop_token stop) {
+  const SearchRequest settled = with_lists_settled(request);
+  const Progress silent;
+  return Searcher(settled, threads, std::move(stop), silent).first_that_fits();
 }
 
 SearchRequest with_lists_settled(SearchRequest request) {

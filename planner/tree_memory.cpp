@@ -14,6 +14,14 @@ using simulator::Sketch;
 using simulator::StageMemory;
 namespace {
 
+// Whether the states hold the same one with nothing beside the passes and shards over all replicas: it keeps no more.
+bool has_smaller(const std::vector<State>& states, const State& state) {
+  State smaller = state;
+  smaller.shard_group = 0;
+  smaller.gradient_reduction = smaller.parameter_gather = false;
+  return !(smaller == state) && std::find(states.begin(), states.end(), smaller) != states.end();
+}
+
 // What is there whatever the state is.
 std::int64_t passes_of(const StageMemory& memory) { return memory.activations + memory.workspace + memory.reserved; }
 
@@ -114,11 +122,16 @@ bool Tree::state_may_fit(const Plan& laid, const std::vector<State>& states) {
   if (!request_.cluster.homogeneous() || states.empty()) return true;
   const hardware::Node& node = request_.cluster.groups.front().node;
   const double device = laid.pipeline * (node.device.memory - node.device.reserved).value() * kSure;
+  const double host = laid.pipeline * node.host_memory.value() / std::min(node.devices, laid.ranks()) * kSure;
   const std::shared_ptr<StateBytes> bytes = state_bytes(laid, states);
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    double kept = 0;
-    for (const StateBytes::Bytes& stage : bytes->of(i)) kept += static_cast<double>(stage.device);
-    if (kept <= device) return true;
+  for (std::size_t i = states.size(); i-- > 0;) {
+    if (has_smaller(states, states[i])) continue;
+    double kept = 0, away = 0;
+    for (const StateBytes::Bytes& stage : bytes->of(i)) {
+      kept += static_cast<double>(stage.device);
+      away += static_cast<double>(stage.host);
+    }
+    if (kept <= device && away <= host) return true;
   }
   return false;
 }

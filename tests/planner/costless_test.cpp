@@ -40,6 +40,25 @@ TEST(LacksMemory, UnlessTheHostsMayHoldTheState) {
   EXPECT_EQ(lacks_memory(request), std::nullopt);
 }
 
+// On 8 of 16 devices 624 GiB are there, and the memory of one host.
+TEST(LacksMemory, CountsTheDevicesThatAreUsed) {
+  SearchRequest request = request_for("gpt3-175b", "dgx-a100-80gb:4");
+  request.constraints.push_back({Constraint::Kind::kForbid, "offload", ""});
+  EXPECT_EQ(lacks_memory(request), std::nullopt);
+  request.ranks = 8;
+  EXPECT_THAT(lacks_memory(request).value(), HasSubstr("hold 624 GiB"));
+}
+
+TEST(LacksMemory, IsTheReasonWhyAllPlansFallOut) {
+  SearchRequest request = request_for("gpt3-175b", "dgx1-v100-16gb:1");
+  const SearchResult result = search(request, 1, {}, {});
+  EXPECT_TRUE(result.proved);
+  EXPECT_EQ(result.nodes_opened, 0);
+  EXPECT_EQ(result.plans_infeasible, result.plans_in_space);
+  ASSERT_FALSE(result.rejected.empty());
+  for (const Rejected& rejected : result.rejected) EXPECT_THAT(rejected.reason, HasSubstr("the parameters take 325"));
+}
+
 // Whatever fits in a search is not ruled out before it.
 TEST(LacksMemory, IsNeverSaidOfWhatFits) {
   std::mt19937 random(5);
@@ -90,6 +109,19 @@ TEST(Relaxations, NameNodesThatHoldTheState) {
   EXPECT_THAT(found.back().words, testing::StartsWith("on "));
   EXPECT_GE(found.back().best.plan.ranks(), 16);
   EXPECT_THAT(said, testing::Contains("on 2 nodes"));
+}
+
+// What is found among the smallest plans is what a search of all of them finds.
+TEST(Relaxations, NameTheFewestNodesOfASearch) {
+  SearchRequest request = request_for("gpt3-13b", "dgx1-v100-16gb:1");
+  request.job.training.global_batch = 48;
+  request.constraints.push_back({Constraint::Kind::kForbid, "offload", "", true});
+  const std::vector<Relaxation> found = relaxations(request, 10, {});
+  ASSERT_FALSE(found.empty());
+  const int nodes = found.back().best.plan.ranks() / 8;
+  EXPECT_EQ(found.back().words, "on " + std::to_string(nodes) + " nodes");
+  for (int fewer = 1; fewer < nodes; ++fewer) EXPECT_FALSE(best_plan(on_nodes(request, fewer), {})) << fewer;
+  EXPECT_TRUE(best_plan(on_nodes(request, nodes), {}));
 }
 
 }  // namespace

@@ -51,6 +51,44 @@ TEST(Tree, NoPlanIsFasterThanTheBoundOfANodeAboveIt) {
   EXPECT_GT(4 * tight, plans);  // a bound of nothing would pass too
 }
 
+// What a look at a split's memory takes for granted of its states.
+TEST(StateBytes, AreNoMoreWithNothingBesideThePassesAndShardsOverAllReplicas) {
+  std::mt19937 random(31);
+  int pairs = 0;
+  for (int i = 0; i < 40; ++i) {
+    SearchRequest request = random_problem(random);
+    request.job.plan.precision = program::DType::kFp32;
+    for (const char* field : {"overlap.gradient_reduction", "overlap.parameter_gather", "zero_stage"}) {
+      request.fixed.erase(field);
+    }
+    const Space space(request);
+    simulator::SharedCosts shared;
+    for (const program::Plan& split : space.splits()) {
+      const Layout layout = space.layouts(split).front();
+      const std::vector<State> states = space.states(split, layout, Shape{});
+      program::Job job = request.job;
+      job.plan = with(plainest(split), layout);
+      if (refusal(job, request.cluster, ranks_of(request))) continue;
+      StateBytes bytes(job, states, request.cluster, shared);
+      for (std::size_t s = 0; s < states.size(); ++s) {
+        State smaller = states[s];
+        smaller.gradient_reduction = smaller.parameter_gather = false;
+        smaller.shard_group = 0;
+        const auto at = std::find(states.begin(), states.end(), smaller);
+        if (at == states.end() || smaller == states[s]) continue;
+        const auto& less = bytes.of(static_cast<std::size_t>(at - states.begin()));
+        const auto& more = bytes.of(s);
+        for (std::size_t stage = 0; stage < less.size(); ++stage) {
+          EXPECT_LE(less[stage].device, more[stage].device) << program::summary(with(job.plan, states[s]));
+          EXPECT_LE(less[stage].host, more[stage].host) << program::summary(with(job.plan, states[s]));
+        }
+        ++pairs;
+      }
+    }
+  }
+  EXPECT_GT(pairs, 500);
+}
+
 // Costs and bytes that other plans of the search left behind are those of a sketch by itself.
 TEST(Tree, SharedCostsAreThoseOfEachPlanAlone) {
   std::mt19937 random(23);

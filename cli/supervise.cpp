@@ -6,11 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -24,6 +28,7 @@
 #include "edge/say.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/flight/report.h"
+#include "runtime/mpi/loader.h"
 
 extern char** environ;
 
@@ -60,8 +65,7 @@ std::vector<std::string> own_words() {
 }
 
 /// The command of the ranks: ours. What differs for them is in the environment. All are on this host: they talk through
-/// shared memory and the loopback interface, and what they share lies in folders of this run. mpirun itself listens on
-/// every interface it sees, which in a network of its own is that one.
+/// shared memory and the loopback interface, and what they share lies in folders of this run.
 std::vector<std::string> rank_words(const SurvivalOptions& options, const Places& places) {
   const fs::path& temporary = places.temporary.path();
   std::vector<std::string> words{"mpirun",          "-q",        "-n",  std::to_string(options.processes),
@@ -82,11 +86,28 @@ std::vector<std::string> rank_words(const SurvivalOptions& options, const Places
   return words;
 }
 
-/// This process's environment with some more variables.
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& more) {
+/// The variable that keeps mpirun's own listeners on the loopback interface as well. The dynamic linker takes no blanks
+/// or colons in the name, so a link of this run stands for the library.
+std::vector<std::pair<std::string, std::string>> stay_on_loopback(const Places& places) {
+  const fs::path library = runtime::mpi::loopback_library();
+  const fs::path link = (places.segments ? *places.segments : places.temporary).path() / "loopback.so";
+  if (library.empty() || link.string().find_first_of(" :") != std::string::npos) return {};
+  std::error_code error;
+  if (!fs::is_symlink(link, error)) fs::create_symlink(library, link, error);
+  if (error) return {};
+  const char* const others = std::getenv("LD_PRELOAD");
+  return {{"LD_PRELOAD", others == nullptr ? link.string() : link.string() + ":" + others}};
+}
+
+/// This process's environment with other values of some variables.
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& others) {
   std::vector<std::string> lines;
-  for (char** line = environ; *line != nullptr; ++line) lines.emplace_back(*line);
-  for (const auto& [name, value] : more) lines.push_back(name + "=" + value);
+  for (const auto& [name, value] : others) lines.push_back(name + "=" + value);
+  for (char** line = environ; *line != nullptr; ++line) {
+    const std::string_view name(*line, std::strcspn(*line, "="));
+    const auto is_set = [&](const auto& other) { return other.first == name; };
+    if (std::none_of(others.begin(), others.end(), is_set)) lines.emplace_back(*line);
+  }
   return lines;
 }
 
@@ -231,8 +252,9 @@ int supervise(const SurvivalOptions& options, const program::Program& program, c
     const fs::path records = make_records(folder);
     const bool resume = attempt > 0 && holds_checkpoints(checkpoints);
     Relay out(STDOUT_FILENO), err(STDERR_FILENO);
-    const pid_t child = start(rank_words(options, places),
-                              environment_with(environment_of_ranks(records.string(), resume)), own_network, out, err);
+    std::vector<std::pair<std::string, std::string>> variables = environment_of_ranks(records.string(), resume);
+    for (const auto& variable : stay_on_loopback(places)) variables.push_back(variable);
+    const pid_t child = start(rank_words(options, places), environment_with(variables), own_network, out, err);
     const int code = wait_for(child, records, interrupts, out, err);
     if (!died(code)) {
       out.require_whole();

@@ -20,16 +20,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* kModule = "libtrivium_mpi.so";
 
-/// Where the module may be, best first; the bare name leaves the search to the dynamic linker.
-std::vector<std::string> candidates() {
+/// The files of that name beside the program and in ../lib from there, best first.
+std::vector<std::string> near_the_program(const char* name) {
   std::vector<std::string> paths;
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!ignored) {
-    for (const fs::path& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"}) {
-      if (fs::exists(folder / kModule, ignored)) paths.push_back((folder / kModule).string());
-    }
+  if (ignored) return paths;
+  for (const fs::path& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"}) {
+    if (fs::exists(folder / name, ignored)) paths.push_back((folder / name).string());
   }
+  return paths;
+}
+
+/// Where the module may be, best first; the bare name leaves the search to the dynamic linker.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths = near_the_program(kModule);
   paths.emplace_back(kModule);
   return paths;
 }
@@ -47,6 +52,11 @@ bool launched_by_mpi() {
     if (std::getenv(name) != nullptr) return true;
   }
   return false;
+}
+
+fs::path loopback_library() {
+  const std::vector<std::string> paths = near_the_program("libtrivium_loopback.so");
+  return paths.empty() ? fs::path() : fs::path(paths.front());
 }
 
 edge::Result<std::unique_ptr<Communicator>> connect_mpi() {

@@ -1,6 +1,7 @@
 // Finding and opening the MPI communicator, a module that is loaded only when asked for.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 
 #include "edge/error.h"
@@ -10,6 +11,9 @@ namespace trivium::runtime::mpi {
 
 /// Whether this process was started by mpirun or another MPI launcher (Open MPI, PMI, PMIx).
 bool launched_by_mpi();
+
+/// Where libtrivium_loopback.so lies (`loopback_only.cpp`): beside the program or in ../lib from there; empty: nowhere.
+std::filesystem::path loopback_library();
 
 /// Starts MPI in this process; its ranks are the ranks. Once per process; MPI ends when the communicator is destroyed.
 /// The communicator's `abort` does not return: it prints the reason and ends every process.

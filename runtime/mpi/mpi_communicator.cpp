@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string_view>
 
 #include "edge/say.h"
 #include "runtime/mpi/mpi_check.h"
@@ -24,12 +26,23 @@ constexpr std::int64_t kLargestMessage = std::int64_t{1} << 30;  // MPI counts a
 constexpr int kFailedExit = 1;
 constexpr int kGroupTag = 0;
 
+/// Ranks that are all on one host talk through its memory. Open MPI would open ports on every interface beside that,
+/// which whoever wants them may still ask for.
+void keep_to_this_host() {
+  const char* const ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* const here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (ranks != nullptr && here != nullptr && std::string_view(ranks) == here) {
+    ::setenv("OMPI_MCA_btl", "self,vader", 0);
+  }
+}
+
 }  // namespace
 
 MpiCommunicator::MpiCommunicator() {
   int was_started = 0;
   MPI_Initialized(&was_started);
   if (was_started != 0) throw Aborted("it was already started in this process");
+  keep_to_this_host();
   int provided = 0;
   // Serialized rather than funneled: a watchdog thread may call abort.
   TRIVIUM_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));

@@ -153,6 +153,14 @@ TEST_F(NothingLost, NoMessageIsWrittenIntoAFileThatGotTheNumberOfAStream) {
   EXPECT_THAT(place_.read("r.json"), Not(HasSubstr("note:")));
 }
 
+TEST_F(NothingLost, ATrainingInThreadsListensForNobody) {
+  const Outcome outcome = place_.run("(exec " + training("--steps 1000000 --data 2") +
+                                     ") >out.txt & p=$!; await $p '[ -s out.txt ]'\n"
+                                     "[ -e /proc/$p/net/tcp ] && foreign_listeners $p; kill -INT $p; wait $p");
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
 TEST_F(NothingLost, AHangupSavesACheckpoint) {
   const Outcome outcome = place_.run("(exec " + training("--steps 1000000 --checkpoint ck --record r.json") +
                                      ") >out.txt & p=$!\n"

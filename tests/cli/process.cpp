@@ -12,10 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// In /proc/net/tcp and tcp6 127.0.0.1, ::1 and ::ffff:127.0.0.1 are what foreign_listeners leaves out.
 // A child that has ended is reaped by the shell while it waits for `sleep`, so its folder in /proc goes.
 constexpr const char* kFunctions =
     "await() { while [ -e /proc/$1 ] && ! eval \"$2\"; do sleep 0.05; done; }\n"
-    "asked_by_signals() { grep -Eq 'SigBlk:.*[2367abef]$' /proc/$1/status; }\n";
+    "asked_by_signals() { grep -Eq 'SigBlk:.*[2367abef]$' /proc/$1/status; }\n"
+    "foreign_listeners() { for q in $@; do for f in /proc/$q/fd/*; do\n"
+    "s=$(readlink $f | sed -n 's/socket:.\\(.*\\)./\\1/p'); [ -z \"$s\" ] ||\n"
+    "awk -v s=$s '$10 == s && $4 == \"0A\" && $2 !~ /^(0100007F|0*01000000|0*FFFF00000100007F):/ { print $2 }' "
+    "/proc/$q/net/tcp /proc/$q/net/tcp6; done; done; }\n";
 
 }  // namespace
 

@@ -58,6 +58,19 @@ TEST(RunOverMpi, ShardedParametersComputeWhatThreadsCompute) {
   EXPECT_EQ(losses(workplace), threads);
 }
 
+// mpirun is the user's own here, the ranks are ours.
+TEST(RunOverMpi, RanksOfOneHostListenForNobody) {
+  Workplace workplace;
+  const std::string endless =
+      "trivium run --model gpt-tiny --cluster this-machine --data 2 --global-batch 4 --sequence 32 --steps 1000000 "
+      "--corpus text.txt --timeline-steps 0 --json";
+  const Outcome outcome =
+      with_text(workplace).run(under_mpirun(2, endless) +
+                               " >out & p=$!; await $p '[ -s out ]'; ranks=$(cat /proc/$p/task/*/children)\n"
+                               "echo $ranks | wc -w; foreign_listeners $ranks; kill -TERM $p; wait $p");
+  EXPECT_EQ(outcome.out, "2\n") << outcome.err;
+}
+
 TEST(RunOverMpi, SaysOnceThatTheNumberOfProcessesIsWrong) {
   Workplace workplace;
   const Outcome outcome = with_text(workplace).run(under_mpirun(2, kRun));

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <system_error>
 
 #include "calibration/csv.h"
 #include "calibration/quantities.h"
 #include "edge/error.h"
 #include "edge/files.h"
+#include "edge/quote.h"
 #include "hardware_profiles/load.h"
 #include "program/op_work.h"
 #include "program/stack.h"
@@ -125,10 +127,15 @@ bool read_table(const fs::path& path, std::vector<MicroRow>& rows) {
 
 std::vector<MicroRow> read_micro_rows(const fs::path& path) {
   std::vector<fs::path> tables{path};
-  if (fs::is_directory(path)) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
     tables.clear();
-    for (const auto& entry : fs::directory_iterator(path)) {
+    for (const auto& entry : fs::directory_iterator(path, error)) {
       if (entry.path().extension() == ".csv") tables.push_back(entry.path());
+    }
+    if (error) {
+      throw edge::Failure(edge::ErrorKind::kInput,
+                          fmt::format("{}: cannot read: {}", edge::one_line(path.string()), error.message()));
     }
     std::sort(tables.begin(), tables.end());
   }
@@ -136,9 +143,9 @@ std::vector<MicroRow> read_micro_rows(const fs::path& path) {
   bool known = false;
   for (const fs::path& table : tables) known = read_table(table, rows) || known;
   if (!known) {
-    throw edge::Failure(
-        edge::ErrorKind::kInput,
-        fmt::format("{}: no table of products or all-reduces; docs/cost-model.md names their columns", path.string()));
+    throw edge::Failure(edge::ErrorKind::kInput,
+                        fmt::format("{}: no table of products or all-reduces; docs/cost-model.md names their columns",
+                                    edge::one_line(path.string())));
   }
   return rows;
 }

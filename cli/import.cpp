@@ -12,6 +12,7 @@
 #include "edge/error.h"
 #include "edge/files.h"
 #include "edge/json_text.h"
+#include "edge/quote.h"
 #include "edge/say.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
@@ -32,6 +33,12 @@ struct ImportOptions {
   bool json = false;
 };
 
+/// Names and values of the file may be as long as they please.
+std::string brief(const std::string& text) {
+  constexpr std::size_t kLongest = 200;
+  return text.size() > kLongest ? edge::quote(text) : text;
+}
+
 void run(const ImportOptions& options) {
   if (options.cluster.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
@@ -47,7 +54,7 @@ void run(const ImportOptions& options) {
   const bool is_deepspeed =
       options.from.empty() ? launch::is_deepspeed(request.text, request.where) : options.from == "deepspeed";
   const launch::Imported imported = is_deepspeed ? launch::import_deepspeed(request) : launch::import_megatron(request);
-  for (const launch::Loss& loss : imported.losses) edge::say("warning: {}: {}\n", loss.field, loss.what);
+  for (const launch::Loss& loss : imported.losses) edge::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
   program::PlanFile file;
   file.job = imported.job;
   file.cluster = cluster_json(options.cluster, cluster);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "edge/error.h"
 #include "edge/say.h"
@@ -53,12 +54,34 @@ bool Relay::pass() {
   std::array<char, 1 << 16> block;
   const ssize_t got = ::read(reading_, block.data(), block.size());
   if (got <= 0) return false;
-  if (!lost_.empty()) return true;
-  lost_ = write_all(stream_, block.data(), static_cast<std::size_t>(got));
+  const std::string_view text(block.data(), static_cast<std::size_t>(got));
+  stream_ == STDERR_FILENO ? write(sifted(text)) : write(text);
+  return true;
+}
+
+void Relay::write(std::string_view text) {
+  if (!lost_.empty()) return;
+  lost_ = write_all(stream_, text.data(), text.size());
   if (!lost_.empty() && stream_ == STDOUT_FILENO) {
     edge::say("note: cannot write to standard output: {}; the training goes on\n", lost_);
   }
-  return true;
+}
+
+std::string Relay::sifted(std::string_view text) {
+  constexpr std::string_view kOfStrangers = "tcp_peer_recv_connect_ack";
+  held_ += text;
+  std::string passed;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = held_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string_view line(held_.data() + begin, end + 1 - begin);
+    const bool of_strangers = line.find(kOfStrangers) != std::string_view::npos;
+    if (!of_strangers || !warned_) passed += line;
+    warned_ = warned_ || of_strangers;
+  }
+  held_.erase(0, begin);
+  // What is still being written goes on at once, unless it begins as mpirun's own lines do.
+  if (!held_.starts_with('[')) passed += std::exchange(held_, "");
+  return passed;
 }
 
 void Relay::require_whole() const {
@@ -78,6 +101,7 @@ void pass_on(Relay& out, Relay& err, std::chrono::milliseconds patience) {
 void pass_on_rest(Relay& out, Relay& err) {
   while (out.pass()) continue;
   while (err.pass()) continue;
+  err.write(std::exchange(err.held_, ""));
 }
 
 }  // namespace trivium::cli

@@ -99,6 +99,20 @@ TEST_F(Bounds, AnImportOfNothingIsNoPlan) {
   EXPECT_EQ(place_.run("trivium import ds.json --model gpt2-124m --cluster dgx-a100-80gb:2").exit_code, 0);
 }
 
+TEST_F(Bounds, NamesOfAnImportAreCutInItsWarnings) {
+  place_.write("launch.sh", "python p.py --num-layers 2 --hidden-size 64 --" + std::string(5000, 'A') + " 3\n");
+  const Outcome outcome = place_.run("trivium import launch.sh --model gpt2-124m --cluster dgx-a100-80gb:2");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("warning: \"--AAA"));
+  EXPECT_LT(outcome.err.size(), 2000u);
+}
+
+TEST_F(Bounds, ALoopOfLinksIsAWrongInput) {
+  ASSERT_EQ(place_.run("ln -s loop loop").exit_code, 0);
+  refused("trivium calibrate --runs " TRIVIUM_SOURCE_DIR "/validation/runs/alpa_v100.csv -o x --micro loop", 3,
+          "loop: ");
+}
+
 // An endless view in place of a table of Nsight Systems.
 TEST_F(Bounds, ADatabaseRunsNothingOfItsOwn) {
   sqlite3* database = nullptr;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -179,14 +180,44 @@ TEST_F(Survival, NothingListensForOtherHosts) {
   EXPECT_EQ(disturbed("--steps 1000000", 3, kListeners).out, "sockets\nsockets\nsockets\n");
 }
 
-// Where the system allows no network namespaces, which a user namespace may be told of itself.
+// Words before a command that is allowed no network namespace, which a user namespace may be told of itself.
+constexpr const char* kWithoutOwnNetwork =
+    "unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && exec \"$@\"' sh ";
+
 TEST_F(Survival, NothingListensForOtherHostsWithoutANetworkOfItsOwn) {
-  const std::string without = "unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && exec \"$@\"' sh ";
+  const std::string without = kWithoutOwnNetwork;
   if (place_.run(without + "true").exit_code != 0) {
     GTEST_SKIP() << "no user namespaces here, and so no networks either: NothingListensForOtherHosts is this test";
   }
   ASSERT_NE(place_.run(without + "unshare -n true").exit_code, 0);
   EXPECT_EQ(disturbed("--steps 1000000", 3, kListeners, without).out, "sockets\nsockets\nsockets\n");
+}
+
+// Bytes of a stranger's at mpirun's ports cost one line, not one each. In this network, where they can be reached.
+TEST_F(Survival, AStrangerAtThePortsCostsOneLine) {
+  const std::string without = kWithoutOwnNetwork;
+  if (place_.run(without + "true").exit_code != 0) GTEST_SKIP() << "no user namespaces here to leave the network out";
+  const Outcome outcome =
+      disturbed("--steps 1000000 --checkpoint ck", 3,
+                "python3 - $p $(cat /proc/$p/task/*/children) <<'END'\n"
+                "import os, socket, sys\n"
+                "def ports(process):\n"
+                "    mine = {os.readlink(e.path)[8:-1] for e in os.scandir(f'/proc/{process}/fd')}\n"
+                "    rows = [r.split() for r in open(f'/proc/{process}/net/tcp')][1:]\n"
+                "    return [int(r[1].split(':')[1], 16) for r in rows if r[3] == '0A' and r[9] in mine]\n"
+                "for port in [port for process in sys.argv[1:] for port in ports(process)]:\n"
+                "    for i in range(50):\n"
+                "        try:\n"
+                "            with socket.create_connection(('127.0.0.1', port), 5) as s:\n"
+                "                s.sendall(b'\\xff' * 4096)\n"
+                "        except OSError: break\n"
+                "    print('a port')\n"
+                "END\n"
+                "steps $(($(grep -c loss out.txt) + 2)); kill -INT $p",
+                without);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("a port"));
+  EXPECT_LE(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 3) << outcome.err;
 }
 
 TEST_F(Survival, WrongOptionsAreNotTriedAgain) {

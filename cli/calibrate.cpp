@@ -171,13 +171,16 @@ std::string undetermined(const calibration::Fit& fit) {
 }
 
 /// What is written can be read: measurements that contradict each other wildly may fit no machine at all.
-void write_profile(const hardware::Node& node, const std::string& output) {
+void write_profile(const hardware::Node& node, const CalibrateOptions& options) {
+  const std::string& output = options.output;
   const std::string text = edge::json_text(hardware::to_json(node), 2) + "\n";
   try {
     hardware::node_from_json(edge::parse_json(text, output), output);
   } catch (const edge::Failure& failure) {
     throw edge::Failure(edge::ErrorKind::kInput,
-                        fmt::format("what was measured fits no machine, and nothing was written: {}", failure.what()));
+                        fmt::format("{}{}: what was measured fits no machine, and nothing was written: {}",
+                                    edge::one_line(options.files.front()),
+                                    options.files.size() > 1 ? " and others" : "", failure.what()));
   }
   edge::write_file_atomically(output, text);
 }
@@ -193,16 +196,17 @@ void run(const CalibrateOptions& options) {
   const GivenEvidence given = read_evidence(options.files);
   const hardware::Node base = base_node(options, given);
   check_profile(options, base);
-  for (const program::RunRecord& record : given.evidence.records) {
-    const bool on_cores = record.backend.starts_with("cpu");
+  for (std::size_t i = 0; i < given.evidence.records.size(); ++i) {
+    const std::string& backend = given.evidence.records[i].backend;
+    const bool on_cores = backend.starts_with("cpu");
     if (on_cores == (base.device.kind == hardware::DeviceKind::kCpu)) continue;
     throw edge::Failure(edge::ErrorKind::kInput,
-                        fmt::format("a {} run says nothing about {}; give --base a profile of its machine",
-                                    record.backend, base.device.name));
+                        fmt::format("{}: a {} run says nothing about {}; give --base a profile of its machine",
+                                    edge::one_line(given.record_files.at(i)), edge::quote(backend), base.device.name));
   }
   const calibration::Fit fit = naming(edge::one_line(fmt::format("{}", fmt::join(given.record_files, ", "))),
                                       [&] { return calibration::calibrate(base, given.evidence); });
-  write_profile(fit.node, options.output);
+  write_profile(fit.node, options);
   const std::vector<std::string> beyond = beyond_measured(fit, given);
   if (options.json) return print_json(to_json(fit, options.output, beyond));
   std::string text;

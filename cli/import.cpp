@@ -36,7 +36,7 @@ struct ImportOptions {
 /// Names and values of the file may be as long as they please.
 std::string brief(const std::string& text) {
   constexpr std::size_t kLongest = 200;
-  return text.size() > kLongest ? edge::quote(text) : text;
+  return text.size() > kLongest ? edge::quote(text) : edge::one_line(text);
 }
 
 void run(const ImportOptions& options) {

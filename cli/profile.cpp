@@ -83,14 +83,20 @@ void add_profile(CLI::App& app, int& exit_code) {
   command->add_option("--device", options->device, "What is measured")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  command->add_option("--like", options->like, "GPU: the shipped profile whose links and peaks it takes over")
-      ->capture_default_str();
+  CLI::Option* like =
+      command->add_option("--like", options->like, "GPU: the shipped profile whose links and peaks it takes over")
+          ->capture_default_str();
   command->add_flag("--quick", options->quick, "Fewer shapes and repetitions: under 20 s");
   command->add_option("--ranks", options->ranks, "Ranks that run at once; 0: one a core");
   add_output(*command, "-o,--output", options->output, "Where the profile goes; default: the user's data folder",
              OutputKind::kProfile);
   command->add_flag("--json", options->json, "The profile on stdout");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, like, &exit_code] {
+    if (like->count() > 0 && options->device == "cpu") {
+      throw edge::Failure(edge::ErrorKind::kUsage, "--like is of a GPU's profile; add --device cuda, or leave it out");
+    }
+    exit_code = run(*options);
+  });
 }
 
 }  // namespace trivium::cli

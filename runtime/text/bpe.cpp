@@ -41,7 +41,7 @@ class Bpe final : public Tokenizer {
  public:
   Bpe(const std::filesystem::path& vocabulary, const std::filesystem::path& merges) {
     read_vocabulary(vocabulary);
-    read_merges(merges);
+    read_merges(merges, vocabulary);
   }
 
   std::vector<std::int32_t> encode(std::string_view text) const override {
@@ -106,7 +106,7 @@ class Bpe final : public Tokenizer {
     return result;
   }
 
-  void read_merges(const std::filesystem::path& path) {
+  void read_merges(const std::filesystem::path& path, const std::filesystem::path& vocabulary) {
     const std::string content = edge::read_file(path);
     std::size_t at = 0;
     for (int number = 1; at < content.size(); ++number) {
@@ -123,7 +123,8 @@ class Bpe final : public Tokenizer {
       const auto id = [&](const std::string& token) {
         const auto found = ids_.find(token);
         if (found == ids_.end()) {
-          refuse(path, fmt::format("line {}: {} is no token of the vocabulary", number, edge::quote(token)));
+          refuse(path, fmt::format("line {}: {} is no token of the vocabulary {}", number, edge::quote(token),
+                                   edge::one_line(vocabulary.string())));
         }
         return found->second;
       };

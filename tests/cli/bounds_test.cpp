@@ -99,12 +99,43 @@ TEST_F(Bounds, AnImportOfNothingIsNoPlan) {
   EXPECT_EQ(place_.run("trivium import ds.json --model gpt2-124m --cluster dgx-a100-80gb:2").exit_code, 0);
 }
 
+TEST_F(Bounds, WhatAnImportPassesOverIsToldAsText) {
+  place_.write("ds.json", R"({"train_batch_size": 16, "bf\u001b[31m": 1})");
+  const Outcome outcome = place_.run("trivium import ds.json --model gpt2-124m --cluster dgx-a100-80gb:2");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("bf\\x1b[31m"));
+}
+
+TEST_F(Bounds, AVocabularyThatLacksWhatIsMergedIsNamed) {
+  const std::string corpus = TRIVIUM_SOURCE_DIR "/tests/fuzz/corpus/vocabulary/small", text = content_of(corpus);
+  place_.write("vocab.json", text.substr(0, text.find('\0')));
+  place_.write("merges.txt", "lacks this\n");
+  place_.write("text.txt", "A text.\n");
+  refused("trivium tokenize text.txt -o t.bin --vocabulary vocab.json --merges merges.txt", 3,
+          "merges.txt: line 1: \"lacksthis\" is no token of the vocabulary vocab.json");
+}
+
 TEST_F(Bounds, NamesOfAnImportAreCutInItsWarnings) {
   place_.write("launch.sh", "python p.py --num-layers 2 --hidden-size 64 --" + std::string(5000, 'A') + " 3\n");
   const Outcome outcome = place_.run("trivium import launch.sh --model gpt2-124m --cluster dgx-a100-80gb:2");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("warning: \"--AAA"));
   EXPECT_LT(outcome.err.size(), 2000u);
+}
+
+TEST_F(Bounds, WhatFitsNoMachineIsToldWithTheFilesItCameFrom) {
+  std::string text = content_of(TRIVIUM_SOURCE_DIR "/tests/data/nccl_reduce_scatter.json");
+  const std::size_t size = text.find("\"size\":");
+  ASSERT_NE(size, std::string::npos);
+  for (std::size_t at = size; at != std::string::npos; at = text.find("\"size\":", at + 1)) {
+    text.insert(text.find_first_of(",}\n", at), "e14");
+  }
+  place_.write("wild.json", text);
+  refused("trivium calibrate wild.json --base dgx-h100-80gb -o x.json", 3, "error: wild.json");
+}
+
+TEST_F(Bounds, AnOptionOfAnotherDeviceIsNotIgnored) {
+  refused("trivium profile --quick --like h200", 2, "--like is of a GPU's profile");
 }
 
 TEST_F(Bounds, ALoopOfLinksIsAWrongInput) {

@@ -116,6 +116,19 @@ TEST(Calibrate, TakesWhatOtherProgramsWrote) {
               HasSubstr("ran with tensor 2, its plan says 1"));
 }
 
+TEST(Calibrate, ARunOfAnotherKindOfDeviceIsNamed) {
+  const Workplace workplace;
+  workplace.write("text.txt", std::string(2000, 'a'));
+  ASSERT_EQ(workplace
+                .run("trivium run --model gpt-tiny --cluster this-machine --ranks 1 --global-batch 1 --steps 1 "
+                     "--corpus text.txt --record run.json")
+                .exit_code,
+            0);
+  const Outcome outcome = workplace.run("trivium calibrate run.json --base dgx-h100-80gb -o fitted.json");
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("error: run.json: a \"cpu-threads\" run says nothing about "));
+}
+
 TEST(Calibrate, CutAndStrangeFilesAreRefusedByName) {
   const Workplace workplace;
   workplace.write("cut.sqlite", "SQLite format 3 and nothing else");

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -112,6 +113,7 @@ def main():
     for name in ["kept", "traps"]:
         os.makedirs(os.path.join(CHOSEN.folder, name))
     os.environ.update({"XDG_DATA_HOME": os.path.join(CHOSEN.folder, "data"), "NO_COLOR": "1", "TRIVIUM_NO_PROGRESS": "1"})
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what runs in the background
     begin = time.monotonic()
     readers.make_seeds(CHOSEN.program, CHOSEN.folder, tree)
     readers.make_traps(os.path.join(CHOSEN.folder, "traps"))

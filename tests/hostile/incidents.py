@@ -8,8 +8,8 @@ import subprocess
 import time
 
 from judge import Outcome, judge, run
-from readers import JOB
 
+JOB = ["--model", "gpt-tiny", "--cluster", "this-machine", "--global-batch", "4", "--micro-batch", "1", "--sequence", "32"]
 TRAINING = ["run", *JOB, "--corpus", "seeds/text.txt", "--timeline-steps", "0"]
 
 
@@ -46,7 +46,7 @@ def interrupted(program, place, table, number, stop):
         child.wait()
         hung = True
     with open(os.path.join(place, ".err"), "rb") as err:
-        outcome = Outcome(child.returncode, time.monotonic() - begin, 0, b"", err.read(), hung)
+        outcome = Outcome(child.returncode, time.monotonic() - begin, 0, 0, b"", err.read(), hung)
     if stop != signal.SIGKILL:
         judge(outcome)
         if inspect(program, place, folder).code != 0:
@@ -117,9 +117,9 @@ def inputs_stay(program, place, table):
                   ["export", "seeds/plan.json", "--to", "megatron", "-o", "{}"], ["replan", "seeds/run.json", "-o", "{}"],
                   ["import", "seeds/launch.sh", "--model", "gpt2-124m", "--cluster", "dgx-a100-80gb:2", "-o", "{}"],
                   ["tokenize", "seeds/text.txt", "-o", "{}"], ["checkpoint", "convert", "seeds/ck", "{}"],
-                  ["calibrate", "seeds/run.json", "-o", "{}"], ["validate", "seeds/plan.json", "seeds/run.json", "--csv",
+                  ["calibrate", "seeds/run.json", "-o", "{}"], ["validate", "seeds/plan-run.json", "seeds/run.json", "--csv",
                                                                 "{}"],
-                  ["plan", "--model", "seeds/model.json", "--cluster", "seeds/node.json", "--global-batch", "4", "-o", "{}"]):
+                  ["plan", "--model", "seeds/toy.json", "--cluster", "seeds/node.json", "--global-batch", "4", "-o", "{}"]):
         own = [word for word in words if word.startswith("seeds/") and os.path.isfile(os.path.join(place, word))]
         foreign = ["seeds/vocab.json", "seeds/merges.txt", "seeds/ck/latest", "seeds/ck/step-00000002/checkpoint.json"]
         for file in own + [os.path.join(place, word) for word in own] + foreign:

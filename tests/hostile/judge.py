@@ -18,8 +18,6 @@ LIBRARY_TEXT = re.compile(
     r"json\.exception|map::at|\bsto[ifdlu]+\b|basic_string|vector::|std::|terminate called|what\(\):|Could not convert"
     r"|bad_alloc|filesystem error|Assertion|unordered_map")
 ALLOWED_CODES = {0, 1, 2, 3, 4, 5, 130}
-FAULTS = ["slow", "signal", "code", "memory", "library text", "not one error", "no file", "long line", "raw control",
-          "lost"]
 
 
 class Outcome:

@@ -22,6 +22,7 @@ class Reader:
     folder: str = ""
     environment: dict = field(default_factory=dict)
     stdin: bool = False
+    then: tuple = ()  # words of a command that must take what the first one wrote
     traps: bool = True  # whether files that were made to take time and memory are tried as well
 
 
@@ -29,7 +30,9 @@ JOB = ["--model", "seeds/toy.json", "--cluster", "seeds/node.json", "--global-ba
 HERE = ["--model", "seeds/toy.json", "--global-batch", "4", "--cluster"]
 CALIBRATE = ["calibrate", "--base", "dgx-h100-80gb", "-o", "out.json", "--force"]
 TOKENIZE = ["tokenize", "seeds/text.txt", "-o", "out.bin", "--force"]
-IMPORT = ["import", "{}", "--model", "gpt2-124m", "--cluster", "dgx-a100-80gb:2", "--json"]
+PROFILE = ("profiles", "out.json")
+IMPORT = ["import", "{}", "--model", "gpt2-124m", "--cluster", "dgx-a100-80gb:2", "-o", "out.json", "--force"]
+PLAN = ("simulate", "out.json")
 TRAIN = ["run", *JOB, "--ranks", "1", "--timeline-steps", "0", "--steps"]
 STEP = "ck/step-00000002/"
 READERS = {
@@ -51,19 +54,21 @@ READERS = {
                                                           "16", "--micro-batch", "1"]),
     "run record": Reader(["run.json"], ["replan", "{}", "--json"]),
     "run record, validated": Reader(["run.json"], ["validate", "seeds/plan-run.json", "{}"]),
-    "run record, calibrated": Reader(["run.json"], ["calibrate", "{}", "-o", "out.json", "--force"]),
+    "run record, calibrated": Reader(["run.json"], ["calibrate", "{}", "-o", "out.json", "--force"], then=PROFILE),
     "run records of a folder": Reader(["history/run.json"], ["validate", "--history", "{}"], folder="history", traps=False),
-    "trace of ours": Reader(["trace.json"], ["calibrate", "{}", "-o", "out.json", "--force"]),
+    "trace of ours": Reader(["trace.json"], ["calibrate", "{}", "-o", "out.json", "--force"], then=PROFILE),
     "nccl-tests": Reader(["nccl_all_reduce.txt"],
-                         [*CALIBRATE, "{}"]),
-    "nccl-tests JSON": Reader(["nccl_reduce_scatter.json"], [*CALIBRATE, "{}"]),
-    "topology": Reader(["topo_h100.txt"], [*CALIBRATE, "{}"]),
-    "Kineto": Reader(["kineto.pt.trace.json"], [*CALIBRATE, "{}"]),
-    "Kineto, packed": Reader(["kineto.pt.trace.json.gz"], [*CALIBRATE, "{}"]),
-    "Nsight Systems": Reader(["nsight.sqlite"], [*CALIBRATE, "{}"]),
-    "Megatron log": Reader(["megatron.log"], ["calibrate", "seeds/gpt3.json", "{}", "-o", "out.json", "--force"]),
-    "Megatron log of cores": Reader(["megatron_cpu.log"], [*CALIBRATE, "seeds/two.json", "{}"]),
-    "DeepSpeed log": Reader(["deepspeed.log"], ["calibrate", "seeds/ds-plan.json", "{}", "-o", "out.json", "--force"]),
+                         [*CALIBRATE, "{}"], then=PROFILE),
+    "nccl-tests JSON": Reader(["nccl_reduce_scatter.json"], [*CALIBRATE, "{}"], then=PROFILE),
+    "topology": Reader(["topo_h100.txt"], [*CALIBRATE, "{}"], then=PROFILE),
+    "Kineto": Reader(["kineto.pt.trace.json"], [*CALIBRATE, "{}"], then=PROFILE),
+    "Kineto, packed": Reader(["kineto.pt.trace.json.gz"], [*CALIBRATE, "{}"], then=PROFILE),
+    "Nsight Systems": Reader(["nsight.sqlite"], [*CALIBRATE, "{}"], then=PROFILE),
+    "Megatron log": Reader(["megatron.log"], ["calibrate", "seeds/gpt3.json", "{}", "-o", "out.json", "--force"],
+                           then=PROFILE),
+    "Megatron log of cores": Reader(["megatron_cpu.log"], [*CALIBRATE, "seeds/two.json", "{}"], then=PROFILE),
+    "DeepSpeed log": Reader(["deepspeed.log"], ["calibrate", "seeds/ds-plan.json", "{}", "-o", "out.json", "--force"],
+                            then=PROFILE),
     "published runs": Reader(["runs.csv"], ["validate", "--runs", "{}", "--json"]),
     "published runs, fitted": Reader(["runs.csv"], ["calibrate", "--runs", "{}", "-o", "out", "--no-leave-one-out"]),
     "measured kernels": Reader(["gemm.csv", "deepbench.csv", "nccl.csv"],
@@ -93,8 +98,8 @@ READERS = {
     "checkpoint, resumed": Reader([STEP + "checkpoint.json", STEP + "rank-00000.safetensors", "ck/latest"],
                                   [*TRAIN, "3", "--corpus", "seeds/text.txt", "--checkpoint", "{}", "--resume"],
                                   folder="ck", traps=False),
-    "Megatron script": Reader(["launch.sh"], IMPORT),
-    "DeepSpeed JSON": Reader(["ds.json", "export-ds.json"], IMPORT),
+    "Megatron script": Reader(["launch.sh"], IMPORT, then=PLAN),
+    "DeepSpeed JSON": Reader(["ds.json", "export-ds.json"], IMPORT, then=PLAN),
 }
 
 
@@ -240,6 +245,11 @@ def mutation(program, place, name, random):
     outcome = attempt(program, place, reader, seed, data)
     # Whoever named no file that is damaged read it from standard input.
     judge(outcome, "-" if reader.stdin else "damaged", CODES)
+    if reader.then and outcome.code == 0:
+        taken = run([program, *reader.then], place)
+        if judge(taken, codes=CODES - {3}) or taken.code == 3:
+            outcome.faults += ["written wrong", *taken.faults]
+            outcome.err += taken.err
     return outcome, data
 
 
@@ -271,7 +281,10 @@ def make_traps(folder):
     with open(path("deep.json"), "w") as deep:
         deep.write("[" * 100000)
     with open(path("many.json"), "w") as many:
-        many.write("[" + "{}," * 20_000_000 + "{}]")
+        many.write("[")
+        for _ in range(200):
+            many.write("{}," * 100_000)
+        many.write("{}]")
     with open(path("self.json"), "w") as itself:
         itself.write('"self.json"')
     header = json.dumps({f"t{i}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(100000)}).encode()

@@ -6,7 +6,7 @@
 
 #include "edge/error.h"
 #include "program/verify.h"
-#include "simulator/simulate.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::cli {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 
 }  // namespace
 
-Prepared prepare(const JobRequest& request, bool ignore_memory) {
+Prepared prepare(const JobRequest& request, bool ignore_memory, const std::stop_token& stop) {
   const program::Job& job = request.file.job;
   const auto checked = program::check(job);
   if (const auto* no = std::get_if<program::Infeasible>(&checked)) refuse(*no);
@@ -31,7 +31,7 @@ Prepared prepare(const JobRequest& request, bool ignore_memory) {
   if (prepared.too_big && !ignore_memory) {
     throw edge::Failure(edge::ErrorKind::kNoPlan, fmt::format("the plan does not fit: {}", prepared.too_big->reason));
   }
-  prepared.program = simulator::order(std::move(prepared.program), request.cluster).value_or_throw();
+  prepared.program = simulator::order(std::move(prepared.program), request.cluster, stop).value_or_throw();
   if (const std::vector<std::string> problems = program::verify(prepared.program); !problems.empty()) {
     throw edge::Failure(edge::ErrorKind::kRuntime,
                         fmt::format("the program is not sound ({} problems): {}", problems.size(), problems.front()));

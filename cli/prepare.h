@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "cli/options.h"
@@ -18,7 +19,8 @@ struct Prepared {
 };
 
 /// Errors: Failure(kNoPlan) with the reason when the plan cannot be or, unless `ignore_memory`, does not fit;
-/// Failure(kRuntime) when the Program deadlocks or is not sound.
-Prepared prepare(const JobRequest& request, bool ignore_memory);
+/// Failure(kRuntime) when the Program deadlocks or is not sound; Failure(kInterrupted) when `stop` came while it was
+/// put in order.
+Prepared prepare(const JobRequest& request, bool ignore_memory, const std::stop_token& stop = {});
 
 }  // namespace trivium::cli

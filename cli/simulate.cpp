@@ -1,19 +1,26 @@
 // trivium simulate: one plan on one cluster, event by event.
-#include "simulator/simulate.h"
+#include <fmt/format.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/disturbance.h"
 #include "cli/failures.h"
 #include "cli/figures.h"
+#include "cli/interrupts.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/prepare.h"
 #include "cli/render.h"
+#include "edge/error.h"
 #include "edge/files.h"
 #include "program/chrome_trace.h"
+#include "simulator/stoppable.h"
 
 namespace trivium::cli {
 namespace {
@@ -28,30 +35,78 @@ struct SimulateOptions {
   FailureOptions failures;
 };
 
+/// A line on stderr of what is being done, as long as it is.
+class Doing {
+ public:
+  Doing()
+      : teller_([this](const std::stop_token& over) {
+          ProgressLine line;
+          std::unique_lock lock(mutex_);
+          while (!ended_.wait_for(lock, over, kTellEvery, [] { return false; }) && !over.stop_requested()) {
+            if (!words_.empty()) line.show(words_);
+          }
+        }) {}
+
+  void say(std::string words) {
+    const std::lock_guard lock(mutex_);
+    words_ = std::move(words);
+  }
+
+ private:
+  static constexpr auto kTellEvery = std::chrono::milliseconds(200);
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::string words_;
+  std::jthread teller_;  // last: it uses the others
+};
+
+/// What was played, and what of it an interrupt left out.
+struct Played {
+  simulator::Simulation simulation;
+  std::optional<simulator::Uncertainty> uncertainty;
+};
+
+Played play(const SimulateOptions& options, const JobRequest& request, const program::Program& program,
+            const simulator::SimulationOptions& how, double jitter, const std::stop_token& stop, Doing& doing) {
+  doing.say(fmt::format("playing {} ranks", program.mesh.size()));
+  Played played{simulator::simulate(program, request.cluster, how, stop).value_or_throw(), std::nullopt};
+  if (jitter <= 0) return played;
+  simulator::Disturbance disturbance = how.disturbance;
+  disturbance.jitter = jitter;
+  const int samples = options.disturbance.samples;
+  const auto say = [&](int done) {
+    doing.say(fmt::format("{} without jitter; {} of {} samples with it", seconds(played.simulation.iteration_s), done,
+                          samples));
+  };
+  say(0);
+  const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
+  auto sampled = simulator::sample_until(program, request.cluster, disturbance, samples, seed, stop, say);
+  if (sampled || !stop.stop_requested()) played.uncertainty = std::move(sampled).value_or_throw();
+  return played;
+}
+
 void run(const SimulateOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const simulator::Disturbance disturbance = disturbance_of(options.disturbance);
-  const Prepared prepared = prepare(request, options.ignore_memory);
+  const Interrupts interrupts;
+  std::optional<Doing> doing(std::in_place);
+  const Prepared prepared = prepare(request, options.ignore_memory, interrupts.token());
   simulator::SimulationOptions how;
   how.timeline = !options.trace.empty();
   how.every_rank = plays_every_rank(options.disturbance);
   how.unshared = true;
   how.disturbance = disturbance;
-  how.disturbance.jitter = 0;  // drawn below; this is the run that all samples vary
+  how.disturbance.jitter = 0;  // drawn later; this is the run that all samples vary
   // Names of a trace are those of ops, and it is ops that vary.
   const bool by_segment = options.granularity == "segment" && !how.timeline && disturbance.none();
   how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
-  const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, how).value_or_throw();
+  const Played played = play(options, request, prepared.program, how, disturbance.jitter, interrupts.token(), *doing);
+  doing.reset();
+  const auto& [simulation, uncertainty] = played;
   if (how.timeline) {
     edge::write_file_atomically(options.trace, program::chrome_trace(prepared.program, simulation.timeline));
   }
   const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
-  std::optional<simulator::Uncertainty> uncertainty;
-  if (disturbance.jitter > 0) {
-    uncertainty =
-        simulator::sample_iterations(prepared.program, request.cluster, disturbance, options.disturbance.samples, seed)
-            .value_or_throw();
-  }
   std::optional<FailureOutlook> failures;
   if (wants_failures(options.failures)) failures = outlook(options.failures, request, simulation);
   if (options.json) {
@@ -64,6 +119,11 @@ void run(const SimulateOptions& options) {
     if (uncertainty) text += uncertainty_line(disturbance, *uncertainty, seed);
     if (failures) text += failures_report(*failures);
     print(text);
+  }
+  const std::size_t drawn = uncertainty ? uncertainty->samples_ps.size() : 0;
+  if (disturbance.jitter > 0 && drawn < static_cast<std::size_t>(options.disturbance.samples)) {
+    throw edge::Failure(edge::ErrorKind::kInterrupted,
+                        fmt::format("interrupted after {} of {} samples", drawn, options.disturbance.samples));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -59,24 +60,36 @@ edge::Result<Uncertainty> sample_iterations(const program::Program& program, con
 edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
                                             const Disturbance& disturbance, int samples, std::uint64_t seed,
                                             const std::stop_token& stop) {
+  auto played = sample_until(program, cluster, disturbance, samples, seed, stop, {});
+  const bool all = !played || played.value().samples_ps.size() == static_cast<std::size_t>(samples);
+  if (!all) return given_up();
+  return played;
+}
+
+edge::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
+                                       const Disturbance& disturbance, int samples, std::uint64_t seed,
+                                       const std::stop_token& stop, const std::function<void(int)>& played) {
   if (stop.stop_requested()) return given_up();
   if (auto wrong = unknown_rank(disturbance, program.mesh.size())) return *wrong;
   const CostedProgram costed = cost(program, cluster);
   const auto made = cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
   if (!made) return made.error();
-  Uncertainty result;
-  result.samples_ps.resize(static_cast<std::size_t>(samples));
-  std::vector<std::optional<edge::Error>> errors(result.samples_ps.size());
+  std::vector<std::optional<edge::Result<std::int64_t>>> found(static_cast<std::size_t>(samples));
   std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  int done = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < result.samples_ps.size(); i = next++) {
+    for (std::size_t i = next++; i < found.size() && !stop.stop_requested(); i = next++) {
       const Variation variation = variation_of(disturbance, made.value().world, seed + i);
-      const auto played = replay(costed, made.value(), variation, Keep::kNothing, stop);
-      if (played) {
-        result.samples_ps[i] = played.value().makespan_ps;
+      const auto one = replay(costed, made.value(), variation, Keep::kNothing, stop);
+      if (!one && stop.stop_requested()) return;
+      const std::lock_guard lock(mutex);
+      if (one) {
+        found[i] = one.value().makespan_ps;
       } else {
-        errors[i] = played.error();
+        found[i] = one.error();
       }
+      if (played) played(++done);
     }
   };
   {
@@ -85,9 +98,13 @@ edge::Result<Uncertainty> sample_iterations(const program::Program& program, con
     for (unsigned t = 1; t < std::min<unsigned>(cores, static_cast<unsigned>(samples)); ++t) threads.emplace_back(work);
     work();
   }
-  for (const auto& error : errors) {
-    if (error) return *error;
+  Uncertainty result;
+  for (const auto& one : found) {
+    if (!one) continue;
+    if (!*one) return one->error();
+    result.samples_ps.push_back(one->value());
   }
+  if (result.samples_ps.empty() && stop.stop_requested()) return given_up();
   return result;
 }
 

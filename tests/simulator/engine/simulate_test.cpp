@@ -185,6 +185,16 @@ TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
   EXPECT_EQ(kind_of(order(program, cluster, now)), edge::ErrorKind::kInterrupted);
   EXPECT_EQ(kind_of(simulate(ordered, cluster, {Granularity::kSegment, true}, now)), edge::ErrorKind::kInterrupted);
   EXPECT_EQ(kind_of(sample_iterations(ordered, cluster, {}, 3, 1, now)), edge::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(sample_until(ordered, cluster, {}, 3, 1, now, {})), edge::ErrorKind::kInterrupted);
+
+  // What was played by then is kept: on so many cores at most one sample more each.
+  std::stop_source later;
+  const auto some = sample_until(ordered, cluster, {}, 10'000, 1, later.get_token(), [&](int played) {
+    if (played == 3) later.request_stop();
+  });
+  ASSERT_TRUE(some.ok());
+  EXPECT_GE(some.value().samples_ps.size(), 3U);
+  EXPECT_LT(some.value().samples_ps.size(), 10'000U);
 }
 
 }  // namespace

@@ -106,7 +106,8 @@ int run(const PlanOptions& options) {
   const planner::SearchResult result = search(wanted, options, interrupts);
   if (result.best.empty()) enough.request_stop();
   nlohmann::json json = result_json(request, wanted, result);
-  const std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
+  std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
+  if (!interrupts.happened()) also += other_batch(wanted, result, effort, json);
   const std::string studied = [&] {
     ProgressLine line;
     planner::Effort studying = effort;

@@ -55,4 +55,19 @@ std::string beside(const planner::SearchRequest& request, const planner::SearchR
   return text + "\n" + promise->words + "\n";
 }
 
+std::string other_batch(const planner::SearchRequest& request, const planner::SearchResult& result,
+                        const planner::Effort& effort, nlohmann::json& json) {
+  const auto near = planner::nearest_batch(request, result, effort);
+  if (!near) return "";
+  nlohmann::json one = headline_json(near->best.simulation);
+  one["global_batch"] = near->global_batch;
+  one["gain"] = near->gain;
+  one["plan"] = program::to_json(near->best.plan);
+  json["nearest_batch"] = std::move(one);
+  return fmt::format(
+      "\na batch of {} instead of {} divides into all {} devices: {} more samples a second, {} an iteration\n",
+      near->global_batch, request.job.training.global_batch, request.cluster.devices(), percent(near->gain),
+      seconds(near->best.simulation.iteration_s));
+}
+
 }  // namespace trivium::cli

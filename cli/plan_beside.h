@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/baselines.h"
+#include "planner/nearest_batch.h"
 #include "planner/search.h"
 
 namespace trivium::cli {
@@ -14,5 +15,9 @@ namespace trivium::cli {
 /// `promise` to `json`. Empty where there is no plan.
 std::string beside(const planner::SearchRequest& request, const planner::SearchResult& result,
                    const std::vector<planner::Baseline>& naive, nlohmann::json& json);
+
+/// A batch that would use all devices better, as a line; empty where there is none. Adds `nearest_batch` to `json`.
+std::string other_batch(const planner::SearchRequest& request, const planner::SearchResult& result,
+                        const planner::Effort& effort, nlohmann::json& json);
 
 }  // namespace trivium::cli

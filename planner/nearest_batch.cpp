@@ -1,0 +1,55 @@
+#include "planner/nearest_batch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/space.h"
+
+namespace trivium::planner {
+namespace {
+
+constexpr double kWorthSaying = 0.01;
+constexpr double kNearEnough = 0.02;  // of the iteration: what counts is that it is faster
+
+}  // namespace
+
+std::vector<std::int64_t> batches_near(std::int64_t batch, int devices) {
+  std::int64_t odd = devices, twos = 1;
+  for (; odd % 2 == 0; odd /= 2) {
+    if (batch % (2 * twos) == 0) twos *= 2;
+  }
+  if (batch % odd == 0) return {};
+  const std::int64_t step = odd * twos;
+  std::vector<std::int64_t> found;
+  for (const std::int64_t near : {batch / step * step, (batch / step + 1) * step}) {
+    if (near > 0 && 2 * std::abs(near - batch) <= batch) found.push_back(near);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [&](std::int64_t a, std::int64_t b) { return std::abs(a - batch) < std::abs(b - batch); });
+  return found;
+}
+
+std::optional<NearestBatch> nearest_batch(const SearchRequest& request, const SearchResult& result,
+                                          const Effort& effort) {
+  if (!request.cluster.homogeneous() || request.ranks > 0 || result.best.empty()) return std::nullopt;
+  const std::int64_t batch = request.job.training.global_batch;
+  const auto sample_ps = static_cast<double>(result.best.front().simulation.iteration_ps) / static_cast<double>(batch);
+  for (const std::int64_t near : batches_near(batch, request.cluster.devices())) {
+    if (effort.stop.stop_requested()) break;
+    SearchRequest other = request;
+    other.job.training.global_batch = near;
+    other.ranks = ranks_of(request);
+    other.best = 1;
+    other.others = 0;
+    other.gap = kNearEnough;
+    other.limit_ps = std::llround(sample_ps * static_cast<double>(near) / (1 + kWorthSaying));
+    SearchResult found = search_as_given(other, effort.threads, effort.stop, {});
+    if (found.best.empty()) continue;
+    const auto ps = static_cast<double>(found.best.front().simulation.iteration_ps) / static_cast<double>(near);
+    if (ps * (1 + kWorthSaying) > sample_ps) continue;
+    return NearestBatch{near, std::move(found.best.front()), sample_ps / ps - 1};
+  }
+  return std::nullopt;
+}
+
+}  // namespace trivium::planner

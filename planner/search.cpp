@@ -37,6 +37,7 @@ constexpr std::size_t kSimulated = 2;
 constexpr std::size_t kPlayed = 8;
 constexpr std::size_t kOpened = 256;
 constexpr std::size_t kOthersAnyway = 2;
+constexpr std::int64_t kWorkWhenStopped = 6'000;  // layers times micro-batches: less than half a second
 
 /// A plan that was played.
 struct Entry {
@@ -73,9 +74,11 @@ class Searcher {
     result_.proved = settle();
     take_stock();
     {
-      auto figures = std::async(std::launch::async, [&] { return simulated(ranking_); });
+      bool all = true;  // of the answers have figures
+      auto figures = std::async(std::launch::async, [&] { return simulated(ranking_, all); });
       if (result_.proved) look_at_others();
       result_.best = figures.get();
+      result_.proved = result_.proved && all;
     }
     check_answer();
     result_.rejected = std::move(ledger_).rejections(request_, threads_);
@@ -347,16 +350,25 @@ class Searcher {
     if (result_.best_s < result_.bound_s) result_.proved = false, result_.bound_s = 0;
   }
 
-  // Also when interrupted: an answer has the figures that simulating it by itself would give.
-  std::vector<Candidate> simulated(const std::vector<Entry>& entries) const {
+  // An answer has the figures that simulating it by itself would give. Interrupted, the first few have them, as many as
+  // take no time to speak of.
+  std::vector<Candidate> simulated(const std::vector<Entry>& entries, bool& all) const {
     std::vector<std::optional<simulator::Simulation>> figures(entries.size());
-    run_parallel(
-        entries.size(), threads_, {},
-        [&](std::size_t i) {
-          auto simulated = full_simulation(job_of(entries[i].plan), cluster());
-          if (simulated) figures[i] = std::move(simulated).value();
-        },
-        [](std::size_t) {});
+    const auto simulate = [&](std::size_t first, std::size_t count, const std::stop_token& stop) {
+      return run_parallel(
+          count, threads_, stop,
+          [&](std::size_t i) {
+            auto simulated = full_simulation(job_of(entries[first + i].plan), cluster(), stop);
+            if (simulated) figures[first + i] = std::move(simulated).value();
+          },
+          [](std::size_t) {});
+    };
+    std::size_t anyway = 0;
+    for (std::int64_t work = 0; anyway < entries.size() && work < kWorkWhenStopped; ++anyway) {
+      work += request_.job.model.layers * tree_.micro_batches(entries[anyway].plan);
+    }
+    simulate(0, anyway, {});
+    all = simulate(anyway, entries.size() - anyway, stop_);
     std::vector<Candidate> candidates;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (figures[i]) candidates.push_back({entries[i].plan, std::move(*figures[i])});

@@ -80,4 +80,28 @@ SearchRequest random_problem(std::mt19937& random) {
   return request;
 }
 
+SearchRequest random_crowded_problem(std::mt19937& random) {
+  SearchRequest request = random_problem(random);
+  while (!request.cluster.groups.front().node.asynchronous_lanes) request = random_problem(random);
+  for (auto& group : request.cluster.groups) {
+    hardware::Node& node = group.node;
+    node.adapters = 1;
+    node.devices_per_host_link = node.devices;
+    const double slower = one_of(random, {.02, .1, .5});
+    node.network.bandwidth = node.network.bandwidth * slower;
+    node.host_link = node.host_link * one_of(random, {.05, .2});
+    if (request.cluster.homogeneous()) group.count = 2;
+  }
+  for (const char* field : {"offload.optimizer", "offload.activations", "schedule"}) {
+    if (one_of(random, {true, false})) request.fixed.erase(field);
+  }
+  // Activations come and go beside what stages send each other, and reductions beside both.
+  request.fixed.insert({"overlap.gradient_reduction", "pipeline", "recompute"});
+  request.job.plan.recompute = program::Recompute::kNone;
+  request.job.plan.overlap.gradient_reduction = true;
+  request.job.plan.pipeline = 2;
+  if (request.fixed.contains("offload.activations")) request.job.plan.offload.activations = program::Storage::kHost;
+  return request;
+}
+
 }  // namespace trivium::planner

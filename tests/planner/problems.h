@@ -13,4 +13,7 @@ SearchRequest small_problem();
 /// A small model, cluster and batch, sometimes with fixed fields, tight memory or room for few answers.
 SearchRequest random_problem(std::mt19937& random);
 
+/// The same on nodes whose devices share one slow adapter and one slow way to the host, offload open in most.
+SearchRequest random_crowded_problem(std::mt19937& random);
+
 }  // namespace trivium::planner

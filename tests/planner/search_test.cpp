@@ -1,9 +1,11 @@
 #include "planner/search.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -73,9 +75,16 @@ void leave_out_needless_lists(std::vector<Played>& played, std::int64_t& infeasi
 }
 
 // Every plan simulated by itself, links shared.
-std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64_t& infeasible) {
+struct BruteForce {
+  std::vector<std::string> best;  // as summaries() writes them
+  std::int64_t infeasible = 0;
+  bool shares = false;  // some plan takes longer than with all links to each of its communications by itself
+};
+
+BruteForce by_brute_force(const SearchRequest& request) {
+  BruteForce found;
+  std::int64_t& infeasible = found.infeasible;
   std::vector<Played> played;
-  infeasible = 0;
   for (const Member& member : enumerate(request)) {
     program::Plan plan = member.plan;
     program::Job job = request.job;
@@ -97,7 +106,9 @@ std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64
     }
     const auto alone = iteration(job, request.cluster, !request.ignore_memory);
     if (std::holds_alternative<std::int64_t>(alone)) {
-      played.push_back({std::get<std::int64_t>(alone), program::summary(plan), plan, member.balanced});
+      const std::int64_t ps = std::get<std::int64_t>(alone);
+      played.push_back({ps, program::summary(plan), plan, member.balanced});
+      found.shares = found.shares || std::get<std::int64_t>(quick_bound(job, request.cluster, false)) < ps;
     } else {
       ++infeasible;
     }
@@ -105,28 +116,71 @@ std::vector<std::string> by_brute_force(const SearchRequest& request, std::int64
   leave_out_needless_lists(played, infeasible);
   std::sort(played.begin(), played.end());
   played.resize(std::min(played.size(), static_cast<std::size_t>(request.best)));
-  std::vector<std::string> lines;
-  for (const Played& p : played) lines.push_back(p.summary + " " + std::to_string(p.ps));
-  return lines;
+  for (const Played& p : played) found.best.push_back(p.summary + " " + std::to_string(p.ps));
+  return found;
 }
 
-TEST(Search, FindsWhatPlayingEveryPlanFinds) {
-  std::mt19937 random(3);
+/// Problems of the kinds that a search treats apart.
+struct Kinds {
+  int all = 0, experts = 0, offload = 0, unlike = 0, sites = 0, shared = 0;
+
+  void count(const SearchRequest& request, bool shares) {
+    const auto open = [&](const char* field) { return !request.fixed.contains(field); };
+    const bool lanes =
+        std::ranges::all_of(request.cluster.groups, [](const auto& group) { return group.node.asynchronous_lanes; });
+    ++all;
+    experts += request.job.model.experts ? 1 : 0;
+    offload += lanes && (open("offload.optimizer") || open("offload.activations")) ? 1 : 0;
+    unlike += request.cluster.homogeneous() ? 0 : 1;
+    sites += request.cluster.links.empty() ? 0 : 1;
+    shared += shares ? 1 : 0;
+  }
+
+  std::string text() const {
+    return fmt::format(
+        "{} problems: {} with experts, {} with offload open, {} on unlike nodes, {} at two sites, {} with plans that "
+        "shared links slow down",
+        all, experts, offload, unlike, sites, shared);
+  }
+};
+
+Kinds check_against_brute_force(unsigned seed, int problems, SearchRequest (*draw)(std::mt19937&)) {
+  std::mt19937 random(seed);
   std::int64_t bounded = 0, refused = 0;
-  for (int i = 0; i < 200; ++i) {
-    const SearchRequest request = random_problem(random);
+  Kinds kinds;
+  for (int i = 0; i < problems; ++i) {
+    const SearchRequest request = draw(random);
     SCOPED_TRACE("problem " + std::to_string(i) + " on " + request.cluster.name);
-    std::int64_t infeasible = 0;
-    const auto expected = by_brute_force(request, infeasible);
+    const BruteForce expected = by_brute_force(request);
     const SearchResult result = run(request);
-    EXPECT_EQ(summaries(result), expected);
-    EXPECT_LE(result.plans_infeasible, infeasible);  // what a bound passes over is not looked at for its memory
+    EXPECT_EQ(summaries(result), expected.best);
+    EXPECT_LE(result.plans_infeasible,
+              expected.infeasible);  // what a bound passes over is not looked at for its memory
     EXPECT_TRUE(result.proved);
     bounded += result.plans_bounded;
     refused += result.plans_infeasible;
+    kinds.count(request, expected.shares);
   }
+  std::cout << kinds.text() << "\n";
   EXPECT_GT(bounded, 0);  // else the bound was not put to the test
   EXPECT_GT(refused, 0);
+  return kinds;
+}
+
+TEST(Search, FindsWhatPlayingEveryPlanFinds) {
+  const Kinds kinds = check_against_brute_force(3, 200, random_problem);
+  EXPECT_GT(kinds.experts, 30);
+  EXPECT_GT(kinds.offload, 60);
+  EXPECT_GT(kinds.unlike, 40);
+  EXPECT_GT(kinds.sites, 20);
+}
+
+TEST(Search, FindsWhatPlayingEveryPlanFindsWhereLinksAreShared) {
+  const Kinds kinds = check_against_brute_force(13, 200, random_crowded_problem);
+  EXPECT_GT(kinds.experts, 30);
+  EXPECT_GT(kinds.offload, 60);
+  EXPECT_GT(kinds.unlike, 40);
+  EXPECT_GT(kinds.shared, 10);
 }
 
 TEST(Search, AnswersTheSameOnAnyNumberOfThreads) {
@@ -374,6 +428,21 @@ TEST(Search, StoppedOnTheWayReturnsTheBestSoFar) {
 
 // Narayanan et al. 2021 trained GPT-3 175B on 1,024 A100s by hand with tensor 8, pipeline 16, data 8, full
 // recomputation.
+// Of thousands of answers, interrupted, the first few have their figures, best first.
+TEST(Search, StoppedAtTheEndOfALongListKeepsItsBeginning) {
+  SearchRequest request = small_problem();
+  request.best = 10'000;
+  std::stop_source source;
+  int reports = 0;
+  const SearchResult result = search_as_given(request, 1, source.get_token(), [&](auto, auto, double best_s) {
+    if (best_s > 0 && ++reports > 40) source.request_stop();
+  });
+  EXPECT_FALSE(result.proved);
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_EQ(result.best.front().simulation.iteration_s, result.best_s);
+  EXPECT_LE(result.best.size(), 6'000U / 4);
+}
+
 TEST(Search, BeatsThePublishedHandPlanOfGpt3) {
   SearchRequest request;
   request.job.model = models::load_model("gpt3-175b");

@@ -36,6 +36,7 @@
 #include "runtime/executor/library_facts.h"
 #include "runtime/executor/train.h"
 #include "runtime/mpi/loader.h"
+#include "runtime/told_by.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/simulate.h"
 
@@ -130,7 +131,7 @@ runtime::TrainResult train_as_rank(runtime::Communicator& communicator, runtime:
     return backend != nullptr ? runtime::train_rank(program, communicator, corpus, *backend, how)
                               : runtime::train_rank(program, communicator, corpus, how);
   } catch (const std::exception& error) {
-    communicator.abort(fmt::format("rank {}: {}", communicator.rank(), error.what()));
+    communicator.abort(runtime::told_by(communicator.rank(), error.what()));
     throw;
   }
 }

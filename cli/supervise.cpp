@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -165,11 +166,37 @@ bool ask_to_stop(const fs::path& records, pid_t mpirun) {
   return false;
 }
 
+/// An mpirun that stands still without a rank: Open MPI 4.1 may where it finds no room for what its processes share.
+class StandsStill {
+ public:
+  explicit StandsStill(pid_t mpirun) : mpirun_(mpirun) {}
+
+  /// Whether it is time to end it.
+  bool operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_) return false;
+    next_look_ = now + std::chrono::seconds(1);
+    if (has_children(mpirun_)) latest_rank_ = now;
+    return now - latest_rank_ > kPatience;
+  }
+  static constexpr std::chrono::seconds kPatience{30};
+
+ private:
+  pid_t mpirun_;
+  std::chrono::steady_clock::time_point latest_rank_ = std::chrono::steady_clock::now(), next_look_ = latest_rank_;
+};
+
 int wait_for(pid_t child, const fs::path& records, const Interrupts& interrupts, Relay& out, Relay& err) {
   bool asked = false;
+  StandsStill stands_still(child);
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
     if (interrupts.happened() && !asked) asked = ask_to_stop(records, child);
+    if (stands_still()) {
+      edge::say("note: mpirun has had no rank for {} s and is ended; is there room in TMPDIR and /dev/shm?\n",
+                StandsStill::kPatience.count());
+      ::kill(-child, SIGKILL);
+    }
     pass_on(out, err, kPoll);
   }
   pass_on_rest(out, err);

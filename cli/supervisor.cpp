@@ -5,9 +5,11 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 namespace trivium::cli {
 namespace {
@@ -47,6 +49,18 @@ const char* variable(const char* name) {
 }  // namespace
 
 std::uint64_t start_of_process(int process) { return stat_of(process).start; }
+
+bool has_children(int process) {
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), error)) {
+    std::ifstream file(thread.path() / "children");
+    if (!file) return true;
+    for (int child = 0; file >> child;) {
+      if (start_of_process(child) != 0) return true;
+    }
+  }
+  return false;
+}
 
 bool descends_from(int process, int ancestor) {
   while (process > 1 && process != ancestor) process = stat_of(process).parent;

@@ -35,6 +35,10 @@ std::vector<std::pair<std::string, std::string>> environment_of_ranks(const std:
 /// number it names a process for good.
 std::uint64_t start_of_process(int process);
 
+/// Whether a process of this machine has children, dead ones that nobody asked for their exit code aside. True where
+/// the system does not say.
+bool has_children(int process);
+
 /// Whether `process` is `ancestor` or was started by it, by one of its children and so on.
 bool descends_from(int process, int ancestor);
 

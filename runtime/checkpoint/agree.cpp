@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "edge/error.h"
+#include "runtime/told_by.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
@@ -56,7 +57,7 @@ std::vector<ShardFile> agree(Communicator& communicator, int everyone, const std
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     if (reports[rank].kind == 0) continue;
     throw edge::Failure(static_cast<edge::ErrorKind>(reports[rank].kind),
-                        fmt::format("rank {}: {}", rank, reports[rank].message.data()));
+                        told_by(static_cast<int>(rank), reports[rank].message.data()));
   }
   return files;
 }

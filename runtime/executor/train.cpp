@@ -20,6 +20,7 @@
 #include "runtime/flight/ring.h"
 #include "runtime/flight/watchdog.h"
 #include "runtime/inproc/threads.h"
+#include "runtime/told_by.h"
 
 namespace trivium::runtime {
 namespace {
@@ -71,7 +72,7 @@ auto or_abort(Communicator& communicator, const Work& work) {
   try {
     return work();
   } catch (const std::exception& error) {
-    communicator.abort(fmt::format("rank {}: {}", communicator.rank(), error.what()));
+    communicator.abort(told_by(communicator.rank(), error.what()));
     throw;
   }
 }

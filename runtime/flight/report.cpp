@@ -98,6 +98,9 @@ std::vector<Log> without(std::vector<Log> logs, const std::vector<int>& halted) 
 
 std::string describe(const Program& program, int rank, const Entry& entry) {
   const Task* task = task_of(program, rank, entry);
+  if (entry.doing == Doing::kCheckpoint) {
+    return fmt::format("step {}, not begun: between steps, where a checkpoint is written when it is due", entry.step);
+  }
   if (task == nullptr) return fmt::format("step {}, {}", entry.step, name_of(entry.doing));
   if (entry.doing == Doing::kTransfer) {
     return fmt::format("step {}, {}: transfer {} (task {})", entry.step, program::describe(*task), task->transfer,

@@ -193,6 +193,15 @@ TEST_F(Survival, NothingListensForOtherHostsWithoutANetworkOfItsOwn) {
   EXPECT_EQ(disturbed("--steps 1000000", 3, kListeners, without).out, "sockets\nsockets\nsockets\n");
 }
 
+// As one that found no room for what its processes share.
+TEST_F(Survival, AnMpirunWithoutRanksIsEnded) {
+  place_.run("mkdir bin; printf '#!/bin/sh\\nexec sleep 100000\\n' >bin/mpirun; chmod +x bin/mpirun");
+  const Outcome outcome = place_.run("PATH=$PWD/bin:$PATH " + training("--steps 1 --processes 2"));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("note: mpirun has had no rank for 30 s and is ended"));
+  EXPECT_THAT(outcome.err, HasSubstr("mpirun ended with code 137 before any rank began"));
+}
+
 // Bytes of a stranger's at mpirun's ports cost one line, not one each. In this network, where they can be reached.
 TEST_F(Survival, AStrangerAtThePortsCostsOneLine) {
   const std::string without = kWithoutOwnNetwork;

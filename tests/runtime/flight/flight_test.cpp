@@ -13,6 +13,7 @@
 #include "runtime/executor/train.h"
 #include "runtime/flight/report.h"
 #include "runtime/flight/watchdog.h"
+#include "runtime/told_by.h"
 #include "tests/runtime/checkpoint/training.h"
 
 namespace trivium::runtime::flight {
@@ -127,6 +128,21 @@ TEST(FlightReport, WhoDiedInTheSameCollectiveIsWaitedFor) {
   EXPECT_EQ(finding.culprits, std::vector<int>{1});
   EXPECT_NE(finding.text.find("was ended in step 6, loss, waiting for ranks 1, 2, 3"), std::string::npos)
       << finding.text;
+}
+
+// Ranks look between all steps whether a checkpoint is due, so none is claimed.
+TEST(FlightReport, WhoDiedBetweenStepsIsNotSaidToSave) {
+  const program::Program program = pipeline_of_two();
+  EXPECT_EQ(describe(program, 0, {.doing = Doing::kCheckpoint, .step = 44}),
+            "step 44, not begun: between steps, where a checkpoint is written when it is due");
+}
+
+TEST(Failures, NameTheRankTheyCameFromOnce) {
+  EXPECT_EQ(told_by(1, "ck: No space left on device"), "rank 1: ck: No space left on device");
+  EXPECT_EQ(told_by(1, "rank 12: ck: No space left on device"), "rank 12: ck: No space left on device");
+  EXPECT_EQ(told_by(1, "rank 12 lowered another program"), "rank 1: rank 12 lowered another program");
+  EXPECT_EQ(told_by(0, "rank : "), "rank 0: rank : ");
+  EXPECT_EQ(told_by(0, "rank"), "rank 0: rank");
 }
 
 // A rank that gave a reason is the one to name when nobody vanished.

@@ -141,7 +141,7 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
     held.push_back({{"field", one.field}, {"value", one.value}, {"why", one.why}});
   }
   if (result.nodes_used > 0) {
-    json["search"]["idle_nodes"] = {{"nodes_used", result.nodes_used}, {"all_nodes_iteration_s", result.all_nodes_s}};
+    json["search"]["idle_nodes"] = {{"nodes_used", result.nodes_used}};
   }
   for (const planner::Alternative& a : result.alternatives) {
     json["alternatives"].push_back({{"name", a.name},
@@ -174,8 +174,7 @@ std::string result_report(const JobRequest& request, const planner::SearchReques
                       result.proved ? proved(result) : stopped(result));
   if (result.nodes_used > 0) {
     const int nodes = request.cluster.nodes();
-    text += fmt::format("{} of {} nodes are used: the best plan on all of them takes {}\n", result.nodes_used, nodes,
-                        seconds(result.all_nodes_s));
+    text += fmt::format("{} of {} nodes are used: no plan on all of them is faster\n", result.nodes_used, nodes);
   }
   if (!result.best.empty()) text += fmt::format("not searched: {}\n", planner::text_of(planner::held_fields(wanted)));
   if (result.plans_forbidden > 0) {

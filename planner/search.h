@@ -91,7 +91,6 @@ struct SearchResult {
   double best_s = 0;              ///< the fastest plan; 0: none
   double seconds = 0;
   int nodes_used = 0;                     ///< where some stay idle, as that is faster: how many do not; 0: all are used
-  double all_nodes_s = 0;                 ///< where some stay idle: the best plan on all of them
   std::vector<Alternative> alternatives;  ///< on a cluster of unlike nodes; `best` holds the best of all of them
 };
 

@@ -11,6 +11,18 @@ namespace {
 constexpr double kWorthSaying = 0.01;
 constexpr double kNearEnough = 0.02;  // of the iteration: what counts is that it is faster
 
+// With the fields of `best` that another batch hardly changes.
+SearchRequest beside(SearchRequest request, const program::Plan& best) {
+  program::Plan& plan = request.job.plan;
+  plan.placement = best.placement;
+  plan.attention = best.attention;
+  plan.overlap.tensor = best.overlap.tensor;
+  plan.offload.activations = best.offload.activations;
+  plan.compression = best.compression;
+  request.fixed.insert({"placement", "attention", "overlap.tensor", "offload.activations", "compression"});
+  return request;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> batches_near(std::int64_t batch, int devices) {
@@ -36,7 +48,7 @@ std::optional<NearestBatch> nearest_batch(const SearchRequest& request, const Se
   const auto sample_ps = static_cast<double>(result.best.front().simulation.iteration_ps) / static_cast<double>(batch);
   for (const std::int64_t near : batches_near(batch, request.cluster.devices())) {
     if (effort.stop.stop_requested()) break;
-    SearchRequest other = request;
+    SearchRequest other = beside(request, result.best.front().plan);
     other.job.training.global_batch = near;
     other.ranks = ranks_of(request);
     other.best = 1;

@@ -75,7 +75,10 @@ std::string Relay::sifted(std::string_view text) {
   for (std::size_t end; (end = held_.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string_view line(held_.data() + begin, end + 1 - begin);
     const bool of_strangers = line.find(kOfStrangers) != std::string_view::npos;
-    if (!of_strangers || !warned_) passed += line;
+    // What ranks agreed on, each of them says.
+    const bool again = line.starts_with("error: ") && line == error_;
+    if (!again && (!of_strangers || !warned_)) passed += line;
+    if (line.starts_with("error: ")) error_ = line;
     warned_ = warned_ || of_strangers;
   }
   held_.erase(0, begin);

@@ -26,13 +26,15 @@ class Relay {
   friend void pass_on_rest(Relay& out, Relay& err);
   bool pass();  ///< what is there now; false where there is nothing
   void write(std::string_view text);
-  /// What of the text goes on: of the lines in which mpirun tells of a stranger's bytes at its ports, the first alone.
+  /// What of the text goes on: of the lines in which mpirun tells of a stranger's bytes at its ports, the first alone,
+  /// and an error that several ranks tell once.
   std::string sifted(std::string_view text);
   void close_writing_end();
 
   int stream_, reading_ = -1, writing_ = -1;
   std::string lost_;     ///< why the first content was left out; empty: none was
   std::string held_;     ///< the beginning of a line of mpirun's
+  std::string error_;    ///< the latest
   bool warned_ = false;  ///< of strangers
 };
 

@@ -13,6 +13,7 @@
 #include "edge/say.h"
 #include "runtime/mpi/mpi_check.h"
 #include "runtime/reduction/reduce.h"
+#include "runtime/told_by.h"
 
 namespace trivium::runtime::mpi {
 namespace {
@@ -65,7 +66,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 void MpiCommunicator::abort(const std::string& reason) {
-  edge::say("error: rank {}: {}\n", rank_, reason);
+  edge::say("error: {}\n", told_by(rank_, reason));
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, kFailedExit);
   std::abort();  // MPI_Abort does not return

@@ -10,9 +10,21 @@
 #include <string>
 #include <variant>
 
+#include "calibration/imports/content.h"
+#include "calibration/imports/gzip.h"
+#include "calibration/imports/kineto.h"
+#include "calibration/imports/nccl_tests.h"
+#include "calibration/imports/nsight.h"
+#include "calibration/imports/topology.h"
+#include "calibration/imports/training_log.h"
+#include "calibration/imports/trivium_trace.h"
+#include "calibration/micro_rows.h"
+#include "calibration/published_runs.h"
 #include "edge/error.h"
+#include "edge/json_reader.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "planner/launch/launch.h"
 #include "program/lower.h"
 #include "program/plan_file.h"
 #include "program/run_record.h"
@@ -138,16 +150,85 @@ void read_flight_record(Bytes bytes) {
   attempt([&] { runtime::flight::read_log(file.path()); });
 }
 
+void read_node(Bytes bytes) {
+  with_json(bytes, [](const nlohmann::json& json) { hardware::node_from_json(json, "node.json"); });
+}
+
+void read_json(Bytes bytes) {
+  attempt([&] { edge::parse_json(text_of(bytes), "some.json"); });
+  attempt([&] { edge::parse_json(text_of(bytes), "some.json", edge::Comments::kTaken); });
+}
+
+void read_measurements(Bytes bytes) {
+  namespace imports = calibration::imports;
+  attempt([&] {
+    std::string text(text_of(bytes));
+    if (imports::is_gzip(text)) text = imports::unpacked(text, "f");
+    try {
+      switch (imports::content_of(text, "f")) {
+        case imports::Content::kChromeTrace: {
+          const imports::ChromeTrace trace = imports::read_chrome_trace(text, "f");
+          imports::is_run_trace(trace) ? void(imports::run_record_of(trace)) : void(imports::read_kineto(trace));
+          return;
+        }
+        case imports::Content::kNcclTests:
+          return void(imports::read_nccl_tests(text, "f"));
+        case imports::Content::kTopology:
+          return void(imports::read_topology(text, "f"));
+        case imports::Content::kTrainingLog:
+          return void(imports::read_training_log(text, "f"));
+        default:
+          return;
+      }
+    } catch (const nlohmann::json::exception&) {
+      return;  // the command says that a member has another type
+    }
+  });
+}
+
+void read_nsight_export(Bytes bytes) {
+  const MemoryFile file(text_of(bytes));
+  attempt([&] { calibration::imports::read_nsight(file.path()); });
+}
+
+void read_published_runs(Bytes bytes) {
+  const MemoryFile file(text_of(bytes));
+  attempt([&] { calibration::read_published_runs(file.path()); });
+}
+
+void read_micro_rows(Bytes bytes) {
+  const MemoryFile file(text_of(bytes));
+  attempt([&] { calibration::read_micro_rows(file.path()); });
+}
+
+void read_launch(Bytes bytes) {
+  namespace launch = planner::launch;
+  static const models::Model kModel = small_gpt2();
+  launch::ImportRequest request{std::string(text_of(bytes)), "launch", kModel, 0, 8};
+  attempt([&] { launch::is_deepspeed(request.text, request.where); });
+  attempt([&] { launch::import_megatron(request); });
+  attempt([&] { launch::import_deepspeed(request); });
+  request.model.reset();
+  attempt([&] { launch::import_megatron(request); });
+}
+
 std::span<const NamedReader> readers() {
-  static constexpr std::array<NamedReader, 9> kReaders{{{"plan", read_plan},
-                                                        {"model", read_model},
-                                                        {"cluster", read_cluster},
-                                                        {"run_record", read_run_record},
-                                                        {"checkpoint", read_checkpoint},
-                                                        {"tensor_file", read_tensor_file},
-                                                        {"tokens", read_tokens},
-                                                        {"vocabulary", read_vocabulary},
-                                                        {"flight_record", read_flight_record}}};
+  static constexpr std::array<NamedReader, 16> kReaders{{{"plan", read_plan},
+                                                         {"model", read_model},
+                                                         {"cluster", read_cluster},
+                                                         {"run_record", read_run_record},
+                                                         {"checkpoint", read_checkpoint},
+                                                         {"tensor_file", read_tensor_file},
+                                                         {"tokens", read_tokens},
+                                                         {"vocabulary", read_vocabulary},
+                                                         {"flight_record", read_flight_record},
+                                                         {"node", read_node},
+                                                         {"json", read_json},
+                                                         {"measurements", read_measurements},
+                                                         {"nsight_export", read_nsight_export},
+                                                         {"published_runs", read_published_runs},
+                                                         {"micro_rows", read_micro_rows},
+                                                         {"launch", read_launch}}};
   return kReaders;
 }
 

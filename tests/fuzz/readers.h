@@ -20,6 +20,13 @@ void read_tensor_file(std::span<const std::byte> bytes);  ///< safetensors, as a
 void read_tokens(std::span<const std::byte> bytes);       ///< as .bin and as text
 void read_vocabulary(std::span<const std::byte> bytes);   ///< vocab.json, a zero byte, merges.txt
 void read_flight_record(std::span<const std::byte> bytes);
+void read_node(std::span<const std::byte> bytes);            ///< a hardware profile
+void read_json(std::span<const std::byte> bytes);            ///< the parser that is before all documents
+void read_measurements(std::span<const std::byte> bytes);    ///< whatever `calibrate` reads as text, packed or not
+void read_nsight_export(std::span<const std::byte> bytes);   ///< SQLite
+void read_published_runs(std::span<const std::byte> bytes);  ///< a table of runs
+void read_micro_rows(std::span<const std::byte> bytes);      ///< a table of kernels or collectives
+void read_launch(std::span<const std::byte> bytes);          ///< a script, a log or JSON of another trainer
 
 struct NamedReader {
   std::string_view name;

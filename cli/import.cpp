@@ -39,6 +39,16 @@ std::string brief(const std::string& text) {
   return text.size() > kLongest ? edge::quote(text) : edge::one_line(text);
 }
 
+/// What is written can be read: settings that a trainer takes, or only its file, may be no plan of ours.
+void check_plan(const nlohmann::json& plan, const std::string& from) {
+  try {
+    program::plan_file_from_json(plan, "");
+  } catch (const edge::Failure& failure) {
+    throw edge::Failure(edge::ErrorKind::kInput,
+                        fmt::format("{}: what it says makes no plan: {}", edge::one_line(from), failure.what()));
+  }
+}
+
 void run(const ImportOptions& options) {
   if (options.cluster.empty()) {
     throw edge::Failure(edge::ErrorKind::kUsage,
@@ -59,6 +69,7 @@ void run(const ImportOptions& options) {
   file.job = imported.job;
   file.cluster = cluster_json(options.cluster, cluster);
   const nlohmann::json plan = program::to_json(file);
+  check_plan(plan, options.file);
   if (!options.output.empty()) edge::write_file_atomically(options.output, edge::json_text(plan, 2) + "\n");
   if (!options.json) {
     if (options.output.empty()) print_json(plan);

@@ -99,6 +99,13 @@ TEST_F(Bounds, AnImportOfNothingIsNoPlan) {
   EXPECT_EQ(place_.run("trivium import ds.json --model gpt2-124m --cluster dgx-a100-80gb:2").exit_code, 0);
 }
 
+TEST_F(Bounds, AnImportWritesNoPlanThatCannotBeRead) {
+  place_.write("ds.json", R"({"train_batch_size": 16, "gradient_clipping": -1})");
+  refused("trivium import ds.json --model gpt2-124m --cluster dgx-a100-80gb:2 -o p.json", 3,
+          "error: ds.json: what it says makes no plan: #/training/clip_norm: must not be negative");
+  EXPECT_EQ(place_.read("p.json"), "");
+}
+
 TEST_F(Bounds, WhatAnImportPassesOverIsToldAsText) {
   place_.write("ds.json", R"({"train_batch_size": 16, "bf\u001b[31m": 1})");
   const Outcome outcome = place_.run("trivium import ds.json --model gpt2-124m --cluster dgx-a100-80gb:2");

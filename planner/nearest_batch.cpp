@@ -44,6 +44,9 @@ std::vector<std::int64_t> batches_near(std::int64_t batch, int devices) {
 std::optional<NearestBatch> nearest_batch(const SearchRequest& request, const SearchResult& result,
                                           const Effort& effort) {
   if (!request.cluster.homogeneous() || request.ranks > 0 || result.best.empty()) return std::nullopt;
+  // As good on all devices as on those of the answer, they would make this much more.
+  const double idle = static_cast<double>(request.cluster.devices()) / result.best.front().plan.ranks() - 1;
+  if (idle > 0 && idle < kWorthSaying) return std::nullopt;
   const std::int64_t batch = request.job.training.global_batch;
   const auto sample_ps = static_cast<double>(result.best.front().simulation.iteration_ps) / static_cast<double>(batch);
   for (const std::int64_t near : batches_near(batch, request.cluster.devices())) {

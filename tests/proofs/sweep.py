@@ -58,6 +58,11 @@ class Sweep:
         print(f"    CONTRADICTION: {text}", flush=True)
 
     def restrict(self, job, whole, restriction):
+        option, _, assigned = restriction.partition(" ")
+        field = assigned.partition("=")[0]
+        if option == "--fix" and "--" + field.replace("_", "-") in job:
+            print(f"    {restriction} left out: the job fixes it itself", flush=True)
+            return
         found = self.plan(job, *shlex.split(restriction))
         if found is None:
             return

@@ -113,7 +113,9 @@ def main():
     for name in ["kept", "traps"]:
         os.makedirs(os.path.join(CHOSEN.folder, name))
     os.environ.update({"XDG_DATA_HOME": os.path.join(CHOSEN.folder, "data"), "NO_COLOR": "1", "TRIVIUM_NO_PROGRESS": "1"})
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what runs in the background
+    # Shells ignore it for what runs in the background, nohup the other, and what is started here inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     begin = time.monotonic()
     readers.make_seeds(CHOSEN.program, CHOSEN.folder, tree)
     readers.make_traps(os.path.join(CHOSEN.folder, "traps"))

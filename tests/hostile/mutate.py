@@ -107,7 +107,7 @@ def of_database(data, random):
     table = random.choice(tables)
     column = random.choice([row[1] for row in database.execute(f'PRAGMA table_info("{table}")')])
     value = random.choice(["0", "-1", "1e308", "-9223372036854775808", "9223372036854775807", "NULL", "'x'", "x'00ff'",
-                           "zeroblob(1000000)", "-0.5", "1e-320", "'../../etc/passwd'", "char(27)"])
+                           "zeroblob(10000)", "-0.5", "1e-320", "'../../etc/passwd'", "char(27)"])
     database.execute(random.choice([
         f'UPDATE "{table}" SET "{column}" = {value}',
         f'UPDATE "{table}" SET "{column}" = {value} WHERE rowid % 3 = 1',

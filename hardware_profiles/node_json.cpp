@@ -189,28 +189,7 @@ WrittenOut load_base(const edge::JsonReader& asked, const BaseChain& chain) {
 
 WrittenOut written_out(const edge::JsonReader& profile, const BaseChain& chain) {
   check_schema(profile, kNodeSchema);
-  profile.allow_only({"schema",
-                      "sources",
-                      "name",
-                      "base",
-                      "device",
-                      "devices",
-                      "topology",
-                      "intra",
-                      "allreduce_bus",
-                      "allreduce_latency",
-                      "core_sharing",
-                      "adapters",
-                      "network",
-                      "fat_tree",
-                      "collective_skew",
-                      "asynchronous_lanes",
-                      "host_memory",
-                      "host_link",
-                      "devices_per_host_link",
-                      "disk",
-                      "overhead_power",
-                      "price"});
+  profile.allow_only(kNodeMembers);
   Sources::of(profile);
   WrittenOut node{profile.json(), {}, {}};
   const auto device = device_elsewhere(profile);

@@ -1,12 +1,39 @@
 // The JSON form of a node, read at any place of a document.
 #pragma once
 
+#include <initializer_list>
+#include <string_view>
+
 #include "edge/json_reader.h"
 #include "hardware_profiles/hardware.h"
 
 namespace trivium::hardware {
 
 inline constexpr const char* kNodeSchema = "trivium.hardware/1";
+
+/// Members of a node in the order in which they are written.
+inline const std::initializer_list<std::string_view> kNodeMembers{"schema",
+                                                                  "name",
+                                                                  "base",
+                                                                  "device",
+                                                                  "devices",
+                                                                  "topology",
+                                                                  "intra",
+                                                                  "allreduce_bus",
+                                                                  "allreduce_latency",
+                                                                  "core_sharing",
+                                                                  "adapters",
+                                                                  "network",
+                                                                  "fat_tree",
+                                                                  "collective_skew",
+                                                                  "asynchronous_lanes",
+                                                                  "host_memory",
+                                                                  "host_link",
+                                                                  "devices_per_host_link",
+                                                                  "disk",
+                                                                  "overhead_power",
+                                                                  "price",
+                                                                  "sources"};
 
 /// The node at `profile`. Errors: Failure(kInput), also when a constant has no source.
 Node read_node(const edge::JsonReader& profile);

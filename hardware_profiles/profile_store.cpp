@@ -112,27 +112,8 @@ nlohmann::ordered_json node_template(const std::string& name_or_path) {
   nlohmann::json members = stands_alone ? stored.json : to_json(node);
   members["name"] = "my-" + node.name;
   nlohmann::ordered_json ordered;
-  for (const char* member : {"schema",
-                             "name",
-                             "device",
-                             "devices",
-                             "topology",
-                             "intra",
-                             "allreduce_bus",
-                             "allreduce_latency",
-                             "core_sharing",
-                             "adapters",
-                             "network",
-                             "fat_tree",
-                             "collective_skew",
-                             "asynchronous_lanes",
-                             "host_memory",
-                             "host_link",
-                             "devices_per_host_link",
-                             "disk",
-                             "overhead_power",
-                             "price",
-                             "sources"}) {
+  for (const std::string_view name : kNodeMembers) {
+    const std::string member(name);
     if (members.contains(member)) ordered[member] = members.at(member);
   }
   return ordered;

@@ -13,7 +13,8 @@ namespace trivium::planner {
 namespace {
 
 constexpr std::size_t kMostBeside = 3, kMostWeighed = 64;
-constexpr int kIdlePart = 4;  // of the nodes: one in so many at most
+constexpr std::int64_t kSoonDone = 5000;  // nodes of a tree that are opened in a fraction of a second
+constexpr int kIdlePart = 4;              // of the nodes: one in so many at most
 
 int divisors(int number) {
   int count = 0;
@@ -43,7 +44,7 @@ double least_work(SearchRequest request, int nodes) {
 
 }  // namespace
 
-std::vector<int> counts_of_nodes(const SearchRequest& request) {
+CountsOfNodes counts_of_nodes(const SearchRequest& request) {
   const int all = request.cluster.nodes();
   std::vector<std::pair<int, int>> weighed;  // by divisors, then by nodes
   for (int n = all - all / kIdlePart; n < all; ++n) weighed.emplace_back(divisors(n), n);
@@ -53,14 +54,14 @@ std::vector<int> counts_of_nodes(const SearchRequest& request) {
   const double of_all = weighed.empty() ? 0 : least_work(request, all);
   for (const auto& [count, n] : weighed) {
     const double work = least_work(request, n);
-    if (work <= of_all && work < std::numeric_limits<double>::infinity()) counts.emplace_back(work, -n);
+    if (work < std::numeric_limits<double>::infinity()) counts.emplace_back(work, -n);
   }
   std::sort(counts.begin(), counts.end());
   if (counts.size() > kMostBeside) counts.resize(kMostBeside);
   counts.emplace_back(of_all, -all);
   std::sort(counts.begin(), counts.end());
-  std::vector<int> found;
-  for (const auto& [work, n] : counts) found.push_back(-n);
+  CountsOfNodes found;
+  for (const auto& [work, n] : counts) (work <= of_all ? found.light : found.heavy).push_back(-n);
   return found;
 }
 
@@ -81,7 +82,7 @@ SearchResult search_with_idle_nodes(const SearchRequest& request, int threads, c
     }
     return search_as_given(part, threads, stop, progress);
   };
-  std::vector<int> counts = counts_of_nodes(request);
+  auto [counts, heavy] = counts_of_nodes(request);
   SearchResult result = search_on(counts.front(), nullptr);
   if (result.best.empty() && counts.front() < nodes) {  // what nodes have too little room for, all of them may hold
     SearchResult of_all = search_on(nodes, nullptr);
@@ -89,6 +90,7 @@ SearchResult search_with_idle_nodes(const SearchRequest& request, int threads, c
     result = std::move(of_all);
     std::erase(counts, nodes);
   }
+  if (result.nodes_opened < kSoonDone) counts.insert(counts.end(), heavy.begin(), heavy.end());
   for (std::size_t i = 1; i < counts.size() && !result.best.empty(); ++i) {
     if (stop.stop_requested()) {
       result.proved = false;

@@ -73,8 +73,7 @@ struct State {
 ///    (none, and the groups in their order and in the opposite one, balanced), offload.activations (none, host).
 /// 4. keeping: recompute (none, selective, full; not full where activations are offloaded), and stage_recompute: the
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
-///    eighths of the rounds through all stages. A list is a plan only where memory asks for it: the tree refuses those
-///    of which a lighter one fits, unless activations are offloaded.
+///    eighths of the rounds through all stages.
 /// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with zero_bubble or spread experts), shard_group (0,
 /// and
 ///    with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather (with

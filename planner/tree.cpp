@@ -58,33 +58,6 @@ std::vector<std::vector<int>> slower_states(const std::vector<State>& states, co
   return slower;
 }
 
-// Whether `a` recomputes no more than `b` on any stage, and less on one.
-bool lighter(const Keeping& a, const Keeping& b) {
-  const auto of = [](const Keeping& keeping, int chunk) {
-    return chunk < keeping.more ? keeping.of_more : keeping.recompute;
-  };
-  bool less = false;
-  for (const int chunk : {0, a.more, b.more}) {  // where either may change
-    if (of(a, chunk) > of(b, chunk)) return false;
-    less |= of(a, chunk) < of(b, chunk);
-  }
-  return less;
-}
-
-// Of a list, the heaviest that are lighter than it. Activations that are away are fewer to copy where more is
-// recomputed: there no list is lighter than another.
-std::vector<Keeping> next_lighter(const Keeping& keeping, const std::vector<Keeping>& all, const Plan& plan) {
-  std::vector<Keeping> found;
-  if (keeping.more == 0 || plan.offload.activations != program::Storage::kNone) return found;
-  for (const Keeping& other : all) {
-    const bool next = lighter(other, keeping) && std::none_of(all.begin(), all.end(), [&](const Keeping& between) {
-                        return lighter(other, between) && lighter(between, keeping);
-                      });
-    if (next) found.push_back(other);
-  }
-  return found;
-}
-
 // Keepings whose bound is above that of their shape by no more than this part of it have their turn soon, as a rule.
 constexpr std::int64_t kPartSoon = 16;
 
@@ -414,7 +387,6 @@ Opened Tree::open_keeping(const Node& node) {
   if (!branch->balanced) branch->plan.stage_layers = walked.plan.stage_layers;
   branch->states = above.states;
   branch->slower = slower_states(branch->states, walked.may_fit, walked.layers);
-  branch->lighter = next_lighter(of(above.keepings, node), above.keepings, branch->plan);
   std::vector<char> waits(branch->states.size(), 0);
   for (const std::vector<int>& slower : branch->slower) {
     for (const int state : slower) waits[static_cast<std::size_t>(state)] = 1;
@@ -458,33 +430,12 @@ Opened Tree::settle(const Node& node) {
   if (!request_.ignore_memory) {
     if (auto no = simulator::out_of_memory(sketch.memory(plan))) return refuse(std::move(*no));
   }
-  if (fits_recomputing_less(*node.branch, plan)) {
-    return refuse({"recompute-needless", "some stages recompute more than fitting into memory takes"});
-  }
   const Outline outline = sketch.outline(plan);
   Node closer = node;
   closer.close = true;
   closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(outline, simulator::walked_ends(outline)));
   closer.plan = std::make_shared<const Plan>(std::move(plan));
   return {{std::move(closer)}, {}};
-}
-
-// Whether the plan has lists of which a lighter one would do: such plans are left out (space.h).
-bool Tree::fits_recomputing_less(const Branch& branch, const Plan& plan) {
-  for (const Keeping& keeping : branch.lighter) {
-    Plan less = plan;
-    less.stage_recompute.clear();
-    less = with(std::move(less), keeping);
-    if (refusal(job_of(less), request_.cluster, ranks_of(request_))) continue;
-    Sketch sketch(job_of(less), request_.cluster, &shared_);
-    if (!plan.stage_layers.empty() && !request_.fixed.contains("stage_layers")) {
-      auto layered = balanced(sketch, less, static_cast<int>(request_.job.model.layers), false);
-      if (std::holds_alternative<Infeasible>(layered)) continue;
-      less = std::get<Plan>(std::move(layered));
-    }
-    if (request_.ignore_memory || !simulator::out_of_memory(sketch.memory(less))) return true;
-  }
-  return false;
 }
 
 }  // namespace trivium::planner

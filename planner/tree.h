@@ -42,7 +42,6 @@ struct Branch {
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<simulator::Outline>> outlines;
   std::vector<std::vector<int>> slower;  ///< by state: others that can only be slower, whose turn comes behind it
-  std::vector<Keeping> lighter;          ///< of states: keepings that recompute just less than theirs
 };
 
 /// Passes with their ends, once they were walked.
@@ -118,7 +117,6 @@ class Tree {
   Opened walk(const Node& node);
   Opened open_keeping(const Node& node);
   Opened settle(const Node& node);
-  bool fits_recomputing_less(const Branch& branch, const program::Plan& plan);
   bool first_stage_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
   std::vector<char> states_that_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
   std::vector<std::vector<StageRoom>> rooms(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);

@@ -14,9 +14,7 @@
 #include "models/load.h"
 #include "planner/balance.h"
 #include "planner/evaluate.h"
-#include "planner/plan_fields.h"
 #include "planner/space.h"
-#include "program/job_json.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -42,37 +40,9 @@ struct Played {
   std::int64_t ps;
   std::string summary;
   program::Plan plan;
-  bool balanced = false;
   auto operator<=>(const Played& other) const { return std::tie(ps, summary) <=> std::tie(other.ps, other.summary); }
   bool operator==(const Played& other) const { return std::tie(ps, summary) == std::tie(other.ps, other.summary); }
 };
-
-// Whether `b` is `a` but for recomputing no more anywhere, and less somewhere.
-bool recomputes_less(const Played& b, const Played& a) {
-  for (const std::string& field : program::plan_fields()) {
-    const bool may_differ = field == "recompute" || field == "stage_recompute" || field == "stage_layers";
-    if (!may_differ && text_of(a.plan, field) != text_of(b.plan, field)) return false;
-  }
-  if (a.balanced != b.balanced) return false;
-  const auto at = [](const program::Plan& plan, std::size_t chunk) {
-    return plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[chunk];
-  };
-  bool less = false;
-  for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(a.plan.chunks()); ++chunk) {
-    if (at(b.plan, chunk) > at(a.plan, chunk)) return false;
-    less |= at(b.plan, chunk) < at(a.plan, chunk);
-  }
-  return less;
-}
-
-// Lists that recompute more than memory asks for are no plans of the space.
-void leave_out_needless_lists(std::vector<Played>& played, std::int64_t& infeasible) {
-  const std::vector<Played> all = played;
-  infeasible += static_cast<std::int64_t>(std::erase_if(played, [&](const Played& a) {
-    if (a.plan.stage_recompute.empty() || a.plan.offload.activations != program::Storage::kNone) return false;
-    return std::any_of(all.begin(), all.end(), [&](const Played& b) { return recomputes_less(b, a); });
-  }));
-}
 
 // Every plan simulated by itself, links shared.
 struct BruteForce {
@@ -107,13 +77,12 @@ BruteForce by_brute_force(const SearchRequest& request) {
     const auto alone = iteration(job, request.cluster, !request.ignore_memory);
     if (std::holds_alternative<std::int64_t>(alone)) {
       const std::int64_t ps = std::get<std::int64_t>(alone);
-      played.push_back({ps, program::summary(plan), plan, member.balanced});
+      played.push_back({ps, program::summary(plan), plan});
       found.shares = found.shares || std::get<std::int64_t>(quick_bound(job, request.cluster, false)) < ps;
     } else {
       ++infeasible;
     }
   }
-  leave_out_needless_lists(played, infeasible);
   std::sort(played.begin(), played.end());
   played.resize(std::min(played.size(), static_cast<std::size_t>(request.best)));
   for (const Played& p : played) found.best.push_back(p.summary + " " + std::to_string(p.ps));

@@ -289,7 +289,13 @@ class Searcher {
       return shown >= wanted || (shown >= kOthersAnyway && work >= kWorkOnOthers);
     };
     std::vector<signed char> known(tree_.space().splits().size(), -1);  // by split: whether its family was seen
-    while (!enough() && !open_.empty() && !stop_.stop_requested()) {
+    while (!open_.empty() && !stop_.stop_requested()) {
+      if (enough()) {  // unless one of them cannot be simulated
+        if (plans.empty()) break;
+        show(plans);
+        plans.clear();
+        continue;
+      }
       while (!open_.empty() && nodes.size() < kOpened && !enough()) {
         Node node = open_.top();
         open_.pop();
@@ -311,10 +317,9 @@ class Searcher {
       for (Opened& o : opened) {
         for (Node& node : o.nodes) open_.push(std::move(node));
       }
-      show(plans);
-      plans.clear();
       nodes.clear();
     }
+    show(plans);
     std::sort(result_.others.begin(), result_.others.end(), faster);
   }
 

@@ -22,10 +22,10 @@ class Workplace {
   Workplace& operator=(const Workplace&) = delete;
 
   const std::filesystem::path& folder() const { return folder_; }
-  /// Runs a line of shell in the folder. It may use functions, the first two of which hold on machines of any speed and load:
-  /// `await PID CONDITION` waits until the condition holds or the child is gone, and `asked_by_signals PID` is the
-  /// condition that the process takes SIGINT as a request to stop. `foreign_listeners PID...` prints the addresses on
-  /// which those processes listen, each in its own network, besides loopback ones.
+  /// Runs a line of shell in the folder. It may use functions, the first two of which hold on machines of any speed and
+  /// load: `await PID CONDITION` waits until the condition holds or the child is gone, and `asked_by_signals PID` is
+  /// the condition that the process takes SIGINT as a request to stop. `foreign_listeners PID...` prints the addresses
+  /// on which those processes listen, each in its own network, besides loopback ones.
   Outcome run(const std::string& command) const;
   std::string read(const std::string& name) const;
   void write(const std::string& name, const std::string& content) const;

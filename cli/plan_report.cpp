@@ -174,7 +174,8 @@ std::string result_report(const JobRequest& request, const planner::SearchReques
                       result.proved ? proved(result) : stopped(result));
   if (result.nodes_used > 0) {
     const int nodes = request.cluster.nodes();
-    text += fmt::format("{} of {} nodes are used: no plan on all of them is faster\n", result.nodes_used, nodes);
+    text += fmt::format("{} of {} nodes are used: none was found on all of them that is faster\n", result.nodes_used,
+                        nodes);
   }
   if (!result.best.empty()) text += fmt::format("not searched: {}\n", planner::text_of(planner::held_fields(wanted)));
   if (result.plans_forbidden > 0) {

@@ -65,9 +65,8 @@ struct State {
 ///    mixture model), micro_batch (divisors of a replica's share of the batch, up to 64). Where the fixed fields fit no
 ///    split of the ranks, the request's own plan stands alone, so that its refusal has a reason.
 /// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind; of those that seat
-/// the
-///    same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks), attention (flash
-///    and unfused where devices and stack have fused kernels, else as given).
+///    the same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks), attention
+///    (flash and unfused where devices and stack have fused kernels, else as given).
 /// 3. shape: schedule and virtual_stages (1f1b; zero_bubble with the trivium stack; interleaved with every count that
 ///    cuts the layers evenly), stage_layers (even, and with one chunk a stage balanced), on unlike nodes stage_nodes
 ///    (none, and the groups in their order and in the opposite one, balanced), offload.activations (none, host).
@@ -75,8 +74,7 @@ struct State {
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
 ///    eighths of the rounds through all stages.
 /// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with zero_bubble or spread experts), shard_group (0,
-/// and
-///    with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather (with
+///    and with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather (with
 ///    zero_stage), offload.optimizer (none, host), compression (none, and fp16 with zero_stage 0).
 class Space {
  public:

@@ -21,11 +21,14 @@ bool is_ordered(const program::Program& program) {
                       [](const program::Role& role) { return role.order.empty(); });
 }
 
+/// Picoseconds by part, of up to a million ranks: whole numbers beyond 64 bits.
+using Sums = std::array<long double, kParts>;
+
 /// What became of a program: its makespan, and what its ranks' spans add up to.
 struct Played {
   std::int64_t makespan_ps = 0;
-  std::vector<Breakdown> breakdowns;  // by role: sums over `heard` ranks of it
-  std::vector<std::int64_t> heard;    // by role
+  std::vector<Sums> sums;           // by role: over `heard` ranks of it
+  std::vector<std::int64_t> heard;  // by role
   std::int64_t flows = 0;             // that were played over shared links
   program::Timeline timeline;
 };
@@ -35,7 +38,7 @@ class Account {
  public:
   Account(const CostedProgram& costed, const SimulationOptions& options, bool in_turns)
       : costed_(costed), keeps_timeline_(options.timeline), of_every_rank_(options.every_rank || in_turns) {
-    played_.breakdowns.resize(costed.program->roles.size());
+    played_.sums.resize(costed.program->roles.size());
     played_.heard.resize(costed.program->roles.size());
   }
 
@@ -46,9 +49,10 @@ class Account {
     std::int64_t end = 0;
     for (const Span& span : rank.spans) end = std::max(end, span.end_ps);
     const Breakdown parts = break_down(program, program.roles[role], rank.spans, costed_.op_ps[role], end);
-    for (std::size_t p = 0; p < kParts; ++p) played_.breakdowns[role][p] += parts[p];
-    played_.breakdowns[role][static_cast<std::size_t>(Part::kBubble)] -= end;
-    ++played_.heard[role];
+    const auto ranks = static_cast<long double>(rank.stands_for);
+    for (std::size_t p = 0; p < kParts; ++p) played_.sums[role][p] += static_cast<long double>(parts[p]) * ranks;
+    played_.sums[role][static_cast<std::size_t>(Part::kBubble)] -= static_cast<long double>(end) * ranks;
+    played_.heard[role] += rank.stands_for;
     if (!keeps_timeline_) return;
     if (!of_every_rank_ && rank.rank != program.representative(program.roles[role])) return;
     for (const Span& span : rank.spans) {
@@ -60,8 +64,9 @@ class Account {
   Played close(const Replay& replayed) {
     const std::int64_t makespan_ps = played_.makespan_ps = replayed.makespan_ps;
     played_.flows = replayed.flows;
-    for (std::size_t role = 0; role < played_.breakdowns.size(); ++role) {
-      played_.breakdowns[role][static_cast<std::size_t>(Part::kBubble)] += makespan_ps * played_.heard[role];
+    for (std::size_t role = 0; role < played_.sums.size(); ++role) {
+      played_.sums[role][static_cast<std::size_t>(Part::kBubble)] +=
+          static_cast<long double>(makespan_ps) * static_cast<long double>(played_.heard[role]);
     }
     return std::move(played_);
   }
@@ -77,7 +82,7 @@ std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cas
   constexpr double kMostSpans = 8e6;
   const World& world = cast.world;
   std::vector<bool> hear(static_cast<std::size_t>(world.players()), true);
-  if (cast.options.ranks == Ranks::kFolded || (options.every_rank && options.timeline)) return hear;
+  if (options.every_rank && options.timeline) return hear;
   double spans = 0;
   for (const std::int32_t role : world.role) {
     for (const program::Task& task : program.roles[static_cast<std::size_t>(role)].tasks) {
@@ -94,18 +99,14 @@ std::vector<bool> ranks_to_hear(const program::Program& program, const Cast& cas
   return hear;
 }
 
-// One rank for every stage where ranks sit alike, else all. Ranks that share cores take turns on them, op by op.
+// One rank for all that sit alike. Ranks that share cores take turns on them, op by op.
 edge::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster& cluster,
                             const SimulationOptions& options) {
   if (shares_cores(costed.program->job.plan, cluster)) {
     return cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, false, cluster.devices()});
   }
-  const bool share = options.shared_links;
-  if (!options.every_rank) {
-    auto folded = cast(costed, cluster, {options.granularity, Ranks::kFolded, share});
-    if (!folded || !share || folded.value().shares_links) return folded;
-  }
-  return cast(costed, cluster, {options.granularity, Ranks::kEvery, share});
+  const Ranks ranks = options.every_rank ? Ranks::kEvery : Ranks::kFolded;
+  return cast(costed, cluster, {options.granularity, ranks, options.shared_links});
 }
 
 // An ordered program is replayed; one without an order is played in the order of readiness, one rank for every role.
@@ -126,7 +127,7 @@ edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluste
   edge::Result<Play> play_of_stages = play(costed, options.granularity, stop);
   if (!play_of_stages) return play_of_stages.error();
   for (std::size_t role = 0; role < program.roles.size(); ++role) {
-    account.hear({program.representative(program.roles[role]), std::move(play_of_stages.value().stages[role])});
+    account.hear({program.representative(program.roles[role]), 1, std::move(play_of_stages.value().stages[role])});
   }
   Replay all;
   all.makespan_ps = play_of_stages.value().makespan_ps;
@@ -155,10 +156,12 @@ double share_of_ranks(const program::Program& program, const program::Role& role
 
 // The mean over the ranks heard of, in whole picoseconds that add up to the iteration: the largest part takes what
 // rounding leaves.
-Breakdown mean(const Breakdown& sums, std::int64_t count, std::int64_t iteration_ps) {
+Breakdown mean(const Sums& sums, std::int64_t count, std::int64_t iteration_ps) {
   Breakdown parts{};
   std::int64_t left = iteration_ps;
-  for (std::size_t p = 0; p < kParts; ++p) left -= parts[p] = sums[p] / count;
+  for (std::size_t p = 0; p < kParts; ++p) {
+    left -= parts[p] = static_cast<std::int64_t>(sums[p] / static_cast<long double>(count));
+  }
   *std::max_element(parts.begin(), parts.end()) += left;
   return parts;
 }
@@ -255,7 +258,7 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
     const program::Role& role = program.roles[i];
     StageResult part;
     part.stage = role.stage;
-    part.breakdown = mean(played.breakdowns[i], played.heard[i], result.iteration_ps);
+    part.breakdown = mean(played.sums[i], played.heard[i], result.iteration_ps);
     part.memory = memory[i];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
     const double ranks = share_of_ranks(program, role);

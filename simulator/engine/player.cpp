@@ -205,7 +205,7 @@ class Stage {
       return meet({step.exchange ? FlowKind::kExchange : FlowKind::kCollective, at, id}, full.time, full.ps, step.wire);
     }
     const std::int32_t role = world_.role[static_cast<std::size_t>(player)];
-    const std::int32_t peer = player + (in.peer_role - role) * world_.role_stride;
+    const std::int32_t peer = world_.peer(player, in.peer_role);
     const std::int32_t there = peer * kStreams + at % kStreams;
     const StreamCursor& other = cursor(there);
     const bool waits = other.state == State::kAtJoint && other.next->joint == Joint::kTransfer &&

@@ -128,7 +128,7 @@ void Routes::transfer(std::int32_t from, std::int32_t to) {
 
 const Route& Routes::of(const FlowParty& party) {
   if (world_.cores >= 0) return on_cores(party);
-  if (!world_.folded.empty()) return folded(party);
+  if (world_.seats.empty()) return folded(party);
   if (party.kind == FlowKind::kCollective || party.kind == FlowKind::kExchange) {
     const bool is_exchange = party.kind == FlowKind::kExchange;
     auto& route = (is_exchange ? exchanges_ : rings_)[static_cast<std::size_t>(party.other)];

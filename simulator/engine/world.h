@@ -51,6 +51,8 @@ struct World {
   std::vector<std::int32_t> role;  ///< by player
   std::vector<std::int32_t> rank;  ///< by player: the rank it is, or stands for
   std::int32_t role_stride = 1;    ///< distance between players that differ by one in their role alone
+  std::vector<std::int32_t> peers;  ///< [player * roles + role]: whom it sends to and hears from; empty: by the stride
+  std::vector<std::int32_t> stands_for;  ///< by player: how many ranks; empty: one each
   std::int32_t channels = 0;
   std::vector<std::int32_t> communicator;  ///< [player * channels + channel]
   std::vector<Communicator> communicators;
@@ -62,12 +64,18 @@ struct World {
   std::int32_t cores = -1;             ///< the link that stands for the cores players take turns on; -1: a device each
   std::int64_t wake_up_ps = 0;         ///< with `cores`: what a meeting costs each of its members besides
 
-  /// Where every player stands for all ranks of its role, links stand for classes of links, and a flow takes of them
-  /// what those that it stands for take together. By kind, then communicator and 0, sender and receiver, or player and
+  /// Where players stand for classes of ranks, links stand for classes of links, and a flow takes of them what those
+  /// that it stands for take together. By kind, then communicator and 0, sender and receiver, or player and
   /// direction. Empty where players stand for themselves.
   std::map<std::tuple<FlowKind, std::int32_t, std::int32_t>, Route> folded;
 
   std::int32_t players() const { return static_cast<std::int32_t>(role.size()); }
+  /// Whom a player of another role exchanges transfers with.
+  std::int32_t peer(std::int32_t player, std::int32_t of_role) const {
+    const auto p = static_cast<std::size_t>(player);
+    if (peers.empty()) return player + (of_role - role[p]) * role_stride;
+    return peers[p * (peers.size() / role.size()) + static_cast<std::size_t>(of_role)];
+  }
   /// The link from one site to another; -1: none, or the same site.
   std::int32_t link_between(std::int32_t from, std::int32_t to) const {
     for (const SiteJoint& joint : between) {

@@ -15,7 +15,7 @@ namespace trivium::simulator {
 
 /// Who takes part.
 enum class Ranks {
-  kFolded,  ///< one rank for every role: equal results where all ranks of a role do the same at the same time
+  kFolded,  ///< one rank for all of a role that do the same at the same time; where links are not shared, of every role
   kEvery
 };
 
@@ -39,9 +39,6 @@ struct Cast {
   std::vector<Script> scripts;
   std::vector<Channel> channels;
   World world;
-  /// Whether links are shared: as asked for, but that one rank for every stage cannot stand for all where they do not
-  /// sit alike.
-  bool shares_links = false;
 };
 
 /// Errors: kRuntime where a stage's order asks a stream to wait for what it does later itself; the message names the

@@ -185,7 +185,7 @@ class LinkBuilder {
       for (const auto& [channel, rate] : fastest.rings) most.raise_to(of_ring(p, channel, rate));
       for (const auto& [channel, rate] : fastest.exchanges) most.raise_to(of_exchange(p, channel, rate));
       for (const auto& [role, rate] : fastest.peers) {
-        const Seat& there = seat_of(p + (role - role_of(p)) * world_.role_stride);
+        const Seat& there = seat_of(world_.peer(p, role));
         const double outside = std::min(rate, world_.transfer_limit[static_cast<std::size_t>(p)]);
         if (there.node == here.node) most.raise_to({rate, 0, 0, 0});
         if (there.node != here.node) most.raise_to({0, outside, outside, there.leaf != here.leaf ? outside : 0});

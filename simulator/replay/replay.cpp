@@ -132,7 +132,8 @@ edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const
   for (const std::int32_t p : players) {
     if (stop.stop_requested()) return given_up();
     const auto player = static_cast<std::size_t>(p);
-    listener({world.rank[player], spans_of(cast, variation, p, played.runs[player])});
+    const std::int64_t ranks = world.stands_for.empty() ? 1 : world.stands_for[player];
+    listener({world.rank[player], ranks, spans_of(cast, variation, p, played.runs[player])});
   }
   Replay result;
   result.makespan_ps = played.makespan_ps;

@@ -63,9 +63,7 @@ class Explanation {
                          name_of(static_cast<program::Lane>(b.awaited_stream)));
     }
     if (in.joint == Joint::kTransfer) {
-      const std::int32_t role = cast_.world.role[static_cast<std::size_t>(b.player)];
-      return fmt::format("{} waits for {}", place(b),
-                         partner(b.player + (in.peer_role - role) * cast_.world.role_stride, b.stream));
+      return fmt::format("{} waits for {}", place(b), partner(cast_.world.peer(b.player, in.peer_role), b.stream));
     }
     const auto id = cast_.world.communicator[static_cast<std::size_t>(b.player * cast_.world.channels + in.partner)];
     const Communicator& all = cast_.world.communicators[static_cast<std::size_t>(id)];

@@ -105,11 +105,10 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
   const PlacedCluster placed(costed.program->job.plan, cluster);
   if (options.ranks == Ranks::kEvery) {
     add_links(made.world, placed.get(), made.scripts);
-    made.shares_links = true;
   } else {
     World every = make_world(*costed.program, made.scripts, made.channels, Ranks::kEvery);
     add_links(every, placed.get(), made.scripts);
-    made.shares_links = fold_links(made.world, every, made.scripts);
+    if (!every.capacity.empty()) made.world = fold(every, made.scripts);
   }
   return made;
 }

@@ -15,11 +15,12 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
 /// what its largest user takes alone. Rank r runs on device r of the cluster.
 void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts);
 
-/// Gives a folded world the links of the world of every rank. By symmetry: flows of one kind and stage begin together;
-/// if each of them crosses links of the same classes, and each link of a class carries as much of that kind, their
-/// max-min fair rates are equal, and equal to those of one flow that takes of one link of each class what they all take
-/// (an equitable partition of flows and links). Whether that holds; where not, the folded world is left as it was.
-bool fold_links(World& folded, const World& every, const std::vector<Script>& scripts);
+/// The world of every rank with one player for every class of ranks that do the same at the same time, and one link for
+/// every class of links: the coarsest equitable partition that is found by refining the partition by role. Ranks of a
+/// class meet the same classes and send over links of the same classes, and each link of a class carries as much of
+/// every class of flows; so flows of a class begin together, their max-min fair rates are equal, and equal to those of
+/// one flow that takes of one link of each class what they all take. Precondition: links were added, one at least.
+World fold(const World& every, const std::vector<Script>& scripts);
 
 /// Makes cores of one machine what all work and communication of the players needs: each takes one core, or with the
 /// others its fair share; ranks that wait for others need none, but each is woken at a price.

@@ -20,6 +20,12 @@ std::optional<Infeasible> refusal(const program::Job& job, const hardware::Clust
 
 namespace {
 
+simulator::SimulationOptions sharing(simulator::Worlds* worlds) {
+  simulator::SimulationOptions options;
+  options.worlds = worlds;
+  return options;
+}
+
 // The Program that is simulated, or why there is none.
 std::variant<program::Program, Infeasible> ordered(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory, const std::stop_token& stop) {
@@ -37,11 +43,11 @@ std::variant<program::Program, Infeasible> ordered(const program::Job& job, cons
 }  // namespace
 
 std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster, bool memory,
-                                                 const std::stop_token& stop) {
+                                                 const std::stop_token& stop, simulator::Worlds* worlds) {
   auto program = ordered(job, cluster, memory, stop);
   if (stop.stop_requested()) return kStopped;
   if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
-  const auto ps = simulator::iteration_ps(std::get<program::Program>(program), cluster, stop);
+  const auto ps = simulator::iteration_ps(std::get<program::Program>(program), cluster, stop, worlds);
   if (stop.stop_requested()) return kStopped;
   if (!ps) return Infeasible{kSimulationRule, ps.error().message};
   return ps.value();
@@ -61,20 +67,21 @@ std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, cons
 }
 
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
-                                                    const std::stop_token& stop) {
+                                                    const std::stop_token& stop, simulator::Worlds* worlds) {
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<Infeasible>(&lowered)) return edge::Error{edge::ErrorKind::kNoPlan, no->reason};
   const auto in_order = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
   if (!in_order) return in_order.error();
-  return simulator::simulate(in_order.value(), cluster, {}, stop);
+  return simulator::simulate(in_order.value(), cluster, sharing(worlds), stop);
 }
 
 std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const program::Job& job,
                                                                      const hardware::Cluster& cluster, bool memory,
-                                                                     const std::stop_token& stop) {
+                                                                     const std::stop_token& stop,
+                                                                     simulator::Worlds* worlds) {
   auto program = ordered(job, cluster, memory, stop);
   if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
-  auto simulated = simulator::simulate(std::get<program::Program>(program), cluster, {}, stop);
+  auto simulated = simulator::simulate(std::get<program::Program>(program), cluster, sharing(worlds), stop);
   if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
   return std::move(simulated).value();
 }

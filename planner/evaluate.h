@@ -14,9 +14,11 @@ std::optional<program::Infeasible> refusal(const program::Job& job, const hardwa
 
 /// The iteration that simulating the plan by itself gives (ps): ordered, op by op, links shared. It is what plans are
 /// ranked by. `memory`: whether a plan that does not fit is refused. kStopped where `stop` asked to give it up.
+/// `worlds`: of the cluster, what simulations leave for each other.
 inline constexpr std::int64_t kStopped = -1;
 std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
-                                                          bool memory, const std::stop_token& stop = {});
+                                                          bool memory, const std::stop_token& stop = {},
+                                                          simulator::Worlds* worlds = nullptr);
 
 /// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
 /// order in which its work becomes ready (ps). No plan was found to be faster (./dev proofs looks for one) but with
@@ -27,12 +29,14 @@ std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& 
 /// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where
 /// `stop` asked to give it up.
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
-                                                    const std::stop_token& stop = {});
+                                                    const std::stop_token& stop = {},
+                                                    simulator::Worlds* worlds = nullptr);
 
 /// The same of a plan that need not fit: why it does not, where `memory` asks.
 std::variant<simulator::Simulation, program::Infeasible> simulation_that_fits(const program::Job& job,
                                                                               const hardware::Cluster& cluster,
                                                                               bool memory,
-                                                                              const std::stop_token& stop = {});
+                                                                              const std::stop_token& stop = {},
+                                                                              simulator::Worlds* worlds = nullptr);
 
 }  // namespace trivium::planner

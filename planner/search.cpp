@@ -23,6 +23,7 @@
 #include "planner/ranking.h"
 #include "planner/tree.h"
 #include "program/schedule.h"
+#include "simulator/replay/worlds.h"
 
 namespace trivium::planner {
 namespace {
@@ -207,7 +208,9 @@ class Searcher {
   bool simulate(const std::vector<Node>& nodes) {
     return work_out(
         nodes,
-        [&](const Node& node) { return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop_); },
+        [&](const Node& node) {
+          return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop_, &worlds_);
+        },
         [&](const Node& node, std::int64_t ps) {
           ++result_.plans_simulated;
           const Plan simulated = job_of(*node.plan).plan;
@@ -328,7 +331,7 @@ class Searcher {
     run_parallel(
         plans.size(), threads_, stop_,
         [&](std::size_t i) {
-          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_);
+          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_, &worlds_);
         },
         [](std::size_t) {});
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -357,13 +360,13 @@ class Searcher {
 
   // An answer has the figures that simulating it by itself would give. Interrupted, the first few have them, as many as
   // take no time to speak of.
-  std::vector<Candidate> simulated(const std::vector<Entry>& entries, bool& all) const {
+  std::vector<Candidate> simulated(const std::vector<Entry>& entries, bool& all) {
     std::vector<std::optional<simulator::Simulation>> figures(entries.size());
     const auto simulate = [&](std::size_t first, std::size_t count, const std::stop_token& stop) {
       return run_parallel(
           count, threads_, stop,
           [&](std::size_t i) {
-            auto simulated = full_simulation(job_of(entries[first + i].plan), cluster(), stop);
+            auto simulated = full_simulation(job_of(entries[first + i].plan), cluster(), stop, &worlds_);
             if (simulated) figures[first + i] = std::move(simulated).value();
           },
           [](std::size_t) {});
@@ -388,6 +391,7 @@ class Searcher {
   std::stop_token stop_;
   const Progress& progress_;
   Tree tree_;
+  simulator::Worlds worlds_;
   Ledger ledger_;
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   std::vector<Entry> ranking_;  // best first

@@ -64,6 +64,7 @@ class Mesh {
   int index_in(Group group, int rank) const;
   /// Which of the `expert` parts of the experts the rank holds.
   int expert_rank(const Coordinates& at) const { return at.data % expert_; }
+  bool operator==(const Mesh&) const = default;
 
  private:
   std::array<int, 4> extents_{1, 1, 1, 1};  // tensor, context, data, pipeline

@@ -29,7 +29,7 @@ struct Played {
   std::int64_t makespan_ps = 0;
   std::vector<Sums> sums;           // by role: over `heard` ranks of it
   std::vector<std::int64_t> heard;  // by role
-  std::int64_t flows = 0;             // that were played over shared links
+  std::int64_t flows = 0;           // that were played over shared links
   program::Timeline timeline;
 };
 
@@ -106,7 +106,7 @@ edge::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster
     return cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, false, cluster.devices()});
   }
   const Ranks ranks = options.every_rank ? Ranks::kEvery : Ranks::kFolded;
-  return cast(costed, cluster, {options.granularity, ranks, options.shared_links});
+  return cast(costed, cluster, {options.granularity, ranks, options.shared_links}, options.worlds);
 }
 
 // An ordered program is replayed; one without an order is played in the order of readiness, one rank for every role.
@@ -169,10 +169,12 @@ Breakdown mean(const Sums& sums, std::int64_t count, std::int64_t iteration_ps) 
 }  // namespace
 
 edge::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
-                                        const std::stop_token& stop) {
+                                        const std::stop_token& stop, Worlds* worlds) {
   if (stop.stop_requested()) return given_up();
   if (const auto no = unsupported_by(program.job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
-  return makespan(cost(program, cluster), cluster, {}, stop);
+  SimulationOptions options;
+  options.worlds = worlds;
+  return makespan(cost(program, cluster), cluster, options, stop);
 }
 
 std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster) {

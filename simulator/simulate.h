@@ -12,6 +12,8 @@
 
 namespace trivium::simulator {
 
+class Worlds;
+
 /// Of a role: a stage, or where micro-batches differ what one kind of replica does of it.
 struct StageResult {
   int stage = 0;
@@ -40,12 +42,13 @@ struct SimulationOptions {
   /// millions of spans together over some that lie evenly among them. Ranks that share cores are always all played, op
   /// by op.
   bool every_rank = false;
-  /// Communication that overlaps on a link shares it: played by one rank for every stage where ranks sit alike, by
-  /// every rank where they do not. False: every transfer has its links to itself.
+  /// Communication that overlaps on a link shares it: played by one rank for all of a stage that sit alike. False:
+  /// every transfer has its links to itself.
   bool shared_links = true;
   bool unshared = false;  ///< find Simulation::unshared_s too
   Disturbance disturbance{};
-  std::uint64_t seed = 0;  ///< of the jitter
+  std::uint64_t seed = 0;    ///< of the jitter
+  Worlds* worlds = nullptr;  ///< of the same cluster: what simulations leave for each other; not owned
 };
 
 /// Simulates an ordered program (or, in the order of readiness, one that is not). Cores of one machine run any number
@@ -56,7 +59,7 @@ edge::Result<Simulation> simulate(const program::Program& program, const hardwar
 
 /// The iteration alone that simulate() finds of an ordered program with links shared (ps). Errors: as simulate().
 edge::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
-                                        const std::stop_token& stop);
+                                        const std::stop_token& stop, Worlds* worlds = nullptr);
 
 /// Whether the cluster can run the job at all, memory apart: enough devices, stages on nodes that are there, and on
 /// every kind of device that takes part the arithmetic and flash attention.

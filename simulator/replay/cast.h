@@ -33,6 +33,8 @@ struct Channel {
   bool operator==(const Channel&) const = default;
 };
 
+class Worlds;
+
 /// Scripts by role. Valid as long as nothing of the Program is needed but its names.
 struct Cast {
   CastOptions options;
@@ -43,6 +45,8 @@ struct Cast {
 
 /// Errors: kRuntime where a stage's order asks a stream to wait for what it does later itself; the message names the
 /// rank and the tasks. Precondition: every role has an order; the cluster holds the program.
-edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options);
+/// `worlds`: of this cluster, where worlds may be found and are left.
+edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
+                        Worlds* worlds = nullptr);
 
 }  // namespace trivium::simulator

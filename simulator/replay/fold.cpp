@@ -109,7 +109,7 @@ struct Moves {
 /// same classes, and so are the links that their flows cross.
 class Partition {
  public:
-  Partition(const World& every, const std::vector<Script>& scripts) : every_(every), scripts_(scripts) {
+  Partition(const World& every, const std::vector<Traffic>& traffic) : every_(every), traffic_(traffic) {
     players_.reserve(every.role.size());
     for (const std::int32_t role : every.role) players_.push_back(role);
     communicators_.assign(every.communicators.size(), 0);
@@ -117,7 +117,6 @@ class Partition {
       if (every.communicator[i] >= 0) communicators_[at(every.communicator[i])] = static_cast<int>(i) % every.channels;
     }
     links_.assign(every.capacity.size(), 0);
-    look_for_partners();
     look_for_flows();
     flow_colours_.assign(flows_.size(), 0);
   }
@@ -134,28 +133,12 @@ class Partition {
   std::int32_t communicator(std::int32_t player, std::int32_t channel) const {
     return every_.communicator[at(player * every_.channels + channel)];
   }
-  std::int32_t roles() const { return static_cast<std::int32_t>(scripts_.size()); }
+  std::int32_t roles() const { return static_cast<std::int32_t>(traffic_.size()); }
 
   /// What a role's ranks send: on which channels, to whom, in which directions.
   struct Partners {
-    std::set<std::int32_t> rings, exchanges, peers, senders, copies;  // the first two: channels that carry bytes
+    std::set<std::int32_t> rings, exchanges, copies;
   };
-
-  void look_for_partners() {
-    for (const Script& script : scripts_) {
-      Partners& mine = partners_.emplace_back();
-      for (const auto& stream : script.streams) {
-        for (const Instruction& in : stream) {
-          const Step& step = script.steps[at(in.first_step)];
-          if (in.joint == Joint::kTransfer) mine.peers.insert(in.peer_role);
-          if (in.joint == Joint::kNone || step.wire <= 0) continue;
-          if (in.joint == Joint::kCollective) (step.exchange ? mine.exchanges : mine.rings).insert(in.partner);
-          if (in.joint == Joint::kTransfer && step.sends) mine.senders.insert(in.peer_role);
-          if (in.joint == Joint::kCopy) mine.copies.insert(in.partner);
-        }
-      }
-    }
-  }
 
   void look_for_flows() {
     Routes routes(every_);
@@ -167,8 +150,14 @@ class Partition {
       uses_.insert(uses_.end(), route.uses.begin(), route.uses.end());
       flows_.push_back({kind, from, to, route.limit, first, static_cast<std::int32_t>(uses_.size())});
     };
+    std::vector<Partners> partners;  // by role
+    for (const Traffic& role : traffic_) {
+      partners.push_back({role.all(&Traffic::Stream::rings), role.all(&Traffic::Stream::exchanges),
+                          role.all(&Traffic::Stream::copies)});
+    }
     for (std::int32_t p = 0; p < every_.players(); ++p) {
-      const Partners& mine = partners_[at(every_.role[at(p)])];
+      const std::size_t role = at(every_.role[at(p)]);
+      const Partners& mine = partners[role];
       for (const FlowKind kind : {FlowKind::kCollective, FlowKind::kExchange}) {
         const bool exchanges = kind == FlowKind::kExchange;
         for (const std::int32_t channel : exchanges ? mine.exchanges : mine.rings) {
@@ -177,8 +166,8 @@ class Partition {
           if (std::exchange(is_known, 1) == 0) add(kind, id, 0, {kind, 0, id});
         }
       }
-      for (const std::int32_t role : mine.senders) {
-        const std::int32_t peer = every_.peer(p, role);
+      for (const std::int32_t receiver : traffic_[role].receivers) {
+        const std::int32_t peer = every_.peer(p, receiver);
         add(FlowKind::kTransfer, p, peer, {FlowKind::kTransfer, p * kStreams, peer * kStreams});
       }
       for (const std::int32_t direction : mine.copies) {
@@ -285,7 +274,7 @@ class Partition {
         const std::int32_t id = communicator(p, channel);
         key_.push_back(id < 0 ? -1 : communicators_[at(id)]);
       }
-      for (const std::int32_t role : partners_[at(every_.role[at(p)])].peers) {
+      for (const std::int32_t role : traffic_[at(every_.role[at(p)])].peers) {
         key_.push_back(players_[at(every_.peer(p, role))]);
       }
       colours[at(p)] = numbers.of(key_);
@@ -315,7 +304,7 @@ class Partition {
     for (const std::int32_t c : players_) ++world.stands_for[at(c)];
     world.peers.assign(order.size() * at(roles()), -1);
     for (std::size_t c = 0; c < order.size(); ++c) {
-      for (const std::int32_t role : partners_[at(world.role[c])].peers) {
+      for (const std::int32_t role : traffic_[at(world.role[c])].peers) {
         world.peers[c * at(roles()) + at(role)] = players_[at(every_.peer(order[c], role))];
       }
     }
@@ -366,8 +355,7 @@ class Partition {
   }
 
   const World& every_;
-  const std::vector<Script>& scripts_;
-  std::vector<Partners> partners_;  // by role
+  const std::vector<Traffic>& traffic_;  // by role
   std::vector<Moves> flows_;
   std::vector<sharing::Use> uses_;
   std::vector<std::int32_t> flow_of_use_;
@@ -380,6 +368,6 @@ class Partition {
 
 }  // namespace
 
-World fold(const World& every, const std::vector<Script>& scripts) { return Partition(every, scripts).folded(); }
+World fold(const World& every, const std::vector<Traffic>& traffic) { return Partition(every, traffic).folded(); }
 
 }  // namespace trivium::simulator

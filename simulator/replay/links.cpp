@@ -3,15 +3,12 @@
 #include <map>
 #include <set>
 
-#include "edge/seconds.h"
 #include "simulator/collectives/network.h"
 #include "simulator/collectives/site_links.h"
 #include "simulator/replay/world_builder.h"
 
 namespace trivium::simulator {
 namespace {
-
-using edge::kPsPerSecond;
 
 constexpr double kFull = 1 + 1e-9;
 
@@ -41,8 +38,8 @@ struct Candidate {
 
 class LinkBuilder {
  public:
-  LinkBuilder(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts)
-      : world_(world), cluster_(cluster), scripts_(scripts) {}
+  LinkBuilder(World& world, const hardware::Cluster& cluster, const std::vector<Traffic>& traffic)
+      : world_(world), cluster_(cluster), traffic_(traffic) {}
 
   void build() {
     seat();
@@ -153,34 +150,12 @@ class LinkBuilder {
   }
   std::int32_t role_of(std::int32_t p) const { return world_.role[static_cast<std::size_t>(p)]; }
 
-  /// The fastest that a stream of a role moves data on one channel or to one peer: the same for all its players.
-  struct Fastest {
-    std::map<std::int32_t, double> rings, exchanges, peers;  // the first two by channel
-    double copies = 0;
-  };
-
-  const Fastest& fastest_of(std::int32_t role, int stream) {
-    auto [at, fresh] = fastest_.try_emplace({role, stream});
-    if (!fresh) return at->second;
-    const Script& script = scripts_[static_cast<std::size_t>(role)];
-    for (const Instruction& in : script.streams[static_cast<std::size_t>(stream)]) {
-      const Step& step = script.steps[static_cast<std::size_t>(in.first_step)];
-      if (in.joint == Joint::kNone || step.wire <= 0 || in.ps <= 0) continue;
-      const double rate = step.wire * kPsPerSecond / static_cast<double>(in.ps);
-      auto& collectives = step.exchange ? at->second.exchanges : at->second.rings;
-      double& most = in.joint == Joint::kCollective ? collectives[in.partner]
-                     : in.joint == Joint::kTransfer ? at->second.peers[in.peer_role]
-                                                    : at->second.copies;
-      most = std::max(most, rate);
-    }
-    return at->second;
-  }
-
   void count_player(std::int32_t p) {
     const Seat here = seat_of(p);
     Load all;
     for (int stream = 0; stream < kStreams; ++stream) {
-      const Fastest& fastest = fastest_of(role_of(p), stream);
+      const Traffic::Stream& fastest =
+          traffic_[static_cast<std::size_t>(role_of(p))].streams[static_cast<std::size_t>(stream)];
       Load most;
       for (const auto& [channel, rate] : fastest.rings) most.raise_to(of_ring(p, channel, rate));
       for (const auto& [channel, rate] : fastest.exchanges) most.raise_to(of_exchange(p, channel, rate));
@@ -190,7 +165,7 @@ class LinkBuilder {
         if (there.node == here.node) most.raise_to({rate, 0, 0, 0});
         if (there.node != here.node) most.raise_to({0, outside, outside, there.leaf != here.leaf ? outside : 0});
       }
-      most.raise_to({0, fastest.copies, 0, 0});
+      for (const auto& [direction, rate] : fastest.copies) most.raise_to({0, rate, 0, 0});
       all.add(most);
       const auto player = static_cast<std::size_t>(p);
       ports_[player].largest = std::max(ports_[player].largest, most.port);
@@ -266,19 +241,18 @@ class LinkBuilder {
 
   World& world_;
   const hardware::Cluster& cluster_;
-  const std::vector<Script>& scripts_;
+  const std::vector<Traffic>& traffic_;
   std::vector<const hardware::Node*> nodes_;  // by player
   std::vector<Candidate> ports_, buses_;      // by player
   std::vector<Neighbours> neighbours_;        // by communicator
   std::vector<double> site_rates_;            // by link between sites
   std::map<std::int32_t, Candidate> adapters_, uplinks_;
-  std::map<std::pair<std::int32_t, int>, Fastest> fastest_;
 };
 
 }  // namespace
 
-void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts) {
-  LinkBuilder(world, cluster, scripts).build();
+void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Traffic>& traffic) {
+  LinkBuilder(world, cluster, traffic).build();
 }
 
 }  // namespace trivium::simulator

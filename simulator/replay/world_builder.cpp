@@ -7,24 +7,12 @@
 #include "simulator/placed_cluster.h"
 #include "simulator/replay/body_template.h"
 #include "simulator/replay/script_writer.h"
+#include "simulator/replay/worlds.h"
 
 namespace trivium::simulator {
 namespace {
 
 using edge::kPsPerSecond;
-
-// Whether the role's script ever uses the channel.
-std::vector<char> users_of(const std::vector<Script>& scripts, std::size_t channel) {
-  std::vector<char> uses(scripts.size(), 0);
-  for (std::size_t role = 0; role < scripts.size(); ++role) {
-    for (const auto& stream : scripts[role].streams) {
-      for (const Instruction& in : stream) {
-        if (in.joint == Joint::kCollective && in.partner == static_cast<std::int32_t>(channel)) uses[role] = 1;
-      }
-    }
-  }
-  return uses;
-}
 
 // Roles whose ranks are members of groups of a rank of this one.
 std::vector<int> folded_members(const program::Program& program, program::Group group, int role) {
@@ -43,7 +31,7 @@ std::vector<int> folded_members(const program::Program& program, program::Group 
 
 }  // namespace
 
-World make_world(const program::Program& program, const std::vector<Script>& scripts,
+World make_world(const program::Program& program, const std::vector<Traffic>& traffic,
                  const std::vector<Channel>& channels, Ranks ranks) {
   World world;
   const bool every = ranks == Ranks::kEvery;
@@ -56,7 +44,8 @@ World make_world(const program::Program& program, const std::vector<Script>& scr
   world.channels = static_cast<std::int32_t>(channels.size());
   world.communicator.assign(static_cast<std::size_t>(players) * channels.size(), -1);
   for (std::size_t c = 0; c < channels.size(); ++c) {
-    const std::vector<char> used = users_of(scripts, c);
+    std::vector<char> used;  // by role
+    for (const Traffic& role : traffic) used.push_back(role.channels.contains(static_cast<std::int32_t>(c)) ? 1 : 0);
     for (int p = 0; p < players; ++p) {
       const auto slot = [&](int player) -> std::int32_t& {
         return world.communicator[static_cast<std::size_t>(player) * channels.size() + c];
@@ -89,7 +78,8 @@ edge::Seconds wake_up(const hardware::Node& node, int cores) {
   return std::max(edge::Seconds(0), seconds * (static_cast<double>(cores) / ranks) - node.intra.latency);
 }
 
-edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options) {
+edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
+                        Worlds* worlds) {
   Cast made;
   made.options = options;
   for (std::size_t role = 0; role < costed.program->roles.size(); ++role) {
@@ -97,19 +87,27 @@ edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
     if (!script) return script.error();
     made.scripts.push_back(std::move(script).value());
   }
-  made.world = make_world(*costed.program, made.scripts, made.channels, options.ranks);
+  const program::Program& program = *costed.program;
+  std::vector<Traffic> traffic = traffic_of(made.scripts);
   if (options.cores > 0) {
+    made.world = make_world(program, traffic, made.channels, options.ranks);
     share_cores(made.world, options.cores, wake_up(cluster.groups.front().node, options.cores));
+    return made;
   }
-  if (!options.contention) return made;
-  const PlacedCluster placed(costed.program->job.plan, cluster);
-  if (options.ranks == Ranks::kEvery) {
-    add_links(made.world, placed.get(), made.scripts);
-  } else {
-    World every = make_world(*costed.program, made.scripts, made.channels, Ranks::kEvery);
-    add_links(every, placed.get(), made.scripts);
-    if (!every.capacity.empty()) made.world = fold(every, made.scripts);
+  const PlacedCluster placed(program.job.plan, cluster);
+  const auto with_links = [&](Ranks ranks) {
+    World world = make_world(program, traffic, made.channels, options.contention ? Ranks::kEvery : ranks);
+    if (options.contention) add_links(world, placed.get(), traffic);
+    if (ranks == Ranks::kEvery || !options.contention) return world;
+    return world.capacity.empty() ? make_world(program, traffic, made.channels, ranks) : fold(world, traffic);
+  };
+  const bool kept = worlds != nullptr && options.contention && options.ranks == Ranks::kFolded;
+  if (!kept) {
+    made.world = with_links(options.ranks);
+    return made;
   }
+  made.world = worlds->of({program.mesh, program.replica_kinds, program.job.plan.stage_nodes, made.channels, traffic},
+                          [&] { return with_links(Ranks::kFolded); });
   return made;
 }
 

@@ -2,25 +2,26 @@
 #pragma once
 
 #include "simulator/replay/cast.h"
+#include "simulator/replay/traffic.h"
 
 namespace trivium::simulator {
 
 /// Players, roles and communicators. Every-rank players are numbered as the ranks are, folded ones as the roles.
-World make_world(const program::Program& program, const std::vector<Script>& scripts,
+World make_world(const program::Program& program, const std::vector<Traffic>& traffic,
                  const std::vector<Channel>& channels, Ranks ranks);
 
 /// Adds the links of the cluster to a world of every rank: adapters of nodes, uplinks of leaf switches, ports and buses
 /// of devices, and what joins sites. A link of the first four that could not be overbooked even if every stream of
 /// every player used it at once is left out, so what crosses only such links needs no events. A link holds at least
 /// what its largest user takes alone. Rank r runs on device r of the cluster.
-void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Script>& scripts);
+void add_links(World& world, const hardware::Cluster& cluster, const std::vector<Traffic>& traffic);
 
 /// The world of every rank with one player for every class of ranks that do the same at the same time, and one link for
 /// every class of links: the coarsest equitable partition that is found by refining the partition by role. Ranks of a
 /// class meet the same classes and send over links of the same classes, and each link of a class carries as much of
 /// every class of flows; so flows of a class begin together, their max-min fair rates are equal, and equal to those of
 /// one flow that takes of one link of each class what they all take. Precondition: links were added, one at least.
-World fold(const World& every, const std::vector<Script>& scripts);
+World fold(const World& every, const std::vector<Traffic>& traffic);
 
 /// Makes cores of one machine what all work and communication of the players needs: each takes one core, or with the
 /// others its fair share; ranks that wait for others need none, but each is woken at a price.

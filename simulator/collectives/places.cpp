@@ -89,11 +89,23 @@ GroupPlacement placed_at(int place, const std::vector<Line>& own, int devices, i
   for (const Line& line : own) extent *= line.extent;
   if (extent == ranks) return {ranks, (ranks + devices - 1) / devices, std::min(devices, ranks), 1};  // all there are
   std::vector<int> members{place};
-  for (const Line& line : own) {
+  const auto add = [&](const Line& line) {
     const std::size_t before = members.size();
     for (int i = 1; i < line.extent; ++i) {
       for (std::size_t m = 0; m < before; ++m) members.push_back(members[m] + i * line.stride);
     }
+  };
+  const auto by_nodes = [&](const Line& line) { return line.stride % devices == 0; };  // on each the same again
+  for (const Line& line : own) {
+    if (!by_nodes(line)) add(line);
+  }
+  if (const int here = static_cast<int>(members.size()); members.back() < devices) {
+    GroupPlacement placement{extent, extent / here, here, 1};
+    placement.sharing = share_of_adapters(placement, devices, ranks);
+    return placement;
+  }
+  for (const Line& line : own) {
+    if (by_nodes(line)) add(line);
   }
   std::vector<int> on_node(static_cast<std::size_t>(*std::max_element(members.begin(), members.end()) / devices + 1));
   for (const int member : members) ++on_node[static_cast<std::size_t>(member / devices)];

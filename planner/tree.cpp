@@ -372,7 +372,8 @@ const Outline& Tree::state_outline(const Branch& branch, std::size_t state) {
   const std::lock_guard lock(branch.mutex);
   branch.outlines.resize(branch.states.size());
   if (!branch.outlines[state]) {
-    const Plan plan = with(with_plainest_state(branch.plan), branch.states[state]);
+    Plan plan = with(with_plainest_state(branch.plan), branch.states[state]);
+    plan.stage_recompute.clear();  // of other plans than those below; and no state hangs on what passes recompute
     branch.outlines[state] = std::make_unique<Outline>(Sketch(job_of(plan), request_.cluster, &shared_).state(plan));
   }
   return *branch.outlines[state];

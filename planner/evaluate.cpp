@@ -1,5 +1,6 @@
 #include "planner/evaluate.h"
 
+#include "simulator/in_rounds.h"
 #include "simulator/stoppable.h"
 
 namespace trivium::planner {
@@ -40,10 +41,39 @@ std::variant<program::Program, Infeasible> ordered(const program::Job& job, cons
   return std::move(in_order).value();
 }
 
+// As many micro-batches as there may be take the memory of as many as can be under way.
+std::optional<Infeasible> out_of_memory(const program::Job& job, const hardware::Cluster& cluster,
+                                        const simulator::SteadyState& rounds) {
+  const auto lowered = program::lower(simulator::with_micro_batches(job, rounds.enough()));
+  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
+  return simulator::out_of_memory(simulator::memory_of(std::get<program::Program>(lowered), cluster));
+}
+
+std::optional<std::variant<simulator::Simulation, Infeasible>> in_rounds(const program::Job& job,
+                                                                         const hardware::Cluster& cluster, bool memory,
+                                                                         const std::stop_token& stop,
+                                                                         simulator::Worlds* worlds) {
+  const auto rounds = simulator::rounds_to_play(job, cluster);
+  if (!rounds) return std::nullopt;
+  if (memory) {
+    if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
+  }
+  auto counted = simulator::simulate_in_rounds(job, cluster, sharing(worlds), stop);
+  if (!counted) return Infeasible{kSimulationRule, counted.error().message};
+  if (!counted.value()) return std::nullopt;
+  return *std::move(counted).value();
+}
+
 }  // namespace
 
 std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster, bool memory,
                                                  const std::stop_token& stop, simulator::Worlds* worlds) {
+  if (simulator::rounds_to_play(job, cluster)) {
+    auto counted = simulation_that_fits(job, cluster, memory, stop, worlds);
+    if (stop.stop_requested()) return kStopped;
+    if (auto* no = std::get_if<Infeasible>(&counted)) return std::move(*no);
+    return std::get<simulator::Simulation>(counted).iteration_ps;
+  }
   auto program = ordered(job, cluster, memory, stop);
   if (stop.stop_requested()) return kStopped;
   if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
@@ -55,6 +85,12 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
 
 std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory) {
+  if (const auto rounds = simulator::rounds_to_play(job, cluster)) {  // simulating it takes no longer
+    if (memory) {
+      if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
+    }
+    return 0;
+  }
   const auto lowered = program::lower(job);
   if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
   const auto& program = std::get<program::Program>(lowered);
@@ -68,6 +104,9 @@ std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, cons
 
 edge::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop, simulator::Worlds* worlds) {
+  auto counted = simulator::simulate_in_rounds(job, cluster, sharing(worlds), stop);
+  if (!counted) return counted.error();
+  if (counted.value()) return *std::move(counted).value();
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<Infeasible>(&lowered)) return edge::Error{edge::ErrorKind::kNoPlan, no->reason};
   const auto in_order = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
@@ -79,6 +118,7 @@ std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const progr
                                                                      const hardware::Cluster& cluster, bool memory,
                                                                      const std::stop_token& stop,
                                                                      simulator::Worlds* worlds) {
+  if (auto counted = in_rounds(job, cluster, memory, stop, worlds)) return *std::move(counted);
   auto program = ordered(job, cluster, memory, stop);
   if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
   auto simulated = simulator::simulate(std::get<program::Program>(program), cluster, sharing(worlds), stop);

@@ -364,6 +364,11 @@ edge::Result<program::Program> order(program::Program program, const hardware::C
   const CostedProgram costed = cost(program, cluster);
   edge::Result<Play> played = play(costed, Granularity::kSegment, stop);
   if (!played) return played.error();
+  issue_in_order_of(program, played.value());
+  return program;
+}
+
+void issue_in_order_of(program::Program& program, Play& played) {
   for (std::size_t s = 0; s < program.roles.size(); ++s) {
     program::Role& role = program.roles[s];
     std::vector<std::int32_t> first;  // by task: its first segment in `issued`
@@ -376,7 +381,7 @@ edge::Result<program::Program> order(program::Program program, const hardware::C
     role.order.reserve(issued.size());
     // A host that computes while it issues (the CPU runtime) posts a transfer only between segments: what begins
     // together with a segment comes before it, or the partner would wait for that segment.
-    std::vector<Span>& spans = played.value().stages[s];
+    std::vector<Span>& spans = played.stages[s];
     const auto computes = [](const Span& span) { return span.lane == Lane::kCompute && span.end_ps > span.begin_ps; };
     std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {
       return std::pair(a.begin_ps, computes(a)) < std::pair(b.begin_ps, computes(b));
@@ -387,7 +392,6 @@ edge::Result<program::Program> order(program::Program program, const hardware::C
       done = 1;
     }
   }
-  return program;
 }
 
 }  // namespace trivium::simulator

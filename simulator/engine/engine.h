@@ -43,6 +43,10 @@ edge::Result<Play> play(const CostedProgram& costed, Granularity granularity);
 /// on are played whole. Errors: as `play`.
 edge::Result<std::int64_t> play_makespan(const CostedProgram& costed);
 
+/// Fills `Role::order` of every stage from such a play by segments: segments by start, one total order over all stages.
+/// The spans are sorted.
+void issue_in_order_of(program::Program& program, Play& played);
+
 /// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
 /// Errors: as `play`.
 edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster);

@@ -29,6 +29,13 @@ std::vector<int> folded_members(const program::Program& program, program::Group 
   return members;
 }
 
+std::int32_t ranks_of(const program::Program& program, const program::Role& role) {
+  const auto& kinds = program.replica_kinds;  // by data coordinate
+  const int replicas = kinds.empty() ? program.mesh.data()
+                                     : static_cast<int>(std::count(kinds.begin(), kinds.end(), role.replica_kind));
+  return program.mesh.size() / program.mesh.pipeline() / program.mesh.data() * replicas;
+}
+
 }  // namespace
 
 World make_world(const program::Program& program, const std::vector<Traffic>& traffic,
@@ -39,6 +46,7 @@ World make_world(const program::Program& program, const std::vector<Traffic>& tr
   for (int p = 0; p < players; ++p) {
     world.role.push_back(every ? program.role_index(p) : p);
     world.rank.push_back(every ? p : representative(program, p));
+    if (!every) world.stands_for.push_back(ranks_of(program, program.roles[static_cast<std::size_t>(p)]));
   }
   if (every && program.mesh.pipeline() > 1) world.role_stride = program.mesh.rank({0, 0, 0, 1});
   world.channels = static_cast<std::int32_t>(channels.size());

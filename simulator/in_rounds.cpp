@@ -1,0 +1,149 @@
+// A job played for as many of its micro-batches as it takes to see that they repeat themselves; the others are counted.
+#include "simulator/in_rounds.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "edge/seconds.h"
+#include "simulator/placed_cluster.h"
+#include "simulator/played.h"
+#include "simulator/stoppable.h"
+
+namespace trivium::simulator {
+namespace {
+
+/// A play of a few micro-batches, and how it repeats itself.
+struct FewPlayed {
+  std::unique_ptr<program::Program> program;
+  Played played;
+  std::int64_t period = 0;  ///< micro-batches; 0: none was found
+  std::int64_t period_ps = 0;
+};
+
+class InRounds {
+ public:
+  InRounds(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& options,
+           const SteadyState& rounds, const std::stop_token& stop)
+      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop) {}
+
+  /// Played as all of them would be, and the Program of few. Null where they do not repeat themselves.
+  edge::Result<FewPlayed> play() {
+    const std::int64_t unit = rounds_.unit, all = rounds_.micro_batches;
+    std::int64_t count = rounds_.enough() + (all - rounds_.enough()) % unit;
+    auto few = play_few(count, {unit, 2 * unit, 3 * unit, kMostUnits * unit});
+    if (!few || few.value().period == 0) return few;
+    const std::int64_t period = few.value().period;
+    if (const std::int64_t left = (all - count) % period; left > 0) {
+      count += left;
+      few = play_few(count, {period});
+      if (!few || few.value().period == 0) return few;
+    }
+    const auto fewer = play_few(count - period, {});
+    if (!fewer) return fewer.error();
+    return lengthened(std::move(few).value(), fewer.value().played, (all - count) / period);
+  }
+
+ private:
+  edge::Result<FewPlayed> play_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
+    FewPlayed few;
+    auto lowered = program::lower(with_micro_batches(job_, micro_batches));
+    if (std::holds_alternative<program::Infeasible>(lowered)) return few;
+    few.program = std::make_unique<program::Program>(std::get<program::Program>(std::move(lowered)));
+    const CostedProgram costed = cost(*few.program, cluster_);
+    edge::Result<Play> ready_first = simulator::play(costed, Granularity::kSegment, stop_);
+    if (!ready_first) return ready_first.error();
+    const std::vector<program::Role>& roles = few.program->roles;
+    const auto search_first = [&](std::int64_t period) { return micro_batches - rounds_.depth * 3 - period; };
+    const auto search_last = [&](std::int64_t period) { return micro_batches - rounds_.depth - period; };
+    std::vector<std::int64_t> left = periods;  // periods that nothing speaks against
+    std::erase_if(left, [&](std::int64_t period) {
+      std::optional<std::int64_t> same;
+      for (std::size_t r = 0; r < roles.size(); ++r) {
+        const auto shift =
+            comes_again(roles[r], ready_first.value().stages[r], search_first(period), search_last(period), period);
+        if (!shift || (same && *same != *shift)) return true;
+        same = shift;
+      }
+      return false;
+    });
+    if (left.empty() && !periods.empty()) return few;
+    issue_in_order_of(*few.program, ready_first.value());
+    std::vector<std::optional<std::int64_t>> shifts(left.size());
+    std::int64_t heard = 0;
+    const auto look = [&](const RankSpans& rank) {
+      heard += rank.stands_for;
+      const program::Role& role = roles[static_cast<std::size_t>(few.program->role_index(rank.rank))];
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        const std::int64_t period = left[i];
+        if (period == 0) continue;
+        const auto shift = comes_again(role, rank.spans, search_first(period), search_last(period), period);
+        if (!shift || (shifts[i] && *shifts[i] != *shift)) left[i] = 0;
+        shifts[i] = shift;
+      }
+    };
+    edge::Result<Played> played = play_it(costed, cluster_, options_, stop_, look);
+    if (!played) return played.error();
+    few.played = std::move(played).value();
+    if (heard != few.program->mesh.size()) return few;
+    for (std::size_t i = 0; i < left.size() && few.period == 0; ++i) {
+      if (left[i] > 0 && shifts[i]) few.period = left[i], few.period_ps = *shifts[i];
+    }
+    return few;
+  }
+
+  // One more period takes as much more of everything as the last one did.
+  static FewPlayed lengthened(FewPlayed few, const Played& fewer, std::int64_t periods) {
+    Played& all = few.played;
+    if (all.makespan_ps - fewer.makespan_ps != few.period_ps || all.heard != fewer.heard) {
+      few.period = 0;
+      return few;
+    }
+    all.makespan_ps += periods * few.period_ps;
+    all.flows += periods * (all.flows - fewer.flows);
+    for (std::size_t r = 0; r < all.sums.size(); ++r) {
+      for (std::size_t p = 0; p < kParts; ++p) {
+        all.sums[r][p] += static_cast<long double>(periods) * (all.sums[r][p] - fewer.sums[r][p]);
+      }
+    }
+    return few;
+  }
+
+  const program::Job& job_;
+  const hardware::Cluster& cluster_;
+  const SimulationOptions& options_;
+  const SteadyState& rounds_;
+  const std::stop_token& stop_;
+};
+
+}  // namespace
+
+std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster) {
+  return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job);
+}
+
+edge::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
+                                                           const SimulationOptions& options,
+                                                           const std::stop_token& stop) {
+  const auto rounds = rounds_to_play(job, cluster);
+  const bool all_alike = !options.timeline && !options.every_rank && options.disturbance.none();
+  if (!rounds || !all_alike) return std::optional<Simulation>();
+  if (stop.stop_requested()) return given_up();
+  if (const auto no = unsupported_by(job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
+  auto few = InRounds(job, cluster, options, *rounds, stop).play();
+  if (!few) return few.error();
+  if (few.value().period == 0) return std::optional<Simulation>();
+  const bool shared = few.value().played.flows > 0;
+  std::optional<Simulation> result = figures_of(job, *few.value().program, cluster, std::move(few.value().played));
+  if (options.unshared && options.shared_links && shared) {
+    SimulationOptions apart = options;
+    apart.shared_links = false;
+    const auto unshared = InRounds(job, cluster, apart, *rounds, stop).play();
+    if (!unshared) return unshared.error();
+    if (unshared.value().period == 0) return std::optional<Simulation>();
+    const std::int64_t ps = unshared.value().played.makespan_ps;
+    if (ps < result->iteration_ps) result->unshared_s = static_cast<double>(ps) * edge::kSecondsPerPs;
+  }
+  return result;
+}
+
+}  // namespace trivium::simulator

@@ -10,6 +10,7 @@ using program::Infeasible;
 namespace {
 
 constexpr const char* kSimulationRule = "simulation";
+constexpr std::int64_t kMostPlayed = 2048;  // micro-batches: beyond, counting them is quicker than playing them
 
 }  // namespace
 
@@ -85,7 +86,8 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
 
 std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory) {
-  if (const auto rounds = simulator::rounds_to_play(job, cluster)) {  // simulating it takes no longer
+  const auto rounds = simulator::rounds_to_play(job, cluster);
+  if (rounds && rounds->micro_batches > kMostPlayed) {
     if (memory) {
       if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
     }

@@ -12,6 +12,8 @@
 namespace trivium::simulator {
 namespace {
 
+constexpr std::int64_t kLonger = 4;
+
 /// A play of a few micro-batches, and how it repeats itself.
 struct FewPlayed {
   std::unique_ptr<program::Program> program;
@@ -26,10 +28,21 @@ class InRounds {
            const SteadyState& rounds, const std::stop_token& stop)
       : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop) {}
 
-  /// Played as all of them would be, and the Program of few. Null where they do not repeat themselves.
+  /// Played as all of them would be, and the Program of few. Without a period where they do not repeat themselves, also
+  /// later on: what runs ahead may take long to be as far ahead as it can be.
   edge::Result<FewPlayed> play() {
+    edge::Result<FewPlayed> found = FewPlayed{};
+    for (std::int64_t some = rounds_.enough(); found && found.value().period == 0; some *= kLonger) {
+      if (rounds_.micro_batches < kWorthwhile * some) break;
+      found = play(some);
+    }
+    return found;
+  }
+
+ private:
+  edge::Result<FewPlayed> play(std::int64_t count) {
     const std::int64_t unit = rounds_.unit, all = rounds_.micro_batches;
-    std::int64_t count = rounds_.enough() + (all - rounds_.enough()) % unit;
+    count += (all - count) % unit;
     auto few = play_few(count, {unit, 2 * unit, 3 * unit, kMostUnits * unit});
     if (!few || few.value().period == 0) return few;
     const std::int64_t period = few.value().period;
@@ -43,7 +56,6 @@ class InRounds {
     return lengthened(std::move(few).value(), fewer.value().played, (all - count) / period);
   }
 
- private:
   edge::Result<FewPlayed> play_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
     FewPlayed few;
     auto lowered = program::lower(with_micro_batches(job_, micro_batches));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <tuple>
 
 #include "program/schedule.h"
@@ -12,17 +11,27 @@ namespace {
 
 using program::Schedule;
 
-constexpr std::int64_t kWorthwhile = 3;  // times as many: two short plays, and one more where the period is long
+/// What a span is, but for when it was.
+struct Named {
+  std::int64_t micro_batch = 0;
+  std::tuple<program::TaskKind, std::int16_t, std::int32_t, std::int32_t, std::int32_t, program::Lane> name;
+  const Span* span = nullptr;
+};
 
-// What a span is, but for its micro-batch and when it was.
-using Name = std::tuple<program::TaskKind, std::int16_t, std::int32_t, std::int32_t, std::int32_t, program::Lane>;
-
-constexpr std::int32_t kBeforeAny = -2;  // members that are not there are -1
-constexpr Name kFirstName{program::TaskKind::kForward, kBeforeAny, kBeforeAny, kBeforeAny, kBeforeAny,
-                          program::Lane::kCompute};
-
-Name name_of_span(const program::Task& task, const Span& span) {
-  return {task.kind, task.chunk, task.peer_stage, span.segment, span.op, span.lane};
+// Spans of the micro-batches [first, last), those of one micro-batch by name, those of one name in order.
+std::vector<Named> named_spans(const program::Role& role, const std::vector<Span>& spans, std::int64_t first,
+                               std::int64_t last) {
+  std::vector<Named> named;
+  for (const Span& span : spans) {
+    const program::Task& task = role.tasks[static_cast<std::size_t>(span.task)];
+    if (task.micro_batch < first || task.micro_batch >= last) continue;
+    named.push_back(
+        {task.micro_batch, {task.kind, task.chunk, task.peer_stage, span.segment, span.op, span.lane}, &span});
+  }
+  std::stable_sort(named.begin(), named.end(), [](const Named& a, const Named& b) {
+    return std::tie(a.micro_batch, a.name) < std::tie(b.micro_batch, b.name);
+  });
+  return named;
 }
 
 }  // namespace
@@ -49,32 +58,20 @@ program::Job with_micro_batches(program::Job job, std::int64_t micro_batches) {
 
 std::optional<std::int64_t> comes_again(const program::Role& role, const std::vector<Span>& spans, std::int64_t first,
                                         std::int64_t last, std::int64_t period) {
-  std::map<std::pair<std::int64_t, Name>, std::vector<const Span*>> of;  // by micro-batch and name, in order
-  for (const Span& span : spans) {
-    const program::Task& task = role.tasks[static_cast<std::size_t>(span.task)];
-    if (task.micro_batch >= 0) of[{task.micro_batch, name_of_span(task, span)}].push_back(&span);
-  }
-  std::optional<std::int64_t> shift;
+  const std::vector<Named> before = named_spans(role, spans, first, last),
+                           after = named_spans(role, spans, first + period, last + period);
+  if (before.empty() || before.size() != after.size()) return std::nullopt;
+  const std::int64_t shift = after.front().span->begin_ps - before.front().span->begin_ps;
   std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0;
-  const auto from = of.lower_bound({first, kFirstName}), until = of.lower_bound({last, kFirstName});
-  std::size_t here = 0, there = 0;
-  for (auto at = from; at != until; ++at) {
-    const auto again = of.find({at->first.first + period, at->first.second});
-    if (again == of.end() || again->second.size() != at->second.size()) return std::nullopt;
-    for (std::size_t i = 0; i < at->second.size(); ++i) {
-      const Span &a = *at->second[i], &b = *again->second[i];
-      if (!shift) shift = b.begin_ps - a.begin_ps;
-      const bool same =
-          b.begin_ps - a.begin_ps == *shift && b.end_ps - a.end_ps == *shift && b.start_ps - a.start_ps == *shift;
-      if (!same) return std::nullopt;
-      begin = std::min(begin, a.start_ps);
-      end = std::max(end, b.end_ps);
-    }
-    ++here;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const Span &a = *before[i].span, &b = *after[i].span;
+    const bool same = before[i].micro_batch + period == after[i].micro_batch && before[i].name == after[i].name &&
+                      b.begin_ps - a.begin_ps == shift && b.end_ps - a.end_ps == shift &&
+                      b.start_ps - a.start_ps == shift;
+    if (!same) return std::nullopt;
+    begin = std::min(begin, a.start_ps);
+    end = std::max(end, b.end_ps);
   }
-  for (auto at = of.lower_bound({first + period, kFirstName}); at != of.lower_bound({last + period, kFirstName}); ++at)
-    ++there;
-  if (here == 0 || here != there) return std::nullopt;
   for (const Span& span : spans) {
     const bool of_none = role.tasks[static_cast<std::size_t>(span.task)].micro_batch < 0;
     if (of_none && span.end_ps > begin && span.start_ps < end) return std::nullopt;

@@ -22,6 +22,9 @@ struct SteadyState {
   std::int64_t enough() const;
 };
 
+/// How many times as many micro-batches there must be: few are played twice, and once more where the period is long.
+constexpr std::int64_t kWorthwhile = 6;
+
 /// The longest period that is looked for, in units.
 constexpr std::int64_t kMostUnits = 4;
 

@@ -29,7 +29,7 @@ TEST(Rounds, AreCountedAsTheyWouldBePlayed) {
     SteadyState rounds;
     rounds.depth = std::max(2, made.job.plan.pipeline * std::max(2, made.job.plan.virtual_stages));
     rounds.unit = made.job.plan.pipeline;
-    const std::int64_t many = 3 * rounds.enough() / made.job.plan.pipeline * made.job.plan.pipeline;
+    const std::int64_t many = kWorthwhile * rounds.enough() / made.job.plan.pipeline * made.job.plan.pipeline;
     made.job = with_micro_batches(made.job, many + made.job.plan.pipeline * (i % 5));
     SCOPED_TRACE(program::summary(made.job.plan));
     ASSERT_TRUE(rounds_of(made.job));

@@ -10,7 +10,7 @@ using program::Infeasible;
 namespace {
 
 constexpr const char* kSimulationRule = "simulation";
-constexpr std::int64_t kMostPlayed = 2048;  // micro-batches: beyond, counting them is quicker than playing them
+constexpr std::int64_t kMostPlayed = 2048;  // micro-batches that are played by segments before all of them are
 
 }  // namespace
 
@@ -86,12 +86,12 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
 
 std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory) {
-  const auto rounds = simulator::rounds_to_play(job, cluster);
-  if (rounds && rounds->micro_batches > kMostPlayed) {
+  if (const auto rounds = simulator::rounds_to_play(job, cluster)) {
     if (memory) {
       if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
     }
-    return 0;
+    if (const auto counted = simulator::play_makespan_in_rounds(job, cluster)) return *counted;
+    if (rounds->micro_batches > kMostPlayed) return 0;
   }
   const auto lowered = program::lower(job);
   if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;

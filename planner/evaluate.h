@@ -22,8 +22,8 @@ std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& jo
 
 /// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
 /// order in which its work becomes ready (ps). No plan was found to be faster (./dev proofs looks for one) but with
-/// zero_bubble, where the order of simulating it may be the better one. 0 of thousands of micro-batches: simulating,
-/// which counts them, is quicker.
+/// zero_bubble, where the order of simulating it may be the better one. 0 of thousands of micro-batches that do not
+/// repeat themselves.
 std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
                                                             bool memory);
 

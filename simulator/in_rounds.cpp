@@ -22,11 +22,56 @@ struct FewPlayed {
   std::int64_t period_ps = 0;
 };
 
+/// Periods after which all that was heard of so far came again, and how much later.
+class Periods {
+ public:
+  Periods(const std::vector<std::int64_t>& periods, std::int64_t micro_batches, std::int64_t depth)
+      : micro_batches_(micro_batches), depth_(depth) {
+    for (const std::int64_t period : periods) left_.push_back({period, std::nullopt});
+  }
+
+  void hear(const program::Role& role, const std::vector<Span>& spans) {
+    std::erase_if(left_, [&](Period& p) {
+      const std::int64_t last = micro_batches_ - depth_ - p.micro_batches;  // those behind see the end come
+      const auto shift = comes_again(role, spans, last - 2 * depth_, last, p.micro_batches);
+      if (!shift || (p.ps && *p.ps != *shift)) return true;
+      p.ps = shift;
+      return false;
+    });
+  }
+
+  bool none() const { return left_.empty(); }
+  std::vector<std::int64_t> lengths() const {
+    std::vector<std::int64_t> periods;
+    for (const Period& p : left_) periods.push_back(p.micro_batches);
+    return periods;
+  }
+  void note_in(FewPlayed& few) const {
+    if (none()) return;
+    few.period = left_.front().micro_batches;
+    few.period_ps = left_.front().ps.value_or(0);
+  }
+
+ private:
+  struct Period {
+    std::int64_t micro_batches = 0;
+    std::optional<std::int64_t> ps;
+  };
+  std::int64_t micro_batches_, depth_;
+  std::vector<Period> left_;
+};
+
+/// What is played of few micro-batches.
+enum class Until {
+  kReady,    ///< by segments, each communication with its links to itself, in the order of readiness
+  kReplayed  ///< and then as simulate() does it
+};
+
 class InRounds {
  public:
   InRounds(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& options,
-           const SteadyState& rounds, const std::stop_token& stop)
-      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop) {}
+           const SteadyState& rounds, const std::stop_token& stop, Until until = Until::kReplayed)
+      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop), until_(until) {}
 
   /// Played as all of them would be, and the Program of few. Without a period where they do not repeat themselves, also
   /// later on: what runs ahead may take long to be as far ahead as it can be.
@@ -65,41 +110,24 @@ class InRounds {
     edge::Result<Play> ready_first = simulator::play(costed, Granularity::kSegment, stop_);
     if (!ready_first) return ready_first.error();
     const std::vector<program::Role>& roles = few.program->roles;
-    const auto search_first = [&](std::int64_t period) { return micro_batches - rounds_.depth * 3 - period; };
-    const auto search_last = [&](std::int64_t period) { return micro_batches - rounds_.depth - period; };
-    std::vector<std::int64_t> left = periods;  // periods that nothing speaks against
-    std::erase_if(left, [&](std::int64_t period) {
-      std::optional<std::int64_t> same;
-      for (std::size_t r = 0; r < roles.size(); ++r) {
-        const auto shift =
-            comes_again(roles[r], ready_first.value().stages[r], search_first(period), search_last(period), period);
-        if (!shift || (same && *same != *shift)) return true;
-        same = shift;
-      }
-      return false;
-    });
-    if (left.empty() && !periods.empty()) return few;
+    Periods by_readiness(periods, micro_batches, rounds_.depth);
+    for (std::size_t r = 0; r < roles.size(); ++r) by_readiness.hear(roles[r], ready_first.value().stages[r]);
+    if (by_readiness.none() && !periods.empty()) return few;
+    if (until_ == Until::kReady) {
+      few.played.makespan_ps = ready_first.value().makespan_ps;
+      by_readiness.note_in(few);
+      return few;
+    }
     issue_in_order_of(*few.program, ready_first.value());
-    std::vector<std::optional<std::int64_t>> shifts(left.size());
+    Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
     std::int64_t heard = 0;
-    const auto look = [&](const RankSpans& rank) {
+    edge::Result<Played> played = play_it(costed, cluster_, options_, stop_, [&](const RankSpans& rank) {
       heard += rank.stands_for;
-      const program::Role& role = roles[static_cast<std::size_t>(few.program->role_index(rank.rank))];
-      for (std::size_t i = 0; i < left.size(); ++i) {
-        const std::int64_t period = left[i];
-        if (period == 0) continue;
-        const auto shift = comes_again(role, rank.spans, search_first(period), search_last(period), period);
-        if (!shift || (shifts[i] && *shifts[i] != *shift)) left[i] = 0;
-        shifts[i] = shift;
-      }
-    };
-    edge::Result<Played> played = play_it(costed, cluster_, options_, stop_, look);
+      in_order.hear(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
+    });
     if (!played) return played.error();
     few.played = std::move(played).value();
-    if (heard != few.program->mesh.size()) return few;
-    for (std::size_t i = 0; i < left.size() && few.period == 0; ++i) {
-      if (left[i] > 0 && shifts[i]) few.period = left[i], few.period_ps = *shifts[i];
-    }
+    if (heard == few.program->mesh.size()) in_order.note_in(few);
     return few;
   }
 
@@ -125,12 +153,21 @@ class InRounds {
   const SimulationOptions& options_;
   const SteadyState& rounds_;
   const std::stop_token& stop_;
+  Until until_;
 };
 
 }  // namespace
 
 std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster) {
   return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job);
+}
+
+std::optional<std::int64_t> play_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster) {
+  const auto rounds = rounds_to_play(job, cluster);
+  if (!rounds) return std::nullopt;
+  const auto few = InRounds(job, cluster, {}, *rounds, {}, Until::kReady).play();
+  if (!few || few.value().period == 0) return std::nullopt;
+  return few.value().played.makespan_ps;
 }
 
 edge::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,

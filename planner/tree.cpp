@@ -373,7 +373,8 @@ const Outline& Tree::state_outline(const Branch& branch, std::size_t state) {
   branch.outlines.resize(branch.states.size());
   if (!branch.outlines[state]) {
     Plan plan = with(with_plainest_state(branch.plan), branch.states[state]);
-    plan.stage_recompute.clear();  // of other plans than those below; and no state hangs on what passes recompute
+    plan.recompute = Recompute::kNone;  // no state hangs on what passes recompute, and the request may say
+    plan.stage_recompute.clear();       // what no plan below does
     branch.outlines[state] = std::make_unique<Outline>(Sketch(job_of(plan), request_.cluster, &shared_).state(plan));
   }
   return *branch.outlines[state];

@@ -48,9 +48,9 @@ struct Route {
 };
 
 struct World {
-  std::vector<std::int32_t> role;  ///< by player
-  std::vector<std::int32_t> rank;  ///< by player: the rank it is, or stands for
-  std::int32_t role_stride = 1;    ///< distance between players that differ by one in their role alone
+  std::vector<std::int32_t> role;   ///< by player
+  std::vector<std::int32_t> rank;   ///< by player: the rank it is, or stands for
+  std::int32_t role_stride = 1;     ///< distance between players that differ by one in their role alone
   std::vector<std::int32_t> peers;  ///< [player * roles + role]: whom it sends to and hears from; empty: by the stride
   std::vector<std::int32_t> stands_for;  ///< by player: how many ranks; empty: one each
   std::int32_t channels = 0;

@@ -23,7 +23,7 @@ enum class Keep {
 struct RankSpans {
   int rank = 0;
   std::int64_t stands_for = 1;  ///< ranks, itself among them
-  std::vector<Span> spans;  ///< in order of their beginning
+  std::vector<Span> spans;      ///< in order of their beginning
 };
 
 struct Replay {

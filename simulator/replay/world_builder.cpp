@@ -31,8 +31,8 @@ std::vector<int> folded_members(const program::Program& program, program::Group 
 
 std::int32_t ranks_of(const program::Program& program, const program::Role& role) {
   const auto& kinds = program.replica_kinds;  // by data coordinate
-  const int replicas = kinds.empty() ? program.mesh.data()
-                                     : static_cast<int>(std::count(kinds.begin(), kinds.end(), role.replica_kind));
+  const int replicas =
+      kinds.empty() ? program.mesh.data() : static_cast<int>(std::count(kinds.begin(), kinds.end(), role.replica_kind));
   return program.mesh.size() / program.mesh.pipeline() / program.mesh.data() * replicas;
 }
 

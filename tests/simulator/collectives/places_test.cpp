@@ -29,7 +29,8 @@ TEST(Places, OfLikeNodesAreThoseThatCountingMembersFinds) {
   const auto one_of = [&](std::initializer_list<int> values) {
     return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
   };
-  const char* orders[] = {"tensor-context-data-pipeline", "tensor-pipeline-context-data", "tensor-data-context-pipeline"};
+  const char* orders[] = {"tensor-context-data-pipeline", "tensor-pipeline-context-data",
+                          "tensor-data-context-pipeline"};
   int several = 0, compared = 0;
   for (int i = 0; i < 400; ++i) {
     program::Plan plan;

@@ -9,7 +9,8 @@
 
 namespace trivium::simulator {
 
-/// How the job repeats itself, where it has so many micro-batches that it pays to count them. Nothing else.
+/// How the job repeats itself, where it has so many micro-batches that it pays to count them, and may run with them.
+/// Nothing else.
 std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster);
 
 /// What play_makespan() gives of the job lowered, counted likewise. Nothing where that cannot be.

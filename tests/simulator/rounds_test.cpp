@@ -72,6 +72,23 @@ TEST(Rounds, AreLookedForWhereThereAreManyAlone) {
   EXPECT_FALSE(rounds_of(made.job));
 }
 
+// What may not run is not counted either: a batch that micro-batches do not divide, or of more than there may be.
+TEST(Rounds, OfJobsThatMayNotRunAreNone) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  program::Job job;
+  job.model = models::load_model("gpt2-124m");
+  job.training.sequence = 1024;
+  job.plan.data = 4;
+  job.plan.micro_batch = 2;
+  job.training.global_batch = 8 * 20'000;
+  EXPECT_TRUE(rounds_to_play(job, cluster));
+  job.training.global_batch = 8 * 20'000 + 1;
+  EXPECT_FALSE(rounds_to_play(job, cluster));
+  job.training.global_batch = 8 * 40'000;
+  EXPECT_FALSE(rounds_to_play(job, cluster));
+  EXPECT_FALSE(simulate_in_rounds(job, cluster, {}, {}).value_or_throw());
+}
+
 // Two micro-batches of 10 ps each, the third 1 ps later.
 TEST(Rounds, ComeAgainOnlyWhereEverySpanDoes) {
   program::Role role;

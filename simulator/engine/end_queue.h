@@ -51,6 +51,14 @@ class EndQueue {
     return ends_.front();
   }
 
+  /// The time of what pop() gives next. Precondition: not empty.
+  std::int64_t earliest() const {
+    if (!hole_) return ends_.front().time;
+    return std::min_element(ends_.begin() + 1, ends_.begin() + static_cast<std::ptrdiff_t>(
+                                                                   std::min(ends_.size(), kChildren + 1)))
+        ->time;
+  }
+
  private:
   static constexpr std::size_t kChildren = 4;
 

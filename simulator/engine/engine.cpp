@@ -31,6 +31,7 @@ struct Rendezvous {
 struct LaneState {
   bool busy = false;
   bool ordered = true;
+  bool chooses = false;  // it is among Player::choosing_
   const std::int32_t* next = nullptr;  // ordered: in TaskGraph::lane_order
   const std::int32_t* end = nullptr;
   // Unordered: (ready time, node), ascending, of what nobody's readiness is missing for.
@@ -71,6 +72,7 @@ class Player {
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
       if (node(n).pending == 0) became_ready(n);
     }
+    choose();
     while (!ends_.empty()) {
       if (++ended_ % kEndsBetweenLooks == 0 && stop.stop_requested()) return given_up();
       const End end = ends_.pop();
@@ -80,6 +82,7 @@ class Player {
       } else {
         for (const std::int32_t member : members_of(meetings_[static_cast<std::size_t>(~end.what)])) finish(member);
       }
+      if (!choosing_.empty() && (ends_.empty() || ends_.earliest() != now_)) choose();
     }
     if (auto stuck = find_stuck(); !stuck.empty()) return edge::Error{edge::ErrorKind::kRuntime, stuck};
     Play result;
@@ -175,7 +178,21 @@ class Player {
 
   void advance(LaneState& lane) {
     if (lane.busy) return;
-    lane.ordered ? advance_ordered(lane) : advance_by_readiness(lane);
+    if (lane.ordered) return advance_ordered(lane);
+    if (!lane.chooses) choosing_.push_back(static_cast<std::int32_t>(&lane - lanes_.data()));
+    lane.chooses = true;
+  }
+
+  // Lanes that take what is ready choose when all that ends now has ended: what they choose hangs on what is ready, not
+  // on the turn in which it became so, nor on whether tasks are played whole.
+  void choose() {
+    std::sort(choosing_.begin(), choosing_.end());
+    for (const std::int32_t lane : choosing_) {
+      LaneState& at = lanes_[static_cast<std::size_t>(lane)];
+      at.chooses = false;
+      if (!at.busy) advance_by_readiness(at);
+    }
+    choosing_.clear();
   }
 
   // The head of an in-order lane starts when it is ready; at a rendezvous it holds its lane until the others arrive.
@@ -332,7 +349,8 @@ class Player {
   std::vector<std::vector<Span>> spans_;  // by stage, in order of sequence
   std::vector<Rendezvous> meetings_;
   std::vector<std::int32_t> members_;
-  EndQueue ends_;  // `what`: a node, or ~meeting
+  std::vector<std::int32_t> choosing_;  // lanes that are free and take what is ready
+  EndQueue ends_;                       // `what`: a node, or ~meeting
   std::int64_t now_ = 0, sequence_ = 0, finished_ = 0, ended_ = 0;
   std::uint32_t ends_pushed_ = 0;
 };

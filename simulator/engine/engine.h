@@ -35,12 +35,13 @@ struct Play {
 };
 
 /// Plays one step of the program. Lanes with a host order are in-order streams; without one the compute lane follows
-/// the schedule and communication starts as soon as all its members are ready, first ready first, then by id. Errors:
-/// kRuntime when it cannot proceed; the message names stages, tasks and the missing partner.
+/// the schedule and communication starts as soon as all its members are ready, first ready first, then by id; of what
+/// becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed; the
+/// message names stages, tasks and the missing partner.
 edge::Result<Play> play(const CostedProgram& costed, Granularity granularity);
 
-/// The makespan that `play` finds at segment granularity, and nothing else of it: tasks whose segments nothing depends
-/// on are played whole. Errors: as `play`.
+/// The makespan that `play` finds at segment granularity, exactly, and nothing else of it: tasks whose segments nothing
+/// depends on are played whole. Errors: as `play`.
 edge::Result<std::int64_t> play_makespan(const CostedProgram& costed);
 
 /// Fills `Role::order` of every stage from such a play by segments: segments by start, one total order over all stages.

@@ -19,8 +19,10 @@ TEST(EndQueue, GivesTheEarliestAndOfEqualTimesTheFirstStarted) {
   queue.push({20, 0, 1});
   queue.push({10, 2, 2});
   queue.push({10, 1, 3});
+  EXPECT_EQ(queue.earliest(), 10);
   EXPECT_EQ(queue.pop().what, 3);
   EXPECT_EQ(queue.pop().what, 2);
+  EXPECT_EQ(queue.earliest(), 20);  // with the place of what was popped free
   queue.push({30, 3, 4});  // takes the place of what was popped
   EXPECT_EQ(queue.pop().what, 1);
   EXPECT_EQ(queue.pop().what, 4);
@@ -41,6 +43,7 @@ TEST(EndQueue, AgreesWithAPriorityQueue) {
         known.push(end);
         continue;
       }
+      ASSERT_EQ(queue.earliest(), known.top().time);
       ASSERT_EQ(queue.pop().what, known.top().what);
       known.pop();
       ASSERT_EQ(queue.empty(), known.empty());

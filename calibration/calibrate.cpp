@@ -4,16 +4,16 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "calibration/fit_parts.h"
 #include "calibration/gpu_models.h"
-#include "edge/error.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 
 namespace trivium::calibration {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, "calibrate: " + what);
+  throw base::Failure(base::ErrorKind::kInput, "calibrate: " + what);
 }
 
 /// Measurements of GPUs say nothing about cores.

@@ -11,7 +11,7 @@
 #include "calibration/imports/nccl_tests.h"
 #include "calibration/imports/topology.h"
 #include "hardware_profiles/hardware.h"
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::calibration {
 

@@ -8,15 +8,15 @@
 #include <optional>
 #include <set>
 
-#include "edge/error.h"
-#include "edge/json_reader.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/json_reader.h"
+#include "base/quote.h"
 
 namespace trivium::calibration {
 namespace {
 
 [[noreturn]] void refuse(const std::string& file, std::size_t line, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}:{}: {}", edge::one_line(file), line, what));
+  throw base::Failure(base::ErrorKind::kInput, fmt::format("{}:{}: {}", base::one_line(file), line, what));
 }
 
 /// Reads one record after another; `line` is the number of the line the reader stands on.
@@ -87,7 +87,7 @@ std::optional<Number> parse(const std::string& text) {
 }
 
 std::string suggestion(const std::string& word, std::span<const std::string> names) {
-  const std::string near = edge::nearest(word, names);
+  const std::string near = base::nearest(word, names);
   return near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
                       : fmt::format("did you mean \"{}\"?", near);
 }
@@ -104,7 +104,7 @@ CsvTable::CsvTable(std::string_view text, std::string file) : file_(std::move(fi
       header_ = std::move(fields);
       std::set<std::string> seen;
       for (const std::string& name : header_) {
-        if (!seen.insert(name).second) refuse(file_, line, fmt::format("column {} is there twice", edge::quote(name)));
+        if (!seen.insert(name).second) refuse(file_, line, fmt::format("column {} is there twice", base::quote(name)));
       }
       continue;
     }
@@ -121,10 +121,10 @@ CsvTable::CsvTable(std::string_view text, std::string file) : file_(std::move(fi
 void CsvTable::require(std::span<const std::string> columns) const {
   for (const std::string& name : columns) {
     if (std::find(header_.begin(), header_.end(), name) != header_.end()) continue;
-    const std::string near = edge::nearest(name, header_);
+    const std::string near = base::nearest(name, header_);
     refuse(file_, 1,
            fmt::format("{}: the column is missing{}", name,
-                       near.empty() ? "; add it to the header" : fmt::format("; is it {}?", edge::quote(near))));
+                       near.empty() ? "; add it to the header" : fmt::format("; is it {}?", base::quote(near))));
   }
 }
 
@@ -138,7 +138,7 @@ const std::string& CsvTable::Row::text(const std::string& column) const {
 std::int64_t CsvTable::Row::integer(const std::string& column, std::int64_t low, std::int64_t high) const {
   const auto value = parse<std::int64_t>(text(column));
   if (!value || *value < low || *value > high) {
-    fail(column, fmt::format("{} is not a whole number from {} to {}", edge::quote(text(column)), low, high));
+    fail(column, fmt::format("{} is not a whole number from {} to {}", base::quote(text(column)), low, high));
   }
   return *value;
 }
@@ -146,7 +146,7 @@ std::int64_t CsvTable::Row::integer(const std::string& column, std::int64_t low,
 double CsvTable::Row::positive(const std::string& column) const {
   const auto value = parse<double>(text(column));
   if (!value || !std::isfinite(*value) || *value <= 0) {
-    fail(column, fmt::format("{} is not a number above zero", edge::quote(text(column))));
+    fail(column, fmt::format("{} is not a number above zero", base::quote(text(column))));
   }
   return *value;
 }
@@ -154,7 +154,7 @@ double CsvTable::Row::positive(const std::string& column) const {
 std::size_t CsvTable::Row::one_of(const std::string& column, std::span<const std::string> names) const {
   const std::string& word = text(column);
   const auto found = std::find(names.begin(), names.end(), word);
-  if (found == names.end()) fail(column, fmt::format("unknown {}; {}", edge::quote(word), suggestion(word, names)));
+  if (found == names.end()) fail(column, fmt::format("unknown {}; {}", base::quote(word), suggestion(word, names)));
   return static_cast<std::size_t>(found - names.begin());
 }
 

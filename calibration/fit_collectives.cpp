@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "calibration/fit_parts.h"
 #include "calibration/quantities.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
 #include "simulator/collectives/collective_cost.h"
 #include "simulator/collectives/node_curve.h"
 
@@ -55,7 +55,7 @@ void fit_group(Fit& fit, int ranks, const std::vector<CollectiveTime>& times, co
   } else {
     latency = median(tiny);
     note(fit, {late, base.latency.value(), latency, relative_spread(tiny), static_cast<int>(tiny.size()), true, from});
-    node.allreduce_latency[ranks] = edge::Seconds(latency);
+    node.allreduce_latency[ranks] = base::Seconds(latency);
   }
   std::vector<double> rates;
   for (const CollectiveTime& time : times) {
@@ -66,7 +66,7 @@ void fit_group(Fit& fit, int ranks, const std::vector<CollectiveTime>& times, co
   } else {
     const double rate = median(rates);
     note(fit, {bus, base.bus.value(), rate, relative_spread(rates), static_cast<int>(rates.size()), true, from});
-    node.allreduce_bus[ranks] = edge::BytesPerSecond(rate);
+    node.allreduce_bus[ranks] = base::BytesPerSecond(rate);
   }
   const simulator::RingCurve curve = simulator::node_curve(node, ranks);
   std::vector<double> before, after;
@@ -85,13 +85,13 @@ void fit_group(Fit& fit, int ranks, const std::vector<CollectiveTime>& times, co
 /// What the cost rule says of a benchmark between nodes that share nothing with a training.
 double benchmark_seconds(hardware::Node node, const CollectiveTime& time, double efficiency) {
   node.network.efficiency = efficiency;
-  node.collective_skew = edge::Seconds(0);
+  node.collective_skew = base::Seconds(0);
   node.device.physics.collective_bus = node.device.physics.collective_latency = 1;
   simulator::GroupPlacement group;
   group.ranks = time.ranks;
   group.nodes = time.hosts;
   group.ranks_per_node = (time.ranks + time.hosts - 1) / time.hosts;
-  return simulator::collective_cost(time.kind, edge::Bytes(time.bytes), group, node, {}).value();
+  return simulator::collective_cost(time.kind, base::Bytes(time.bytes), group, node, {}).value();
 }
 
 /// Share of the adapters with which the cost rule gives the measured time; nothing where none in (0.02, 1) does.
@@ -157,8 +157,8 @@ void fit_collectives(Fit& fit, std::span<const CollectiveTime> times, const std:
   }
   for (const auto& [ranks, group] : inside) {
     if (ranks > fit.node.devices) {
-      throw edge::Failure(
-          edge::ErrorKind::kInput,
+      throw base::Failure(
+          base::ErrorKind::kInput,
           fmt::format("{}: {} ranks on one host, the profile's node has {} devices; give --base a profile "
                       "of that machine",
                       from, ranks, fit.node.devices));

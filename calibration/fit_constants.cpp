@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "calibration/published_fit.h"
 #include "calibration/quantities.h"
-#include "edge/error.h"
 
 namespace trivium::calibration {
 namespace {
@@ -30,9 +30,9 @@ void add_machine(const hardware::Node& node, std::vector<FitConstant>& constants
   add_scale(node, constants);
   constants.push_back(
       of_profile(node, "kernel_issue", {"", 22, 0.5, 3, 100}, "/device/kernel_issue", "us",
-                 [](hardware::Node& n, double v) { n.device.kernel_issue = edge::Seconds(v * kMicro); }));
+                 [](hardware::Node& n, double v) { n.device.kernel_issue = base::Seconds(v * kMicro); }));
   constants.push_back(of_profile(node, "collective_skew", {"", 20, 2.0, 1, 5000}, "/collective_skew", "us",
-                                 [](hardware::Node& n, double v) { n.collective_skew = edge::Seconds(v * kMicro); }));
+                                 [](hardware::Node& n, double v) { n.collective_skew = base::Seconds(v * kMicro); }));
   if (node.adapters == 0) return;
   constants.push_back(of_profile(node, "network efficiency", {"", 0.75, 0.25, 0.05, 1}, "/network/efficiency", "",
                                  [](hardware::Node& n, double v) { n.network.efficiency = v; }));

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "calibration/fit_parts.h"
 #include "calibration/published_fit.h"
 #include "calibration/published_runs.h"
 #include "calibration/quantities.h"
 #include "calibration/robust_fit.h"
-#include "edge/error.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/memory/memory.h"
 
 namespace trivium::calibration {
@@ -54,7 +54,7 @@ void report_memory(Fit& fit, const MeasuredJob& job) {
   for (const simulator::StageMemory& stage : simulator::memory_of(std::get<program::Program>(lowered), cluster))
     most = std::max(most, static_cast<double>(stage.total()));
   fit.report.push_back(fmt::format("{}: peak {:.1f} GiB, predicted {:.1f} GiB ({:+.1f} %); memory is not fitted",
-                                   job.from, *job.peak_bytes / edge::kGiB, most / edge::kGiB,
+                                   job.from, *job.peak_bytes / base::kGiB, most / base::kGiB,
                                    kPercent * (most / *job.peak_bytes - 1)));
 }
 
@@ -68,7 +68,7 @@ void fit_jobs(Fit& fit, std::span<const MeasuredJob> jobs) {
     run.cluster = {fit.node.name, {{fit.node, (job.job.plan.ranks() + fit.node.devices - 1) / fit.node.devices}}};
     prepared.push_back({PreparedRun(run), &job});
     if (const std::string& reason = prepared.back().run.reason(); !reason.empty()) {
-      throw edge::Failure(edge::ErrorKind::kInput,
+      throw base::Failure(base::ErrorKind::kInput,
                           fmt::format("{}: its plan does not run on {}: {}", job.from, fit.node.name, reason));
     }
   }

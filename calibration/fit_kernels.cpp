@@ -8,7 +8,7 @@
 #include "calibration/fit_parts.h"
 #include "calibration/quantities.h"
 #include "calibration/statistics.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/cost/compute_cost.h"
 #include "simulator/cost/gemm.h"
 
@@ -107,7 +107,7 @@ class KernelFitter {
     // Pageable memory is copied slower than the link can: the faster ones tell the link.
     const double before = fit_.node.host_link.value(), rate = quantile(rates, 0.9);
     note(fit_, {kPointer, before, rate, 0, static_cast<int>(rates.size()), true, from_});
-    fit_.node.host_link = edge::BytesPerSecond(rate);
+    fit_.node.host_link = base::BytesPerSecond(rate);
     fit_.report.push_back(
         fmt::format("host_link: {:.3g} -> {:.3g} GB/s from {} copies", before / 1e9, rate / 1e9, rates.size()));
   }
@@ -120,7 +120,7 @@ class KernelFitter {
       return keep(kPointer, before, "fewer than 50 launches in the trace");
     const double gap = median(trace_.launch_gaps_s);
     note(fit_, {kPointer, before, gap, 0, static_cast<int>(trace_.launch_gaps_s.size()), true, from_});
-    fit_.node.device.kernel_issue = edge::Seconds(gap);
+    fit_.node.device.kernel_issue = base::Seconds(gap);
     fit_.report.push_back(fmt::format("kernel_issue: {:.1f} -> {:.1f} us from {} launches", before * kMicroseconds,
                                       gap * kMicroseconds, trace_.launch_gaps_s.size()));
   }

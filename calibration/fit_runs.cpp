@@ -100,7 +100,7 @@ class RunFitter {
     const Terms prior = prior_of(fit_.node.device, kind);
     const TermFit fitted = fit_terms(samples.samples, prior);
     hardware::OpRate rate;
-    rate.overhead = edge::Seconds(fitted.terms[0]);
+    rate.overhead = base::Seconds(fitted.terms[0]);
     rate.seconds_per_flop = fitted.terms[1];
     rate.seconds_per_byte = fitted.terms[2];
     rate.spread = quantile(samples.spread, 0.9) - quantile(samples.spread, 0.1);
@@ -143,11 +143,11 @@ class RunFitter {
     const Terms prior{node.intra.latency.value(), 1 / (bandwidth * node.intra.efficiency), 0};
     const TermFit fitted = fit_terms(samples.samples, prior);
     add("/intra/latency", samples, prior[0], fitted.terms[0], fitted.spread[0]);
-    node.intra.latency = edge::Seconds(fitted.terms[0]);
+    node.intra.latency = base::Seconds(fitted.terms[0]);
     if (fitted.terms[1] > 0) {
       const double fresh = 1 / (fitted.terms[1] * node.intra.efficiency);
       add("/intra/bandwidth", samples, bandwidth, fresh, fitted.spread[1]);
-      node.intra.bandwidth = edge::BytesPerSecond(fresh);
+      node.intra.bandwidth = base::BytesPerSecond(fresh);
     }
     node.sources["/intra/latency"] = node.sources["/intra/bandwidth"] = lineage(samples, records_);
     fit_.report.push_back(report_line("intra", samples, fitted, {"latency", "bandwidth", ""}));
@@ -167,7 +167,7 @@ class RunFitter {
     number.after = late;
     number.samples = static_cast<int>(measured_.late.size());
     number.from = "trivium calibrate: mean wait at collectives of " + describe(records_.front());
-    fit_.node.collective_skew = edge::Seconds(late);
+    fit_.node.collective_skew = base::Seconds(late);
     note(fit_, std::move(number));
   }
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "calibration/fit_parts.h"
 #include "calibration/gpu_models.h"
-#include "edge/error.h"
 
 namespace trivium::calibration {
 namespace {
@@ -56,7 +56,7 @@ void fit_topology(Fit& fit, const imports::GpuTopology& matrix) {
   }
   const double bandwidth = model->nvlink_rate * matrix.least_nvlinks();
   number("/intra/bandwidth", node.intra.bandwidth.value(), bandwidth);
-  node.intra.bandwidth = edge::BytesPerSecond(bandwidth);
+  node.intra.bandwidth = base::BytesPerSecond(bandwidth);
   if (!node.allreduce_bus.empty()) {
     fit.report.push_back("intra: the base's measured table of all-reduces goes before the links' nominal bandwidth");
   }

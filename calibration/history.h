@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::calibration {
 

@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/error.h"
+#include "base/files.h"
+#include "base/quote.h"
 #include "calibration/csv.h"
 #include "calibration/quantities.h"
-#include "edge/error.h"
-#include "edge/files.h"
-#include "edge/quote.h"
 #include "hardware_profiles/load.h"
-#include "program/op_work.h"
-#include "program/stack.h"
+#include "program/ir/op_work.h"
+#include "program/plan/stack.h"
 #include "simulator/collectives/node_curve.h"
 #include "simulator/cost/compute_cost.h"
 
@@ -105,14 +105,14 @@ void read_allreduce(const CsvTable& table, std::vector<MicroRow>& rows) {
     one.seconds = row.positive("time_us_out_of_place") * kMicro;
     one.fitted = false;
     one.predict = [bytes, ranks](const hardware::Node& node) {
-      return simulator::node_curve(node, ranks).all_reduce(edge::Bytes(bytes), ranks).value();
+      return simulator::node_curve(node, ranks).all_reduce(base::Bytes(bytes), ranks).value();
     };
     rows.push_back(std::move(one));
   }
 }
 
 bool read_table(const fs::path& path, std::vector<MicroRow>& rows) {
-  const std::string text = edge::read_file(path);
+  const std::string text = base::read_file(path);
   const std::string header = text.substr(0, text.find_first_of("\r\n"));
   const auto reads = header == "source,op,shape,efficiency_of_312TFLOPs"                      ? &read_simumax
                      : header == "source,workload,M,N,K,transA,transB,time_ms,tflops"         ? &read_deepbench
@@ -134,8 +134,8 @@ std::vector<MicroRow> read_micro_rows(const fs::path& path) {
       if (entry.path().extension() == ".csv") tables.push_back(entry.path());
     }
     if (error) {
-      throw edge::Failure(edge::ErrorKind::kInput,
-                          fmt::format("{}: cannot read: {}", edge::one_line(path.string()), error.message()));
+      throw base::Failure(base::ErrorKind::kInput,
+                          fmt::format("{}: cannot read: {}", base::one_line(path.string()), error.message()));
     }
     std::sort(tables.begin(), tables.end());
   }
@@ -143,9 +143,9 @@ std::vector<MicroRow> read_micro_rows(const fs::path& path) {
   bool known = false;
   for (const fs::path& table : tables) known = read_table(table, rows) || known;
   if (!known) {
-    throw edge::Failure(edge::ErrorKind::kInput,
+    throw base::Failure(base::ErrorKind::kInput,
                         fmt::format("{}: no table of products or all-reduces; docs/cost-model.md names their columns",
-                                    edge::one_line(path.string())));
+                                    base::one_line(path.string())));
   }
   return rows;
 }

@@ -7,9 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "edge/error.h"
-#include "edge/files.h"
-#include "edge/json_text.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_text.h"
 
 namespace trivium::calibration {
 namespace {
@@ -47,7 +47,7 @@ void set(Json& profile, const PublishedFit& fit, std::size_t i) {
 
 /// The shipped file `from` with the constants of `profile` replaced.
 fs::path write_one(const PublishedFit& fit, const fs::path& from, const std::string& profile, const fs::path& to) {
-  Json json = Json::parse(edge::read_file(from));
+  Json json = Json::parse(base::read_file(from));
   Json sources = json["sources"];
   json.erase("sources");  // last, as in the shipped files
   json["sources"] = sources;
@@ -59,17 +59,17 @@ fs::path write_one(const PublishedFit& fit, const fs::path& from, const std::str
   sources = json["sources"];
   json.erase("sources");
   json["sources"] = sources;
-  edge::write_file_atomically(to, edge::json_text(json, 2) + "\n");
+  base::write_file_atomically(to, base::json_text(json, 2) + "\n");
   return to;
 }
 
 }  // namespace
 
 std::vector<fs::path> write_profiles(const PublishedFit& fit, const fs::path& folder) {
-  const fs::path shipped = edge::shipped_data("hardware_profiles");
+  const fs::path shipped = base::shipped_data("hardware_profiles");
   std::error_code missing;
   if (fs::equivalent(shipped, folder, missing)) {
-    throw edge::Failure(edge::ErrorKind::kUsage,
+    throw base::Failure(base::ErrorKind::kUsage,
                         fmt::format("-o {} holds the profiles that are fitted; give another folder", folder.string()));
   }
   std::vector<fs::path> written;
@@ -84,7 +84,7 @@ std::vector<fs::path> write_profiles(const PublishedFit& fit, const fs::path& fo
   for (const auto& entry : fs::directory_iterator(shipped / "devices")) devices.push_back(entry.path());
   std::sort(devices.begin(), devices.end());
   for (const fs::path& device : devices) {
-    if (Json::parse(edge::read_file(device)).value("kind", "") != "gpu") continue;
+    if (Json::parse(base::read_file(device)).value("kind", "") != "gpu") continue;
     written.push_back(write_one(fit, device, "", folder / "devices" / device.filename()));
   }
   return written;

@@ -8,9 +8,9 @@
 #include <exception>
 #include <thread>
 
+#include "base/error.h"
 #include "calibration/published_runs.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
 
 namespace trivium::calibration {
 namespace {
@@ -40,7 +40,7 @@ class Fitter {
       if (options_.stop()) interrupted_before_the_fit();
       if (run.tier != "C") add(run);
     }
-    if (rows_.empty()) throw edge::Failure(edge::ErrorKind::kInput, "no run of tier A or B can be replayed");
+    if (rows_.empty()) throw base::Failure(base::ErrorKind::kInput, "no run of tier A or B can be replayed");
     result_.rows = static_cast<int>(rows_.size());
     std::vector<hardware::Node> nodes, measured;
     for (const auto& [name, node] : nodes_) nodes.push_back(node);
@@ -61,7 +61,7 @@ class Fitter {
   }
 
   [[noreturn]] static void interrupted_before_the_fit() {
-    throw edge::Failure(edge::ErrorKind::kInterrupted, "interrupted before the fit had begun; nothing was written");
+    throw base::Failure(base::ErrorKind::kInterrupted, "interrupted before the fit had begun; nothing was written");
   }
 
   PublishedFit fit() {

@@ -5,8 +5,9 @@
 #include <array>
 #include <vector>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "hardware_profiles/load.h"
+#include "program/plan/fields.h"
 
 namespace trivium::calibration {
 namespace {
@@ -92,7 +93,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
   plan.virtual_stages = degree("vpp");
   plan.data = degree("dp");
   plan.micro_batch = degree("micro_batch");
-  plan.schedule = plan.virtual_stages > 1 ? program::Schedule::kInterleaved : program::Schedule::k1f1b;
+  plan.schedule = program::usual_schedule(plan.virtual_stages);
   plan.sequence_parallel = yes(row, "sequence_parallel");
   plan.zero_stage = static_cast<int>(row.integer("zero_stage", 0, 3));
   plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
@@ -156,7 +157,7 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   }
   run.cluster = cluster_of(row, gpus);
   run.iteration_s = row.positive("measured_iteration_s");
-  if (!row.text("measured_peak_gib").empty()) run.peak_bytes = row.positive("measured_peak_gib") * edge::kGiB;
+  if (!row.text("measured_peak_gib").empty()) run.peak_bytes = row.positive("measured_peak_gib") * base::kGiB;
   run.sweep = join(
       row, {"source", "hardware", "software", "layers", "hidden", "heads", "seq", "vocab", "gpus", "global_batch"});
   run.plan = join(row, {"micro_batch", "tp", "pp", "vpp", "dp", "sequence_parallel", "zero_stage", "recompute",

@@ -7,7 +7,7 @@
 
 #include "calibration/csv.h"
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::calibration {
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "calibration/quantities.h"
 #include "calibration/replay.h"
-#include "edge/error.h"
-#include "edge/files.h"
 #include "simulator/engine/costed_program.h"
 #include "simulator/engine/engine.h"
 #include "simulator/memory/crowding.h"
@@ -13,10 +13,10 @@
 namespace trivium::calibration {
 
 std::vector<PublishedRun> read_published_runs(const std::filesystem::path& csv) {
-  const CsvTable table(edge::read_file(csv), csv.string());
+  const CsvTable table(base::read_file(csv), csv.string());
   table.require(published_columns());
   if (table.rows() == 0) {
-    throw edge::Failure(edge::ErrorKind::kInput,
+    throw base::Failure(base::ErrorKind::kInput,
                         fmt::format("{}: has a header and no rows; add a line for every run", csv.string()));
   }
   std::vector<PublishedRun> runs;

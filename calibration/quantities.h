@@ -1,7 +1,7 @@
 // Units that reports and readers of measurements turn times and shares into.
 #pragma once
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 
 namespace trivium::calibration {
 
@@ -9,6 +9,6 @@ inline constexpr double kPercent = 100;
 inline constexpr double kMilli = 1e-3;
 inline constexpr double kMicro = 1e-6;
 inline constexpr double kMicroseconds = 1e6;  ///< of a second
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 }  // namespace trivium::calibration

@@ -9,19 +9,19 @@
 #include <limits>
 #include <map>
 
+#include "base/error.h"
+#include "base/seconds.h"
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
-#include "edge/seconds.h"
-#include "program/layout.h"
-#include "program/lower.h"
+#include "program/lower/layout.h"
+#include "program/lower/lower.h"
 #include "simulator/analytic/outline.h"
 #include "simulator/memory/memory.h"
 
 namespace trivium::calibration {
 namespace {
 
-using edge::kPsPerSecond;
+using base::kPsPerSecond;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLeastGain = 1.005;  // a gain below half a percent is none
@@ -187,7 +187,7 @@ double passes_s(const program::Job& job, const StageCosts& costs) {
 int too_big(const program::Job& job, const hardware::Cluster& cluster) {
   const auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
-    throw edge::Failure(edge::ErrorKind::kInput, "run record: the proposed plan cannot be lowered: " + no->reason);
+    throw base::Failure(base::ErrorKind::kInput, "run record: the proposed plan cannot be lowered: " + no->reason);
   }
   const auto memory = simulator::memory_of(std::get<program::Program>(lowered), cluster);
   for (const simulator::StageMemory& stage : memory) {
@@ -222,7 +222,7 @@ double median_step(const program::RunRecord& record) {
   std::vector<double> seconds;
   for (const program::StepRecord& step : record.steps) seconds.push_back(step.seconds);
   if (seconds.empty())
-    throw edge::Failure(edge::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
+    throw base::Failure(base::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
   if (seconds.size() > 1) seconds.erase(seconds.begin());  // warms caches
   return median(std::move(seconds));
 }

@@ -6,7 +6,7 @@
 
 #include "calibration/stage_times.h"
 #include "hardware_profiles/hardware.h"
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 namespace trivium::calibration {
 

@@ -1,6 +1,6 @@
 #include "calibration/replay.h"
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/stoppable.h"
 
 namespace trivium::calibration {

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "simulator/simulate.h"
 
 namespace trivium::calibration {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/units.h"
 #include "calibration/quantities.h"
 #include "calibration/statistics.h"
 #include "calibration/validate.h"
-#include "edge/units.h"
 
 namespace trivium::calibration {
 namespace {
@@ -26,13 +26,13 @@ std::string correlation(const std::optional<double>& value) {
 }
 
 std::string size(const std::optional<double>& bytes) {
-  return bytes ? edge::to_text(edge::Bytes(*bytes)) : std::string("-");
+  return bytes ? base::to_text(base::Bytes(*bytes)) : std::string("-");
 }
 
 /// Seconds of a step, or bytes.
 std::string amount(const std::string& by, double value) {
   constexpr double kMilliseconds = 1e3;
-  if (by == "memory") return edge::to_text(edge::Bytes(value));
+  if (by == "memory") return base::to_text(base::Bytes(value));
   return fmt::format("{:.3f} ms", kMilliseconds * value);
 }
 

@@ -6,18 +6,18 @@
 #include <map>
 #include <tuple>
 
+#include "base/error.h"
+#include "base/patience.h"
 #include "calibration/quantities.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
-#include "edge/patience.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 
 namespace trivium::calibration {
 namespace {
 
 [[noreturn]] void refuse(const program::Event& event, const std::string& what) {
-  throw edge::Failure(
-      edge::ErrorKind::kInput,
+  throw base::Failure(
+      base::ErrorKind::kInput,
       fmt::format("run record: event of step {}, rank {}, task {}, op {}: {}; the record was not made of "
                   "this plan, or by another version",
                   event.step, event.rank, event.task, event.op, what));
@@ -72,7 +72,7 @@ bool is_collective(const program::Op& op) { return program::is_communication(op.
 
 /// The least that a member of each collective took behind the arrival of the last.
 std::map<MeetingKey, double> own_times(const program::Program& program, const program::RunRecord& record,
-                                       edge::Patience& patience) {
+                                       base::Patience& patience) {
   std::map<MeetingKey, double> times;
   for (const program::Event& event : record.timeline.events) {
     patience.step();
@@ -93,7 +93,7 @@ bool is_transfer(const program::Op& op) {
 
 std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record,
                                const std::stop_token& stop) {
-  edge::Patience patience(stop);
+  base::Patience patience(stop);
   const bool later = has_later_steps(record);
   Ends ends;
   for (const program::Event& event : record.timeline.events) {
@@ -135,7 +135,7 @@ double host_gap(const program::Program& program, const program::RunRecord& recor
 program::Program program_of(const program::RunRecord& record) {
   auto lowered = program::lower(record.job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
-    throw edge::Failure(edge::ErrorKind::kInput, "run record: its plan cannot be lowered: " + no->reason);
+    throw base::Failure(base::ErrorKind::kInput, "run record: its plan cannot be lowered: " + no->reason);
   }
   return std::get<program::Program>(std::move(lowered));
 }

@@ -4,7 +4,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::calibration {
 

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/error.h"
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
 
 namespace trivium::calibration {
 namespace {
@@ -118,7 +118,7 @@ Measurements measure(std::span<const program::RunRecord> records) {
     const Program program = program_of(records[r]);
     const std::vector<OpEvent> events = op_events(program, records[r]);
     if (events.empty()) {
-      throw edge::Failure(edge::ErrorKind::kInput,
+      throw base::Failure(base::ErrorKind::kInput,
                           fmt::format("run record {} has no timeline; run again and keep that of some steps", r + 1));
     }
     std::map<Shape, Gathered> shapes;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calibration/fit.h"
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::calibration {
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <tuple>
 
+#include "base/error.h"
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
 
 namespace trivium::calibration {
 namespace {
@@ -47,7 +47,7 @@ PassSeconds& part_in(RankTimes& times, int part) {
 
 std::vector<RankTimes> rank_times(const program::Program& program, const program::RunRecord& record) {
   if (record.timeline.events.empty()) {
-    throw edge::Failure(edge::ErrorKind::kInput,
+    throw base::Failure(base::ErrorKind::kInput,
                         "run record: it holds no timeline; run again with --timeline-steps 3 or more");
   }
   std::vector<RankTimes> all(static_cast<std::size_t>(program.mesh.size()));

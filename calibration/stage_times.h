@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::calibration {
 

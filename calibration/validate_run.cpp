@@ -6,13 +6,13 @@
 #include <limits>
 #include <map>
 
+#include "base/error.h"
+#include "base/patience.h"
 #include "calibration/quantities.h"
 #include "calibration/replay.h"
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
 #include "calibration/stoppable.h"
-#include "edge/error.h"
-#include "edge/patience.h"
 #include "simulator/engine/costed_program.h"
 
 namespace trivium::calibration {
@@ -20,7 +20,7 @@ namespace {
 
 double measured_iteration(const program::RunRecord& record) {
   if (record.steps.empty()) {
-    throw edge::Failure(edge::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
+    throw base::Failure(base::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
   }
   std::vector<double> seconds;
   for (const program::StepRecord& step : record.steps) seconds.push_back(step.seconds);
@@ -49,7 +49,7 @@ struct Work {
 
 /// The simulated step of every rank: ranks of a stage do what the one that was played does, unless all were.
 std::vector<program::Event> predicted_events(const program::Program& program, const simulator::Simulation& simulation,
-                                             edge::Patience& patience) {
+                                             base::Patience& patience) {
   std::map<int, std::vector<program::Event>> played;
   for (const program::Event& event : simulation.timeline.events) {
     patience.step();
@@ -84,7 +84,7 @@ double late_hosts(const program::Program& program, const hardware::Cluster& clus
 }
 
 Work predicted_work(const program::Program& program, const hardware::Cluster& cluster,
-                    const std::vector<program::Event>& events, edge::Patience& patience) {
+                    const std::vector<program::Event>& events, base::Patience& patience) {
   Work work;
   for (const program::Event& event : events) {
     patience.step();
@@ -216,7 +216,7 @@ class RunComparison {
   const program::RunRecord& record_;
   program::Program recorded_;
   const program::Program& plan_;
-  edge::Patience patience_;
+  base::Patience patience_;
   std::vector<program::Event> simulated_;
   Work predicted_;
   std::map<int, Work> steps_;  // measured
@@ -238,7 +238,7 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
 
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster, const std::stop_token& stop) {
-  const edge::Patience patience(stop);
+  const base::Patience patience(stop);
   Validation result;
   ValidationRow row;
   row.case_name = fmt::format("{}, {}", plan.job.model.name, program::summary(plan.job.plan));

@@ -1,6 +1,6 @@
-#include "cli/out_of_memory.h"
 #include "cli/parse.h"
-#include "cli/standard_streams.h"
+#include "cli/process/out_of_memory.h"
+#include "cli/process/standard_streams.h"
 
 int main(int argc, char** argv) {
   trivium::cli::settle_standard_streams();

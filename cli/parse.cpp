@@ -12,24 +12,24 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/command.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "edge/error.h"
-#include "edge/files.h"
-#include "edge/json_reader.h"
-#include "edge/quote.h"
-#include "edge/say.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_reader.h"
+#include "base/quote.h"
+#include "base/say.h"
+#include "cli/options/command.h"
+#include "cli/options/options.h"
+#include "cli/render/output.h"
 
 namespace trivium::cli {
 namespace {
 
-int code_of(edge::ErrorKind kind) { return static_cast<int>(kind); }
+int code_of(base::ErrorKind kind) { return static_cast<int>(kind); }
 
 std::string without_long_words(const std::string& message);
 
-int report(edge::ErrorKind kind, const std::string& message) {
-  edge::say("error: {}\n", edge::one_line(without_long_words(message)));
+int report(base::ErrorKind kind, const std::string& message) {
+  base::say("error: {}\n", base::one_line(without_long_words(message)));
   return code_of(kind);
 }
 
@@ -79,9 +79,9 @@ std::vector<std::string> option_names(const CLI::App& app) {
 
 std::string unknown(const std::string& what, const std::string& word, const std::vector<std::string>& known,
                     const std::string& help) {
-  const std::string suggestion = edge::nearest(word, known);
+  const std::string suggestion = base::nearest(word, known);
   return fmt::format(
-      "unknown {} {}; {}", what, edge::quote(word),
+      "unknown {} {}; {}", what, base::quote(word),
       suggestion.empty() ? fmt::format("`{}` lists them", help) : fmt::format("did you mean \"{}\"?", suggestion));
 }
 
@@ -92,7 +92,7 @@ std::string in_our_words(const std::exception& error) {
     return "out of memory on this machine; try a smaller job";
   }
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
-    return fmt::format("{}: {}", edge::one_line(file->path1().string()), file->code().message());
+    return fmt::format("{}: {}", base::one_line(file->path1().string()), file->code().message());
   }
   if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
     return fmt::format("the machine gives no more threads or memory ({}); close other programs or ask for --threads 1",
@@ -132,8 +132,8 @@ void check_numbers(const CLI::App& app) {
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
       if (end != text.c_str() && *end == '\0' && !std::isfinite(value)) {
-        throw edge::Failure(edge::ErrorKind::kUsage,
-                            fmt::format("{} {}: must be a finite number", option->get_name(), edge::one_line(text)));
+        throw base::Failure(base::ErrorKind::kUsage,
+                            fmt::format("{} {}: must be a finite number", option->get_name(), base::one_line(text)));
       }
     }
   }
@@ -149,9 +149,9 @@ void add_limits(CLI::App& app) {
         ->add_option_function<std::string>(
             "--max-input",
             [](const std::string& text) {
-              const auto size = edge::parse_bytes(text);
+              const auto size = base::parse_bytes(text);
               if (!size) throw CLI::ValidationError("--max-input", size.error().message);
-              edge::set_input_limit(static_cast<std::size_t>(size.value().value()));
+              base::set_input_limit(static_cast<std::size_t>(size.value().value()));
             },
             "Memory that one input may take, as a file and unpacked; 1 GiB unless told")
         ->type_name("SIZE")
@@ -183,7 +183,7 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
     const std::string word = extras.front().substr(0, extras.front().find('='));
     if (word.starts_with("-")) return unknown("option", word, option_names(command), help);
     if (is_root) return unknown("command", word, subcommand_names(app), help);
-    return fmt::format("unexpected argument {}; `{}` tells what the command takes", edge::quote(word), help);
+    return fmt::format("unexpected argument {}; `{}` tells what the command takes", base::quote(word), help);
   }
   if (is_root && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     return fmt::format("no command; `{}` lists them", help);
@@ -214,11 +214,11 @@ int parse_and_run(int argc, const char* const* argv) {
     return exit_code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help or version
-    return report(edge::ErrorKind::kUsage, complaint(app, error));
-  } catch (const edge::Failure& failure) {
+    return report(base::ErrorKind::kUsage, complaint(app, error));
+  } catch (const base::Failure& failure) {
     return report(failure.error().kind, failure.error().message);
   } catch (const std::exception& error) {
-    return report(edge::ErrorKind::kRuntime, in_our_words(error));
+    return report(base::ErrorKind::kRuntime, in_our_words(error));
   }
 }
 

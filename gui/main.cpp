@@ -5,7 +5,7 @@
 #include <QTimer>
 #include <cstdio>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "gui/look/theme.h"
 #include "gui/window/kept_layout.h"
 #include "gui/window/main_window.h"
@@ -15,9 +15,9 @@ namespace trivium::gui {
 namespace {
 
 constexpr int kOk = 0;
-constexpr int kFailed = static_cast<int>(edge::ErrorKind::kRuntime);
-constexpr int kUsage = static_cast<int>(edge::ErrorKind::kUsage);
-constexpr int kInput = static_cast<int>(edge::ErrorKind::kInput);
+constexpr int kFailed = static_cast<int>(base::ErrorKind::kRuntime);
+constexpr int kUsage = static_cast<int>(base::ErrorKind::kUsage);
+constexpr int kInput = static_cast<int>(base::ErrorKind::kInput);
 constexpr int kPatienceMs = 600'000;
 constexpr int kSettleMs = 300;  // for layouts and pictures that come after the figures
 
@@ -66,7 +66,7 @@ int take_picture(MainWindow& window, const QString& view, const QString& out, QS
   wait_until([&] { return clock.elapsed() > kSettleMs; });
   try {
     save_picture(window, out.toStdString());
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     return complain(QString::fromStdString(failure.error().message), static_cast<int>(failure.error().kind));
   }
   return kOk;

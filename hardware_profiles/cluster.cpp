@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "edge/json_reader.h"
-#include "edge/quote.h"
+#include "base/json_reader.h"
+#include "base/quote.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/node_json.h"
@@ -34,7 +34,7 @@ std::string complaint(const Cluster& cluster) {
   for (const NodeGroup& group : cluster.groups) {
     if (nodes > 1 && group.node.adapters == 0) {
       return fmt::format("{} has no network adapters in its profile, so it can only be used as one node",
-                         edge::quote(group.node.name));
+                         base::quote(group.node.name));
     }
   }
   return "";
@@ -48,17 +48,17 @@ Cluster one_node(Node node) {
 }
 
 /// A name in a document fails at its place there, not as if it had been typed.
-Node read_group_node(const edge::JsonReader& at) {
+Node read_group_node(const base::JsonReader& at) {
   if (!at.json().is_string()) return read_node(at);
   try {
     return load_node(at.text());
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     at.fail(failure.error().message);
   }
 }
 
 /// A site that stands in a link.
-int read_site(const edge::JsonReader& at, const Cluster& cluster) {
+int read_site(const base::JsonReader& at, const Cluster& cluster) {
   const auto site = static_cast<int>(at.integer(0, kMostClusterDevices));
   const bool known = std::ranges::find(cluster.groups, site, &NodeGroup::site) != cluster.groups.end();
   if (!known)
@@ -66,17 +66,17 @@ int read_site(const edge::JsonReader& at, const Cluster& cluster) {
   return site;
 }
 
-SiteLink read_link(const edge::JsonReader& at, const Cluster& cluster) {
+SiteLink read_link(const base::JsonReader& at, const Cluster& cluster) {
   at.allow_only({"between", "bandwidth", "latency", "efficiency", "source"});
   demand_members(at, {"/between", "/bandwidth", "/latency", "/source"}, "");
-  const std::vector<edge::JsonReader> ends = at.at("between").elements();
+  const std::vector<base::JsonReader> ends = at.at("between").elements();
   if (ends.size() != 2) at.at("between").fail("a link joins two sites; write them as [0, 1]");
   const int first = read_site(ends.front(), cluster), second = read_site(ends.back(), cluster);
   if (first == second) ends.back().fail("a link joins two sites, not one with itself");
   if (cluster.link_between(first, second) != nullptr) {
     at.at("between").fail("these sites have a link already; write all that joins them as one");
   }
-  const edge::JsonReader bandwidth = at.at("bandwidth"), source = at.at("source");
+  const base::JsonReader bandwidth = at.at("bandwidth"), source = at.at("source");
   SiteLink read;
   read.a = std::min(first, second);
   read.b = std::max(first, second);
@@ -90,11 +90,11 @@ SiteLink read_link(const edge::JsonReader& at, const Cluster& cluster) {
   return read;
 }
 
-Cluster read_cluster(const edge::JsonReader& document) {
+Cluster read_cluster(const base::JsonReader& document) {
   document.allow_only({"schema", "name", "groups", "links"});
   Cluster cluster;
   cluster.name = document.at("name").text();
-  for (const edge::JsonReader& group : document.at("groups").elements()) {
+  for (const base::JsonReader& group : document.at("groups").elements()) {
     group.allow_only({"node", "count", "site"});
     const auto count = static_cast<int>(group.at("count").integer(1, kMostClusterDevices));
     const auto site = group.find("site");
@@ -105,7 +105,7 @@ Cluster read_cluster(const edge::JsonReader& document) {
   if (cluster.groups.empty()) document.at("groups").fail("no nodes; a cluster needs one at least");
   if (const std::string what = complaint(cluster); !what.empty()) document.at("groups").fail(what);
   if (const auto links = document.find("links")) {
-    for (const edge::JsonReader& link : links->elements()) cluster.links.push_back(read_link(link, cluster));
+    for (const base::JsonReader& link : links->elements()) cluster.links.push_back(read_link(link, cluster));
   }
   return cluster;
 }
@@ -119,39 +119,39 @@ bool is_one_file(const std::string& text) {
 /// What a file holds that is nothing but the text "NAME:N".
 Cluster named_in(const std::string& text, const std::string& where) {
   if (is_one_file(text)) {  // it could name itself
-    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: names another file, {}; give that one",
-                                                             edge::one_line(where), edge::quote(text)));
+    throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: names another file, {}; give that one",
+                                                             base::one_line(where), base::quote(text)));
   }
   try {
     return load_cluster(text);
-  } catch (const edge::Failure& failure) {
-    throw edge::Failure(failure.error().kind, fmt::format("{}: {}", edge::one_line(where), failure.what()));
+  } catch (const base::Failure& failure) {
+    throw base::Failure(failure.error().kind, fmt::format("{}: {}", base::one_line(where), failure.what()));
   }
 }
 
 }  // namespace
 
 Cluster load_cluster(const std::string& text) {
-  if (is_one_file(text)) return cluster_from_json(edge::read_json_file(text), text);
+  if (is_one_file(text)) return cluster_from_json(base::read_json_file(text), text);
   Cluster cluster;
   cluster.name = text;
   for (const ClusterTerm& term : parse_cluster_text(text)) {
     cluster.groups.push_back({load_node(term.node), term.count});
   }
   if (const std::string what = complaint(cluster); !what.empty()) {
-    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("cluster {}: {}", edge::quote(text), what));
+    throw base::Failure(base::ErrorKind::kInput, fmt::format("cluster {}: {}", base::quote(text), what));
   }
   return cluster;
 }
 
 Cluster cluster_from_json(const nlohmann::json& json, const std::string& where) {
   if (json.is_string()) return named_in(json.get<std::string>(), where);
-  const edge::JsonReader document = edge::JsonReader(json, where);
-  const edge::JsonReader schema = document.at("schema");
+  const base::JsonReader document = base::JsonReader(json, where);
+  const base::JsonReader schema = document.at("schema");
   if (schema.text() == kNodeSchema) return one_node(read_node(document));
   if (schema.text() == kClusterSchema) return read_cluster(document);
   schema.fail(
-      fmt::format("found {}; expected \"{}\" or \"{}\"", edge::quote(schema.text()), kClusterSchema, kNodeSchema));
+      fmt::format("found {}; expected \"{}\" or \"{}\"", base::quote(schema.text()), kClusterSchema, kNodeSchema));
 }
 
 nlohmann::json to_json(const Cluster& cluster) {

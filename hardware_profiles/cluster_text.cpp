@@ -4,14 +4,14 @@
 
 #include <charconv>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 
 namespace trivium::hardware {
 namespace {
 
 [[noreturn]] void fail(const std::string& text, const std::string& what) {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("cluster {}: {}", edge::quote(text), what));
+  throw base::Failure(base::ErrorKind::kInput, fmt::format("cluster {}: {}", base::quote(text), what));
 }
 
 ClusterTerm parse_term(const std::string& text, std::string_view term) {
@@ -25,7 +25,7 @@ ClusterTerm parse_term(const std::string& text, std::string_view term) {
   const bool whole = error == std::errc() && end == number.data() + number.size();
   if (!whole || count < 1 || count > kMostClusterDevices) {
     fail(text, fmt::format("the number of nodes after \"{}:\" must be a whole number from 1 to {}, not {}", name,
-                           kMostClusterDevices, edge::quote(number)));
+                           kMostClusterDevices, base::quote(number)));
   }
   return {std::string(name), count};
 }

@@ -19,7 +19,7 @@ constexpr const char* kDeviceSchema = "trivium.device/1";
 const std::vector<std::string> kKindNames = {"gpu", "cpu"};  // in the order of DeviceKind
 const std::vector<std::string> kArithmeticNames = {"fp64", "fp32", "tf32", "bf16", "fp16"};  // order of Arithmetic
 
-void allow_device_members(const edge::JsonReader& device) {
+void allow_device_members(const base::JsonReader& device) {
   device.allow_only({"schema",
                      "sources",
                      "base",
@@ -67,7 +67,7 @@ class DeviceReader {
     read_peak(from_.section("peak"));
     to_.memory = memory(from_.constant("memory"));
     to_.reserved = from_.constant("reserved").bytes();
-    const edge::JsonReader bandwidth = from_.constant("memory_bandwidth");
+    const base::JsonReader bandwidth = from_.constant("memory_bandwidth");
     to_.memory_bandwidth = positive(bandwidth, bandwidth.bandwidth());
     to_.multiprocessors = static_cast<int>(from_.constant("multiprocessors").integer(1, 100000));
     to_.idle_power = from_.constant("idle_power").watts();
@@ -89,7 +89,7 @@ class DeviceReader {
   }
 
   /// A CPU profile may leave the size to the machine it is read on: an equal share of memory for each core.
-  static edge::Bytes memory(const edge::JsonReader& at) {
+  static base::Bytes memory(const base::JsonReader& at) {
     if (is_detect(at)) return machine_memory() / machine_cores();
     return positive(at, at.bytes());
   }
@@ -133,10 +133,10 @@ class DeviceReader {
 };
 
 /// The device that `asked` names, written out and found to be whole. `chain`: the files on the way to it.
-WrittenOut load_device(const edge::JsonReader& asked, const BaseChain& chain) {
+WrittenOut load_device(const base::JsonReader& asked, const BaseChain& chain) {
   const StoredProfile stored = stored_profile(ProfileKind::kDevice, asked);
   const BaseChain here = chain.with(stored, asked);
-  const edge::JsonReader file(stored.json, stored.label);
+  const base::JsonReader file(stored.json, stored.label);
   check_schema(file, kDeviceSchema);
   allow_device_members(file);
   Sources::of(file);
@@ -145,7 +145,7 @@ WrittenOut load_device(const edge::JsonReader& asked, const BaseChain& chain) {
     device.json.erase("base");
     device = over_base(std::move(device.json), load_device(*base, here), base->text());
   }
-  const edge::JsonReader whole(device.json, stored.label);
+  const base::JsonReader whole(device.json, stored.label);
   demand_members(whole, device_members());
   const Sources sources = Sources::of(whole, device.inherited);
   demand_sources(whole, sources, {"/name", "/kind", "/flash_attention"});
@@ -174,7 +174,7 @@ const std::vector<std::string>& device_members() {
   return kMembers;
 }
 
-std::optional<WrittenOut> device_elsewhere(const edge::JsonReader& node) {
+std::optional<WrittenOut> device_elsewhere(const base::JsonReader& node) {
   const auto given = node.find("device");
   if (!given) return std::nullopt;
   if (given->json().is_string()) {

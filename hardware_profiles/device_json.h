@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 #include "hardware_profiles/hardware.h"
 #include "hardware_profiles/sourced_reader.h"
 #include "hardware_profiles/written_out.h"
@@ -16,7 +16,7 @@ namespace trivium::hardware {
 /// The device that the member `device` of a node means: a name, a file, or `{"base": NAME, …}` with the members that
 /// differ from it; nothing where it is whole as it stands. Its citations are relative to the device. Errors:
 /// Failure(kInput), at its place in the file that is wrong.
-std::optional<WrittenOut> device_elsewhere(const edge::JsonReader& node);
+std::optional<WrittenOut> device_elsewhere(const base::JsonReader& node);
 
 /// JSON pointers, relative to a device, of all members that a whole one has to have.
 const std::vector<std::string>& device_members();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "hardware_profiles/physics.h"
 
 namespace trivium::hardware {
@@ -17,7 +17,7 @@ enum class Arithmetic { kFp64, kFp32, kTf32, kBf16, kFp16 };
 /// Measured cost of one op kind on a device whose kernels are profiled rather than modelled (the CPU backend):
 /// seconds = overhead + flops * seconds_per_flop + bytes * seconds_per_byte.
 struct OpRate {
-  edge::Seconds overhead;
+  base::Seconds overhead;
   double seconds_per_flop = 0;
   double seconds_per_byte = 0;
   double spread = 0;  ///< relative spread (p90-p10)/p50 of what it was measured from; 0 where unknown
@@ -27,20 +27,20 @@ struct OpRate {
 struct Device {
   std::string name;
   DeviceKind kind = DeviceKind::kGpu;
-  std::map<Arithmetic, edge::FlopsPerSecond> peak;  ///< dense matrix peak; absent: not supported (bf16 on V100)
-  edge::Bytes memory;                               ///< capacity as the vendor counts it
-  edge::Bytes reserved;                             ///< context, NCCL, fragmentation: not usable by a plan
-  edge::BytesPerSecond memory_bandwidth;
+  std::map<Arithmetic, base::FlopsPerSecond> peak;  ///< dense matrix peak; absent: not supported (bf16 on V100)
+  base::Bytes memory;                               ///< capacity as the vendor counts it
+  base::Bytes reserved;                             ///< context, NCCL, fragmentation: not usable by a plan
+  base::BytesPerSecond memory_bandwidth;
   int multiprocessors = 0;  ///< SMs; 1 for a CPU core
   bool flash_attention = false;
-  edge::Watts idle_power, peak_power;
+  base::Watts idle_power, peak_power;
 
   // Calibrated physics, shared by all runs on the machine (docs/cost-model.md has the formulas).
   double compute_scale = 1.0;       ///< sustained clocks of this cluster against the reference
   double gemm_efficiency = 0.76;    ///< of peak, inside a full wave of tiles
   double wgrad_efficiency = 0.94;   ///< weight-gradient GEMM (fp32 accumulation), over the forward's
   double memory_efficiency = 0.77;  ///< of memory_bandwidth, for memory-bound kernels
-  edge::Seconds kernel_issue;       ///< host time to issue one kernel (floor for small ops)
+  base::Seconds kernel_issue;       ///< host time to issue one kernel (floor for small ops)
   Physics physics;
   std::map<std::string, OpRate> op_rates;  ///< by op kind name; when present it replaces the physics for that kind
 };
@@ -50,8 +50,8 @@ enum class Topology { kNvswitch, kCubeMesh, kPcie, kSharedMemory };
 
 /// A link as collectives see it: affine time = latency + bytes / bandwidth.
 struct Link {
-  edge::BytesPerSecond bandwidth;  ///< one direction, one device (or one network adapter)
-  edge::Seconds latency;           ///< per collective step, measured end to end
+  base::BytesPerSecond bandwidth;  ///< one direction, one device (or one network adapter)
+  base::Seconds latency;           ///< per collective step, measured end to end
   double efficiency = 1.0;         ///< of bandwidth, reached by large messages
 };
 
@@ -62,22 +62,22 @@ struct Node {
   int devices = 0;  ///< devices in the node
   Topology topology = Topology::kNvswitch;
   Link intra;                                         ///< device to device inside the node
-  std::map<int, edge::BytesPerSecond> allreduce_bus;  ///< measured all-reduce bus bandwidth by group size (1 GiB)
-  std::map<int, edge::Seconds> allreduce_latency;  ///< measured time of a tiny all-reduce by group size; may be empty
+  std::map<int, base::BytesPerSecond> allreduce_bus;  ///< measured all-reduce bus bandwidth by group size (1 GiB)
+  std::map<int, base::Seconds> allreduce_latency;  ///< measured time of a tiny all-reduce by group size; may be empty
   /// Of cores: by which share ops take longer with two ranks a core, by the bytes of all ranks per core; may be empty
   std::map<std::int64_t, double> core_sharing;
   int adapters = 0;                ///< network adapters of the node
   Link network;                    ///< of one adapter
   int leaf_nodes = 0;              ///< nodes under one leaf switch of a fat tree; 0: the network never blocks
   double oversubscription = 1;     ///< what the nodes of a leaf can send over what its uplinks carry
-  edge::Seconds collective_skew;   ///< extra time of a collective per log2(ranks): hosts that arrive late
+  base::Seconds collective_skew;   ///< extra time of a collective per log2(ranks): hosts that arrive late
   bool asynchronous_lanes = true;  ///< false: collectives run on the compute lane (CPU backend)
-  edge::Bytes host_memory;
-  edge::BytesPerSecond host_link;              ///< device to host memory, one direction
+  base::Bytes host_memory;
+  base::BytesPerSecond host_link;              ///< device to host memory, one direction
   int devices_per_host_link = 1;               ///< neighbours behind one PCIe switch share its way to the host
-  edge::BytesPerSecond disk;                   ///< of the node's local drives together; 0: none to offload to
-  edge::Watts overhead_power;                  ///< of the node besides its devices
-  edge::DollarsPerHour price;                  ///< of the node
+  base::BytesPerSecond disk;                   ///< of the node's local drives together; 0: none to offload to
+  base::Watts overhead_power;                  ///< of the node besides its devices
+  base::DollarsPerHour price;                  ///< of the node
   std::map<std::string, std::string> sources;  ///< JSON pointer of a constant -> where it comes from
 };
 

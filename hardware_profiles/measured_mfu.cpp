@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "edge/files.h"
-#include "edge/json_reader.h"
+#include "base/files.h"
+#include "base/json_reader.h"
 #include "hardware_profiles/profile_names.h"
 #include "hardware_profiles/sourced_reader.h"
 
 namespace trivium::hardware {
 
 std::vector<MeasuredMfu> measured_mfu() {
-  const auto path = edge::shipped_data("hardware_profiles") / "measured" / "mfu.json";
-  const nlohmann::json json = edge::read_json_file(path);
-  const edge::JsonReader file(json, "measured/mfu.json");
+  const auto path = base::shipped_data("hardware_profiles") / "measured" / "mfu.json";
+  const nlohmann::json json = base::read_json_file(path);
+  const base::JsonReader file(json, "measured/mfu.json");
   check_schema(file, "trivium.measured-mfu/1");
   file.allow_only({"schema", "best"});
   const std::vector<std::string> attentions{"unfused", "flash"};
   std::vector<MeasuredMfu> entries;
-  for (const edge::JsonReader& at : file.at("best").elements()) {
+  for (const base::JsonReader& at : file.at("best").elements()) {
     at.allow_only({"device", "attention", "mfu", "what", "error", "case", "runs", "source"});
     MeasuredMfu entry;
     entry.device = at.at("device").text();

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 #include "hardware_profiles/device_json.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/profile_names.h"
@@ -27,7 +27,7 @@ constexpr const char* kNoAdapters =
 const std::vector<std::string> kTopologyNames = {"nvswitch", "cube-mesh", "pcie",
                                                  "shared-memory"};  // order of Topology
 
-Topology read_topology(const edge::JsonReader& at) {
+Topology read_topology(const base::JsonReader& at) {
   const std::string name = at.one_of(kTopologyNames);
   std::size_t index = 0;
   while (kTopologyNames[index] != name) ++index;
@@ -36,7 +36,7 @@ Topology read_topology(const edge::JsonReader& at) {
 
 Link read_link(const SourcedReader& at) {
   at.plain().allow_only({"bandwidth", "latency", "efficiency"});
-  const edge::JsonReader bandwidth = at.constant("bandwidth");
+  const base::JsonReader bandwidth = at.constant("bandwidth");
   Link link;
   link.bandwidth = positive(bandwidth, bandwidth.bandwidth());
   link.latency = at.constant("latency").seconds();
@@ -51,13 +51,13 @@ nlohmann::json link_to_json(const Link& link) {
 }
 
 /// A key of a table by group size: two devices or more, at most all of the node. Cores may be shared by more ranks.
-int group_size(const std::string& key, const edge::JsonReader& at, int devices, bool may_share = false) {
+int group_size(const std::string& key, const base::JsonReader& at, int devices, bool may_share = false) {
   int size = 0;
   if (may_share) devices = kMostDevices;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), size);
   if (error != std::errc() || end != key.data() + key.size() || size < 2 || size > devices) {
     at.fail("a group size must be from 2 to the " + std::to_string(devices) + " devices of the node, not " +
-            edge::quote(key));
+            base::quote(key));
   }
   return size;
 }
@@ -85,7 +85,7 @@ void read_core_sharing(const SourcedReader& at, Node& node) {
     std::int64_t bytes = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), bytes);
     if (error != std::errc() || end != key.data() + key.size() || bytes < 1) {
-      slowdown.fail("must be named by bytes per core, 1 or more, not " + edge::quote(key));
+      slowdown.fail("must be named by bytes per core, 1 or more, not " + base::quote(key));
     }
     node.core_sharing[bytes] = number_within(slowdown, 0, kMostCoreSharing);
   }
@@ -100,18 +100,18 @@ void read_fat_tree(const SourcedReader& at, Node& node) {
   node.oversubscription = number_within(tree.constant("oversubscription"), 1, kMostOversubscription);
 }
 
-int read_devices(const edge::JsonReader& at) {
+int read_devices(const base::JsonReader& at) {
   if (is_detect(at)) return machine_cores();
   return static_cast<int>(at.integer(1, kMostDevices));
 }
 
-edge::Bytes read_host_memory(const edge::JsonReader& at) {
+base::Bytes read_host_memory(const base::JsonReader& at) {
   if (is_detect(at)) return machine_memory();
   return positive(at, at.bytes());
 }
 
 /// What a whole node has to have. `own`: the node before its base was filled in, which has a name of its own.
-void demand_node(const edge::JsonReader& own, const edge::JsonReader& whole) {
+void demand_node(const base::JsonReader& own, const base::JsonReader& whole) {
   nlohmann::json named = whole.json();
   if (!own.has("name")) named.erase("name");
   std::vector<std::string> members = {"/name", "/device"};
@@ -129,12 +129,12 @@ void demand_node(const edge::JsonReader& own, const edge::JsonReader& whole) {
        {"/collective_skew", "/asynchronous_lanes", "/host_memory", "/host_link", "/overhead_power", "/price"}) {
     members.emplace_back(member);
   }
-  demand_members(edge::JsonReader(named, whole.file(), whole.pointer()), members);
+  demand_members(base::JsonReader(named, whole.file(), whole.pointer()), members);
 }
 
 /// The node that `whole` says; `own` is the profile as it stands in its file.
-Node read_whole(const edge::JsonReader& own, const WrittenOut& written) {
-  const edge::JsonReader profile(written.json, own.file(), own.pointer());
+Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
+  const base::JsonReader profile(written.json, own.file(), own.pointer());
   demand_node(own, profile);
   const Sources sources = Sources::of(profile, written.inherited);
   demand_sources(
@@ -161,13 +161,13 @@ Node read_whole(const edge::JsonReader& own, const WrittenOut& written) {
   node.collective_skew = at.constant("collective_skew").seconds();
   node.asynchronous_lanes = profile.at("asynchronous_lanes").boolean();
   node.host_memory = read_host_memory(at.constant("host_memory"));
-  const edge::JsonReader host_link = at.constant("host_link");
+  const base::JsonReader host_link = at.constant("host_link");
   node.host_link = positive(host_link, host_link.bandwidth());
   if (at.has("devices_per_host_link")) {
     node.devices_per_host_link = static_cast<int>(at.constant("devices_per_host_link").integer(1, node.devices));
   }
   if (at.has("disk")) {
-    const edge::JsonReader disk = at.constant("disk");
+    const base::JsonReader disk = at.constant("disk");
     node.disk = positive(disk, disk.bandwidth());
   }
   node.overhead_power = at.constant("overhead_power").watts();
@@ -176,18 +176,18 @@ Node read_whole(const edge::JsonReader& own, const WrittenOut& written) {
 }
 
 /// The node with its base and its device written out. `chain`: the files on the way to it.
-WrittenOut written_out(const edge::JsonReader& profile, const BaseChain& chain);
+WrittenOut written_out(const base::JsonReader& profile, const BaseChain& chain);
 
 /// The base, found to be whole.
-WrittenOut load_base(const edge::JsonReader& asked, const BaseChain& chain) {
+WrittenOut load_base(const base::JsonReader& asked, const BaseChain& chain) {
   const StoredProfile stored = stored_profile(ProfileKind::kNode, asked);
-  const edge::JsonReader file(stored.json, stored.label);
+  const base::JsonReader file(stored.json, stored.label);
   WrittenOut base = written_out(file, chain.with(stored, asked));
   read_whole(file, base);
   return base;
 }
 
-WrittenOut written_out(const edge::JsonReader& profile, const BaseChain& chain) {
+WrittenOut written_out(const base::JsonReader& profile, const BaseChain& chain) {
   check_schema(profile, kNodeSchema);
   profile.allow_only(kNodeMembers);
   Sources::of(profile);
@@ -207,10 +207,10 @@ WrittenOut written_out(const edge::JsonReader& profile, const BaseChain& chain) 
 
 }  // namespace
 
-Node read_node(const edge::JsonReader& profile) { return read_whole(profile, written_out(profile, {})); }
+Node read_node(const base::JsonReader& profile) { return read_whole(profile, written_out(profile, {})); }
 
 Node node_from_json(const nlohmann::json& json, const std::string& where) {
-  return read_node(edge::JsonReader(json, where));
+  return read_node(base::JsonReader(json, where));
 }
 
 nlohmann::json to_json(const Node& node) {

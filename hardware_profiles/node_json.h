@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 #include "hardware_profiles/hardware.h"
 
 namespace trivium::hardware {
@@ -36,6 +36,6 @@ inline const std::initializer_list<std::string_view> kNodeMembers{"schema",
                                                                   "sources"};
 
 /// The node at `profile`. Errors: Failure(kInput), also when a constant has no source.
-Node read_node(const edge::JsonReader& profile);
+Node read_node(const base::JsonReader& profile);
 
 }  // namespace trivium::hardware

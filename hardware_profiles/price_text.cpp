@@ -29,7 +29,7 @@ std::string price_text(const Cluster& cluster) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-void set_device_price(Cluster& cluster, edge::DollarsPerHour price, const std::string& source) {
+void set_device_price(Cluster& cluster, base::DollarsPerHour price, const std::string& source) {
   for (NodeGroup& group : cluster.groups) {
     group.node.price = price * group.node.devices;
     group.node.sources[kPrice] = source;

@@ -12,6 +12,6 @@ namespace trivium::hardware {
 std::string price_text(const Cluster& cluster);
 
 /// Puts a price of one device for an hour in the place of what the profiles say of nodes.
-void set_device_price(Cluster& cluster, edge::DollarsPerHour price, const std::string& source);
+void set_device_price(Cluster& cluster, base::DollarsPerHour price, const std::string& source);
 
 }  // namespace trivium::hardware

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 
 namespace trivium::hardware {
 
@@ -19,16 +19,16 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 }
 
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& known) {
-  const std::string near = edge::nearest(name, known);
-  if (!near.empty()) return fmt::format("unknown {} {}; did you mean \"{}\"?", kind, edge::quote(name), near);
-  return fmt::format("unknown {} {}; known: {}", kind, edge::quote(name), fmt::join(known, ", "));
+  const std::string near = base::nearest(name, known);
+  if (!near.empty()) return fmt::format("unknown {} {}; did you mean \"{}\"?", kind, base::quote(name), near);
+  return fmt::format("unknown {} {}; known: {}", kind, base::quote(name), fmt::join(known, ", "));
 }
 
-void check_schema(const edge::JsonReader& document, const std::string& schema) {
-  const edge::JsonReader given = document.at("schema");
-  if (given.text() != schema) given.fail(fmt::format("found {}; expected \"{}\"", edge::quote(given.text()), schema));
+void check_schema(const base::JsonReader& document, const std::string& schema) {
+  const base::JsonReader given = document.at("schema");
+  if (given.text() != schema) given.fail(fmt::format("found {}; expected \"{}\"", base::quote(given.text()), schema));
 }
 
-bool is_detect(const edge::JsonReader& value) { return value.json().is_string() && value.json() == "detect"; }
+bool is_detect(const base::JsonReader& value) { return value.json().is_string() && value.json() == "detect"; }
 
 }  // namespace trivium::hardware

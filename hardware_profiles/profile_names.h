@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 
 namespace trivium::hardware {
 
@@ -16,9 +16,9 @@ std::vector<std::string> names_in(const std::filesystem::path& folder);
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& known);
 
 /// Errors: Failure(kInput) when the document's `schema` is missing or another one.
-void check_schema(const edge::JsonReader& document, const std::string& schema);
+void check_schema(const base::JsonReader& document, const std::string& schema);
 
 /// Whether a value is the word "detect": to be asked from the machine when the profile is read.
-bool is_detect(const edge::JsonReader& value);
+bool is_detect(const base::JsonReader& value);
 
 }  // namespace trivium::hardware

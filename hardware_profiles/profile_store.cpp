@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "edge/files.h"
-#include "edge/quote.h"
+#include "base/files.h"
+#include "base/quote.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/node_json.h"
@@ -27,13 +27,13 @@ struct Shelf {
 };
 
 Shelf shelf_of(ProfileKind kind) {
-  const fs::path shipped = edge::shipped_data("hardware_profiles"), own = edge::user_data() / "profiles";
+  const fs::path shipped = base::shipped_data("hardware_profiles"), own = base::user_data() / "profiles";
   if (kind == ProfileKind::kNode) return {"hardware profile", shipped, own, ""};
   return {"device", shipped / "devices", own / "devices", "devices/"};
 }
 
 StoredProfile read(const fs::path& path, std::string label) {
-  return {edge::read_json_file(path), std::move(label), fs::weakly_canonical(path).string()};
+  return {base::read_json_file(path), std::move(label), fs::weakly_canonical(path).string()};
 }
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -62,23 +62,23 @@ StoredProfile find(ProfileKind kind, const std::string& name, const fs::path& fo
     known.insert(known.end(), own.begin(), own.end());
   }
   if (kind == ProfileKind::kNode && !has(known, kThisMachine)) known.emplace_back(kThisMachine);
-  throw edge::Failure(edge::ErrorKind::kInput, unknown_name(shelf.word, name, known));
+  throw base::Failure(base::ErrorKind::kInput, unknown_name(shelf.word, name, known));
 }
 
 }  // namespace
 
-StoredProfile stored_profile(ProfileKind kind, const edge::JsonReader& asked) {
+StoredProfile stored_profile(ProfileKind kind, const base::JsonReader& asked) {
   const std::string name = asked.text();
   try {
     return find(kind, name, fs::path(asked.file()).parent_path());
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     asked.fail(failure.error().message);
   }
 }
 
-BaseChain BaseChain::with(const StoredProfile& profile, const edge::JsonReader& asked) const {
+BaseChain BaseChain::with(const StoredProfile& profile, const base::JsonReader& asked) const {
   BaseChain longer = *this;
-  longer.labels_.push_back(edge::quote(profile.label));
+  longer.labels_.push_back(base::quote(profile.label));
   longer.paths_.push_back(profile.path);
   const auto again = std::ranges::find(paths_, profile.path) - paths_.begin();
   if (again < std::ssize(paths_)) {
@@ -88,14 +88,14 @@ BaseChain BaseChain::with(const StoredProfile& profile, const edge::JsonReader& 
   return longer;
 }
 
-std::vector<std::string> shipped_profiles() { return names_in(edge::shipped_data("hardware_profiles")); }
+std::vector<std::string> shipped_profiles() { return names_in(base::shipped_data("hardware_profiles")); }
 
 std::vector<std::string> user_profiles() {
   const fs::path folder = shelf_of(ProfileKind::kNode).own;
   return fs::is_directory(folder) ? names_in(folder) : std::vector<std::string>();
 }
 
-std::string this_machine_path() { return edge::user_data() / "profiles" / "this-machine.json"; }
+std::string this_machine_path() { return base::user_data() / "profiles" / "this-machine.json"; }
 
 Node load_node(const std::string& name_or_path) {
   const StoredProfile stored = find(ProfileKind::kNode, name_or_path, "");

@@ -29,34 +29,34 @@ std::string shortest_exact(Value value, std::initializer_list<Unit> units, Parse
 
 }  // namespace
 
-std::string exact_text(edge::Seconds value) {
-  return shortest_exact(value, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}, edge::parse_seconds);
+std::string exact_text(base::Seconds value) {
+  return shortest_exact(value, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}, base::parse_seconds);
 }
 
-std::string exact_text(edge::Bytes value) {
+std::string exact_text(base::Bytes value) {
   return shortest_exact(value,
                         {{"B", 1},
-                         {"KiB", edge::kKiB},
-                         {"MiB", edge::kMiB},
-                         {"GiB", edge::kGiB},
-                         {"TiB", edge::kTiB},
+                         {"KiB", base::kKiB},
+                         {"MiB", base::kMiB},
+                         {"GiB", base::kGiB},
+                         {"TiB", base::kTiB},
                          {"MB", 1e6},
                          {"GB", 1e9},
                          {"TB", 1e12}},
-                        edge::parse_bytes);
+                        base::parse_bytes);
 }
 
-std::string exact_text(edge::BytesPerSecond value) {
-  return shortest_exact(value, {{"B/s", 1}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}, edge::parse_bandwidth);
+std::string exact_text(base::BytesPerSecond value) {
+  return shortest_exact(value, {{"B/s", 1}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}, base::parse_bandwidth);
 }
 
-std::string exact_text(edge::FlopsPerSecond value) {
+std::string exact_text(base::FlopsPerSecond value) {
   return shortest_exact(value, {{"FLOP/s", 1}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}},
-                        edge::parse_flop_rate);
+                        base::parse_flop_rate);
 }
 
-std::string exact_text(edge::Watts value) { return shortest_exact(value, {{"W", 1}, {"kW", 1e3}}, edge::parse_watts); }
+std::string exact_text(base::Watts value) { return shortest_exact(value, {{"W", 1}, {"kW", 1e3}}, base::parse_watts); }
 
-std::string exact_text(edge::DollarsPerHour value) { return shortest_exact(value, {{"$/h", 1}}, edge::parse_price); }
+std::string exact_text(base::DollarsPerHour value) { return shortest_exact(value, {{"$/h", 1}}, base::parse_price); }
 
 }  // namespace trivium::hardware

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 
 namespace trivium::hardware {
 namespace {
@@ -35,7 +35,7 @@ bool points_into(const nlohmann::json& document, const std::string& pointer) {
 
 }  // namespace
 
-Sources Sources::of(const edge::JsonReader& profile) {
+Sources Sources::of(const base::JsonReader& profile) {
   Sources sources;
   const auto given = profile.find("sources");
   if (!given) return sources;
@@ -45,14 +45,14 @@ Sources Sources::of(const edge::JsonReader& profile) {
       citation.fail(
           fmt::format("{} points at no constant of this profile; "
                       "a key of sources is a JSON pointer such as \"/device/memory_bandwidth\"",
-                      edge::quote(pointer)));
+                      base::quote(pointer)));
     }
     sources.entries_[pointer] = citation.text();
   }
   return sources;
 }
 
-Sources Sources::of(const edge::JsonReader& profile, std::map<std::string, std::string> inherited) {
+Sources Sources::of(const base::JsonReader& profile, std::map<std::string, std::string> inherited) {
   Sources sources = of(profile);
   sources.inherited_ = std::move(inherited);
   return sources;
@@ -71,7 +71,7 @@ bool Sources::covers(std::string_view pointer) const {
   return false;
 }
 
-void demand_sources(const edge::JsonReader& whole, const Sources& sources, const std::vector<std::string>& words) {
+void demand_sources(const base::JsonReader& whole, const Sources& sources, const std::vector<std::string>& words) {
   nlohmann::json constants = whole.json();
   constants.erase("schema");
   constants.erase("sources");
@@ -97,24 +97,24 @@ std::vector<std::pair<std::string, SourcedReader>> SourcedReader::sections() con
   return all;
 }
 
-edge::JsonReader SourcedReader::constant(std::string_view key) const {
-  edge::JsonReader member = value_.at(key);
+base::JsonReader SourcedReader::constant(std::string_view key) const {
+  base::JsonReader member = value_.at(key);
   const std::string pointer = join(pointer_, key);
   if (!sources_->covers(pointer)) {
     member.fail(fmt::format("no source; add \"{}\": \"where the value comes from\" to sources", pointer));
   }
   const std::string base = sources_->base_of(pointer);
   if (base.empty()) return member;
-  return edge::JsonReader(member.json(), fmt::format("{} (base {})", member.file(), base), member.pointer());
+  return base::JsonReader(member.json(), fmt::format("{} (base {})", member.file(), base), member.pointer());
 }
 
-std::vector<std::pair<std::string, edge::JsonReader>> SourcedReader::constants() const {
-  std::vector<std::pair<std::string, edge::JsonReader>> all;
+std::vector<std::pair<std::string, base::JsonReader>> SourcedReader::constants() const {
+  std::vector<std::pair<std::string, base::JsonReader>> all;
   for (const auto& [key, member] : value_.members()) all.emplace_back(key, constant(key));
   return all;
 }
 
-double number_within(const edge::JsonReader& value, double low, double high) {
+double number_within(const base::JsonReader& value, double low, double high) {
   const double number = value.number();
   if (!(number >= low && number <= high)) value.fail(fmt::format("{} is not within {} to {}", number, low, high));
   return number;

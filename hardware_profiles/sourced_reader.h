@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 
 namespace trivium::hardware {
 
@@ -19,10 +19,10 @@ class Sources {
  public:
   /// Reads `sources` of `profile`; missing is an empty set. Errors (Failure kInput): an entry that is empty, is not
   /// text, or points at nothing.
-  static Sources of(const edge::JsonReader& profile);
+  static Sources of(const base::JsonReader& profile);
 
   /// As above, of a profile with a base: `inherited` says of which values the base is to be named in errors.
-  static Sources of(const edge::JsonReader& profile, std::map<std::string, std::string> inherited);
+  static Sources of(const base::JsonReader& profile, std::map<std::string, std::string> inherited);
 
   bool covers(std::string_view pointer) const;
   const std::map<std::string, std::string>& entries() const { return entries_; }
@@ -35,27 +35,27 @@ class Sources {
 
 /// Errors: Failure(kInput) that names all constants without a source, where there are several. `words`: pointers of
 /// values that are no constants.
-void demand_sources(const edge::JsonReader& whole, const Sources& sources, const std::vector<std::string>& words);
+void demand_sources(const base::JsonReader& whole, const Sources& sources, const std::vector<std::string>& words);
 
 /// An object of a profile whose numeric members are read through `constant`, which demands a source.
 class SourcedReader {
  public:
   /// `sources` must outlive the reader; `pointer` is the place relative to the profile that holds the sources.
-  SourcedReader(edge::JsonReader value, const Sources& sources, std::string pointer = "")
+  SourcedReader(base::JsonReader value, const Sources& sources, std::string pointer = "")
       : value_(std::move(value)), sources_(&sources), pointer_(std::move(pointer)) {}
 
-  const edge::JsonReader& plain() const { return value_; }
+  const base::JsonReader& plain() const { return value_; }
   bool has(std::string_view key) const { return value_.has(key); }
   SourcedReader section(std::string_view key) const;
   /// Every member of the object, in key order, each as a section.
   std::vector<std::pair<std::string, SourcedReader>> sections() const;
   /// A numeric member. Errors (Failure kInput): missing, or without a source.
-  edge::JsonReader constant(std::string_view key) const;
+  base::JsonReader constant(std::string_view key) const;
   /// Every member of the object, in key order, each as a constant.
-  std::vector<std::pair<std::string, edge::JsonReader>> constants() const;
+  std::vector<std::pair<std::string, base::JsonReader>> constants() const;
 
  private:
-  edge::JsonReader value_;
+  base::JsonReader value_;
   const Sources* sources_;
   std::string pointer_;
 };
@@ -63,12 +63,12 @@ class SourcedReader {
 inline constexpr double kLeastEfficiency = 1e-3;  // of a link: zero would make a transfer infinite
 
 /// A number in [low, high]. Errors (Failure kInput) at its place.
-double number_within(const edge::JsonReader& value, double low, double high);
+double number_within(const base::JsonReader& value, double low, double high);
 
 /// `quantity`, read from `value`, if it is not zero (the parser takes none below). Errors (Failure kInput) at its
 /// place.
 template <class Quantity>
-Quantity positive(const edge::JsonReader& value, Quantity quantity) {
+Quantity positive(const base::JsonReader& value, Quantity quantity) {
   if (!(quantity > Quantity(0))) value.fail("must be above zero");
   return quantity;
 }

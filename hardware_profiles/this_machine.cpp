@@ -9,13 +9,13 @@ namespace trivium::hardware {
 
 int machine_cores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
-edge::Bytes machine_memory() {
+base::Bytes machine_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page_size = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page_size <= 0) {
-    throw edge::Failure(edge::ErrorKind::kHardware, "the system does not tell how much memory this machine has");
+    throw base::Failure(base::ErrorKind::kHardware, "the system does not tell how much memory this machine has");
   }
-  return edge::Bytes(static_cast<double>(pages) * static_cast<double>(page_size));
+  return base::Bytes(static_cast<double>(pages) * static_cast<double>(page_size));
 }
 
 }  // namespace trivium::hardware

@@ -1,7 +1,7 @@
 // What the operating system says about the machine the program runs on.
 #pragma once
 
-#include "edge/units.h"
+#include "base/units.h"
 
 namespace trivium::hardware {
 
@@ -9,6 +9,6 @@ namespace trivium::hardware {
 int machine_cores();
 
 /// Physical memory of the machine. Errors: Failure(kHardware) when the system does not tell.
-edge::Bytes machine_memory();
+base::Bytes machine_memory();
 
 }  // namespace trivium::hardware

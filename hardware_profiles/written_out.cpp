@@ -118,7 +118,7 @@ void put_device(WrittenOut& node, const WrittenOut& device) {
   node.json["sources"] = std::move(sources);
 }
 
-void demand_members(const edge::JsonReader& whole, const std::vector<std::string>& members, std::string_view besides) {
+void demand_members(const base::JsonReader& whole, const std::vector<std::string>& members, std::string_view besides) {
   std::vector<std::string> missing;
   for (const std::string& member : members) {
     const bool counted = std::ranges::any_of(missing, [&](const auto& m) { return lies_under(member, m); });

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 
 namespace trivium::hardware {
 
@@ -35,7 +35,7 @@ inline constexpr std::string_view kOrABase = R"(, or name a profile as "base" (t
 
 /// Errors: Failure(kInput) at `whole` that names every one of `members` (JSON pointers) that it lacks, and what may be
 /// done besides adding them.
-void demand_members(const edge::JsonReader& whole, const std::vector<std::string>& members,
+void demand_members(const base::JsonReader& whole, const std::vector<std::string>& members,
                     std::string_view besides = kOrABase);
 
 }  // namespace trivium::hardware

@@ -5,14 +5,14 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 #include "models/load.h"
 #include "models/validate.h"
 
 namespace trivium::models {
 namespace {
 
-using edge::JsonReader;
+using base::JsonReader;
 
 /// The member where it is there and not null: these files write null for "take the default".
 std::optional<JsonReader> given(const JsonReader& config, std::string_view key) {
@@ -41,7 +41,7 @@ Activation activation_of(const JsonReader& config, std::string_view key, bool ga
   if (!gated && gelu) return Activation::kGelu;
   if (!gated && name == "relu") return Activation::kRelu;
   (member ? *member : config)
-      .fail(fmt::format("unsupported activation {}; supported here: {}", edge::quote(name),
+      .fail(fmt::format("unsupported activation {}; supported here: {}", base::quote(name),
                         gated ? "silu, gelu" : "gelu, relu"));
 }
 
@@ -142,6 +142,16 @@ Model read_falcon(const JsonReader& config) {
   return model;
 }
 
+/// Members that change neither times nor sizes are held to their types all the same: a file that has text there is
+/// damaged, or of something else.
+void check_what_is_not_used(const JsonReader& config) {
+  for (const char* key : {"rope_theta", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "initializer_range"}) {
+    const auto member = given(config, key);
+    if (member && !(member->number() >= 0)) member->fail("must not be negative");
+  }
+  count_or(config, "sliding_window", kMostPositions, kMostPositions);
+}
+
 }  // namespace
 
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {
@@ -153,6 +163,7 @@ Model model_from_hugging_face(const nlohmann::json& config, const std::string& w
                 : type == "gpt_neox" ? read_gpt_neox(reader)
                 : type == "falcon"   ? read_falcon(reader)
                                      : read_llama(reader, type);
+  check_what_is_not_used(reader);
   const auto name = given(reader, "_name_or_path");
   model.name = name && !name->text().empty() ? name->text() : type;
   model.source = fmt::format("Hugging Face configuration, model_type {}", type);

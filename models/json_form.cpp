@@ -9,7 +9,7 @@
 namespace trivium::models {
 namespace {
 
-using edge::JsonReader;
+using base::JsonReader;
 
 const std::string kSchema = "trivium.model/1";
 

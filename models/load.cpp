@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "edge/error.h"
-#include "edge/files.h"
-#include "edge/json_reader.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_reader.h"
+#include "base/quote.h"
 
 namespace trivium::models {
 namespace {
@@ -17,23 +17,23 @@ namespace {
 namespace fs = std::filesystem;
 
 Model load_file(const fs::path& path) {
-  const nlohmann::json json = edge::read_json_file(path);
+  const nlohmann::json json = base::read_json_file(path);
   const bool hugging_face = json.is_object() && json.contains("model_type");
   return hugging_face ? model_from_hugging_face(json, path.string()) : model_from_json(json, path.string());
 }
 
 [[noreturn]] void fail_unknown(const std::string& name, const std::vector<std::string>& known) {
-  const std::string suggestion = edge::nearest(name, known);
+  const std::string suggestion = base::nearest(name, known);
   const std::string advice = suggestion.empty() ? "give a shipped name (`trivium models` lists them) or a file"
                                                 : fmt::format("did you mean \"{}\"?", suggestion);
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("unknown model {}; {}", edge::quote(name), advice));
+  throw base::Failure(base::ErrorKind::kInput, fmt::format("unknown model {}; {}", base::quote(name), advice));
 }
 
 }  // namespace
 
 std::vector<std::string> shipped_models() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(edge::shipped_data("models"))) {
+  for (const auto& entry : fs::directory_iterator(base::shipped_data("models"))) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -43,7 +43,7 @@ std::vector<std::string> shipped_models() {
 Model load_model(const std::string& name_or_path) {
   const std::vector<std::string> shipped = shipped_models();
   if (std::binary_search(shipped.begin(), shipped.end(), name_or_path)) {
-    return load_file(edge::shipped_data("models") / (name_or_path + ".json"));
+    return load_file(base::shipped_data("models") / (name_or_path + ".json"));
   }
   const fs::path path = name_or_path;
   std::error_code ignored;

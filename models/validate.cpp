@@ -21,7 +21,7 @@ double roughly(const Model& m) {
 
 }  // namespace
 
-void complete_and_validate(Model& model, const edge::JsonReader& reader) {
+void complete_and_validate(Model& model, const base::JsonReader& reader) {
   if (model.kv_heads == 0) model.kv_heads = model.heads;
   if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
   if (model.head_dim == 0) {

@@ -1,7 +1,7 @@
 // What every way of reading a model asks of the result.
 #pragma once
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 #include "models/model.h"
 
 namespace trivium::models {
@@ -16,6 +16,6 @@ constexpr std::int64_t kMostExperts = 1'048'576;
 
 /// Completes `model` with its defaults (kv_heads, head_dim, ffn_hidden where zero) and checks the invariant of Model.
 /// Errors: Failure(kInput) at `reader`, the document the model came from.
-void complete_and_validate(Model& model, const edge::JsonReader& reader);
+void complete_and_validate(Model& model, const base::JsonReader& reader);
 
 }  // namespace trivium::models

@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edge/json_text.h"
-#include "edge/readable.h"
-#include "edge/seconds.h"
+#include "base/json_text.h"
+#include "base/readable.h"
+#include "base/seconds.h"
 #include "hardware_profiles/price_text.h"
-#include "planner/wording.h"
+#include "planner/advice/wording.h"
 #include "report/html.h"
 #include "report/palette.h"
 #include "report/timeline_chart.h"
@@ -17,23 +17,23 @@
 namespace trivium::report {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 
-std::string bytes_text(double bytes) { return edge::size(static_cast<std::int64_t>(bytes)); }
+std::string bytes_text(double bytes) { return base::size(static_cast<std::int64_t>(bytes)); }
 
 void headline(Page& page, const PlanReport& report) {
   const simulator::Simulation& figures = report.simulation;
   std::vector<std::vector<std::string>> rows{
-      {"iteration", edge::seconds(figures.iteration_s)},
-      {"throughput", edge::integer(figures.tokens_per_s) + " tokens/s"},
-      {"MFU, HFU", edge::percent(figures.mfu) + ", " + edge::percent(figures.hfu)},
-      {"peak memory of a device", edge::size(figures.peak_memory_bytes)}};
+      {"iteration", base::seconds(figures.iteration_s)},
+      {"throughput", base::integer(figures.tokens_per_s) + " tokens/s"},
+      {"MFU, HFU", base::percent(figures.mfu) + ", " + base::percent(figures.hfu)},
+      {"peak memory of a device", base::size(figures.peak_memory_bytes)}};
   if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
-    rows.push_back({"whole training", edge::duration(whole->seconds)});
-    rows.push_back({"energy", edge::integer(whole->energy_joules / kJoulesPerMegawattHour) + " MWh"});
-    rows.push_back({"cost", whole->cost_usd ? edge::dollars(*whole->cost_usd) : "price not known"});
+    rows.push_back({"whole training", base::duration(whole->seconds)});
+    rows.push_back({"energy", base::integer(whole->energy_joules / kJoulesPerMegawattHour) + " MWh"});
+    rows.push_back({"cost", whole->cost_usd ? base::dollars(*whole->cost_usd) : "price not known"});
     if (whole->cost_usd) rows.push_back({"price", hardware::price_text(report.cluster)});
   }
   page.table({}, rows);
@@ -50,7 +50,7 @@ void time(Page& page, const PlanReport& report) {
     const double seconds = report.simulation.breakdown_s[static_cast<std::size_t>(p)];
     if (seconds <= 0) continue;
     rows.push_back(
-        {planner::words_of(part), edge::seconds(seconds), edge::percent(seconds / report.simulation.iteration_s)});
+        {planner::words_of(part), base::seconds(seconds), base::percent(seconds / report.simulation.iteration_s)});
   }
   page.table({"mean over ranks", "time", "share"}, rows);
   std::vector<StackedBar> bars;
@@ -60,7 +60,7 @@ void time(Page& page, const PlanReport& report) {
     bars.push_back(std::move(bar));
   }
   page.figure("An iteration of every stage, by what its compute lane does or waits for",
-              stacked_bars(parts, bars, edge::seconds));
+              stacked_bars(parts, bars, base::seconds));
   if (report.simulation.iteration_ps > 0) {
     page.figure("The compute lane of every stage over one iteration; blank: idle, or waiting for communication",
                 timeline_chart(report.program, report.timeline, report.simulation.iteration_ps));
@@ -81,7 +81,7 @@ void memory(Page& page, const PlanReport& report) {
   std::vector<std::vector<std::string>> away;
   for (const simulator::StageResult& stage : report.simulation.stages) {
     const simulator::StageMemory& m = stage.memory;
-    if (m.host > 0) away.push_back({m.name(), edge::size(m.host), edge::size(m.host_capacity)});
+    if (m.host > 0) away.push_back({m.name(), base::size(m.host), base::size(m.host_capacity)});
   }
   if (!away.empty()) page.table({"in the host's memory", "a rank keeps", "of its share"}, away);
   page.figure("A device of every stage; dashed: what it has", stacked_bars({{"parameters", kSeries[0]},
@@ -100,7 +100,7 @@ void spread(Page& page, const PlanReport& report) {
   page.paragraph(fmt::format(
       "{} plays of every rank in which each op that computes takes up to {} longer or shorter by "
       "chance: 5 % of the iterations are below {}, half below {}, 95 % below {}.",
-      s.samples, edge::percent(s.jitter), precise_seconds(s.p5_s), precise_seconds(s.p50_s), precise_seconds(s.p95_s)));
+      s.samples, base::percent(s.jitter), precise_seconds(s.p5_s), precise_seconds(s.p50_s), precise_seconds(s.p95_s)));
   page.figure("From 5 % to 95 % of the plays",
               band_chart({s.p5_s, s.p50_s, s.p95_s, s.nominal_s}, "without chance", precise_seconds));
 }
@@ -123,8 +123,8 @@ void others(Page& page, const PlanReport& report) {
   page.heading("Plans beside it");
   std::vector<std::vector<std::string>> rows;
   for (const PlanLine& plan : report.others) {
-    rows.push_back({plan.summary, edge::seconds(plan.iteration_s), edge::integer(plan.tokens_per_s),
-                    edge::percent(plan.mfu), edge::size(plan.peak_memory_bytes)});
+    rows.push_back({plan.summary, base::seconds(plan.iteration_s), base::integer(plan.tokens_per_s),
+                    base::percent(plan.mfu), base::size(plan.peak_memory_bytes)});
   }
   page.table({"plan", "iteration", "tokens/s", "MFU", "peak memory"}, rows);
 }
@@ -143,7 +143,7 @@ std::string plan_report(const PlanReport& report) {
   changes(page, report);
   others(page, report);
   for (const Picture& picture : report.pictures) page.picture(picture.title, picture.png_base64);
-  page.listing("The plan as a file for trivium", edge::json_text(program::to_json(report.file), 2));
+  page.listing("The plan as a file for trivium", base::json_text(program::to_json(report.file), 2));
   return page.text();
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/plan_file.h"
+#include "program/plan/plan_file.h"
 #include "report/charts.h"
 #include "simulator/simulate.h"
 

@@ -7,15 +7,15 @@
 #include <cmath>
 #include <map>
 
-#include "edge/readable.h"
-#include "edge/seconds.h"
+#include "base/readable.h"
+#include "base/seconds.h"
 #include "report/charts.h"
 #include "report/palette.h"
 
 namespace trivium::report {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 constexpr int kColumns = 800;
 constexpr int kMostRows = 64;
@@ -90,7 +90,7 @@ std::string timeline_chart(const program::Program& program, const program::Timel
     }
     rows.push_back(std::move(row));
   }
-  return strips(parts(), rows, static_cast<double>(iteration_ps) * kSecondsPerPs, edge::seconds);
+  return strips(parts(), rows, static_cast<double>(iteration_ps) * kSecondsPerPs, base::seconds);
 }
 
 }  // namespace trivium::report

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "program/program.h"
-#include "program/timeline.h"
+#include "program/ir/program.h"
+#include "program/ir/timeline.h"
 
 namespace trivium::report {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.h"
 #include "calibration/quantities.h"
-#include "edge/units.h"
 #include "report/html.h"
 #include "report/validation_charts.h"
 
@@ -27,10 +27,10 @@ std::string signed_percent(double share) { return fmt::format("{:+.1f} %", kPerc
 std::string plain_percent(double share) { return fmt::format("{:.1f} %", kPercent * share); }
 
 std::string amount(const std::string& by, double value) {
-  return by == "memory" ? edge::to_text(edge::Bytes(value)) : seconds_text(value);
+  return by == "memory" ? base::to_text(base::Bytes(value)) : seconds_text(value);
 }
 
-std::string bytes(const std::optional<double>& value) { return value ? edge::to_text(edge::Bytes(*value)) : "-"; }
+std::string bytes(const std::optional<double>& value) { return value ? base::to_text(base::Bytes(*value)) : "-"; }
 
 void add_rows(const Validation& validation, Page& page) {
   std::vector<const ValidationRow*> rows;

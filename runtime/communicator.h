@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "program/dtype.h"
-#include "program/op.h"
+#include "program/ir/op.h"
+#include "program/plan/dtype.h"
 
 namespace trivium::runtime {
 

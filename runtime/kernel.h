@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/dropout.h"
 
 namespace trivium::runtime {

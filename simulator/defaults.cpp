@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "program/stack.h"
+#include "program/plan/stack.h"
 
 namespace trivium::simulator {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "hardware_profiles/hardware.h"
-#include "program/dtype.h"
-#include "program/plan.h"
+#include "program/plan/dtype.h"
+#include "program/plan/plan.h"
 
 namespace trivium::simulator {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/played.h"
 #include "simulator/stoppable.h"
@@ -75,8 +75,8 @@ class InRounds {
 
   /// Played as all of them would be, and the Program of few. Without a period where they do not repeat themselves, also
   /// later on: what runs ahead may take long to be as far ahead as it can be.
-  edge::Result<FewPlayed> play() {
-    edge::Result<FewPlayed> found = FewPlayed{};
+  base::Result<FewPlayed> play() {
+    base::Result<FewPlayed> found = FewPlayed{};
     for (std::int64_t some = rounds_.enough(); found && found.value().period == 0; some *= kLonger) {
       if (rounds_.micro_batches < kWorthwhile * some) break;
       found = play(some);
@@ -85,7 +85,7 @@ class InRounds {
   }
 
  private:
-  edge::Result<FewPlayed> play(std::int64_t count) {
+  base::Result<FewPlayed> play(std::int64_t count) {
     const std::int64_t unit = rounds_.unit, all = rounds_.micro_batches;
     count += (all - count) % unit;
     auto few = play_few(count, {unit, 2 * unit, 3 * unit, kMostUnits * unit});
@@ -101,13 +101,13 @@ class InRounds {
     return lengthened(std::move(few).value(), fewer.value().played, (all - count) / period);
   }
 
-  edge::Result<FewPlayed> play_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
+  base::Result<FewPlayed> play_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
     FewPlayed few;
     auto lowered = program::lower(with_micro_batches(job_, micro_batches));
     if (std::holds_alternative<program::Infeasible>(lowered)) return few;
     few.program = std::make_unique<program::Program>(std::get<program::Program>(std::move(lowered)));
     const CostedProgram costed = cost(*few.program, cluster_);
-    edge::Result<Play> ready_first = simulator::play(costed, Granularity::kSegment, stop_);
+    base::Result<Play> ready_first = simulator::play(costed, Granularity::kSegment, stop_);
     if (!ready_first) return ready_first.error();
     const std::vector<program::Role>& roles = few.program->roles;
     Periods by_readiness(periods, micro_batches, rounds_.depth);
@@ -121,7 +121,7 @@ class InRounds {
     issue_in_order_of(*few.program, ready_first.value());
     Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
     std::int64_t heard = 0;
-    edge::Result<Played> played = play_it(costed, cluster_, options_, stop_, [&](const RankSpans& rank) {
+    base::Result<Played> played = play_it(costed, cluster_, options_, stop_, [&](const RankSpans& rank) {
       heard += rank.stands_for;
       in_order.hear(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
     });
@@ -171,14 +171,14 @@ std::optional<std::int64_t> play_makespan_in_rounds(const program::Job& job, con
   return few.value().played.makespan_ps;
 }
 
-edge::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
+base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
                                                            const SimulationOptions& options,
                                                            const std::stop_token& stop) {
   const auto rounds = rounds_to_play(job, cluster);
   const bool all_alike = !options.timeline && !options.every_rank && options.disturbance.none();
   if (!rounds || !all_alike) return std::optional<Simulation>();
   if (stop.stop_requested()) return given_up();
-  if (const auto no = unsupported_by(job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
+  if (const auto no = unsupported_by(job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
   auto few = InRounds(job, cluster, options, *rounds, stop).play();
   if (!few) return few.error();
   if (few.value().period == 0) return std::optional<Simulation>();
@@ -191,7 +191,7 @@ edge::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& j
     if (!unshared) return unshared.error();
     if (unshared.value().period == 0) return std::optional<Simulation>();
     const std::int64_t ps = unshared.value().played.makespan_ps;
-    if (ps < result->iteration_ps) result->unshared_s = static_cast<double>(ps) * edge::kSecondsPerPs;
+    if (ps < result->iteration_ps) result->unshared_s = static_cast<double>(ps) * base::kSecondsPerPs;
   }
   return result;
 }

@@ -21,7 +21,7 @@ std::optional<std::int64_t> play_makespan_in_rounds(const program::Job& job, con
 /// picosecond and in the order of readiness as in that of issue, the periods that are left out are counted. Nothing
 /// where rounds_to_play() is nothing, where they do not repeat themselves, and where every rank or a timeline is asked
 /// for: then all have to be played. Errors: as simulate(); kInterrupted.
-edge::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
+base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
                                                            const SimulationOptions& options,
                                                            const std::stop_token& stop);
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "hardware_profiles/hardware.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 
 namespace trivium::simulator {
 

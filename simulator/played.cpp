@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/stoppable.h"
 
 namespace trivium::simulator {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 bool is_ordered(const program::Program& program) {
   return std::none_of(program.roles.begin(), program.roles.end(),
@@ -106,7 +106,7 @@ Breakdown mean(const Sums& sums, std::int64_t count, std::int64_t iteration_ps) 
 
 }  // namespace
 
-edge::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster& cluster,
+base::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster& cluster,
                             const SimulationOptions& options) {
   if (shares_cores(costed.program->job.plan, cluster)) {
     return cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, false, cluster.devices()});
@@ -115,7 +115,7 @@ edge::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster
   return cast(costed, cluster, {options.granularity, ranks, options.shared_links}, options.worlds);
 }
 
-edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
+base::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
                              const SimulationOptions& options, const std::stop_token& stop, const Listener& also) {
   const program::Program& program = *costed.program;
   Account account(costed, options, shares_cores(program.job.plan, cluster));
@@ -133,7 +133,7 @@ edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluste
     if (!replayed) return replayed.error();
     return account.close(replayed.value());
   }
-  edge::Result<Play> play_of_stages = play(costed, options.granularity, stop);
+  base::Result<Play> play_of_stages = play(costed, options.granularity, stop);
   if (!play_of_stages) return play_of_stages.error();
   for (std::size_t role = 0; role < program.roles.size(); ++role) {
     account.hear({program.representative(program.roles[role]), 1, std::move(play_of_stages.value().stages[role])});

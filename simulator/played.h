@@ -23,12 +23,12 @@ struct Played {
 };
 
 /// One rank for all that sit alike. Ranks that share cores take turns on them, op by op. Errors: as cast().
-edge::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster& cluster,
+base::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster& cluster,
                             const SimulationOptions& options);
 
 /// An ordered program is replayed; one without an order is played in the order of readiness, one rank for every role.
 /// `also` hears of the ranks too. Errors: as simulate().
-edge::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
+base::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
                              const SimulationOptions& options, const std::stop_token& stop, const Listener& also = {});
 
 /// The figures of `job` that was played so. `program`: its roles and mesh; of fewer micro-batches, it may be.

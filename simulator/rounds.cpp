@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "program/schedule.h"
+#include "program/plan/schedule.h"
 
 namespace trivium::simulator {
 namespace {

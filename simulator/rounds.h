@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/engine.h"
 
 namespace trivium::simulator {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "edge/seconds.h"
-#include "program/layout.h"
+#include "base/seconds.h"
+#include "program/lower/layout.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/played.h"
@@ -14,10 +14,10 @@
 namespace trivium::simulator {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 // Nothing is kept of the play but its end.
-edge::Result<std::int64_t> makespan(const CostedProgram& costed, const hardware::Cluster& cluster,
+base::Result<std::int64_t> makespan(const CostedProgram& costed, const hardware::Cluster& cluster,
                                     const SimulationOptions& options, const std::stop_token& stop) {
   const auto made = cast_for(costed, cluster, options);
   if (!made) return made.error();
@@ -28,10 +28,10 @@ edge::Result<std::int64_t> makespan(const CostedProgram& costed, const hardware:
 
 }  // namespace
 
-edge::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
                                         const std::stop_token& stop, Worlds* worlds) {
   if (stop.stop_requested()) return given_up();
-  if (const auto no = unsupported_by(program.job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
+  if (const auto no = unsupported_by(program.job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
   SimulationOptions options;
   options.worlds = worlds;
   return makespan(cost(program, cluster), cluster, options, stop);
@@ -98,18 +98,18 @@ IterationFlops iteration_flops(const program::Job& job) {
   return {per_token.model * tokens, (per_token.model + extra) * tokens};
 }
 
-edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options) {
   return simulate(program, cluster, options, {});
 }
 
-edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options, const std::stop_token& stop) {
   if (stop.stop_requested()) return given_up();
-  if (const auto no = unsupported_by(program.job, cluster)) return edge::Error{edge::ErrorKind::kUsage, no->reason};
+  if (const auto no = unsupported_by(program.job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
   if (auto wrong = unknown_rank(options.disturbance, program.mesh.size())) return *wrong;
   const CostedProgram costed = cost(program, cluster);
-  edge::Result<Played> outcome = play_it(costed, cluster, options, stop);
+  base::Result<Played> outcome = play_it(costed, cluster, options, stop);
   if (!outcome) return outcome.error();
   Played& played = outcome.value();
   const bool shared = played.flows > 0;

@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "simulator/breakdown.h"
 #include "simulator/memory/memory.h"
 #include "simulator/uncertainty.h"
@@ -54,11 +54,11 @@ struct SimulationOptions {
 /// Simulates an ordered program (or, in the order of readiness, one that is not). Cores of one machine run any number
 /// of ranks, in turns (docs/cost-model.md). Errors: kUsage when the cluster has too few devices or lacks the precision;
 /// kRuntime when the program cannot proceed.
-edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options);
 
 /// The iteration alone that simulate() finds of an ordered program with links shared (ps). Errors: as simulate().
-edge::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
                                         const std::stop_token& stop, Worlds* worlds = nullptr);
 
 /// Whether the cluster can run the job at all, memory apart: enough devices, stages on nodes that are there, and on

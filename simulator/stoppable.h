@@ -11,14 +11,14 @@
 namespace trivium::simulator {
 
 /// As without `stop`; kInterrupted where it was asked for, before the start or while ranks were played.
-edge::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
                                   const SimulationOptions& options, const std::stop_token& stop);
-edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
                                             const Disturbance& disturbance, int samples, std::uint64_t seed,
                                             const std::stop_token& stop);
 /// The samples that were played when `stop` came, in the order of their seeds; kInterrupted where there are none.
 /// `played` hears how many there are by then, from one thread at a time of those that play them.
-edge::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
                                        const Disturbance& disturbance, int samples, std::uint64_t seed,
                                        const std::stop_token& stop, const std::function<void(int)>& played);
 

@@ -14,12 +14,12 @@
 
 namespace trivium::simulator {
 
-std::optional<edge::Error> unknown_rank(const Disturbance& disturbance, int ranks) {
+std::optional<base::Error> unknown_rank(const Disturbance& disturbance, int ranks) {
   for (const auto& [option, factors] :
        {std::pair("slow device", &disturbance.slow_devices), std::pair("slow link", &disturbance.slow_links)}) {
     for (const auto& [rank, factor] : *factors) {
       if (rank >= 0 && rank < ranks) continue;
-      return edge::Error{edge::ErrorKind::kUsage,
+      return base::Error{base::ErrorKind::kUsage,
                          fmt::format("{} {}: the plan has ranks 0 to {}", option, rank, ranks - 1)};
     }
   }
@@ -52,12 +52,12 @@ double Uncertainty::quantile_ps(double share) const {
   return static_cast<double>(sorted[below]) * (1 - rest) + static_cast<double>(sorted[above]) * rest;
 }
 
-edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
                                             const Disturbance& disturbance, int samples, std::uint64_t seed) {
   return sample_iterations(program, cluster, disturbance, samples, seed, {});
 }
 
-edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
                                             const Disturbance& disturbance, int samples, std::uint64_t seed,
                                             const std::stop_token& stop) {
   auto played = sample_until(program, cluster, disturbance, samples, seed, stop, {});
@@ -66,7 +66,7 @@ edge::Result<Uncertainty> sample_iterations(const program::Program& program, con
   return played;
 }
 
-edge::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
                                        const Disturbance& disturbance, int samples, std::uint64_t seed,
                                        const std::stop_token& stop, const std::function<void(int)>& played) {
   if (stop.stop_requested()) return given_up();
@@ -74,7 +74,7 @@ edge::Result<Uncertainty> sample_until(const program::Program& program, const ha
   const CostedProgram costed = cost(program, cluster);
   const auto made = cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
   if (!made) return made.error();
-  std::vector<std::optional<edge::Result<std::int64_t>>> found(static_cast<std::size_t>(samples));
+  std::vector<std::optional<base::Result<std::int64_t>>> found(static_cast<std::size_t>(samples));
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   int done = 0;

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "simulator/engine/variation.h"
 #include "simulator/replay/cast.h"
 
@@ -23,7 +23,7 @@ struct Disturbance {
 };
 
 /// kUsage where a rank is named that is not one of `ranks`.
-std::optional<edge::Error> unknown_rank(const Disturbance& disturbance, int ranks);
+std::optional<base::Error> unknown_rank(const Disturbance& disturbance, int ranks);
 
 /// For the players of a world: factors of every rank.
 Variation variation_of(const Disturbance& disturbance, const World& world, std::uint64_t seed);
@@ -38,7 +38,7 @@ struct Uncertainty {
 /// Plays every rank at op level with seeds `seed`, `seed` + 1, …, on as many threads as there are cores: the result
 /// does not depend on how many. The order of communication is the program's own in every sample. Errors: kUsage for a
 /// rank that the program does not have; kRuntime when the program cannot proceed.
-edge::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
                                             const Disturbance& disturbance, int samples, std::uint64_t seed);
 
 }  // namespace trivium::simulator

@@ -1,7 +1,7 @@
 #include "calibration/imports/chrome_events.h"
 
+#include "base/error.h"
 #include "calibration/imports/json_events.h"
-#include "edge/error.h"
 
 namespace trivium::calibration::imports {
 
@@ -28,7 +28,7 @@ ChromeTrace read_chrome_trace(std::string_view text, const std::string& file) {
   trace.head = list.head;
   trace.is_truncated = !list.is_whole;
   if (trace.events.empty()) {
-    throw edge::Failure(edge::ErrorKind::kInput,
+    throw base::Failure(base::ErrorKind::kInput,
                         file + "#/traceEvents: holds no complete event" +
                             (list.is_whole ? "" : "; the file ends early or is broken at " + list.fault));
   }

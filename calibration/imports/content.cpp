@@ -2,13 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/refuse.h"
 #include "calibration/imports/text_lines.h"
-#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 

@@ -7,8 +7,8 @@
 #include <functional>
 #include <new>
 
-#include "edge/error.h"
-#include "edge/files.h"
+#include "base/error.h"
+#include "base/files.h"
 
 namespace trivium::calibration::imports {
 namespace {
@@ -54,12 +54,12 @@ class Inflater {
 /// All members, one behind the other.
 void unpack(std::string_view bytes, const std::string& file, const Sink& sink) {
   const auto refuse = [&](const std::string& what) {
-    throw edge::Failure(edge::ErrorKind::kInput, file + ": " + what);
+    throw base::Failure(base::ErrorKind::kInput, file + ": " + what);
   };
   std::size_t size = 0;
   const Sink counted = [&](std::string_view piece) {
     size += piece.size();
-    if (size > edge::input_limit()) refuse("unpacks to more than " + edge::input_limit_text());
+    if (size > base::input_limit()) refuse("unpacks to more than " + base::input_limit_text());
     sink(piece);
   };
   Inflater inflater;

@@ -10,7 +10,7 @@ namespace trivium::calibration::imports {
 bool is_gzip(std::string_view bytes);
 
 /// What the file holds: all its members, one behind the other. Errors: Failure(kInput) naming `file` where it ends
-/// early, is broken, holds more than `edge::input_limit`, or where something else than zeros stands behind its end.
+/// early, is broken, holds more than `base::input_limit`, or where something else than zeros stands behind its end.
 std::string unpacked(std::string_view bytes, const std::string& file);
 
 }  // namespace trivium::calibration::imports

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "program/op.h"
+#include "program/ir/op.h"
 
 namespace trivium::calibration::imports {
 

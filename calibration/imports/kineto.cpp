@@ -6,7 +6,7 @@
 #include <array>
 #include <map>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::calibration::imports {
 namespace {
@@ -129,7 +129,7 @@ class Reader {
     } else {
       what += "; profile with ProfilerActivity.CUDA";
     }
-    throw edge::Failure(edge::ErrorKind::kInput, trace_.file + "#/traceEvents: " + what);
+    throw base::Failure(base::ErrorKind::kInput, trace_.file + "#/traceEvents: " + what);
   }
 
   void take(const ChromeEvent& event) {

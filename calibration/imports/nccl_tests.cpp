@@ -9,14 +9,14 @@
 #include <optional>
 #include <set>
 
+#include "base/refuse.h"
 #include "calibration/imports/json_events.h"
 #include "calibration/imports/text_lines.h"
-#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 using nlohmann::json;
 using program::OpKind;
 

@@ -12,15 +12,15 @@
 #include <set>
 #include <system_error>
 
+#include "base/files.h"
+#include "base/quote.h"
+#include "base/refuse.h"
 #include "calibration/statistics.h"
-#include "edge/files.h"
-#include "edge/quote.h"
-#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 constexpr double kNano = 1e-9;
 
@@ -72,7 +72,7 @@ class Database {
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     constexpr int kLongestText = 1 << 20;
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kLongestText);
-    sqlite3_hard_heap_limit64(static_cast<sqlite3_int64>(edge::input_limit()));
+    sqlite3_hard_heap_limit64(static_cast<sqlite3_int64>(base::input_limit()));
     std::error_code ignored;
     const auto bytes = std::filesystem::file_size(file_, ignored);
     constexpr std::int64_t kStepsAtLeast = 20'000'000, kStepsByByte = 100;
@@ -80,7 +80,7 @@ class Database {
     sqlite3_progress_handler(handle, kStepsBetweenLooks, count_steps, this);
     each("SELECT name FROM sqlite_master WHERE type = 'view'", [&](sqlite3_stmt* row) {
       refuse(file_,
-             fmt::format("{} is a view, where exports of Nsight Systems have tables", edge::quote(text(row, 0))));
+             fmt::format("{} is a view, where exports of Nsight Systems have tables", base::quote(text(row, 0))));
     });
   }
 
@@ -100,7 +100,7 @@ class Database {
         return "takes far longer to read than a file of its size";
       case SQLITE_NOMEM:
       case SQLITE_TOOBIG:
-        return "takes more memory than " + edge::input_limit_text();
+        return "takes more memory than " + base::input_limit_text();
       case SQLITE_CANTOPEN:
         return "cannot be opened";
       default:

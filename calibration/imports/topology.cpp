@@ -7,14 +7,14 @@
 #include <regex>
 #include <set>
 
+#include "base/quote.h"
+#include "base/refuse.h"
 #include "calibration/imports/text_lines.h"
-#include "edge/quote.h"
-#include "edge/refuse.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 bool is_gpu(const std::string& name) {
   return name.starts_with("GPU") && name.size() > 3 && std::all_of(name.begin() + 3, name.end(), ::isdigit);
@@ -85,7 +85,7 @@ GpuTopology read_topology(std::string_view text, const std::string& file) {
       const auto good = glued - row.begin();
       if (row.size() >= devices.size()) {
         refuse(file, fmt::format("the row of {} has {}, which says nothing of a connection", words.front(),
-                                 edge::quote(row[static_cast<std::size_t>(good)])));
+                                 base::quote(row[static_cast<std::size_t>(good)])));
       }
       refuse(file, fmt::format("the row of {} has {} cells of {}; the file was cut, or copied without its tabs",
                                words.front(), good, devices.size()));

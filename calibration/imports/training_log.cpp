@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 
+#include "base/error.h"
+#include "base/units.h"
 #include "calibration/imports/text_lines.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
-#include "edge/units.h"
 
 namespace trivium::calibration::imports {
 namespace {
@@ -37,7 +37,7 @@ class Reader {
     for (const auto& [iteration, seconds] : seconds_) log_.iteration_s.push_back(seconds);
     for (const auto& [iteration, rate] : rates_) log_.flops_per_s.push_back(rate);
     if (log_.iteration_s.empty()) {
-      throw edge::Failure(edge::ErrorKind::kInput,
+      throw base::Failure(base::ErrorKind::kInput,
                           file +
                               ": names no whole iteration with its time (\"elapsed time per iteration (ms)\", \"iter "
                               "time (s)\" or \"CurrSamplesPerSec\")");
@@ -100,20 +100,20 @@ class Reader {
   // Samples a second of the last step, over all ranks: the batch has to be known.
   void deepspeed_throughput(std::string_view line) {
     const auto step = number_after(line, "global_step="), rate = number_after(line, "CurrSamplesPerSec=");
-    raise(log_.peak_bytes, number_after(line, "MaxMemAllocated="), edge::kGiB);
+    raise(log_.peak_bytes, number_after(line, "MaxMemAllocated="), base::kGiB);
     if (!step || !rate || *rate <= 0 || !log_.global_batch) return;
     if (log_.trainer.empty()) log_.trainer = "DeepSpeed";
     seconds_.try_emplace(std::llround(*step), static_cast<double>(*log_.global_batch) / *rate);
   }
 
   void megatron_memory(std::string_view line) {
-    raise(log_.peak_bytes, number_after(line, "max allocated:"), edge::kMiB);
-    raise(log_.reserved_bytes, number_after(line, "max reserved:"), edge::kMiB);
+    raise(log_.peak_bytes, number_after(line, "max allocated:"), base::kMiB);
+    raise(log_.reserved_bytes, number_after(line, "max reserved:"), base::kMiB);
   }
 
   void deepspeed_memory(std::string_view line) {
-    raise(log_.peak_bytes, number_after(line, "Max_MA "), edge::kGiB);
-    raise(log_.reserved_bytes, number_after(line, "Max_CA "), edge::kGiB);
+    raise(log_.peak_bytes, number_after(line, "Max_MA "), base::kGiB);
+    raise(log_.reserved_bytes, number_after(line, "Max_CA "), base::kGiB);
   }
 
   void sizes(std::string_view line) {

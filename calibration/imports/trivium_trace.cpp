@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::calibration::imports {
 namespace {
@@ -31,7 +31,7 @@ program::RunRecord run_record_of(const ChromeTrace& trace) {
   for (const ChromeEvent& event : trace.events) {
     for (const char* key : {"step", "task", "op", "wait_us"}) {
       if (event.args.contains(key) && event.args.at(key).is_number()) continue;
-      throw edge::Failure(edge::ErrorKind::kInput,
+      throw base::Failure(base::ErrorKind::kInput,
                           fmt::format("{}: the event \"{}\" has no number args/{}; was the trace edited?", trace.file,
                                       event.name, key));
     }
@@ -52,7 +52,7 @@ program::RunRecord run_record_of(const ChromeTrace& trace) {
     const std::int32_t cut = ends.rbegin()->first;
     std::erase_if(record.timeline.events, [&](const program::Event& event) { return event.step == cut; });
     if (record.timeline.events.empty()) {
-      throw edge::Failure(edge::ErrorKind::kInput,
+      throw base::Failure(base::ErrorKind::kInput,
                           trace.file + ": ends within its first step; nothing whole is left to learn from");
     }
   }

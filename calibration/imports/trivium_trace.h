@@ -2,7 +2,7 @@
 #pragma once
 
 #include "calibration/imports/chrome_events.h"
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::calibration::imports {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "planner/wording.h"
+#include "planner/advice/wording.h"
 #include "report/palette.h"
 
 namespace trivium::gui {

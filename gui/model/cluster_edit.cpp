@@ -10,7 +10,7 @@
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/quantity_text.h"
-#include "program/mesh.h"
+#include "program/ir/mesh.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::gui {
@@ -26,7 +26,7 @@ hardware::NodeGroup& group_of(Scenario& scenario, int group) {
 Scenario settled(Scenario scenario) {
   const int devices = scenario.cluster.devices();
   if (devices > hardware::kMostClusterDevices) {
-    throw edge::Failure(edge::ErrorKind::kUsage,
+    throw base::Failure(base::ErrorKind::kUsage,
                         fmt::format("{} devices; a cluster has at most {}", devices, hardware::kMostClusterDevices));
   }
   if (std::string text = text_of(scenario.cluster); !text.empty()) {
@@ -62,7 +62,7 @@ Scenario set_count(Scenario scenario, int group, int count) {
   if (count > 0) {
     group_of(scenario, group).count = count;
   } else if (scenario.cluster.groups.size() == 1) {
-    throw edge::Failure(edge::ErrorKind::kUsage, "a cluster needs one node at least");
+    throw base::Failure(base::ErrorKind::kUsage, "a cluster needs one node at least");
   } else {
     scenario.cluster.groups.erase(scenario.cluster.groups.begin() + group);
   }
@@ -112,33 +112,33 @@ Scenario set_constant(Scenario scenario, int group, NodeConstant constant, const
   const auto positive = [&](auto parsed) {
     auto value = std::move(parsed).value_or_throw();
     if (!(value.value() > 0)) {
-      throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: must be above zero", words_of(constant)));
+      throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: must be above zero", words_of(constant)));
     }
     return value;
   };
   switch (constant) {
     case NodeConstant::kDeviceMemory:
-      node.device.memory = positive(edge::parse_bytes(text));
+      node.device.memory = positive(base::parse_bytes(text));
       node.sources["/device/memory"] = kEdited;
       break;
     case NodeConstant::kIntraBandwidth: {
-      const edge::BytesPerSecond old = node.intra.bandwidth;
-      node.intra.bandwidth = positive(edge::parse_bandwidth(text));
+      const base::BytesPerSecond old = node.intra.bandwidth;
+      node.intra.bandwidth = positive(base::parse_bandwidth(text));
       node.sources["/intra/bandwidth"] = kEdited;
       // What was measured on the old link is taken to grow with it.
       for (auto& [ranks, bus] : node.allreduce_bus) bus = bus * (node.intra.bandwidth / old);
       break;
     }
     case NodeConstant::kIntraLatency:
-      node.intra.latency = edge::parse_seconds(text).value_or_throw();
+      node.intra.latency = base::parse_seconds(text).value_or_throw();
       node.sources["/intra/latency"] = kEdited;
       break;
     case NodeConstant::kNetworkBandwidth:
-      node.network.bandwidth = positive(edge::parse_bandwidth(text));
+      node.network.bandwidth = positive(base::parse_bandwidth(text));
       node.sources["/network/bandwidth"] = kEdited;
       break;
     case NodeConstant::kNetworkLatency:
-      node.network.latency = edge::parse_seconds(text).value_or_throw();
+      node.network.latency = base::parse_seconds(text).value_or_throw();
       node.sources["/network/latency"] = kEdited;
       break;
   }
@@ -222,8 +222,8 @@ void name_group(program::Plan& plan, const hardware::Cluster& cluster, int stage
 
 Scenario move_stage(Scenario scenario, int stage, int node) {
   program::Plan& plan = scenario.file.job.plan;
-  const auto refuse = [&](const char* why) -> edge::Failure {
-    return {edge::ErrorKind::kUsage, fmt::format("Stage {} cannot move to node {}: {}.", stage, node, why)};
+  const auto refuse = [&](const char* why) -> base::Failure {
+    return {base::ErrorKind::kUsage, fmt::format("Stage {} cannot move to node {}: {}.", stage, node, why)};
   };
   if (node < 0 || node >= scenario.cluster.nodes()) throw refuse("the cluster has no such node");
   const std::vector<int> from = nodes_of_stage(plan, scenario.cluster, stage);

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 
 namespace trivium::gui {
 namespace {
@@ -39,6 +39,6 @@ std::optional<std::int64_t> parse_count(const std::string& text) {
   return static_cast<std::int64_t>(count);
 }
 
-std::string count_text(std::int64_t count) { return edge::integer(static_cast<double>(count)); }
+std::string count_text(std::int64_t count) { return base::integer(static_cast<double>(count)); }
 
 }  // namespace trivium::gui

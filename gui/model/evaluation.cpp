@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "gui/model/spoken.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/stoppable.h"
 
 namespace trivium::gui {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gui/model/scenario.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "simulator/simulate.h"
 
 namespace trivium::gui {

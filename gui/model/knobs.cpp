@@ -4,18 +4,15 @@
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "gui/model/spoken.h"
-#include "program/job_json.h"
-#include "program/stack.h"
+#include "program/plan/fields.h"
 
 namespace trivium::gui {
 namespace {
 
 using program::Plan;
-using program::Schedule;
 
 constexpr std::int64_t kWidestTensor = 64;
 constexpr std::int64_t kLargestMicroBatch = 64;
@@ -37,10 +34,10 @@ std::vector<std::string> placements() {
   return orders;
 }
 
-std::vector<std::string> stacks() {
-  std::vector<std::string> names;
-  for (const program::Habits& habits : program::all_habits()) names.push_back(habits.name);
-  return names;
+std::vector<std::string> numbers(std::int64_t from, std::int64_t to) {
+  std::vector<std::string> texts;
+  for (std::int64_t number = from; number <= to; ++number) texts.push_back(std::to_string(number));
+  return texts;
 }
 
 int devices_of(const Scenario& scenario) { return scenario.ranks > 0 ? scenario.ranks : scenario.cluster.devices(); }
@@ -58,82 +55,28 @@ void fill_devices(Scenario& scenario) {
   while (plan.micro_batch > 1 && per_replica(scenario) % plan.micro_batch != 0) --plan.micro_batch;
 }
 
-void couple(Plan& plan, const std::string& field) {
-  if (field == "virtual_stages") {
-    if (plan.virtual_stages > 1) plan.schedule = Schedule::kInterleaved;
-    if (plan.virtual_stages == 1 && plan.schedule == Schedule::kInterleaved) plan.schedule = Schedule::k1f1b;
-  }
-  if (field == "schedule") {
-    if (plan.schedule == Schedule::kInterleaved && plan.virtual_stages == 1) plan.virtual_stages = 2;
-    if (plan.schedule != Schedule::kInterleaved) plan.virtual_stages = 1;
-  }
-  if (field == "pipeline" && plan.pipeline == 1 && plan.schedule == Schedule::kInterleaved) {
-    plan.schedule = Schedule::k1f1b;
-    plan.virtual_stages = 1;
-  }
-  if (field == "pipeline" || field == "virtual_stages" || field == "schedule") {
-    plan.stage_layers.clear();
-    plan.stage_recompute.clear();
-    plan.stage_nodes.clear();
-  }
-  if (field == "recompute") plan.stage_recompute.clear();
-  const bool as_many = static_cast<int>(plan.replica_micro_batch.size()) == plan.data;
-  if (field == "micro_batch" || !as_many) plan.replica_micro_batch.clear();
-  if (plan.tensor == 1) plan.sequence_parallel = false;
-  if (field == "zero_stage" && plan.zero_stage == 0) plan.shard_group = 0;
-  if (plan.shard_group > 0 && (plan.shard_group >= plan.data || plan.data % plan.shard_group != 0))
-    plan.shard_group = 0;
-}
-
 }  // namespace
 
 const std::vector<Knob>& knobs() {
-  constexpr const char *kSplit = "Split", *kMemory = "Memory", *kWires = "Communication",
-                       *kSoftware = "Arithmetic and software";
-  static const std::vector<Knob> kKnobs{
-      {"tensor", "Tensor parallel", "Ranks that share every matrix of a layer (Megatron column and row split)", kSplit},
-      {"sequence_parallel", "Sequence parallel", "Norms and dropout split along the sequence inside the tensor group",
-       kSplit},
-      {"context", "Context parallel", "Ranks that share the sequence itself", kSplit},
-      {"context_method", "Context method", "Keys go round a ring, or tokens are exchanged for heads", kSplit},
-      {"pipeline", "Pipeline stages", "Runs of layers on different ranks", kSplit},
-      {"virtual_stages", "Virtual stages", "Chunks of layers per pipeline stage, interleaved", kSplit},
-      {"schedule", "Schedule", "Order of forward and backward passes in the pipeline", kSplit},
-      {"data", "Data parallel", "Replicas of the model that share the batch", kSplit},
-      {"expert", "Expert parallel", "Replicas that share the experts of mixture layers", kSplit},
-      {"micro_batch", "Micro-batch", "Samples that pass the pipeline together", kSplit},
-      {"zero_stage", "ZeRO stage", "What replicas share: 0 nothing, 1 optimizer state, 2 gradients, 3 parameters",
-       kMemory},
-      {"shard_group", "Shard group", "Replicas that share ZeRO's state; 0: all of them", kMemory},
-      {"recompute", "Recompute", "Activations computed again in the backward pass instead of kept", kMemory},
-      {"attention", "Attention", "Flash attention keeps no matrix of probabilities", kMemory},
-      {"offload.optimizer", "Offload optimizer", "Where the optimizer's state is kept: none is the device", kMemory},
-      {"offload.gradients", "Offload gradients", "Where gradients are kept", kMemory},
-      {"offload.parameters", "Offload parameters", "Where parameters are kept while they are not used", kMemory},
-      {"offload.activations", "Offload activations", "Where activations wait for their backward pass", kMemory},
-      {"overlap.gradient_reduction", "Overlap gradients", "Reduce gradients beside the last backward pass", kWires},
-      {"overlap.parameter_gather", "Overlap gathers", "Gather parameters beside the compute before they are needed",
-       kWires},
-      {"overlap.tensor", "Overlap tensor", "Tensor collectives beside products that do not wait for them", kWires},
-      {"scatter_gather", "Scatter and gather",
-       "Transfers in parts: every tensor rank sends its own and gathers the others'; stack: as that does", kWires},
-      {"bucket_bytes", "Gradient buckets", "Bytes of gradients that are reduced together", kWires},
-      {"reduce_dtype", "Reduce in", "Type of gradients on the wire", kWires},
-      {"compression", "Compression", "Gradients made smaller on the wire; changes what is trained", kWires},
-      {"top_k_share", "Share sent", "Of each parameter's gradients, the largest, where compression is top k", kWires},
-      {"precision", "Precision", "Arithmetic of the matrix products", kSoftware},
-      {"placement", "Placement", "Dimensions, neighbouring devices first", kSoftware},
-      {"stack", "Software stack", "Whose habits: fused kernels, kinds of gradients, transfers", kSoftware}};
+  static const std::vector<Knob> kKnobs = [] {
+    std::vector<Knob> knobs;
+    for (const program::PlanField& field : program::plan_field_table()) {
+      if (!field.is_list()) knobs.push_back({field.name, field.title, field.help, field.group});
+    }
+    std::stable_sort(knobs.begin(), knobs.end(), [](const Knob& a, const Knob& b) { return a.group < b.group; });
+    return knobs;
+  }();
   return kKnobs;
 }
 
 std::string shown(const std::string& field, const std::string& value) {
   if (field == "bucket_bytes") {
     const std::int64_t bytes = std::strtoll(value.c_str(), nullptr, 10);
-    return bytes == 0 ? "one a layer" : edge::size(bytes);
+    return bytes == 0 ? "one a layer" : base::size(bytes);
   }
   if (field == "shard_group" && value == "0") return "all replicas";
-  if (field == "sequence_parallel" || field.starts_with("overlap.")) return value == "true" ? "on" : "off";
+  const program::PlanField* known = program::find_plan_field(field);
+  if (known != nullptr && known->kind == program::FieldKind::kFlag) return value == "true" ? "on" : "off";
   if (field != "placement") return spoken(value);
   std::string letters;  // orders of dimensions are long words; their first letters fit
   for (std::size_t at = 0; at < value.size(); ++at) {
@@ -144,18 +87,12 @@ std::string shown(const std::string& field, const std::string& value) {
 }
 
 std::string value_of(const Scenario& scenario, const std::string& field) {
-  nlohmann::json value = program::to_json(scenario.file.job.plan);
-  std::string rest = field;
-  for (std::size_t dot = 0; (dot = rest.find('.')) != std::string::npos; rest = rest.substr(dot + 1)) {
-    value = nlohmann::json(value.at(rest.substr(0, dot)));
-  }
-  value = nlohmann::json(value.at(rest));
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return program::text_of(scenario.file.job.plan, field);
 }
 
 std::string words_of(const std::string& field) {
-  const auto knob = std::find_if(knobs().begin(), knobs().end(), [&](const Knob& one) { return field == one.field; });
-  return knob == knobs().end() ? spoken(field) : knob->words;
+  const program::PlanField* known = program::find_plan_field(field);
+  return known == nullptr ? spoken(field) : known->title;
 }
 
 std::string field_called(const std::string& words) {
@@ -187,19 +124,12 @@ std::vector<std::string> choices(const Scenario& scenario, const std::string& fi
   if (field == "bucket_bytes") {
     for (const int mib : {0, 25, 50, 100, 200, 500}) texts.push_back(std::to_string(mib * std::int64_t{1024} * 1024));
   }
-  if (field == "context_method") texts = {"ring", "all_to_all"};
-  if (field == "reduce_dtype") texts = {"fp64", "fp32", "bf16", "fp16"};
-  if (field == "compression") texts = {"none", "fp16", "top_k"};
-  if (field.starts_with("offload.")) texts = {"none", "host", "disk"};
-  if (field == "zero_stage") texts = {"0", "1", "2", "3"};
-  if (field == "schedule") texts = {"sequential", "gpipe", "1f1b", "interleaved", "zero_bubble"};
-  if (field == "recompute") texts = {"none", "selective", "full"};
-  if (field == "scatter_gather") texts = {"stack", "on", "off"};
-  if (field == "attention") texts = {"unfused", "flash"};
-  if (field == "precision") texts = {"bf16", "fp16", "fp32", "fp64"};
   if (field == "placement") texts = placements();
-  if (field == "stack") texts = stacks();
-  if (field == "sequence_parallel" || field.starts_with("overlap.")) texts = {"false", "true"};
+  if (const program::PlanField* known = program::find_plan_field(field)) {
+    if (known->names != nullptr) texts = known->names();
+    if (known->kind == program::FieldKind::kFlag) texts = {"false", "true"};
+    if (field == "zero_stage") texts = numbers(known->least, known->most);
+  }
   if (field == "top_k_share" && job.plan.compression == program::Compression::kTopK) {
     texts = {"0.001", "0.01", "0.05", "0.1"};
   }
@@ -216,7 +146,7 @@ Scenario turn(Scenario scenario, const std::string& field, const std::string& te
   if (text == kByChunk) return scenario;
   scenario = with_field(std::move(scenario), field, text);
   if (fill && (field == "tensor" || field == "pipeline" || field == "context")) fill_devices(scenario);
-  couple(scenario.file.job.plan, field);
+  program::settle(scenario.file.job.plan, field);
   return scenario;
 }
 

@@ -5,15 +5,16 @@
 #include <vector>
 
 #include "gui/model/scenario.h"
+#include "program/plan/fields.h"
 
 namespace trivium::gui {
 
 /// A control for one field of the plan.
 struct Knob {
-  const char* field;  ///< name of program::set_field
+  const char* field;  ///< of program::plan_fields
   const char* words;
   const char* help;
-  const char* group;  ///< neighbours with one group stand below its name
+  program::FieldGroup group{};  ///< neighbours with one group stand below its name
 };
 
 /// In the order in which they are shown.

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "simulator/engine/costed_program.h"
 
 namespace trivium::gui {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 std::int64_t bytes_of(const program::ChunkKind& kind, program::Space space) {
   return kind.bytes[static_cast<std::size_t>(space)];

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "gui/model/knobs.h"
 #include "gui/model/spoken.h"
 #include "gui/model/stage_lists.h"
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::gui {
@@ -89,11 +89,11 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
     judge(row);
     rows.push_back(std::move(row));
   };
-  figure("iteration", [](const PlanRow& p) { return edge::seconds(p.iteration_s); });
-  figure("tokens/s", [](const PlanRow& p) { return edge::integer(p.tokens_per_s); });
-  figure("MFU", [](const PlanRow& p) { return edge::percent(p.mfu); });
-  figure("HFU", [](const PlanRow& p) { return edge::percent(p.hfu); });
-  figure("peak memory", [](const PlanRow& p) { return edge::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
+  figure("iteration", [](const PlanRow& p) { return base::seconds(p.iteration_s); });
+  figure("tokens/s", [](const PlanRow& p) { return base::integer(p.tokens_per_s); });
+  figure("MFU", [](const PlanRow& p) { return base::percent(p.mfu); });
+  figure("HFU", [](const PlanRow& p) { return base::percent(p.hfu); });
+  figure("peak memory", [](const PlanRow& p) { return base::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
   const auto known = [](const PlanRow& plan) { return !plan.job.empty(); };
   if (std::any_of(plans.begin(), plans.end(), known)) figure("job", [](const PlanRow& p) { return p.job; });
   std::vector<std::vector<std::pair<std::string, std::string>>> fields(plans.size());
@@ -118,11 +118,11 @@ std::vector<std::string> why_not(const PlanRow& slower, const PlanRow& faster) {
   const double lost = slower.iteration_s - faster.iteration_s;
   std::vector<std::string> lines;
   if (lost <= 0) {
-    lines.push_back(fmt::format("It is not slower: {} against {}.", edge::seconds(slower.iteration_s),
-                                edge::seconds(faster.iteration_s)));
+    lines.push_back(fmt::format("It is not slower: {} against {}.", base::seconds(slower.iteration_s),
+                                base::seconds(faster.iteration_s)));
     return lines;
   }
-  lines.push_back(fmt::format("{} is {} ({:+.1f} %) slower than {}.", slower.summary, edge::seconds(lost),
+  lines.push_back(fmt::format("{} is {} ({:+.1f} %) slower than {}.", slower.summary, base::seconds(lost),
                               100 * lost / faster.iteration_s, faster.summary));
   std::vector<std::size_t> parts(simulator::kParts);
   std::iota(parts.begin(), parts.end(), std::size_t{0});
@@ -133,7 +133,7 @@ std::vector<std::string> why_not(const PlanRow& slower, const PlanRow& faster) {
     std::string name(name_of(static_cast<simulator::Part>(p)));
     std::replace(name.begin(), name.end(), '_', ' ');
     lines.push_back(fmt::format("{} {}: {} against {}.", change(p) > 0 ? "Loses with" : "Gains with", name,
-                                edge::seconds(slower.breakdown_s[p]), edge::seconds(faster.breakdown_s[p])));
+                                base::seconds(slower.breakdown_s[p]), base::seconds(faster.breakdown_s[p])));
   }
   return lines;
 }

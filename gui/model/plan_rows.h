@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gui/model/evaluation.h"
-#include "planner/search.h"
+#include "planner/search/search.h"
 
 namespace trivium::gui {
 

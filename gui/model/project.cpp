@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "edge/files.h"
-#include "edge/json_reader.h"
+#include "base/files.h"
+#include "base/json_reader.h"
 #include "hardware_profiles/load.h"
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::gui {
 namespace {
@@ -15,18 +15,18 @@ constexpr const char* kSchema = "trivium.project/1";
 constexpr int kMostRanks = 1 << 20;
 
 Project project_from_json(const nlohmann::json& json, const std::string& path) {
-  const edge::JsonReader reader(json, path);
+  const base::JsonReader reader(json, path);
   reader.allow_only({"schema", "plan", "fixed", "ranks", "ignore_memory", "pinned", "corpus", "record"});
   Project project;
   Scenario& scenario = project.scenario;
   scenario.file = program::plan_file_from_json(reader.at("plan").json(), path + "#/plan");
   scenario.cluster = hardware::cluster_from_json(scenario.file.cluster, path + "#/plan/cluster");
-  for (const edge::JsonReader& name : reader.at("fixed").elements()) {
+  for (const base::JsonReader& name : reader.at("fixed").elements()) {
     scenario.fixed.insert(name.one_of(program::plan_fields()));
   }
   scenario.ranks = static_cast<int>(reader.at("ranks").integer(0, kMostRanks));
   scenario.ignore_memory = reader.at("ignore_memory").boolean();
-  for (const edge::JsonReader& plan : reader.at("pinned").elements()) {
+  for (const base::JsonReader& plan : reader.at("pinned").elements()) {
     project.pinned.push_back(program::plan_from_json(plan));
   }
   project.corpus = reader.at("corpus").text();
@@ -50,7 +50,7 @@ std::string project_text(const Project& project) {
 }
 
 Project read_project(const std::string& path) {
-  const nlohmann::json json = edge::read_json_file(path);
+  const nlohmann::json json = base::read_json_file(path);
   if (json.is_object() && json.value("schema", nlohmann::json()) == kSchema) return project_from_json(json, path);
   Project project;
   project.scenario.file = program::plan_file_from_json(json, path);
@@ -68,9 +68,9 @@ void keep_record(const std::string& record, const std::string& beside) {
   std::filesystem::create_directories(std::filesystem::path(beside).parent_path(), error);
   std::filesystem::copy_file(record, unfinished, std::filesystem::copy_options::overwrite_existing, error);
   if (!error) std::filesystem::rename(unfinished, beside, error);
-  if (error) throw edge::Failure(edge::ErrorKind::kRuntime, beside + ": cannot be written: " + error.message());
+  if (error) throw base::Failure(base::ErrorKind::kRuntime, beside + ": cannot be written: " + error.message());
 }
 
-std::string autosave_path() { return (edge::user_data() / "autosave.json").string(); }
+std::string autosave_path() { return (base::user_data() / "autosave.json").string(); }
 
 }  // namespace trivium::gui

@@ -4,15 +4,15 @@
 
 #include <iterator>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/rank_memory.h"
-#include "program/chrome_trace.h"
+#include "program/record/chrome_trace.h"
 
 namespace trivium::gui {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 std::string quoted(const std::string& text) {
   std::string cell = "\"";

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/usual_bounds.h"
-#include "program/job_json.h"
+#include "planner/space/usual_bounds.h"
+#include "program/plan/job_json.h"
 #include "simulator/defaults.h"
 
 namespace trivium::gui {
@@ -88,8 +88,8 @@ Scenario with_field(Scenario scenario, const std::string& field, const std::stri
 std::string job_words(const Scenario& scenario) {
   const program::Job& job = scenario.file.job;
   return fmt::format("{} on {}, {} samples of {} tokens", job.model.name, scenario.cluster.name,
-                     edge::integer(static_cast<double>(job.training.global_batch)),
-                     edge::integer(static_cast<double>(job.training.sequence)));
+                     base::integer(static_cast<double>(job.training.global_batch)),
+                     base::integer(static_cast<double>(job.training.sequence)));
 }
 
 bool same_job(const Scenario& a, const Scenario& b) {

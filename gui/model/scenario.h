@@ -5,8 +5,8 @@
 #include <string>
 
 #include "hardware_profiles/hardware.h"
-#include "planner/search.h"
-#include "program/plan_file.h"
+#include "planner/search/search.h"
+#include "program/plan/plan_file.h"
 
 namespace trivium::gui {
 

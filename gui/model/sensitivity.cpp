@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "gui/model/spoken.h"
-#include "planner/evaluate.h"
-#include "planner/explain.h"
-#include "planner/neighbours.h"
+#include "planner/advice/explain.h"
+#include "planner/advice/neighbours.h"
+#include "planner/bound/evaluate.h"
 
 namespace trivium::gui {
 namespace {

@@ -6,7 +6,7 @@
 #include <regex>
 #include <string_view>
 
-#include "gui/model/knobs.h"
+#include "program/plan/fields.h"
 
 namespace trivium::gui {
 namespace {
@@ -29,17 +29,12 @@ const std::map<std::string, std::string>& names() {
                                              {"global_batch", "global batch"},
                                              {"kv_heads", "heads of keys and values"},
                                              {"linear_bias", "linear biases"},
-                                             {"overlap.pipeline", "overlap transfers"},
                                              {"reduce_dtype", "type of reduced gradients"},
-                                             {"replica_micro_batch", "micro-batch by replica"},
-                                             {"stage_layers", "layers by chunk"},
-                                             {"stage_nodes", "nodes by stage"},
-                                             {"stage_recompute", "recompute by chunk"},
                                              {"top_k", "top k"},
                                              {"zero_bubble", "zero bubble"}};
-    for (const Knob& knob : knobs()) {
-      const std::string field = knob.field;
-      if (field.find_first_of("_.") != std::string::npos) names.emplace(field, within_a_sentence(knob.words));
+    for (const program::PlanField& field : program::plan_field_table()) {
+      const std::string name = field.name;
+      if (name.find_first_of("_.") != std::string::npos) names.emplace(name, within_a_sentence(field.title));
     }
     return names;
   }();

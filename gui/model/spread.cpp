@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "simulator/stoppable.h"
 
 namespace trivium::gui {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 constexpr double kOpsInAll = 2e8;  // that all plays together may have
 constexpr double kLow = .05, kMiddle = .5, kHigh = .95;

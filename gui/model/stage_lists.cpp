@@ -7,8 +7,9 @@
 #include <sstream>
 #include <utility>
 
-#include "edge/error.h"
-#include "program/lower.h"
+#include "base/error.h"
+#include "program/lower/lower.h"
+#include "program/plan/fields.h"
 
 namespace trivium::gui {
 namespace {
@@ -18,14 +19,8 @@ constexpr int kMostEntries = 100'000;  // of a list that was typed
 /// Every value of the field as text.
 std::vector<std::string> values_of(const program::Plan& plan, const std::string& field) {
   std::vector<std::string> values;
-  if (field == "stage_recompute") {
-    for (const program::Recompute value : plan.stage_recompute) values.emplace_back(name_of(value));
-    return values;
-  }
-  const std::vector<int>& numbers = field == "stage_layers"          ? plan.stage_layers
-                                    : field == "replica_micro_batch" ? plan.replica_micro_batch
-                                                                     : plan.stage_nodes;
-  for (const int value : numbers) values.push_back(std::to_string(value));
+  std::istringstream words(program::text_of(plan, field));
+  for (std::string word; std::getline(words, word, ',');) values.push_back(word);
   return values;
 }
 
@@ -49,7 +44,7 @@ std::pair<std::string, int> run_of(const std::string& word) {
   int count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (error != std::errc() || end != digits.data() + digits.size() || count < 1 || count > kMostEntries) {
-    throw edge::Failure(edge::ErrorKind::kUsage,
+    throw base::Failure(base::ErrorKind::kUsage,
                         fmt::format("\"{}\": how often is a whole number from 1, as in full:8", word));
   }
   return {trimmed(word.substr(0, at)), count};
@@ -63,7 +58,7 @@ std::string single_values(const std::string& text) {
   for (std::string word; std::getline(words, word, ',');) {
     const auto [value, count] = run_of(trimmed(word));
     entries += count;
-    if (entries > kMostEntries) throw edge::Failure(edge::ErrorKind::kUsage, "the list is too long");
+    if (entries > kMostEntries) throw base::Failure(base::ErrorKind::kUsage, "the list is too long");
     for (int i = 0; i < count; ++i) all += (all.empty() ? "" : ",") + value;
   }
   return all;
@@ -118,7 +113,7 @@ Scenario with_list(Scenario scenario, const std::string& field, const std::strin
   const auto checked = program::check(scenario.file.job);
   if (const auto* no = std::get_if<program::Infeasible>(&checked);
       no != nullptr && (no->rule.starts_with("stage-") || no->rule.starts_with("replica"))) {
-    throw edge::Failure(edge::ErrorKind::kUsage, no->reason);
+    throw base::Failure(base::ErrorKind::kUsage, no->reason);
   }
   return scenario;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::gui {
 

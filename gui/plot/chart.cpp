@@ -3,7 +3,7 @@
 #include <QPainter>
 #include <algorithm>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "gui/look/theme.h"
 #include "gui/model/axis.h"
 
@@ -17,7 +17,7 @@ constexpr double kLegendLine = 1.25;  // of the height of text
 
 }  // namespace
 
-double byte_unit(double most_bytes) { return most_bytes >= 2 * edge::kGiB ? edge::kGiB : edge::kMiB; }
+double byte_unit(double most_bytes) { return most_bytes >= 2 * base::kGiB ? base::kGiB : base::kMiB; }
 
 Chart::Chart(const QString& accessible_name, QWidget* parent) : QWidget(parent) {
   setAccessibleName(accessible_name);

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "gui/timeline/spans/time_text.h"
 #include "gui/timeline/timeline_painter.h"
 
@@ -70,7 +70,7 @@ void BreakdownPanel::add_line(QTreeWidgetItem* group, const QColor& colour, cons
   const QString share = total_ps > 0 ? QString::number(100 * ps / total_ps, 'f', 1) + " %" : QString("–");
   auto* line =
       new QTreeWidgetItem(group, {name, QString::fromStdString(time_text(std::llround(ps))), share,
-                                  spans > 0 ? QString::fromStdString(edge::integer(static_cast<double>(spans))) : ""});
+                                  spans > 0 ? QString::fromStdString(base::integer(static_cast<double>(spans))) : ""});
   line->setIcon(0, swatch(colour));
   for (const int column : {1, 2, 3}) line->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
 }

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "gui/model/spoken.h"
 #include "gui/timeline/spans/time_text.h"
 
@@ -121,7 +121,7 @@ CompareView::Answer CompareView::compare(const Request& request, const std::stop
     const Comparison& asked = *request.comparison;
     answer.comparison = std::make_shared<const RunComparison>(
         compare_run(asked.plan, asked.cluster, *asked.record, request.step, stop));
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     answer.error = QString::fromStdString(spoken(failure.error().message));
   }
   return answer;

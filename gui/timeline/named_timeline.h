@@ -6,8 +6,8 @@
 
 #include "gui/timeline/spans/span_store.h"
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
-#include "program/timeline.h"
+#include "program/ir/program.h"
+#include "program/ir/timeline.h"
 
 namespace trivium::gui {
 

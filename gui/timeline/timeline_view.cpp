@@ -10,8 +10,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "edge/error.h"
-#include "edge/readable.h"
+#include "base/error.h"
+#include "base/readable.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/search.h"
 #include "gui/timeline/spans/time_text.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSearchDelay = 150;  // ms after the last letter
 
-QString number(std::size_t n) { return QString::fromStdString(edge::integer(static_cast<double>(n))); }
+QString number(std::size_t n) { return QString::fromStdString(base::integer(static_cast<double>(n))); }
 QString text_of(const std::string& text) { return QString::fromStdString(text); }
 
 QCheckBox* box(const QString& text, const QString& tip) {
@@ -180,7 +180,7 @@ TimelineView::Answer TimelineView::lay_out(const Request& request, const std::st
       add(text_of(request.trace.filename().string()), std::move(trace.spans));
       if (trace.unfinished > 0) answer.note = tr("%1 spans begin or end alone").arg(number(trace.unfinished));
     }
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     answer.error = text_of(failure.error().message);
   } catch (const std::bad_alloc&) {
     answer.error = tr("The timeline does not fit into this machine's memory");

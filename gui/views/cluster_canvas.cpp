@@ -7,7 +7,7 @@
 #include <QToolTip>
 #include <algorithm>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "gui/look/theme.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/traffic.h"
@@ -228,11 +228,11 @@ QString ClusterCanvas::tip_of(int device) const {
   if (ranks > 1) text += QString("\n%1 ranks take turns on it").arg(ranks);
   const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(played->role_at(at))];
   return text + QString("\nMemory %1 of %2\nBusy %3 of an iteration\nSends %4 an iteration")
-                    .arg(QString::fromStdString(edge::size(stage.memory.total())),
-                         QString::fromStdString(edge::size(stage.memory.capacity)),
-                         QString::fromStdString(edge::percent(busy_share(stage, evaluation_->figures.iteration_ps))),
+                    .arg(QString::fromStdString(base::size(stage.memory.total())),
+                         QString::fromStdString(base::size(stage.memory.capacity)),
+                         QString::fromStdString(base::percent(busy_share(stage, evaluation_->figures.iteration_ps))),
                          QString::fromStdString(
-                             edge::size(static_cast<std::int64_t>(sent_bytes(*played, played->role_at(at))))));
+                             base::size(static_cast<std::int64_t>(sent_bytes(*played, played->role_at(at))))));
 }
 
 void ClusterCanvas::draw_links(QPainter& painter) const {

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "edge/readable.h"
-#include "edge/units.h"
+#include "base/readable.h"
+#include "base/units.h"
 #include "gui/look/theme.h"
 #include "gui/model/traffic.h"
 #include "hardware_profiles/load.h"
@@ -186,7 +186,7 @@ int ClusterView::group() const { return std::max(0, groups_->currentRow()); }
 void ClusterView::edit(const std::function<Scenario(Scenario)>& change, const QString& words) {
   try {
     document_.edit(change(document_.scenario()), words);
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     message_->setText(text(failure.error().message));
     show_groups();
   }
@@ -206,7 +206,7 @@ void ClusterView::move_stage(int stage, int node) {
     moved_ = move;
     cost_->setText(move.words + " …");
     cost_->show();
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     cost_->setText(text(failure.error().message));
   }
 }
@@ -216,13 +216,13 @@ void ClusterView::show_cost() {
   if (!moved_) return;
   if (!evaluation->runs()) return cost_->setText(moved_->words + ": cannot run, " + text(evaluation->refusal));
   const double now_s = evaluation->figures.iteration_s;
-  QString words = QString("%1: an iteration takes %2").arg(moved_->words, text(edge::seconds(now_s)));
+  QString words = QString("%1: an iteration takes %2").arg(moved_->words, text(base::seconds(now_s)));
   if (moved_->before_s > 0) {
     const double change = now_s / moved_->before_s - 1;
     words += QString(", %1%2 % against %3 before")
                  .arg(change < 0 ? "−" : "+")
                  .arg(std::abs(100 * change), 0, 'f', 1)
-                 .arg(text(edge::seconds(moved_->before_s)));
+                 .arg(text(base::seconds(moved_->before_s)));
   }
   if (!evaluation->fits()) words += "; it does not fit: " + text(evaluation->overflow);
   cost_->setText(words + ". Undo takes it back.");
@@ -237,7 +237,7 @@ void ClusterView::show_scenario() {
   if (colour == DeviceColour::kUtilisation) words = "Dark: idle, yellow: always busy. ";
   if (colour == DeviceColour::kTraffic) words = "Yellow: sends most. ";
   scale_->setText(words + QString("Links are as thick as their bandwidth: a tenth of a device is %1.")
-                              .arg(text(edge::to_text(edge::BytesPerSecond(canvas_->map().bytes_per_s_per_unit)))));
+                              .arg(text(base::to_text(base::BytesPerSecond(canvas_->map().bytes_per_s_per_unit)))));
 }
 
 void ClusterView::show_groups() {
@@ -282,8 +282,8 @@ void ClusterView::show_selection(std::optional<int> rank) {
     words += QString("<br><b>%1</b> (%2 ranks): sends %3 in %4 %5")
                  .arg(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())))
                  .arg(members.size())
-                 .arg(text(edge::size(static_cast<std::int64_t>(exchange.sent_bytes))))
-                 .arg(text(edge::integer(static_cast<double>(exchange.operations))))
+                 .arg(text(base::size(static_cast<std::int64_t>(exchange.sent_bytes))))
+                 .arg(text(base::integer(static_cast<double>(exchange.operations))))
                  .arg(exchange.group == program::Group::kPipeline ? "transfer" : "collective") +
              (exchange.operations == 1 ? "" : "s");
   }

@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "edge/readable.h"
-#include "edge/seconds.h"
+#include "base/readable.h"
+#include "base/seconds.h"
 #include "gui/look/theme.h"
 #include "simulator/whole_training.h"
 
 namespace trivium::gui {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
@@ -29,8 +29,8 @@ QString energy_words(double joules) {
   constexpr double kLarge = 10;
   constexpr int kDigits = 3;
   const double megawatt_hours = joules / kJoulesPerMegawattHour, kilowatt_hours = 1000 * megawatt_hours;
-  if (megawatt_hours >= kLarge) return text(edge::integer(megawatt_hours)) + " MWh";
-  return (kilowatt_hours >= kLarge ? text(edge::integer(kilowatt_hours))
+  if (megawatt_hours >= kLarge) return text(base::integer(megawatt_hours)) + " MWh";
+  return (kilowatt_hours >= kLarge ? text(base::integer(kilowatt_hours))
                                    : QString::number(kilowatt_hours, 'g', kDigits)) +
          " kWh";
 }
@@ -174,7 +174,7 @@ void ExplainView::show_evaluation() {
     bars.push_back({text(stage.memory.name()), std::move(values), 0});
   }
   parts_->set_bars(std::move(names), evaluation->runs() ? std::move(bars) : std::vector<Bar>{}, "time of an iteration",
-                   [](double s) { return text(edge::seconds(s)); });
+                   [](double s) { return text(base::seconds(s)); });
   const Scenario& scenario = evaluation->scenario;
   const auto whole = evaluation->runs()
                          ? simulator::whole_training(scenario.file.job, scenario.cluster, evaluation->figures)
@@ -182,9 +182,9 @@ void ExplainView::show_evaluation() {
   if (whole) {
     costs_->setText(
         QString("Training on %1 tokens takes %2, %3, %4.")
-            .arg(text(edge::integer(static_cast<double>(scenario.file.job.training.total_tokens))),
-                 text(edge::duration(whole->seconds)), energy_words(whole->energy_joules),
-                 whole->cost_usd ? "$" + text(edge::integer(*whole->cost_usd)) : QString("price of a node not known")));
+            .arg(text(base::integer(static_cast<double>(scenario.file.job.training.total_tokens))),
+                 text(base::duration(whole->seconds)), energy_words(whole->energy_joules),
+                 whole->cost_usd ? "$" + text(base::integer(*whole->cost_usd)) : QString("price of a node not known")));
   } else {
     costs_->setText("Say how many tokens the training has (left) to see its days, energy and cost.");
   }
@@ -237,12 +237,12 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
   QString played =
       QString("%1 plays of every rank, op by op, and one without chance: the dashed line.").arg(spread_->samples);
   if (chance >= kWorthSaying) {
-    played += QString(" Chance costs %1: who works together waits for the latest.").arg(text(edge::percent(chance)));
+    played += QString(" Chance costs %1: who works together waits for the latest.").arg(text(base::percent(chance)));
   }
   if (shared >= kWorthSaying) {
-    played += QString(" Links that are shared cost %1 more than the figure on top.").arg(text(edge::percent(shared)));
+    played += QString(" Links that are shared cost %1 more than the figure on top.").arg(text(base::percent(shared)));
   } else if (shared <= -kWorthSaying) {
-    played += QString(" Op by op it takes %1 less than the figure on top.").arg(text(edge::percent(-shared)));
+    played += QString(" Op by op it takes %1 less than the figure on top.").arg(text(base::percent(-shared)));
   }
   sure_->setText(played);
   fit();

@@ -5,7 +5,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "gui/look/theme.h"
 #include "gui/model/memory_curve.h"
 #include "simulator/engine/costed_program.h"
@@ -14,7 +14,7 @@ namespace trivium::gui {
 namespace {
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
-QString bytes_text(double bytes) { return text(edge::size(static_cast<std::int64_t>(bytes))); }
+QString bytes_text(double bytes) { return text(base::size(static_cast<std::int64_t>(bytes))); }
 
 }  // namespace
 
@@ -114,7 +114,7 @@ void MemoryView::show_reason() {
   if (fullest != evaluation->memory.end() && fullest->host > 0) {
     reason_->setText(reason_->text() +
                      QString(" In the host's memory a rank keeps %1 of its share of %2.")
-                         .arg(text(edge::size(fullest->host)), text(edge::size(fullest->host_capacity))));
+                         .arg(text(base::size(fullest->host)), text(base::size(fullest->host_capacity))));
   }
 }
 
@@ -145,9 +145,9 @@ void MemoryView::show_selected() {
   const auto peak = std::max_element(line.points.begin(), line.points.end(),
                                      [](const QPointF& a, const QPointF& b) { return a.y() < b.y(); });
   const std::int64_t within = one.memory.total() - static_cast<std::int64_t>(peak->y());
-  if (within > 0) line.name += QString("; while a pass runs up to %1 more").arg(text(edge::size(within)));
+  if (within > 0) line.name += QString("; while a pass runs up to %1 more").arg(text(base::size(within)));
   const auto most = static_cast<double>(one.memory.capacity);
-  curve_->set_lines({std::move(line)}, {0, 1, "time of an iteration", [](double s) { return text(edge::seconds(s)); }},
+  curve_->set_lines({std::move(line)}, {0, 1, "time of an iteration", [](double s) { return text(base::seconds(s)); }},
                     {0, 1, "memory of a rank", bytes_text, byte_unit(most)}, most, true);
 }
 

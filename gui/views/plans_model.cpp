@@ -1,6 +1,6 @@
 #include "gui/views/plans_model.h"
 
-#include "edge/readable.h"
+#include "base/readable.h"
 
 namespace trivium::gui {
 namespace {
@@ -10,15 +10,15 @@ QString text_of(const PlanRow& row, int column) {
     case PlansModel::kPlan:
       return QString::fromStdString(row.summary);
     case PlansModel::kIteration:
-      return QString::fromStdString(edge::seconds(row.iteration_s));
+      return QString::fromStdString(base::seconds(row.iteration_s));
     case PlansModel::kTokens:
-      return QString::fromStdString(edge::integer(row.tokens_per_s));
+      return QString::fromStdString(base::integer(row.tokens_per_s));
     case PlansModel::kMfu:
-      return QString::fromStdString(edge::percent(row.mfu));
+      return QString::fromStdString(base::percent(row.mfu));
     case PlansModel::kHfu:
-      return QString::fromStdString(edge::percent(row.hfu));
+      return QString::fromStdString(base::percent(row.hfu));
     case PlansModel::kMemory:
-      return QString::fromStdString(edge::size(static_cast<std::int64_t>(row.peak_memory_bytes)));
+      return QString::fromStdString(base::size(static_cast<std::int64_t>(row.peak_memory_bytes)));
     default:
       return row.dollars_per_iteration > 0 ? QString::fromStdString(dollars_text(row.dollars_per_iteration))
                                            : QString("–");

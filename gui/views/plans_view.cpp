@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "gui/look/theme.h"
 #include "gui/model/knobs.h"
 #include "gui/model/spoken.h"
-#include "planner/why_not.h"
-#include "program/job_json.h"
+#include "planner/advice/why_not.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::gui {
 namespace {
@@ -55,13 +55,13 @@ QString why_not_words(const program::Plan& plan, const program::Plan& other, con
   planner::WhyNot why;
   try {
     why = planner::why_not(chosen, favourite, scenario.cluster, stop);
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     return text(spoken(failure.error().message));
   }
   QStringList lines{text(spoken(program::summary(other))), ""};
   for (const std::string& sentence : why.sentences) lines << text(spoken(sentence));
   if (!why.differences.empty()) lines << "";
-  for (const planner::Difference& difference : why.differences) {
+  for (const program::Difference& difference : why.differences) {
     const auto value = [&](const std::string& set) {
       return set.empty() ? QString("all alike") : text(shown(difference.field, set));
     };
@@ -262,8 +262,8 @@ void PlansView::show_progress(std::int64_t done, std::int64_t all, double best_s
   progress_->setValue(all > 0 ? static_cast<int>(done * 1000 / all) : 0);
   QString words =
       QString("%1 of %2 plans")
-          .arg(text(edge::integer(static_cast<double>(done))), text(edge::integer(static_cast<double>(all))));
-  if (best_s > 0) words += QString(", best so far %1").arg(text(edge::seconds(best_s)));
+          .arg(text(base::integer(static_cast<double>(done))), text(base::integer(static_cast<double>(all))));
+  if (best_s > 0) words += QString(", best so far %1").arg(text(base::seconds(best_s)));
   status_->setText(words);
 }
 
@@ -282,16 +282,16 @@ void PlansView::show_result(const Found& found) {
     }
   }
   model_.set_rows(std::move(rows));
-  const auto count = [](std::int64_t n) { return text(edge::integer(static_cast<double>(n))); };
+  const auto count = [](std::int64_t n) { return text(base::integer(static_cast<double>(n))); };
   QString words = result.best.empty() ? QString("No plan fits. ") : QString();
   words += QString("%1 plans: %2 cannot run, %3 proved slower, %4 simulated in %5; %6")
                .arg(count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
-                    count(result.plans_simulated), text(edge::seconds(result.seconds)),
+                    count(result.plans_simulated), text(base::seconds(result.seconds)),
                     result.proved ? "none of the space is faster" : "stopped early, others may be faster");
   for (const planner::Alternative& one : result.alternatives) {
     words += QString("\n%1 (%2): %3")
                  .arg(text(one.name), text(one.nodes),
-                      one.best ? text(edge::seconds(one.best->simulation.iteration_s)) : text(spoken(one.why_not)));
+                      one.best ? text(base::seconds(one.best->simulation.iteration_s)) : text(spoken(one.why_not)));
   }
   found_words_ = words;
   show_status();
@@ -447,9 +447,9 @@ void PlansView::show_scatter() {
   };
   for (const PlanRow& row : model_.rows()) add(row, {});
   for (std::size_t p = 0; p < pins_.size(); ++p) add(pins_[p], letter(p));
-  Axis x{0, 1, "iteration", [](double s) { return text(edge::seconds(s)); }};
+  Axis x{0, 1, "iteration", [](double s) { return text(base::seconds(s)); }};
   Axis y{0, 1, cost ? "cost of a step" : "peak memory", [cost](double value) {
-           return cost ? text(dollars_text(value)) : text(edge::size(static_cast<std::int64_t>(value)));
+           return cost ? text(dollars_text(value)) : text(base::size(static_cast<std::int64_t>(value)));
          }};
   double most = 0;
   for (const ScatterPoint& point : points) most = std::max(most, point.y);

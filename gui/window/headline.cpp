@@ -4,7 +4,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "edge/readable.h"
+#include "base/readable.h"
 #include "gui/look/theme.h"
 #include "gui/model/plan_rows.h"
 #include "gui/model/spoken.h"
@@ -87,10 +87,10 @@ void Headline::show_evaluation() {
     return;
   }
   const simulator::Simulation& f = evaluation->figures;
-  figures_[kIteration]->setText(text(edge::seconds(f.iteration_s)));
-  figures_[kTokens]->setText(text(edge::integer(f.tokens_per_s)));
-  figures_[kMfu]->setText(text(edge::percent(f.mfu)) + " · " + text(edge::percent(f.hfu)));
-  figures_[kMemory]->setText(text(edge::size(f.peak_memory_bytes)));
+  figures_[kIteration]->setText(text(base::seconds(f.iteration_s)));
+  figures_[kTokens]->setText(text(base::integer(f.tokens_per_s)));
+  figures_[kMfu]->setText(text(base::percent(f.mfu)) + " · " + text(base::percent(f.hfu)));
+  figures_[kMemory]->setText(text(base::size(f.peak_memory_bytes)));
   const double dollars = dollars_per_iteration(scenario.file.job.plan, scenario.cluster, f.iteration_s);
   figures_[kCost]->setText(dollars > 0 ? text(dollars_text(dollars)) : QString("not known"));
   QString state = evaluation->fits() ? QString("fits")

@@ -1,8 +1,11 @@
 #include "gui/window/knobs_panel.h"
 
 #include <QVBoxLayout>
+#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "gui/model/spoken.h"
 
 namespace trivium::gui {
 namespace {
@@ -21,11 +24,13 @@ KnobsPanel::KnobsPanel(Document& document, QWidget* parent)
       message_(new QLabel) {
   form_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   form_->setVerticalSpacing(kSpacing);
-  std::string group;
+  std::optional<program::FieldGroup> group;
   for (const Knob& knob : trivium::gui::knobs()) {
     if (group != knob.group) {
       group = knob.group;
-      form_->addRow(new QLabel(QString("<b>%1</b>").arg(knob.group)));
+      const std::string_view name = program::name_of(knob.group);
+      form_->addRow(
+          new QLabel(QString("<b>%1</b>").arg(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())))));
     }
     add_knob(knob);
     for (const StageList& list : stage_lists()) {
@@ -48,7 +53,7 @@ KnobsPanel::KnobsPanel(Document& document, QWidget* parent)
 void KnobsPanel::add_knob(const Knob& knob) {
   auto* box = new QComboBox;
   box->setAccessibleName(knob.words);
-  box->setToolTip(knob.help);
+  box->setToolTip(QString::fromStdString(spoken(knob.help)));
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   box->setMinimumContentsLength(6);
   form_->addRow(knob.words, box);
@@ -69,7 +74,7 @@ void KnobsPanel::edit(const std::function<Scenario()>& change, const QString& wo
   try {
     message_->clear();
     document_.edit(change(), words, text(field));
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     message_->setText(text(failure.error().message));
     show_knob(field);
   }

@@ -2,22 +2,22 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "edge/files.h"
+#include "base/files.h"
 #include "gui/model/report.h"
 #include "gui/window/main_window.h"
 #include "gui/window/pictures.h"
-#include "program/chrome_trace.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
+#include "program/record/chrome_trace.h"
 
 namespace trivium::gui {
 namespace {
 
 void write(const QString& path, const std::string& content) {
-  edge::write_file_atomically(path.toStdString(), content);
+  base::write_file_atomically(path.toStdString(), content);
 }
 
 [[noreturn]] void nothing_to_export() {
-  throw edge::Failure(edge::ErrorKind::kUsage, "The plan cannot run; there is nothing to export.");
+  throw base::Failure(base::ErrorKind::kUsage, "The plan cannot run; there is nothing to export.");
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ bool MainWindow::export_trace(const QString& path) {
     const auto& evaluation = document_.evaluation();
     if (!evaluation || !evaluation->runs()) nothing_to_export();
     if (evaluation->depth != Depth::kFull) {
-      throw edge::Failure(edge::ErrorKind::kUsage, "The plan is still being played op by op; try again in a moment.");
+      throw base::Failure(base::ErrorKind::kUsage, "The plan is still being played op by op; try again in a moment.");
     }
     write(path, program::chrome_trace(*evaluation->program, *evaluation->timeline));
   });
@@ -73,7 +73,7 @@ bool MainWindow::export_launch(const QString& path, planner::launch::Trainer tra
     const auto checked = program::check(scenario.file.job);
     const auto* no = std::get_if<program::Infeasible>(&checked);
     if (no != nullptr && !no->rule.ends_with("-supported")) {  // what we do not run ourselves yet may be exported
-      throw edge::Failure(edge::ErrorKind::kNoPlan, "The plan cannot run: " + no->reason);
+      throw base::Failure(base::ErrorKind::kNoPlan, "The plan cannot run: " + no->reason);
     }
     const planner::launch::Launch launch = planner::launch::export_plan(scenario.file.job, scenario.cluster, trainer);
     write(path, launch.text);

@@ -10,8 +10,8 @@
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
-#include "edge/files.h"
-#include "edge/json_reader.h"
+#include "base/files.h"
+#include "base/json_reader.h"
 #include "gui/look/theme.h"
 #include "gui/model/project.h"
 #include "gui/window/kept_layout.h"
@@ -241,7 +241,7 @@ bool MainWindow::guarded(const std::function<void()>& work) {
   try {
     work();
     return true;
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     say(QString::fromStdString(failure.error().message));
   } catch (const std::exception& error) {
     say(QString("Failed: %1").arg(error.what()));
@@ -275,7 +275,7 @@ bool MainWindow::open(const QString& path) {
   }
   bool opened = true;
   const bool sound = guarded([&] {
-    const nlohmann::json json = edge::read_json_file(path.toStdString());
+    const nlohmann::json json = base::read_json_file(path.toStdString());
     if (json.is_object() && json.value("schema", nlohmann::json()) == "trivium.run/1") {
       if (!document_.evaluation()) begin_example(example_scenario());
       opened = load_record(path);
@@ -290,7 +290,7 @@ bool MainWindow::open(const QString& path) {
 bool MainWindow::load_record(const QString& path) {
   return guarded([&] {
     const std::string name = path.toStdString();
-    auto record = std::make_shared<program::RunRecord>(program::run_record_from_json(edge::read_json_file(name), name));
+    auto record = std::make_shared<program::RunRecord>(program::run_record_from_json(base::read_json_file(name), name));
     Scenario scenario = document_.scenario();
     scenario.file.job = record->job;
     scenario.file.cluster = record->cluster;
@@ -328,7 +328,7 @@ Project MainWindow::kept_project(const std::string& path) {
 bool MainWindow::save(const QString& path) {
   return guarded([&] {
     const Project kept = kept_project(path.toStdString());
-    edge::write_file_atomically(path.toStdString(), project_text(kept));
+    base::write_file_atomically(path.toStdString(), project_text(kept));
     record_ = QString::fromStdString(kept.record);
     path_ = path;
     changed_ = false;
@@ -340,7 +340,7 @@ bool MainWindow::save(const QString& path) {
 
 void MainWindow::autosave() {
   if (!changed_) return;
-  guarded([&] { edge::write_file_atomically(autosave_path(), project_text(kept_project(autosave_path()))); });
+  guarded([&] { base::write_file_atomically(autosave_path(), project_text(kept_project(autosave_path()))); });
 }
 
 bool MainWindow::has_autosave() const { return QFileInfo::exists(QString::fromStdString(autosave_path())); }

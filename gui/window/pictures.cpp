@@ -5,8 +5,8 @@
 #include <QPixmap>
 #include <QSvgGenerator>
 
-#include "edge/error.h"
-#include "edge/files.h"
+#include "base/error.h"
+#include "base/files.h"
 
 namespace trivium::gui {
 namespace {
@@ -40,10 +40,10 @@ QByteArray png_of(QWidget& widget) {
 void save_picture(QWidget& widget, const std::string& path) {
   const QString name = QString::fromStdString(path);
   if (!name.endsWith(".png", Qt::CaseInsensitive) && !name.endsWith(".svg", Qt::CaseInsensitive)) {
-    throw edge::Failure(edge::ErrorKind::kUsage, path + ": a picture ends in .png or .svg");
+    throw base::Failure(base::ErrorKind::kUsage, path + ": a picture ends in .png or .svg");
   }
   const QByteArray bytes = name.endsWith(".svg", Qt::CaseInsensitive) ? svg_of(widget) : png_of(widget);
-  edge::write_file_atomically(path, std::string_view(bytes.constData(), static_cast<std::size_t>(bytes.size())));
+  base::write_file_atomically(path, std::string_view(bytes.constData(), static_cast<std::size_t>(bytes.size())));
 }
 
 }  // namespace trivium::gui

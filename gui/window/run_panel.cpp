@@ -9,8 +9,8 @@
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
-#include "edge/files.h"
-#include "edge/readable.h"
+#include "base/files.h"
+#include "base/readable.h"
 #include "gui/look/theme.h"
 
 namespace trivium::gui {
@@ -171,8 +171,8 @@ void RunPanel::begin(bool resumed) {
   const QString plan = folder_.filePath("plan.json");
   record_ = folder_.filePath(QString("run-%1.json").arg(++runs_));
   try {
-    edge::write_file_atomically(plan.toStdString(), program::to_json(document_.scenario().file).dump(2) + "\n");
-  } catch (const edge::Failure& failure) {
+    base::write_file_atomically(plan.toStdString(), program::to_json(document_.scenario().file).dump(2) + "\n");
+  } catch (const base::Failure& failure) {
     state_->setText(text(failure.error().message));
     return;
   }
@@ -227,7 +227,7 @@ void RunPanel::read_steps() {
                         .arg(number + 1)
                         .arg(steps_->value())
                         .arg(losses_.back().y(), 0, 'f', 4)
-                        .arg(text(edge::integer(speeds_.back().y()))));
+                        .arg(text(base::integer(speeds_.back().y()))));
   }
   draw_steps();
 }
@@ -266,7 +266,7 @@ void RunPanel::draw_steps() {
   loss_->set_lines({{"loss", series_colour(0), losses_, false}}, {0, 1, "step", whole},
                    {0, 1, "loss", [](double value) { return QString::number(value, 'f', 2); }}, 0, false);
   speed_->set_lines({{"tokens/s", series_colour(2), speeds_, false}}, {0, 1, "step", whole},
-                    {0, 1, "tokens/s", [](double value) { return text(edge::integer(value)); }}, 0, true);
+                    {0, 1, "tokens/s", [](double value) { return text(base::integer(value)); }}, 0, true);
 }
 
 void RunPanel::finish(int code, bool crashed) {

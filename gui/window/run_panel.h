@@ -13,7 +13,7 @@
 
 #include "gui/document.h"
 #include "gui/plot/line_chart.h"
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::gui {
 

@@ -7,16 +7,16 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "edge/json_reader.h"
-#include "edge/readable.h"
-#include "edge/units.h"
+#include "base/json_reader.h"
+#include "base/readable.h"
+#include "base/units.h"
 #include "gui/look/theme.h"
 #include "gui/model/count_text.h"
 #include "gui/model/knobs.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "models/model.h"
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::gui {
 namespace {
@@ -37,7 +37,7 @@ constexpr int kMostShown = 60;  // letters of what was typed, in a complaint
 std::int64_t whole_number(const QString& typed, std::int64_t low, std::int64_t high, const QString& what) {
   const std::optional<std::int64_t> number = parse_count(typed.toStdString());
   if (!number || *number < low || *number > high) {
-    throw edge::Failure(edge::ErrorKind::kUsage, QString("%1: a whole number from %2 to %3 is needed, not “%4”")
+    throw base::Failure(base::ErrorKind::kUsage, QString("%1: a whole number from %2 to %3 is needed, not “%4”")
                                                      .arg(what, text(count_text(low)), text(count_text(high)))
                                                      .arg(typed.left(kMostShown))
                                                      .toStdString());
@@ -161,8 +161,8 @@ Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
   if (name == "total_tokens") training.total_tokens = whole_number_or_none(typed, kMostTokens, "Total tokens");
   if (name == "ranks") s.ranks = static_cast<int>(whole_number_or_none(typed, s.cluster.devices(), "Devices"));
   if (name == "memory") {
-    const edge::Bytes memory = edge::parse_bytes(typed.toStdString()).value_or_throw();
-    if (!(memory.value() > 0)) throw edge::Failure(edge::ErrorKind::kInput, "Device memory must be above zero");
+    const base::Bytes memory = base::parse_bytes(typed.toStdString()).value_or_throw();
+    if (!(memory.value() > 0)) throw base::Failure(base::ErrorKind::kInput, "Device memory must be above zero");
     const bool same = std::all_of(s.cluster.groups.begin(), s.cluster.groups.end(),
                                   [&](const auto& group) { return group.node.device.memory == memory; });
     if (same) return s;
@@ -179,8 +179,8 @@ Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
       const std::string one = field_called(word.trimmed().toStdString());
       const std::vector<std::string>& fields = program::plan_fields();
       if (std::find(fields.begin(), fields.end(), one) == fields.end()) {
-        const std::string near = edge::nearest(one, fields);
-        throw edge::Failure(edge::ErrorKind::kUsage,
+        const std::string near = base::nearest(one, fields);
+        throw base::Failure(base::ErrorKind::kUsage,
                             fmt::format("\"{}\" is no field of a plan{}", word.trimmed().left(kMostShown).toStdString(),
                                         near.empty() ? "" : fmt::format("; did you mean \"{}\"?", words_of(near))));
       }
@@ -195,7 +195,7 @@ void StartPanel::check(const QString& name) {
   try {
     with_typed(name, document_.scenario());
     say("");
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     say(text(failure.error().message));
   }
 }
@@ -211,7 +211,7 @@ void StartPanel::edit(const QString& name, const std::function<Scenario(Scenario
                       next.fixed == now.fixed && next.ranks == now.ranks && next.ignore_memory == now.ignore_memory;
     if (!same) document_.edit(std::move(next), words, name);
     say("");
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     say(text(failure.error().message));
   }
 }
@@ -230,17 +230,17 @@ void StartPanel::show_scenario() {
   fields_.at("total_tokens")->setText(counted_or_none(job.training.total_tokens));
   fields_.at("ranks")->setText(counted_or_none(scenario.ranks));
   fields_.at("ranks")->setPlaceholderText(QString("all %1").arg(text(count_text(scenario.cluster.devices()))));
-  fields_.at("memory")->setText(text(edge::to_text(scenario.cluster.groups.at(0).node.device.memory)));
+  fields_.at("memory")->setText(text(base::to_text(scenario.cluster.groups.at(0).node.device.memory)));
   QStringList fixed;
   for (const std::string& name : scenario.fixed) fixed << text(words_of(name));
   fields_.at("fixed")->setText(fixed.join(", "));
   ignore_memory_->setChecked(scenario.ignore_memory);
   const models::ParameterCount count = models::count_parameters(job.model);
   const auto counted = [](int n, const char* one) {
-    return QString("%1 %2%3").arg(text(edge::integer(n)), one, n == 1 ? "" : "s");
+    return QString("%1 %2%3").arg(text(base::integer(n)), one, n == 1 ? "" : "s");
   };
   about_->setText(QString("%1 parameters, %2 on %3")
-                      .arg(text(edge::integer(static_cast<double>(count.total))),
+                      .arg(text(base::integer(static_cast<double>(count.total))),
                            counted(scenario.cluster.devices(), "device"), counted(scenario.cluster.nodes(), "node")));
   showing_ = false;
   say("");

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
+#include "base/readable.h"
 #include "calibration/stoppable.h"
-#include "edge/files.h"
-#include "edge/readable.h"
 #include "gui/model/report.h"
 #include "gui/model/spoken.h"
 
@@ -36,7 +36,7 @@ ValidationPanel::ValidationPanel(QWidget* parent)
             Answer answer;
             try {
               answer.validation = calibration::validate_run(asked.plan, *asked.record, asked.cluster, stop);
-            } catch (const edge::Failure& failure) {
+            } catch (const base::Failure& failure) {
               answer.error = text(spoken(failure.error().message));
             }
             return answer;
@@ -106,12 +106,12 @@ void ValidationPanel::show_answer(Answer answer) {
       continue;
     }
     lines << QString("<b>Iteration: predicted %1, measured %2: %3.</b>")
-                 .arg(text(edge::seconds(row.predicted_iteration_s)), text(edge::seconds(row.measured_iteration_s)),
+                 .arg(text(base::seconds(row.predicted_iteration_s)), text(base::seconds(row.measured_iteration_s)),
                       signed_percent(row.error));
     if (row.predicted_peak_bytes && row.measured_peak_bytes) {
       lines << QString("Memory of the fullest rank: predicted %1, measured %2.")
-                   .arg(text(edge::size(static_cast<std::int64_t>(*row.predicted_peak_bytes))),
-                        text(edge::size(static_cast<std::int64_t>(*row.measured_peak_bytes))));
+                   .arg(text(base::size(static_cast<std::int64_t>(*row.predicted_peak_bytes))),
+                        text(base::size(static_cast<std::int64_t>(*row.measured_peak_bytes))));
     }
     if (!row.source.empty()) lines << text(row.source).toHtmlEscaped() + ".";
   }
@@ -135,8 +135,8 @@ void ValidationPanel::add_group(const char* by, const QString& title) {
   parent->setExpanded(true);
   for (const calibration::ValidationGroup* group : groups) {
     auto* line = new QTreeWidgetItem(
-        parent, {text(group->name).replace('_', ' '), QString::number(group->cases), text(edge::percent(group->mape)),
-                 signed_percent(group->bias), text(edge::percent(group->median)), text(edge::percent(group->max))});
+        parent, {text(group->name).replace('_', ' '), QString::number(group->cases), text(base::percent(group->mape)),
+                 signed_percent(group->bias), text(base::percent(group->median)), text(base::percent(group->max))});
     for (int column = 1; column < table_->columnCount(); ++column) {
       line->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     }
@@ -144,12 +144,12 @@ void ValidationPanel::add_group(const char* by, const QString& title) {
 }
 
 void ValidationPanel::save(const std::string& path) const {
-  if (!validation_) throw edge::Failure(edge::ErrorKind::kUsage, "Nothing is validated yet; run the plan first.");
-  if (path.ends_with(".csv")) return edge::write_file_atomically(path, validation_csv(*validation_));
+  if (!validation_) throw base::Failure(base::ErrorKind::kUsage, "Nothing is validated yet; run the plan first.");
+  if (path.ends_with(".csv")) return base::write_file_atomically(path, validation_csv(*validation_));
   if (path.ends_with(".json")) {
-    return edge::write_file_atomically(path, calibration::to_json(*validation_).dump(2) + "\n");
+    return base::write_file_atomically(path, calibration::to_json(*validation_).dump(2) + "\n");
   }
-  throw edge::Failure(edge::ErrorKind::kUsage, path + ": a validation ends in .csv or .json");
+  throw base::Failure(base::ErrorKind::kUsage, path + ": a validation ends in .csv or .json");
 }
 
 }  // namespace trivium::gui

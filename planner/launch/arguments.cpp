@@ -7,8 +7,8 @@
 #include <optional>
 #include <sstream>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -159,9 +159,9 @@ class ScriptReader {
     std::string text = expanded_once(word);
     expanded_bytes_ += text.size();
     if (expanded_bytes_ > kMostExpanded) {
-      throw edge::Failure(edge::ErrorKind::kInput,
+      throw base::Failure(base::ErrorKind::kInput,
                           fmt::format("{}: its variables grow beyond {} MiB; no launch file is so large",
-                                      edge::one_line(where_), kMostExpanded >> 20));
+                                      base::one_line(where_), kMostExpanded >> 20));
     }
     return text;
   }

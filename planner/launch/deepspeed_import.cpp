@@ -5,15 +5,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "edge/error.h"
-#include "edge/json_reader.h"
+#include "base/error.h"
+#include "base/json_reader.h"
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
 
 namespace trivium::planner::launch {
 namespace {
 
-using edge::JsonReader;
+using base::JsonReader;
 using program::DType;
 using program::Plan;
 using program::Schedule;
@@ -26,9 +26,9 @@ bool is_json(std::string_view text) {
 
 nlohmann::json parse(const std::string& text, const std::string& where) {
   try {
-    return edge::parse_json(text, where, edge::Comments::kTaken);
-  } catch (const edge::Failure& failure) {
-    throw edge::Failure(edge::ErrorKind::kInput,
+    return base::parse_json(text, where, base::Comments::kTaken);
+  } catch (const base::Failure& failure) {
+    throw base::Failure(base::ErrorKind::kInput,
                         fmt::format("{}; placeholders of a template must be filled in first", failure.what()));
   }
 }

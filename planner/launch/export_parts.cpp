@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "edge/quote.h"
-#include "program/dtype.h"
+#include "base/quote.h"
+#include "program/plan/dtype.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -76,7 +76,7 @@ std::int64_t bucket_elements(const program::Plan& plan) {
 
 std::string title_of(const program::Job& job, Trainer trainer) {
   const TrainerVersion& version = version_of(trainer);
-  return fmt::format("{} as {}, for {} {} of {}", edge::one_line(job.model.name), program::summary(job.plan),
+  return fmt::format("{} as {}, for {} {} of {}", base::one_line(job.model.name), program::summary(job.plan),
                      version.software, version.version, version.date);
 }
 

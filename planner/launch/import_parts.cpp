@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 #include "models/load.h"
 
 namespace trivium::planner::launch {
@@ -56,7 +56,7 @@ void read_experts(Settings& settings, Model& model, std::vector<Loss>& losses) {
     if (every->find_first_not_of("0123456789") == std::string::npos) {
       experts.every = *settings.count({"moe-layer-freq"});
     } else {
-      losses.push_back({"--moe-layer-freq", edge::quote(*every) + " taken as every layer"});
+      losses.push_back({"--moe-layer-freq", base::quote(*every) + " taken as every layer"});
     }
   }
   model.experts = experts;
@@ -136,7 +136,7 @@ void read_training(Settings& settings, const ImportRequest& request, program::Jo
   if (attention != t.dropout) losses.push_back({"--attention-dropout", "taken as --hidden-dropout"});
   t.seed = static_cast<std::uint64_t>(settings.count({"seed"}, 0, kMost).value_or(1234));
   const std::string decay = settings.text({"lr-decay-style"}).value_or("cosine");
-  if (decay != "cosine") losses.push_back({"--lr-decay-style", edge::one_line(decay) + " taken as cosine"});
+  if (decay != "cosine") losses.push_back({"--lr-decay-style", base::one_line(decay) + " taken as cosine"});
 }
 
 int read_ranks(Settings& settings, const ImportRequest& request) {

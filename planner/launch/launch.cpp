@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "planner/launch/export_parts.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -35,8 +35,8 @@ program::Job with_one_size(const program::Job& given) {
     const auto* no = std::get_if<program::Infeasible>(&checked);
     if (no == nullptr || no->rule.ends_with("-supported")) return job;  // others may run what our programs do not
   }
-  throw edge::Failure(
-      edge::ErrorKind::kNoPlan,
+  throw base::Failure(
+      base::ErrorKind::kNoPlan,
       fmt::format("no trainer has micro-batches by replica, and {} replicas cannot take {} samples with "
                   "micro-batches of one size; change global_batch or data",
                   job.plan.data, job.training.global_batch));

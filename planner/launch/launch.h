@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::planner::launch {
 

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cctype>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
-#include "program/layout.h"
+#include "program/lower/layout.h"
+#include "program/plan/fields.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -61,7 +62,7 @@ class MegatronImport {
     }
     if (const auto layout = settings_.text({"pipeline-model-parallel-layout"})) read_layout(*layout);
     ends();
-    plan_.schedule = plan_.virtual_stages > 1 ? Schedule::kInterleaved : Schedule::k1f1b;
+    plan_.schedule = program::usual_schedule(plan_.virtual_stages);
   }
 
   // `(x)*n` and `x*n` written out; commas and blanks are cosmetic.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "planner/launch/export_parts.h"
-#include "program/layout.h"
+#include "program/lower/layout.h"
 
 namespace trivium::planner::launch {
 namespace {

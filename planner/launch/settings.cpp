@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 #include "planner/launch/import_parts.h"
 
 namespace trivium::planner::launch {
@@ -29,13 +29,13 @@ bool is_beside(const std::string& name) {
 std::string words_of(const Argument& argument) {
   std::string text = "--" + argument.name;
   for (const std::string& value : argument.values) text += " " + value;
-  return edge::one_line(text);
+  return base::one_line(text);
 }
 
 }  // namespace
 
 void Settings::fail(const std::string& what) const {
-  throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", where_, what));
+  throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", where_, what));
 }
 
 const Argument* Settings::find(std::initializer_list<const char*> names) {
@@ -66,7 +66,7 @@ std::optional<std::int64_t> Settings::count(std::initializer_list<const char*> n
   const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
   if (error != std::errc() || end != word->data() + word->size() || value < low || value > high) {
     fail(fmt::format("--{} must be a whole number from {} to {}, not {}{}", *names.begin(), low, high,
-                     edge::quote(*word), word->find('$') == std::string::npos ? "" : ", which the file does not say"));
+                     base::quote(*word), word->find('$') == std::string::npos ? "" : ", which the file does not say"));
   }
   return value;
 }
@@ -77,7 +77,7 @@ std::optional<double> Settings::number(std::initializer_list<const char*> names)
   double value = 0;
   const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
   if (error != std::errc() || end != word->data() + word->size() || !std::isfinite(value) || value < 0) {
-    fail(fmt::format("--{} must be a number, 0 or more, not {}", *names.begin(), edge::quote(*word)));
+    fail(fmt::format("--{} must be a number, 0 or more, not {}", *names.begin(), base::quote(*word)));
   }
   return value;
 }
@@ -100,10 +100,10 @@ void lose_unread(const Settings& settings, std::vector<Loss>& losses) {
   std::string beside;
   for (const Argument& argument : rest) {
     if (is_beside(argument.name)) {
-      beside += (beside.empty() ? "--" : " --") + edge::one_line(argument.name);
+      beside += (beside.empty() ? "--" : " --") + base::one_line(argument.name);
     } else {
       losses.push_back(
-          {"--" + edge::one_line(argument.name), fmt::format("{} has no place in a plan", words_of(argument))});
+          {"--" + base::one_line(argument.name), fmt::format("{} has no place in a plan", words_of(argument))});
     }
   }
   if (!beside.empty())

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "planner/launch/export_parts.h"
-#include "program/layout.h"
+#include "program/lower/layout.h"
 
 namespace trivium::planner::launch {
 namespace {

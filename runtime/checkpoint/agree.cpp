@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/told_by.h"
 
 namespace trivium::runtime::checkpoint {
@@ -33,11 +33,11 @@ Report attempt(const std::function<ShardFile()>& work) {
     report.bytes = file.bytes;
     report.checksum = file.checksum;
     put(report.name, file.name);
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     report.kind = static_cast<std::int32_t>(failure.error().kind);
     put(report.message, failure.error().message);
   } catch (const std::exception& error) {
-    report.kind = static_cast<std::int32_t>(edge::ErrorKind::kRuntime);
+    report.kind = static_cast<std::int32_t>(base::ErrorKind::kRuntime);
     put(report.message, error.what());
   }
   return report;
@@ -56,7 +56,7 @@ std::vector<ShardFile> agree(Communicator& communicator, int everyone, const std
   }
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     if (reports[rank].kind == 0) continue;
-    throw edge::Failure(static_cast<edge::ErrorKind>(reports[rank].kind),
+    throw base::Failure(static_cast<base::ErrorKind>(reports[rank].kind),
                         told_by(static_cast<int>(rank), reports[rank].message.data()));
   }
   return files;

@@ -4,12 +4,12 @@
 
 #include <system_error>
 
-#include "edge/error.h"
-#include "edge/files.h"
-#include "edge/json_reader.h"
-#include "edge/json_text.h"
-#include "edge/quote.h"
-#include "edge/refuse.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/quote.h"
+#include "base/refuse.h"
 #include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/lock.h"
@@ -18,7 +18,7 @@
 namespace trivium::runtime::checkpoint {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 namespace fs = std::filesystem;
 
@@ -40,8 +40,8 @@ void make_fresh(const fs::path& folder) {
   fs::remove_all(folder, error);
   fs::create_directories(folder, error);
   if (error) {
-    throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the folder: {}",
-                                                               edge::one_line(folder.string()), error.message()));
+    throw base::Failure(base::ErrorKind::kRuntime, fmt::format("{}: cannot make the folder: {}",
+                                                               base::one_line(folder.string()), error.message()));
   }
 }
 
@@ -88,7 +88,7 @@ void save(const fs::path& folder, Description description, std::int64_t keep, co
     });
     agree(communicator, everyone, [&]() -> ShardFile {
       if (leads) {
-        edge::write_file_atomically(unfinished / kDescriptionFile, edge::json_text(to_json(description), 1) + "\n");
+        base::write_file_atomically(unfinished / kDescriptionFile, base::json_text(to_json(description), 1) + "\n");
         read_description(unfinished, false);
       }
       // What older checkpoints give way to must be whole on the disk: read again, by each rank its own.
@@ -99,7 +99,7 @@ void save(const fs::path& folder, Description description, std::int64_t keep, co
       if (leads) publish(folder, description.step, keep);
       return {};
     });
-  } catch (const edge::Failure&) {
+  } catch (const base::Failure&) {
     std::error_code ignored;
     if (leads) fs::remove_all(unfinished, ignored);
     throw;
@@ -119,7 +119,7 @@ void write_resharded(const fs::path& folder, Description description, const prog
     fill(tensors, program, rank, arenas);
     description.files.push_back(write_shard(unfinished / shard_name(rank), saved_pieces(program, rank, arenas)));
   }
-  edge::write_file_atomically(unfinished / kDescriptionFile, edge::json_text(to_json(description), 1) + "\n");
+  base::write_file_atomically(unfinished / kDescriptionFile, base::json_text(to_json(description), 1) + "\n");
   read_description(unfinished, true);
   publish(folder, description.step, 0);
 }
@@ -130,7 +130,7 @@ void fill(const StoredTensors& tensors, const program::Program& program, int ran
 
 Description read_description(const fs::path& path, bool verify) {
   const fs::path file = path / kDescriptionFile;
-  Description description = description_from_json(edge::read_json_file(file), file.string());
+  Description description = description_from_json(base::read_json_file(file), file.string());
   if (verify) {
     for (const ShardFile& shard : description.files) check_file(path, shard);
   }
@@ -154,14 +154,14 @@ Newest newest(const fs::path& folder) {
   }
   const Listing listing = list(folder);
   for (const fs::path& path : listing.unfinished) {
-    result.passed_over.push_back(fmt::format("{}: half-written, ignored", edge::one_line(path.string())));
+    result.passed_over.push_back(fmt::format("{}: half-written, ignored", base::one_line(path.string())));
   }
   for (const fs::path& path : listing.whole) {
     try {
       read_description(path, true);
       result.path = path;
       return result;
-    } catch (const edge::Failure& failure) {
+    } catch (const base::Failure& failure) {
       result.passed_over.push_back(fmt::format("{}; ignored", failure.what()));
     }
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/checkpoint/description.h"
 #include "runtime/checkpoint/stored.h"
 #include "runtime/communicator.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <set>
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kSchema = "trivium.checkpoint/1";
 constexpr std::int64_t kMost = std::int64_t{1} << 60;
 
-std::uint64_t checksum_at(const edge::JsonReader& reader) {
+std::uint64_t checksum_at(const base::JsonReader& reader) {
   constexpr int kHexadecimal = 16;
   const std::string text = reader.text();
   std::uint64_t value = 0;
@@ -44,13 +44,13 @@ nlohmann::json to_json(const Description& description) {
 }
 
 Description description_from_json(const nlohmann::json& json, const std::string& where) {
-  const edge::JsonReader reader(json, where);
+  const base::JsonReader reader(json, where);
   const std::vector<std::string> schemas{kSchema};
   reader.at("schema").one_of(schemas);
   reader.allow_only({"schema", "step", "data", "job", "files", "loss_scale"});
   Description description;
   description.step = reader.at("step").integer(0, kMost);
-  const edge::JsonReader data = reader.at("data");
+  const base::JsonReader data = reader.at("data");
   data.allow_only({"samples", "corpus_tokens"});
   description.samples = data.at("samples").integer(0, kMost);
   description.corpus_tokens = data.at("corpus_tokens").integer(0, kMost);
@@ -63,9 +63,9 @@ Description description_from_json(const nlohmann::json& json, const std::string&
   }
   description.job = program::plan_file_from_json(reader.at("job").json(), where + "#/job");
   std::set<std::string> names;
-  const std::vector<edge::JsonReader> files = reader.at("files").elements();
+  const std::vector<base::JsonReader> files = reader.at("files").elements();
   if (files.empty()) reader.at("files").fail("names no file; a checkpoint has one for every rank");
-  for (const edge::JsonReader& file : files) {
+  for (const base::JsonReader& file : files) {
     file.allow_only({"name", "bytes", "checksum"});
     ShardFile& shard = description.files.emplace_back();
     shard.name = file.at("name").text();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "program/plan_file.h"
+#include "program/plan/plan_file.h"
 #include "runtime/executor/loss_scale.h"
 
 namespace trivium::runtime::checkpoint {

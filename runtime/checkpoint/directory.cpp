@@ -12,9 +12,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "edge/error.h"
-#include "edge/files.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/quote.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
@@ -33,8 +33,8 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return step;
 }
 
-[[noreturn]] void fail(edge::ErrorKind kind, const fs::path& path, const std::string& what) {
-  throw edge::Failure(kind, fmt::format("{}: {}", edge::one_line(path.string()), what));
+[[noreturn]] void fail(base::ErrorKind kind, const fs::path& path, const std::string& what) {
+  throw base::Failure(kind, fmt::format("{}: {}", base::one_line(path.string()), what));
 }
 
 /// What stands in the folder reaches the disk. Errors: Failure(kRuntime), but for file systems that cannot do it.
@@ -44,7 +44,7 @@ void flush(const fs::path& folder) {
   const int error = ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : errno;
   ::close(descriptor);
   if (error != 0) {
-    fail(edge::ErrorKind::kRuntime, folder,
+    fail(base::ErrorKind::kRuntime, folder,
          fmt::format("cannot finish the checkpoint: {}", std::generic_category().message(error)));
   }
 }
@@ -81,7 +81,7 @@ Listing list(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder, error)) return listing;
   fs::directory_iterator entries(folder, error);
-  if (error) fail(edge::ErrorKind::kInput, folder, fmt::format("cannot read the folder: {}", error.message()));
+  if (error) fail(base::ErrorKind::kInput, folder, fmt::format("cannot read the folder: {}", error.message()));
   std::vector<std::pair<std::int64_t, fs::path>> found;
   for (const fs::directory_entry& entry : entries) {
     std::string name = entry.path().filename().string();
@@ -95,7 +95,7 @@ Listing list(const fs::path& folder) {
   for (auto& [step, path] : found) listing.whole.push_back(std::move(path));
   std::sort(listing.unfinished.begin(), listing.unfinished.end());
   if (fs::is_regular_file(folder / kLatest, error)) {
-    std::string latest = edge::read_file(folder / kLatest);
+    std::string latest = base::read_file(folder / kLatest);
     while (!latest.empty() && latest.back() == '\n') latest.pop_back();
     const auto named = std::find_if(listing.whole.begin(), listing.whole.end(),
                                     [&](const fs::path& path) { return path.filename() == latest; });
@@ -109,11 +109,11 @@ void publish(const fs::path& folder, std::int64_t step, std::int64_t keep) {
   const fs::path target = folder / folder_name(step), unfinished = folder / unfinished_name(step);
   flush(unfinished);
   if (const int why = take_place(unfinished, target); why != 0) {
-    fail(edge::ErrorKind::kRuntime, target,
+    fail(base::ErrorKind::kRuntime, target,
          fmt::format("cannot finish the checkpoint: {}", std::generic_category().message(why)));
   }
   flush(folder);
-  edge::write_file_atomically(folder / kLatest, folder_name(step) + "\n");
+  base::write_file_atomically(folder / kLatest, folder_name(step) + "\n");
   const Listing listing = list(folder);
   for (const fs::path& path : listing.unfinished) fs::remove_all(path, error);
   std::int64_t stay = keep - 1;

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <system_error>
 
-#include "edge/error.h"
-#include "edge/private_folder.h"
-#include "edge/quote.h"
-#include "edge/refuse.h"
+#include "base/error.h"
+#include "base/private_folder.h"
+#include "base/quote.h"
+#include "base/refuse.h"
 #include "runtime/checkpoint/whole.h"
 
 namespace trivium::runtime::checkpoint {
@@ -48,9 +48,9 @@ class Table {
     } else if (is_llama(model)) {
       llama();
     } else {
-      throw edge::Failure(edge::ErrorKind::kUsage,
+      throw base::Failure(base::ErrorKind::kUsage,
                           fmt::format("{} is neither GPT-2 nor llama-style; only these have a single file to convert",
-                                      edge::quote(model.name)));
+                                      base::quote(model.name)));
     }
   }
   const std::vector<Correspondence>& rows() const { return rows_; }
@@ -170,7 +170,7 @@ std::int64_t place_of(const Correspondence& c, std::int64_t width, std::int64_t 
 
 WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model& model, const std::string& where) {
   const auto refuse = [&](const std::string& what) -> void {
-    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(where), what));
+    throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", base::one_line(where), what));
   };
   const Table table(model);
   Names names(file, is_gpt2(model));
@@ -181,10 +181,10 @@ WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model&
     const auto read = [&](const TensorEntry& entry, std::int64_t first, std::int64_t width) {
       const std::vector<std::int64_t> expected = shape_of(c, width);
       if (entry.shape != expected) {
-        refuse(fmt::format("{} has the shape [{}], the model needs [{}]", edge::quote(entry.name),
+        refuse(fmt::format("{} has the shape [{}], the model needs [{}]", base::quote(entry.name),
                            fmt::join(entry.shape, ", "), fmt::join(expected, ", ")));
       }
-      if (entry.number > Number::kF16) refuse(fmt::format("{} is not of floats", edge::quote(entry.name)));
+      if (entry.number > Number::kF16) refuse(fmt::format("{} is not of floats", base::quote(entry.name)));
       const std::byte* values = file.bytes_of(entry).data();
       for (std::int64_t row = 0; row < c.rows; ++row) {
         for (std::int64_t column = 0; column < width; ++column) {
@@ -200,14 +200,14 @@ WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model&
     std::int64_t first = 0;
     for (std::size_t i = 0; i < c.theirs.size(); ++i) {
       const TensorEntry* entry = names.take(c.theirs[i]);
-      if (entry == nullptr) refuse(fmt::format("it has no tensor {}", edge::quote(c.theirs[i])));
+      if (entry == nullptr) refuse(fmt::format("it has no tensor {}", base::quote(c.theirs[i])));
       read(*entry, first, c.widths[i]);
       first += c.widths[i];
     }
   }
   if (model.tied_embeddings) names.take("lm_head.weight");  // the embedding again
   if (const std::string extra = names.left_over(); !extra.empty()) {
-    refuse(fmt::format("the model has no tensor {}; is its description that of these weights?", edge::quote(extra)));
+    refuse(fmt::format("the model has no tensor {}; is its description that of these weights?", base::quote(extra)));
   }
   return tensors;
 }
@@ -223,13 +223,13 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   // Files of a name that nobody can foresee, in a folder that goes with what is left in it.
-  const edge::PrivateFolder beside(path.has_parent_path() ? path.parent_path() : ".", ".trivium-weights-");
+  const base::PrivateFolder beside(path.has_parent_path() ? path.parent_path() : ".", ".trivium-weights-");
   const std::filesystem::path unfinished = beside.path() / path.filename();
   SafetensorsWriter writer(unfinished, std::move(entries), {{"format", "pt"}});
   std::vector<float> values;
   for (const Correspondence& c : table.rows()) {
     const auto found = tensors.find(c.ours);
-    if (found == tensors.end()) edge::refuse(path, fmt::format("the checkpoint lacks {}", edge::quote(c.ours)));
+    if (found == tensors.end()) base::refuse(path, fmt::format("the checkpoint lacks {}", base::quote(c.ours)));
     const WholeTensor& tensor = found->second;
     std::int64_t first = 0;
     for (const std::int64_t width : c.widths) {
@@ -247,8 +247,8 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
   writer.finish();
   std::filesystem::rename(unfinished, path, error);
   if (error) {
-    throw edge::Failure(edge::ErrorKind::kRuntime,
-                        fmt::format("{}: cannot write: {}", edge::one_line(path.string()), error.message()));
+    throw base::Failure(base::ErrorKind::kRuntime,
+                        fmt::format("{}: cannot write: {}", base::one_line(path.string()), error.message()));
   }
 }
 

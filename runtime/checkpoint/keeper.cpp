@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 #include "runtime/checkpoint/agree.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
@@ -56,7 +56,7 @@ class Keeper final : public StepKeeper {
                           opened.description.step, opened.description.samples, samples);
       }
       if (!why.empty()) {
-        throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}: {}", edge::one_line(path.data()), why));
+        throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", base::one_line(path.data()), why));
       }
       fill_rank(opened.tensors);
       saved.step = opened.description.step;
@@ -109,33 +109,33 @@ class Keeper final : public StepKeeper {
   // Rank 0's choice of where to begin; empty: at the beginning.
   void choose(std::array<char, 4096>& path) {
     std::error_code ignored;
-    const std::string folder = edge::one_line(options_.folder.string());
+    const std::string folder = base::one_line(options_.folder.string());
     if (options_.resume && !fs::is_directory(options_.folder, ignored)) {
-      throw edge::Failure(
-          edge::ErrorKind::kInput,
+      throw base::Failure(
+          base::ErrorKind::kInput,
           fmt::format("{}: there is no such folder to resume from; leave --resume out to begin", folder));
     }
     take_lock();
     if (!options_.resume) {
       if (const Listing listing = list(options_.folder); !listing.whole.empty()) {
-        throw edge::Failure(edge::ErrorKind::kUsage,
+        throw base::Failure(base::ErrorKind::kUsage,
                             fmt::format("{} already holds {}; go on with --resume or name another folder", folder,
-                                        edge::one_line(listing.whole.front().filename().string())));
+                                        base::one_line(listing.whole.front().filename().string())));
       }
       return;
     }
     const Newest found = newest(options_.folder);
     for (const std::string& text : found.passed_over) note(text);
     if (!found.path && !list(options_.folder).whole.empty()) {
-      throw edge::Failure(
-          edge::ErrorKind::kInput,
+      throw base::Failure(
+          base::ErrorKind::kInput,
           fmt::format("{}: none of its checkpoints can be read, and nothing was changed; mend one, or begin in another "
                       "folder without --resume",
                       folder));
     }
     if (!found.path) return note(fmt::format("{} holds no checkpoint; beginning at step 0", folder));
     const std::string text = found.path->string();
-    if (text.size() >= path.size()) throw edge::Failure(edge::ErrorKind::kInput, "the checkpoint's path is too long");
+    if (text.size() >= path.size()) throw base::Failure(base::ErrorKind::kInput, "the checkpoint's path is too long");
     std::copy(text.begin(), text.end(), path.begin());
   }
 
@@ -144,9 +144,9 @@ class Keeper final : public StepKeeper {
     std::error_code error;
     fs::create_directories(options_.folder, error);
     if (error) {
-      throw edge::Failure(
-          edge::ErrorKind::kRuntime,
-          fmt::format("{}: cannot make the folder: {}", edge::one_line(options_.folder.string()), error.message()));
+      throw base::Failure(
+          base::ErrorKind::kRuntime,
+          fmt::format("{}: cannot make the folder: {}", base::one_line(options_.folder.string()), error.message()));
     }
     *lock_ = std::make_unique<FolderLock>(options_.folder, options_.note);
   }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "program/plan_file.h"
+#include "program/plan/plan_file.h"
 #include "runtime/executor/course.h"
 #include "runtime/executor/step_keeper.h"
 

@@ -16,8 +16,8 @@
 #include <stop_token>
 #include <system_error>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
@@ -40,7 +40,7 @@ std::string own_text() {
 std::string text_of(int file) {
   std::array<char, kMostText> text{};
   const ssize_t got = ::pread(file, text.data(), text.size(), 0);
-  return edge::one_line({text.data(), static_cast<std::size_t>(got < 0 ? 0 : got)});
+  return base::one_line({text.data(), static_cast<std::size_t>(got < 0 ? 0 : got)});
 }
 
 bool write_text(int file, const std::string& text) {
@@ -48,15 +48,15 @@ bool write_text(int file, const std::string& text) {
 }
 
 [[noreturn]] void fail(const fs::path& path, int error) {
-  throw edge::Failure(edge::ErrorKind::kRuntime,
+  throw base::Failure(base::ErrorKind::kRuntime,
                       fmt::format("{}: checkpoints cannot be written there: {}",
-                                  edge::one_line(path.parent_path().string()), std::generic_category().message(error)));
+                                  base::one_line(path.parent_path().string()), std::generic_category().message(error)));
 }
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& owner) {
-  throw edge::Failure(edge::ErrorKind::kUsage,
+  throw base::Failure(base::ErrorKind::kUsage,
                       fmt::format("{} is being written by {}; wait for its end or name another folder",
-                                  edge::one_line(path.parent_path().string()), owner.empty() ? "another run" : owner));
+                                  base::one_line(path.parent_path().string()), owner.empty() ? "another run" : owner));
 }
 
 /// Seconds since the file was touched, by the clock of its file system, which stamps a file of our own now.
@@ -130,7 +130,7 @@ FolderLock::FolderLock(fs::path folder, const std::function<void(const std::stri
     fail(path_, error);
   }
   if (!left_behind.empty() && note) {
-    note(fmt::format("{}: left behind by {}, which is gone; taken over", edge::one_line(path_.string()), left_behind));
+    note(fmt::format("{}: left behind by {}, which is gone; taken over", base::one_line(path_.string()), left_behind));
   }
   renewal_ = std::jthread([file = file_](const std::stop_token& stop) {
     std::mutex mutex;

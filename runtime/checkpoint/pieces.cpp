@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "program/layout.h"
-#include "program/optimizer_bodies.h"
+#include "program/lower/layout.h"
+#include "program/lower/optimizer_bodies.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {

@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/reduction/half.h"
 
@@ -56,7 +56,7 @@ double element(const std::byte* values, std::int64_t index, Number number) {
     case Number::kF16:
       return reduction::float_of_fp16(load<std::uint16_t>(values, index));
     default:
-      throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{} numbers are no weights", name_of(number)));
+      throw base::Failure(base::ErrorKind::kInput, fmt::format("{} numbers are no weights", name_of(number)));
   }
 }
 
@@ -113,15 +113,15 @@ void SafetensorsWriter::flush() {
 void SafetensorsWriter::finish() {
   flush();
   if (written_ != expected_) {
-    throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: {} bytes came, {} were declared",
-                                                               edge::one_line(path_.string()), written_, expected_));
+    throw base::Failure(base::ErrorKind::kRuntime, fmt::format("{}: {} bytes came, {} were declared",
+                                                               base::one_line(path_.string()), written_, expected_));
   }
   if (::fsync(file_) != 0) fail(errno);
   if (::close(std::exchange(file_, -1)) != 0) fail(errno);
 }
 
 void SafetensorsWriter::fail(int error_number) {
-  throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot write: {}", edge::one_line(path_.string()),
+  throw base::Failure(base::ErrorKind::kRuntime, fmt::format("{}: cannot write: {}", base::one_line(path_.string()),
                                                              std::generic_category().message(error_number)));
 }
 

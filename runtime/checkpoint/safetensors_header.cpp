@@ -7,15 +7,15 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "edge/json_reader.h"
-#include "edge/quote.h"
-#include "edge/refuse.h"
+#include "base/json_reader.h"
+#include "base/quote.h"
+#include "base/refuse.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian and read in place");
 
@@ -39,26 +39,26 @@ constexpr std::array<NumberName, 10> kNumbers{{{Number::kF64, "F64", 8},
                                                {Number::kU8, "U8", 1},
                                                {Number::kBool, "BOOL", 1}}};
 
-Number read_number(const edge::JsonReader& reader) {
+Number read_number(const base::JsonReader& reader) {
   const std::string name = reader.text();
   for (const NumberName& known : kNumbers) {
     if (name == known.name) return known.number;
   }
-  reader.fail(fmt::format("unsupported number format {}", edge::quote(name)));
+  reader.fail(fmt::format("unsupported number format {}", base::quote(name)));
 }
 
-TensorEntry tensor_of(const std::string& name, const edge::JsonReader& reader) {
+TensorEntry tensor_of(const std::string& name, const base::JsonReader& reader) {
   reader.allow_only({"dtype", "shape", "data_offsets"});
   TensorEntry tensor;
   tensor.name = name;
   tensor.number = read_number(reader.at("dtype"));
   std::int64_t bytes = size_of(tensor.number);
-  for (const edge::JsonReader& extent : reader.at("shape").elements()) {
+  for (const base::JsonReader& extent : reader.at("shape").elements()) {
     tensor.shape.push_back(extent.integer(0, kLargestExtent));
     if (tensor.shape.back() > 0 && bytes > kLargestExtent / tensor.shape.back()) extent.fail("the tensor is too large");
     bytes *= tensor.shape.back();
   }
-  const std::vector<edge::JsonReader> offsets = reader.at("data_offsets").elements();
+  const std::vector<base::JsonReader> offsets = reader.at("data_offsets").elements();
   if (offsets.size() != 2) reader.at("data_offsets").fail("expected two numbers, begin and end");
   tensor.begin = offsets[0].integer(0, kLargestExtent);
   tensor.end = offsets[1].integer(tensor.begin, kLargestExtent);
@@ -81,10 +81,10 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> content, const st
   if (length > content.size() - sizeof length) refuse(file, "the safetensors header is cut off");
   const std::string_view text(reinterpret_cast<const char*>(content.data()) + sizeof length, length);
   if (text.empty() || text.front() != '{') refuse(file, "not a safetensors file: the header is not a JSON object");
-  const nlohmann::json json = edge::parse_json(text.substr(0, text.find_last_not_of(' ') + 1), file);
+  const nlohmann::json json = base::parse_json(text.substr(0, text.find_last_not_of(' ') + 1), file);
   SafetensorsHeader header;
   header.data_begin = static_cast<std::int64_t>(sizeof length + length);
-  for (const auto& [name, member] : edge::JsonReader(json, file).members()) {
+  for (const auto& [name, member] : base::JsonReader(json, file).members()) {
     if (name == kMetadata) {
       for (const auto& [key, value] : member.members()) header.metadata[key] = value.text();
     } else {
@@ -97,7 +97,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> content, const st
   std::int64_t reached = 0;
   for (const TensorEntry& tensor : header.tensors) {
     if (tensor.begin != reached) {
-      refuse(file, fmt::format("{} begins at byte {} of the data, where {} was expected", edge::quote(tensor.name),
+      refuse(file, fmt::format("{} begins at byte {} of the data, where {} was expected", base::quote(tensor.name),
                                tensor.begin, reached));
     }
     reached = tensor.end;

@@ -7,14 +7,14 @@
 #include <cstring>
 #include <optional>
 
-#include "edge/quote.h"
-#include "edge/refuse.h"
+#include "base/quote.h"
+#include "base/refuse.h"
 #include "runtime/reduction/half.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 using program::DType;
 
 struct PieceName {
@@ -58,12 +58,12 @@ void check_cover(const std::string& where, const std::string& name, StoredTensor
     covered += parts[i].box.elements();
     for (std::size_t j = i + 1; j < parts.size() && parts[j].box.row < parts[i].box.row + parts[i].box.rows; ++j) {
       if (intersection(parts[i].box, parts[j].box).elements() > 0) {
-        refuse(where, fmt::format("{} has two pieces for the same elements", edge::quote(name)));
+        refuse(where, fmt::format("{} has two pieces for the same elements", base::quote(name)));
       }
     }
   }
   if (covered != tensor.rows * tensor.columns) {
-    refuse(where, fmt::format("{} is incomplete: {} of {} elements are there", edge::quote(name), covered,
+    refuse(where, fmt::format("{} is incomplete: {} of {} elements are there", base::quote(name), covered,
                               tensor.rows * tensor.columns));
   }
 }
@@ -165,7 +165,7 @@ StoredTensors::StoredTensors(const std::vector<std::filesystem::path>& files) {
     for (const TensorEntry& entry : file.header().tensors) {
       const auto name = parse_piece_name(entry.name);
       const auto complain = [&](const char* what) {
-        refuse(path.string(), fmt::format("{}: {}", edge::quote(entry.name), what));
+        refuse(path.string(), fmt::format("{}: {}", base::quote(entry.name), what));
       };
       if (!name) complain("not the name of a piece of a checkpoint");
       const Box& box = name->box;
@@ -196,11 +196,11 @@ const StoredTensor& StoredTensors::find(const Piece& piece, const std::string& n
   const auto& tensors = of(piece.state);
   const auto found = tensors.find(name);
   if (found == tensors.end()) {
-    refuse(where_, fmt::format("it has no {} of {}", name_of(piece.state), edge::quote(name)));
+    refuse(where_, fmt::format("it has no {} of {}", name_of(piece.state), base::quote(name)));
   }
   const StoredTensor& tensor = found->second;
   if (tensor.rows != piece.rows || tensor.columns != piece.columns) {
-    refuse(where_, fmt::format("{} is {} x {}, the model's is {} x {}", edge::quote(name), tensor.rows, tensor.columns,
+    refuse(where_, fmt::format("{} is {} x {}, the model's is {} x {}", base::quote(name), tensor.rows, tensor.columns,
                                piece.rows, piece.columns));
   }
   return tensor;

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <new>
 
-#include "program/alignment.h"
+#include "program/ir/alignment.h"
 #include "runtime/cpu/kernels.h"
 
 namespace trivium::runtime::cpu {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/optimizer_loops.h"
 #include "runtime/cpu/plain_kernels.h"
@@ -113,11 +113,11 @@ Variant choose() {
   }
   const std::string_view name(wish);
   if (name != "v2" && name != "v3" && name != "v4") {
-    throw edge::Failure(edge::ErrorKind::kUsage, "TRIVIUM_CPU: no such instruction set; use v2, v3 or v4");
+    throw base::Failure(base::ErrorKind::kUsage, "TRIVIUM_CPU: no such instruction set; use v2, v3 or v4");
   }
   const Variant variant = name == "v2" ? Variant::kV2 : name == "v3" ? Variant::kV3 : Variant::kV4;
   if (!available(variant)) {
-    throw edge::Failure(edge::ErrorKind::kHardware,
+    throw base::Failure(base::ErrorKind::kHardware,
                         "TRIVIUM_CPU=" + std::string(name) + ": this processor lacks the instructions; unset it");
   }
   return variant;

@@ -1,7 +1,7 @@
 // Routing of tokens to experts: who goes where, the gather and scatter of rows, and their gradients
-// (program/mixture.cpp has the whole layer). Everything is counted per sample, so results do not depend on how samples
-// are split over ranks. Ranks of a context group all list the choices of the whole samples; the tokens that they send,
-// receive and differentiate are their own.
+// (program/lower/mixture.cpp has the whole layer). Everything is counted per sample, so results do not depend on how
+// samples are split over ranks. Ranks of a context group all list the choices of the whole samples; the tokens that
+// they send, receive and differentiate are their own.
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <numeric>
 #include <vector>
 
-#include "program/context.h"
-#include "program/expert_rows.h"
+#include "program/ir/context.h"
+#include "program/ir/expert_rows.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
 

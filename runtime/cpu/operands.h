@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "program/context.h"
+#include "program/ir/context.h"
 #include "runtime/kernel.h"
 
 namespace trivium::runtime::cpu {

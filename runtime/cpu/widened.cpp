@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "program/alignment.h"
+#include "program/ir/alignment.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/reduction/half.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "edge/say.h"
+#include "base/say.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/kernels/launch.h"
@@ -155,7 +155,7 @@ void CudaBackend::replay(std::uint64_t number, Lane lane, const std::function<vo
   GraphCache<GraphRecorder>& graphs = *graphs_[static_cast<std::size_t>(lane)];
   const bool worked = graphs.failure().empty();
   graphs.run(number, issue);
-  if (worked && !graphs.failure().empty()) edge::say("note: no CUDA graphs: {}\n", graphs.failure());
+  if (worked && !graphs.failure().empty()) base::say("note: no CUDA graphs: {}\n", graphs.failure());
 }
 
 // Graphs may be under way.

@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::runtime::cuda {
 

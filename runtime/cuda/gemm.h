@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "program/dtype.h"
+#include "program/plan/dtype.h"
 
 namespace trivium::runtime::cuda {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "program/op.h"
+#include "program/ir/op.h"
 #include "runtime/cuda/gemm.h"
 #include "runtime/kernel.h"
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 #include "runtime/cuda/module.h"
 
 namespace trivium::runtime::cuda {
@@ -19,13 +19,13 @@ namespace fs = std::filesystem;
 constexpr const char* kModule = "libtrivium_cuda.so";
 using Text = std::array<char, 512>;
 
-edge::Error missing(const std::string& why) {
-  return {edge::ErrorKind::kHardware, fmt::format("cannot use a GPU: {}", edge::one_line(why))};
+base::Error missing(const std::string& why) {
+  return {base::ErrorKind::kHardware, fmt::format("cannot use a GPU: {}", base::one_line(why))};
 }
 
 /// Beside the program, in ../lib from there, then where the dynamic linker looks. Never closed: CUDA does not start
 /// twice in a process.
-edge::Result<const CudaModule*> load() {
+base::Result<const CudaModule*> load() {
   std::vector<std::string> paths;
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
@@ -51,7 +51,7 @@ edge::Result<const CudaModule*> load() {
 
 void load_kernels_at_start() { ::setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
-edge::Result<std::vector<std::string>> describe_devices() {
+base::Result<std::vector<std::string>> describe_devices() {
   const auto module = load();
   if (!module) return module.error();
   Text text{};
@@ -65,7 +65,7 @@ edge::Result<std::vector<std::string>> describe_devices() {
   return lines;
 }
 
-edge::Result<std::unique_ptr<Backend>> open_device(int device, const DeviceOptions& options) {
+base::Result<std::unique_ptr<Backend>> open_device(int device, const DeviceOptions& options) {
   const auto module = load();
   if (!module) return module.error();
   Text text{};
@@ -75,7 +75,7 @@ edge::Result<std::unique_ptr<Backend>> open_device(int device, const DeviceOptio
   return backend;
 }
 
-edge::Result<std::unique_ptr<Communicator>> connect_nccl(Backend& backend, const nccl::Launch& launch) {
+base::Result<std::unique_ptr<Communicator>> connect_nccl(Backend& backend, const nccl::Launch& launch) {
   const auto module = load();
   if (!module) return module.error();
   Text text{};

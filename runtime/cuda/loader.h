@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/device_options.h"
@@ -19,13 +19,13 @@ void load_kernels_at_start();
 
 /// One line for each GPU that the module can use. Errors: kHardware when the module is missing or there is no driver or
 /// no GPU; looks for libtrivium_cuda.so as connect_mpi does for its module.
-edge::Result<std::vector<std::string>> describe_devices();
+base::Result<std::vector<std::string>> describe_devices();
 
 /// The GPU as this thread's backend. Errors as above; also where an option asks for what is not there.
-edge::Result<std::unique_ptr<Backend>> open_device(int device, const DeviceOptions& options = {});
+base::Result<std::unique_ptr<Backend>> open_device(int device, const DeviceOptions& options = {});
 
 /// The ranks of `launch` joined by NCCL, each with a device of its own or several on one. `backend` came from
 /// open_device. Errors as above, also where the module was built without NCCL.
-edge::Result<std::unique_ptr<Communicator>> connect_nccl(Backend& backend, const nccl::Launch& launch);
+base::Result<std::unique_ptr<Communicator>> connect_nccl(Backend& backend, const nccl::Launch& launch);
 
 }  // namespace trivium::runtime::cuda

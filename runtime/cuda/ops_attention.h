@@ -181,7 +181,7 @@ void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
 
 /// Which keys a rank's queries see depends on whose they are: of its own those before, of an earlier rank the first
 /// chunk of its two, whole, of a later rank both, but with this rank's second chunk of queries alone
-/// (program/context.h).
+/// (program/ir/context.h).
 inline FlashShape flash_shape(const AttentionShape& s) {
   const std::int64_t chunk = s.local / 2;
   const bool earlier = s.source < s.positions.rank;

@@ -1,4 +1,4 @@
-// Ops over rows of tokens, and products of matrices: operands to kernels (program/op.h lists them).
+// Ops over rows of tokens, and products of matrices: operands to kernels (program/ir/op.h lists them).
 // T is the type of activations and parameters; statistics, logits and gradients of parameters are fp32.
 #pragma once
 

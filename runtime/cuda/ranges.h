@@ -13,7 +13,7 @@
 
 #include <array>
 
-#include "program/op.h"
+#include "program/ir/op.h"
 
 namespace trivium::runtime::cuda {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/data/token_files.h"
 
@@ -39,7 +39,7 @@ class MappedCorpus final : public Corpus {
       : file_(std::move(file)),
         first_(file_->bytes().data() + layout.header),
         tokens_(layout.tokens),
-        description_(fmt::format("{} of {} ({} tokens)", layout.kind, edge::one_line(path.filename().string()),
+        description_(fmt::format("{} of {} ({} tokens)", layout.kind, base::one_line(path.filename().string()),
                                  with_commas(layout.tokens))) {
     if (layout.is_text) {
       vocabulary_ = kByteVocabulary;
@@ -87,12 +87,12 @@ std::unique_ptr<Corpus> checked_corpus(const fs::path& path, std::unique_ptr<Map
   // Text says 256 without looking; a smaller model may still know every byte the text uses.
   if (corpus->vocabulary() <= model_vocabulary) return corpus;
   if (const auto position = corpus->first_beyond(model_vocabulary)) {
-    throw edge::Failure(
-        edge::ErrorKind::kInput,
+    throw base::Failure(
+        base::ErrorKind::kInput,
         fmt::format(
             "{}: token {} at position {} is outside the model's vocabulary of {}; use a model with a vocabulary of "
             "{} or more, or another corpus",
-            edge::one_line(path.string()), corpus->wide_token(*position), *position, model_vocabulary,
+            base::one_line(path.string()), corpus->wide_token(*position), *position, model_vocabulary,
             corpus->vocabulary()));
   }
   return corpus;
@@ -104,11 +104,11 @@ std::unique_ptr<Corpus> open_corpus(const fs::path& path, std::int64_t sequence,
   auto file = std::make_unique<MappedFile>(path);
   const TokenLayout layout = layout_of(path, file->bytes());
   if (layout.tokens < sequence + 1) {
-    throw edge::Failure(
-        edge::ErrorKind::kInput,
+    throw base::Failure(
+        base::ErrorKind::kInput,
         fmt::format("{}: {} tokens are fewer than one sample needs (sequence {} + 1); use a longer corpus or a "
                     "shorter sequence",
-                    edge::one_line(path.string()), layout.tokens, sequence));
+                    base::one_line(path.string()), layout.tokens, sequence));
   }
   switch (layout.token_bytes) {
     case sizeof(std::uint8_t):

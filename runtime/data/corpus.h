@@ -21,7 +21,7 @@ class Corpus {
   virtual std::string description() const = 0;  ///< "bytes of bible.txt (4,404,445 tokens)"
 };
 
-/// Errors: edge::Failure(kInput) for a missing or corrupt file (bad magic version, length that disagrees with the
+/// Errors: base::Failure(kInput) for a missing or corrupt file (bad magic version, length that disagrees with the
 /// header, odd size of raw uint16, fewer than `sequence + 1` tokens, a token outside `model_vocabulary`).
 std::unique_ptr<Corpus> open_corpus(const std::filesystem::path& path, std::int64_t sequence,
                                     std::int64_t model_vocabulary);

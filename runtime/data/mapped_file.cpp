@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <system_error>
 
-#include "edge/refuse.h"
+#include "base/refuse.h"
 
 namespace trivium::runtime::data {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 

@@ -11,7 +11,7 @@ namespace trivium::runtime::data {
 /// The file must not shrink meanwhile.
 class MappedFile {
  public:
-  /// `what`: the file in words, for errors. Errors: edge::Failure(kInput) when it is missing, not a regular file,
+  /// `what`: the file in words, for errors. Errors: base::Failure(kInput) when it is missing, not a regular file,
   /// unreadable or empty.
   explicit MappedFile(const std::filesystem::path& path, const char* what = "corpus");
   ~MappedFile();

@@ -8,12 +8,12 @@
 #include <bit>
 #include <cstring>
 
-#include "edge/refuse.h"
+#include "base/refuse.h"
 
 namespace trivium::runtime::data {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian and read in place");
 

@@ -19,7 +19,7 @@ struct TokenLayout {
 };
 
 /// By content: llm.c's magic number wherever the file has it; else raw uint16 for `*.bin` (nanoGPT); else bytes.
-/// Errors: edge::Failure(kInput) naming `path` for a header that is cut off, of an unknown version or at odds with the
+/// Errors: base::Failure(kInput) naming `path` for a header that is cut off, of an unknown version or at odds with the
 /// size, and for raw tokens of odd size.
 TokenLayout layout_of(const std::filesystem::path& path, std::span<const std::byte> content);
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/backend.h"
 #include "runtime/executor/disk_arena.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "program/layout.h"
-#include "program/sharding.h"
+#include "program/lower/layout.h"
+#include "program/lower/sharding.h"
 #include "runtime/reduction/number.h"
 
 namespace trivium::runtime {

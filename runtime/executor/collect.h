@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/executor/arenas.h"
 
 namespace trivium::runtime {

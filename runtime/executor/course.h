@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "program/training.h"
+#include "program/plan/training.h"
 
 namespace trivium::runtime {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::runtime {
 namespace {
@@ -21,7 +21,7 @@ std::string folder() {
 }
 
 [[noreturn]] void fail(std::size_t bytes, int error) {
-  throw edge::Failure(edge::ErrorKind::kRuntime,
+  throw base::Failure(base::ErrorKind::kRuntime,
                       fmt::format("{}: cannot hold {} bytes offloaded to disk: {}; set TMPDIR to another folder",
                                   folder(), bytes, std::strerror(error)));
 }

@@ -6,7 +6,7 @@
 namespace trivium::runtime {
 
 /// A zeroed file without a name in $TMPDIR (else /tmp), mapped; its blocks are reserved, so that a full disk is told at
-/// the start. Gone with the process, however that ends. Errors: edge::Failure (kRuntime) with the folder and the
+/// the start. Gone with the process, however that ends. Errors: base::Failure (kRuntime) with the folder and the
 /// reason.
 class DiskArena {
  public:

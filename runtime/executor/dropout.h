@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/dropout.h"
 
 namespace trivium::runtime {

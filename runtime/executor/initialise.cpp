@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "program/layout.h"
+#include "program/lower/layout.h"
 #include "runtime/reduction/half.h"
 #include "runtime/split_mix.h"
 

@@ -1,7 +1,7 @@
 // First values of the parameters, the same whatever the layout.
 #pragma once
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/executor/arenas.h"
 
 namespace trivium::runtime {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::runtime {
 

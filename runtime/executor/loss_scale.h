@@ -1,9 +1,9 @@
-// Dynamic loss scaling of fp16 trainings (program/training.h).
+// Dynamic loss scaling of fp16 trainings (program/plan/training.h).
 #pragma once
 
 #include <cstdint>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::runtime {
 

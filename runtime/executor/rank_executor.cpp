@@ -6,7 +6,7 @@
 #include <set>
 #include <span>
 
-#include "program/context.h"
+#include "program/ir/context.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/dropout.h"
 #include "runtime/executor/exchange.h"

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "program/program.h"
-#include "program/timeline.h"
+#include "program/ir/program.h"
+#include "program/ir/timeline.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::runtime {
 

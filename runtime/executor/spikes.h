@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 
 namespace trivium::runtime {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/executor/arenas.h"

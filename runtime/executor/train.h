@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "program/run_record.h"
+#include "program/record/run_record.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"

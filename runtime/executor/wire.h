@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/dtype.h"
+#include "program/plan/dtype.h"
 #include "runtime/communicator.h"
 
 namespace trivium::runtime {

@@ -9,14 +9,14 @@
 #include <fstream>
 #include <memory>
 
-#include "edge/error.h"
-#include "edge/files.h"
-#include "edge/refuse.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/refuse.h"
 
 namespace trivium::runtime::flight {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 /// A record names processes that are signalled: one that another user of the machine wrote is not believed.
 void require_own(const std::filesystem::path& path) {
@@ -30,7 +30,7 @@ void require_own(const std::filesystem::path& path) {
 
 Log read_log(const std::filesystem::path& path) {
   require_own(path);
-  const std::string bytes = edge::read_file(path);
+  const std::string bytes = base::read_file(path);
   if (bytes.size() != sizeof(Content)) refuse(path, "not a flight record, or a torn one");
   const auto content = std::make_unique<Content>();
   std::memcpy(content.get(), bytes.data(), sizeof(Content));
@@ -69,7 +69,7 @@ std::vector<Log> read_logs(const std::filesystem::path& folder) {
     if (name.starts_with(".") || entry.path().extension() != ".flight") continue;
     try {
       logs.push_back(read_log(entry.path()));
-    } catch (const edge::Failure&) {
+    } catch (const base::Failure&) {
       continue;  // the others may still tell what happened
     }
   }

@@ -23,7 +23,7 @@ struct Log {
   std::vector<Entry> entries;  ///< oldest first; the last one is what the rank does, or did when it died
 };
 
-/// Errors: edge::Failure(kInput) where the file is no flight record, a torn one, or one of another user.
+/// Errors: base::Failure(kInput) where the file is no flight record, a torn one, or one of another user.
 Log read_log(const std::filesystem::path& path);
 
 /// The records in a folder, by rank; those that cannot be read are left out.

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "edge/quote.h"
-#include "program/text.h"
+#include "base/quote.h"
+#include "program/ir/text.h"
 #include "runtime/backend.h"
 
 namespace trivium::runtime::flight {
@@ -146,7 +146,7 @@ Finding explain_death(const Program& program, const std::vector<Log>& logs) {
   const std::vector<Log> others = without(logs, culprits);
   for (const Log& log : logs) {
     std::string fate = "died";
-    if (log.end == End::kFailed) fate = fmt::format("gave up ({})", edge::one_line(log.message));
+    if (log.end == End::kFailed) fate = fmt::format("gave up ({})", base::one_line(log.message));
     if (log.end == End::kTerminated) fate = "was ended";
     if (log.end == End::kWell) fate = "had finished";
     lines.emplace_back(is_culprit(log), line_of(program, log, others, fate));

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <system_error>
 
-#include "edge/error.h"
-#include "edge/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 #include "runtime/backend.h"
 #include "runtime/flight/log.h"
 
@@ -49,8 +49,8 @@ Ring::Ring(const std::filesystem::path& folder, int rank, int ranks, std::uint64
   const auto fail = [&] {
     const int why = errno;
     if (file >= 0) ::close(file), ::unlink(making.c_str());
-    throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
-                                                               edge::one_line(path.string()), std::strerror(why)));
+    throw base::Failure(base::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
+                                                               base::one_line(path.string()), std::strerror(why)));
   };
   // Allocated at once: a page that finds the disk full later would end the process.
   if (file < 0) fail();
@@ -70,8 +70,8 @@ Ring::Ring(const std::filesystem::path& folder, int rank, int ranks, std::uint64
     const int why = errno;
     ::munmap(content_, sizeof(Content));
     ::unlink(making.c_str());
-    throw edge::Failure(edge::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
-                                                               edge::one_line(path.string()), std::strerror(why)));
+    throw base::Failure(base::ErrorKind::kRuntime, fmt::format("{}: cannot make the flight record: {}",
+                                                               base::one_line(path.string()), std::strerror(why)));
   }
 }
 

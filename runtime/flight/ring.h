@@ -52,7 +52,7 @@ struct Content {
 /// process was killed.
 class Ring {
  public:
-  /// Makes FOLDER/rank-00003.flight (the folder too). Errors: edge::Failure(kRuntime).
+  /// Makes FOLDER/rank-00003.flight (the folder too). Errors: base::Failure(kRuntime).
   Ring(const std::filesystem::path& folder, int rank, int ranks, std::uint64_t program_hash);
   ~Ring();
   Ring(const Ring&) = delete;

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::runtime::flight {
 

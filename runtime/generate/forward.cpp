@@ -8,9 +8,9 @@
 #include <cstring>
 #include <variant>
 
-#include "edge/error.h"
-#include "program/layout.h"
-#include "program/lower.h"
+#include "base/error.h"
+#include "program/lower/layout.h"
+#include "program/lower/lower.h"
 #include "runtime/checkpoint/pieces.h"
 #include "runtime/cpu/kernels.h"
 
@@ -29,7 +29,7 @@ program::Program lowered(const models::Model& model, std::int64_t longest) {
   job.plan.attention = program::Attention::kFlash;
   auto result = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&result)) {
-    throw edge::Failure(edge::ErrorKind::kUsage,
+    throw base::Failure(base::ErrorKind::kUsage,
                         fmt::format("the model cannot run here: {} ({})", no->reason, no->rule));
   }
   return std::get<program::Program>(std::move(result));
@@ -56,7 +56,7 @@ Forward::Forward(const models::Model& model, const checkpoint::StoredTensors& te
     }
     ++loss_;
     if (program::is_communication(op.kind) || cpu::find_kernel(op.kind, op.dtype) == nullptr) {
-      throw edge::Failure(edge::ErrorKind::kUsage,
+      throw base::Failure(base::ErrorKind::kUsage,
                           fmt::format("the CPU backend has no {} kernel in {}", name_of(op.kind), name_of(op.dtype)));
     }
   }

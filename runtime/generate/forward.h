@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/checkpoint/stored.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/arenas.h"

@@ -54,9 +54,9 @@ AllReduceTimes time_all_reduces(Communicator& communicator, Backend& device, std
     const int group = size == communicator.size() ? world : communicator.make_group(members);
     const auto small = time_batches(communicator, device, group, memory.get(), kSmallBytes, kSmall),
                large = time_batches(communicator, device, group, memory.get(), bytes, kLarge);
-    times.latency[size] = edge::Seconds(quantile(small, 0.5));
+    times.latency[size] = base::Seconds(quantile(small, 0.5));
     times.latency_spread[size] = spread(small);
-    times.bus[size] = edge::BytesPerSecond(2.0 * (size - 1) / size * static_cast<double>(bytes) / quantile(large, 0.5));
+    times.bus[size] = base::BytesPerSecond(2.0 * (size - 1) / size * static_cast<double>(bytes) / quantile(large, 0.5));
     times.bus_spread[size] = spread(large);
   }
   return times;

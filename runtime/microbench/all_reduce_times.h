@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 
@@ -12,9 +12,9 @@ namespace trivium::runtime::microbench {
 
 /// By group size: powers of two below the number of ranks, and all of them.
 struct AllReduceTimes {
-  std::map<int, edge::BytesPerSecond>
+  std::map<int, base::BytesPerSecond>
       bus;                               ///< 2 (n - 1) / n * bytes / time, as nccl-tests' doc/PERFORMANCE.md defines it
-  std::map<int, edge::Seconds> latency;  ///< of eight bytes
+  std::map<int, base::Seconds> latency;  ///< of eight bytes
   std::map<int, double> bus_spread, latency_spread;  ///< of the batches whose median counts, relative
 };
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 
 namespace trivium::runtime::microbench {
 namespace {

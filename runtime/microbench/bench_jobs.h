@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::runtime::microbench {
 

@@ -38,7 +38,7 @@ hardware::Node profile_gpu(Backend& device, const std::string& description, int 
   const auto times =
       microbench::time_kernels_on(device, microbench::gpu_bench_programs(options.quick), steps, options.progress);
   microbench::set_rates(node, times, from);
-  node.device.kernel_issue = edge::Seconds(times.host_gap);
+  node.device.kernel_issue = base::Seconds(times.host_gap);
   node.sources["/device/kernel_issue"] =
       from + "; median time between two ops, contained in the rates" + microbench::spread_words(times.host_gap_spread);
   constexpr std::int64_t kCopied = std::int64_t{128} << 20;

@@ -25,7 +25,7 @@ HostLinkTime time_host_link(Backend& device, std::int64_t bytes) {
     }
     if (quantile(seconds, 0.5) > quantile(slower, 0.5)) slower = std::move(seconds);
   }
-  return {edge::BytesPerSecond(static_cast<double>(bytes) / quantile(slower, 0.5)), spread(slower)};
+  return {base::BytesPerSecond(static_cast<double>(bytes) / quantile(slower, 0.5)), spread(slower)};
 }
 
 }  // namespace trivium::runtime::microbench

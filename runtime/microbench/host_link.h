@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "runtime/backend.h"
 
 namespace trivium::runtime::microbench {
 
 struct HostLinkTime {
-  edge::BytesPerSecond rate;
+  base::BytesPerSecond rate;
   double spread = 0;  ///< of the copies in that direction, from the tenth to the ninetieth of a hundred
 };
 

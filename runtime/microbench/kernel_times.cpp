@@ -6,7 +6,7 @@
 #include <thread>
 #include <tuple>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/inproc/cores.h"
 #include "runtime/microbench/alone_communicator.h"
@@ -15,7 +15,7 @@
 namespace trivium::runtime::microbench {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 using program::Event;
 using program::Op;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/backend.h"
 #include "runtime/data/corpus.h"
 

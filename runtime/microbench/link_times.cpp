@@ -150,7 +150,7 @@ LinkTimes time_links(int ranks, bool quick) {
   const hardware::OpRate rate = fit_rate(shapes);
   LinkTimes times;
   times.link.latency = rate.overhead;
-  times.link.bandwidth = edge::BytesPerSecond(1 / rate.seconds_per_byte);
+  times.link.bandwidth = base::BytesPerSecond(1 / rate.seconds_per_byte);
   times.link.efficiency = 1;
   for (const ShapeTime& s : shapes) {
     const double predicted = rate.overhead.value() + s.bytes * rate.seconds_per_byte;
@@ -158,7 +158,7 @@ LinkTimes time_links(int ranks, bool quick) {
   }
   times.spread = quantile(std::move(spreads), 0.5);
   const std::vector<double> skew = skews(ranks, quick);
-  times.skew = edge::Seconds(quantile(skew, 0.5));
+  times.skew = base::Seconds(quantile(skew, 0.5));
   times.skew_spread = spread(skew);
   return times;
 }

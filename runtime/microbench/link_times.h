@@ -11,7 +11,7 @@ struct LinkTimes {
   hardware::Link link;     ///< as simulator/collectives reads it for cores of one machine; efficiency 1
   double fit_error = 0;    ///< mean relative error of the affine law
   double spread = 0;       ///< of the repetitions of a size, from the tenth to the ninetieth of a hundred; their median
-  edge::Seconds skew;      ///< mean wait of a rank at a tensor collective of a real training, over log2(ranks)
+  base::Seconds skew;      ///< mean wait of a rank at a tensor collective of a real training, over log2(ranks)
   double skew_spread = 0;  ///< of the steps of that training
 };
 

@@ -53,20 +53,20 @@ void set_physics(hardware::Node& node, const microbench::KernelTimes& times, con
   const double bytes = best(times, OpKind::kAdamW, [](const auto& s) { return s.bytes; });
   if (flops > 0) {
     // fp64 has half the lanes of fp32 in every vector unit.
-    device.peak = {{hardware::Arithmetic::kFp32, edge::FlopsPerSecond(flops)},
-                   {hardware::Arithmetic::kFp64, edge::FlopsPerSecond(flops / 2)}};
+    device.peak = {{hardware::Arithmetic::kFp32, base::FlopsPerSecond(flops)},
+                   {hardware::Arithmetic::kFp64, base::FlopsPerSecond(flops / 2)}};
     device.gemm_efficiency = 1;
     node.sources["/device/peak"] =
         from + "; the fastest product of matrices, fp64 at half of it" + spread_of(node, OpKind::kMatmul);
     node.sources["/device/gemm_efficiency"] = "definition: the peak is what was reached";
   }
   if (bytes > 0) {
-    device.memory_bandwidth = edge::BytesPerSecond(bytes);
+    device.memory_bandwidth = base::BytesPerSecond(bytes);
     device.memory_efficiency = 1;
     node.sources["/device/memory_bandwidth"] = from + "; the fastest optimizer step" + spread_of(node, OpKind::kAdamW);
     node.sources["/device/memory_efficiency"] = "definition: the bandwidth is what was reached";
   }
-  device.kernel_issue = edge::Seconds(times.host_gap);
+  device.kernel_issue = base::Seconds(times.host_gap);
   node.sources["/device/kernel_issue"] =
       from + "; median time between two ops, contained in the rates" + microbench::spread_words(times.host_gap_spread);
 }
@@ -74,7 +74,7 @@ void set_physics(hardware::Node& node, const microbench::KernelTimes& times, con
 int checked_ranks(int asked) {
   const int cores = hardware::machine_cores();
   if (asked < 0 || asked > cores) {
-    throw edge::Failure(edge::ErrorKind::kUsage,
+    throw base::Failure(base::ErrorKind::kUsage,
                         fmt::format("ranks {}: this machine has {} cores; give 1 to {}, or 0 for "
                                     "all",
                                     asked, cores, cores));
@@ -132,7 +132,7 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
     say(fmt::format("{} ranks that take turns on {} cores", 2 * ranks, ranks));
     const std::vector<double> turns = microbench::time_small_all_reduces(2 * ranks, options.quick);
     constexpr double kUndisturbed = 0.1;  // whatever else runs delays the ranks that sleep, for many turns
-    node.allreduce_latency[2 * ranks] = edge::Seconds(microbench::quantile(turns, kUndisturbed));
+    node.allreduce_latency[2 * ranks] = base::Seconds(microbench::quantile(turns, kUndisturbed));
     node.sources[fmt::format("/allreduce_latency/{}", 2 * ranks)] =
         from + "; lower tenth of all-reduces of 16 KiB, two ranks a core" +
         microbench::spread_words(microbench::spread(turns));
@@ -145,8 +145,8 @@ hardware::Node profile_this_machine(const ProfileOptions& options) {
     }
   }
   say(fmt::format("done: {} op kinds, {}, links {} and {}", node.device.op_rates.size(),
-                  edge::to_text(node.device.peak.at(hardware::Arithmetic::kFp32)), edge::to_text(node.intra.latency),
-                  edge::to_text(node.intra.bandwidth)));
+                  base::to_text(node.device.peak.at(hardware::Arithmetic::kFp32)), base::to_text(node.intra.latency),
+                  base::to_text(node.intra.bandwidth)));
   if (const std::string doubt = doubt_about(node); !doubt.empty()) say(doubt);
   return node;
 }

@@ -27,7 +27,7 @@ hardware::OpRate fit_rate(std::span<const ShapeTime> shapes) {
     }
   }
   hardware::OpRate rate;
-  rate.overhead = edge::Seconds(terms[0]);
+  rate.overhead = base::Seconds(terms[0]);
   rate.seconds_per_flop = terms[1];
   rate.seconds_per_byte = terms[2];
   return rate;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "edge/quote.h"
+#include "base/quote.h"
 #include "runtime/mpi/module.h"
 
 namespace trivium::runtime::mpi {
@@ -39,10 +39,10 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
-edge::Error missing(const std::string& why) {
-  return {edge::ErrorKind::kHardware,
+base::Error missing(const std::string& why) {
+  return {base::ErrorKind::kHardware,
           fmt::format("cannot load MPI: {}; build with TRIVIUM_MPI=ON where MPI is installed, or run without mpirun",
-                      edge::one_line(why))};
+                      base::one_line(why))};
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ fs::path loopback_library() {
   return paths.empty() ? fs::path() : fs::path(paths.front());
 }
 
-edge::Result<std::unique_ptr<Communicator>> connect_mpi() {
+base::Result<std::unique_ptr<Communicator>> connect_mpi() {
   void* module = nullptr;
   std::string why;
   for (const std::string& path : candidates()) {
@@ -75,8 +75,8 @@ edge::Result<std::unique_ptr<Communicator>> connect_mpi() {
   std::array<char, 512> message{};
   std::unique_ptr<Communicator> communicator(connect(message.data(), message.size()));
   if (!communicator) {
-    return edge::Error{edge::ErrorKind::kHardware,
-                       fmt::format("MPI does not start: {}", edge::one_line(message.data()))};
+    return base::Error{base::ErrorKind::kHardware,
+                       fmt::format("MPI does not start: {}", base::one_line(message.data()))};
   }
   return communicator;
 }

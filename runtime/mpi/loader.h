@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/communicator.h"
 
 namespace trivium::runtime::mpi {
@@ -19,6 +19,6 @@ std::filesystem::path loopback_library();
 /// The communicator's `abort` does not return: it prints the reason and ends every process.
 /// Looks for libtrivium_mpi.so beside the program, in ../lib from there, then where the dynamic linker looks.
 /// Errors: kHardware when the module or MPI is missing or does not start.
-edge::Result<std::unique_ptr<Communicator>> connect_mpi();
+base::Result<std::unique_ptr<Communicator>> connect_mpi();
 
 }  // namespace trivium::runtime::mpi

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string_view>
 
-#include "edge/say.h"
+#include "base/say.h"
 #include "runtime/mpi/mpi_check.h"
 #include "runtime/reduction/reduce.h"
 #include "runtime/told_by.h"
@@ -66,7 +66,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 void MpiCommunicator::abort(const std::string& reason) {
-  edge::say("error: {}\n", told_by(rank_, reason));
+  base::say("error: {}\n", told_by(rank_, reason));
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, kFailedExit);
   std::abort();  // MPI_Abort does not return

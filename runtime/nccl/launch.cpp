@@ -33,10 +33,10 @@ constexpr std::array<Dialect, 4> kDialects = {{
      "OMPI_COMM_WORLD_LOCAL_SIZE", 0},
 }};
 
-edge::Error refuse(std::string why) { return {edge::ErrorKind::kUsage, std::move(why)}; }
+base::Error refuse(std::string why) { return {base::ErrorKind::kUsage, std::move(why)}; }
 
 /// The variable as a number of [low, high]; empty where it is not set.
-edge::Result<std::optional<int>> number(const Environment& environment, const char* name, int low, int high) {
+base::Result<std::optional<int>> number(const Environment& environment, const char* name, int low, int high) {
   const char* text = environment(name);
   if (text == nullptr) return std::optional<int>();
   int value = 0;
@@ -103,7 +103,7 @@ void ask_slurm(const Environment& environment, Launch& launch) {
 
 }  // namespace
 
-edge::Result<std::optional<Launch>> read_launch(const Environment& environment) {
+base::Result<std::optional<Launch>> read_launch(const Environment& environment) {
   for (const Dialect& dialect : kDialects) {
     if (environment(dialect.rank) == nullptr || environment(dialect.size) == nullptr) continue;
     Launch launch;
@@ -135,10 +135,10 @@ edge::Result<std::optional<Launch>> read_launch(const Environment& environment) 
   return std::optional<Launch>();
 }
 
-edge::Result<std::string> draw_token() {
+base::Result<std::string> draw_token() {
   std::array<unsigned char, 16> bits{};
   if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
-    return edge::Error{edge::ErrorKind::kRuntime, "the system gives no random numbers"};
+    return base::Error{base::ErrorKind::kRuntime, "the system gives no random numbers"};
   }
   std::string token;
   for (const unsigned char byte : bits) token += fmt::format("{:02x}", byte);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::runtime::nccl {
 
@@ -30,10 +30,10 @@ using Environment = std::function<const char*(const char* name)>;
 /// ranks it starts; with other launchers it may be set to the same secret everywhere. Under srun the host is the first
 /// of the step's. Empty where no launcher is seen. Errors: kUsage for values that make no sense, or with several hosts
 /// and none of rank 0 named.
-edge::Result<std::optional<Launch>> read_launch(const Environment& environment);
+base::Result<std::optional<Launch>> read_launch(const Environment& environment);
 
 /// 128 random bits as text. Errors: kRuntime where the system gives none.
-edge::Result<std::string> draw_token();
+base::Result<std::string> draw_token();
 
 /// What NCCL is told in the environment before it starts, unless it is set already: the order of calls, where all ranks
 /// are on this host the loopback interface to meet on, and, where this host's ranks share devices, what makes each of
@@ -46,6 +46,6 @@ std::vector<std::pair<std::string, std::string>> environment_of(const Launch& la
 /// loopback interface where all are on this host. Both sides show that they have the job's token. Who comes without it
 /// is left waiting beside the others, holds nobody up and is told of once. Errors: kRuntime after `seconds` without
 /// them.
-std::optional<edge::Error> share_bytes(const Launch& launch, void* data, std::size_t size, int seconds);
+std::optional<base::Error> share_bytes(const Launch& launch, void* data, std::size_t size, int seconds);
 
 }  // namespace trivium::runtime::nccl

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "edge/say.h"
+#include "base/say.h"
 #include "runtime/cuda/check.h"
 
 namespace trivium::runtime::nccl {
@@ -344,10 +344,10 @@ void NcclCommunicator::throw_aborted() {
 
 void NcclCommunicator::fail(const std::string& why) {
   const std::size_t count = std::min(next_call_, calls_.size());
-  edge::say("rank {}: the last {} calls of communication (call, group or peer, elements or number):\n", rank(), count);
+  base::say("rank {}: the last {} calls of communication (call, group or peer, elements or number):\n", rank(), count);
   for (std::size_t i = next_call_ - count; i < next_call_; ++i) {
     const Call& call = calls_[i % calls_.size()];
-    edge::say("rank {}:   {} {} {}\n", rank(), call.what, call.group, call.count);
+    base::say("rank {}:   {} {} {}\n", rank(), call.what, call.group, call.count);
   }
   abort(why);
   throw Aborted(why);

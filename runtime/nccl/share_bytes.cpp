@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "edge/say.h"
+#include "base/say.h"
 #include "runtime/nccl/launch.h"
 
 namespace trivium::runtime::nccl {
@@ -76,8 +76,8 @@ class Socket {
   int handle_;
 };
 
-edge::Error failed(const Launch& launch, const std::string& why) {
-  return {edge::ErrorKind::kRuntime,
+base::Error failed(const Launch& launch, const std::string& why) {
+  return {base::ErrorKind::kRuntime,
           fmt::format("rank {}: cannot meet the other ranks at {}:{}: {}", launch.rank, launch.host, launch.port, why)};
 }
 
@@ -164,7 +164,7 @@ bool answer(int handle, const Launch& launch, const void* data, std::size_t size
   return send_all(handle, proof.data(), proof.size()) && send_all(handle, data, size);
 }
 
-std::optional<edge::Error> hand_out(const Launch& launch, const void* data, std::size_t size, Clock::time_point until) {
+std::optional<base::Error> hand_out(const Launch& launch, const void* data, std::size_t size, Clock::time_point until) {
   // Other hosts may know this one by a name that is none of its own addresses'.
   const bool from_outside = launch.local_size < launch.size;
   const Addresses addresses = addresses_of(from_outside ? nullptr : launch.host.c_str(), launch.port, true);
@@ -197,7 +197,7 @@ std::optional<edge::Error> hand_out(const Launch& launch, const void* data, std:
       }
       if (is_rank && answer(visitors[i].socket.handle(), launch, data, size)) served.insert(greeting.rank);
       if (!is_rank && !told) {
-        edge::say("note: somebody who is no rank of this job connected to port {}, and is left out\n", launch.port);
+        base::say("note: somebody who is no rank of this job connected to port {}, and is left out\n", launch.port);
         told = true;
       }
       visitors.erase(visitors.begin() + static_cast<std::ptrdiff_t>(i));
@@ -206,7 +206,7 @@ std::optional<edge::Error> hand_out(const Launch& launch, const void* data, std:
   return std::nullopt;
 }
 
-std::optional<edge::Error> fetch(const Launch& launch, void* data, std::size_t size, Clock::time_point until) {
+std::optional<base::Error> fetch(const Launch& launch, void* data, std::size_t size, Clock::time_point until) {
   constexpr auto kPause = std::chrono::milliseconds(20);
   const Proofs proofs = proofs_of(launch.token);
   while (Clock::now() < until) {
@@ -230,7 +230,7 @@ std::optional<edge::Error> fetch(const Launch& launch, void* data, std::size_t s
 
 }  // namespace
 
-std::optional<edge::Error> share_bytes(const Launch& launch, void* data, std::size_t size, int seconds) {
+std::optional<base::Error> share_bytes(const Launch& launch, void* data, std::size_t size, int seconds) {
   if (launch.size == 1) return std::nullopt;
   const Clock::time_point until = Clock::now() + std::chrono::seconds(seconds);
   return launch.rank == 0 ? hand_out(launch, data, size, until) : fetch(launch, data, size, until);

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "program/dtype.h"
-#include "program/op.h"
+#include "program/ir/op.h"
+#include "program/plan/dtype.h"
 
 namespace trivium::runtime::reduction {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "program/dtype.h"
+#include "program/plan/dtype.h"
 #include "runtime/reduction/half.h"
 
 namespace trivium::runtime::reduction {

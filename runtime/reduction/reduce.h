@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "program/dtype.h"
-#include "program/op.h"
+#include "program/ir/op.h"
+#include "program/plan/dtype.h"
 
 namespace trivium::runtime::reduction {
 

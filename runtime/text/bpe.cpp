@@ -6,17 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "edge/files.h"
-#include "edge/json_reader.h"
-#include "edge/quote.h"
-#include "edge/refuse.h"
+#include "base/files.h"
+#include "base/json_reader.h"
+#include "base/quote.h"
+#include "base/refuse.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/words.h"
 
 namespace trivium::runtime::text {
 namespace {
 
-using edge::refuse;
+using base::refuse;
 
 constexpr int kBytes = 256;
 constexpr std::int64_t kMostTokens = 10'000'000;
@@ -68,8 +68,8 @@ class Bpe final : public Tokenizer {
   };
 
   void read_vocabulary(const std::filesystem::path& path) {
-    const nlohmann::json json = edge::read_json_file(path);
-    const edge::JsonReader reader(json, path.string());
+    const nlohmann::json json = base::read_json_file(path);
+    const base::JsonReader reader(json, path.string());
     const auto table = stand_ins();
     std::unordered_map<std::string, char> byte_of;
     for (int byte = 0; byte < kBytes; ++byte) byte_of[table[static_cast<std::size_t>(byte)]] = static_cast<char>(byte);
@@ -107,7 +107,7 @@ class Bpe final : public Tokenizer {
   }
 
   void read_merges(const std::filesystem::path& path, const std::filesystem::path& vocabulary) {
-    const std::string content = edge::read_file(path);
+    const std::string content = base::read_file(path);
     std::size_t at = 0;
     for (int number = 1; at < content.size(); ++number) {
       const std::size_t end = std::min(content.find('\n', at), content.size());
@@ -118,13 +118,13 @@ class Bpe final : public Tokenizer {
       const std::size_t space = line.find(' ');
       if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos) {
         refuse(path,
-               fmt::format("line {}: a merge is two tokens with a space between, not {}", number, edge::quote(line)));
+               fmt::format("line {}: a merge is two tokens with a space between, not {}", number, base::quote(line)));
       }
       const auto id = [&](const std::string& token) {
         const auto found = ids_.find(token);
         if (found == ids_.end()) {
-          refuse(path, fmt::format("line {}: {} is no token of the vocabulary {}", number, edge::quote(token),
-                                   edge::one_line(vocabulary.string())));
+          refuse(path, fmt::format("line {}: {} is no token of the vocabulary {}", number, base::quote(token),
+                                   base::one_line(vocabulary.string())));
         }
         return found->second;
       };

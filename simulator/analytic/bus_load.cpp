@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "simulator/collectives/network.h"
 #include "simulator/collectives/places.h"
 #include "simulator/collectives/wire.h"
@@ -12,7 +12,7 @@
 namespace trivium::simulator {
 namespace {
 
-using edge::kPsPerSecond;
+using base::kPsPerSecond;
 using program::Op;
 using program::OpKind;
 

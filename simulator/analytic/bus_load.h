@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::simulator {
 

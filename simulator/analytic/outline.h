@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 namespace trivium::simulator {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "program/schedule.h"
+#include "program/plan/schedule.h"
 
 namespace trivium::simulator {
 namespace {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "program/chunk_kind.h"
+#include "program/lower/chunk_kind.h"
 #include "simulator/analytic/kind_costs.h"
 #include "simulator/analytic/stage_places.h"
 #include "simulator/memory/limits.h"
@@ -23,8 +23,9 @@ struct Frames {
   int whole = 0, delayed = 0;
 };
 
-/// Serves plans of one job on one cluster that differ in fields of planner/space.h alone. A kind's passes depend on few
-/// of those fields and its reductions, gathers and optimizer on few others: each half is known apart. Thread-safe.
+/// Serves plans of one job on one cluster that differ in fields of planner/space/space.h alone. A kind's passes depend
+/// on few of those fields and its reductions, gathers and optimizer on few others: each half is known apart.
+/// Thread-safe.
 class SharedCosts {
  public:
   using Bytes = std::array<std::int64_t, program::kSpaces>;

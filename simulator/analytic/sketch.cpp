@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "program/layout.h"
-#include "program/lower.h"
+#include "program/lower/layout.h"
+#include "program/lower/lower.h"
 
 namespace trivium::simulator {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "program/chunk_kind.h"
-#include "program/lower.h"
-#include "program/sharding.h"
+#include "program/lower/chunk_kind.h"
+#include "program/lower/lower.h"
+#include "program/lower/sharding.h"
 #include "simulator/analytic/outline.h"
 #include "simulator/analytic/shared_costs.h"
 #include "simulator/memory/memory.h"

@@ -1,7 +1,7 @@
 // The memory side of Sketch: bytes of a chunk grow by the same amount with every layer.
 #include <algorithm>
 
-#include "program/role_tasks.h"
+#include "program/lower/role_tasks.h"
 #include "simulator/analytic/sketch.h"
 
 namespace trivium::simulator {

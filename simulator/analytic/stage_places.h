@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/mesh.h"
+#include "program/ir/mesh.h"
 
 namespace trivium::simulator {
 

@@ -15,7 +15,7 @@ constexpr std::int64_t kUnset = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kNoCut = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLongestInterleaved = 2;  // rounds of an interleaved schedule that may repeat together
 
-/// The slots of one stage (program/schedule.h) without a list of them.
+/// The slots of one stage (program/plan/schedule.h) without a list of them.
 class Cursor {
  public:
   enum class Kind { kForward, kBackward, kWeights, kNone };

@@ -3,19 +3,19 @@
 
 #include <limits>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "hardware_profiles/hardware.h"
-#include "program/op.h"
-#include "program/stack.h"
+#include "program/ir/op.h"
+#include "program/plan/stack.h"
 
 namespace trivium::simulator {
 
-inline constexpr edge::BytesPerSecond kUnlimited{std::numeric_limits<double>::infinity()};
+inline constexpr base::BytesPerSecond kUnlimited{std::numeric_limits<double>::infinity()};
 
 /// What a link between sites leaves to one of those that cross it at once.
 struct SiteShare {
-  edge::BytesPerSecond bandwidth = kUnlimited;  ///< of the slowest link crossed
-  edge::Seconds latency{};                      ///< of the longest
+  base::BytesPerSecond bandwidth = kUnlimited;  ///< of the slowest link crossed
+  base::Seconds latency{};                      ///< of the longest
   bool operator==(const SiteShare&) const = default;
 };
 
@@ -27,20 +27,20 @@ struct GroupPlacement {
   int sharing = 1;         ///< groups of the same kind active on one node at once: they share its network adapters
   // A group that reaches over sites. A ring goes from site to site and back, so it crosses each link once each way.
   SiteShare between{};                         ///< of a ring, with those of its like in the stage
-  edge::Seconds around{};                      ///< what the links add to a way of ranks - 1 steps along the ring
-  edge::BytesPerSecond exchange = kUnlimited;  ///< of a rank's buffer, where every rank sends to every other
+  base::Seconds around{};                      ///< what the links add to a way of ranks - 1 steps along the ring
+  base::BytesPerSecond exchange = kUnlimited;  ///< of a rank's buffer, where every rank sends to every other
   bool operator==(const GroupPlacement&) const = default;
 };
 
 /// Time of a collective over a group, all members present: kAllReduce, kReduceScatter, kAllGather, kAllToAll,
 /// kRingShift. `bytes`: of the whole buffer (all-reduce, all-to-all, ring shift: of a rank's buffer; the others: of the
 /// unsharded side).
-edge::Seconds collective_cost(program::OpKind kind, edge::Bytes bytes, const GroupPlacement& group,
+base::Seconds collective_cost(program::OpKind kind, base::Bytes bytes, const GroupPlacement& group,
                               const hardware::Node& node, const program::Habits& habits);
 
 /// Time of one transfer between two devices; `sharing` transfers leave the node at once (1 inside a node). `between`:
 /// of the link that it crosses from site to site.
-edge::Seconds transfer_cost(edge::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
+base::Seconds transfer_cost(base::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
                             const program::Habits& habits, const SiteShare& between = {});
 
 }  // namespace trivium::simulator

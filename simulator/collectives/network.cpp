@@ -33,7 +33,7 @@ double stack_share(const program::Habits& habits, const hardware::Node& node) {
 }  // namespace
 
 // A rank drives the adapters next to it: at least one, more where the node has more adapters than devices.
-edge::BytesPerSecond network_share(const hardware::Node& node, int ranks_per_node, int sharing) {
+base::BytesPerSecond network_share(const hardware::Node& node, int ranks_per_node, int sharing) {
   const double adapters = std::max(1, node.adapters);
   const double near = std::max(1.0, adapters / std::max(1, node.devices)) * std::max(1, ranks_per_node);
   const double used = std::min({adapters, near, adapters / std::max(1, sharing)});
@@ -47,32 +47,32 @@ edge::BytesPerSecond network_share(const hardware::Node& node, int ranks_per_nod
 // Between sites a ring has the slower of adapters and link; a message goes round by all links once a pass, as its steps
 // overlap those of the others. A tree goes up and down by the link once each. Omitted: what a window of unacknowledged
 // data leaves of a long link.
-edge::Seconds network_collective(program::OpKind kind, edge::Bytes bytes, const GroupPlacement& group,
-                                 const hardware::Node& node, edge::BytesPerSecond inside,
+base::Seconds network_collective(program::OpKind kind, base::Bytes bytes, const GroupPlacement& group,
+                                 const hardware::Node& node, base::BytesPerSecond inside,
                                  const program::Habits& habits) {
   const double n = group.ranks, nodes = group.nodes;
-  const edge::BytesPerSecond network =
+  const base::BytesPerSecond network =
       network_share(node, group.ranks_per_node, group.sharing) * stack_share(habits, node);
   if (kind == program::OpKind::kAllToAll) {
     // All messages are under way at once: one hop. Of a rank's buffer (n-r)/n leave its node, (r-1)/n stay in it.
     const double r = group.ranks_per_node;
-    const edge::Seconds outside = bytes * ((n - r) / n * r) / network, within = bytes * ((r - 1) / n) / inside;
-    const edge::Seconds elsewhere = bytes / group.exchange;
-    return edge::Seconds(kBase) + node.network.latency + group.between.latency + std::max({outside, within, elsewhere});
+    const base::Seconds outside = bytes * ((n - r) / n * r) / network, within = bytes * ((r - 1) / n) / inside;
+    const base::Seconds elsewhere = bytes / group.exchange;
+    return base::Seconds(kBase) + node.network.latency + group.between.latency + std::max({outside, within, elsewhere});
   }
   const bool all_reduce = kind == program::OpKind::kAllReduce;
   const double passes = all_reduce ? 2 : 1;
-  const edge::Seconds base(kBase), hop = node.network.latency;
-  const edge::Bytes moved = bytes * (passes * (n - 1) / n);
-  const edge::BytesPerSecond between = group.between.bandwidth;
-  const edge::Seconds ring =
+  const base::Seconds base(kBase), hop = node.network.latency;
+  const base::Bytes moved = bytes * (passes * (n - 1) / n);
+  const base::BytesPerSecond between = group.between.bandwidth;
+  const base::Seconds ring =
       base + hop * (passes * (n - 1)) + group.around * passes + moved / std::min({inside, network, between});
   if (!all_reduce) return ring;
   const double local_steps = 2.0 * std::max(0, group.ranks_per_node - 1);
-  const edge::Seconds tree_latency = base + hop * (2 * std::ceil(std::log2(nodes))) + group.between.latency * 2 +
-                                     edge::Seconds(local_steps * kTreeInsideHop);
-  const edge::Seconds tree_network = bytes * (2 * (nodes - 1) / nodes) / std::min(network * kTreeEfficiency, between);
-  const edge::Seconds tree = tree_latency + tree_network + moved / inside;
+  const base::Seconds tree_latency = base + hop * (2 * std::ceil(std::log2(nodes))) + group.between.latency * 2 +
+                                     base::Seconds(local_steps * kTreeInsideHop);
+  const base::Seconds tree_network = bytes * (2 * (nodes - 1) / nodes) / std::min(network * kTreeEfficiency, between);
+  const base::Seconds tree = tree_latency + tree_network + moved / inside;
   return std::min(ring, tree);
 }
 

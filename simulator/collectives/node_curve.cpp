@@ -21,17 +21,17 @@ Value interpolate(const std::map<int, Value>& table, int ranks) {
 }
 
 /// A ring has 2 (n-1) steps: beyond the largest group measured, the latency grows with them.
-edge::Seconds latency_of(const hardware::Node& node, int ranks) {
+base::Seconds latency_of(const hardware::Node& node, int ranks) {
   const auto& table = node.allreduce_latency;
   if (table.empty()) return node.intra.latency * (2.0 * (ranks - 1));
   const int largest = table.rbegin()->first;
-  const edge::Seconds known = interpolate(table, ranks);
+  const base::Seconds known = interpolate(table, ranks);
   return ranks > largest && largest > 1 ? known * (static_cast<double>(ranks - 1) / (largest - 1)) : known;
 }
 
 }  // namespace
 
-edge::Seconds RingCurve::all_reduce(edge::Bytes bytes, int ranks) const {
+base::Seconds RingCurve::all_reduce(base::Bytes bytes, int ranks) const {
   return latency + bytes * (2.0 * (ranks - 1) / ranks) / bus;
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/mesh.h"
+#include "program/ir/mesh.h"
 #include "simulator/collectives/collective_cost.h"
 
 namespace trivium::simulator {

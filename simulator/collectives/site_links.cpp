@@ -35,7 +35,7 @@ SitesOfGroup sites_of(const hardware::Cluster& cluster, const std::vector<int>& 
   return sites;
 }
 
-edge::BytesPerSecond rate_of(const SiteLink& link) { return link.link.bandwidth * link.link.efficiency; }
+base::BytesPerSecond rate_of(const SiteLink& link) { return link.link.bandwidth * link.link.efficiency; }
 
 // Of n ranks, n_x at site x, every rank sends 1/n of its buffer to each other: n_x n_y / n buffers go from x to y.
 void share_site_links(const hardware::Cluster& cluster, const std::vector<SitesOfGroup>& groups,
@@ -54,10 +54,10 @@ void share_site_links(const hardware::Cluster& cluster, const std::vector<SitesO
       placement.between.latency = std::max(placement.between.latency, link.link.latency);
     });
     if (sites.size() < 2) continue;
-    edge::Seconds shortest = placement.between.latency;
+    base::Seconds shortest = placement.between.latency;
     for (std::size_t at = 0; at < sites.size(); ++at) {
       const SiteLink* link = cluster.link_between(sites[at].first, sites[(at + 1) % sites.size()].first);
-      const edge::Seconds latency = link == nullptr ? edge::Seconds(0) : link->link.latency;
+      const base::Seconds latency = link == nullptr ? base::Seconds(0) : link->link.latency;
       if (link != nullptr) placement.between.bandwidth = std::min(placement.between.bandwidth, share(*link));
       placement.around += latency;
       shortest = std::min(shortest, latency);

@@ -15,7 +15,7 @@ using SitesOfGroup = std::vector<std::pair<int, int>>;
 SitesOfGroup sites_of(const hardware::Cluster& cluster, const std::vector<int>& members);
 
 /// What a link carries each way.
-edge::BytesPerSecond rate_of(const hardware::SiteLink& link);
+base::BytesPerSecond rate_of(const hardware::SiteLink& link);
 
 /// Fills in what the links between sites leave to groups that are active at once, those of a stage: all that cross a
 /// link share it alike. `placements` are those of `groups`, in their order.

@@ -1,8 +1,8 @@
 // What communication puts on the links.
 #pragma once
 
-#include "program/mesh.h"
-#include "program/op.h"
+#include "program/ir/mesh.h"
+#include "program/ir/op.h"
 
 namespace trivium::simulator {
 

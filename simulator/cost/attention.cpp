@@ -12,24 +12,24 @@ constexpr int kAlignedElements = 8;  // 16 bytes of a 16-bit type, what tensor c
 // Flash attention of 2023 (Triton): LLM Foundry runs up to 65,536 tokens.
 constexpr double kFlashRamp = 240;  // tokens: short sequences fill too few blocks
 
-edge::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
+base::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
   const bool block = op.kind == program::OpKind::kAttentionBlock || op.kind == program::OpKind::kAttentionBlockBackward;
   const double span = std::max(1, block ? op.sequence / op.parts : op.sequence);
   const bool forward = op.kind == program::OpKind::kAttention || op.kind == program::OpKind::kAttentionBlock;
   const double share = forward ? device.physics.flash_forward : device.physics.flash_backward;
   const double rate = peak_of(device, op.dtype).value() * device.compute_scale * share * span / (span + kFlashRamp);
-  return edge::Seconds(op.flops / rate);
+  return base::Seconds(op.flops / rate);
 }
 
 /// Forward: QK^T (rows, S, k = dim) and PV (rows, dim, k = S). Backward: dP has the first shape, dV, dQ and dK the
 /// second.
-edge::Seconds unfused_time(const program::Op& op, const hardware::Device& device) {
+base::Seconds unfused_time(const program::Op& op, const hardware::Device& device) {
   const double span = std::max(1, op.sequence), tokens = static_cast<double>(op.m), dim = op.head_dim;
   const double samples = std::max(1.0, tokens / span);
   const double rows = tokens / samples, batch = samples * op.heads;
   const GemmRates rates = gemm_rates(device, op.dtype, device.physics.batched_efficiency);
-  const edge::Seconds scores = gemm_time({rows, span, dim, batch}, rates);
-  const edge::Seconds values = gemm_time({rows, dim, span, batch}, rates);
+  const base::Seconds scores = gemm_time({rows, span, dim, batch}, rates);
+  const base::Seconds values = gemm_time({rows, dim, span, batch}, rates);
   const bool misaligned = program::is_half(op.dtype) && op.head_dim % kAlignedElements != 0;
   const double values_count = op.kind == program::OpKind::kAttention ? 1 : 3;
   return (scores + values_count * values) * (misaligned ? device.physics.unaligned_head : 1.0);
@@ -37,7 +37,7 @@ edge::Seconds unfused_time(const program::Op& op, const hardware::Device& device
 
 }  // namespace
 
-edge::Seconds attention_products(const program::Op& op, const hardware::Device& device) {
+base::Seconds attention_products(const program::Op& op, const hardware::Device& device) {
   return op.flash ? flash_time(op, device) : unfused_time(op, device);
 }
 

@@ -1,13 +1,13 @@
 // Time of the attention core on a GPU, unfused or flash, without the traffic of its pointwise kernels.
 #pragma once
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "hardware_profiles/hardware.h"
-#include "program/op.h"
+#include "program/ir/op.h"
 
 namespace trivium::simulator {
 
 /// Products of kAttention or kAttentionBackward. `op.bytes` (softmax, mask, dropout, transposes) is not in it.
-edge::Seconds attention_products(const program::Op& op, const hardware::Device& device);
+base::Seconds attention_products(const program::Op& op, const hardware::Device& device);
 
 }  // namespace trivium::simulator

@@ -32,7 +32,7 @@ double alignment_rate(const program::Op& op, const hardware::Device& device) {
 }
 
 /// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: a batch of such products.
-edge::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
+base::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
   const double alignment = alignment_rate(op, device), batch = std::max(1, op.experts);
   if (op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul)
@@ -63,9 +63,9 @@ bool in_all_stacks(OpKind kind) {
          kind == OpKind::kLossBackward;
 }
 
-edge::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+base::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
   const double traffic = in_all_stacks(op.kind) ? 1.0 : habits.memory_traffic;
-  return edge::Bytes((op.bytes + unfused_softmax_bytes(op, habits)) * traffic) /
+  return base::Bytes((op.bytes + unfused_softmax_bytes(op, habits)) * traffic) /
          (device.memory_bandwidth * device.memory_efficiency);
 }
 
@@ -81,13 +81,13 @@ double core_bytes(const program::Op& op, const hardware::Device& device) {
 }
 
 /// A core without measured rates: arithmetic and traffic do not overlap, and every op is dispatched.
-edge::Seconds core_time(const program::Op& op, const hardware::Device& device) {
-  edge::Seconds time =
-      edge::Bytes(core_bytes(op, device)) / (device.memory_bandwidth * device.memory_efficiency) + device.kernel_issue;
+base::Seconds core_time(const program::Op& op, const hardware::Device& device) {
+  base::Seconds time =
+      base::Bytes(core_bytes(op, device)) / (device.memory_bandwidth * device.memory_efficiency) + device.kernel_issue;
   if (op.flops > 0) {
     const double efficiency =
         device.gemm_efficiency * device.compute_scale * (is_wgrad(op.kind) ? device.wgrad_efficiency : 1.0);
-    time += edge::Flops(op.flops) / (peak_of(device, op.dtype) * efficiency);
+    time += base::Flops(op.flops) / (peak_of(device, op.dtype) * efficiency);
   }
   return time;
 }
@@ -105,31 +105,31 @@ bool issued_by_host(const program::Op& op, const hardware::Device& device) {
 
 }  // namespace
 
-edge::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
   if (const hardware::OpRate* rate = rate_of(op, device)) {
     return rate->overhead +
-           edge::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
+           base::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
   }
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
   if (is_matmul(op.kind)) return matmul_time(op, device);
-  const edge::Seconds traffic = traffic_time(op, device, habits);
+  const base::Seconds traffic = traffic_time(op, device, habits);
   return is_attention(op.kind) ? attention_products(op, device) + traffic : traffic;
 }
 
-edge::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
   assert(!program::is_communication(op.kind));
-  const edge::Seconds time = device_cost(op, device, habits);
+  const base::Seconds time = device_cost(op, device, habits);
   if (!issued_by_host(op, device)) return time;
-  const edge::Seconds issue = issue_cost(op, device, habits);
+  const base::Seconds issue = issue_cost(op, device, habits);
   return synchronises(op) ? time + issue : combine(time, issue, device.physics.issue_exponent);
 }
 
-std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
-                                         const program::Habits& habits, std::span<const edge::Seconds> communication) {
+std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
+                                         const program::Habits& habits, std::span<const base::Seconds> communication) {
   assert(communication.empty() || communication.size() == ops.size());
-  std::vector<edge::Seconds> costs(ops.size());
+  std::vector<base::Seconds> costs(ops.size());
   // Of the ops whose issue the host can run ahead with: kernels, and what else fills the same stream meanwhile.
-  edge::Seconds on_device, on_host, beside;
+  base::Seconds on_device, on_host, beside;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const program::Op& op = ops[i];
     const bool elsewhere = program::is_communication(op.kind) || program::is_copy(op.kind);
@@ -148,7 +148,7 @@ std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const
     on_host += issue_cost(op, device, habits);
   }
   if (on_device.value() <= 0) return costs;
-  const edge::Seconds both = combine(on_device + beside, on_host, device.physics.issue_exponent);
+  const base::Seconds both = combine(on_device + beside, on_host, device.physics.issue_exponent);
   const double stretch = (both - beside) / on_device;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (program::is_communication(ops[i].kind) || program::is_copy(ops[i].kind)) continue;

@@ -4,28 +4,28 @@
 #include <span>
 #include <vector>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "hardware_profiles/hardware.h"
-#include "program/op.h"
-#include "program/stack.h"
+#include "program/ir/op.h"
+#include "program/plan/stack.h"
 
 namespace trivium::simulator {
 
 /// Time of a compute op. A device with an OpRate for the kind is costed from what was measured; else by physics: GEMMs
 /// by tiles and waves, memory-bound kernels by bytes, never below the host's issue time. The device must support the
 /// op's dtype (`Device::peak`): the check of a plan refuses it earlier.
-edge::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
+base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
 
 /// Time on the device alone, as if the host had issued it long before.
-edge::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
+base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
 
 /// Times of the ops of a run that the host issues without waiting (a segment of a body), same order. The host runs
 /// ahead of long kernels, so its floor holds for the run as a whole and not kernel by kernel: the sum is never above
 /// that of compute_cost over the same ops. `communication`, copies included (empty, or one entry an op, 0 for compute),
 /// comes back as it is: issuing it keeps the host busy, and on the compute lane the host runs ahead of it as of
 /// kernels.
-std::vector<edge::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
+std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
                                          const program::Habits& habits,
-                                         std::span<const edge::Seconds> communication = {});
+                                         std::span<const base::Seconds> communication = {});
 
 }  // namespace trivium::simulator

@@ -1,7 +1,7 @@
 // Copies between a device and its host.
 #pragma once
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "hardware_profiles/hardware.h"
 
 namespace trivium::simulator {
@@ -10,6 +10,6 @@ namespace trivium::simulator {
 /// too: bytes g / host_link, where g = min(sharing, devices_per_host_link) neighbours share one link. To disk they
 /// share the node's drives: the slower of the two. Omitted: latency, the host's memory bandwidth, the file system;
 /// neighbours of other stages, which copy at other times, leave more of the link than this.
-edge::Seconds copy_cost(edge::Bytes bytes, bool disk, int sharing, const hardware::Node& node);
+base::Seconds copy_cost(base::Bytes bytes, bool disk, int sharing, const hardware::Node& node);
 
 }  // namespace trivium::simulator

@@ -47,7 +47,7 @@ hardware::Arithmetic arithmetic_on(const hardware::Device& device, program::DTyp
   }
 }
 
-edge::FlopsPerSecond peak_of(const hardware::Device& device, program::DType type) {
+base::FlopsPerSecond peak_of(const hardware::Device& device, program::DType type) {
   const auto arithmetic = arithmetic_on(device, type);
   assert(device.peak.contains(arithmetic));
   return device.peak.at(arithmetic);
@@ -65,7 +65,7 @@ GemmRates gemm_rates(const hardware::Device& device, program::DType type, double
 // t = min over tiles and splits of max(waves · 2 tm tn (k/splits + 70) / (rate/SMs), bytes / .8 HBM) + split-K's
 // reduction. Omitted: clocks under load (the profile's compute_scale), cache reuse between tiles, cuBLAS's misses of
 // its best kernel.
-edge::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates) {
+base::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates) {
   const auto [m, n, k, batch] = shape;
   const double moved = batch * (rates.operand_size * (m * k + k * n) + rates.result_size * m * n);
   const double memory = moved / rates.memory.value();
@@ -80,7 +80,7 @@ edge::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates) {
       best = std::min(best, time);
     }
   }
-  return edge::Seconds(best);
+  return base::Seconds(best);
 }
 
 }  // namespace trivium::simulator

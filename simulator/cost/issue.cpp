@@ -143,7 +143,7 @@ double kernels_of(const program::Op& op, const program::Habits& habits) {
   return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
 }
 
-edge::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
   return device.kernel_issue * kernels_of(op, habits);
 }
 
@@ -153,11 +153,11 @@ bool synchronises(const program::Op& op) {
          op.kind == OpKind::kSpill;
 }
 
-edge::Seconds combine(edge::Seconds device, edge::Seconds host, double exponent) {
+base::Seconds combine(base::Seconds device, base::Seconds host, double exponent) {
   const double larger = std::max(device.value(), host.value());
-  if (larger <= 0) return edge::Seconds(0);
+  if (larger <= 0) return base::Seconds(0);
   const double d = std::pow(device.value() / larger, exponent), h = std::pow(host.value() / larger, exponent);
-  return edge::Seconds(larger * std::pow(d + h, 1 / exponent));
+  return base::Seconds(larger * std::pow(d + h, 1 / exponent));
 }
 
 }  // namespace trivium::simulator

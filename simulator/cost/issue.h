@@ -1,10 +1,10 @@
 // The host's side of a kernel: how many kernels an op is, and what the host's time does to the device's.
 #pragma once
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "hardware_profiles/hardware.h"
-#include "program/op.h"
-#include "program/stack.h"
+#include "program/ir/op.h"
+#include "program/plan/stack.h"
 
 namespace trivium::simulator {
 
@@ -20,12 +20,12 @@ bool softmax_falls_back(const program::Op& op, const program::Habits& habits);
 double unfused_softmax_bytes(const program::Op& op, const program::Habits& habits);
 
 /// Host time to issue the op.
-edge::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
+base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
 
 /// Whether the op makes host and device wait for each other, so that their times add.
 bool synchronises(const program::Op& op);
 
 /// Time of work that takes the device `device` and the host `host`: (device^p + host^p)^(1/p), never below either.
-edge::Seconds combine(edge::Seconds device, edge::Seconds host, double exponent);
+base::Seconds combine(base::Seconds device, base::Seconds host, double exponent);
 
 }  // namespace trivium::simulator

@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "simulator/collectives/collective_cost.h"
 #include "simulator/collectives/places.h"
 #include "simulator/cost/compute_cost.h"
@@ -18,12 +18,12 @@
 namespace trivium::simulator {
 namespace {
 
-using edge::kPsPerSecond;
+using base::kPsPerSecond;
 using program::Op;
 using program::OpKind;
 using program::Program;
 
-std::int64_t to_ps(edge::Seconds time) { return std::llround(time.value() * kPsPerSecond); }
+std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * kPsPerSecond); }
 
 // Everything the cost of an op depends on besides the device: layers repeat, so most ops were costed before.
 auto shape_key(const Op& op, int peer_stage) {
@@ -34,11 +34,11 @@ auto shape_key(const Op& op, int peer_stage) {
 
 // Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds
 // up all: the slowest sets the pace.
-edge::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
+base::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
                             int peer_stage) {
   const auto [same_node, sharing, between] = transfer_placement(program.mesh, cluster, rank, peer_stage);
   const int transfers = std::max(1, sharing);
-  return transfer_cost(edge::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.habits,
+  return transfer_cost(base::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.habits,
                        between);
 }
 
@@ -53,12 +53,12 @@ class Coster {
     for (const Op& op : ops) key.push_back(shape_key(op, peer_stage));
     const auto [at, fresh] = known_.try_emplace(std::move(key));
     if (fresh) {
-      std::vector<edge::Seconds> communicated(ops.size());
+      std::vector<base::Seconds> communicated(ops.size());
       for (std::size_t i = 0; i < ops.size(); ++i) {
         if (program::is_copy(ops[i].kind)) communicated[i] = copy(ops[i]);
         if (program::is_communication(ops[i].kind)) communicated[i] = communication(ops[i], peer_stage);
       }
-      for (const edge::Seconds time : segment_costs(ops, node_.device, program_.habits, communicated)) {
+      for (const base::Seconds time : segment_costs(ops, node_.device, program_.habits, communicated)) {
         at->second.push_back(to_ps(time));
       }
     }
@@ -66,11 +66,11 @@ class Coster {
   }
 
  private:
-  edge::Seconds copy(const Op& op) const {
-    return copy_cost(edge::Bytes(op.bytes), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
+  base::Seconds copy(const Op& op) const {
+    return copy_cost(base::Bytes(op.bytes), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
   }
 
-  edge::Seconds communication(const Op& op, int peer_stage) {
+  base::Seconds communication(const Op& op, int peer_stage) {
     if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
       return transfer_time(program_, cluster_, op, rank_, peer_stage);
     }
@@ -78,9 +78,9 @@ class Coster {
     if (placed == placements_.end()) {
       placed = placements_.emplace(op.group, placements_of(program_.mesh, cluster_, op.group, rank_)).first;
     }
-    edge::Seconds slowest(0);
+    base::Seconds slowest(0);
     for (const GroupPlacement& group : placed->second) {
-      slowest = std::max(slowest, collective_cost(op.kind, edge::Bytes(op.bytes), group, node_, program_.habits));
+      slowest = std::max(slowest, collective_cost(op.kind, base::Bytes(op.bytes), group, node_, program_.habits));
     }
     return slowest;
   }

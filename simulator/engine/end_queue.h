@@ -54,8 +54,8 @@ class EndQueue {
   /// The time of what pop() gives next. Precondition: not empty.
   std::int64_t earliest() const {
     if (!hole_) return ends_.front().time;
-    return std::min_element(ends_.begin() + 1, ends_.begin() + static_cast<std::ptrdiff_t>(
-                                                                   std::min(ends_.size(), kChildren + 1)))
+    return std::min_element(ends_.begin() + 1,
+                            ends_.begin() + static_cast<std::ptrdiff_t>(std::min(ends_.size(), kChildren + 1)))
         ->time;
   }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-#include "program/text.h"
+#include "program/ir/text.h"
 #include "simulator/engine/end_queue.h"
 #include "simulator/engine/stoppable.h"
 #include "simulator/engine/task_graph.h"
@@ -31,7 +31,7 @@ struct Rendezvous {
 struct LaneState {
   bool busy = false;
   bool ordered = true;
-  bool chooses = false;  // it is among Player::choosing_
+  bool chooses = false;                // it is among Player::choosing_
   const std::int32_t* next = nullptr;  // ordered: in TaskGraph::lane_order
   const std::int32_t* end = nullptr;
   // Unordered: (ready time, node), ascending, of what nobody's readiness is missing for.
@@ -68,7 +68,7 @@ class Player {
     find_rendezvous();
   }
 
-  edge::Result<Play> play(const std::stop_token& stop) {
+  base::Result<Play> play(const std::stop_token& stop) {
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
       if (node(n).pending == 0) became_ready(n);
     }
@@ -84,7 +84,7 @@ class Player {
       }
       if (!choosing_.empty() && (ends_.empty() || ends_.earliest() != now_)) choose();
     }
-    if (auto stuck = find_stuck(); !stuck.empty()) return edge::Error{edge::ErrorKind::kRuntime, stuck};
+    if (auto stuck = find_stuck(); !stuck.empty()) return base::Error{base::ErrorKind::kRuntime, stuck};
     Play result;
     result.makespan_ps = now_;
     result.stages = std::move(spans_);
@@ -357,30 +357,30 @@ class Player {
 
 }  // namespace
 
-edge::Error given_up() { return {edge::ErrorKind::kInterrupted, "given up before it was played to its end"}; }
+base::Error given_up() { return {base::ErrorKind::kInterrupted, "given up before it was played to its end"}; }
 
-edge::Result<Play> play(const CostedProgram& costed, Granularity granularity) { return play(costed, granularity, {}); }
+base::Result<Play> play(const CostedProgram& costed, Granularity granularity) { return play(costed, granularity, {}); }
 
-edge::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop) {
+base::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop) {
   return Player(costed, granularity, true).play(stop);
 }
 
-edge::Result<std::int64_t> play_makespan(const CostedProgram& costed) {
-  const edge::Result<Play> played = Player(costed, Granularity::kSegment, false).play({});
+base::Result<std::int64_t> play_makespan(const CostedProgram& costed) {
+  const base::Result<Play> played = Player(costed, Granularity::kSegment, false).play({});
   if (!played) return played.error();
   return played.value().makespan_ps;
 }
 
-edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster) {
+base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster) {
   return order(std::move(program), cluster, {});
 }
 
-edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
+base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
                                      const std::stop_token& stop) {
   if (stop.stop_requested()) return given_up();
   for (program::Role& role : program.roles) role.order.clear();
   const CostedProgram costed = cost(program, cluster);
-  edge::Result<Play> played = play(costed, Granularity::kSegment, stop);
+  base::Result<Play> played = play(costed, Granularity::kSegment, stop);
   if (!played) return played.error();
   issue_in_order_of(program, played.value());
   return program;

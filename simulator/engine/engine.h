@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "edge/error.h"
-#include "program/timeline.h"
+#include "base/error.h"
+#include "program/ir/timeline.h"
 #include "simulator/engine/costed_program.h"
 
 namespace trivium::simulator {
@@ -38,11 +38,11 @@ struct Play {
 /// the schedule and communication starts as soon as all its members are ready, first ready first, then by id; of what
 /// becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed; the
 /// message names stages, tasks and the missing partner.
-edge::Result<Play> play(const CostedProgram& costed, Granularity granularity);
+base::Result<Play> play(const CostedProgram& costed, Granularity granularity);
 
 /// The makespan that `play` finds at segment granularity, exactly, and nothing else of it: tasks whose segments nothing
 /// depends on are played whole. Errors: as `play`.
-edge::Result<std::int64_t> play_makespan(const CostedProgram& costed);
+base::Result<std::int64_t> play_makespan(const CostedProgram& costed);
 
 /// Fills `Role::order` of every stage from such a play by segments: segments by start, one total order over all stages.
 /// The spans are sorted.
@@ -50,6 +50,6 @@ void issue_in_order_of(program::Program& program, Play& played);
 
 /// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
 /// Errors: as `play`.
-edge::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster);
+base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster);
 
 }  // namespace trivium::simulator

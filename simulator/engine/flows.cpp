@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 
 namespace trivium::simulator {
 namespace {
 
-using edge::kPsPerSecond;
+using base::kPsPerSecond;
 
 }  // namespace
 

@@ -6,11 +6,11 @@
 
 namespace trivium::simulator {
 
-edge::Bytes checkpoint_size(const program::Job& job) {
+base::Bytes checkpoint_size(const program::Job& job) {
   const auto parameters = static_cast<double>(models::count_parameters(job.model).total);
   const auto kept = static_cast<double>(size_of(job.plan.precision));
   const auto wide = static_cast<double>(size_of(program::DType::kFp32));
-  return edge::Bytes(parameters * (program::is_half(job.plan.precision) ? kept + 3 * wide : 3 * kept));
+  return base::Bytes(parameters * (program::is_half(job.plan.precision) ? kept + 3 * wide : 3 * kept));
 }
 
 int nodes_of(const program::Plan& plan, const hardware::Cluster& cluster) {

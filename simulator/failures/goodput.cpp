@@ -6,21 +6,21 @@
 
 namespace trivium::simulator {
 
-edge::Seconds young_interval(const Failures& failures) {
-  return edge::Seconds(std::sqrt(2 * failures.checkpoint.value() * failures.mtbf().value()));
+base::Seconds young_interval(const Failures& failures) {
+  return base::Seconds(std::sqrt(2 * failures.checkpoint.value() * failures.mtbf().value()));
 }
 
-edge::Seconds daly_interval(const Failures& failures) {
+base::Seconds daly_interval(const Failures& failures) {
   const double c = failures.checkpoint.value(), m = failures.mtbf().value();
   if (c >= 2 * m) return failures.mtbf();
   const double share = c / (2 * m);
-  return edge::Seconds(std::sqrt(2 * c * m) * (1 + std::sqrt(share) / 3 + share / 9) - c);
+  return base::Seconds(std::sqrt(2 * c * m) * (1 + std::sqrt(share) / 3 + share / 9) - c);
 }
 
 // The left side falls from e^(C/M) - 1 >= 0 at 0 to -1 at M.
-edge::Seconds best_interval(const Failures& failures) {
+base::Seconds best_interval(const Failures& failures) {
   const double c = failures.checkpoint.value(), m = failures.mtbf().value();
-  if (c <= 0) return edge::Seconds(0);
+  if (c <= 0) return base::Seconds(0);
   double low = 0, high = m;
   constexpr int kHalvings = 200;
   for (int i = 0; i < kHalvings && low < high; ++i) {
@@ -28,17 +28,17 @@ edge::Seconds best_interval(const Failures& failures) {
     // With logarithms: (t + C) / M + log(1 - t / M) > 0, which does not overflow.
     ((middle + c) / m + std::log1p(-middle / m) > 0 ? low : high) = middle;
   }
-  return edge::Seconds(low);
+  return base::Seconds(low);
 }
 
-double goodput(const Failures& failures, edge::Seconds interval) {
+double goodput(const Failures& failures, base::Seconds interval) {
   const double m = failures.mtbf().value(), t = interval.value();
   if (t <= 0) return failures.checkpoint.value() <= 0 ? std::exp(-failures.restart.value() / m) : 0;
   const double wall = m * std::exp(failures.restart.value() / m) * std::expm1((t + failures.checkpoint.value()) / m);
   return t / wall;
 }
 
-double simulated_goodput(const Failures& failures, edge::Seconds interval, edge::Seconds work, std::uint64_t seed) {
+double simulated_goodput(const Failures& failures, base::Seconds interval, base::Seconds work, std::uint64_t seed) {
   constexpr int kMostDrawn = 1'000'000;  // where hardly anything is ever saved, there is no end of them
   std::mt19937_64 random(seed);
   const double cycle = interval.value() + failures.checkpoint.value();
@@ -50,7 +50,7 @@ double simulated_goodput(const Failures& failures, edge::Seconds interval, edge:
     ++drawn;
     return -failures.mtbf().value() * std::log(u);
   };
-  if (!(interval > edge::Seconds(0))) return goodput(failures, interval);
+  if (!(interval > base::Seconds(0))) return goodput(failures, interval);
   double runs_for = until_failure();
   while (done < work.value() && drawn < kMostDrawn) {
     // So many checkpoints are written until it fails, or until the work is done; what came after the last one is lost.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::simulator {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "simulator/memory/memory.h"
 
 namespace trivium::simulator {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "program/chunk_shape.h"
+#include "program/lower/chunk_shape.h"
 #include "simulator/collectives/places.h"
 #include "simulator/memory/limits.h"
 #include "simulator/placed_cluster.h"
@@ -13,7 +13,7 @@
 namespace trivium::simulator {
 namespace {
 
-std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / edge::kGiB); }
+std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / base::kGiB); }
 
 StageLimits limits_of(const hardware::Node& node, int ranks) {
   const auto share = static_cast<std::int64_t>(node.host_memory.value()) / std::min(node.devices, std::max(1, ranks));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 
 namespace trivium::simulator {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "simulator/engine/costed_program.h"
 #include "simulator/engine/engine.h"
 #include "simulator/engine/script.h"
@@ -46,7 +46,7 @@ struct Cast {
 /// Errors: kRuntime where a stage's order asks a stream to wait for what it does later itself; the message names the
 /// rank and the tasks. Precondition: every role has an order; the cluster holds the program.
 /// `worlds`: of this cluster, where worlds may be found and are left.
-edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
+base::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
                         Worlds* worlds = nullptr);
 
 }  // namespace trivium::simulator

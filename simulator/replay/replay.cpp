@@ -98,7 +98,7 @@ std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::in
 
 }  // namespace
 
-edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
+base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
                             const std::stop_token& stop) {
   const World& world = cast.world;
   std::vector<bool> record(static_cast<std::size_t>(world.players()), keep == Keep::kEverything);
@@ -108,19 +108,19 @@ edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const
     }
   }
   std::vector<RankSpans> kept;
-  edge::Result<Replay> result = replay(
+  base::Result<Replay> result = replay(
       costed, cast, variation, record, [&](const RankSpans& spans) { kept.push_back(spans); }, stop);
   if (result) result.value().ranks = std::move(kept);
   return result;
 }
 
-edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
+base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
                             const std::vector<bool>& record, const Listener& listener, const std::stop_token& stop) {
   const World& world = cast.world;
   const Performance played = perform(cast.scripts, world, variation, record, stop);
   if (played.given_up) return given_up();
   if (!played.blocked.empty()) {
-    return edge::Error{edge::ErrorKind::kRuntime, why_stuck(*costed.program, cast, played.blocked)};
+    return base::Error{base::ErrorKind::kRuntime, why_stuck(*costed.program, cast, played.blocked)};
   }
   std::vector<std::int32_t> players;
   for (std::int32_t p = 0; p < world.players(); ++p) {

@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "simulator/engine/player.h"
 #include "simulator/engine/variation.h"
 #include "simulator/replay/cast.h"
@@ -37,11 +37,11 @@ using Listener = std::function<void(const RankSpans&)>;
 
 /// Plays one step of the cast. Errors: kRuntime when it cannot proceed; the message names the ranks, their instructions
 /// and the partners that are missing; kInterrupted where `stop` asked to give it up. Same input, same result.
-edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
+base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
                             const std::stop_token& stop = {});
 
 /// The same; nothing is kept, and `listener` hears of the players of `record`.
-edge::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
+base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
                             const std::vector<bool>& record, const Listener& listener,
                             const std::stop_token& stop = {});
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "program/text.h"
+#include "program/ir/text.h"
 #include "simulator/replay/body_template.h"
 
 namespace trivium::simulator {
@@ -31,7 +31,7 @@ class ScriptWriter {
     }
   }
 
-  edge::Result<Script> write() {
+  base::Result<Script> write() {
     place_steps();
     known_.assign(static_cast<std::size_t>(count_), unknown());
     marks_.assign(static_cast<std::size_t>(count_), {});
@@ -98,7 +98,7 @@ class ScriptWriter {
 
   // Turns what a step waits for into signals, leaving out what follows from others or from what its stream waited for
   // before.
-  std::optional<edge::Error> link(const program::Issue& issue, std::int32_t i) {
+  std::optional<base::Error> link(const program::Issue& issue, std::int32_t i) {
     const BodyTemplate& body = template_of(issue.task);
     const TemplateStep& step = body.steps[static_cast<std::size_t>(i)];
     const auto stream = static_cast<std::size_t>(step.stream);
@@ -135,12 +135,12 @@ class ScriptWriter {
     return static_cast<std::size_t>(streams_[static_cast<std::size_t>(n)]);
   }
 
-  edge::Error turned_round(std::int32_t task, std::int32_t producer) const {
+  base::Error turned_round(std::int32_t task, std::int32_t producer) const {
     const auto other =
         static_cast<std::int32_t>(std::upper_bound(first_.begin(), first_.end(), producer) - first_.begin() - 1);
     const auto name = [&](std::int32_t t) { return describe(role_.tasks[static_cast<std::size_t>(t)]); };
     return {
-        edge::ErrorKind::kRuntime,
+        base::ErrorKind::kRuntime,
         fmt::format("the simulation cannot proceed: rank {} at task {} ({}) waits for task {} ({}), which its order "
                     "puts later on the same lane",
                     program_.representative(role_), task, name(task), other, name(other))};
@@ -221,7 +221,7 @@ class ScriptWriter {
 
 }  // namespace
 
-edge::Result<Script> write_script(const CostedProgram& costed, int role, const CastOptions& options,
+base::Result<Script> write_script(const CostedProgram& costed, int role, const CastOptions& options,
                                   std::vector<Channel>& channels) {
   return ScriptWriter(costed, role, options, channels).write();
 }

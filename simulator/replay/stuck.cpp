@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "program/text.h"
+#include "program/ir/text.h"
 
 namespace trivium::simulator {
 namespace {

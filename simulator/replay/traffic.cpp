@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 
 namespace trivium::simulator {
 namespace {
@@ -17,7 +17,7 @@ void count(Traffic& traffic, Traffic::Stream& stream, const Instruction& in, con
                 : step.exchange              ? stream.exchanges
                                              : stream.rings;
   double& fastest = rates[in.joint == Joint::kTransfer ? in.peer_role : in.partner];
-  fastest = std::max(fastest, step.wire * edge::kPsPerSecond / static_cast<double>(in.ps));
+  fastest = std::max(fastest, step.wire * base::kPsPerSecond / static_cast<double>(in.ps));
 }
 
 }  // namespace

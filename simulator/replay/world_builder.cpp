@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/replay/body_template.h"
 #include "simulator/replay/script_writer.h"
@@ -12,7 +12,7 @@
 namespace trivium::simulator {
 namespace {
 
-using edge::kPsPerSecond;
+using base::kPsPerSecond;
 
 // Roles whose ranks are members of groups of a rank of this one.
 std::vector<int> folded_members(const program::Program& program, program::Group group, int role) {
@@ -70,7 +70,7 @@ World make_world(const program::Program& program, const std::vector<Traffic>& tr
   return world;
 }
 
-void share_cores(World& world, int cores, edge::Seconds wake_up) {
+void share_cores(World& world, int cores, base::Seconds wake_up) {
   world.capacity = {static_cast<double>(cores)};
   world.cores = 0;
   world.wake_up_ps = std::llround(wake_up.value() * kPsPerSecond);
@@ -78,15 +78,15 @@ void share_cores(World& world, int cores, edge::Seconds wake_up) {
 
 // n ranks that sleep and are woken for a small all-reduce, none of them late, take turns on C cores: n / C times what
 // it takes awake and to be woken.
-edge::Seconds wake_up(const hardware::Node& node, int cores) {
+base::Seconds wake_up(const hardware::Node& node, int cores) {
   const auto measured = node.allreduce_latency.upper_bound(cores);
   // A futex sleep, its wake-up and the switch to the rank: the usual size of it on Linux.
-  if (measured == node.allreduce_latency.end()) return edge::Seconds(5e-6);
+  if (measured == node.allreduce_latency.end()) return base::Seconds(5e-6);
   const auto& [ranks, seconds] = *measured;
-  return std::max(edge::Seconds(0), seconds * (static_cast<double>(cores) / ranks) - node.intra.latency);
+  return std::max(base::Seconds(0), seconds * (static_cast<double>(cores) / ranks) - node.intra.latency);
 }
 
-edge::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
+base::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
                         Worlds* worlds) {
   Cast made;
   made.options = options;

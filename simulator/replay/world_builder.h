@@ -25,10 +25,10 @@ World fold(const World& every, const std::vector<Traffic>& traffic);
 
 /// Makes cores of one machine what all work and communication of the players needs: each takes one core, or with the
 /// others its fair share; ranks that wait for others need none, but each is woken at a price.
-void share_cores(World& world, int cores, edge::Seconds wake_up);
+void share_cores(World& world, int cores, base::Seconds wake_up);
 
 /// That price, from the time of a small all-reduce of more ranks than cores (`Node::allreduce_latency`), where the
 /// profile has one; else a usual one.
-edge::Seconds wake_up(const hardware::Node& node, int cores);
+base::Seconds wake_up(const hardware::Node& node, int cores);
 
 }  // namespace trivium::simulator

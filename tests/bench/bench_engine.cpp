@@ -5,7 +5,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/analytic/sketch.h"
 #include "simulator/replay/replay.h"
 #include "simulator/simulate.h"

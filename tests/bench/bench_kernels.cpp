@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "program/op.h"
+#include "program/ir/op.h"
 #include "runtime/cpu/kernels.h"
 
 namespace {

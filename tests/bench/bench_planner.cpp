@@ -3,8 +3,8 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/search.h"
-#include "planner/space.h"
+#include "planner/search/search.h"
+#include "planner/space/space.h"
 
 namespace {
 

@@ -8,16 +8,16 @@
 #include <ctime>
 #include <simgrid/s4u.hpp>
 
-#include "edge/seconds.h"
+#include "base/seconds.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/collectives/network.h"
 #include "simulator/replay/replay.h"
 
 namespace {
 
-using trivium::edge::kSecondsPerPs;
+using trivium::base::kSecondsPerPs;
 
 using namespace trivium;
 namespace sg4 = simgrid::s4u;

@@ -14,7 +14,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/executor/train.h"
 #include "simulator/engine/engine.h"
 #include "tests/bench/gemm_peak.h"

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <set>
 
+#include "base/error.h"
 #include "calibration/run_events.h"
 #include "calibration/validate.h"
-#include "edge/error.h"
 #include "hardware_profiles/load.h"
 #include "tests/calibration/synthetic_run.h"
 
@@ -110,13 +110,13 @@ TEST(Calibrate, OneInterruptedStepDoesNotCount) {
 
 TEST(Calibrate, RefusesRecordsThatTeachNothing) {
   const hardware::Node base = rated_node(1);
-  EXPECT_THROW(calibrate(base, Evidence{}), edge::Failure);
+  EXPECT_THROW(calibrate(base, Evidence{}), base::Failure);
   program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), base);
   program::RunRecord strange = record;
   strange.timeline.events.back().op = 9999;
-  EXPECT_THROW(calibrate(base, std::span(&strange, 1)), edge::Failure);
+  EXPECT_THROW(calibrate(base, std::span(&strange, 1)), base::Failure);
   record.timeline.events.clear();
-  EXPECT_THROW(calibrate(base, std::span(&record, 1)), edge::Failure);
+  EXPECT_THROW(calibrate(base, std::span(&record, 1)), base::Failure);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::calibration {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 std::string failure_of(const std::function<void()>& call) {
   try {
     call();
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.what();
   }
   return "no failure";

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 
+#include "base/error.h"
 #include "calibration/imports/chrome_events.h"
 #include "calibration/imports/content.h"
 #include "calibration/imports/gzip.h"
@@ -14,7 +15,6 @@
 #include "calibration/imports/nsight.h"
 #include "calibration/imports/topology.h"
 #include "calibration/imports/training_log.h"
-#include "edge/error.h"
 #include "tests/calibration/samples.h"
 
 namespace trivium::calibration::imports {
@@ -61,8 +61,8 @@ Numbers iterations(const std::string& text) {
 std::string refusal(const std::function<void()>& read) {
   try {
     read();
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     EXPECT_THAT(failure.what(), AnyOf(StartsWith("f: "), StartsWith("f#"))) << failure.what();
     EXPECT_EQ(std::string(failure.what()).find('\n'), std::string::npos);
     return failure.what();
@@ -156,7 +156,7 @@ TEST(CutSamples, Nsight) {
     std::ofstream(cut, std::ios::binary) << whole.substr(0, whole.size() * i / 24);
     try {
       EXPECT_EQ(read_nsight(cut).kernels.size(), kernels_in_all) << i;
-    } catch (const edge::Failure& failure) {
+    } catch (const base::Failure& failure) {
       EXPECT_THAT(failure.what(), HasSubstr("cut_at_many.sqlite")) << i;
     }
     std::filesystem::remove(cut);
@@ -172,7 +172,7 @@ TEST(CutSamples, NsightWithoutAGpu) {
     try {
       read_nsight(cut);
       ADD_FAILURE() << i;
-    } catch (const edge::Failure& failure) {
+    } catch (const base::Failure& failure) {
       EXPECT_THAT(failure.what(), AnyOf(HasSubstr("cut_cpu.sqlite: has no table CUPTI_ACTIVITY_KIND_KERNEL"),
                                         HasSubstr("is cut or damaged")));
     }

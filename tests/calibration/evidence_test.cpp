@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "calibration/calibrate.h"
 #include "calibration/gpu_models.h"
 #include "calibration/imports/chrome_events.h"
@@ -12,10 +13,9 @@
 #include "calibration/imports/trivium_trace.h"
 #include "calibration/replay.h"
 #include "calibration/run_events.h"
-#include "edge/error.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/chrome_trace.h"
+#include "program/record/chrome_trace.h"
 #include "simulator/collectives/node_curve.h"
 #include "simulator/cost/gemm.h"
 #include "tests/calibration/samples.h"
@@ -67,7 +67,7 @@ TEST(Evidence, TestsOverHostsSetTheNetwork) {
   evidence.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_gather_2019.txt"), "bench.txt"));
   hardware::Node base = hardware::load_node("dgx1-v100-32gb");
   base.adapters = 1;
-  base.network = {edge::BytesPerSecond(25e9), edge::Seconds(10e-6), .5};
+  base.network = {base::BytesPerSecond(25e9), base::Seconds(10e-6), .5};
   const Fit fit = calibrate(base, evidence);
   // Two ranks a node drive the one adapter: 20 of 25, less what 200 us is more than the rule's own latency.
   EXPECT_NEAR(fit.node.network.efficiency, .8, .05);
@@ -78,7 +78,7 @@ TEST(Evidence, TheTopologySaysWhatThereIs) {
   Evidence evidence;
   evidence.topologies.push_back(imports::read_topology(sample("topo_h100.txt"), "topo.txt"));
   hardware::Node base = hardware::load_node("dgx-h100-80gb");
-  base.intra.bandwidth = edge::BytesPerSecond(300e9);
+  base.intra.bandwidth = base::BytesPerSecond(300e9);
   const Fit fit = calibrate(base, evidence);
   EXPECT_TRUE(number(fit, "/intra/bandwidth").determined);
   EXPECT_EQ(fit.node.devices, 4);
@@ -160,7 +160,7 @@ TEST(Evidence, OneGpuSaysNothingAboutAnother) {
   try {
     (void)calibrate(hardware::load_node("dgx-a100-80gb"), evidence);
     FAIL() << "an A100 was fitted to an H100";
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     EXPECT_STREQ(failure.what(),
                  "calibrate: bench.txt was measured on NVIDIA H100 80GB HBM3, which says nothing about a100-sxm-80gb; "
                  "give --base a profile of its machine");
@@ -180,8 +180,8 @@ TEST(GpuModels, AreFoundInNamesOfAnyStyle) {
 TEST(Evidence, GpusSayNothingAboutCores) {
   Evidence evidence;
   evidence.topologies.push_back(imports::read_topology(sample("topo_h100.txt"), "topo.txt"));
-  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), evidence), edge::Failure);
-  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), Evidence{}), edge::Failure);
+  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), evidence), base::Failure);
+  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), Evidence{}), base::Failure);
 }
 
 TEST(Evidence, ATraceOfOurOwnTeachesWhatItsRecordDoes) {
@@ -207,7 +207,7 @@ TEST(Evidence, ACutTraceOfOurOwnLosesItsLastStep) {
   for (const program::Event& event : back.timeline.events) last = std::max(last, event.step);
   EXPECT_EQ(last, 1);  // of 0 to 2
   const imports::ChromeTrace first = imports::read_chrome_trace(text.substr(0, text.size() * 2 / 10), "trace.json");
-  EXPECT_THROW(imports::run_record_of(first), edge::Failure);
+  EXPECT_THROW(imports::run_record_of(first), base::Failure);
 }
 
 /// A profile in which products are twice as fast and the link half as wide as they are.
@@ -262,7 +262,7 @@ TEST(Evidence, RunsWhoseRanksTakeTurnsArePassedOver) {
   four.devices = 4;
   const program::RunRecord record = synthetic_run(small_job(2, 1, 2, 1), four);
   const hardware::Node base = rated_node(1);  // two cores
-  EXPECT_THROW(calibrate(base, std::span(&record, 1)), edge::Failure);
+  EXPECT_THROW(calibrate(base, std::span(&record, 1)), base::Failure);
   const program::RunRecord both[] = {record, synthetic_run(small_job(2, 1, 1, 2), rated_node(2))};
   const Fit fit = calibrate(base, both);
   EXPECT_THAT(fit.report, Contains("run 1: passed over: 4 ranks took turns on 2 cores"));

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/error.h"
+#include "base/units.h"
 #include "calibration/imports/chrome_events.h"
 #include "calibration/imports/content.h"
 #include "calibration/imports/kineto.h"
@@ -12,8 +14,6 @@
 #include "calibration/imports/nsight.h"
 #include "calibration/imports/topology.h"
 #include "calibration/imports/training_log.h"
-#include "edge/error.h"
-#include "edge/units.h"
 #include "tests/calibration/samples.h"
 
 namespace trivium::calibration::imports {
@@ -26,8 +26,8 @@ template <class Read>
 std::string refusal(const Read& read) {
   try {
     read();
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.what();
   }
   return "";
@@ -248,8 +248,8 @@ TEST(TrainingLog, MegatronWithMemoryAndSizes) {
   EXPECT_EQ(log.pipeline, 2);
   EXPECT_EQ(log.data, 1);
   EXPECT_EQ(log.context, 1);
-  EXPECT_DOUBLE_EQ(*log.peak_bytes, 36113.48 * edge::kMiB);
-  EXPECT_DOUBLE_EQ(*log.reserved_bytes, 38330 * edge::kMiB);
+  EXPECT_DOUBLE_EQ(*log.peak_bytes, 36113.48 * base::kMiB);
+  EXPECT_DOUBLE_EQ(*log.reserved_bytes, 38330 * base::kMiB);
   EXPECT_FALSE(log.perturbed);
 }
 
@@ -266,7 +266,7 @@ TEST(TrainingLog, DeepSpeedByThroughputAndByPipelineSteps) {
   EXPECT_EQ(throughput.trainer, "DeepSpeed");
   ASSERT_EQ(throughput.iteration_s.size(), 7U);
   EXPECT_DOUBLE_EQ(throughput.iteration_s.front(), 256 / 100.1);
-  EXPECT_DOUBLE_EQ(*throughput.peak_bytes, 41.25 * edge::kGiB);
+  EXPECT_DOUBLE_EQ(*throughput.peak_bytes, 41.25 * base::kGiB);
   const TrainingLog pipeline = read_training_log(sample("deepspeed_pipeline.log"), "f");
   EXPECT_THAT(pipeline.iteration_s, testing::ElementsAre(2.51, 2.52, 2.53, 2.54, 2.55));
   EXPECT_EQ(pipeline.global_batch, 192);
@@ -280,7 +280,7 @@ TEST(TrainingLog, DeepSpeedAsItWasRecorded) {
   ASSERT_EQ(log.iteration_s.size(), 5U);  // of steps 4, 6, 8, 10, 12: the first two are not timed
   EXPECT_DOUBLE_EQ(log.iteration_s.front(), 8 / 86.08397733515707);
   EXPECT_DOUBLE_EQ(log.iteration_s.back(), 8 / 169.25381269669546);
-  EXPECT_DOUBLE_EQ(*log.peak_bytes, .71 * edge::kGiB);
+  EXPECT_DOUBLE_EQ(*log.peak_bytes, .71 * base::kGiB);
   EXPECT_FALSE(log.is_truncated);
   const TrainingLog elastic = read_training_log(
       "  \"train_batch_size\": 8, \n  \"min_train_batch_size\": 1, \nglobal_step=4, CurrSamplesPerSec=16, \n", "f");

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <map>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "calibration/published_fit.h"
-#include "edge/error.h"
-#include "edge/files.h"
 
 namespace trivium::calibration {
 namespace {
@@ -19,7 +19,7 @@ const fs::path kMicro = fs::path(TRIVIUM_SOURCE_DIR) / "validation" / "micro";
 
 fs::path write(const char* name, const std::string& text) {
   const fs::path path = fs::path(testing::TempDir()) / name;
-  edge::write_file_atomically(path, text);
+  base::write_file_atomically(path, text);
   return path;
 }
 
@@ -39,7 +39,7 @@ TEST(MicroRows, ErrorsNameLineAndColumn) {
   const auto failure = [](const fs::path& path) -> std::string {
     try {
       (void)read_micro_rows(path);
-    } catch (const edge::Failure& caught) {
+    } catch (const base::Failure& caught) {
       return caught.what();
     }
     return "no failure";

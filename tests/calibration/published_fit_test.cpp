@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "calibration/profile_patch.h"
 #include "calibration/published_runs.h"
-#include "edge/error.h"
-#include "edge/files.h"
 #include "hardware_profiles/load.h"
 
 namespace trivium::calibration {
@@ -60,7 +60,7 @@ TEST(PublishedFit, LeavesOutTierC) {
   runs[0].tier = "C";
   EXPECT_EQ(fit_published(runs, {}).rows, 2);
   for (PublishedRun& run : runs) run.tier = "C";
-  EXPECT_THROW((void)fit_published(runs, {}), edge::Failure);
+  EXPECT_THROW((void)fit_published(runs, {}), base::Failure);
 }
 
 TEST(ProfilePatch, WritesProfilesThatLoadWithTheFittedConstants) {
@@ -71,13 +71,13 @@ TEST(ProfilePatch, WritesProfilesThatLoadWithTheFittedConstants) {
   const hardware::Node node = hardware::load_node((folder / "dgx-a100-40gb.json").string());
   EXPECT_NEAR(node.device.compute_scale, value_of(fit, "dgx-a100-40gb compute_scale"), 1e-4);
   EXPECT_NE(node.sources.at("/device/compute_scale").find("3 published runs"), std::string::npos);
-  const auto device = nlohmann::json::parse(edge::read_file(folder / "devices" / "a100-sxm-80gb.json"));
+  const auto device = nlohmann::json::parse(base::read_file(folder / "devices" / "a100-sxm-80gb.json"));
   EXPECT_DOUBLE_EQ(device.at("physics").at("flash_forward").get<double>(), 0.53);
 }
 
 TEST(ProfilePatch, NeverOverwritesWhatItFits) {
   const PublishedFit fit = fit_published(runs_of(1), {.leave_one_out = false});
-  EXPECT_THROW(write_profiles(fit, edge::shipped_data("hardware_profiles")), edge::Failure);
+  EXPECT_THROW(write_profiles(fit, base::shipped_data("hardware_profiles")), base::Failure);
 }
 
 }  // namespace

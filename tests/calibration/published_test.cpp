@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "calibration/published_row.h"
 #include "calibration/validate.h"
-#include "edge/error.h"
-#include "edge/files.h"
-#include "program/layout.h"
+#include "program/lower/layout.h"
 
 namespace trivium::calibration {
 namespace {
@@ -36,7 +36,7 @@ std::string failure_of(const std::string& text) {
     const CsvTable table(text, "runs.csv");
     table.require(published_columns());
     (void)read_published_run(table.row(0));
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     return failure.what();
   }
   return "no failure";

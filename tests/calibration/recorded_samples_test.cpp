@@ -5,12 +5,12 @@
 
 #include <filesystem>
 
+#include "base/error.h"
 #include "calibration/calibrate.h"
 #include "calibration/imports/content.h"
 #include "calibration/imports/nccl_tests.h"
 #include "calibration/imports/nsight.h"
 #include "calibration/imports/training_log.h"
-#include "edge/error.h"
 #include "hardware_profiles/load.h"
 #include "tests/calibration/samples.h"
 
@@ -24,8 +24,8 @@ template <class Read>
 std::string refusal(const Read& read) {
   try {
     read();
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.what();
   }
   return "";

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "calibration/run_events.h"
-#include "edge/error.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/memory/memory.h"
 #include "tests/calibration/synthetic_run.h"
 
@@ -175,7 +175,7 @@ TEST(Replan, GivesAStageNoMoreLayersThanItsMemoryHolds) {
   program::Job wider = job;
   wider.plan.stage_layers = {5, 7};
   const auto memory = simulator::memory_of(std::get<program::Program>(program::lower(wider)), small);
-  small.groups.front().node.device.memory = edge::Bytes(static_cast<double>(memory[1].total() + 1));
+  small.groups.front().node.device.memory = base::Bytes(static_cast<double>(memory[1].total() + 1));
   const Replan found = replan(record, small);
   EXPECT_THAT(found.plan.stage_layers, ElementsAre(5, 7));
   EXPECT_THAT(found.limited, HasSubstr("stage 1 has no memory for more than 7 layers"));
@@ -188,8 +188,8 @@ TEST(Replan, ARecordWithoutTimelineSaysHowToGetOne) {
   try {
     (void)replan(record, cluster_of(node_for(job)));
     FAIL() << "there is nothing to learn from";
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     EXPECT_THAT(failure.error().message, HasSubstr("--timeline-steps"));
   }
 }

@@ -1,12 +1,12 @@
 #include "tests/calibration/samples.h"
 
-#include "edge/files.h"
+#include "base/files.h"
 
 namespace trivium::calibration {
 
 std::string sample_path(const std::string& name) { return std::string(TRIVIUM_SOURCE_DIR) + "/tests/data/" + name; }
 
-std::string sample(const std::string& name) { return edge::read_file(sample_path(name)); }
+std::string sample(const std::string& name) { return base::read_file(sample_path(name)); }
 
 std::string beginning_of(const std::string& name, double share) {
   const std::string whole = sample(name);

@@ -1,7 +1,7 @@
 #include "tests/calibration/synthetic_run.h"
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/engine.h"
 #include "simulator/simulate.h"
 
@@ -14,13 +14,13 @@ hardware::Node rated_node(double scale) {
     const auto kind = static_cast<program::OpKind>(k);
     if (program::is_communication(kind)) continue;
     hardware::OpRate& rate = node.device.op_rates[std::string(program::name_of(kind))];
-    rate.overhead = edge::Seconds(1e-6 * scale);
+    rate.overhead = base::Seconds(1e-6 * scale);
     rate.seconds_per_flop = 2e-11 * scale;
     rate.seconds_per_byte = 1e-10 * scale;
   }
-  node.intra.latency = edge::Seconds(10e-6 * scale);
-  node.intra.bandwidth = edge::BytesPerSecond(4e9 / scale);
-  node.collective_skew = edge::Seconds(0);
+  node.intra.latency = base::Seconds(10e-6 * scale);
+  node.intra.bandwidth = base::BytesPerSecond(4e9 / scale);
+  node.collective_skew = base::Seconds(0);
   node.sources["/device/op_rates"] = "made up";
   return node;
 }

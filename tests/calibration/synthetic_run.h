@@ -2,8 +2,8 @@
 #pragma once
 
 #include "hardware_profiles/hardware.h"
-#include "program/plan_file.h"
-#include "program/run_record.h"
+#include "program/plan/plan_file.h"
+#include "program/record/run_record.h"
 
 namespace trivium::calibration {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "calibration/validate.h"
-#include "edge/error.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "tests/calibration/synthetic_run.h"
 
 namespace trivium::calibration {
@@ -119,7 +119,7 @@ TEST(ValidateRun, RefusesARecordWithoutSteps) {
   const program::Job job = small_job(2, 1, 1, 2);
   program::RunRecord record = synthetic_run(job, node);
   record.steps.clear();
-  EXPECT_THROW(validate_run({job, {}}, record, cluster_of(node)), edge::Failure);
+  EXPECT_THROW(validate_run({job, {}}, record, cluster_of(node)), base::Failure);
 }
 
 }  // namespace

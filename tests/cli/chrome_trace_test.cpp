@@ -1,4 +1,4 @@
-#include "program/chrome_trace.h"
+#include "program/record/chrome_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/simulate.h"
 
 namespace trivium::program {

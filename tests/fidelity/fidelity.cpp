@@ -10,10 +10,10 @@
 #include <map>
 #include <vector>
 
+#include "base/error.h"
 #include "calibration/calibrate.h"
 #include "calibration/statistics.h"
-#include "edge/error.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/data/corpus.h"
 #include "runtime/executor/train.h"
 #include "runtime/microbench/profile.h"
@@ -59,7 +59,7 @@ hardware::Cluster cluster_of(const hardware::Node& node) { return {node.name, {{
 program::Program prepared(const program::Job& job, const hardware::Cluster& cluster) {
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered))
-    throw edge::Failure(edge::ErrorKind::kNoPlan, program::summary(job.plan) + ": " + no->reason);
+    throw base::Failure(base::ErrorKind::kNoPlan, program::summary(job.plan) + ": " + no->reason);
   return simulator::order(std::get<program::Program>(std::move(lowered)), cluster).value_or_throw();
 }
 
@@ -180,7 +180,7 @@ int main(int argc, char** argv) {
   try {
     const int rounds = argc > 2 ? std::max(1, std::atoi(argv[2])) : 12;
     return compare(argv[1], rounds, argc > 3 ? std::max(4L, std::atol(argv[3])) : 10);
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     fmt::print(stderr, "error: {}\n", failure.what());
     return static_cast<int>(failure.error().kind);
   }

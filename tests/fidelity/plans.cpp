@@ -1,7 +1,7 @@
 #include "tests/fidelity/plans.h"
 
-#include "edge/error.h"
-#include "program/job_json.h"
+#include "base/error.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::fidelity {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::fidelity {
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <variant>
 
+#include "base/error.h"
+#include "base/json_reader.h"
 #include "calibration/imports/content.h"
 #include "calibration/imports/gzip.h"
 #include "calibration/imports/kineto.h"
@@ -20,15 +22,13 @@
 #include "calibration/imports/trivium_trace.h"
 #include "calibration/micro_rows.h"
 #include "calibration/published_runs.h"
-#include "edge/error.h"
-#include "edge/json_reader.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/launch/launch.h"
-#include "program/lower.h"
-#include "program/plan_file.h"
-#include "program/run_record.h"
-#include "program/verify.h"
+#include "program/lower/lower.h"
+#include "program/plan/plan_file.h"
+#include "program/record/run_record.h"
+#include "program/verify/verify.h"
 #include "runtime/checkpoint/description.h"
 #include "runtime/checkpoint/stored.h"
 #include "runtime/checkpoint/whole.h"
@@ -65,7 +65,7 @@ template <class Read>
 void attempt(const Read& read) {
   try {
     read();
-  } catch (const edge::Failure&) {
+  } catch (const base::Failure&) {
     return;
   }
 }
@@ -155,8 +155,8 @@ void read_node(Bytes bytes) {
 }
 
 void read_json(Bytes bytes) {
-  attempt([&] { edge::parse_json(text_of(bytes), "some.json"); });
-  attempt([&] { edge::parse_json(text_of(bytes), "some.json", edge::Comments::kTaken); });
+  attempt([&] { base::parse_json(text_of(bytes), "some.json"); });
+  attempt([&] { base::parse_json(text_of(bytes), "some.json", base::Comments::kTaken); });
 }
 
 void read_measurements(Bytes bytes) {

@@ -7,7 +7,7 @@
 
 namespace trivium::fuzz {
 
-/// Takes the bytes as that kind of file. A reader may refuse (edge::Failure) and nothing else: whatever else happens,
+/// Takes the bytes as that kind of file. A reader may refuse (base::Failure) and nothing else: whatever else happens,
 /// an exception, an access out of bounds, an endless loop, is a bug.
 using Reader = void (*)(std::span<const std::byte>);
 

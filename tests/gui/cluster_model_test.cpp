@@ -1,7 +1,7 @@
 // The cluster as a picture and as something that is edited.
 #include <gtest/gtest.h>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/cluster_map.h"
 #include "gui/model/evaluation.h"
@@ -66,16 +66,16 @@ TEST(ClusterEdit, AddsDuplicatesCountsAndRemovesNodes) {
   EXPECT_EQ(scenario.file.cluster, "dgx-a100-80gb:1+dgx1-v100-32gb:7");
 }
 
-TEST(ClusterEdit, KeepsTheLastNode) { EXPECT_THROW(set_count(small_scenario(), 0, 0), edge::Failure); }
+TEST(ClusterEdit, KeepsTheLastNode) { EXPECT_THROW(set_count(small_scenario(), 0, 0), base::Failure); }
 
 TEST(ClusterEdit, TakesQuantitiesWithUnitsAndWritesTheClusterWhole) {
   Scenario scenario = set_constant(small_scenario(), 0, NodeConstant::kDeviceMemory, "40 GiB");
-  EXPECT_DOUBLE_EQ(scenario.cluster.groups[0].node.device.memory.value(), 40 * edge::kGiB);
+  EXPECT_DOUBLE_EQ(scenario.cluster.groups[0].node.device.memory.value(), 40 * base::kGiB);
   ASSERT_TRUE(scenario.file.cluster.is_object());
   const hardware::Cluster read = hardware::cluster_from_json(scenario.file.cluster, "file");
-  EXPECT_DOUBLE_EQ(read.groups[0].node.device.memory.value(), 40 * edge::kGiB);
-  EXPECT_THROW(set_constant(scenario, 0, NodeConstant::kDeviceMemory, "40"), edge::Failure);
-  EXPECT_THROW(set_constant(scenario, 0, NodeConstant::kNetworkBandwidth, "0 Gb/s"), edge::Failure);
+  EXPECT_DOUBLE_EQ(read.groups[0].node.device.memory.value(), 40 * base::kGiB);
+  EXPECT_THROW(set_constant(scenario, 0, NodeConstant::kDeviceMemory, "40"), base::Failure);
+  EXPECT_THROW(set_constant(scenario, 0, NodeConstant::kNetworkBandwidth, "0 Gb/s"), base::Failure);
 }
 
 TEST(ClusterEdit, GivesEveryConstantBackAsItWasTyped) {
@@ -125,7 +125,7 @@ TEST(ClusterEdit, SwapsTheNodesOfAStageWithThoseWhereItIsDropped) {
   ASSERT_EQ(before.refusal, "");
   ASSERT_EQ(after.refusal, "");
   EXPECT_NE(before.figures.iteration_ps, after.figures.iteration_ps);
-  EXPECT_THROW(move_stage(scenario, 3, 3), edge::Failure);
+  EXPECT_THROW(move_stage(scenario, 3, 3), base::Failure);
 }
 
 TEST(ClusterEdit, AStageThatIsMovedChangesPlacesWithTheOneThatStandsThere) {
@@ -160,7 +160,7 @@ TEST(ClusterEdit, NoStageMovesToANodeThatTheClusterLacks) {
   named.file.job.plan.stage_nodes = {0, 0, 1, 1};
   for (const Scenario& scenario : {in_order, named}) {
     for (const int node : {-1, scenario.cluster.nodes(), scenario.cluster.nodes() + 1}) {
-      EXPECT_THROW(move_stage(scenario, 1, node), edge::Failure) << node;
+      EXPECT_THROW(move_stage(scenario, 1, node), base::Failure) << node;
     }
   }
 }
@@ -170,7 +170,7 @@ TEST(ClusterEdit, StagesWithoutRoomStandNowhere) {
   scenario.file.job.plan.stage_nodes = {0, 1, 1, 1};  // three nodes of a group of two
   EXPECT_TRUE(devices_of_ranks(scenario.file.job.plan, scenario.cluster).empty());
   EXPECT_NE(evaluate(scenario, Depth::kQuick).refusal, "");
-  EXPECT_THROW(move_stage(scenario, 1, 0), edge::Failure);
+  EXPECT_THROW(move_stage(scenario, 1, 0), base::Failure);
 }
 
 TEST(ClusterEdit, StagesOnNamedGroupsTakeTheirNodesInOrder) {

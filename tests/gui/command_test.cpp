@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/window/main_window.h"
-#include "program/plan_file.h"
+#include "program/plan/plan_file.h"
 #include "tests/gui/scenarios.h"
 
 namespace trivium::gui {

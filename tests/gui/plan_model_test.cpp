@@ -5,17 +5,20 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <set>
 
-#include "edge/error.h"
-#include "edge/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "gui/model/axis.h"
+#include "gui/model/evaluation.h"
 #include "gui/model/knobs.h"
 #include "gui/model/plan_rows.h"
 #include "gui/model/project.h"
 #include "gui/model/report.h"
 #include "gui/model/sensitivity.h"
 #include "gui/model/spread.h"
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 #include "tests/gui/scenarios.h"
 
 namespace trivium::gui {
@@ -67,8 +70,8 @@ TEST(Knobs, FillTheDevicesOrLeaveThemAlone) {
 }
 
 TEST(Knobs, RefuseWhatIsNoValue) {
-  EXPECT_THROW(turn(example_scenario(), "tensor", "eight", true), edge::Failure);
-  EXPECT_THROW(turn(example_scenario(), "recompute", "some", true), edge::Failure);
+  EXPECT_THROW(turn(example_scenario(), "tensor", "eight", true), base::Failure);
+  EXPECT_THROW(turn(example_scenario(), "recompute", "some", true), base::Failure);
 }
 
 TEST(Knobs, OfferExpertsAndShardGroupsThatDivide) {
@@ -163,7 +166,7 @@ TEST_F(ProjectFile, IsReadBackAsItWas) {
   project.scenario.ignore_memory = true;
   project.pinned = {staged_scenario().file.job.plan, small_scenario().file.job.plan};
   project.corpus = "text.txt";
-  edge::write_file_atomically(path("p.json"), project_text(project));
+  base::write_file_atomically(path("p.json"), project_text(project));
   const Project read = read_project(path("p.json"));
   EXPECT_EQ(project_text(read), project_text(project));
   EXPECT_EQ(read.scenario.cluster.devices(), 8);
@@ -171,7 +174,7 @@ TEST_F(ProjectFile, IsReadBackAsItWas) {
 }
 
 TEST_F(ProjectFile, MayBeAPlanFile) {
-  edge::write_file_atomically(path("plan.json"), program::to_json(staged_scenario().file).dump());
+  base::write_file_atomically(path("plan.json"), program::to_json(staged_scenario().file).dump());
   EXPECT_EQ(read_project(path("plan.json")).scenario.file.job.plan.pipeline, 4);
 }
 
@@ -180,8 +183,8 @@ TEST_F(ProjectFile, SaysWhatIsWrongAndWhere) {
     std::ofstream(path("bad.json")) << content;
     try {
       read_project(path("bad.json"));
-    } catch (const edge::Failure& failure) {
-      EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+    } catch (const base::Failure& failure) {
+      EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
       return failure.error().message;
     }
     return std::string("read");
@@ -194,6 +197,57 @@ TEST_F(ProjectFile, SaysWhatIsWrongAndWhere) {
   json["fixed"] = nlohmann::json::array();
   json["ranks"] = -1;
   EXPECT_THAT(complaint(json.dump()), HasSubstr("#/ranks"));
+}
+
+// What a crash or another program left of an autosaved project: every member replaced by every other kind of value or
+// missing, and the text cut or altered anywhere. It is refused as input, or read and looked at.
+TEST_F(ProjectFile, DamagedAnywhereIsRefusedOrRead) {
+  Project project;
+  project.scenario = staged_scenario();
+  project.scenario.fixed = {"tensor"};
+  project.pinned = {staged_scenario().file.job.plan};
+  const std::string sound = project_text(project);
+  int refused = 0, read = 0;
+  const auto attack = [&](const std::string& text) {
+    base::write_file_atomically(path("p.json"), text);
+    try {
+      const Project found = read_project(path("p.json"));
+      evaluate(found.scenario, Depth::kQuick);
+      ++read;
+    } catch (const base::Failure& failure) {
+      EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput) << failure.error().message;
+      EXPECT_THAT(failure.error().message, HasSubstr("p.json"));
+      ++refused;
+    }
+  };
+  const nlohmann::json json = nlohmann::json::parse(sound);
+  std::set<std::string> places;
+  const nlohmann::json leaves = json.flatten();
+  for (const auto& [leaf, value] : leaves.items()) {
+    for (nlohmann::json::json_pointer at(leaf); !at.empty(); at.pop_back()) places.insert(at.to_string());
+  }
+  for (const std::string& place : places) {
+    const nlohmann::json::json_pointer at(place);
+    for (const char* other : {"null", "-1", "1e300", "\"x\"", "[]", "{}", "true"}) {
+      nlohmann::json damaged = json;
+      damaged[at] = nlohmann::json::parse(other);
+      attack(damaged.dump());
+    }
+    nlohmann::json without = json;
+    nlohmann::json& holder = without[at.parent_pointer()];
+    if (holder.is_object()) holder.erase(at.back());
+    attack(without.dump());
+  }
+  std::mt19937 random(23);
+  for (int i = 0; i < 400; ++i) {
+    std::string text = sound;
+    const std::size_t place = random() % text.size();
+    if (i % 2 == 0) text.resize(place);
+    if (i % 2 == 1) text[place] = static_cast<char>(random() % 256);
+    attack(text);
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(read, 50);
 }
 
 TEST(Evaluation, AgreesWithTheSearchAndWithItself) {

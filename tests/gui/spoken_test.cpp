@@ -10,7 +10,7 @@
 #include "gui/model/knobs.h"
 #include "gui/model/plan_rows.h"
 #include "gui/model/sensitivity.h"
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 #include "tests/gui/scenarios.h"
 
 namespace trivium::gui {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "gui/model/count_text.h"
 #include "gui/model/knobs.h"
 #include "gui/model/plan_rows.h"
@@ -25,8 +25,8 @@ const program::Plan& plan_of(const Scenario& scenario) { return scenario.file.jo
 std::string complaint(const Scenario& scenario, const std::string& field, const std::string& text) {
   try {
     with_list(scenario, field, text);
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kUsage);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kUsage);
     return failure.error().message;
   }
   return "taken";

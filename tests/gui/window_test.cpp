@@ -13,10 +13,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "gui/model/project.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/views/plans_model.h"
 #include "gui/window/kept_layout.h"
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 #include "tests/gui/window_fixture.h"
 
 namespace trivium::gui {
@@ -92,12 +93,12 @@ TEST_F(Window, TheStartPanelChecksWhatIsTyped) {
   type(panel.field("global_batch"), "32");
   EXPECT_EQ(window_.document().scenario().file.job.training.global_batch, 32);
   type(panel.field("memory"), "40 GiB");
-  EXPECT_DOUBLE_EQ(window_.document().scenario().cluster.groups[0].node.device.memory.value(), 40 * edge::kGiB);
+  EXPECT_DOUBLE_EQ(window_.document().scenario().cluster.groups[0].node.device.memory.value(), 40 * base::kGiB);
   type(panel.field("memory"), "40 parsecs");
   EXPECT_THAT(plain(panel.verdict().text()), HasSubstr("GiB"));
   type(panel.field("fixed"), "tensor, zero_stage, layers by chunk");
   EXPECT_EQ(window_.document().scenario().fixed, (std::set<std::string>{"tensor", "zero_stage", "stage_layers"}));
-  EXPECT_EQ(panel.field("fixed").text().toStdString(), "layers by chunk, Tensor parallel, ZeRO stage");
+  EXPECT_EQ(panel.field("fixed").text().toStdString(), "Layers by chunk, Tensor parallel, ZeRO stage");
   type(panel.field("fixed"), "tensr");
   EXPECT_THAT(plain(panel.verdict().text()), HasSubstr("Tensor parallel"));
   EXPECT_EQ(window_.document().scenario().fixed.size(), 3U);
@@ -283,8 +284,10 @@ TEST_F(Window, SavesAndReloadsAProject) {
 TEST_F(Window, RestoresWhatACrashLeft) {
   begin(staged_scenario());
   choose(window_.knobs().knob("micro_batch"), "4");
-  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.has_autosave(); }, kPatienceMs));
-  QTest::qWait(500);
+  const auto is_saved = [&] {
+    return window_.has_autosave() && read_project(autosave_path()).scenario.file.job.plan.micro_batch == 4;
+  };
+  ASSERT_TRUE(QTest::qWaitFor(is_saved, kPatienceMs));
   MainWindow next;  // the first is still open, as after a crash nobody closed it
   ASSERT_TRUE(next.restore_autosave());
   EXPECT_EQ(next.document().scenario().file.job.plan.micro_batch, 4);

@@ -133,7 +133,7 @@ TEST(Base, KeepsItsTablesWholeOrNotAtAll) {
     return load_node(folder.write("mine.json", node));
   };
   const Node replaced = load({{"allreduce_bus", {{"8", "3 GB/s"}}}, {"sources", {{"/allreduce_bus", "test"}}}});
-  EXPECT_EQ(replaced.allreduce_bus, (std::map<int, edge::BytesPerSecond>{{8, edge::BytesPerSecond(3e9)}}));
+  EXPECT_EQ(replaced.allreduce_bus, (std::map<int, base::BytesPerSecond>{{8, base::BytesPerSecond(3e9)}}));
   EXPECT_TRUE(load({{"allreduce_bus", nullptr}}).allreduce_bus.empty());
 }
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "edge/error.h"
-#include "edge/files.h"
+#include "base/error.h"
+#include "base/files.h"
 
 namespace trivium::hardware {
 
@@ -48,8 +48,8 @@ template <class Action>
 std::string message_of(Action action) {
   try {
     action();
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.error().message;
   }
   return "";
@@ -69,7 +69,7 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   /// Writes a JSON file and returns its path.
   std::string write(const std::string& name, const nlohmann::json& json) const {
-    edge::write_file_atomically(path_ / name, json.dump());
+    base::write_file_atomically(path_ / name, json.dump());
     return path_ / name;
   }
 

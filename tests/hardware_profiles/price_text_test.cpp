@@ -10,7 +10,7 @@ namespace {
 Cluster two_kinds() {
   Cluster cluster = load_cluster("dgx-a100-80gb:2+jean-zay-v100-32gb:3+dgx-a100-80gb:1");
   for (NodeGroup& group : cluster.groups) {
-    group.node.price = edge::DollarsPerHour(group.node.devices);
+    group.node.price = base::DollarsPerHour(group.node.devices);
     group.node.sources["/price"] = "list of " + group.node.name;
   }
   return cluster;
@@ -29,14 +29,14 @@ TEST(PriceText, NamesUnlikeNodesOnce) {
 
 TEST(PriceText, IsEmptyWhereANodeHasNone) {
   Cluster cluster = two_kinds();
-  cluster.groups[1].node.price = edge::DollarsPerHour(0);
+  cluster.groups[1].node.price = base::DollarsPerHour(0);
   EXPECT_EQ(price_text(cluster), "");
 }
 
 // Eight and four devices at 2.5 $/h.
 TEST(DevicePrice, IsThatOfEveryDeviceOfANode) {
   Cluster cluster = two_kinds();
-  set_device_price(cluster, edge::DollarsPerHour(2.5), "--price");
+  set_device_price(cluster, base::DollarsPerHour(2.5), "--price");
   EXPECT_EQ(price_text(cluster), "20 $/h a dgx-a100-80gb: --price; 10 $/h a jean-zay-v100-32gb: --price");
 }
 

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edge/files.h"
-#include "edge/json_reader.h"
+#include "base/files.h"
+#include "base/json_reader.h"
 #include "fixtures.h"
 #include "hardware_profiles/load.h"
 

@@ -36,7 +36,7 @@ TEST_F(ThisMachine, IsAGenericCpuBeforeItWasMeasured) {
 }
 
 TEST_F(ThisMachine, IsItsMeasuredProfileAfterwards) {
-  edge::write_file_atomically(this_machine_path(), small_node().dump());
+  base::write_file_atomically(this_machine_path(), small_node().dump());
   EXPECT_EQ(load_cluster("this-machine").groups[0].node.name, "small");
 }
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "models/load.h"
 
 namespace trivium::models {
@@ -19,8 +19,8 @@ std::int64_t total_of(const std::string& config) { return count_parameters(read(
 std::string message_for(const std::string& config) {
   try {
     (void)read(config);
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.error().message;
   }
   return "nothing thrown";
@@ -112,6 +112,19 @@ TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(message_for(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
       "intermediate_size": 16, "vocab_size": 9, "max_position_embeddings": 4, "attention_bias": true})"),
             "config.json#: attention_bias and mlp_bias differ, which is not supported");
+}
+
+// What changes neither times nor sizes is not used, but a text or a negative number there shows a damaged file.
+TEST(HuggingFace, MembersThatAreNotUsedKeepTheirTypes) {
+  const std::string shape = R"({"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 8,
+      "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 16, "vocab_size": 9,
+      "max_position_embeddings": 4, )";
+  EXPECT_EQ(message_for(shape + R"("rope_theta": 1e6, "rms_norm_eps": 1e-6, "sliding_window": null})"), "nothing thrown");
+  EXPECT_EQ(message_for(shape + R"("rope_theta": "many"})"),
+            "config.json#/rope_theta: expected a number, found text \"many\"");
+  EXPECT_EQ(message_for(shape + R"("rms_norm_eps": -1})"), "config.json#/rms_norm_eps: must not be negative");
+  EXPECT_EQ(message_for(shape + R"("sliding_window": [1]})"),
+            "config.json#/sliding_window: expected a whole number, found an array");
 }
 
 TEST(HuggingFace, FilesAreToldApartByModelType) {

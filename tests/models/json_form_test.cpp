@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "models/load.h"
 
 namespace trivium::models {
@@ -27,8 +27,8 @@ std::string message_with(const std::string& key, const json& value, const std::s
   document[key] = value;
   try {
     (void)model_from_json(document, where);
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     EXPECT_EQ(failure.error().message.find('\n'), std::string::npos);
     return failure.error().message;
   }
@@ -111,7 +111,7 @@ TEST(ModelJson, RotaryPositionsNeedAnEvenHeadDimension) {
   json document = smallest();
   document["positions"] = "rotary";
   document["head_dim"] = 3;
-  EXPECT_THROW((void)model_from_json(document, "m.json"), edge::Failure);
+  EXPECT_THROW((void)model_from_json(document, "m.json"), base::Failure);
 }
 
 TEST(ModelJson, CountsThatWouldLeaveSixtyFourBitsAreRefused) {
@@ -123,7 +123,7 @@ TEST(ModelJson, CountsThatWouldLeaveSixtyFourBitsAreRefused) {
   try {
     (void)model_from_json(document, "m.json");
     FAIL();
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     EXPECT_THAT(failure.error().message, ::testing::HasSubstr("parameters; the most that is supported is 1e+17"));
   }
 }
@@ -134,7 +134,7 @@ TEST(ModelJson, ErrorsInsideAnotherFileContinueItsPointer) {
 
 TEST(ModelJson, AnythingButAnObjectIsRefused) {
   for (const char* text : {"null", "[]", "3", "\"gpt2-124m\"", "{}"}) {
-    EXPECT_THROW((void)model_from_json(json::parse(text), "m.json"), edge::Failure) << text;
+    EXPECT_THROW((void)model_from_json(json::parse(text), "m.json"), base::Failure) << text;
   }
 }
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "models/load.h"
 
 namespace trivium::models {
@@ -125,8 +125,8 @@ TEST(ShippedModels, OursHaveTheSizesTheyPromise) {
 std::string message_for(const std::string& name_or_path) {
   try {
     (void)load_model(name_or_path);
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.error().message;
   }
   return "nothing thrown";

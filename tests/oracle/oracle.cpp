@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "tests/oracle/replay.h"
 
 int main(int argc, char** argv) {
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
                  a.split_losses);
       agrees = agrees && a.worst() <= kTolerance;
     }
-  } catch (const trivium::edge::Failure& failure) {
+  } catch (const trivium::base::Failure& failure) {
     fmt::print(stderr, "error: {}\n", failure.what());
     return 1;
   }

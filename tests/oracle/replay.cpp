@@ -4,10 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "edge/json_reader.h"
+#include "base/json_reader.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/whole.h"
 #include "runtime/data/corpus.h"
@@ -55,7 +55,7 @@ struct Case {
       : model(models::load_model((folder / "config.json").string())),
         weights(whole(folder / "model.safetensors")),
         gradients(whole(folder / "gradients.safetensors")),
-        expected(edge::read_json_file(folder / "expected.json")) {
+        expected(base::read_json_file(folder / "expected.json")) {
     for (const auto& [name, tensor] : weights) borrowed[name] = {tensor.rows, tensor.columns, tensor.values.data()};
     job.model = model;
     job.training.sequence = expected.at("sequence");

@@ -16,7 +16,7 @@ struct Agreement {
   double worst() const;
 };
 
-/// Replays one case that make_cases.py wrote, in fp32. Errors: edge::Failure for files that are not right.
+/// Replays one case that make_cases.py wrote, in fp32. Errors: base::Failure for files that are not right.
 Agreement replay(const std::filesystem::path& folder);
 
 }  // namespace trivium::oracle

@@ -1,4 +1,4 @@
-#include "planner/balance.h"
+#include "planner/bound/balance.h"
 
 #include <gtest/gtest.h>
 

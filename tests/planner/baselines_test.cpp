@@ -1,5 +1,5 @@
 // The plan beside the ways that need no search.
-#include "planner/baselines.h"
+#include "planner/advice/baselines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,8 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/space.h"
+#include "planner/search/search.h"
+#include "planner/space/space.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {

@@ -1,15 +1,16 @@
-#include "planner/constraints.h"
+#include "planner/space/constraints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "hardware_profiles/load.h"
-#include "planner/plan_fields.h"
-#include "planner/search.h"
-#include "planner/space.h"
-#include "planner/usual_bounds.h"
-#include "program/job_json.h"
+#include "planner/search/search.h"
+#include "planner/space/space.h"
+#include "planner/space/usual_bounds.h"
+#include "program/plan/differences.h"
+#include "program/plan/fields.h"
+#include "program/plan/job_json.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -22,8 +23,8 @@ using Kind = Constraint::Kind;
 std::string message_of(Kind kind, const std::string& text) {
   try {
     parse_constraint(kind, text);
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kUsage);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kUsage);
     return failure.error().message;
   }
   return "no error";
@@ -111,7 +112,7 @@ TEST(Constraint, SearchesLeaveOutWhatIsNotAllowed) {
   plan = {};
   plan.compression = program::Compression::kFp16;
   EXPECT_NE(broken_by(closed, plan), nullptr);
-  EXPECT_THROW(closed_unless_allowed({"pipeline"}, {}), edge::Failure);
+  EXPECT_THROW(closed_unless_allowed({"pipeline"}, {}), base::Failure);
 }
 
 TEST(Constraint, SearchesLeaveOutOffloadOnUnlikeNodesAlone) {
@@ -147,7 +148,7 @@ TEST(PlanFields, TextsAreWhatSetFieldTakes) {
     if (!text_of(plan, field).empty()) program::set_field(copy, training, field, text_of(plan, field));
   }
   EXPECT_TRUE(differences(plan, copy).empty());
-  EXPECT_THAT(differences(program::Plan{}, plan).front(), (Difference{"tensor", "1", "4"}));
+  EXPECT_THAT(differences(program::Plan{}, plan).front(), (program::Difference{"tensor", "1", "4"}));
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-#include "planner/costless.h"
+#include "planner/search/costless.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/relax.h"
+#include "planner/advice/relax.h"
+#include "planner/search/search.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {

@@ -1,4 +1,4 @@
-#include "planner/explain.h"
+#include "planner/advice/explain.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -6,8 +6,9 @@
 
 #include <algorithm>
 
-#include "planner/evaluate.h"
-#include "planner/neighbours.h"
+#include "planner/advice/neighbours.h"
+#include "planner/bound/evaluate.h"
+#include "planner/search/search.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -41,7 +42,7 @@ TEST(Explain, GivesTheBubbleByItsFormula) {
 TEST(Explain, NamesTheFullestStageAndItsLargestPart) {
   const SearchRequest request = wasteful();
   const auto memory = full_simulation(request.job, request.cluster).value().peak_memory_bytes;
-  const std::string size = fmt::format("is fullest: {:.1f} GiB of 80.0 GiB", static_cast<double>(memory) / edge::kGiB);
+  const std::string size = fmt::format("is fullest: {:.1f} GiB of 80.0 GiB", static_cast<double>(memory) / base::kGiB);
   EXPECT_THAT(explained(request), Contains(HasSubstr(size)));
 }
 
@@ -69,7 +70,7 @@ TEST(Explain, DoesNotAdviseWhatDoesNotFit) {
   SearchRequest request = wasteful();
   auto& device = request.cluster.groups[0].node.device;
   const auto needed = full_simulation(request.job, request.cluster).value().peak_memory_bytes;
-  device.memory = edge::Bytes(static_cast<double>(needed));
+  device.memory = base::Bytes(static_cast<double>(needed));
   for (const Tried& t : try_neighbours(request.job, request.cluster)) {
     if (t.neighbour.change != "recompute full to none") continue;
     ASSERT_FALSE(t.fits());

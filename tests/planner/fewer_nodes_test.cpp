@@ -1,10 +1,11 @@
 // Nodes that stay idle where fewer divide the work better.
-#include "planner/fewer_nodes.h"
+#include "planner/search/fewer_nodes.h"
 
 #include <gtest/gtest.h>
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
+#include "planner/search/search.h"
 
 namespace trivium::planner {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -71,7 +71,7 @@ TEST(Export, ReplicasOfUnlikeMicroBatchesAreWrittenWithOne) {
   job.plan.data = 2;
   job.plan.replica_micro_batch = {2, 1};
   job.training.global_batch = 9;
-  EXPECT_THROW(exported(job, Trainer::kMegatron), edge::Failure);
+  EXPECT_THROW(exported(job, Trainer::kMegatron), base::Failure);
 }
 
 ImportRequest request_of(std::string text) {
@@ -90,8 +90,8 @@ std::vector<std::string> fields(const std::vector<Loss>& losses) {
 std::string message_of(const std::string& text, Imported (*import)(const ImportRequest&)) {
   try {
     import(request_of(text));
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.error().message;
   }
   return "no error";
@@ -281,7 +281,7 @@ TEST(DeepspeedImport, NamesThePlaceThatIsWrong) {
     request.ranks = 8;
     try {
       import_deepspeed(request);
-    } catch (const edge::Failure& failure) {
+    } catch (const base::Failure& failure) {
       return failure.error().message;
     }
     return std::string("no error");

@@ -1,5 +1,5 @@
 // What a plan promises beside what was measured.
-#include "planner/measured.h"
+#include "planner/advice/measured.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

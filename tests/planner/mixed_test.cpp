@@ -1,5 +1,5 @@
 // Clusters of unlike nodes: when the slow ones help, and when they are better left alone.
-#include "planner/mixed.h"
+#include "planner/search/mixed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,9 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/evaluate.h"
-#include "planner/space.h"
+#include "planner/bound/evaluate.h"
+#include "planner/search/search.h"
+#include "planner/space/space.h"
 
 namespace trivium::planner {
 namespace {
@@ -71,7 +72,7 @@ TEST(MixedSearch, SitesThatAreFarApartAreJoinedByLess) {
   // What divides the layers and the samples between the sites is open; the rest would take minutes.
   request.fixed.insert({"offload.activations", "offload.optimizer", "overlap.tensor", "compression", "zero_stage"});
   const auto best_over = [&](double bytes_per_second, double latency) {
-    request.cluster.links = {{0, 1, {edge::BytesPerSecond(bytes_per_second), edge::Seconds(latency), 1}, "test"}};
+    request.cluster.links = {{0, 1, {base::BytesPerSecond(bytes_per_second), base::Seconds(latency), 1}, "test"}};
     const SearchResult result = search(request, 2, {}, {});
     EXPECT_TRUE(result.proved);
     return result.best.front();

@@ -1,4 +1,4 @@
-#include "planner/nearest_batch.h"
+#include "planner/advice/nearest_batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "hardware_profiles/load.h"
+#include "planner/search/search.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {

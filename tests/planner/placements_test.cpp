@@ -1,5 +1,5 @@
 // Placements that seat ranks alike take the same time, and nothing else is said of the others.
-#include "planner/placements.h"
+#include "planner/space/placements.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/constraints.h"
-#include "planner/evaluate.h"
-#include "planner/space.h"
+#include "planner/bound/evaluate.h"
+#include "planner/space/constraints.h"
+#include "planner/space/space.h"
 
 namespace trivium::planner {
 namespace {

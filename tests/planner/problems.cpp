@@ -49,12 +49,12 @@ SearchRequest random_problem(std::mt19937& random) {
     if (!mixed) group.count = one_of(random, {1, 2});
     // Weights and frames of these models take 20 to 400 MiB: some of the plans do not fit in what is left here.
     if (one_of(random, {true, false}))
-      group.node.device.memory = group.node.device.reserved + edge::Bytes(80 * edge::kMiB);
+      group.node.device.memory = group.node.device.reserved + base::Bytes(80 * base::kMiB);
   }
   if (mixed && one_of(random, {true, false})) {
     request.cluster.groups.back().site = 1;
-    const edge::BytesPerSecond bandwidth(one_of(random, {1e8, 5e9}));
-    request.cluster.links.push_back({0, 1, {bandwidth, edge::Seconds(one_of(random, {20e-6, 1e-3})), 1}, "random"});
+    const base::BytesPerSecond bandwidth(one_of(random, {1e8, 5e9}));
+    request.cluster.links.push_back({0, 1, {bandwidth, base::Seconds(one_of(random, {20e-6, 1e-3})), 1}, "random"});
   }
   if (one_of(random, {true, false, false, false})) {
     request.job.model.layers = one_of<std::int64_t>(random, {3, 4, 5});

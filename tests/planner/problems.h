@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "planner/search.h"
+#include "planner/search/search.h"
 
 namespace trivium::planner {
 

@@ -1,5 +1,5 @@
 // What is answered of all that was found, and what may still be faster.
-#include "planner/ranking.h"
+#include "planner/search/ranking.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,16 @@
-#include "planner/space.h"
+#include "planner/space/space.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
-#include "planner/plan_fields.h"
-#include "program/job_json.h"
+#include "planner/space/levels.h"
+#include "program/plan/fields.h"
+#include "program/plan/job_json.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -17,6 +20,15 @@ std::set<int> contexts(const SearchRequest& request) {
   std::set<int> found;
   for (const Member& member : enumerate(request)) found.insert(member.plan.context);
   return found;
+}
+
+// A field that is new is searched, or it is said why not.
+TEST(Levels, DecideEveryFieldOfAPlanOnce) {
+  std::vector<std::string> decided, fields = program::plan_fields();
+  for (const SearchedField& field : searched_fields()) decided.emplace_back(field.name);
+  std::sort(decided.begin(), decided.end());
+  std::sort(fields.begin(), fields.end());
+  EXPECT_EQ(decided, fields);
 }
 
 TEST(Space, OpensContextForLongSequences) {

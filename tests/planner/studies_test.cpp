@@ -1,4 +1,4 @@
-#include "planner/studies.h"
+#include "planner/advice/studies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,9 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/relax.h"
-#include "planner/space.h"
+#include "planner/advice/relax.h"
+#include "planner/search/search.h"
+#include "planner/space/space.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {

@@ -1,11 +1,11 @@
 // Bounds of every level against the plans below them.
-#include "planner/tree.h"
+#include "planner/bound/tree.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "planner/evaluate.h"
+#include "planner/bound/evaluate.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -138,7 +138,7 @@ TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
     const double speed = one_of(std::vector<double>{.03, .1, .3, 1, 3});
     for (hardware::NodeGroup& group : request.cluster.groups) {
       group.node.devices = 4;
-      group.node.host_link = edge::BytesPerSecond(group.node.host_link.value() * speed);
+      group.node.host_link = base::BytesPerSecond(group.node.host_link.value() * speed);
     }
     const Space space(request);
     for (int k = 0; k < 20 && !space.splits().empty(); ++k) {

@@ -1,12 +1,12 @@
-#include "planner/why_not.h"
+#include "planner/advice/why_not.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/evaluate.h"
-#include "planner/neighbours.h"
-#include "planner/plan_fields.h"
-#include "planner/studies.h"
+#include "planner/advice/neighbours.h"
+#include "planner/advice/studies.h"
+#include "planner/bound/evaluate.h"
+#include "program/plan/differences.h"
 #include "tests/planner/problems.h"
 
 namespace trivium::planner {
@@ -57,7 +57,7 @@ TEST(WhyNot, GivesUpWhatItPlaysWhenItIsStopped) {
   other.plan.recompute = program::Recompute::kFull;
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(why_not(c.chosen, other, c.request.cluster, stop.get_token()), edge::Failure);
+  EXPECT_THROW(why_not(c.chosen, other, c.request.cluster, stop.get_token()), base::Failure);
   EXPECT_TRUE(try_neighbours(c.chosen, c.request.cluster, stop.get_token()).empty());
   EXPECT_FALSE(try_neighbours(c.chosen, c.request.cluster).empty());
 }
@@ -83,7 +83,7 @@ TEST(WhyNot, SaysWhatIsMissingAndWhatWouldFit) {
   small.plan.data = big.plan.data = 4;
   small.plan.recompute = program::Recompute::kFull;
   const auto needed = full_simulation(small, c.request.cluster).value().peak_memory_bytes;
-  c.request.cluster.groups[0].node.device.memory = edge::Bytes(static_cast<double>(needed));
+  c.request.cluster.groups[0].node.device.memory = base::Bytes(static_cast<double>(needed));
   const WhyNot why = why_not(small, big, c.request.cluster);
   EXPECT_EQ(why.verdict, "memory");
   EXPECT_THAT(why.sentences, Contains(HasSubstr("It does not fit: stage 0 needs")));

@@ -1,12 +1,12 @@
 // Sequences split over the ranks of a context group.
-#include "program/context.h"
+#include "program/ir/context.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
 
-#include "program/verify.h"
+#include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "models/load.h"
-#include "program/layout.h"
+#include "program/lower/layout.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

@@ -1,10 +1,10 @@
-#include "program/job_json.h"
+#include "program/plan/job_json.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::program {
 namespace {
@@ -16,19 +16,19 @@ template <class Read>
 std::string error_of(Read read) {
   try {
     read();
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.error().message;
   }
   return "no error";
 }
 
 std::string plan_error(const json& value) {
-  return error_of([&] { plan_from_json(edge::JsonReader(value, "plan.json", "/plan")); });
+  return error_of([&] { plan_from_json(base::JsonReader(value, "plan.json", "/plan")); });
 }
 
 std::string training_error(const json& value) {
-  return error_of([&] { training_from_json(edge::JsonReader(value, "plan.json", "/training")); });
+  return error_of([&] { training_from_json(base::JsonReader(value, "plan.json", "/training")); });
 }
 
 // Every member differs from its default, so that one forgotten in reading or writing shows.
@@ -89,11 +89,11 @@ TEST(PlanJson, EveryFieldSurvivesTheRoundTrip) {
   const json defaults = to_json(Plan{});
   ASSERT_EQ(full_plan().size(), defaults.size());
   for (const auto& [key, value] : full_plan().items()) EXPECT_NE(value, defaults.at(key)) << key;
-  EXPECT_EQ(to_json(plan_from_json(edge::JsonReader(full_plan(), "plan.json"))), full_plan());
+  EXPECT_EQ(to_json(plan_from_json(base::JsonReader(full_plan(), "plan.json"))), full_plan());
 }
 
 TEST(PlanJson, FieldsArriveWhereTheyBelong) {
-  const Plan plan = plan_from_json(edge::JsonReader(full_plan(), "plan.json"));
+  const Plan plan = plan_from_json(base::JsonReader(full_plan(), "plan.json"));
   EXPECT_EQ(plan.tensor, 2);
   EXPECT_EQ(plan.pipeline, 4);
   EXPECT_EQ(plan.schedule, Schedule::kInterleaved);
@@ -105,9 +105,9 @@ TEST(PlanJson, FieldsArriveWhereTheyBelong) {
 }
 
 TEST(PlanJson, MissingMembersKeepTheirDefaults) {
-  EXPECT_EQ(to_json(plan_from_json(edge::JsonReader(json::object(), "plan.json"))), to_json(Plan{}));
+  EXPECT_EQ(to_json(plan_from_json(base::JsonReader(json::object(), "plan.json"))), to_json(Plan{}));
   const json partial = {{"overlap", {{"tensor", true}}}};
-  EXPECT_TRUE(plan_from_json(edge::JsonReader(partial, "plan.json")).overlap.pipeline);
+  EXPECT_TRUE(plan_from_json(base::JsonReader(partial, "plan.json")).overlap.pipeline);
 }
 
 TEST(PlanJson, ErrorsNamePlaceReasonAndRemedy) {
@@ -133,12 +133,12 @@ TEST(TrainingJson, EveryFieldSurvivesTheRoundTrip) {
   const json defaults = to_json(Training{});
   ASSERT_EQ(full_training().size(), defaults.size());
   for (const auto& [key, value] : full_training().items()) EXPECT_NE(value, defaults.at(key)) << key;
-  EXPECT_EQ(to_json(training_from_json(edge::JsonReader(full_training(), "plan.json"))), full_training());
+  EXPECT_EQ(to_json(training_from_json(base::JsonReader(full_training(), "plan.json"))), full_training());
 }
 
 TEST(TrainingJson, DefaultsSurviveTheRoundTripToo) {
   const json defaults = to_json(Training{});
-  EXPECT_EQ(to_json(training_from_json(edge::JsonReader(defaults, "plan.json"))), defaults);
+  EXPECT_EQ(to_json(training_from_json(base::JsonReader(defaults, "plan.json"))), defaults);
 }
 
 TEST(TrainingJson, ErrorsNamePlaceReasonAndRemedy) {

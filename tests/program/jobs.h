@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 
 namespace trivium::program {
 

@@ -1,4 +1,4 @@
-#include "program/layout.h"
+#include "program/lower/layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "models/load.h"
-#include "program/layout.h"
+#include "program/lower/layout.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

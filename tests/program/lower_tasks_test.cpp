@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "program/text.h"
+#include "program/ir/text.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

@@ -1,4 +1,4 @@
-#include "program/mesh.h"
+#include "program/ir/mesh.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

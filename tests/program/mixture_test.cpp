@@ -4,9 +4,9 @@
 #include <map>
 
 #include "models/load.h"
-#include "program/expert_rows.h"
-#include "program/layout.h"
-#include "program/verify.h"
+#include "program/ir/expert_rows.h"
+#include "program/lower/layout.h"
+#include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

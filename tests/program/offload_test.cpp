@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "program/verify.h"
+#include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

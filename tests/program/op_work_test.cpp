@@ -1,9 +1,9 @@
-#include "program/op_work.h"
+#include "program/ir/op_work.h"
 
 #include <gtest/gtest.h>
 
 #include "models/model.h"
-#include "program/stack.h"
+#include "program/plan/stack.h"
 
 namespace trivium::program {
 namespace {

@@ -1,10 +1,10 @@
-#include "program/plan.h"
+#include "program/plan/plan.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "program/stack.h"
+#include "program/plan/stack.h"
 
 namespace trivium::program {
 namespace {

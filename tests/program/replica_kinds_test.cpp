@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "program/text.h"
-#include "program/verify.h"
+#include "program/ir/text.h"
+#include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

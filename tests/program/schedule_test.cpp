@@ -1,4 +1,4 @@
-#include "program/schedule.h"
+#include "program/plan/schedule.h"
 
 #include <gtest/gtest.h>
 

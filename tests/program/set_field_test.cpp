@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "edge/error.h"
-#include "program/job_json.h"
+#include "base/error.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::program {
 namespace {
@@ -151,8 +151,8 @@ std::string error_of(const std::string& field, const std::string& text) {
   Training training;
   try {
     set_field(plan, training, field, text);
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kUsage);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kUsage);
     EXPECT_EQ(to_json(plan), to_json(Plan{}));  // untouched
     return failure.error().message;
   }

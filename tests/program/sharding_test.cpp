@@ -1,5 +1,5 @@
 // ZeRO 2 and 3 as tasks, collectives and memory.
-#include "program/sharding.h"
+#include "program/lower/sharding.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "program/verify.h"
+#include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

@@ -1,4 +1,4 @@
-#include "program/text.h"
+#include "program/ir/text.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "program/verify.h"
+#include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

@@ -1,4 +1,4 @@
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

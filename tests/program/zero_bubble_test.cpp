@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "program/schedule.h"
-#include "program/sharding.h"
-#include "program/verify.h"
+#include "program/lower/sharding.h"
+#include "program/plan/schedule.h"
+#include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "edge/seconds.h"
-#include "planner/evaluate.h"
-#include "planner/tree.h"
-#include "program/schedule.h"
+#include "base/seconds.h"
+#include "planner/bound/evaluate.h"
+#include "planner/bound/tree.h"
+#include "program/plan/schedule.h"
 
 namespace trivium::planner {
 namespace {
@@ -55,7 +55,7 @@ bool BoundPair::holds() const {
 }
 
 std::string BoundPair::text() const {
-  const auto s = [](std::int64_t ps) { return static_cast<double>(ps) * edge::kSecondsPerPs; };
+  const auto s = [](std::int64_t ps) { return static_cast<double>(ps) * base::kSecondsPerPs; };
   std::string text;
   for (const std::int64_t bound : bounds_ps) text += fmt::format("{:.6g} ", s(bound));
   return text + fmt::format("played {:.6g} simulated {:.6g}{}", s(played_ps), s(iteration_ps),

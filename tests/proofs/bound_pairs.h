@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "planner/search.h"
+#include "planner/search/search.h"
 
 namespace trivium::planner {
 

@@ -5,7 +5,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "planner/usual_bounds.h"
+#include "planner/space/usual_bounds.h"
 #include "simulator/defaults.h"
 
 namespace trivium::planner {

@@ -5,7 +5,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "report/timeline_chart.h"
 
 namespace trivium::report {

@@ -5,7 +5,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/costed_program.h"
 #include "simulator/engine/engine.h"
 #include "simulator/replay/world_builder.h"
@@ -64,7 +64,7 @@ TEST(PlacedCluster, KeepsTheSitesOfTheGroupsAndTheirLinks) {
   job.plan.stage_nodes = {1, 0, 1, 0};
   hardware::Cluster cluster = two_kinds();
   cluster.groups.back().site = 7;
-  cluster.links.push_back({0, 7, {edge::BytesPerSecond(1e9), edge::Seconds(1e-3), 1}, "test"});
+  cluster.links.push_back({0, 7, {base::BytesPerSecond(1e9), base::Seconds(1e-3), 1}, "test"});
   const PlacedCluster placed(job.plan, cluster);
   for (const auto& [rank, site] : {std::pair{0, 7}, {8, 0}, {16, 7}, {31, 0}}) {
     EXPECT_EQ(placed.get().site_of_device(rank), site) << rank;
@@ -123,7 +123,7 @@ TEST(PlacedCluster, MemoryIsThatOfTheNodesAStageLiesOn) {
   program::Job job = job_of_four_stages();
   job.plan.stage_nodes = {1, 0, 0, 1};
   const auto memory = memory_of(std::get<program::Program>(program::lower(job)), two_kinds());
-  const auto gib = [](const StageMemory& m) { return static_cast<double>(m.capacity) / edge::kGiB; };
+  const auto gib = [](const StageMemory& m) { return static_cast<double>(m.capacity) / base::kGiB; };
   EXPECT_DOUBLE_EQ(gib(memory[0]), 32);
   EXPECT_DOUBLE_EQ(gib(memory[1]), 80);
   EXPECT_DOUBLE_EQ(gib(memory[2]), 80);
@@ -147,7 +147,7 @@ TEST(PlacedCluster, DevicesThatAreNotUsedDoNotCount) {
 hardware::Cluster two_cores() {
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = 2;
-  cluster.groups.front().node.device.memory = edge::Bytes(8 * edge::kGiB);
+  cluster.groups.front().node.device.memory = base::Bytes(8 * base::kGiB);
   return cluster;
 }
 
@@ -167,7 +167,7 @@ TEST(PlacedCluster, RanksBeyondTheCoresOfAMachineShareThemAndItsMemory) {
   EXPECT_FALSE(unsupported_by(job, cores).has_value());
   const PlacedCluster placed(job.plan, cores);
   EXPECT_EQ(placed.get().devices(), 8);
-  EXPECT_DOUBLE_EQ(placed.get().groups.front().node.device.memory.value(), 2 * edge::kGiB);
+  EXPECT_DOUBLE_EQ(placed.get().groups.front().node.device.memory.value(), 2 * base::kGiB);
   EXPECT_FALSE(shares_cores(job_on_cores(2).plan, cores));
   program::Job on_gpus = job_of_four_stages();
   EXPECT_EQ(unsupported_by(on_gpus, hardware::load_cluster("dgx-a100-80gb"))->rule, "devices");
@@ -202,17 +202,17 @@ TEST(PlacedCluster, MoreRanksThanCoresAreNotFaster) {
 TEST(PlacedCluster, WakeUpsAreWhatTheMachineMeasured) {
   hardware::Cluster cores = two_cores();
   hardware::Node& node = cores.groups.front().node;
-  node.intra.latency = edge::Seconds(2e-6);
+  node.intra.latency = base::Seconds(2e-6);
   EXPECT_DOUBLE_EQ(wake_up(node, 2).value(), 5e-6);
   const auto iteration = [&] {
     const auto program = order(std::get<program::Program>(program::lower(job_on_cores(4))), cores).value_or_throw();
     return simulate(program, cores, {Granularity::kOp, true}).value_or_throw().iteration_s;
   };
   const double usual = iteration();
-  node.allreduce_latency[4] = edge::Seconds(60e-6);
+  node.allreduce_latency[4] = base::Seconds(60e-6);
   EXPECT_NEAR(wake_up(node, 2).value(), 28e-6, 1e-12);
   EXPECT_GT(iteration(), usual);
-  node.allreduce_latency[4] = edge::Seconds(1e-6);  // faster than awake: nothing is given back
+  node.allreduce_latency[4] = base::Seconds(1e-6);  // faster than awake: nothing is given back
   EXPECT_DOUBLE_EQ(wake_up(node, 2).value(), 0);
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 namespace trivium::structure {
 namespace {
@@ -18,21 +19,40 @@ namespace fs = std::filesystem;
 /// What every folder may include besides itself: the order of docs/architecture.md, written out in full.
 const std::map<std::string, std::set<std::string>>& order() {
   static const std::map<std::string, std::set<std::string>> kOrder = {
-      {"edge", {}},
-      {"models", {"edge"}},
-      {"hardware_profiles", {"edge"}},
-      {"program", {"edge", "models"}},
-      {"simulator", {"edge", "models", "program", "hardware_profiles"}},
-      {"planner", {"edge", "models", "program", "hardware_profiles", "simulator"}},
-      {"calibration", {"edge", "models", "program", "hardware_profiles", "simulator"}},
-      {"report", {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration"}},
-      {"runtime", {"edge", "models", "program", "hardware_profiles"}},
+      {"base", {}},
+      {"models", {"base"}},
+      {"hardware_profiles", {"base"}},
+      {"program", {"base", "models"}},
+      {"simulator", {"base", "models", "program", "hardware_profiles"}},
+      {"planner", {"base", "models", "program", "hardware_profiles", "simulator"}},
+      {"calibration", {"base", "models", "program", "hardware_profiles", "simulator"}},
+      {"report", {"base", "models", "program", "hardware_profiles", "simulator", "planner", "calibration"}},
+      {"runtime", {"base", "models", "program", "hardware_profiles"}},
       {"cli",
-       {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "report", "runtime"}},
+       {"base", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "report", "runtime"}},
       {"gui",
-       {"edge", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "report", "runtime"}},
+       {"base", "models", "program", "hardware_profiles", "simulator", "planner", "calibration", "report", "runtime"}},
   };
   return kOrder;
+}
+
+/// The modules of a folder, each of which may include those before it. Files beside them may include all.
+const std::map<std::string, std::vector<std::string>>& modules() {
+  static const std::map<std::string, std::vector<std::string>> kModules = {
+      {"program", {"plan", "ir", "lower", "verify", "record"}},
+      {"planner", {"space", "bound", "search", "advice", "launch"}},
+      {"cli", {"options", "render", "process", "commands"}},
+  };
+  return kModules;
+}
+
+/// The module's place in its folder; none: the file lies beside the modules, or the folder has none.
+std::optional<std::ptrdiff_t> module_of(const fs::path& relative) {
+  const auto folder = modules().find(relative.begin()->string());
+  if (folder == modules().end() || std::distance(relative.begin(), relative.end()) < 3) return std::nullopt;
+  const auto& all = folder->second;
+  const auto module = std::find(all.begin(), all.end(), std::next(relative.begin())->string());
+  return module - all.begin();
 }
 
 constexpr std::string_view kTests = "tests";
@@ -71,26 +91,31 @@ std::string home_of(const fs::path& relative) {
   return step->string();
 }
 
-/// The folder of the house that an include reaches, searched as the compiler does: beside the file when quoted, then
+/// The file of the project that an include reaches, searched as the compiler does: beside the file when quoted, then
 /// from the root. None: a header of the world outside.
-std::optional<std::string> folder_reached(const fs::path& root, const fs::path& file, const std::string& header,
-                                          bool quoted) {
+std::optional<fs::path> file_reached(const fs::path& root, const fs::path& file, const std::string& header,
+                                     bool quoted) {
   const fs::path beside = (file.parent_path() / header).lexically_normal();
-  if (quoted && fs::exists(root / beside)) return first_step(beside);
+  if (quoted && fs::exists(root / beside)) return beside;
   const fs::path from_root = fs::path(header).lexically_normal();
   const std::string first = first_step(from_root);
-  if (order().contains(first) || first == kTests) return first;
-  if (first == "..") return first_step(beside);
+  if (order().contains(first) || first == kTests) return from_root;
+  if (first == "..") return beside;
   return std::nullopt;
 }
 
 /// Why `file` may not include `header`; empty when it may.
 std::string objection(const fs::path& root, const fs::path& file, const std::string& header, bool quoted) {
   const std::string from = first_step(file);
-  const std::optional<std::string> to = folder_reached(root, file, header, quoted);
-  if (to) {
-    if (*to == from || from == kTests || order().at(from).contains(*to)) return "";
-    return from + "/ stands below " + *to + "/ or beside it";
+  if (const std::optional<fs::path> reached = file_reached(root, file, header, quoted)) {
+    const std::string to = first_step(*reached);
+    if (to == from) {
+      const auto here = module_of(file), there = module_of(*reached);
+      const auto name = [](const fs::path& path) { return std::next(path.begin())->string(); };
+      return here && there && *there > *here ? name(file) + "/ stands below " + name(*reached) + "/" : "";
+    }
+    if (from == kTests || order().at(from).contains(to)) return "";
+    return from + "/ stands below " + to + "/ or beside it";
   }
   for (const Outsider& outsider : outsiders()) {
     if (std::regex_match(header, outsider.header) && home_of(file) != outsider.home) {
@@ -129,6 +154,14 @@ std::vector<std::string> forbidden_includes(const fs::path& root) {
     const std::string folder = entry.path().filename().string();
     if (fs::exists(entry.path() / "CMakeLists.txt") && folder != kTests && !order().contains(folder)) {
       sentences.push_back(folder + "/: has no place in the order of folders");
+    }
+  }
+  for (const auto& [folder, known] : modules()) {
+    if (!fs::is_directory(root / folder)) continue;
+    for (const auto& entry : fs::directory_iterator(root / folder)) {
+      const std::string module = entry.path().filename().string();
+      const bool unknown = entry.is_directory() && std::find(known.begin(), known.end(), module) == known.end();
+      if (unknown) sentences.push_back(folder + "/" + module + "/: has no place in the order of modules");
     }
   }
   std::sort(sentences.begin(), sentences.end());

@@ -43,19 +43,21 @@ class MadeUpTree : public testing::Test {
 };
 
 TEST_F(MadeUpTree, MayIncludeDownwardsAndWithinAFolder) {
-  write("edge/error.h", "#include <string>\n");
-  write("program/plan.h", "#include \"edge/error.h\"\n#include \"models/model.h\"\n#include \"program/op.h\"\n");
-  write("simulator/engine/clock.cpp", "#include \"clock.h\"\n#include \"program/plan.h\"\n");
-  write("cli/main.cpp", "#include \"runtime/executor.h\"\n#include \"planner/search.h\"\n");
+  write("base/error.h", "#include <string>\n");
+  write("program/plan/plan.h",
+        "#include \"base/error.h\"\n#include \"models/model.h\"\n#include \"program/plan/dtype.h\"\n");
+  write("simulator/engine/clock.cpp", "#include \"clock.h\"\n#include \"program/plan/plan.h\"\n");
+  write("cli/main.cpp", "#include \"runtime/executor.h\"\n#include \"planner/search/search.h\"\n");
   write("tests/program/plan_test.cpp", "#include \"cli/main.h\"\n#include \"fixtures.h\"\n");
   EXPECT_THAT(forbidden_includes(root()), IsEmpty());
 }
 
 TEST_F(MadeUpTree, NamesTheFileLineAndReasonOfAnArrowThatRunsUpwards) {
-  write("edge/error.h", "#pragma once\n");
-  write("models/model.h", "#pragma once\n#include \"edge/error.h\"\n  #  include \"program/plan.h\"\n");
-  EXPECT_THAT(forbidden_includes(root()),
-              ElementsAre("models/model.h:3: includes program/plan.h: models/ stands below program/ or beside it"));
+  write("base/error.h", "#pragma once\n");
+  write("models/model.h", "#pragma once\n#include \"base/error.h\"\n  #  include \"program/plan/plan.h\"\n");
+  EXPECT_THAT(
+      forbidden_includes(root()),
+      ElementsAre("models/model.h:3: includes program/plan/plan.h: models/ stands below program/ or beside it"));
 }
 
 TEST_F(MadeUpTree, RefusesFoldersThatStandBesideEachOther) {
@@ -68,13 +70,13 @@ TEST_F(MadeUpTree, RefusesFoldersThatStandBesideEachOther) {
 }
 
 TEST_F(MadeUpTree, SeesThroughAngleBracketsRelativePathsAndTests) {
-  write("program/plan.h", "\n");
-  write("models/angle.h", "#include <program/plan.h>\n");
+  write("program/plan/plan.h", "\n");
+  write("models/angle.h", "#include <program/plan/plan.h>\n");
   write("models/relative.h", "#include \"../program/plan.h\"\n");
   write("models/tested.h", "#include \"tests/models/fixtures.h\"\n");
   EXPECT_THAT(
       forbidden_includes(root()),
-      ElementsAre("models/angle.h:1: includes program/plan.h: models/ stands below program/ or beside it",
+      ElementsAre("models/angle.h:1: includes program/plan/plan.h: models/ stands below program/ or beside it",
                   "models/relative.h:1: includes ../program/plan.h: models/ stands below program/ or beside it",
                   "models/tested.h:1: includes tests/models/fixtures.h: models/ stands below tests/ or beside it"));
 }
@@ -104,14 +106,27 @@ TEST_F(MadeUpTree, GivesNoFolderAWayAroundTheOrder) {
   EXPECT_THAT(forbidden_includes(root()), ElementsAre("utils/: has no place in the order of folders"));
 }
 
-TEST_F(MadeUpTree, CountsLinesUpToTheLimit) {
-  write("edge/short.h", "1\n2\n3\n");
-  write("edge/long.h", "1\n2\n3\n4");  // a last line without its newline counts
-  write("edge/long.txt", "1\n2\n3\n4\n");
-  EXPECT_THAT(files_longer_than(root(), 3), ElementsAre("edge/long.h: 4 lines"));
+TEST_F(MadeUpTree, OrdersTheModulesOfAFolder) {
+  write("program/plan/plan.h", "#include \"program/ir/op.h\"\n");
+  write("program/ir/op.h", "\n");
+  write("program/lower/lower.h", "#include \"program/ir/op.h\"\n#include \"program/plan/plan.h\"\n");
+  write("planner/space/space.h", "#include \"../search/search.h\"\n");
+  write("planner/attic/old.h", "\n");
+  write("cli/main.cpp", "#include \"cli/commands/plan.h\"\n");
+  EXPECT_THAT(forbidden_includes(root()),
+              ElementsAre("planner/attic/: has no place in the order of modules",
+                          "planner/space/space.h:1: includes ../search/search.h: space/ stands below search/",
+                          "program/plan/plan.h:1: includes program/ir/op.h: plan/ stands below ir/"));
 }
 
-TEST(SourceTree, IsReadAtAll) { EXPECT_THAT(source_files(TRIVIUM_SOURCE_DIR), Contains(fs::path("edge/error.h"))); }
+TEST_F(MadeUpTree, CountsLinesUpToTheLimit) {
+  write("base/short.h", "1\n2\n3\n");
+  write("base/long.h", "1\n2\n3\n4");  // a last line without its newline counts
+  write("base/long.txt", "1\n2\n3\n4\n");
+  EXPECT_THAT(files_longer_than(root(), 3), ElementsAre("base/long.h: 4 lines"));
+}
+
+TEST(SourceTree, IsReadAtAll) { EXPECT_THAT(source_files(TRIVIUM_SOURCE_DIR), Contains(fs::path("base/error.h"))); }
 
 TEST(SourceTree, HasNoIncludeThatRunsUpwards) { EXPECT_THAT(forbidden_includes(TRIVIUM_SOURCE_DIR), IsEmpty()); }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::gui {
 

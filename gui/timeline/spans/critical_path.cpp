@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "edge/patience.h"
+#include "base/patience.h"
 
 namespace trivium::gui {
 namespace {
@@ -82,7 +82,7 @@ class Walker {
   }
 
   const SpanStore& store_;
-  edge::Patience patience_;
+  base::Patience patience_;
   std::unordered_multimap<std::uint32_t, std::uint32_t> meets_;
   std::vector<std::vector<std::uint32_t>> tracks_of_device_;
   std::vector<std::uint32_t> candidates_;

@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "edge/patience.h"
+#include "base/patience.h"
 #include "gui/timeline/spans/store_builder.h"
 
 namespace trivium::gui {
@@ -45,7 +45,7 @@ class Filler {
   }
 
   std::shared_ptr<const SpanStore> fill(const std::stop_token& stop) {
-    edge::Patience patience(stop);
+    base::Patience patience(stop);
     const auto steps = step_starts(timeline_);
     for (const auto& [step, start] : steps) builder_.add_step(start);
     builder_.reserve(timeline_.events.size() + timeline_.events.size() / 8);
@@ -158,7 +158,7 @@ class Filler {
         .push_back(span);
   }
 
-  void join(edge::Patience& patience) {
+  void join(base::Patience& patience) {
     for (const auto& [key, ends] : transfers_) {
       patience.step();
       if (ends[0] != kNoSpan && ends[1] != kNoSpan) builder_.add_flow(ends[0], ends[1], true);

@@ -8,19 +8,19 @@
 #include <map>
 #include <tuple>
 
+#include "base/error.h"
+#include "base/patience.h"
+#include "base/seconds.h"
 #include "calibration/run_events.h"
-#include "edge/error.h"
-#include "edge/patience.h"
-#include "edge/seconds.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/store_builder.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/stoppable.h"
 
 namespace trivium::gui {
 namespace {
 
-using edge::kSecondsPerPs;
+using base::kSecondsPerPs;
 using program::Event;
 
 constexpr std::array<double, kErrorHues - 1> kErrorBounds{-0.5, -0.2, -0.05, 0.05, 0.2, 0.5};
@@ -32,12 +32,12 @@ struct Prediction {
 };
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw edge::Failure(edge::ErrorKind::kInput, "cannot compare: " + why);
+  throw base::Failure(base::ErrorKind::kInput, "cannot compare: " + why);
 }
 
 void predict(const program::PlanFile& plan, hardware::Cluster cluster, Prediction& prediction,
              const std::stop_token& stop) {
-  const edge::Patience patience(stop);
+  const base::Patience patience(stop);
   if (const auto no = simulator::unsupported_by(plan.job, cluster)) refuse(no->reason);
   auto lowered = program::lower(plan.job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) refuse(no->reason);
@@ -49,7 +49,7 @@ void predict(const program::PlanFile& plan, hardware::Cluster cluster, Predictio
   patience.look();
   if (!simulated) refuse(simulated.error().message);
   prediction.simulation = std::move(simulated).value();
-  for (hardware::NodeGroup& group : cluster.groups) group.node.collective_skew = edge::Seconds(0);
+  for (hardware::NodeGroup& group : cluster.groups) group.node.collective_skew = base::Seconds(0);
   prediction.costed = simulator::cost(prediction.program, cluster);
 }
 
@@ -200,7 +200,7 @@ class Comparer {
   const Prediction& predicted_;
   const program::Program& recorded_;
   std::stop_token stop_;
-  edge::Patience patience_;
+  base::Patience patience_;
   RunComparison result_;
   StoreBuilder builder_;
   std::int32_t root_ = kNoRow;

@@ -8,8 +8,8 @@
 
 #include "gui/timeline/spans/span_store.h"
 #include "hardware_profiles/hardware.h"
-#include "program/plan_file.h"
-#include "program/run_record.h"
+#include "program/plan/plan_file.h"
+#include "program/record/run_record.h"
 
 namespace trivium::gui {
 

@@ -62,7 +62,7 @@ std::uint8_t StoreBuilder::category(std::string_view name) {
 }
 
 std::shared_ptr<const SpanStore> StoreBuilder::build(const std::stop_token& stop) {
-  edge::Patience patience(stop);
+  base::Patience patience(stop);
   auto store = std::make_shared<SpanStore>();
   if (categories_.empty()) category(Category::kOther);
   store->categories_ = categories_;
@@ -109,7 +109,7 @@ std::vector<std::int32_t> StoreBuilder::order_rows(SpanStore& store) {
 }
 
 void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
-                               edge::Patience& patience) {
+                               base::Patience& patience) {
   std::vector<std::vector<std::uint32_t>> by_row(place_of_row.size());
   {
     std::vector<std::size_t> counts(place_of_row.size());
@@ -141,7 +141,7 @@ void StoreBuilder::place_spans(SpanStore& store, const std::vector<std::int32_t>
 }
 
 void StoreBuilder::place_flows(SpanStore& store, const std::vector<std::int32_t>& place_of_row,
-                               const std::vector<std::uint32_t>& place_of_span, edge::Patience& patience) {
+                               const std::vector<std::uint32_t>& place_of_span, base::Patience& patience) {
   for (const Flow& flow : flows_) {
     patience.step();
     const Flow placed{place_of_span[flow.from], place_of_span[flow.to], flow.transfer};
@@ -168,7 +168,7 @@ void StoreBuilder::place_flows(SpanStore& store, const std::vector<std::int32_t>
 
 // Spans of a row go to the first track that is free when they start.
 void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std::uint32_t>& spans,
-                             std::vector<std::uint32_t>& place_of_span, edge::Patience& patience) {
+                             std::vector<std::uint32_t>& place_of_span, base::Patience& patience) {
   const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
     const NewSpan &x = spans_[a], &y = spans_[b];
     return x.start_ps != y.start_ps ? x.start_ps < y.start_ps : x.end_ps > y.end_ps;
@@ -219,7 +219,7 @@ void StoreBuilder::place_row(SpanStore& store, std::int32_t row, std::vector<std
   }
 }
 
-void StoreBuilder::sum_blocks(SpanStore& store, edge::Patience& patience) {
+void StoreBuilder::sum_blocks(SpanStore& store, base::Patience& patience) {
   const std::size_t slots = store.categories_.size();
   std::vector<std::int64_t> sums(slots);
   for (Track& track : store.tracks_) {
@@ -240,7 +240,7 @@ void StoreBuilder::sum_blocks(SpanStore& store, edge::Patience& patience) {
   }
 }
 
-void StoreBuilder::summarise(SpanStore& store, edge::Patience& patience) {
+void StoreBuilder::summarise(SpanStore& store, base::Patience& patience) {
   store.summary_of_row_.assign(store.rows_.size(), -1);
   const std::size_t slots = store.categories_.size();
   const std::int64_t length = store.end_ - store.begin_;

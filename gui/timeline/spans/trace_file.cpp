@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "gui/timeline/spans/store_builder.h"
 
 namespace trivium::gui {
@@ -61,7 +61,7 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& pointer, const std::string& what) const {
-    throw edge::Failure(edge::ErrorKind::kInput, fmt::format("{}#{}: {}", file_, pointer, what));
+    throw base::Failure(base::ErrorKind::kInput, fmt::format("{}#{}: {}", file_, pointer, what));
   }
   [[noreturn]] void fail_here(const std::string& what) const { fail(fmt::format("{}/{}", pointer_, index_), what); }
 
@@ -271,7 +271,7 @@ class Reader {
   };
   std::string file_;
   std::stop_token stop_;
-  edge::Patience patience_;
+  base::Patience patience_;
   std::string pointer_;
   std::uint64_t index_ = 0, ignored_ = 0, unfinished_ = 0;
   bool placed_ = false;
@@ -292,14 +292,14 @@ class Reader {
 Trace read_trace(const std::filesystem::path& path, const std::stop_token& stop) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw edge::Failure(edge::ErrorKind::kInput, path.string() + ": there is no such file");
+    throw base::Failure(base::ErrorKind::kInput, path.string() + ": there is no such file");
   }
   if (std::filesystem::file_size(path, error) > kLargestFile) {
-    throw edge::Failure(edge::ErrorKind::kInput, path.string() + ": is larger than 4 GiB; record fewer steps");
+    throw base::Failure(base::ErrorKind::kInput, path.string() + ": is larger than 4 GiB; record fewer steps");
   }
   simdjson::padded_string text;
   if (simdjson::padded_string::load(path.string()).get(text) != simdjson::SUCCESS) {
-    throw edge::Failure(edge::ErrorKind::kInput, path.string() + ": cannot be read");
+    throw base::Failure(base::ErrorKind::kInput, path.string() + ": cannot be read");
   }
   return Reader(path.string(), stop).read(text);
 }

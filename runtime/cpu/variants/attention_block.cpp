@@ -1,5 +1,5 @@
 // One step of ring attention, forward and backward (Liu et al. 2023, arXiv 2310.01889). A rank's tokens are an early
-// and a late chunk of every sample (program/context.h); so are the keys that have come by. A query chunk sees key
+// and a late chunk of every sample (program/ir/context.h); so are the keys that have come by. A query chunk sees key
 // chunks before its own whole, its own up to the diagonal, later ones not at all. With L the log-sum-exp so far and
 // L_b, y_b those of the block:  L' = log(exp L + exp L_b),  y' = exp(L - L') y + exp(L_b - L') y_b. Dropout changes
 // y_b alone, as it comes behind the softmax of whole rows.
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "program/context.h"
+#include "program/ir/context.h"
 #include "runtime/cpu/variants/attention.h"
 #include "runtime/cpu/variants/kernels.h"
 

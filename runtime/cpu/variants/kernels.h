@@ -1,5 +1,5 @@
 // Kernels that are compiled once per instruction set (namespace v2, v3, v4), T = float and double.
-// Shapes and operand order: program/op.h.
+// Shapes and operand order: program/ir/op.h.
 #pragma once
 
 #include "runtime/kernel.h"

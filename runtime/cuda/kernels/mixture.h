@@ -1,8 +1,8 @@
 // Routing of tokens to experts (cpu/mixture.cpp has the rules and the formulas). Router values are fp32.
 #pragma once
 
-#include "program/context.h"
-#include "program/expert_rows.h"
+#include "program/ir/context.h"
+#include "program/ir/expert_rows.h"
 #include "runtime/cuda/kernels/elementwise_math.h"
 #include "runtime/cuda/kernels/numbers.h"
 #include "runtime/cuda/kernels/rows.h"
@@ -211,7 +211,7 @@ struct RouteBackward {
   }
 };
 
-/// Of the rows of all context ranks those that this one sends or gets, in the order of the list (program/op.h). One
+/// Of the rows of all context ranks those that this one sends or gets, in the order of the list (program/ir/op.h). One
 /// block, whose threads share the list in runs; for each other rank they count, add up and place.
 struct Spill {
   const Choice* routed;

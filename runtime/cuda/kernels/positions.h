@@ -5,7 +5,7 @@
 
 namespace trivium::runtime::cuda {
 
-/// Where a rank's token rows lie in their samples (program/context.h).
+/// Where a rank's token rows lie in their samples (program/ir/context.h).
 struct Positions {
   std::int64_t sequence = 0, local = 0;  ///< tokens of a sample, and those of them that this context rank holds
   std::int64_t offset = 0;               ///< of row 0 within the context rank's part of the micro-batch

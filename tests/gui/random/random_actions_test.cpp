@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "edge/units.h"
+#include "base/units.h"
 #include "gui/look/theme.h"
 #include "tests/gui/random/hand.h"
 #include "tests/gui/scenarios.h"
@@ -64,21 +64,22 @@ TEST(RandomActions, LeaveTheWindowStandingAndTrue) {
       hand.rest();
       rests.push_back(in_use());
       std::printf("%6.0f s, %7d actions: %5.0f MiB in use, %5.0f MiB resident\n", 1e-3 * double(clock.elapsed()),
-                  actions, rests.back() / edge::kMiB, resident() / edge::kMiB);
+                  actions, rests.back() / base::kMiB, resident() / base::kMiB);
       std::fflush(stdout);
     }
     const std::string name = hand.act();
     if (qEnvironmentVariableIsSet("TRIVIUM_SOAK_TALK")) std::fprintf(stderr, "%d %s\n", actions, name.c_str());
   }
   ASSERT_TRUE(QTest::qWaitFor([&] { return window.document().settled(); }, 120'000));
-  // What is shown is what playing the scenario by itself gives.
-  const Evaluation alone = evaluate(window.document().scenario(), Depth::kFull);
-  EXPECT_EQ(window.document().evaluation()->refusal, alone.refusal);
-  EXPECT_EQ(window.document().evaluation()->figures.iteration_ps, alone.figures.iteration_ps);
+  {  // What is shown is what playing the scenario by itself gives.
+    const Evaluation alone = evaluate(window.document().scenario(), Depth::kFull);
+    EXPECT_EQ(window.document().evaluation()->refusal, alone.refusal);
+    EXPECT_EQ(window.document().evaluation()->figures.iteration_ps, alone.figures.iteration_ps);
+  }
   hand.rest();
   const double end = in_use();
   std::printf("%d actions with seed %u; %.0f MiB in use and %.0f MiB resident at the end\n", actions, seed,
-              end / edge::kMiB, resident() / edge::kMiB);
+              end / base::kMiB, resident() / base::kMiB);
   // The first third warms up.
   ASSERT_GE(rests.size(), 3U);
   const auto warm = rests.begin() + static_cast<std::ptrdiff_t>(rests.size() / 3);

@@ -7,8 +7,8 @@
 #include "gui/timeline/spans/critical_path.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/chrome_trace.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
+#include "program/record/chrome_trace.h"
 #include "simulator/simulate.h"
 
 namespace trivium::gui {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "tests/calibration/synthetic_run.h"
 
 namespace trivium::gui {
@@ -113,11 +113,11 @@ TEST_F(RunComparisonTest, ARecordOfAnotherPlanIsShownButNotMatched) {
 TEST_F(RunComparisonTest, RefusesInWords) {
   program::RunRecord empty = record;
   empty.timeline.events.clear();
-  EXPECT_THROW(compare_run(plan, cluster, empty), edge::Failure);
-  EXPECT_THROW(compare_run(plan, cluster, record, 77), edge::Failure);
+  EXPECT_THROW(compare_run(plan, cluster, empty), base::Failure);
+  EXPECT_THROW(compare_run(plan, cluster, record, 77), base::Failure);
   program::PlanFile large = plan;
   large.job.plan.data = 64;
-  EXPECT_THROW(compare_run(large, cluster, record), edge::Failure);
+  EXPECT_THROW(compare_run(large, cluster, record), base::Failure);
 }
 
 TEST(ErrorClass, SplitsAtFiveTwentyAndFiftyPercent) {

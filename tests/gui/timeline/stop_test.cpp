@@ -2,9 +2,9 @@
 // looks passes, however soon the stop was asked for: it is the loops themselves that look.
 #include <gtest/gtest.h>
 
+#include "base/patience.h"
 #include "calibration/run_events.h"
 #include "calibration/stoppable.h"
-#include "edge/patience.h"
 #include "gui/timeline/spans/critical_path.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/run_comparison.h"
@@ -14,7 +14,7 @@
 namespace trivium::gui {
 namespace {
 
-constexpr std::int64_t kFew = edge::Patience::kStepsBetweenLooks / 16, kMany = edge::Patience::kStepsBetweenLooks;
+constexpr std::int64_t kFew = base::Patience::kStepsBetweenLooks / 16, kMany = base::Patience::kStepsBetweenLooks;
 
 std::stop_token stopped() {
   std::stop_source stop;
@@ -27,8 +27,8 @@ template <class Work>
 bool gives_up(const Work& work) {
   try {
     work();
-  } catch (const edge::Failure& failure) {
-    return failure.error().kind == edge::ErrorKind::kInterrupted;
+  } catch (const base::Failure& failure) {
+    return failure.error().kind == base::ErrorKind::kInterrupted;
   }
   return false;
 }

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::gui {
 namespace {
@@ -15,8 +15,8 @@ using testing::HasSubstr;
 std::string error_of(const std::string& text) {
   try {
     parse_trace(text, "t.json");
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.error().message;
   }
   return "no error";
@@ -134,8 +134,8 @@ TEST(TraceFile, SurvivesAnyByteChanged) {
 }
 
 TEST(TraceFile, MissingFilesAndFoldersAreErrors) {
-  EXPECT_THROW(read_trace("/nowhere/t.json"), edge::Failure);
-  EXPECT_THROW(read_trace(testing::TempDir()), edge::Failure);
+  EXPECT_THROW(read_trace("/nowhere/t.json"), base::Failure);
+  EXPECT_THROW(read_trace(testing::TempDir()), base::Failure);
 }
 
 TEST(TraceFile, ReadsALargeFileAndStopsWhenAsked) {
@@ -152,7 +152,7 @@ TEST(TraceFile, ReadsALargeFileAndStopsWhenAsked) {
   EXPECT_EQ(read_trace(path).spans->size(), 200'000U);
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(read_trace(path, stop.get_token()), edge::Failure);
+  EXPECT_THROW(read_trace(path, stop.get_token()), base::Failure);
   std::filesystem::remove(path);
 }
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "edge/error.h"
-#include "edge/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "tests/runtime/checkpoint/training.h"
 
@@ -51,9 +51,9 @@ TEST(CheckpointFolder, AHalfWrittenFolderIsReportedAndIgnoredAndLaterRemoved) {
 TEST(CheckpointFolder, LatestNamesTheOneThatCounts) {
   const Folder folder;
   two_checkpoints(folder.path());
-  edge::write_file_atomically(folder.path() / "latest", "step-00000001\n");
+  base::write_file_atomically(folder.path() / "latest", "step-00000001\n");
   EXPECT_EQ(newest(folder.path()).path, folder.path() / "step-00000001");
-  edge::write_file_atomically(folder.path() / "latest", "nonsense");
+  base::write_file_atomically(folder.path() / "latest", "nonsense");
   EXPECT_EQ(newest(folder.path()).path, folder.path() / "step-00000002");
 }
 
@@ -83,7 +83,7 @@ TEST(CheckpointFolder, ATornOrAlteredFileIsPassedOverForTheOneBefore) {
 TEST(CheckpointFolder, AMissingFolderHoldsNothing) {
   const Folder folder;
   EXPECT_FALSE(newest(folder.path() / "nowhere").path.has_value());
-  EXPECT_THROW(newest_or_throw(folder.path() / "nowhere"), edge::Failure);
+  EXPECT_THROW(newest_or_throw(folder.path() / "nowhere"), base::Failure);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "tests/runtime/checkpoint/training.h"
@@ -42,8 +42,8 @@ TEST(FullDisk, EndsTheRunWithTheRankAndTheCauseAndLosesNothing) {
     try {
       train(job, folder.path(), 4, true);
       FAIL() << "nothing was thrown";
-    } catch (const edge::Failure& failure) {
-      EXPECT_EQ(failure.error().kind, edge::ErrorKind::kRuntime);
+    } catch (const base::Failure& failure) {
+      EXPECT_EQ(failure.error().kind, base::ErrorKind::kRuntime);
       EXPECT_NE(failure.error().message.find("rank 0: "), std::string::npos) << failure.what();
       EXPECT_NE(failure.error().message.find("rank-00000.safetensors: cannot write: File too large"), std::string::npos)
           << failure.what();

@@ -1,7 +1,7 @@
 // Every call by which checkpoints are written fails once: the last good one can always be read.
 #include <gtest/gtest.h>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "tests/runtime/checkpoint/faulty_calls.h"
@@ -36,8 +36,8 @@ long resume_with(const Case& made, const fs::path& good, const fs::path& place, 
   failed = false;
   try {
     train(made.job, place, 4, true, 0, 1, 1);  // every step saves, and the checkpoint before gives way
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kRuntime) << failure.what();
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kRuntime) << failure.what();
     failed = true;
   }
   return disarm_faults();

@@ -4,7 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "models/load.h"
 #include "runtime/checkpoint/whole.h"
 #include "tests/runtime/checkpoint/training.h"
@@ -154,7 +154,7 @@ class HuggingFaceFiles : public ::testing::Test {
   std::string complaint(const models::Model& model, const auto& change) {
     try {
       from_hugging_face(SafetensorsFile(changed(model, change)), model, "file");
-    } catch (const edge::Failure& failure) {
+    } catch (const base::Failure& failure) {
       return failure.what();
     }
     return "";
@@ -220,7 +220,7 @@ TEST_F(HuggingFaceFiles, WhatDoesNotFitIsNamed) {
       << complaint(gpt2(), turned);
   models::Model falcon = gpt2();
   falcon.parallel_block = true;
-  EXPECT_THROW(write_hugging_face({}, falcon, folder_.path() / "x"), edge::Failure);
+  EXPECT_THROW(write_hugging_face({}, falcon, folder_.path() / "x"), base::Failure);
 }
 
 }  // namespace

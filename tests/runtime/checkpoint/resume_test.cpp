@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/pieces.h"
@@ -188,7 +188,7 @@ TEST(Resume, OldCheckpointsMakeRoom) {
 std::string refusal(const program::Job& job, const std::filesystem::path& folder, bool resume) {
   try {
     train(job, folder, 4, resume);
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     return failure.what();
   }
   return "";

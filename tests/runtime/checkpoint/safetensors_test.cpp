@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "edge/error.h"
-#include "edge/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "runtime/checkpoint/stored.h"
 #include "tests/runtime/checkpoint/training.h"
 
@@ -26,8 +26,8 @@ std::string file_of(const std::string& header, const std::string& data) {
 std::string complaint(const std::string& content) {
   try {
     parse_safetensors(std::as_bytes(std::span(content)), "f");
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
     return failure.what();
   }
   return "";
@@ -105,7 +105,7 @@ std::string refusal_of(const std::vector<TensorEntry>& entries) {
   writer.finish();
   try {
     const StoredTensors tensors({folder.path() / "f"});
-  } catch (const edge::Failure& failure) {
+  } catch (const base::Failure& failure) {
     return failure.what();
   }
   return "";

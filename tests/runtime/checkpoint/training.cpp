@@ -7,8 +7,8 @@
 #include <stop_token>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
-#include "program/verify.h"
+#include "program/lower/lower.h"
+#include "program/verify/verify.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/train.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/checkpoint/keeper.h"
 #include "runtime/executor/collect.h"
 #include "tests/runtime/executor/harness.h"

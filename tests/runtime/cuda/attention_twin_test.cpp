@@ -1,7 +1,7 @@
 // Attention kernels (tensor core products and all) against the CPU backend.
 #include <cmath>
 
-#include "program/context.h"
+#include "program/ir/context.h"
 #include "tests/runtime/cuda/twin_call.h"
 
 namespace trivium::runtime::cuda {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/engine/engine.h"

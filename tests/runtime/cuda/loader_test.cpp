@@ -12,8 +12,8 @@ TEST(CudaLoader, SaysWhatIsMissing) {
   if (devices) GTEST_SKIP() << "there is a GPU: " << devices.value().front();
   const auto opened = open_device(0);
   ASSERT_FALSE(opened);
-  for (const edge::Error& error : {devices.error(), opened.error()}) {
-    EXPECT_EQ(error.kind, edge::ErrorKind::kHardware);
+  for (const base::Error& error : {devices.error(), opened.error()}) {
+    EXPECT_EQ(error.kind, base::ErrorKind::kHardware);
     EXPECT_THAT(error.message, testing::MatchesRegex("cannot use a GPU: .+"));
     EXPECT_THAT(error.message, testing::Not(testing::HasSubstr("\n")));
   }

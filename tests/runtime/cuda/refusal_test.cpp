@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/cuda/operations.h"
 #include "tests/runtime/cuda/host_threads.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "program/op.h"
+#include "program/ir/op.h"
 #include "runtime/cuda/loader.h"
 #include "tests/runtime/cuda/gpu_here.h"
 #include "tests/runtime/cuda/twin_call.h"

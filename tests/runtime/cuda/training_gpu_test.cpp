@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
-#include "program/verify.h"
+#include "program/lower/lower.h"
+#include "program/verify/verify.h"
 #include "runtime/cuda/loader.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 
 namespace trivium::runtime::data {
 namespace {
@@ -42,8 +42,8 @@ class CorpusFiles : public testing::Test {
                              std::int64_t vocabulary = kAnyVocabulary) {
     try {
       static_cast<void>(open_corpus(path, sequence, vocabulary));
-    } catch (const edge::Failure& failure) {
-      EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+    } catch (const base::Failure& failure) {
+      EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
       EXPECT_THAT(failure.error().message, StartsWith(path.string() + ": "));
       return failure.error().message;
     }

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/executor/collect.h"
 #include "runtime/executor/course.h"
 #include "runtime/executor/rank_executor.h"

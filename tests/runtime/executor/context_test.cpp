@@ -1,7 +1,7 @@
 // Sequences split over ranks, by ring attention and by all-to-all over heads, equal their unsplit run.
 #include <gtest/gtest.h>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {

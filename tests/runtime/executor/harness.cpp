@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
-#include "program/verify.h"
+#include "program/lower/lower.h"
+#include "program/verify/verify.h"
 #include "runtime/executor/collect.h"
 #include "runtime/executor/course.h"
 #include "runtime/executor/loss_scale.h"
@@ -102,7 +102,7 @@ program::Program ordered_program(const program::Job& job, const std::string& clu
   hardware::Cluster cluster = hardware::load_cluster(cluster_name);
   cluster.groups.front().node.devices = job.plan.ranks();
   auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster);
-  if (!ordered) throw edge::Failure(ordered.error());
+  if (!ordered) throw base::Failure(ordered.error());
   if (const auto problems = program::verify(ordered.value()); !problems.empty()) {
     throw std::runtime_error(problems.front());
   }

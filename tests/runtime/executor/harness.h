@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.h"
+#include "program/ir/program.h"
 #include "runtime/data/corpus.h"
 
 namespace trivium::runtime::testing {

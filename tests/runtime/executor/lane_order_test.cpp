@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime {

@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/executor/disk_arena.h"
 #include "tests/runtime/executor/equivalence.h"
 
@@ -211,8 +211,8 @@ TEST(DiskArena, NamesTheFolderThatCannotHoldIt) {
   try {
     DiskArena arena(64);
     FAIL() << "a folder that is not there was used";
-  } catch (const edge::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, edge::ErrorKind::kRuntime);
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kRuntime);
     EXPECT_NE(failure.error().message.find("/nowhere: cannot hold 64 bytes offloaded to disk"), std::string::npos);
   }
   kept.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/executor/loss_scale.h"
 #include "runtime/executor/train.h"
 #include "tests/runtime/executor/harness.h"

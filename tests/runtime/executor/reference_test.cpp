@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/engine/engine.h"

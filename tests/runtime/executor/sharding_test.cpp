@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "tests/runtime/executor/equivalence.h"
 
 namespace trivium::runtime::testing {

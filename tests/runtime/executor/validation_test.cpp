@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "runtime/executor/train.h"
 #include "simulator/engine/engine.h"
 #include "tests/runtime/executor/harness.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <future>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/backend.h"
 #include "runtime/executor/train.h"
 #include "runtime/flight/report.h"
@@ -77,7 +77,7 @@ TEST(FlightRecord, TornAndForeignFilesAreRefusedAndLeftOut) {
   { const Ring ring(folder.path(), 0, 2, 0); }
   const auto path = folder.path() / ring_name(1);
   std::ofstream(path) << "TRVFLGHT";
-  EXPECT_THROW(read_log(path), edge::Failure);
+  EXPECT_THROW(read_log(path), base::Failure);
   EXPECT_EQ(read_logs(folder.path()).size(), 1u);
 }
 

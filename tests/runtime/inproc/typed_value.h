@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "program/dtype.h"
+#include "program/plan/dtype.h"
 
 namespace trivium::runtime {
 

@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/inproc/threads.h"
 #include "runtime/microbench/all_reduce_times.h"
@@ -122,9 +122,9 @@ TEST(GpuProfile, LeavesLargerGroupsOut) {
 TEST(Profile, RefusesMoreRanksThanCores) {
   ProfileOptions options;
   options.ranks = hardware::machine_cores() + 1;
-  EXPECT_THROW(profile_this_machine(options), edge::Failure);
+  EXPECT_THROW(profile_this_machine(options), base::Failure);
   options.ranks = -1;
-  EXPECT_THROW(profile_this_machine(options), edge::Failure);
+  EXPECT_THROW(profile_this_machine(options), base::Failure);
 }
 
 }  // namespace

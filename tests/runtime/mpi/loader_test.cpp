@@ -12,7 +12,7 @@ namespace {
 TEST(MpiLoader, AMissingModuleIsOneClearLine) {
   const auto connected = connect_mpi();
   ASSERT_FALSE(connected.ok());
-  EXPECT_EQ(connected.error().kind, edge::ErrorKind::kHardware);
+  EXPECT_EQ(connected.error().kind, base::ErrorKind::kHardware);
   EXPECT_THAT(connected.error().message, testing::StartsWith("cannot load MPI: libtrivium_mpi.so: "));
   EXPECT_THAT(connected.error().message, testing::HasSubstr("TRIVIUM_MPI=ON"));
 }

@@ -17,7 +17,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-edge::Result<std::optional<Launch>> read(const Variables& variables) {
+base::Result<std::optional<Launch>> read(const Variables& variables) {
   return read_launch([&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -137,7 +137,7 @@ TEST(ShareBytes, EveryRankGetsThoseOfRankZero) {
 TEST(ShareBytes, DoesNotWaitForStrangers) {
   constexpr int kPort = 29535;
   std::string text = "------", given = "unique";
-  std::optional<edge::Error> first, second;
+  std::optional<base::Error> first, second;
   {
     const std::jthread server([&] { first = share_bytes(launch_of(0, 2, kPort), given.data(), given.size(), 20); });
     const int stranger = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -156,7 +156,7 @@ TEST(ShareBytes, DoesNotWaitForStrangers) {
 TEST(ShareBytes, GivesNothingToWhoLacksTheToken) {
   constexpr int kPort = 29536;
   std::string stolen = "------", text = "------", given = "unique";
-  std::optional<edge::Error> first, second, stranger;
+  std::optional<base::Error> first, second, stranger;
   testing::internal::CaptureStderr();
   {
     const std::jthread server([&] { first = share_bytes(launch_of(0, 2, kPort), given.data(), given.size(), 20); });
@@ -179,7 +179,7 @@ TEST(ShareBytes, GivesNothingToWhoLacksTheToken) {
 TEST(ShareBytes, ManyStrangersHoldNobodyUp) {
   constexpr int kPort = 29537, kStrangers = 50;
   std::string text = "------", given = "unique";
-  std::optional<edge::Error> first, second;
+  std::optional<base::Error> first, second;
   std::vector<int> strangers;
   {
     const std::jthread server([&] { first = share_bytes(launch_of(0, 2, kPort), given.data(), given.size(), 30); });

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "edge/error.h"
+#include "base/error.h"
 #include "runtime/text/tokenizer.h"
 
 namespace trivium::runtime::text {
@@ -52,8 +52,8 @@ class BpeFiles : public ::testing::Test {
   std::string complaint() const {
     try {
       open();
-    } catch (const edge::Failure& failure) {
-      EXPECT_EQ(failure.error().kind, edge::ErrorKind::kInput);
+    } catch (const base::Failure& failure) {
+      EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
       return failure.what();
     }
     return "";

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "hardware_profiles/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/simulate.h"
 
 namespace trivium::simulator {
@@ -72,8 +72,8 @@ program::Plan random_plan(std::mt19937& random) {
 // The groups stand apart, with a link that is slower than the adapters or not.
 void join_sites(std::mt19937& random, hardware::Cluster& cluster) {
   cluster.groups.back().site = 1;
-  const edge::BytesPerSecond bandwidth(one_of(random, {1e9, 12.5e9, 400e9}));
-  cluster.links.push_back({0, 1, {bandwidth, edge::Seconds(one_of(random, {0.0, 20e-6, 1e-3})), 0.9}, "random"});
+  const base::BytesPerSecond bandwidth(one_of(random, {1e9, 12.5e9, 400e9}));
+  cluster.links.push_back({0, 1, {bandwidth, base::Seconds(one_of(random, {0.0, 20e-6, 1e-3})), 0.9}, "random"});
 }
 
 hardware::Cluster random_cluster(std::mt19937& random, int ranks) {

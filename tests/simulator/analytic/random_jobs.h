@@ -4,7 +4,7 @@
 #include <random>
 
 #include "hardware_profiles/hardware.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace trivium::simulator {
 

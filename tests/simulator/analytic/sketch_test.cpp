@@ -22,7 +22,7 @@ std::int64_t makespan(const program::Program& program, const hardware::Cluster& 
   return played.ok() ? played.value().makespan_ps : 0;
 }
 
-// No search has these (planner/space.cpp): the sketch does not know that split backwards reduce sharded gradients
+// No search has these (planner/space/space.cpp): the sketch does not know that split backwards reduce sharded gradients
 // twice, nor what else than the `trivium` stack does between the halves.
 bool has_no_sketch(const program::Plan& plan) {
   return plan.schedule == program::Schedule::kZeroBubble && (plan.zero_stage > 1 || plan.stack != "trivium");

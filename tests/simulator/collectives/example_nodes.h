@@ -9,11 +9,11 @@ namespace trivium::simulator {
 inline hardware::Node fast_node() {
   hardware::Node node;
   node.devices = 8;
-  node.intra = {.bandwidth = edge::BytesPerSecond(300e9), .latency = edge::Seconds(5e-6), .efficiency = 0.9};
-  node.allreduce_bus = {{8, edge::BytesPerSecond(200e9)}};
-  node.allreduce_latency = {{8, edge::Seconds(60e-6)}};
+  node.intra = {.bandwidth = base::BytesPerSecond(300e9), .latency = base::Seconds(5e-6), .efficiency = 0.9};
+  node.allreduce_bus = {{8, base::BytesPerSecond(200e9)}};
+  node.allreduce_latency = {{8, base::Seconds(60e-6)}};
   node.adapters = 8;
-  node.network = {.bandwidth = edge::BytesPerSecond(25e9), .latency = edge::Seconds(10e-6), .efficiency = 0.8};
+  node.network = {.bandwidth = base::BytesPerSecond(25e9), .latency = base::Seconds(10e-6), .efficiency = 0.8};
   return node;
 }
 
@@ -22,7 +22,7 @@ inline hardware::Node shared_memory_node() {
   hardware::Node node;
   node.devices = 4;
   node.topology = hardware::Topology::kSharedMemory;
-  node.intra = {.bandwidth = edge::BytesPerSecond(4e9), .latency = edge::Seconds(10e-6), .efficiency = 0.8};
+  node.intra = {.bandwidth = base::BytesPerSecond(4e9), .latency = base::Seconds(10e-6), .efficiency = 0.8};
   node.asynchronous_lanes = false;
   return node;
 }

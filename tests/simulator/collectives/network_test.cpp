@@ -27,9 +27,9 @@ TEST(NetworkShare, DividesTheAdaptersAmongTheGroupsOfANode) {
 // Gather of 160 MB over 2 nodes of 8: 30 us + 15 · 10 us + 15/16 · 160 MB / 160 GB/s = 30 + 150 + 937.5 = 1117.5 us.
 TEST(NetworkCollective, OfAGatherIsARingWithALatencyPerRank) {
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
-  const auto inside = edge::BytesPerSecond(184e9);
+  const auto inside = base::BytesPerSecond(184e9);
   const auto time = [&](const char* stack) {
-    return network_collective(OpKind::kAllGather, edge::Bytes(160e6), group, fast_node(), inside, habits(stack))
+    return network_collective(OpKind::kAllGather, base::Bytes(160e6), group, fast_node(), inside, habits(stack))
         .value();
   };
   EXPECT_NEAR(time("deepspeed-zero3"), 1117.5e-6, 1e-9);
@@ -41,7 +41,7 @@ TEST(NetworkCollective, OfAGatherIsARingWithALatencyPerRank) {
 // a rank's stay inside, 70 MB / 184 GB/s = 380 us, meanwhile.
 TEST(NetworkCollective, OfAnAllToAllSendsWhatLeavesTheNodeInOneHop) {
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
-  EXPECT_NEAR(network_collective(OpKind::kAllToAll, edge::Bytes(160e6), group, fast_node(), edge::BytesPerSecond(184e9),
+  EXPECT_NEAR(network_collective(OpKind::kAllToAll, base::Bytes(160e6), group, fast_node(), base::BytesPerSecond(184e9),
                                  habits("megatron"))
                   .value(),
               4040e-6, 1e-9);
@@ -50,9 +50,9 @@ TEST(NetworkCollective, OfAnAllToAllSendsWhatLeavesTheNodeInOneHop) {
 // ZeRO-3 on 512 GPUs, a gather of next to nothing: 30 us + 511 · 14 us = 7.18 ms, what rules these runs.
 TEST(NetworkCollective, HasALatencyThatGrowsWithTheRanks) {
   hardware::Node node = fast_node();
-  node.network.latency = edge::Seconds(14e-6);
+  node.network.latency = base::Seconds(14e-6);
   const GroupPlacement group{.ranks = 512, .nodes = 64, .ranks_per_node = 8, .sharing = 1};
-  EXPECT_NEAR(network_collective(OpKind::kAllGather, edge::Bytes(1), group, node, edge::BytesPerSecond(184e9),
+  EXPECT_NEAR(network_collective(OpKind::kAllGather, base::Bytes(1), group, node, base::BytesPerSecond(184e9),
                                  habits("deepspeed-zero3"))
                   .value(),
               7.184e-3, 1e-6);
@@ -65,10 +65,10 @@ TEST(NetworkCollective, OfAnAllReduceOverTwoNodesAddsWhatItDoesInsideThem) {
   hardware::Node node = fast_node();
   node.adapters = 4;
   node.network.efficiency = 0.78;
-  node.network.latency = edge::Seconds(14e-6);
+  node.network.latency = base::Seconds(14e-6);
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
-  const double time = network_collective(OpKind::kAllReduce, edge::Bytes(50e6), group, node,
-                                         edge::BytesPerSecond(211e9), habits("megatron"))
+  const double time = network_collective(OpKind::kAllReduce, base::Bytes(50e6), group, node,
+                                         base::BytesPerSecond(211e9), habits("megatron"))
                           .value();
   EXPECT_NEAR(time, 1340.0e-6, 0.1e-6);
 }
@@ -77,9 +77,9 @@ TEST(NetworkCollective, OfAnAllReduceOverTwoNodesAddsWhatItDoesInsideThem) {
 // 126/64 · S / 16.4 GB/s. Small: the tree, 150 us. 1 GB: the ring, 99.73 ms against 120.2 ms.
 TEST(NetworkCollective, OfAnAllReduceTakesTheFasterOfRingAndTree) {
   const GroupPlacement group{.ranks = 64, .nodes = 64, .ranks_per_node = 1, .sharing = 8};
-  const auto inside = edge::BytesPerSecond(std::numeric_limits<double>::infinity());
+  const auto inside = base::BytesPerSecond(std::numeric_limits<double>::infinity());
   const auto time = [&](double bytes) {
-    return network_collective(OpKind::kAllReduce, edge::Bytes(bytes), group, fast_node(), inside, habits("megatron"))
+    return network_collective(OpKind::kAllReduce, base::Bytes(bytes), group, fast_node(), inside, habits("megatron"))
         .value();
   };
   EXPECT_NEAR(time(1), 150e-6, 1e-8);

@@ -10,8 +10,8 @@ constexpr double kMiB = 1024.0 * 1024.0;
 hardware::Node node_of(std::map<int, double> bus, std::map<int, double> latency) {
   hardware::Node node;
   node.devices = 8;
-  for (const auto& [ranks, value] : bus) node.allreduce_bus[ranks] = edge::BytesPerSecond(value * 1e9);
-  for (const auto& [ranks, value] : latency) node.allreduce_latency[ranks] = edge::Seconds(value * 1e-6);
+  for (const auto& [ranks, value] : bus) node.allreduce_bus[ranks] = base::BytesPerSecond(value * 1e9);
+  for (const auto& [ranks, value] : latency) node.allreduce_latency[ranks] = base::Seconds(value * 1e-6);
   return node;
 }
 
@@ -22,7 +22,7 @@ struct MeasuredReduce {
 
 void expect_curve(const hardware::Node& node, int ranks, std::initializer_list<MeasuredReduce> rows, double tolerance) {
   for (const MeasuredReduce& row : rows) {
-    const double time = node_curve(node, ranks).all_reduce(edge::Bytes(row.mebibytes * kMiB), ranks).value() * 1e6;
+    const double time = node_curve(node, ranks).all_reduce(base::Bytes(row.mebibytes * kMiB), ranks).value() * 1e6;
     EXPECT_NEAR(time / row.microseconds, 1, tolerance) << ranks << " ranks, " << row.mebibytes << " MiB";
   }
 }
@@ -59,7 +59,7 @@ TEST(NodeCurve, InterpolatesOverTheLogarithmOfTheGroup) {
 // Without tables: the link at its efficiency, and 2 (n - 1) steps of its latency.
 TEST(NodeCurve, FallsBackToTheLink) {
   hardware::Node node;
-  node.intra = {.bandwidth = edge::BytesPerSecond(300e9), .latency = edge::Seconds(5e-6), .efficiency = 0.8};
+  node.intra = {.bandwidth = base::BytesPerSecond(300e9), .latency = base::Seconds(5e-6), .efficiency = 0.8};
   EXPECT_NEAR(node_curve(node, 8).bus.value(), 240e9, 1);
   EXPECT_NEAR(node_curve(node, 8).latency.value(), 70e-6, 1e-12);
 }

@@ -16,7 +16,7 @@ const program::Habits& habits() { return *program::find_habits("megatron"); }
 
 /// A link of 100 Gb/s at 80 %, 10 GB/s, and 1 ms.
 hardware::SiteLink far_link(int a, int b) {
-  return {a, b, {edge::BytesPerSecond(12.5e9), edge::Seconds(1e-3), 0.8}, "test"};
+  return {a, b, {base::BytesPerSecond(12.5e9), base::Seconds(1e-3), 0.8}, "test"};
 }
 
 /// So many sites with a fast node of 8 devices each, neighbours joined by a far link.
@@ -90,14 +90,14 @@ TEST(SiteLinks, AreSharedByTheTransfersOfAStage) {
 /// Two nodes of 8 ranks at two sites, whose ring has the far link for itself.
 GroupPlacement two_sites() {
   GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
-  group.between = {edge::BytesPerSecond(10e9), edge::Seconds(1e-3)};
-  group.around = edge::Seconds(2e-3);
-  group.exchange = edge::BytesPerSecond(2.5e9);
+  group.between = {base::BytesPerSecond(10e9), base::Seconds(1e-3)};
+  group.around = base::Seconds(2e-3);
+  group.exchange = base::BytesPerSecond(2.5e9);
   return group;
 }
 
 double time_of(OpKind kind) {
-  return network_collective(kind, edge::Bytes(160e6), two_sites(), fast_node(), edge::BytesPerSecond(184e9), habits())
+  return network_collective(kind, base::Bytes(160e6), two_sites(), fast_node(), base::BytesPerSecond(184e9), habits())
       .value();
 }
 
@@ -113,15 +113,15 @@ TEST(SiteLinks, HoldUpAnAllToAll) { EXPECT_NEAR(time_of(OpKind::kAllToAll), 65.0
 
 // 10 us + 1 ms + 100 MB / 1.25 GB/s = 81.01 ms, where the adapter alone (20 GB/s) would take 5.01.
 TEST(SiteLinks, HoldUpATransfer) {
-  const SiteShare share{edge::BytesPerSecond(1.25e9), edge::Seconds(1e-3)};
-  EXPECT_NEAR(transfer_cost(edge::Bytes(100e6), false, 8, fast_node(), habits(), share).value(), 81.01e-3, 1e-9);
-  EXPECT_NEAR(transfer_cost(edge::Bytes(100e6), false, 8, fast_node(), habits()).value(), 5.01e-3, 1e-9);
+  const SiteShare share{base::BytesPerSecond(1.25e9), base::Seconds(1e-3)};
+  EXPECT_NEAR(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits(), share).value(), 81.01e-3, 1e-9);
+  EXPECT_NEAR(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits()).value(), 5.01e-3, 1e-9);
 }
 
 TEST(SiteLinks, FasterThanTheAdaptersLeaveThemTheirPace) {
-  const SiteShare share{edge::BytesPerSecond(1e12), edge::Seconds(0)};
-  EXPECT_EQ(transfer_cost(edge::Bytes(100e6), false, 8, fast_node(), habits(), share),
-            transfer_cost(edge::Bytes(100e6), false, 8, fast_node(), habits()));
+  const SiteShare share{base::BytesPerSecond(1e12), base::Seconds(0)};
+  EXPECT_EQ(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits(), share),
+            transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits()));
 }
 
 }  // namespace

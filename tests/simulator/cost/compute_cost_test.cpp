@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "program/op_work.h"
+#include "program/ir/op_work.h"
 #include "tests/simulator/cost/example_devices.h"
 
 namespace trivium::simulator {
@@ -92,7 +92,7 @@ TEST(ComputeCost, ScalesArithmeticWithTheClustersSustainedClocks) {
 // 1 us + 65536 · 0.1 ns + 14336 · 0.2 ns = 1 + 6.5536 + 2.8672 = 10.4208 us. The host's issue is in the overhead.
 TEST(ComputeCost, OfAProfiledKindIsItsMeasuredRate) {
   hardware::Device device = core();
-  device.op_rates["matmul"] = {.overhead = edge::Seconds(1e-6), .seconds_per_flop = 1e-10, .seconds_per_byte = 2e-10};
+  device.op_rates["matmul"] = {.overhead = base::Seconds(1e-6), .seconds_per_flop = 1e-10, .seconds_per_byte = 2e-10};
   const Op op = op_of(OpKind::kMatmul, 64, 32, 16, program::DType::kFp32);
   EXPECT_NEAR(compute_cost(op, device, habits("trivium")).value(), 10.4208e-6, 1e-12);
 }

@@ -6,7 +6,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/costed_program.h"
 
 namespace trivium::simulator {

@@ -10,10 +10,10 @@ namespace trivium::simulator {
 inline hardware::Device a100() {
   hardware::Device device;
   device.name = "a100";
-  device.peak = {{hardware::Arithmetic::kFp16, edge::FlopsPerSecond(312e12)},
-                 {hardware::Arithmetic::kBf16, edge::FlopsPerSecond(312e12)},
-                 {hardware::Arithmetic::kFp32, edge::FlopsPerSecond(19.5e12)}};
-  device.memory_bandwidth = edge::BytesPerSecond(2039e9);
+  device.peak = {{hardware::Arithmetic::kFp16, base::FlopsPerSecond(312e12)},
+                 {hardware::Arithmetic::kBf16, base::FlopsPerSecond(312e12)},
+                 {hardware::Arithmetic::kFp32, base::FlopsPerSecond(19.5e12)}};
+  device.memory_bandwidth = base::BytesPerSecond(2039e9);
   device.multiprocessors = 108;
   device.flash_attention = true;
   return device;
@@ -24,13 +24,13 @@ inline hardware::Device core() {
   hardware::Device device;
   device.name = "core";
   device.kind = hardware::DeviceKind::kCpu;
-  device.peak = {{hardware::Arithmetic::kFp32, edge::FlopsPerSecond(32e9)}};
-  device.memory_bandwidth = edge::BytesPerSecond(5e9);
+  device.peak = {{hardware::Arithmetic::kFp32, base::FlopsPerSecond(32e9)}};
+  device.memory_bandwidth = base::BytesPerSecond(5e9);
   device.multiprocessors = 1;
   device.gemm_efficiency = 0.6;
   device.wgrad_efficiency = 1.0;
   device.memory_efficiency = 0.7;
-  device.kernel_issue = edge::Seconds(2e-6);
+  device.kernel_issue = base::Seconds(2e-6);
   return device;
 }
 

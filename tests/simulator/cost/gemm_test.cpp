@@ -78,7 +78,7 @@ constexpr MeasuredGemm kSimuMax[] = {
 // 10 % each: twice the spread above. 5 % in the mean: its bias.
 TEST(Gemm, ReachesTheEfficienciesMeasuredBySimuMax) {
   hardware::Device pcie = a100();
-  pcie.memory_bandwidth = edge::BytesPerSecond(1935e9);
+  pcie.memory_bandwidth = base::BytesPerSecond(1935e9);
   double sum = 0;
   for (const MeasuredGemm& one : kSimuMax) {
     GemmRates rates = gemm_rates(pcie, program::DType::kBf16, one.accumulate ? pcie.wgrad_efficiency : 1.0);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "program/op_work.h"
+#include "program/ir/op_work.h"
 #include "simulator/cost/compute_cost.h"
 #include "tests/simulator/cost/example_devices.h"
 
@@ -26,17 +26,17 @@ program::Op norm(std::int64_t tokens, std::int64_t hidden) {
 
 // (1 + 1)^(1/3) = 1.25992; 3, 4 -> (27 + 64)^(1/3) = 4.49794.
 TEST(Combine, IsAMeanThatNeverFallsBelowEither) {
-  EXPECT_NEAR(combine(edge::Seconds(1), edge::Seconds(1), 3).value(), 1.25992, 1e-5);
-  EXPECT_NEAR(combine(edge::Seconds(3), edge::Seconds(4), 3).value(), 4.49794, 1e-5);
-  EXPECT_NEAR(combine(edge::Seconds(3), edge::Seconds(4), 2).value(), 5, 1e-12);
-  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(2), 3).value(), 2);
-  EXPECT_EQ(combine(edge::Seconds(0), edge::Seconds(0), 3).value(), 0);
+  EXPECT_NEAR(combine(base::Seconds(1), base::Seconds(1), 3).value(), 1.25992, 1e-5);
+  EXPECT_NEAR(combine(base::Seconds(3), base::Seconds(4), 3).value(), 4.49794, 1e-5);
+  EXPECT_NEAR(combine(base::Seconds(3), base::Seconds(4), 2).value(), 5, 1e-12);
+  EXPECT_EQ(combine(base::Seconds(0), base::Seconds(2), 3).value(), 2);
+  EXPECT_EQ(combine(base::Seconds(0), base::Seconds(0), 3).value(), 0);
 }
 
 // A norm is 2 kernels of 41 us; its traffic of 4 · 64 · 64 B takes nanoseconds.
 TEST(Issue, IsTheFloorOfSmallKernels) {
   hardware::Device device = a100();
-  device.kernel_issue = edge::Seconds(41e-6);
+  device.kernel_issue = base::Seconds(41e-6);
   EXPECT_NEAR(compute_cost(norm(64, 64), device, megatron()).value(), 82e-6, 1e-9);
 }
 
@@ -67,7 +67,7 @@ TEST(Issue, CostsMoreWhereTheFusedSoftmaxDoesNotApply) {
 // (1.2^3 + .164^3)^(1/3) ms, .1 % above the device's time, where kernel by kernel the norm alone would cost 82 us.
 TEST(Segment, LetsTheHostRunAheadOfLongKernels) {
   hardware::Device device = a100();
-  device.kernel_issue = edge::Seconds(41e-6);
+  device.kernel_issue = base::Seconds(41e-6);
   program::Op product = norm(2048, 8192);
   product.kind = OpKind::kMatmul;
   product.k = 8192;
@@ -84,11 +84,11 @@ TEST(Segment, LetsTheHostRunAheadOfLongKernels) {
 // collective. Together (200^3 + 164^3)^(1/3) = 231.6 us: the host issues while the collective runs.
 TEST(Segment, LetsTheHostRunAheadOfCollectivesOfTheSameStream) {
   hardware::Device device = a100();
-  device.kernel_issue = edge::Seconds(41e-6);
+  device.kernel_issue = base::Seconds(41e-6);
   program::Op reduce = norm(64, 64);
   reduce.kind = OpKind::kAllReduce;
   std::vector<program::Op> ops{norm(64, 64), reduce};
-  const std::vector<edge::Seconds> given{edge::Seconds(0), edge::Seconds(200e-6)};
+  const std::vector<base::Seconds> given{base::Seconds(0), base::Seconds(200e-6)};
   const auto costs = segment_costs(ops, device, megatron(), given);
   EXPECT_EQ(costs[1], given[1]);
   EXPECT_NEAR((costs[0] + costs[1]).value(), 231.6e-6, 0.2e-6);
@@ -100,7 +100,7 @@ TEST(Segment, LetsTheHostRunAheadOfCollectivesOfTheSameStream) {
 // The loss waits for its sums: 12 kernels of 10 us add to 10 B · 2048 · 6400 logits at .77 · 2039 GB/s = 83.5 us.
 TEST(Segment, AddsTheIssueOfOpsThatSynchronise) {
   hardware::Device device = a100();
-  device.kernel_issue = edge::Seconds(10e-6);
+  device.kernel_issue = base::Seconds(10e-6);
   program::Op sums = norm(2048, 6400);
   sums.kind = OpKind::kLossSums;
   sums.dtype = program::DType::kFp32;

@@ -16,13 +16,13 @@ hardware::Node selene() {
   hardware::Node node;
   node.device = a100();
   node.device.compute_scale = 1.04;
-  node.device.kernel_issue = edge::Seconds(12e-6);
+  node.device.kernel_issue = base::Seconds(12e-6);
   node.devices = 8;
-  node.allreduce_bus = {{8, edge::BytesPerSecond(228e9)}};
-  node.allreduce_latency = {{8, edge::Seconds(72e-6)}};
-  node.collective_skew = edge::Seconds(10e-6);
+  node.allreduce_bus = {{8, base::BytesPerSecond(228e9)}};
+  node.allreduce_latency = {{8, base::Seconds(72e-6)}};
+  node.collective_skew = base::Seconds(10e-6);
   node.adapters = 8;
-  node.network = {.bandwidth = edge::BytesPerSecond(25e9), .latency = edge::Seconds(14e-6), .efficiency = 0.78};
+  node.network = {.bandwidth = base::BytesPerSecond(25e9), .latency = base::Seconds(14e-6), .efficiency = 0.78};
   return node;
 }
 
@@ -48,7 +48,7 @@ double iteration(const PrintedRun& run, const hardware::Node& node) {
   const double held = run.parameters / (run.pipeline * run.shape.tensor);
   const GroupPlacement data{.ranks = run.data, .nodes = run.data, .ranks_per_node = 1, .sharing = 8};
   const double reduction =
-      collective_cost(program::OpKind::kAllReduce, edge::Bytes(2 * held), data, node, habits).value();
+      collective_cost(program::OpKind::kAllReduce, base::Bytes(2 * held), data, node, habits).value();
   const double optimizer = 27 * held / (2039e9 * 0.77);
   return run.micro_batches * last + (run.pipeline - 1) * stage / run.virtual_stages + reduction + optimizer;
 }

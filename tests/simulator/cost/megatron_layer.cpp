@@ -1,7 +1,7 @@
 #include "tests/simulator/cost/megatron_layer.h"
 
-#include "program/op_work.h"
-#include "program/stack.h"
+#include "program/ir/op_work.h"
+#include "program/plan/stack.h"
 #include "simulator/collectives/collective_cost.h"
 #include "simulator/cost/compute_cost.h"
 
@@ -95,11 +95,11 @@ std::vector<Op> head(const MegatronShape& shape) {
 double time_of(const std::vector<Op>& ops, const hardware::Node& node) {
   const program::Habits& habits = *program::find_habits("megatron");
   const GroupPlacement tensor{.ranks = 8, .nodes = 1, .ranks_per_node = 8, .sharing = 1};
-  const std::vector<edge::Seconds> costs = segment_costs(ops, node.device, habits);
+  const std::vector<base::Seconds> costs = segment_costs(ops, node.device, habits);
   double total = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     total += program::is_communication(ops[i].kind)
-                 ? collective_cost(ops[i].kind, edge::Bytes(ops[i].bytes), tensor, node, habits).value()
+                 ? collective_cost(ops[i].kind, base::Bytes(ops[i].bytes), tensor, node, habits).value()
                  : costs[i].value();
   }
   return total;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
-#include "program/op.h"
+#include "program/ir/op.h"
 
 namespace trivium::simulator {
 

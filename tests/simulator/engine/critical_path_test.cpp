@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/engine.h"
 #include "tests/simulator/analytic/random_jobs.h"
 

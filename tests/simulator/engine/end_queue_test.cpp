@@ -23,7 +23,7 @@ TEST(EndQueue, GivesTheEarliestAndOfEqualTimesTheFirstStarted) {
   EXPECT_EQ(queue.pop().what, 3);
   EXPECT_EQ(queue.pop().what, 2);
   EXPECT_EQ(queue.earliest(), 20);  // with the place of what was popped free
-  queue.push({30, 3, 4});  // takes the place of what was popped
+  queue.push({30, 3, 4});           // takes the place of what was popped
   EXPECT_EQ(queue.pop().what, 1);
   EXPECT_EQ(queue.pop().what, 4);
   EXPECT_TRUE(queue.empty());

@@ -6,8 +6,8 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
-#include "program/verify.h"
+#include "program/lower/lower.h"
+#include "program/verify/verify.h"
 #include "simulator/simulate.h"
 
 namespace trivium::simulator {
@@ -36,7 +36,7 @@ double exposed(const Simulation& s) { return s.breakdown_s[static_cast<std::size
 
 hardware::Cluster with_link(double bytes_per_second) {
   hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  cluster.groups[0].node.host_link = edge::BytesPerSecond(bytes_per_second);
+  cluster.groups[0].node.host_link = base::BytesPerSecond(bytes_per_second);
   return cluster;
 }
 
@@ -89,7 +89,7 @@ TEST(Offload, DiskIsSlowerThanMemoryAndDoesNotFillIt) {
 
 TEST(Offload, WhatTheHostCannotHoldIsRefused) {
   hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  cluster.groups[0].node.host_memory = edge::Bytes(8 * edge::kGiB);  // 1 GiB a rank
+  cluster.groups[0].node.host_memory = base::Bytes(8 * base::kGiB);  // 1 GiB a rank
   const auto program = std::get<program::Program>(program::lower(job_of(Storage::kHost, Storage::kNone)));
   const auto no = out_of_memory(memory_of(program, cluster));
   ASSERT_TRUE(no.has_value());
@@ -98,7 +98,7 @@ TEST(Offload, WhatTheHostCannotHoldIsRefused) {
 
 TEST(Offload, ANodeWithoutDrivesCannotOffloadToDisk) {
   hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  cluster.groups[0].node.disk = edge::BytesPerSecond(0);
+  cluster.groups[0].node.disk = base::BytesPerSecond(0);
   EXPECT_EQ(unsupported_by(job_of(Storage::kDisk, Storage::kNone), cluster)->rule, "disk");
   EXPECT_FALSE(unsupported_by(job_of(Storage::kHost, Storage::kHost), cluster).has_value());
 }

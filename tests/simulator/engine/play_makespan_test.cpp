@@ -5,8 +5,8 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
-#include "program/text.h"
+#include "program/ir/text.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/engine.h"
 #include "tests/simulator/analytic/random_jobs.h"
 

@@ -5,7 +5,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/collectives/places.h"
 #include "simulator/engine/engine.h"
 
@@ -75,8 +75,8 @@ TEST(ScatterGather, CostsThePartBetweenNodesAndTheGatherInside) {
     const Program program = std::get<Program>(program::lower(job));
     return play(cost(program, cluster), Granularity::kOp).value_or_throw().makespan_ps;
   };
-  const auto ps = [](edge::Seconds time) { return std::llround(time.value() * 1e12); };
-  const edge::Bytes bytes(2048.0 * 2048 * 2);
+  const auto ps = [](base::Seconds time) { return std::llround(time.value() * 1e12); };
+  const base::Bytes bytes(2048.0 * 2048 * 2);
   const program::Habits& habits = *program::find_habits("trivium");
   const std::int64_t whole = ps(transfer_cost(bytes, false, 8, node, habits));
   const std::int64_t part = ps(transfer_cost(bytes / 8, false, 8, node, habits));

@@ -1,7 +1,7 @@
 // What gathers and reductions of sharded plans cost, by hand: every kernel segment takes C, a gather G, a reduction R.
 #include <gtest/gtest.h>
 
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/engine.h"
 
 namespace trivium::simulator {

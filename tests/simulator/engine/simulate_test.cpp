@@ -7,7 +7,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
+#include "program/lower/lower.h"
 #include "simulator/engine/engine.h"
 #include "simulator/stoppable.h"
 
@@ -179,13 +179,13 @@ TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
   stop.request_stop();
   const std::stop_token now = stop.get_token();
   const auto kind_of = [](const auto& outcome) {
-    return outcome.ok() ? edge::ErrorKind::kRuntime : outcome.error().kind;
+    return outcome.ok() ? base::ErrorKind::kRuntime : outcome.error().kind;
   };
-  EXPECT_EQ(kind_of(play(costed, Granularity::kSegment, now)), edge::ErrorKind::kInterrupted);  // by looks on the way
-  EXPECT_EQ(kind_of(order(program, cluster, now)), edge::ErrorKind::kInterrupted);
-  EXPECT_EQ(kind_of(simulate(ordered, cluster, {Granularity::kSegment, true}, now)), edge::ErrorKind::kInterrupted);
-  EXPECT_EQ(kind_of(sample_iterations(ordered, cluster, {}, 3, 1, now)), edge::ErrorKind::kInterrupted);
-  EXPECT_EQ(kind_of(sample_until(ordered, cluster, {}, 3, 1, now, {})), edge::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(play(costed, Granularity::kSegment, now)), base::ErrorKind::kInterrupted);  // by looks on the way
+  EXPECT_EQ(kind_of(order(program, cluster, now)), base::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(simulate(ordered, cluster, {Granularity::kSegment, true}, now)), base::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(sample_iterations(ordered, cluster, {}, 3, 1, now)), base::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(sample_until(ordered, cluster, {}, 3, 1, now, {})), base::ErrorKind::kInterrupted);
 
   // What was played by then is kept: on so many cores at most one sample more each.
   std::stop_source later;

@@ -8,7 +8,7 @@
 namespace trivium::simulator {
 namespace {
 
-using edge::Seconds;
+using base::Seconds;
 
 Failures of(double mtbf, double checkpoint, double restart) {
   Failures f;

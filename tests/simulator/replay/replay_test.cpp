@@ -8,8 +8,8 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "program/lower.h"
-#include "program/verify.h"
+#include "program/lower/lower.h"
+#include "program/verify/verify.h"
 #include "simulator/analytic/sketch.h"
 #include "simulator/engine/engine.h"
 #include "tests/simulator/analytic/random_jobs.h"
@@ -196,7 +196,7 @@ TEST(Replay, TransfersAndReductionsThatOverlapSlowEachOtherDown) {
 hardware::Cluster two_sites(double bytes_per_second) {
   hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1+dgx-a100-80gb:1");
   cluster.groups.back().site = 1;
-  cluster.links.push_back({0, 1, {edge::BytesPerSecond(bytes_per_second), edge::Seconds(0), 1}, "test"});
+  cluster.links.push_back({0, 1, {base::BytesPerSecond(bytes_per_second), base::Seconds(0), 1}, "test"});
   return cluster;
 }
 

@@ -1,0 +1,11 @@
+#include "base/json_text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace trivium::base {
+
+std::string json_text(const nlohmann::json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace trivium::base

@@ -1,0 +1,43 @@
+#include "base/readable.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/seconds.h"
+#include "base/units.h"
+
+namespace trivium::base {
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string size(std::int64_t bytes) { return to_text(Bytes(static_cast<double>(bytes))); }
+
+std::string integer(double value) {
+  std::string digits = fmt::format("{:.0f}", value);
+  const std::size_t first = digits.starts_with("-") ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+std::string seconds(double value) { return to_text(Seconds(value)); }
+
+// A price of more digits would say more than is known of it.
+std::string dollars(double value) {
+  constexpr double kThousand = 1e3, kMillion = 1e6, kBillion = 1e9;
+  if (!(value > 0)) return "$0";
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2);
+  const double rounded = std::round(value / unit) * unit;
+  if (rounded >= kBillion) return fmt::format("${:.3g}B", rounded / kBillion);
+  if (rounded >= kMillion) return fmt::format("${:.3g}M", rounded / kMillion);
+  if (rounded >= kThousand) return "$" + integer(rounded);
+  return fmt::format("${:.3g}", rounded);
+}
+
+std::string duration(double value) {
+  if (value >= 2 * kDay) return fmt::format("{:.1f} days", value / kDay);
+  if (value >= 2 * kHour) return fmt::format("{:.1f} hours", value / kHour);
+  return seconds(value);
+}
+
+}  // namespace trivium::base

@@ -1,0 +1,28 @@
+// Measurements that a user gives as files, sorted by what they are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/calibrate.h"
+#include "hardware_profiles/hardware.h"
+#include "program/plan/plan_file.h"
+
+namespace trivium::cli {
+
+struct GivenEvidence {
+  calibration::Evidence evidence;
+  std::optional<hardware::Node> profile;     ///< the last profile among the files
+  std::vector<program::PlanFile> plans;      ///< all plans among the files
+  std::optional<hardware::Cluster> cluster;  ///< of the first record or plan that names one
+  std::string cluster_of;                    ///< the file that names it
+  std::vector<std::string> record_files;     ///< those of the run records, in their order
+};
+
+/// Reads files of any kind that calibration learns from, each told by its content. A plan says what the logs and traces
+/// behind it ran, until the next plan. Rows of tables of published runs count where their hardware is that of the first
+/// record, plan or row. Errors: Failure(kInput) naming the file; Failure(kUsage) for a log without a plan before it.
+GivenEvidence read_evidence(const std::vector<std::string>& files);
+
+}  // namespace trivium::cli

@@ -1,0 +1,110 @@
+// trivium import: another trainer's arguments or configuration as a plan file.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_text.h"
+#include "base/quote.h"
+#include "base/say.h"
+#include "cli/options/command.h"
+#include "cli/options/options.h"
+#include "cli/render/output.h"
+#include "cli/render/render.h"
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/launch/launch.h"
+#include "program/plan/plan_file.h"
+
+namespace trivium::cli {
+namespace {
+
+namespace launch = planner::launch;
+
+constexpr std::int64_t kMostSequence = std::int64_t{1} << 24;
+
+struct ImportOptions {
+  std::string file, from, model, cluster, output;
+  std::int64_t sequence = 0;
+  int ranks = 0;
+  bool json = false;
+};
+
+/// Names and values of the file may be as long as they please.
+std::string brief(const std::string& text) {
+  constexpr std::size_t kLongest = 200;
+  return text.size() > kLongest ? base::quote(text) : base::one_line(text);
+}
+
+/// What is written can be read: settings that a trainer takes, or only its file, may be no plan of ours.
+void check_plan(const nlohmann::json& plan, const std::string& from) {
+  try {
+    program::plan_file_from_json(plan, "");
+  } catch (const base::Failure& failure) {
+    throw base::Failure(base::ErrorKind::kInput,
+                        fmt::format("{}: what it says makes no plan: {}", base::one_line(from), failure.what()));
+  }
+}
+
+void run(const ImportOptions& options) {
+  if (options.cluster.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        "no cluster; launch files do not say the hardware, give --cluster NAME:N");
+  }
+  const hardware::Cluster cluster = hardware::load_cluster(options.cluster);
+  launch::ImportRequest request;
+  request.text = base::read_file(options.file);
+  request.where = options.file;
+  if (!options.model.empty()) request.model = models::load_model(options.model);
+  request.sequence = options.sequence;
+  request.ranks = options.ranks > 0 ? options.ranks : cluster.devices();
+  const bool is_deepspeed =
+      options.from.empty() ? launch::is_deepspeed(request.text, request.where) : options.from == "deepspeed";
+  const launch::Imported imported = is_deepspeed ? launch::import_deepspeed(request) : launch::import_megatron(request);
+  for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
+  program::PlanFile file;
+  file.job = imported.job;
+  file.cluster = cluster_json(options.cluster, cluster);
+  const nlohmann::json plan = program::to_json(file);
+  check_plan(plan, options.file);
+  if (!options.output.empty()) base::write_file_atomically(options.output, base::json_text(plan, 2) + "\n");
+  if (!options.json) {
+    if (options.output.empty()) print_json(plan);
+    return;
+  }
+  nlohmann::json json{
+      {"schema", "trivium.import/1"}, {"from", is_deepspeed ? "deepspeed" : "megatron"}, {"file", plan}};
+  auto& losses = json["not_mapped"] = nlohmann::json::array();
+  for (const launch::Loss& loss : imported.losses) losses.push_back({{"field", loss.field}, {"what", loss.what}});
+  print_json(json);
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = app.add_subcommand("import", "Read Megatron arguments or DeepSpeed JSON as a plan file");
+  command->add_option("FILE", options->file, "Shell script, log with Megatron's arguments, or DeepSpeed JSON")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--from", options->from, "Whose it is; default: told by its content")
+      ->check(CLI::IsMember({"megatron", "deepspeed"}));
+  command->add_option("--model", options->model, "The model, where the file does not say its shape");
+  command->add_option("--cluster", options->cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json");
+  command->add_option("--sequence", options->sequence, "Tokens of a sample, where the file does not say them")
+      ->check(CLI::Range(std::int64_t{1}, kMostSequence));
+  command->add_option("--ranks", options->ranks, "Processes, where the file does not say them; default: all devices")
+      ->check(CLI::Range(1, kMostRanks));
+  add_output(*command, "-o,--output", options->output, "Write the plan file there instead of on stdout",
+             OutputKind::kPlan);
+  command->add_flag("--json", options->json, "JSON on stdout: the plan file and what could not be mapped");
+  command->callback([options, &exit_code] {
+    run(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace trivium::cli

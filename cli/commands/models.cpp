@@ -1,0 +1,117 @@
+// trivium models: the shipped models, or one in full.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/options/command.h"
+#include "cli/render/render.h"
+#include "models/load.h"
+
+namespace trivium::cli {
+namespace {
+
+struct ModelsOptions {
+  std::string name;
+  bool json = false;
+};
+
+nlohmann::json summary_json(const models::Model& model) {
+  const models::ParameterCount count = models::count_parameters(model);
+  const models::FlopsPerToken flops = models::flops_per_token(model, model.max_sequence);
+  return {{"name", model.name},
+          {"parameters", count.total},
+          {"active_parameters", count.active},
+          {"layers", model.layers},
+          {"hidden", model.hidden},
+          {"heads", model.heads},
+          {"vocab", model.vocab},
+          {"max_sequence", model.max_sequence},
+          {"flops_per_token", flops.model}};
+}
+
+std::string billions(std::int64_t parameters) {
+  constexpr double kBillion = 1e9, kMillion = 1e6;
+  const auto n = static_cast<double>(parameters);
+  return n >= kBillion ? fmt::format("{:.1f} B", n / kBillion) : fmt::format("{:.1f} M", n / kMillion);
+}
+
+std::string gigaflops(double flops) { return fmt::format("{:.3g}", flops / 1e9); }
+
+void list_models(bool json) {
+  Table table({"<model", "parameters", "layers", "hidden", "heads", "sequence", "GFLOP/token"});
+  auto entries = nlohmann::json::array();
+  for (const std::string& name : models::shipped_models()) {
+    const models::Model model = models::load_model(name);
+    entries.push_back(summary_json(model));
+    table.add({name, billions(models::count_parameters(model).total), std::to_string(model.layers),
+               std::to_string(model.hidden), std::to_string(model.heads), std::to_string(model.max_sequence),
+               gigaflops(models::flops_per_token(model, model.max_sequence).model)});
+  }
+  if (json) {
+    print_json({{"schema", "trivium.models/1"}, {"models", std::move(entries)}});
+  } else {
+    print(table.text());
+  }
+}
+
+nlohmann::json parts_json(const models::ParameterCount& count) {
+  return {{"token_embedding", count.token_embedding},
+          {"position_embedding", count.position_embedding},
+          {"attention", count.attention},
+          {"mlp", count.mlp},
+          {"norms", count.norms},
+          {"head", count.head},
+          {"total", count.total},
+          {"active", count.active}};
+}
+
+void show_model(const std::string& name, bool json) {
+  const models::Model model = models::load_model(name);
+  const models::ParameterCount count = models::count_parameters(model);
+  const models::FlopsPerToken flops = models::flops_per_token(model, model.max_sequence);
+  if (json) {
+    nlohmann::json result = models::to_json(model);
+    result["parameters"] = parts_json(count);
+    result["flops_per_token"] = {{"sequence", model.max_sequence},
+                                 {"model", flops.model},
+                                 {"hardware_selective", flops.hardware_selective},
+                                 {"hardware_full", flops.hardware_full}};
+    print_json(result);
+    return;
+  }
+  print(fmt::format("{}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n", heading(model.name),
+                    model.layers, model.hidden, model.heads, model.vocab, model.max_sequence));
+  print(fmt::format("source: {}\n\n", model.source));
+  Table parameters({"<part", "parameters"});
+  const nlohmann::json parts = parts_json(count);
+  for (const char* part :
+       {"token_embedding", "position_embedding", "attention", "mlp", "norms", "head", "total", "active"}) {
+    parameters.add({part, integer(parts.at(part).get<double>())});
+  }
+  print(parameters.text());
+  Table work({"<work per token", "GFLOP"});
+  work.add({"model", gigaflops(flops.model)});
+  work.add({"with selective recompute", gigaflops(flops.hardware_selective)});
+  work.add({"with full recompute", gigaflops(flops.hardware_full)});
+  print("\n" + work.text());
+}
+
+}  // namespace
+
+void add_models(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ModelsOptions>();
+  CLI::App* command = app.add_subcommand("models", "List the shipped models, or show one");
+  command->add_option("NAME", options->name, "Shipped name, file, or a Hugging Face config.json");
+  command->add_flag("--json", options->json, "JSON on stdout");
+  command->callback([options, &exit_code] {
+    if (options->name.empty()) {
+      list_models(options->json);
+    } else {
+      show_model(options->name, options->json);
+    }
+    exit_code = 0;
+  });
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,172 @@
+// trivium plan: the fastest plans that fit, and why the others are not among them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_text.h"
+#include "base/say.h"
+#include "cli/commands/plan_studies.h"
+#include "cli/options/command.h"
+#include "cli/options/options.h"
+#include "cli/options/space_options.h"
+#include "cli/process/interrupts.h"
+#include "cli/render/output.h"
+#include "cli/render/plan_beside.h"
+#include "cli/render/plan_report.h"
+#include "cli/render/render.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr int kMostBest = 10'000;
+constexpr int kOtherFamilies = 9;
+constexpr double kGap = 0.001;  // of the iteration: nobody measures less
+constexpr std::size_t kRelaxationsSaid = 3;
+constexpr double kWorthSaying = 0.01;  // of the iteration
+
+struct PlanOptions {
+  JobOptions job;
+  SpaceOptions space;
+  StudyOptions studies;
+  std::string output;
+  int best = 0;  // not given
+  int threads = 0;
+  bool ignore_memory = false;
+  bool distinct = false;
+  bool all = false;
+  bool show_space = false;
+  bool json = false;
+};
+
+planner::SearchResult search(const planner::SearchRequest& wanted, const PlanOptions& options,
+                             const Interrupts& interrupts) {
+  ProgressLine line;
+  const auto start = std::chrono::steady_clock::now();
+  return planner::search(
+      wanted, options.threads, interrupts.token(), [&](std::int64_t done, std::int64_t in_all, double best_s) {
+        const double so_far = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        const bool knows = done > 0 && done < in_all;
+        const double left = knows ? so_far * static_cast<double>(in_all - done) / static_cast<double>(done) : 0;
+        line.show(fmt::format("{} of {} plans{}{}", done, in_all, best_s > 0 ? ", best " + seconds(best_s) : "",
+                              knows ? ", at most " + seconds(left) + " left" : ""));
+      });
+}
+
+/// Where the devices were counted by hand: whether one fewer, or the next power of two, would be faster.
+std::string fewer_ranks(const planner::SearchRequest& wanted, const planner::SearchResult& result,
+                        const planner::Effort& effort, nlohmann::json& json) {
+  int power = 1;
+  while (power * 2 < wanted.ranks) power *= 2;
+  const bool one_less = wanted.ranks - 1 > power;
+  for (const int ranks : {one_less ? wanted.ranks - 1 : power, power}) {
+    if (ranks >= wanted.ranks) return "";
+    planner::SearchRequest other = wanted;
+    other.ranks = ranks;
+    const auto best = planner::best_plan(other, effort);
+    if (!best) continue;
+    const double time = best->simulation.iteration_s;
+    if (!result.best.empty() && time > result.best.front().simulation.iteration_s * (1 - kWorthSaying)) continue;
+    json["hint"] = {{"ranks", ranks}, {"iteration_s", time}};
+    return fmt::format("{} ranks {}, in {} an iteration", ranks, result.best.empty() ? "can run it" : "are faster",
+                       seconds(time));
+  }
+  return "";
+}
+
+void write_best(const PlanOptions& options, const JobRequest& request, const planner::SearchResult& result) {
+  if (options.output.empty() || result.best.empty()) return;
+  program::PlanFile file = request.file;
+  file.job.plan = result.best.front().plan;
+  base::write_file_atomically(options.output, base::json_text(program::to_json(file), 2) + "\n");
+}
+
+int run(const PlanOptions& options) {
+  JobRequest request = resolve(options.job);
+  check_study_options(options.studies, request);
+  planner::SearchRequest wanted = search_request(options.space, request);
+  wanted.best = std::max(1, options.best);
+  wanted.others = options.best == 0 ? kOtherFamilies : 0;
+  wanted.gap = options.best == 0 ? kGap : 0;
+  wanted.ignore_memory = options.ignore_memory;
+  wanted.distinct = options.distinct;
+  const Interrupts interrupts;
+  const planner::Effort effort{options.threads, interrupts.token()};
+  // Naive ways take their turn where the search leaves a core idle; beside no answer nobody asks for them.
+  std::stop_source enough;
+  const std::stop_callback interrupted(effort.stop, [&] { enough.request_stop(); });
+  auto naive =
+      std::async(std::launch::async, [&] { return planner::baselines(wanted, options.threads, enough.get_token()); });
+  const planner::SearchResult result = search(wanted, options, interrupts);
+  if (result.best.empty()) enough.request_stop();
+  nlohmann::json json = result_json(request, wanted, result);
+  std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
+  if (!interrupts.happened()) also += other_batch(wanted, result, effort, json);
+  const std::string studied = [&] {
+    ProgressLine line;
+    planner::Effort studying = effort;
+    studying.says = [&](const std::string& words) { line.show("looking at " + words); };
+    return study(options.studies, wanted, result, studying, json);
+  }();
+  const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
+  std::vector<planner::Relaxation> relaxations;
+  const bool nothing_fits_it = result.best.empty() && !interrupts.happened();
+  if (nothing_fits_it) {
+    ProgressLine line;
+    planner::Effort looking = effort;
+    looking.says = [&](const std::string& words) { line.show("no plan fits; looking " + words); };
+    relaxations = planner::relaxations(wanted, kRelaxationsSaid, looking);
+    json["relaxations"] = relaxations_json(relaxations);
+  }
+  if (options.json) {
+    if (options.show_space) json["space"] = space_json(wanted);
+    print_json(json);
+  } else {
+    if (options.show_space) print(space_report(wanted, result));
+    print(result_report(request, wanted, result, options.all) + also + studied);
+  }
+  if (!hint.empty()) base::say("hint: {}\n", hint);
+  write_best(options, request, result);
+  if (interrupts.happened() && !nothing_fits_it) {
+    // A search that had ended knows that nothing fits, whatever was interrupted behind it.
+    if (result.best.empty() && result.proved) throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(result, {}));
+    throw base::Failure(base::ErrorKind::kInterrupted, result.best.empty()
+                                                           ? "interrupted before any plan was simulated"
+                                                           : "interrupted; the best plans so far were kept");
+  }
+  if (result.best.empty()) throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(result, relaxations));
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* command = app.add_subcommand("plan", "Search the fastest plan that fits; given plan options stay fixed");
+  add_job_options(*command, options->job);
+  add_price_option(*command, options->job);
+  add_space_options(*command, options->space);
+  add_study_options(*command, options->studies);
+  add_output(*command, "-o,--output", options->output, "Write the best plan's file", OutputKind::kPlan);
+  command
+      ->add_option("--best", options->best,
+                   "Prove so many fastest plans, near twins among them; without it the fastest, and beside it the most "
+                   "promising plan of other families")
+      ->check(CLI::Range(1, kMostBest));
+  command->add_option("--threads", options->threads, "Threads of the search; 0: all cores")
+      ->check(CLI::Range(0, kMostThreads));
+  command->add_flag("--distinct", options->distinct, "Of --best, plans that differ in tensor, pipeline or data");
+  command->add_flag("--ignore-memory", options->ignore_memory, "Also plans that do not fit");
+  command->add_flag("--space", options->show_space, "Print the search space, field by field");
+  command->add_flag("--all", options->all, "Every rejected family");
+  command->add_flag("--json", options->json, "JSON on stdout");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace trivium::cli

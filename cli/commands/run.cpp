@@ -1,0 +1,308 @@
+// trivium run: the plan carried out on this machine's cores, as threads or as processes under mpirun; or on GPUs, a
+// process a rank.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_text.h"
+#include "base/say.h"
+#include "cli/options/command.h"
+#include "cli/options/course_options.h"
+#include "cli/options/gpu_options.h"
+#include "cli/options/options.h"
+#include "cli/options/prepare.h"
+#include "cli/process/checkpointing.h"
+#include "cli/process/gpu_ranks.h"
+#include "cli/process/interrupts.h"
+#include "cli/process/supervise.h"
+#include "cli/process/supervisor.h"
+#include "cli/render/output.h"
+#include "cli/render/render.h"
+#include "cli/render/step_lines.h"
+#include "hardware_profiles/cluster_text.h"
+#include "program/record/chrome_trace.h"
+#include "program/record/run_record.h"
+#include "runtime/cuda/loader.h"
+#include "runtime/data/corpus.h"
+#include "runtime/executor/host_facts.h"
+#include "runtime/executor/library_facts.h"
+#include "runtime/executor/train.h"
+#include "runtime/mpi/loader.h"
+#include "runtime/told_by.h"
+#include "simulator/placed_cluster.h"
+#include "simulator/simulate.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr double kMsPerSecond = 1000;
+
+struct RunOptions {
+  JobOptions job;
+  std::string corpus, record, trace;
+  std::string backend = "cpu";
+  GpuOptions gpu;
+  std::int64_t steps = 10;
+  std::int64_t timeline_steps = 3;
+  bool json = false;
+  CheckpointOptions checkpoint;
+  CourseOptions course;
+  SurvivalOptions survival;
+};
+
+bool on_gpus(const RunOptions& options) { return options.backend == "cuda"; }
+
+/// More ranks than GPUs run all the same, only slower: the GPUs are shared, and so the machine counts as larger.
+void share_gpus(JobRequest& request, bool speaks) {
+  hardware::Cluster& cluster = request.cluster;
+  const int ranks = request.file.job.plan.ranks();
+  if (!cluster.homogeneous() || cluster.nodes() != 1 || ranks <= cluster.devices() ||
+      ranks > hardware::kMostClusterDevices) {
+    return;
+  }
+  if (speaks) base::say("note: {} ranks share {} GPUs\n", ranks, cluster.devices());
+  cluster.groups.front().node.devices = ranks;
+}
+
+/// The plan's devices must be what the backend runs on: times of cores say nothing about GPUs.
+void require_devices(const JobRequest& request, bool gpus) {
+  for (const hardware::NodeGroup& group : request.cluster.groups) {
+    const bool is_gpu = group.node.device.kind == hardware::DeviceKind::kGpu;
+    if (is_gpu == gpus) continue;
+    const int ranks = request.file.job.plan.ranks();
+    const std::string& name = group.node.device.name;
+    throw base::Failure(
+        base::ErrorKind::kHardware,
+        gpus ? fmt::format("the plan is for {} devices {}, the CUDA backend runs on GPUs; plan again with --cluster "
+                           "of such, as h200",
+                           ranks, name)
+             : fmt::format("the plan is for {} devices {}, the CPU backend runs on cores; plan again with "
+                           "--cluster this-machine",
+                           ranks, name));
+  }
+}
+
+std::string line_of(const program::StepRecord& step, bool json) {
+  if (json) {
+    nlohmann::json line = program::to_json(step);
+    line["schema"] = "trivium.step/1";
+    return base::json_text(line) + "\n";
+  }
+  const std::string norm =
+      step.skipped ? "gradients overflowed, skipped" : fmt::format("grad norm {:.4f}", step.grad_norm);
+  const std::string scale = step.loss_scale > 0 ? fmt::format("  scale {:g}", step.loss_scale) : "";
+  return fmt::format("step {:>4}  loss {:.6f}  {}{}  {:.1f} ms  {} tokens/s{}{}\n", step.step, step.loss, norm, scale,
+                     step.seconds * kMsPerSecond, integer(step.tokens_per_s),
+                     step.mfu ? "  MFU " + percent(*step.mfu) : "",
+                     step.validation_loss ? fmt::format("  validation loss {:.6f}", *step.validation_loss) : "");
+}
+
+void print_spike(const program::Spike& spike) {
+  base::say("note: step {}: {} {:.4g} stands out from {:.4g}, the median of the steps before\n", spike.step,
+            spike.of == "loss" ? "loss" : "gradient norm", spike.value, spike.typical);
+}
+
+/// Ranks that planned something else would wait for each other for ever.
+void check_same_program(runtime::Communicator& communicator, const program::Program& program) {
+  std::array<int, 1> alone{communicator.rank()};
+  std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
+  for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
+  const int world = communicator.make_group(everyone.size() == 1 ? std::span<const int>(alone) : everyone);
+  std::string mine = program::hash_of(program);
+  std::string first = mine;
+  communicator.broadcast(world, first.data(), static_cast<std::int64_t>(first.size()), 0);
+  if (first != mine) communicator.abort(fmt::format("rank {} lowered another program than rank 0", alone[0]));
+}
+
+runtime::TrainResult train_as_rank(runtime::Communicator& communicator, runtime::Backend* backend,
+                                   const program::Program& program, const runtime::data::Corpus& corpus,
+                                   const runtime::TrainOptions& how) {
+  check_same_program(communicator, program);
+  try {
+    return backend != nullptr ? runtime::train_rank(program, communicator, corpus, *backend, how)
+                              : runtime::train_rank(program, communicator, corpus, how);
+  } catch (const std::exception& error) {
+    communicator.abort(runtime::told_by(communicator.rank(), error.what()));
+    throw;
+  }
+}
+
+void save(const RunOptions& options, const JobRequest& request, const program::Program& program,
+          runtime::TrainResult result, bool over_mpi) {
+  if (options.trace.empty() && options.record.empty()) return;
+  program::RunRecord record;
+  record.job = request.file.job;
+  record.cluster = request.file.cluster;
+  record.backend = on_gpus(options) ? "cuda-nccl" : over_mpi ? "cpu-mpi" : "cpu-threads";
+  record.program_hash = program::hash_of(program);
+  record.steps = std::move(result.steps);
+  record.spikes = std::move(result.spikes);
+  record.timeline = std::move(result.timeline);
+  record.peak_memory_bytes = std::move(result.memory_bytes);
+  record.host = runtime::host_facts();
+  if (over_mpi) record.host.merge(runtime::mpi_facts());
+  if (on_gpus(options)) {
+    record.host.merge(runtime::gpu_facts(runtime::cuda::describe_devices().value_or_throw().front()));
+    record.host["timing"] = options.gpu.timing;
+  }
+  if (!options.trace.empty()) {
+    base::write_file_atomically(options.trace, program::chrome_trace(program, record.timeline, &record));
+  }
+  if (!options.record.empty())
+    base::write_file_atomically(options.record, base::json_text(program::to_json(record)) + "\n");
+}
+
+JobRequest request_of(const RunOptions& options, bool speaks) {
+  JobOptions job = options.job;
+  if (job.plan_path.empty() && job.cluster.empty()) job.cluster = hardware::kThisMachine;
+  JobRequest request = resolve_plan(job);
+  const program::Optimizer& optimizer = request.file.job.training.optimizer;
+  if (!job.given.at("min_learning_rate")->empty() && optimizer.min_learning_rate > optimizer.learning_rate) {
+    fail_usage(fmt::format("--min-learning-rate {:g} is above the learning rate, {:g}", optimizer.min_learning_rate,
+                           optimizer.learning_rate));
+  }
+  if (speaks && simulator::shares_cores(request.file.job.plan, request.cluster)) {
+    base::say("note: {} ranks share {} cores\n", request.file.job.plan.ranks(), request.cluster.devices());
+  }
+  if (on_gpus(options)) share_gpus(request, speaks);
+  return request;
+}
+
+/// The work of one process: all ranks as threads, or one rank of `communicator`, on a core or on `backend`.
+int train(const RunOptions& options, runtime::Communicator* communicator, runtime::Backend* backend,
+          const Interrupts& interrupts) {
+  const bool speaks = communicator == nullptr || communicator->rank() == 0;
+  const JobRequest request = request_of(options, speaks);
+  require_devices(request, on_gpus(options));
+  const program::Training& training = request.file.job.training;
+  const Prepared prepared = prepare(request, false);
+  const program::Program& program = prepared.program;
+  const std::string why =
+      backend != nullptr ? runtime::cannot_run(program, *backend) : runtime::cannot_run_on_cpu(program);
+  if (!why.empty()) throw base::Failure(base::ErrorKind::kUsage, why);
+  if (options.survival.processes > 0 && communicator == nullptr) {
+    return supervise(options.survival, program, options.checkpoint.folder, interrupts);
+  }
+  if (communicator != nullptr && communicator->size() != program.mesh.size()) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        fmt::format("the plan has {} ranks, {} started {}", program.mesh.size(),
+                                    on_gpus(options) ? "the launcher" : "mpirun", communicator->size()));
+  }
+  const auto corpus = runtime::data::open_corpus(options.corpus, training.sequence, request.file.job.model.vocab);
+  const auto validation =
+      options.course.validation.empty()
+          ? nullptr
+          : runtime::data::open_corpus(options.course.validation, training.sequence, request.file.job.model.vocab);
+  runtime::TrainOptions how;
+  how.course = course_of(options.course, request.file.job);
+  how.program_for = [&](std::int64_t batch) {
+    JobRequest smaller = request;
+    smaller.file.job.training.global_batch = batch;
+    return prepare(smaller, false).program;
+  };
+  how.validation = validation.get();
+  how.validate_every = options.course.validate_every;
+  how.peak_flops_per_s = simulator::peak_flops(request.file.job.plan, request.cluster) *
+                         std::min(request.file.job.plan.ranks(), request.cluster.devices());
+  how.on_spike = print_spike;
+  how.steps = options.steps;
+  how.timeline_steps = options.timeline_steps;
+  how.stop = interrupts.token();
+  how.replay =
+      backend != nullptr && use_graphs(options.gpu, program, communicator->rank(), options.timeline_steps > 0, speaks);
+  const Supervisor supervisor = Supervisor::of_this_process();
+  how.flight_folder = supervisor.exists() ? supervisor.flight_record() : options.survival.flight_record;
+  how.deadline = std::chrono::milliseconds(std::llround(options.survival.deadline_s * kMsPerSecond));
+  CheckpointOptions checkpoint = options.checkpoint;
+  checkpoint.ramp = how.course.ramp;
+  checkpoint.resume = checkpoint.resume || supervisor.wants_resume();
+  how.keeper = keepers_of(checkpoint, request, corpus->tokens());
+  StepLines lines;
+  how.on_step = [&](const program::StepRecord& step) { lines.add(step.step, line_of(step, options.json)); };
+  runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, backend, program, *corpus, how)
+                                                        : runtime::train_in_threads(program, *corpus, how);
+  if (!result.refused.empty()) throw base::Failure(base::ErrorKind::kUsage, result.refused);
+  const std::size_t done = result.steps.size();
+  const std::string diverged = result.diverged;
+  if (speaks) save(options, request, program, std::move(result), communicator != nullptr);
+  if (!diverged.empty()) throw base::Failure(base::ErrorKind::kRuntime, diverged);
+  if (speaks && interrupts.happened()) {
+    throw base::Failure(base::ErrorKind::kInterrupted,
+                        fmt::format("interrupted after {} steps{}{}", done,
+                                    options.record.empty() ? "" : "; " + options.record + " holds them",
+                                    options.checkpoint.folder.empty() ? "" : "; --resume goes on from there"));
+  }
+  lines.require_whole();
+  return 0;
+}
+
+/// What stops one rank before the start stops all; one line of it is enough.
+int train_one_of(const RunOptions& options, runtime::Communicator& communicator, runtime::Backend* backend,
+                 const Interrupts& interrupts) {
+  try {
+    return train(options, &communicator, backend, interrupts);
+  } catch (const base::Failure& failure) {
+    if (communicator.rank() == 0) throw;
+    return static_cast<int>(failure.error().kind);
+  }
+}
+
+int run_on_gpus(const RunOptions& options, const Interrupts& interrupts) {
+  if (!started_as_rank()) {
+    const JobRequest request = request_of(options, false);
+    require_devices(request, true);
+    if (const int ranks = request.file.job.plan.ranks(); ranks > 1) return start_ranks(ranks, interrupts);
+  }
+  const GpuRank here = open_gpu_rank(options.gpu);
+  RunOptions opened = options;
+  opened.gpu.timing = here.timing;
+  return train_one_of(opened, *here.communicator, here.backend.get(), interrupts);
+}
+
+int run(const RunOptions& options) {
+  require_gpu(options.gpu, options.backend);
+  const Interrupts interrupts;
+  if (on_gpus(options)) return run_on_gpus(options, interrupts);
+  if (!runtime::mpi::launched_by_mpi()) return train(options, nullptr, nullptr, interrupts);
+  const std::unique_ptr<runtime::Communicator> communicator = runtime::mpi::connect_mpi().value_or_throw();
+  return train_one_of(options, *communicator, nullptr, interrupts);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command =
+      app.add_subcommand("run", "Train for real on this machine's cores (under mpirun: a rank a process) or GPUs");
+  add_job_options(*command, options->job);
+  command->add_option("--corpus", options->corpus, "Text, or a token file (.bin)")->required()->type_name("FILE");
+  command->add_option("--steps", options->steps, "Optimizer steps")
+      ->check(CLI::Range(std::int64_t{1}, kMostSteps))
+      ->capture_default_str();
+  add_course_options(*command, options->course);
+  add_checkpoint_options(*command, options->checkpoint);
+  add_survival_options(*command, options->survival);
+  add_output(*command, "--record", options->record, "Write steps and measured timeline", OutputKind::kRecord);
+  command->add_option("--timeline-steps", options->timeline_steps, "How many of the last steps keep their timeline")
+      ->check(CLI::Range(std::int64_t{0}, kMostSteps))
+      ->capture_default_str();
+  add_output(*command, "--trace", options->trace, "Write the measured timeline for chrome://tracing and Perfetto",
+             OutputKind::kTrace);
+  command->add_option("--backend", options->backend, "What runs the kernels")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  add_gpu_options(*command, options->gpu);
+  command->add_flag("--json", options->json, "One JSON object a step on stdout");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace trivium::cli

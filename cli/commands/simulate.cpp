@@ -1,0 +1,152 @@
+// trivium simulate: one plan on one cluster, event by event.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/commands/disturbance.h"
+#include "cli/commands/failures.h"
+#include "cli/options/command.h"
+#include "cli/options/options.h"
+#include "cli/options/prepare.h"
+#include "cli/process/interrupts.h"
+#include "cli/render/figures.h"
+#include "cli/render/output.h"
+#include "cli/render/render.h"
+#include "program/record/chrome_trace.h"
+#include "simulator/stoppable.h"
+
+namespace trivium::cli {
+namespace {
+
+struct SimulateOptions {
+  JobOptions job;
+  std::string granularity = "op";
+  std::string trace;
+  bool ignore_memory = false;
+  bool json = false;
+  DisturbanceOptions disturbance;
+  FailureOptions failures;
+};
+
+/// A line on stderr of what is being done, as long as it is.
+class Doing {
+ public:
+  Doing()
+      : teller_([this](const std::stop_token& over) {
+          ProgressLine line;
+          std::unique_lock lock(mutex_);
+          while (!ended_.wait_for(lock, over, kTellEvery, [] { return false; }) && !over.stop_requested()) {
+            if (!words_.empty()) line.show(words_);
+          }
+        }) {}
+
+  void say(std::string words) {
+    const std::lock_guard lock(mutex_);
+    words_ = std::move(words);
+  }
+
+ private:
+  static constexpr auto kTellEvery = std::chrono::milliseconds(200);
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::string words_;
+  std::jthread teller_;  // last: it uses the others
+};
+
+/// What was played, and what of it an interrupt left out.
+struct Played {
+  simulator::Simulation simulation;
+  std::optional<simulator::Uncertainty> uncertainty;
+};
+
+Played play(const SimulateOptions& options, const JobRequest& request, const program::Program& program,
+            const simulator::SimulationOptions& how, double jitter, const std::stop_token& stop, Doing& doing) {
+  doing.say(fmt::format("playing {} ranks", program.mesh.size()));
+  Played played{simulator::simulate(program, request.cluster, how, stop).value_or_throw(), std::nullopt};
+  if (jitter <= 0) return played;
+  simulator::Disturbance disturbance = how.disturbance;
+  disturbance.jitter = jitter;
+  const int samples = options.disturbance.samples;
+  const auto say = [&](int done) {
+    doing.say(fmt::format("{} without jitter; {} of {} samples with it", seconds(played.simulation.iteration_s), done,
+                          samples));
+  };
+  say(0);
+  const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
+  auto sampled = simulator::sample_until(program, request.cluster, disturbance, samples, seed, stop, say);
+  if (sampled || !stop.stop_requested()) played.uncertainty = std::move(sampled).value_or_throw();
+  return played;
+}
+
+void run(const SimulateOptions& options) {
+  const JobRequest request = resolve_plan(options.job);
+  const simulator::Disturbance disturbance = disturbance_of(options.disturbance);
+  const Interrupts interrupts;
+  std::optional<Doing> doing(std::in_place);
+  const Prepared prepared = prepare(request, options.ignore_memory, interrupts.token());
+  simulator::SimulationOptions how;
+  how.timeline = !options.trace.empty();
+  how.every_rank = plays_every_rank(options.disturbance);
+  how.unshared = true;
+  how.disturbance = disturbance;
+  how.disturbance.jitter = 0;  // drawn later; this is the run that all samples vary
+  // Names of a trace are those of ops, and it is ops that vary.
+  const bool by_segment = options.granularity == "segment" && !how.timeline && disturbance.none();
+  how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
+  const Played played = play(options, request, prepared.program, how, disturbance.jitter, interrupts.token(), *doing);
+  doing.reset();
+  const auto& [simulation, uncertainty] = played;
+  if (how.timeline) {
+    base::write_file_atomically(options.trace, program::chrome_trace(prepared.program, simulation.timeline));
+  }
+  const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
+  std::optional<FailureOutlook> failures;
+  if (wants_failures(options.failures)) failures = outlook(options.failures, request, simulation);
+  if (options.json) {
+    nlohmann::json json = simulation_json(request, prepared.program, simulation, prepared.too_big.has_value());
+    if (uncertainty) json["uncertainty"] = uncertainty_json(disturbance, *uncertainty, seed);
+    if (failures) json["failures"] = failures_json(*failures);
+    print_json(json);
+  } else {
+    std::string text = simulation_report(request, simulation, prepared.too_big);
+    if (uncertainty) text += uncertainty_line(disturbance, *uncertainty, seed);
+    if (failures) text += failures_report(*failures);
+    print(text);
+  }
+  const std::size_t drawn = uncertainty ? uncertainty->samples_ps.size() : 0;
+  if (disturbance.jitter > 0 && drawn < static_cast<std::size_t>(options.disturbance.samples)) {
+    throw base::Failure(base::ErrorKind::kInterrupted,
+                        fmt::format("interrupted after {} of {} samples", drawn, options.disturbance.samples));
+  }
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App* command = app.add_subcommand("simulate", "Predict one plan's iteration, breakdown and memory");
+  add_job_options(*command, options->job);
+  add_price_option(*command, options->job);
+  command->add_option("--granularity", options->granularity, "What the simulator plays: every op, or whole segments")
+      ->check(CLI::IsMember({"op", "segment"}))
+      ->capture_default_str();
+  add_output(*command, "--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto",
+             OutputKind::kTrace);
+  command->add_flag("--ignore-memory", options->ignore_memory, "Simulate a plan that does not fit");
+  command->add_flag("--json", options->json, "JSON on stdout");
+  add_disturbance_options(*command, options->disturbance);
+  add_failure_options(*command, options->failures);
+  command->callback([options, &exit_code] {
+    run(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,173 @@
+// trivium validate: predicted against measured, for one run of ours or a table of published ones.
+#include "calibration/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_reader.h"
+#include "calibration/history.h"
+#include "cli/options/command.h"
+#include "cli/options/options.h"
+#include "cli/render/output.h"
+#include "cli/render/render.h"
+#include "hardware_profiles/load.h"
+#include "program/plan/job_json.h"
+#include "report/validation_report.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr const char* kNotJudged = "C";  // the tier of cases that count in no error
+
+struct ValidateOptions {
+  std::string plan, record, cluster, runs, history, csv, html;
+  std::optional<double> max_error;  ///< none: not judged
+  bool json = false;
+};
+
+/// A run says nothing about another plan.
+void require_same_job(const program::PlanFile& plan, const program::RunRecord& record, const ValidateOptions& options) {
+  const auto text = [](const program::Job& job) {
+    return fmt::format("{} {}, batch {} x {}", job.model.name, program::summary(job.plan), job.training.global_batch,
+                       job.training.sequence);
+  };
+  const bool same = program::to_json(plan.job.plan) == program::to_json(record.job.plan) &&
+                    plan.job.training.global_batch == record.job.training.global_batch &&
+                    plan.job.training.sequence == record.job.training.sequence && plan.job.model == record.job.model;
+  if (same) return;
+  throw base::Failure(base::ErrorKind::kInput, fmt::format("{}#/plan: the run is of {}; {} is of {}", options.record,
+                                                           text(record.job), options.plan, text(plan.job)));
+}
+
+calibration::Validation validate_one(const ValidateOptions& options) {
+  const program::PlanFile plan = program::read_plan_file(options.plan);
+  const program::RunRecord record = program::run_record_from_json(base::read_json_file(options.record), options.record);
+  require_same_job(plan, record, options);
+  const hardware::Cluster cluster = options.cluster.empty() ? cluster_at(plan.cluster, options.plan + "#/cluster")
+                                                            : hardware::load_cluster(options.cluster);
+  return naming(options.record, [&] { return calibration::validate_run(plan, record, cluster); });
+}
+
+calibration::Validation validate(const ValidateOptions& options) {
+  const bool is_one = !options.plan.empty() && !options.record.empty() && options.runs.empty();
+  const bool is_table = options.plan.empty() && options.cluster.empty() && !options.runs.empty();
+  if (!is_one && !is_table) {
+    throw base::Failure(base::ErrorKind::kUsage, "give a plan and its run record, or --runs FILE.csv alone");
+  }
+  return is_one ? validate_one(options) : calibration::validate_published(options.runs);
+}
+
+/// The judged case with the largest error; null where there is none.
+const calibration::ValidationRow* worst(const calibration::Validation& validation) {
+  const calibration::ValidationRow* found = nullptr;
+  for (const calibration::ValidationRow& row : validation.rows) {
+    if (row.unsupported || row.tier == kNotJudged) continue;
+    if (found == nullptr || std::abs(row.error) > std::abs(found->error)) found = &row;
+  }
+  return found;
+}
+
+void judge(const calibration::Validation& validation, double max_error) {
+  const calibration::ValidationRow* row = worst(validation);
+  if (row == nullptr) throw base::Failure(base::ErrorKind::kRuntime, "--max-error: there is no case to judge");
+  if (std::abs(row->error) <= max_error) return;
+  throw base::Failure(base::ErrorKind::kRuntime, fmt::format("{}: the error is {}, more than {}", row->case_name,
+                                                             percent(row->error), percent(max_error)));
+}
+
+/// Run records among the JSON files of the folder.
+std::vector<calibration::DatedRun> runs_in(const ValidateOptions& options) {
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(options.history, none)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  if (none) throw base::Failure(base::ErrorKind::kInput, options.history + ": " + none.message());
+  std::sort(files.begin(), files.end());
+  std::vector<calibration::DatedRun> runs;
+  for (const std::filesystem::path& file : files) {
+    const nlohmann::json json = base::read_json_file(file);
+    if (!json.is_object() || json.value("schema", nlohmann::json()) != "trivium.run/1") continue;
+    program::RunRecord record = program::run_record_from_json(json, file.string());
+    hardware::Cluster cluster = options.cluster.empty() ? cluster_at(record.cluster, file.string() + "#/plan/cluster")
+                                                        : hardware::load_cluster(options.cluster);
+    runs.push_back({file.filename().string(), std::move(record), std::move(cluster)});
+  }
+  if (runs.empty()) {
+    throw base::Failure(base::ErrorKind::kInput,
+                        options.history + ": holds no run record; keep some there with `trivium run --record`");
+  }
+  return runs;
+}
+
+void judge_last(const calibration::History& history, double max_error) {
+  const calibration::HistoryEntry& last = history.entries.back();
+  if (last.unsupported) throw base::Failure(base::ErrorKind::kRuntime, last.file + ": " + *last.unsupported);
+  if (std::abs(last.error) <= max_error) return;
+  throw base::Failure(base::ErrorKind::kRuntime, fmt::format("{}: the error is {}, more than {}", last.file,
+                                                             percent(last.error), percent(max_error)));
+}
+
+void run_history(const ValidateOptions& options) {
+  if (!options.plan.empty() || !options.runs.empty() || !options.csv.empty() || !options.html.empty()) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        "--history takes every record of a folder; leave out PLAN, RUN, --runs, --csv and --html");
+  }
+  const calibration::History history = calibration::history_of(runs_in(options));
+  if (options.json) {
+    print_json(calibration::to_json(history));
+  } else {
+    print(calibration::to_table(history));
+  }
+  if (options.max_error) judge_last(history, *options.max_error);
+}
+
+void run(const ValidateOptions& options) {
+  if (options.max_error && !(*options.max_error >= 0)) {
+    throw base::Failure(base::ErrorKind::kUsage, "--max-error: must be a share, 0 or more; 0.1 is 10 %");
+  }
+  if (!options.history.empty()) return run_history(options);
+  const calibration::Validation validation = validate(options);
+  if (!options.csv.empty()) base::write_file_atomically(options.csv, calibration::to_csv(validation));
+  if (!options.html.empty()) {
+    const std::string title = options.runs.empty() ? options.plan + " and " + options.record : options.runs;
+    base::write_file_atomically(options.html, report::validation_page(validation, "trivium validate: " + title));
+  }
+  if (options.json) {
+    print_json(calibration::to_json(validation));
+  } else {
+    print(calibration::to_table(validation));
+  }
+  if (options.max_error) judge(validation, *options.max_error);
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ValidateOptions>();
+  CLI::App* command = app.add_subcommand("validate", "Compare a plan with its run, or replay published runs");
+  command->add_option("PLAN", options->plan, "Plan file")->type_name("FILE");
+  command->add_option("RUN", options->record, "What `trivium run --record` wrote")->type_name("FILE");
+  command->add_option("--cluster", options->cluster, "Instead of the plan's");
+  command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
+  command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");
+  add_output(*command, "--csv", options->csv, "Also write rows and groups as a table", OutputKind::kTable);
+  add_output(*command, "--html", options->html, "Also write one page with pictures", OutputKind::kPage);
+  command->add_option("--history", options->history, "All run records of a folder: how the error developed")
+      ->type_name("FOLDER");
+  command->add_flag("--json", options->json, "JSON on stdout");
+  command->callback([options, &exit_code] {
+    run(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace trivium::cli

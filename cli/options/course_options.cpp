@@ -1,0 +1,92 @@
+#include "cli/options/course_options.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace trivium::cli {
+namespace {
+
+using runtime::Decay;
+using runtime::RateScaling;
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr Decay kDecays[] = {Decay::kCosine, Decay::kConstant, Decay::kLinear, Decay::kWsd};
+constexpr RateScaling kScalings[] = {RateScaling::kNone, RateScaling::kLinear, RateScaling::kSquareRoot};
+
+template <class Values>
+std::vector<std::string> names_of(const Values& values) {
+  std::vector<std::string> names;
+  for (const auto value : values) names.emplace_back(runtime::name_of(value));
+  return names;
+}
+
+[[noreturn]] void refuse(const std::string& why) { throw base::Failure(base::ErrorKind::kUsage, why); }
+
+runtime::BatchRamp ramp_of(const CourseOptions& options, const program::Job& job) {
+  if (options.ramp.empty()) return {};
+  const runtime::BatchRamp ramp{options.ramp[0], options.ramp[1], options.ramp[2]};
+  const std::int64_t parts = samples_of_pass(job.plan), batch = job.training.global_batch;
+  if (ramp.start > batch)
+    refuse(fmt::format("--ramp-batch: begins with {} samples, the global batch is {}", ramp.start, batch));
+  if (ramp.start % parts != 0 || ramp.increment % parts != 0) {
+    refuse(fmt::format("--ramp-batch: {} and {} must be multiples of the {} samples of all replicas' micro-batches",
+                       ramp.start, ramp.increment, parts));
+  }
+  const std::int64_t round = parts * job.plan.pipeline;
+  if (job.plan.schedule == program::Schedule::kInterleaved &&
+      (ramp.start % round != 0 || ramp.increment % round != 0)) {
+    refuse(fmt::format("--ramp-batch: the interleaved schedule needs multiples of these times pipeline = {}", round));
+  }
+  return ramp;
+}
+
+}  // namespace
+
+void add_course_options(CLI::App& command, CourseOptions& options) {
+  command.add_option("--rate-schedule", options.decay, "How the learning rate goes on behind the warm-up")
+      ->check(CLI::IsMember(names_of(kDecays)))
+      ->capture_default_str();
+  command
+      .add_option("--cooldown-steps", options.cooldown_steps, "Of wsd: how many of the last steps decay (0: a tenth)")
+      ->check(CLI::Range(std::int64_t{0}, kMost));
+  CLI::Option* base =
+      command.add_option("--base-batch", options.base_batch, "Samples for which the learning rate is meant")
+          ->check(CLI::Range(std::int64_t{1}, kMost));
+  CLI::Option* scaling =
+      command.add_option("--rate-scaling", options.scaling, "How the learning rate follows batch / base batch")
+          ->check(CLI::IsMember(names_of(kScalings)))
+          ->needs(base)
+          ->capture_default_str();
+  base->needs(scaling);
+  command.add_option("--ramp-batch", options.ramp, "Begin with START samples, INCREMENT more every STEPS steps")
+      ->expected(3)
+      ->check(CLI::Range(std::int64_t{1}, kMost))
+      ->type_name("START INCREMENT STEPS");
+  CLI::Option* file =
+      command.add_option("--validation", options.validation, "Text or token file whose loss is measured, not learnt")
+          ->check([](const std::string& name) { return name.empty() ? "the name of the file is empty" : ""; })
+          ->type_name("FILE");
+  command
+      .add_option("--validate-every", options.validate_every, "Steps from one to the next (0: behind the last alone)")
+      ->check(CLI::Range(std::int64_t{0}, kMost))
+      ->needs(file);
+}
+
+runtime::Course course_of(const CourseOptions& options, const program::Job& job) {
+  runtime::Course course;
+  for (const Decay decay : kDecays) {
+    if (options.decay == runtime::name_of(decay)) course.decay = decay;
+  }
+  for (const RateScaling scaling : kScalings) {
+    if (options.scaling == runtime::name_of(scaling)) course.scaling = scaling;
+  }
+  if (options.cooldown_steps > 0 && course.decay != Decay::kWsd)
+    refuse("--cooldown-steps: only --rate-schedule wsd has a cooldown");
+  course.cooldown_steps = options.cooldown_steps;
+  course.base_batch = options.base_batch;
+  course.ramp = ramp_of(options, job);
+  return course;
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,61 @@
+#include "cli/options/gpu_options.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/say.h"
+#include "runtime/executor/replay.h"
+
+namespace trivium::cli {
+
+void add_gpu_options(CLI::App& command, GpuOptions& options) {
+  constexpr int kMostGpus = 1024;
+  command.add_option("--gpus", options.gpus, "GPUs of this host that the ranks share; 0: all")
+      ->check(CLI::Range(0, kMostGpus))
+      ->capture_default_str();
+  command.add_option("--timing", options.timing, "GPUs: time ops by events, or by CUPTI's records of their kernels")
+      ->check(CLI::IsMember({"events", "cupti", "auto"}))
+      ->capture_default_str();
+  command.add_option("--cuda-epilogues", options.epilogues, "Matrix products and GELU in one kernel, in 16 bits")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  command.add_option("--cuda-graphs", options.graphs, "Replay what is the same in every micro-batch as CUDA graphs")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->capture_default_str();
+}
+
+bool use_graphs(const GpuOptions& options, const program::Program& program, int rank, bool keeps_timeline,
+                bool speaks) {
+  if (options.graphs == "off") return false;
+  const runtime::Replays replays(program, program.role_of(rank));
+  std::string why;
+  if (keeps_timeline) {
+    why = "steps whose timeline is kept run op by op; use --timeline-steps 0";
+  } else if (replays.left_out() == replays.segments()) {
+    why = replays.summary();
+  }
+  if (!why.empty() && options.graphs == "on") throw base::Failure(base::ErrorKind::kUsage, "no CUDA graphs: " + why);
+  if (speaks) {
+    base::say("note: {}: {}\n", why.empty() ? "CUDA graphs" : "no CUDA graphs", why.empty() ? replays.summary() : why);
+  }
+  return why.empty();
+}
+
+runtime::cuda::DeviceOptions device_options(const GpuOptions& options) {
+  return {.kernel_records = options.timing != "events", .epilogues = options.epilogues == "on"};
+}
+
+void require_gpu(const GpuOptions& options, const std::string& backend) {
+  if (backend == "cuda") return;
+  if (options.timing != "events") {
+    throw base::Failure(base::ErrorKind::kUsage, "--timing cupti records kernels of GPUs; add --backend cuda");
+  }
+  if (options.graphs == "on" || options.epilogues == "on") {
+    throw base::Failure(base::ErrorKind::kUsage, fmt::format("--cuda-{} on needs GPUs; add --backend cuda",
+                                                             options.graphs == "on" ? "graphs" : "epilogues"));
+  }
+}
+
+}  // namespace trivium::cli

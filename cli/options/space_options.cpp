@@ -1,0 +1,82 @@
+#include "cli/options/space_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "planner/space/usual_bounds.h"
+#include "program/plan/fields.h"
+#include "program/plan/job_json.h"
+
+namespace trivium::cli {
+namespace {
+
+using planner::Constraint;
+
+void fix(const std::string& text, JobRequest& request) {
+  const auto [field, value] = planner::parse_assignment("--fix", text);
+  program::Job& job = request.file.job;
+  const std::string before = program::text_of(job.plan, field);
+  program::set_field(job.plan, job.training, field, value);
+  const std::string after = program::text_of(job.plan, field);
+  if (request.fixed.contains(field) && before != after) {
+    fail_usage(fmt::format("{} is fixed twice, to {} and to {}", field, before, after));
+  }
+  request.fixed.insert(field);
+}
+
+void check_fixed(const Constraint& constraint, const JobRequest& request) {
+  for (const std::string& field : request.fixed) {
+    const bool concerns = field == constraint.field || field.starts_with(constraint.field + ".");
+    if (concerns && !constraint.allows(request.file.job.plan)) {
+      fail_usage(fmt::format("{} does not allow {}, to which {} is fixed", constraint.text(),
+                             program::text_of(request.file.job.plan, field), field));
+    }
+  }
+}
+
+}  // namespace
+
+void add_space_options(CLI::App& command, SpaceOptions& options) {
+  const char* group = "Space";
+  const auto add = [&](const char* name, std::vector<std::string>& values, const char* help, const char* type) {
+    command.add_option(name, values, help)->type_name(type)->group(group)->expected(1)->take_all();
+  };
+  add("--fix", options.fix, "Keep a plan field at a value", "FIELD=VALUE");
+  add("--forbid", options.forbid, "Leave a feature, or one value of a field, out", "FIELD[=VALUE]");
+  add("--allow", options.allow,
+      "Open what is left out unless allowed: compression, overlap.tensor, on unlike nodes offload", "FEATURE");
+  add("--min", options.min, "Least value of a plan field", "FIELD=N");
+  add("--max", options.max, "Largest value of a plan field", "FIELD=N");
+}
+
+planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& request) {
+  for (const std::string& text : options.fix) fix(text, request);
+  planner::SearchRequest search;
+  const auto add = [&](Constraint::Kind kind, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      search.constraints.push_back(planner::parse_constraint(kind, text));
+      check_fixed(search.constraints.back(), request);
+    }
+  };
+  for (const std::string& text : options.forbid) {
+    if (std::find(options.allow.begin(), options.allow.end(), text) != options.allow.end()) {
+      fail_usage(fmt::format("--allow {0} and --forbid {0} contradict each other", base::one_line(text)));
+    }
+  }
+  add(Constraint::Kind::kForbid, options.forbid);
+  add(Constraint::Kind::kMin, options.min);
+  add(Constraint::Kind::kMax, options.max);
+  for (planner::Constraint& constraint : planner::usual_bounds(request.cluster, options.allow, request.fixed)) {
+    search.constraints.push_back(std::move(constraint));
+  }
+  search.job = request.file.job;
+  search.cluster = request.cluster;
+  search.fixed = request.fixed;
+  search.ranks = request.ranks;
+  return planner::with_lists_settled(std::move(search));
+}
+
+}  // namespace trivium::cli

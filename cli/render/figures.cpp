@@ -1,0 +1,154 @@
+#include "cli/render/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/render/render.h"
+#include "hardware_profiles/price_text.h"
+#include "program/plan/job_json.h"
+
+namespace trivium::cli {
+namespace {
+
+using simulator::Simulation;
+using simulator::WholeTraining;
+
+constexpr double kJoulesPerMegawattHour = 3.6e9;
+
+nlohmann::json memory_json(const simulator::StageMemory& m) {
+  return {{"parameters", m.parameters},   {"gradients", m.gradients}, {"optimizer", m.optimizer},
+          {"activations", m.activations}, {"workspace", m.workspace}, {"reserved", m.reserved}};
+}
+
+template <class Value>
+nlohmann::json breakdown_json(const std::array<Value, simulator::kParts>& parts, double unit) {
+  auto json = nlohmann::json::object();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    json[std::string(name_of(static_cast<simulator::Part>(i)))] = static_cast<double>(parts[i]) * unit;
+  }
+  return json;
+}
+
+nlohmann::json ranks_json(const program::Program& program, const Simulation& simulation) {
+  auto ranks = nlohmann::json::array();
+  for (int rank = 0; rank < program.mesh.size(); ++rank) {
+    const int stage = program.mesh.coordinates(rank).pipeline;
+    const simulator::StageResult& result = simulation.stages[static_cast<std::size_t>(program.role_index(rank))];
+    ranks.push_back({{"rank", rank},
+                     {"stage", stage},
+                     {"peak_memory_bytes", result.memory.total()},
+                     {"memory_bytes", memory_json(result.memory)},
+                     {"breakdown_s", breakdown_json(result.breakdown, kSecondsPerPs)}});
+  }
+  return ranks;
+}
+
+/// By more than what is worth a line.
+bool differ(double a, double b) { return std::abs(a / b - 1) >= 1e-4; }
+
+std::string breakdown_table(const Simulation& simulation) {
+  Table table({"<time of an iteration", "time", "share"});
+  for (std::size_t i = 0; i < simulation.breakdown_s.size(); ++i) {
+    const double part = simulation.breakdown_s[i];
+    if (part <= 0) continue;
+    std::string name(name_of(static_cast<simulator::Part>(i)));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    table.add({std::move(name), seconds(part), percent(part / simulation.iteration_s)});
+  }
+  table.add({"sum", seconds(simulation.iteration_s), percent(1)});
+  return table.text();
+}
+
+std::string memory_table(const Simulation& simulation) {
+  const auto fullest =
+      std::max_element(simulation.stages.begin(), simulation.stages.end(),
+                       [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
+  const simulator::StageMemory& m = fullest->memory;
+  Table table({fmt::format("<memory of {}, the fullest", m.name()), "size"});
+  table.add({"parameters", size(m.parameters)});
+  table.add({"gradients", size(m.gradients)});
+  table.add({"optimizer", size(m.optimizer)});
+  table.add({"activations", size(m.activations)});
+  table.add({"workspace", size(m.workspace)});
+  table.add({"reserved", size(m.reserved)});
+  table.add({fmt::format("sum, of {}", size(m.capacity)), size(m.total())});
+  return table.text();
+}
+
+}  // namespace
+
+std::string price(const std::optional<double>& cost_usd) { return cost_usd ? dollars(*cost_usd) : "price not known"; }
+
+std::string training_lines(const program::Job& job, const hardware::Cluster& cluster, const WholeTraining& whole) {
+  std::string text = fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n",
+                                 integer(static_cast<double>(job.training.total_tokens)), duration(whole.seconds),
+                                 integer(whole.energy_joules / kJoulesPerMegawattHour), price(whole.cost_usd));
+  if (whole.cost_usd) text += fmt::format("  at {}\n", hardware::price_text(cluster));
+  return text;
+}
+
+nlohmann::json training_json(const hardware::Cluster& cluster, const WholeTraining& whole) {
+  nlohmann::json json{{"seconds", whole.seconds}, {"energy_joules", whole.energy_joules}};
+  json["cost_usd"] = whole.cost_usd ? nlohmann::json(*whole.cost_usd) : nlohmann::json();
+  json["price"] = whole.cost_usd ? nlohmann::json(hardware::price_text(cluster)) : nlohmann::json();
+  return json;
+}
+
+nlohmann::json headline_json(const Simulation& simulation) {
+  return {{"iteration_s", simulation.iteration_s},
+          {"tokens_per_s", simulation.tokens_per_s},
+          {"mfu", simulation.mfu},
+          {"hfu", simulation.hfu},
+          {"peak_memory_bytes", simulation.peak_memory_bytes}};
+}
+
+nlohmann::json breakdown_json(const Simulation& simulation) { return breakdown_json(simulation.breakdown_s, 1); }
+
+nlohmann::json simulation_json(const JobRequest& request, const program::Program& program, const Simulation& simulation,
+                               bool hypothetical) {
+  nlohmann::json json = headline_json(simulation);
+  json["schema"] = "trivium.simulation/1";
+  json["model"] = request.file.job.model.name;
+  json["cluster"] = request.cluster.name;
+  json["training"] = program::to_json(request.file.job.training);
+  json["plan"] = program::to_json(request.file.job.plan);
+  json["hypothetical"] = hypothetical;
+  json["model_flops_per_s_per_device"] = simulation.model_flops_per_s_per_device;
+  json["hardware_flops_per_s_per_device"] = simulation.hardware_flops_per_s_per_device;
+  json["iteration_shared_links_s"] = simulation.iteration_s;  // its name before the headline shared links
+  if (simulation.unshared_s) json["iteration_unshared_s"] = *simulation.unshared_s;
+  json["breakdown_s"] = breakdown_json(simulation.breakdown_s, 1);
+  json["ranks"] = ranks_json(program, simulation);
+  if (const auto whole = whole_training(request.file.job, request.cluster, simulation)) {
+    json["whole_training"] = training_json(request.cluster, *whole);
+  }
+  return json;
+}
+
+std::string simulation_report(const JobRequest& request, const Simulation& simulation,
+                              const std::optional<program::Infeasible>& too_big) {
+  const program::Job& job = request.file.job;
+  std::string text =
+      fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name, program::summary(job.plan));
+  if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
+  text += fmt::format("\n  iteration   {}\n", seconds(simulation.iteration_s));
+  if (const auto alone = simulation.unshared_s; alone && differ(*alone, simulation.iteration_s)) {
+    text += fmt::format("              {} ({:+.2f} %) if communication that overlaps did not share links\n",
+                        seconds(*alone), 100 * (*alone / simulation.iteration_s - 1));
+  }
+  text += fmt::format("  throughput  {} tokens/s\n", integer(simulation.tokens_per_s));
+  text += fmt::format(
+      "  per device  {} of the model (MFU {}), {} of the hardware (HFU {})\n\n",
+      base::to_text(base::FlopsPerSecond(simulation.model_flops_per_s_per_device)), percent(simulation.mfu),
+      base::to_text(base::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)), percent(simulation.hfu));
+  text += breakdown_table(simulation) + "\n" + memory_table(simulation);
+  if (const auto whole = whole_training(job, request.cluster, simulation)) {
+    text += training_lines(job, request.cluster, *whole);
+  }
+  return text;
+}
+
+}  // namespace trivium::cli

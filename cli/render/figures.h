@@ -1,0 +1,40 @@
+// What a simulation says, as JSON and as a report.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "base/seconds.h"
+#include "cli/options/options.h"
+#include "program/lower/lower.h"
+#include "simulator/simulate.h"
+#include "simulator/whole_training.h"
+
+namespace trivium::cli {
+
+using base::kSecondsPerPs;
+
+/// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
+nlohmann::json headline_json(const simulator::Simulation& simulation);
+
+/// What a training costs, or that it is not known.
+std::string price(const std::optional<double>& cost_usd);
+
+/// Time, energy and price of the whole training, and the source of the price.
+std::string training_lines(const program::Job& job, const hardware::Cluster& cluster,
+                           const simulator::WholeTraining& whole);
+nlohmann::json training_json(const hardware::Cluster& cluster, const simulator::WholeTraining& whole);
+
+/// Seconds of every part of an iteration, by name.
+nlohmann::json breakdown_json(const simulator::Simulation& simulation);
+
+/// Schema `trivium.simulation/1`. `hypothetical`: the plan does not fit.
+nlohmann::json simulation_json(const JobRequest& request, const program::Program& program,
+                               const simulator::Simulation& simulation, bool hypothetical);
+
+/// The same for people. `too_big`: why the plan does not fit, where it was simulated all the same.
+std::string simulation_report(const JobRequest& request, const simulator::Simulation& simulation,
+                              const std::optional<program::Infeasible>& too_big);
+
+}  // namespace trivium::cli

@@ -1,0 +1,253 @@
+#include "cli/render/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/render/figures.h"
+#include "cli/render/render.h"
+#include "planner/space/held.h"
+#include "planner/space/space.h"
+#include "program/plan/fields.h"
+#include "program/plan/job_json.h"
+
+namespace trivium::cli {
+namespace {
+
+constexpr std::size_t kRejectedShown = 10;
+
+std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected) {
+  std::stable_sort(rejected.begin(), rejected.end(), [](const auto& a, const auto& b) { return a.plans > b.plans; });
+  return rejected;
+}
+
+/// Rules that no split can meet: they are about the job and the devices.
+bool concerns_the_job(const planner::Rejected& rejected) {
+  static const std::set<std::string> kRules{"precision",         "flash-attention",          "sequence-has-positions",
+                                            "experts-supported", "parallel_block-supported", "stack-known"};
+  return kRules.contains(rejected.rule);
+}
+
+/// The one reason that refuses every plan of the space, or null.
+const planner::Rejected* one_reason(const planner::SearchResult& result) {
+  if (result.rejected.empty() || result.plans_infeasible != result.plans_in_space) return nullptr;
+  const auto of_job = std::find_if(result.rejected.begin(), result.rejected.end(), concerns_the_job);
+  if (of_job != result.rejected.end()) return &*of_job;
+  const planner::Rejected& first = result.rejected.front();
+  const bool all = std::all_of(result.rejected.begin(), result.rejected.end(), [&](const planner::Rejected& r) {
+    return r.rule == first.rule && r.reason == first.reason;
+  });
+  return all ? &first : nullptr;
+}
+
+std::string count(std::int64_t plans) { return integer(static_cast<double>(plans)); }
+
+std::string candidates_table(const std::vector<planner::Candidate>& candidates, const char* title) {
+  Table table({"#", title, "iteration", "tokens/s", "MFU", "HFU", "peak memory"});
+  int place = 0;
+  for (const planner::Candidate& candidate : candidates) {
+    const simulator::Simulation& s = candidate.simulation;
+    table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
+               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes)});
+  }
+  return table.text();
+}
+
+std::string alternatives_table(const planner::SearchResult& result) {
+  Table table({"<nodes", "<", "iteration", "tokens/s", "<best plan"});
+  for (const planner::Alternative& a : result.alternatives) {
+    if (a.best) {
+      table.add({a.name, a.nodes, seconds(a.best->simulation.iteration_s), integer(a.best->simulation.tokens_per_s),
+                 program::summary(a.best->plan)});
+    } else {
+      table.add({a.name, a.nodes, "-", "-", a.why_not});
+    }
+  }
+  return table.text();
+}
+
+std::string rejected_table(const planner::SearchResult& result, bool all) {
+  const std::vector<planner::Rejected> rejected = by_count(result.rejected);
+  const std::size_t shown = all ? rejected.size() : std::min(kRejectedShown, rejected.size());
+  Table table({"plans", "<rejected", "<why"});
+  for (std::size_t i = 0; i < shown; ++i) table.add({count(rejected[i].plans), rejected[i].family, rejected[i].reason});
+  std::string text = table.text();
+  if (shown < rejected.size()) text += fmt::format("  and {} more families (--all)\n", rejected.size() - shown);
+  return text;
+}
+
+/// What the search proved: where it was content with a plan within a share of the fastest, how near the best is.
+std::string proved(const planner::SearchResult& result) {
+  if (result.best.empty()) return "";
+  if (result.bound_s >= result.best_s) return "; no plan of the space is faster";
+  return fmt::format("; no plan of the space is faster than {:.3f} % of this", 100 * result.bound_s / result.best_s);
+}
+
+/// How far an interrupted answer is from proved.
+std::string stopped(const planner::SearchResult& result) {
+  if (result.bound_s <= 0 || result.best_s <= 0) return "; stopped early, others may be faster";
+  return fmt::format("; stopped early: no plan is faster than {}, so the best is at most {} slower than the fastest",
+                     seconds(result.bound_s), percent(result.best_s / result.bound_s - 1));
+}
+
+/// What a user can do about a rule that no plan can meet.
+std::string remedy(const std::string& rule) {
+  if (rule == "precision") return "; choose one it has with --precision";
+  if (rule == "flash-attention") return "; use --attention unfused";
+  if (rule == "sequence-has-positions") return "; use a shorter --sequence";
+  if (rule == "devices" || rule == "ranks-match") return "; take fewer with --ranks, or a larger --cluster";
+  if (rule == "batch-divides") return "; change --global-batch, --data or --micro-batch";
+  return "";
+}
+
+}  // namespace
+
+nlohmann::json candidate_json(const planner::Candidate& candidate) {
+  nlohmann::json json = headline_json(candidate.simulation);
+  json["plan"] = program::to_json(candidate.plan);
+  return json;
+}
+
+nlohmann::json result_json(const JobRequest& request, const planner::SearchRequest& wanted,
+                           const planner::SearchResult& result) {
+  nlohmann::json json = program::to_json(request.file);
+  json.erase("plan");
+  json["schema"] = "trivium.plan-result/1";
+  const auto listed = [](const planner::Candidate& candidate, bool proved) {
+    nlohmann::json one = candidate_json(candidate);
+    one["proved"] = proved;
+    return one;
+  };
+  json["best"] = result.best.empty() ? nlohmann::json() : listed(result.best.front(), result.proved);
+  auto& top = json["top"] = nlohmann::json::array();
+  for (const planner::Candidate& candidate : result.best) top.push_back(listed(candidate, result.proved));
+  auto& others = json["others"] = nlohmann::json::array();
+  for (const planner::Candidate& candidate : result.others) others.push_back(listed(candidate, false));
+  for (const auto& candidate : others) top.push_back(candidate);
+  json["search"] = {{"plans_in_space", result.plans_in_space},
+                    {"plans_forbidden", result.plans_forbidden},
+                    {"plans_infeasible", result.plans_infeasible},
+                    {"plans_bounded", result.plans_bounded},
+                    {"plans_simulated", result.plans_simulated},
+                    {"nodes_opened", result.nodes_opened},
+                    {"proved", result.proved},
+                    {"bound_s", result.bound_s},
+                    {"best_s", result.best_s},
+                    {"seconds", result.seconds}};
+  auto& held = json["search"]["space"]["held"] = nlohmann::json::array();
+  for (const planner::Held& one : planner::held_fields(wanted)) {
+    held.push_back({{"field", one.field}, {"value", one.value}, {"why", one.why}});
+  }
+  if (result.nodes_used > 0) {
+    json["search"]["idle_nodes"] = {{"nodes_used", result.nodes_used}};
+  }
+  for (const planner::Alternative& a : result.alternatives) {
+    json["alternatives"].push_back({{"name", a.name},
+                                    {"nodes", a.nodes},
+                                    {"best", a.best ? candidate_json(*a.best) : nlohmann::json()},
+                                    {"why_not", a.why_not},
+                                    {"plans", a.plans}});
+  }
+  auto& rejected = json["rejected"] = nlohmann::json::array();
+  for (const planner::Rejected& r : result.rejected) {
+    rejected.push_back({{"family", r.family}, {"rule", r.rule}, {"reason", r.reason}, {"plans", r.plans}});
+  }
+  return json;
+}
+
+std::string result_report(const JobRequest& request, const planner::SearchRequest& wanted,
+                          const planner::SearchResult& result, bool all) {
+  const program::Job& job = request.file.job;
+  std::string text = fmt::format("{} on {}, batch {} x {} tokens\n\n", heading(job.model.name), request.cluster.name,
+                                 job.training.global_batch, job.training.sequence);
+  if (wanted.ignore_memory) text += "hypothetical: memory is ignored\n\n";
+  if (!result.best.empty()) text += candidates_table(result.best, "<plan") + "\n";
+  if (!result.others.empty())
+    text += candidates_table(result.others, "<other families, the plan that looked best") + "\n";
+  if (!result.alternatives.empty()) text += alternatives_table(result) + "\n";
+  if (!result.rejected.empty() && one_reason(result) == nullptr) text += rejected_table(result, all) + "\n";
+  text += fmt::format("{} plans: {} refused, {} proved slower by a bound, {} simulated, in {}{}\n",
+                      count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
+                      count(result.plans_simulated), seconds(result.seconds),
+                      result.proved ? proved(result) : stopped(result));
+  if (result.nodes_used > 0) {
+    const int nodes = request.cluster.nodes();
+    text += fmt::format("{} of {} nodes are used: none was found on all of them that is faster\n", result.nodes_used,
+                        nodes);
+  }
+  if (!result.best.empty()) text += fmt::format("not searched: {}\n", planner::text_of(planner::held_fields(wanted)));
+  if (result.plans_forbidden > 0) {
+    text +=
+        fmt::format("{} more plans are left out by bounds, given or usual (--allow)\n", count(result.plans_forbidden));
+  }
+  return text;
+}
+
+std::string space_report(const planner::SearchRequest& request, const planner::SearchResult& result) {
+  constexpr std::size_t kValuesShown = 16;
+  Table table({"<field", "values", "<"});
+  for (const auto& [field, values] : planner::fields_of(request)) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kValuesShown, values.size()); ++i) {
+      text += (i == 0 ? "" : " ") + (values[i].empty() ? "-" : values[i]);
+    }
+    if (values.size() > kValuesShown)
+      text = fmt::format("{} to {}", values.front().empty() ? "-" : values.front(), "…");
+    table.add({field, std::to_string(values.size()), request.fixed.contains(field) ? text + " (fixed)" : text});
+  }
+  const planner::Space space(request);
+  Table splits({"<split", "micro-batches", "layouts", "plans each", "plans"});
+  std::int64_t all = 0;
+  for (const auto& [family, part] : planner::parts_of(space)) {
+    splits.add({family, std::to_string(part.micro_batches), std::to_string(part.layouts),
+                count(part.plans / part.micro_batches), count(part.plans)});
+    all += part.plans;
+  }
+  std::string text = table.text() + "\n" + splits.text() + fmt::format("{} plans\n\n", count(all));
+  if (result.alternatives.empty()) return text;
+  Table ways({"<nodes used as", "plans"});
+  for (const planner::Alternative& way : result.alternatives) ways.add({way.name, count(way.plans)});
+  return text + ways.text() + fmt::format("{} plans\n\n", count(result.plans_in_space));
+}
+
+nlohmann::json space_json(const planner::SearchRequest& request) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [field, values] : planner::fields_of(request)) json["fields"][field] = values;
+  const planner::Space space(request);
+  for (const auto& [family, part] : planner::parts_of(space)) {
+    json["splits"].push_back(
+        {{"family", family}, {"micro_batches", part.micro_batches}, {"layouts", part.layouts}, {"plans", part.plans}});
+  }
+  return json;
+}
+
+std::string nothing_fits(const planner::SearchResult& result, const std::vector<planner::Relaxation>& relaxations) {
+  std::string text = "no plan fits";
+  if (result.rejected.empty()) {
+    text += fmt::format(": the given bounds leave none of {} plans", result.plans_forbidden);
+  } else if (const planner::Rejected* one = one_reason(result)) {
+    text += fmt::format("; {}, whatever the split ({}){}", one->reason, one->rule, remedy(one->rule));
+  } else {
+    const planner::Rejected most = by_count(result.rejected).front();
+    text += fmt::format("; {} of {} plans like {}: {}", most.plans, result.plans_in_space, most.family, most.reason);
+  }
+  for (std::size_t i = 0; i < relaxations.size(); ++i) {
+    text += fmt::format("{}{} ({})", i == 0 ? "; fits " : ", or ", relaxations[i].words,
+                        seconds(relaxations[i].best.simulation.iteration_s));
+  }
+  return text;
+}
+
+nlohmann::json relaxations_json(const std::vector<planner::Relaxation>& relaxations) {
+  auto json = nlohmann::json::array();
+  for (const planner::Relaxation& relaxation : relaxations) {
+    nlohmann::json one = candidate_json(relaxation.best);
+    one["words"] = relaxation.words;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace trivium::cli

@@ -1,0 +1,18 @@
+#include "planner/advice/wording.h"
+
+#include <algorithm>
+
+#include "base/readable.h"
+#include "base/seconds.h"
+
+namespace trivium::planner {
+
+std::string time_text(std::int64_t ps) { return base::seconds(static_cast<double>(ps) * base::kSecondsPerPs); }
+
+std::string words_of(simulator::Part part) {
+  std::string name(name_of(part));
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,46 @@
+// What a search asks about one plan: may it run, how fast is it, what exactly does it do.
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <variant>
+
+#include "hardware_profiles/hardware.h"
+#include "program/lower/lower.h"
+#include "simulator/simulate.h"
+
+namespace trivium::planner {
+
+/// Why the plan cannot run on the cluster, memory apart; nothing where it can.
+std::optional<program::Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks);
+
+/// The iteration that simulating the plan by itself gives (ps): ordered, op by op, links shared. It is what plans are
+/// ranked by. `memory`: whether a plan that does not fit is refused. kStopped where `stop` asked to give it up.
+/// `worlds`: of the cluster, what simulations leave for each other.
+inline constexpr std::int64_t kStopped = -1;
+std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
+                                                          bool memory, const std::stop_token& stop = {},
+                                                          simulator::Worlds* worlds = nullptr);
+
+/// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
+/// order in which its work becomes ready (ps). The plan is simulated in that very order, where nothing gets shorter: op
+/// by op segments take the same, and links that are shared only longer. With zero_bubble it is none: weight gradients
+/// share the compute lane with what follows, and op by op they may end earlier. 0 of thousands of micro-batches that do
+/// not repeat themselves.
+std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& job, const hardware::Cluster& cluster,
+                                                            bool memory);
+
+/// All figures of the same. Errors: as simulator::simulate; kNoPlan where a rule refuses the plan; kInterrupted where
+/// `stop` asked to give it up.
+base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
+                                                    const std::stop_token& stop = {},
+                                                    simulator::Worlds* worlds = nullptr);
+
+/// The same of a plan that need not fit: why it does not, where `memory` asks.
+std::variant<simulator::Simulation, program::Infeasible> simulation_that_fits(const program::Job& job,
+                                                                              const hardware::Cluster& cluster,
+                                                                              bool memory,
+                                                                              const std::stop_token& stop = {},
+                                                                              simulator::Worlds* worlds = nullptr);
+
+}  // namespace trivium::planner

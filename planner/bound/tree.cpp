@@ -1,0 +1,443 @@
+#include "planner/bound/tree.h"
+
+#include <algorithm>
+
+#include "planner/bound/balance.h"
+#include "planner/bound/evaluate.h"
+#include "planner/bound/site_bounds.h"
+#include "program/plan/schedule.h"
+#include "simulator/defaults.h"
+
+namespace trivium::planner {
+namespace {
+
+using program::Infeasible;
+using program::Plan;
+using program::Recompute;
+using simulator::Outline;
+using simulator::Sketch;
+
+// Whatever the request's own plan recomputes where that is open: until a keeping says more, nothing, which goes with
+// everything else. So do fused kernels, where a layout may have them.
+SearchRequest with_plainest_fields(SearchRequest request) {
+  Plan& plan = request.job.plan;
+  if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) plan.recompute = Recompute::kNone;
+  if (!request.fixed.contains("attention") && simulator::has_fused_attention(plan, request.cluster)) {
+    plan.attention = program::Attention::kFlash;
+  }
+  return request;
+}
+
+// The state that adds nothing to the passes, of all states with the least beside them.
+Plan with_plainest_state(Plan plan) {
+  State plain;
+  return with(std::move(plan), plain);
+}
+
+// A state with its optimizer offloaded waits for copies that the same state without does not make. The passes are the
+// same, and behind them everything comes in the same order on every lane: no step is earlier. Where layers wait for the
+// state, one that leaves more memory may have them elsewhere: it then stands alone. (Of reductions beside the backward
+// nothing of the kind is true: on links that they share with transfers they may cost more than they hide.)
+std::vector<std::vector<int>> slower_states(const std::vector<State>& states, const std::vector<char>& may_fit,
+                                            const std::vector<std::vector<int>>& layers) {
+  std::vector<std::vector<int>> slower(states.size());
+  const auto place_of = [&](const State& wanted) {
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (states[i] == wanted) return may_fit[i] != 0 ? static_cast<int>(i) : -1;
+    }
+    return -1;
+  };
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (may_fit[i] == 0) continue;
+    State faster = states[i];
+    faster.optimizer = program::Storage::kNone;
+    int first = faster == states[i] ? -1 : place_of(faster);
+    if (first >= 0 && !layers.empty() && layers[i] != layers[static_cast<std::size_t>(first)]) first = -1;
+    if (first >= 0) slower[static_cast<std::size_t>(first)].push_back(static_cast<int>(i));
+  }
+  return slower;
+}
+
+// Keepings whose bound is above that of their shape by no more than this part of it have their turn soon, as a rule.
+constexpr std::int64_t kPartSoon = 16;
+
+Node child_of(const Node& parent, Node::Level level, std::size_t index, std::int64_t bound_ps, std::int64_t plans,
+              std::shared_ptr<const Branch> branch) {
+  Node node;
+  node.level = level;
+  node.bound_ps = std::max(parent.bound_ps, bound_ps);
+  node.path = parent.path;
+  node.path[static_cast<std::size_t>(level)] = static_cast<std::int32_t>(index);
+  node.plans = plans;
+  node.branch = std::move(branch);
+  return node;
+}
+
+template <class Value>
+const Value& of(const std::vector<Value>& values, const Node& node) {
+  return values[static_cast<std::size_t>(node.path[static_cast<std::size_t>(node.level)])];
+}
+
+}  // namespace
+
+Plan plainest(Plan plan) {
+  plan.placement = Plan{}.placement;
+  plan.sequence_parallel = plan.overlap.tensor = false;
+  plan.overlap.gradient_reduction = plan.overlap.parameter_gather = false;
+  plan.virtual_stages = 1;
+  plan.schedule = program::Schedule::k1f1b;
+  plan.recompute = Recompute::kNone;
+  plan.stage_recompute.clear();
+  plan.stage_layers.clear();
+  plan.stage_nodes.clear();
+  plan.zero_stage = plan.shard_group = 0;
+  plan.offload.optimizer = plan.offload.activations = program::Storage::kNone;
+  plan.compression = program::Compression::kNone;
+  return plan;
+}
+
+Tree::Tree(const SearchRequest& request)
+    : request_(with_plainest_fields(request)),
+      without_links_(request_.cluster),
+      space_(request_),
+      costs_(request.costs ? request.costs : std::make_shared<simulator::SharedCosts>()),
+      shared_(*costs_) {
+  without_links_.links.clear();
+}
+
+program::Job Tree::job_of(const Plan& plan) const { return {request_.job.model, request_.job.training, plan}; }
+
+std::int64_t Tree::micro_batches(const Plan& plan) const {
+  return program::micro_batches(plan, request_.job.training.global_batch);
+}
+
+std::vector<Node> Tree::roots() const {
+  std::vector<Node> nodes;
+  for (std::size_t i = 0; i < space_.splits().size(); ++i) {
+    nodes.push_back(child_of({}, Node::Level::kSplit, i, 0, space_.count(space_.splits()[i]), nullptr));
+  }
+  return nodes;
+}
+
+Opened Tree::open(const Node& node) {
+  switch (node.level) {
+    case Node::Level::kSplit:
+      return open_split(node);
+    case Node::Level::kLayout:
+      return open_layout(node);
+    case Node::Level::kShape:
+      return open_shape(node);
+    case Node::Level::kKeeping:
+      return node.close ? open_keeping(node) : walk(node);
+    case Node::Level::kState:
+      break;
+  }
+  return settle(node);
+}
+
+Opened Tree::open_split(const Node& node) {
+  const Plan& split = split_of(node);
+  const Plan plain = plainest(split);
+  if (auto no = refusal(job_of(plain), request_.cluster, ranks_of(request_))) {
+    return {{}, {{std::move(*no), split, node.plans}}};
+  }
+  auto branch = std::make_shared<Branch>();
+  branch->plan = split;
+  branch->layouts = space_.layouts(split);
+  Opened opened;
+  const std::int64_t layers = (request_.job.model.layers + split.pipeline - 1) / split.pipeline;
+  for (std::size_t i = 0; i < branch->layouts.size(); ++i) {
+    const Layout& layout = branch->layouts[i];
+    const std::int64_t plans = space_.count(split, layout);
+    const Plan laid = with(plain, layout);
+    if (auto no = refusal(job_of(laid), request_.cluster, ranks_of(request_))) {
+      opened.refused.push_back({std::move(*no), with(split, layout), plans});
+      continue;
+    }
+    Shape even;  // of all schedules 1f1b has the most states
+    even.schedule = program::Schedule::k1f1b;
+    const std::vector<State> states = space_.states(split, layout, even);
+    if (!request_.ignore_memory && !state_may_fit(laid, states)) {
+      opened.refused.push_back({{kMemoryRule, ""}, with(with(split, layout), states.back()), plans});
+      continue;
+    }
+    // Whatever is recomputed, offloaded, delayed to a second half or reduced comes on top of this. Which stages lie at
+    // which site is open: no link between sites holds a layer up here.
+    const std::int64_t layer = request_.cluster.links.empty()
+                                   ? Sketch(job_of(laid), request_.cluster, &shared_).layer_ps()
+                                   : Sketch(job_of(laid), without_links_).layer_ps();
+    opened.nodes.push_back(
+        child_of(node, Node::Level::kLayout, i, micro_batches(split) * layers * layer, plans, branch));
+  }
+  return opened;
+}
+
+Opened Tree::open_layout(const Node& node) {
+  const Branch& above = *node.branch;
+  const Layout& layout = of(above.layouts, node);
+  auto branch = std::make_shared<Branch>();
+  branch->plan = with(above.plan, layout);
+  branch->shapes = space_.shapes(above.plan, layout);
+  Opened opened;
+  for (std::size_t i = 0; i < branch->shapes.size(); ++i) {
+    const Shape& shape = branch->shapes[i];
+    const std::int64_t plans = space_.count(above.plan, layout, shape);
+    Plan plan = with(with(plainest(above.plan), layout), shape);
+    plan.stage_layers = above.plan.stage_layers;
+    if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) {
+      opened.refused.push_back({std::move(*no), with(branch->plan, shape), plans});
+      continue;
+    }
+    std::int64_t bound = 0;
+    if (!shape.balanced) {
+      Sketch sketch(job_of(plan), request_.cluster, &shared_);
+      bound = simulator::lower_bound_ps(sketch.least_passes(plan));
+    }
+    bound = std::max(bound, least_reduction_ps(job_of(plan), request_.cluster));
+    opened.nodes.push_back(child_of(node, Node::Level::kShape, i, bound, plans, branch));
+  }
+  return opened;
+}
+
+Opened Tree::open_shape(const Node& node) {
+  const Branch& above = *node.branch;
+  const Shape& shape = of(above.shapes, node);
+  const Plan& split = split_of(node);
+  auto branch = std::make_shared<Branch>();
+  branch->plan = with(above.plan, shape);
+  branch->balanced = shape.balanced;
+  branch->keepings = space_.keepings(split, shape);
+  const Layout layout{branch->plan.placement, branch->plan.sequence_parallel, branch->plan.overlap.tensor,
+                      branch->plan.attention};
+  Plan plain = with(with(plainest(branch->plan), layout), shape);
+  plain.stage_layers = branch->plan.stage_layers;
+  branch->states = space_.states(split, layout, shape);
+  branch->plans_of_each = static_cast<std::int64_t>(branch->states.size());
+  Sketch sketch(job_of(plain), request_.cluster, &shared_);
+  Opened opened;
+  for (std::size_t i = 0; i < branch->keepings.size(); ++i) {
+    Plan plan = with(plain, branch->keepings[i]);
+    if (plan.stage_recompute.empty()) plan.stage_recompute = branch->plan.stage_recompute;
+    if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) {
+      opened.refused.push_back({std::move(*no), with(branch->plan, branch->keepings[i]), branch->plans_of_each});
+      continue;
+    }
+    const std::int64_t bound = shape.balanced
+                                   ? balanced_bounds(plan, sketch, std::vector<std::vector<StageRoom>>(1)).front()
+                                   : simulator::lower_bound_ps(sketch.passes(plan));
+    // Of the others memory is looked at when their turn comes, if it does.
+    const bool soon = bound - node.bound_ps <= node.bound_ps / kPartSoon;
+    if (soon && !shape.balanced && !request_.ignore_memory && !first_stage_may_fit(*branch, plan, sketch)) {
+      Plan example = with(with(branch->plan, branch->keepings[i]), branch->states.front());
+      opened.refused.push_back({{kMemoryRule, ""}, std::move(example), branch->plans_of_each});
+      continue;
+    }
+    opened.nodes.push_back(child_of(node, Node::Level::kKeeping, i, bound, branch->plans_of_each, branch));
+  }
+  return opened;
+}
+
+// The slowest stage is no faster in any distribution of the layers, and its work is not all: when stage s of p begins
+// its first backward, a micro-batch has gone forward through all stages and backward through those behind s, and s has
+// done p - s forwards; behind its last backward that micro-batch goes through the stages before s. With f and b of the
+// stages, m micro-batches:
+//   sum_j (f_j + b_j) + (m - 1) b_s + (m - p + s) f_s,
+// where the sum is the least of any distribution too. Second halves w of a split backward come behind the first begin:
+//   sum_j f_j + m (b_s + w_s) + (m - p + s) f_s.
+// Behind all passes, as the norm joins the stages, come copies of a state that is away. Activations that are away leave
+// behind every forward and come back but for two layers' that are still there: m (2 L_s - 2) copies of a layer.
+std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch,
+                                                const std::vector<std::vector<StageRoom>>& rooms) const {
+  const auto layers = static_cast<int>(request_.job.model.layers);
+  const std::int64_t m = micro_batches(plan);
+  const bool splits = program::splits_backward(plan.schedule);
+  std::vector<StageLoad> busy, behind, copying;
+  std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
+  for (const auto& [forward, backward, weights, copy_layer] : sketch.least_stage_passes(plan)) {
+    copying.push_back({-2 * m * copy_layer, 2 * m * copy_layer, layers});
+    const auto stage = static_cast<std::int64_t>(busy.size());
+    const std::int64_t later = std::max<std::int64_t>(0, m - plan.pipeline + stage), first = splits ? 0 : 1;
+    const auto load = [&](std::int64_t f, std::int64_t b, std::int64_t w) {
+      return later * f + (m - first) * b + m * w;
+    };
+    busy.push_back({m * (forward.ends + backward.ends + weights.ends),
+                    m * (forward.layer + backward.layer + weights.layer), layers});
+    behind.push_back(
+        {load(forward.ends, backward.ends, weights.ends), load(forward.layer, backward.layer, weights.layer), layers});
+    const std::int64_t layer = forward.layer + first * backward.layer;
+    way += forward.ends + first * backward.ends + layer;
+    least = std::min(least, layer);
+  }
+  way += (layers - plan.pipeline) * least;
+  std::vector<std::int64_t> bounds;
+  for (const std::vector<StageRoom>& of_state : rooms) {
+    const auto known = bounds.begin() + (std::find(rooms.begin(), rooms.end(), of_state) - rooms.begin());
+    if (known != bounds.end()) {  // as an earlier state's
+      bounds.push_back(*known);
+      continue;
+    }
+    std::vector<StageLoad> all = busy, last = behind, away = copying;
+    for (std::size_t s = 0; s < of_state.size(); ++s) {
+      const StageLoad& copies = of_state[s].copies;
+      for (StageLoad* load : {&all[s], &last[s], &away[s]}) {
+        *load = {load->ends + copies.ends, load->layer + copies.layer, of_state[s].most};
+      }
+    }
+    const std::int64_t slowest_behind = slowest(last, layers);
+    bounds.push_back(slowest_behind == kNever
+                         ? kNever
+                         : std::max({slowest(all, layers), way + slowest_behind, slowest(away, layers)}));
+  }
+  return bounds;
+}
+
+// As planner::balanced will choose them.
+std::vector<std::vector<int>> Tree::layers_of_states(const Plan& plan, Sketch& sketch,
+                                                     const std::vector<std::vector<StageRoom>>& rooms) const {
+  const auto layers = static_cast<int>(request_.job.model.layers);
+  Plan one = plan;
+  one.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 1);
+  std::vector<StageLoad> loads;
+  for (const auto& pass : sketch.stage_passes(one)) loads.push_back({pass.all().ends, pass.all().layer, layers});
+  std::vector<std::vector<int>> found;
+  for (const std::vector<StageRoom>& of_state : rooms) {
+    const auto same = [&](const std::vector<StageRoom>& other) {
+      return std::equal(other.begin(), other.end(), of_state.begin(),
+                        [](const StageRoom& a, const StageRoom& b) { return a.most == b.most; });
+    };
+    const auto known = found.begin() + (std::find_if(rooms.begin(), rooms.end(), same) - rooms.begin());
+    if (known != found.end()) {
+      found.push_back(*known);
+      continue;
+    }
+    for (std::size_t s = 0; s < loads.size(); ++s) loads[s].most = of_state[s].most;
+    found.push_back(balance(loads, layers));
+  }
+  return found;
+}
+
+// On unlike nodes layers are balanced by what fits there, which hangs on the state.
+bool Tree::layers_wait_for_state(const Branch& branch) const {
+  return branch.balanced && !request_.cluster.homogeneous();
+}
+
+Opened Tree::walk(const Node& node) {
+  const Branch& branch = *node.branch;
+  const Plan kept = with(branch.plan, of(branch.keepings, node));
+  auto walked = std::make_shared<Walked>();
+  Plan& plan = walked->plan = with_plainest_state(kept);
+  Sketch sketch(job_of(plan), request_.cluster, &shared_);
+  Opened opened;
+  Node closer = node;
+  closer.close = true;
+  walked->may_fit.assign(branch.states.size(), 1);
+  const bool layers_wait = layers_wait_for_state(branch);
+  if (layers_wait && !request_.ignore_memory) {
+    const std::vector<std::vector<StageRoom>> room = rooms(branch, plan, sketch);
+    walked->bounds_ps = balanced_bounds(plan, sketch, room);
+    walked->layers = layers_of_states(plan, sketch, room);
+    std::transform(walked->bounds_ps.begin(), walked->bounds_ps.end(), walked->may_fit.begin(),
+                   [](std::int64_t ps) { return static_cast<char>(ps < kNever); });
+    const auto least = std::min_element(walked->bounds_ps.begin(), walked->bounds_ps.end());
+    if (least != walked->bounds_ps.end()) closer.bound_ps = std::max(closer.bound_ps, *least);
+  }
+  if (!layers_wait) {
+    if (branch.balanced) {
+      auto layered = balanced(sketch, plan, static_cast<int>(request_.job.model.layers), false);
+      if (auto* no = std::get_if<Infeasible>(&layered)) return {{}, {{std::move(*no), kept, node.plans}}};
+      plan = std::get<Plan>(std::move(layered));
+    }
+    if (!request_.ignore_memory) walked->may_fit = states_that_may_fit(branch, plan, sketch);
+  }
+  const auto full = std::find(walked->may_fit.begin(), walked->may_fit.end(), 0);
+  if (full != walked->may_fit.end()) {
+    Plan example = with(kept, branch.states[static_cast<std::size_t>(full - walked->may_fit.begin())]);
+    example.stage_layers = plan.stage_layers;
+    const auto plans = std::count(walked->may_fit.begin(), walked->may_fit.end(), 0);
+    opened.refused.push_back({{kMemoryRule, ""}, std::move(example), plans});
+    closer.plans -= plans;
+    if (closer.plans == 0) return opened;
+  }
+  if (!layers_wait) {
+    walked->passes = sketch.passes(plan);
+    walked->ends = simulator::walked_ends(walked->passes);
+    closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(walked->passes, walked->ends));
+  }
+  closer.walked = std::move(walked);
+  opened.nodes.push_back(std::move(closer));
+  return opened;
+}
+
+const Outline& Tree::state_outline(const Branch& branch, std::size_t state) {
+  const std::lock_guard lock(branch.mutex);
+  branch.outlines.resize(branch.states.size());
+  if (!branch.outlines[state]) {
+    Plan plan = with(with_plainest_state(branch.plan), branch.states[state]);
+    plan.recompute = Recompute::kNone;  // no state hangs on what passes recompute, and the request may say
+    plan.stage_recompute.clear();       // what no plan below does
+    branch.outlines[state] = std::make_unique<Outline>(Sketch(job_of(plan), request_.cluster, &shared_).state(plan));
+  }
+  return *branch.outlines[state];
+}
+
+Opened Tree::open_keeping(const Node& node) {
+  const Branch& above = *node.branch;
+  const Walked& walked = *node.walked;
+  auto branch = std::make_shared<Branch>();
+  branch->plan = with(above.plan, of(above.keepings, node));
+  branch->balanced = layers_wait_for_state(above);
+  if (!branch->balanced) branch->plan.stage_layers = walked.plan.stage_layers;
+  branch->states = above.states;
+  branch->slower = slower_states(branch->states, walked.may_fit, walked.layers);
+  std::vector<char> waits(branch->states.size(), 0);
+  for (const std::vector<int>& slower : branch->slower) {
+    for (const int state : slower) waits[static_cast<std::size_t>(state)] = 1;
+  }
+  Opened opened;
+  for (std::size_t i = 0; i < branch->states.size(); ++i) {
+    if (walked.may_fit[i] == 0 || waits[i] != 0) continue;
+    std::int64_t bound = walked.bounds_ps.empty() ? 0 : walked.bounds_ps[i];
+    if (!above.balanced) {
+      bound = simulator::lower_bound_ps(state_outline(above, i), walked.ends);  // behind the passes all is the state's
+    }
+    Node child = child_of(node, Node::Level::kState, i, bound, 1, branch);
+    child.plans += static_cast<std::int64_t>(branch->slower[i].size());
+    opened.nodes.push_back(std::move(child));
+  }
+  return opened;
+}
+
+std::vector<Node> Tree::behind(const Node& node, std::int64_t iteration_ps) const {
+  std::vector<Node> nodes;
+  const auto state = static_cast<std::size_t>(node.path[static_cast<std::size_t>(Node::Level::kState)]);
+  if (node.branch->slower.empty()) return nodes;
+  for (const int slower : node.branch->slower[state]) {
+    nodes.push_back(
+        child_of(node, Node::Level::kState, static_cast<std::size_t>(slower), iteration_ps, 1, node.branch));
+  }
+  return nodes;
+}
+
+// A plan with its layers, what it needs, and its own passes walked.
+Opened Tree::settle(const Node& node) {
+  Plan plan = with(node.branch->plan, of(node.branch->states, node));
+  const auto refuse = [&](Infeasible why) { return Opened{behind(node, node.bound_ps), {{std::move(why), plan, 1}}}; };
+  if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) return refuse(std::move(*no));
+  Sketch sketch(job_of(plan), request_.cluster, &shared_);
+  if (node.branch->balanced) {
+    auto layered = balanced(sketch, plan, static_cast<int>(request_.job.model.layers), !request_.ignore_memory);
+    if (auto* no = std::get_if<Infeasible>(&layered)) return refuse(std::move(*no));
+    plan = std::get<Plan>(std::move(layered));
+  }
+  if (!request_.ignore_memory) {
+    if (auto no = simulator::out_of_memory(sketch.memory(plan))) return refuse(std::move(*no));
+  }
+  const Outline outline = sketch.outline(plan);
+  Node closer = node;
+  closer.close = true;
+  closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(outline, simulator::walked_ends(outline)));
+  closer.plan = std::make_shared<const Plan>(std::move(plan));
+  return {{std::move(closer)}, {}};
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,66 @@
+#include "planner/search/costless.h"
+
+#include <algorithm>
+
+#include "models/model.h"
+
+namespace trivium::planner {
+namespace {
+
+// A parameter in 16 bits (fp32 and fp64 take more), and with its AdamW state: fp32 copy and two moments, which stacks
+// that keep no other copy between steps hold instead of it; in fp32 itself and two moments.
+constexpr double kParameterBytes = 2, kStateBytes = 12;
+
+bool may_offload(const SearchRequest& request) {
+  const auto closed = [](const Constraint& constraint) {
+    return constraint.kind == Constraint::Kind::kForbid &&
+           (constraint.field == "offload" || (constraint.field == "offload.optimizer" && constraint.value == "host"));
+  };
+  if (request.job.plan.offload.optimizer != program::Storage::kNone) return true;
+  return !request.fixed.contains("offload.optimizer") && std::ranges::none_of(request.constraints, closed);
+}
+
+}  // namespace
+
+std::optional<std::string> lacks_memory(const SearchRequest& request) {
+  if (request.ignore_memory) return std::nullopt;
+  if (request.job.plan.offload.optimizer == program::Storage::kDisk) return std::nullopt;
+  base::Bytes devices(0), hosts(0);
+  int left = request.ranks > 0 && request.cluster.homogeneous() ? request.ranks : request.cluster.devices();
+  for (const hardware::NodeGroup& group : request.cluster.groups) {
+    const hardware::Device& device = group.node.device;
+    const int used = std::min(left, group.count * group.node.devices);
+    left -= used;
+    devices += (device.memory - device.reserved) * used;
+    hosts += group.node.host_memory * ((used + group.node.devices - 1) / group.node.devices);
+  }
+  const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
+  const base::Bytes held(parameters * kParameterBytes), state(parameters * kStateBytes);
+  if (held > devices) {
+    return "the parameters take " + base::to_text(held) + ", all devices together hold " + base::to_text(devices);
+  }
+  const bool offloads = may_offload(request);
+  const base::Bytes all = offloads ? devices + hosts : devices;
+  if (!(state > all)) return std::nullopt;
+  return "parameters and optimizer state take " + base::to_text(state) + ", all devices" +
+         (offloads ? " and their hosts" : "") + " together hold " + base::to_text(all);
+}
+
+double least_training_s(const SearchRequest& request) {
+  const program::Training& training = request.job.training;
+  const double whole = models::flops_per_token(request.job.model, training.sequence).model;
+  const double without_attention = models::flops_per_token(request.job.model, 1).model;
+  program::Plan one = request.job.plan;
+  one.tensor = one.context = one.pipeline = one.data = 1;
+  one.stage_nodes.clear();
+  double rate = 0;
+  for (const hardware::NodeGroup& group : request.cluster.groups) {
+    hardware::Cluster alone;
+    alone.groups.push_back(group);
+    rate += simulator::peak_flops(one, alone) * group.count * group.node.devices;
+  }
+  const double flops = (whole + without_attention) / 2 * static_cast<double>(training.total_tokens);
+  return rate > 0 ? flops / rate : 0;
+}
+
+}  // namespace trivium::planner

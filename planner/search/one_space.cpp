@@ -1,0 +1,411 @@
+#include "planner/search/one_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <future>
+#include <queue>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/seconds.h"
+#include "planner/bound/balance.h"
+#include "planner/bound/evaluate.h"
+#include "planner/bound/tree.h"
+#include "planner/search/costless.h"
+#include "planner/search/ledger.h"
+#include "planner/search/parallel.h"
+#include "planner/search/ranking.h"
+#include "program/plan/schedule.h"
+#include "simulator/replay/worlds.h"
+
+namespace trivium::planner {
+namespace {
+
+using base::kSecondsPerPs;
+using program::Infeasible;
+using program::Plan;
+
+/// Plans simulated, plans played by segments and nodes opened between two looks at the k-th best. Independent of the
+/// thread count, so that what is bounded away is too.
+constexpr std::size_t kSimulated = 2;
+constexpr std::size_t kPlayed = 8;
+constexpr std::size_t kOpened = 256;
+constexpr std::size_t kOthersAnyway = 2;
+constexpr std::int64_t kWorkWhenStopped = 6'000;  // layers times micro-batches: less than half a second
+
+/// A plan that was played.
+struct Entry {
+  Plan plan;
+  std::int64_t iteration_ps = 0;
+  std::string summary;
+  bool operator<(const Entry& other) const {
+    // Ties are broken by what people read, so that the answer does not hang on the order of the space.
+    return iteration_ps != other.iteration_ps ? iteration_ps < other.iteration_ps : summary < other.summary;
+  }
+};
+
+struct Later {
+  bool operator()(const Node& a, const Node& b) const { return b < a; }
+};
+
+/// Best first: the node with the lowest bound is looked at next, opened or, where it is a plan, played. As soon as the
+/// lowest bound left is above the k-th best iteration, so are all others.
+class Searcher {
+ public:
+  Searcher(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress)
+      : request_(request),
+        threads_(threads_for(threads)),
+        stop_(std::move(stop)),
+        progress_(progress),
+        tree_(request) {}
+
+  SearchResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    std::future<std::int64_t> forbidden;
+    const bool part = request_.played_as.has_value();  // of a larger search, which says what became of all
+    if (!part) forbidden = std::async(std::launch::async, [&] { return count_forbidden(request_); });
+    plant();
+    result_.proved = settle();
+    take_stock();
+    {
+      bool all = true;  // of the answers have figures
+      auto figures = std::async(std::launch::async, [&] { return simulated(ranking_, all); });
+      if (result_.proved) look_at_others();
+      result_.best = figures.get();
+      result_.proved = result_.proved && all;
+    }
+    check_answer();
+    result_.rejected = std::move(ledger_).rejections(request_, threads_);
+    if (!part) result_.plans_forbidden = forbidden.get();
+    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(result_);
+  }
+
+  std::optional<Plan> first_that_fits() {
+    plant();
+    while (!open_.empty() && open_.top().bound_ps <= limit() && !stop_.stop_requested()) {
+      if (open_.top().is_plan()) return *open_.top().plan;
+      open(next(Next::kOpen));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Whole splits to look at, unless memory says of all that none fits.
+  void plant() {
+    const auto lacks = request_.played_as ? std::nullopt : lacks_memory(request_);
+    for (Node& root : tree_.roots()) {
+      result_.plans_in_space += root.plans;
+      if (lacks) {
+        ledger_.enter({{kMemoryRule, *lacks}, tree_.split_of(root), root.plans});
+      } else {
+        open_.push(std::move(root));
+      }
+    }
+  }
+
+  // As it is played.
+  program::Job job_of(const Plan& plan) const {
+    program::Job job = request_.job;
+    job.plan = plan;
+    if (!request_.played_as) return job;
+    job.training.global_batch = request_.played_as->global_batch;
+    job.plan.replica_micro_batch = request_.played_as->replica_micro_batch;
+    job.plan = program::normalised(std::move(job.plan));
+    return job;
+  }
+
+  const hardware::Cluster& cluster() const {
+    return request_.played_as ? request_.played_as->cluster : request_.cluster;
+  }
+
+  void report() const {
+    if (progress_) progress_(ledger_.plans() + result_.plans_simulated, result_.plans_in_space, best_s());
+  }
+
+  double best_s() const {
+    return ranking_.empty() ? 0 : static_cast<double>(ranking_.front().iteration_ps) * kSecondsPerPs;
+  }
+
+  /// What is next to be done with a node: each makes its bound closer, and takes longer than the one before.
+  enum class Next { kOpen, kPlay, kSimulate };
+  static Next next_of(const Node& node) {
+    if (!node.is_plan()) return Next::kOpen;
+    // With second halves of backwards that wait, the order that plays by segments find may be the slower one.
+    return node.played || program::splits_backward(node.plan->schedule) ? Next::kSimulate : Next::kPlay;
+  }
+
+  bool settle() {
+    while (!stop_.stop_requested()) {
+      if (open_.empty() || open_.top().bound_ps > limit()) return true;
+      const Next what = next_of(open_.top());
+      const std::vector<Node> nodes = next(what);
+      if (nodes.empty()) continue;
+      const bool all = what == Next::kOpen ? open(nodes) : what == Next::kPlay ? play(nodes) : simulate(nodes);
+      if (!all) return false;
+    }
+    return false;
+  }
+
+  // The most promising nodes with which the same is to be done, none of them bounded above the limit.
+  std::vector<Node> next(Next what) {
+    const std::size_t most = what == Next::kOpen ? kOpened : what == Next::kPlay ? kPlayed : kSimulated;
+    const std::int64_t limit_ps = limit();
+    std::vector<Node> nodes;
+    while (!open_.empty() && open_.top().bound_ps <= limit_ps && next_of(open_.top()) == what && nodes.size() < most) {
+      if (!passed_by_its_family(open_.top())) nodes.push_back(open_.top());
+      open_.pop();
+    }
+    return nodes;
+  }
+
+  // Where families are told apart, a plan that is no faster than the best of its own is not looked for.
+  bool passed_by_its_family(const Node& node) const {
+    if (!request_.distinct) return false;
+    const std::string family = family_of(tree_.split_of(node));
+    return std::any_of(ranking_.begin(), ranking_.end(), [&](const Entry& entry) {
+      return entry.iteration_ps < node.bound_ps && family_of(entry.plan) == family;
+    });
+  }
+
+  bool open(const std::vector<Node>& nodes) {
+    std::vector<Opened> opened(nodes.size());
+    std::vector<char> done(nodes.size(), 0);
+    const bool all = run_parallel(
+        nodes.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(nodes[i]), done[i] = 1; },
+        [&](std::size_t) { report(); });
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (done[i] == 0) {
+        open_.push(nodes[i]);  // stopped before its turn
+        continue;
+      }
+      ++result_.nodes_opened;
+      for (Node& node : opened[i].nodes) open_.push(std::move(node));
+      for (Refusal& refusal : opened[i].refused) ledger_.enter(std::move(refusal));
+    }
+    return all;
+  }
+
+  // By segments: many plans that are too slow show it at a tenth of the price of simulating them.
+  bool play(const std::vector<Node>& nodes) {
+    return work_out(
+        nodes, [&](const Node& node) { return quick_bound(job_of(*node.plan), cluster(), !request_.ignore_memory); },
+        [&](const Node& node, std::int64_t ps) {
+          Node closer = node;
+          closer.played = true;
+          closer.bound_ps = std::max(node.bound_ps, ps);
+          open_.push(std::move(closer));
+        });
+  }
+
+  bool simulate(const std::vector<Node>& nodes) {
+    return work_out(
+        nodes,
+        [&](const Node& node) {
+          return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop_, &worlds_);
+        },
+        [&](const Node& node, std::int64_t ps) {
+          ++result_.plans_simulated;
+          const Plan simulated = job_of(*node.plan).plan;
+          enter({simulated, ps, program::summary(simulated)});
+          for (Node& other : tree_.behind(node, ps)) open_.push(std::move(other));
+        });
+  }
+
+  using Worked = std::variant<std::int64_t, Infeasible>;
+
+  bool work_out(const std::vector<Node>& nodes, const std::function<Worked(const Node&)>& work,
+                const std::function<void(const Node&, std::int64_t)>& take) {
+    std::vector<Worked> worked(nodes.size(), kStopped);
+    const bool all = run_parallel(
+        nodes.size(), threads_, stop_, [&](std::size_t i) { worked[i] = work(nodes[i]); },
+        [&](std::size_t) { report(); });
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (auto* no = std::get_if<Infeasible>(&worked[i])) {
+        ledger_.enter({std::move(*no), *nodes[i].plan, 1});
+        for (Node& node : tree_.behind(nodes[i], nodes[i].bound_ps)) open_.push(std::move(node));
+      } else if (const std::int64_t ps = std::get<std::int64_t>(worked[i]); ps == kStopped) {
+        open_.push(nodes[i]);  // stopped before its turn
+      } else {
+        take(nodes[i], ps);
+      }
+    }
+    report();
+    return all;
+  }
+
+  void enter(Entry entry) {
+    if (request_.distinct) {
+      const std::string family = family_of(entry.plan);
+      const auto same = std::find_if(ranking_.begin(), ranking_.end(),
+                                     [&](const Entry& other) { return family_of(other.plan) == family; });
+      if (same != ranking_.end() && !(entry < *same)) return;
+      if (same != ranking_.end()) ranking_.erase(same);
+    }
+    ranking_.insert(std::upper_bound(ranking_.begin(), ranking_.end(), entry), std::move(entry));
+    if (ranking_.size() > best_wanted()) ranking_.pop_back();
+  }
+
+  std::size_t best_wanted() const { return static_cast<std::size_t>(std::max(1, request_.best)); }
+
+  // No node above it holds a plan that is looked for.
+  std::int64_t limit() const {
+    if (ranking_.size() < best_wanted()) return request_.limit_ps;
+    const std::int64_t last = ranking_.back().iteration_ps;
+    const std::int64_t gap = std::llround(static_cast<double>(last) * request_.gap);
+    return std::min(request_.limit_ps, last - gap);
+  }
+
+  void take_stock() {
+    result_.plans_infeasible = ledger_.plans();
+    result_.best_s = best_s();
+    std::int64_t left = ranking_.empty() ? kNever : ranking_.front().iteration_ps;
+    if (!open_.empty()) left = std::min(left, open_.top().bound_ps);
+    if (left != kNever) result_.bound_s = static_cast<double>(left) * kSecondsPerPs;
+    const std::int64_t known = result_.plans_infeasible + result_.plans_simulated;
+    if (result_.proved) {
+      result_.plans_bounded = result_.plans_in_space - known;
+      return;
+    }
+    if (ranking_.size() < best_wanted()) return;
+    for (std::priority_queue<Node, std::vector<Node>, Later> rest = open_; !rest.empty(); rest.pop()) {
+      if (rest.top().bound_ps > limit()) result_.plans_bounded += rest.top().plans;
+    }
+  }
+
+  // Families that are not among the best, in the order in which one of their plans comes up.
+  void look_at_others() {
+    std::set<std::string> seen;
+    for (const Entry& entry : ranking_) seen.insert(family_of(entry.plan));
+    const auto wanted = static_cast<std::size_t>(std::max(0, request_.others));
+    std::int64_t work = 0;
+    std::vector<Node> plans, nodes;
+    const auto enough = [&] {
+      const std::size_t shown = result_.others.size() + plans.size();
+      return shown >= wanted || (shown >= kOthersAnyway && work >= kWorkOnOthers);
+    };
+    std::vector<signed char> known(tree_.space().splits().size(), -1);  // by split: whether its family was seen
+    while (!open_.empty() && !stop_.stop_requested()) {
+      if (enough()) {  // unless one of them cannot be simulated
+        if (plans.empty()) break;
+        show(plans);
+        plans.clear();
+        continue;
+      }
+      while (!open_.empty() && nodes.size() < kOpened && !enough()) {
+        Node node = open_.top();
+        open_.pop();
+        signed char& is_seen = known[static_cast<std::size_t>(node.path[0])];
+        if (is_seen < 0) is_seen = seen.contains(family_of(tree_.split_of(node))) ? 1 : 0;
+        if (is_seen != 0) continue;
+        if (!node.is_plan()) {
+          nodes.push_back(std::move(node));
+          continue;
+        }
+        work += request_.job.model.layers * tree_.micro_batches(*node.plan);
+        seen.insert(family_of(*node.plan));
+        std::fill(known.begin(), known.end(), -1);
+        plans.push_back(std::move(node));
+      }
+      std::vector<Opened> opened(nodes.size());
+      run_parallel(
+          nodes.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(nodes[i]); }, [](std::size_t) {});
+      for (Opened& o : opened) {
+        for (Node& node : o.nodes) open_.push(std::move(node));
+      }
+      nodes.clear();
+    }
+    show(plans);
+    std::sort(result_.others.begin(), result_.others.end(), faster);
+  }
+
+  void show(const std::vector<Node>& plans) {
+    std::vector<std::variant<simulator::Simulation, Infeasible>> shown(plans.size(), Infeasible{});
+    run_parallel(
+        plans.size(), threads_, stop_,
+        [&](std::size_t i) {
+          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_, &worlds_);
+        },
+        [](std::size_t) {});
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (auto* simulation = std::get_if<simulator::Simulation>(&shown[i])) {
+        result_.others.push_back({job_of(*plans[i].plan).plan, std::move(*simulation)});
+      }
+    }
+  }
+
+  // Whatever was simulated and is faster is the answer; what is faster than the bound shows that it is none.
+  void check_answer() {
+    std::vector<Candidate> all = result_.best;
+    all.insert(all.end(), result_.others.begin(), result_.others.end());
+    keep_best(all, request_);
+    if (all.empty()) return;
+    const std::int64_t fastest = all.front().simulation.iteration_ps;
+    if (!result_.best.empty() && fastest >= result_.best.front().simulation.iteration_ps) return;
+    const std::string answer = program::summary(all.front().plan);
+    std::erase_if(result_.others, [&](const Candidate& other) {
+      return other.simulation.iteration_ps == fastest && program::summary(other.plan) == answer;
+    });
+    result_.best = std::move(all);
+    result_.best_s = static_cast<double>(fastest) * kSecondsPerPs;
+    if (result_.best_s < result_.bound_s) result_.proved = false, result_.bound_s = 0;
+  }
+
+  // An answer has the figures that simulating it by itself would give. Interrupted, the first few have them, as many as
+  // take no time to speak of.
+  std::vector<Candidate> simulated(const std::vector<Entry>& entries, bool& all) {
+    std::vector<std::optional<simulator::Simulation>> figures(entries.size());
+    const auto simulate = [&](std::size_t first, std::size_t count, const std::stop_token& stop) {
+      return run_parallel(
+          count, threads_, stop,
+          [&](std::size_t i) {
+            auto simulated = full_simulation(job_of(entries[first + i].plan), cluster(), stop, &worlds_);
+            if (simulated) figures[first + i] = std::move(simulated).value();
+          },
+          [](std::size_t) {});
+    };
+    std::size_t anyway = 0;
+    for (std::int64_t work = 0; anyway < entries.size() && work < kWorkWhenStopped; ++anyway) {
+      work += request_.job.model.layers * tree_.micro_batches(entries[anyway].plan);
+    }
+    simulate(0, anyway, {});
+    all = simulate(anyway, entries.size() - anyway, stop_);
+    std::vector<Candidate> candidates;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (figures[i]) candidates.push_back({entries[i].plan, std::move(*figures[i])});
+    }
+    std::sort(candidates.begin(), candidates.end(), faster);
+    return candidates;
+  }
+
+  SearchResult result_;
+  const SearchRequest& request_;
+  int threads_;
+  std::stop_token stop_;
+  const Progress& progress_;
+  Tree tree_;
+  simulator::Worlds worlds_;
+  Ledger ledger_;
+  std::priority_queue<Node, std::vector<Node>, Later> open_;
+  std::vector<Entry> ranking_;  // best first
+};
+
+}  // namespace
+
+SearchResult search_as_given(const SearchRequest& request, int threads, std::stop_token stop,
+                             const Progress& progress) {
+  return Searcher(request, threads, std::move(stop), progress).run();
+}
+
+std::optional<Plan> plan_that_fits(const SearchRequest& request, int threads, std::stop_token stop) {
+  const SearchRequest settled = with_lists_settled(request);
+  const Progress silent;
+  return Searcher(settled, threads, std::move(stop), silent).first_that_fits();
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,17 @@
+#include "planner/search/search.h"
+
+#include <utility>
+
+#include "planner/search/fewer_nodes.h"
+#include "planner/search/mixed.h"
+
+namespace trivium::planner {
+
+SearchResult search(const SearchRequest& request, int threads, std::stop_token stop, const Progress& progress) {
+  const SearchRequest settled = with_lists_settled(request);
+  const bool choose_nodes = !settled.cluster.homogeneous() && settled.ranks == 0;
+  return choose_nodes ? search_mixed(settled, threads, std::move(stop), progress)
+                      : search_with_idle_nodes(settled, threads, stop, progress);
+}
+
+}  // namespace trivium::planner

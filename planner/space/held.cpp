@@ -1,0 +1,90 @@
+#include "planner/space/held.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planner/space/levels.h"
+#include "planner/space/space.h"
+#include "program/plan/fields.h"
+#include "program/plan/job_json.h"
+#include "simulator/defaults.h"
+
+namespace trivium::planner {
+namespace {
+
+constexpr const char* kFixed = "fixed";
+
+class Holder {
+ public:
+  explicit Holder(const SearchRequest& request) : request_(request), plan_(request.job.plan) {
+    for (const hardware::NodeGroup& group : request.cluster.groups) lanes_ &= group.node.asynchronous_lanes;
+  }
+
+  // Empty: it is searched.
+  std::string why(const std::string& field) const {
+    if (request_.fixed.contains(field)) return kFixed;
+    if (const char* never = searched(field).never) return never;
+    for (const Constraint& constraint : request_.constraints) {
+      const bool concerns = constraint.field == field || field.starts_with(constraint.field + ".");
+      if (concerns && constraint.by_default) return "left out " + constraint.lifted().replace(0, 4, "unless");
+    }
+    if (!lanes_ && (field.starts_with("overlap.") || field.starts_with("offload."))) {
+      return "communication and copies take turns with the kernels there";
+    }
+    const bool is_context = field == "context" || field == "context_method";
+    if (is_context && request_.job.training.sequence < kLongSequence) {
+      return fmt::format("sequences of fewer than {} tokens are not split", kLongSequence);
+    }
+    if (field == "attention" && !simulator::has_fused_attention(plan_, request_.cluster)) {
+      return "devices or stack have no fused kernels";
+    }
+    const bool unlike = !request_.cluster.homogeneous();
+    if (unlike && (field == "placement" || field == "stage_recompute")) return "not searched on unlike nodes";
+    return "";
+  }
+
+  bool means_something(const std::string& field) const {
+    const bool unlike = !request_.cluster.homogeneous();
+    if (field == "expert") return request_.job.model.experts.has_value();
+    if (field == "stage_nodes" || field == "replica_micro_batch") return unlike;
+    if (field == "context_method") return plan_.context > 1;
+    if (field == "top_k_share") return plan_.compression == program::Compression::kTopK;
+    return true;
+  }
+
+ private:
+  const SearchRequest& request_;
+  const program::Plan& plan_;
+  bool lanes_ = true;
+};
+
+}  // namespace
+
+std::vector<Held> held_fields(const SearchRequest& request) {
+  const Holder holder(request);
+  std::vector<Held> held;
+  for (const std::string& field : program::plan_fields()) {
+    if (!holder.means_something(field)) continue;
+    std::string why = holder.why(field);
+    if (!why.empty()) held.push_back({field, text_of(request.job.plan, field), std::move(why)});
+  }
+  return held;
+}
+
+std::string text_of(const std::vector<Held>& held) {
+  std::vector<std::pair<std::string, std::string>> groups;  // why, fields
+  for (const Held& one : held) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == one.why; });
+    if (group == groups.end()) group = groups.insert(group, {one.why, ""});
+    group->second += fmt::format("{}{} {}", group->second.empty() ? "" : ", ", one.field, one.value);
+  }
+  // What the user fixed comes first.
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return (a.first == kFixed) > (b.first == kFixed); });
+  std::string text;
+  for (const auto& [why, fields] : groups) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", why, fields);
+  return text;
+}
+
+}  // namespace trivium::planner

@@ -1,0 +1,49 @@
+#include "planner/space/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace trivium::planner {
+
+using program::Plan;
+
+SearchRequest with_lists_settled(SearchRequest request) {
+  constexpr const char* kList = "replica_micro_batch";
+  Plan& given = request.job.plan;
+  const auto open = [&](const char* list) { return !request.fixed.contains(list); };
+  if (open("stage_layers")) given.stage_layers.clear();
+  if (open("stage_nodes")) given.stage_nodes.clear();
+  if (open("stage_recompute")) given.stage_recompute.clear();
+  if (open(kList)) given.replica_micro_batch.clear();
+  Plan& plan = request.job.plan;
+  const std::vector<int>& sizes = plan.replica_micro_batch;
+  if (!request.fixed.contains(kList) || sizes.empty()) return request;
+  const auto refuse = [&](const std::string& why) { throw base::Failure(base::ErrorKind::kUsage, kList + why); };
+  if (request.fixed.contains("data") && static_cast<std::size_t>(plan.data) != sizes.size()) {
+    refuse(fmt::format(" has {} entries; data is {}", sizes.size(), plan.data));
+  }
+  const bool alike = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+  if (!alike && (request.cluster.homogeneous() || request.ranks > 0)) {
+    refuse(
+        ": unlike sizes are searched for on clusters of unlike nodes, all of them used; trivium simulate plays them "
+        "anywhere");
+  }
+  plan.data = static_cast<int>(sizes.size());
+  plan.micro_batch = sizes.front();
+  request.fixed.insert("data");
+  request.fixed.erase("micro_batch");
+  if (alike) {
+    plan.replica_micro_batch.clear();
+    request.fixed.erase(kList);
+    request.fixed.insert("micro_batch");
+  }
+  return request;
+}
+
+}  // namespace trivium::planner

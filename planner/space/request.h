@@ -1,0 +1,63 @@
+// What a search is asked for.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hardware_profiles/hardware.h"
+#include "planner/space/constraints.h"
+#include "program/plan/job.h"
+
+namespace trivium::simulator {
+class SharedCosts;
+}
+
+namespace trivium::planner {
+
+/// Layers times micro-batches that are simulated for SearchRequest::others; two plans are shown in any case.
+constexpr std::int64_t kWorkOnOthers = 60'000;
+
+/// What stands for a request's plans where they are played: the replicas' micro-batches and the nodes they are on.
+struct PlayedAs {
+  hardware::Cluster cluster;
+  std::int64_t global_batch = 0;
+  std::vector<int> replica_micro_batch;
+};
+
+/// What is searched. Fields the user fixed keep their value in `job.plan`; all others of the space are opened
+/// (planner/space/space.h lists them with their values). Fields outside the space (precision, attention, reduce_dtype,
+/// bucket_bytes, stack) are as in `job.plan`. Plans that a constraint does not allow are no part of it.
+struct SearchRequest {
+  program::Job job;
+  hardware::Cluster cluster;
+  std::set<std::string> fixed;  ///< names of plan fields that keep the job's value
+  int ranks = 0;                ///< devices to use; 0: all
+  int best = 10;                ///< how many answers
+  bool ignore_memory = false;
+  bool distinct = false;  ///< of each family (equal tensor, pipeline, data) the fastest alone
+  std::vector<Constraint> constraints;
+  /// A plan that is faster by no more than this share of the k-th best need not be found. 0: the answer is exact.
+  double gap = 0;
+  /// Plans of other families shown beside the best: of each the one that looked fastest, simulated. They prove nothing.
+  /// Fewer are shown where simulating them takes long (kWorkOnOthers).
+  int others = 0;
+  /// Plans are bounded as they are, and played, answered and named as this says, where none may be faster or need less.
+  /// `plans_forbidden` then stays 0.
+  std::optional<PlayedAs> played_as;
+  /// Where searches leave costs for each other: of the same model, training and kind of nodes. None: for itself.
+  std::shared_ptr<simulator::SharedCosts> costs{};
+  std::int64_t limit_ps = std::numeric_limits<std::int64_t>::max();  ///< slower plans are not looked for
+};
+
+/// The request with lists as searches take them. Those of its plan that are not fixed by name are open, whatever the
+/// plan holds there. Micro-batches by replica: with `replica_micro_batch` fixed, `data` is, too;
+/// equal sizes are a fixed `micro_batch`. Fixed and empty, it leaves unlike sizes out. Errors: Failure(kUsage) where
+/// `data` is fixed to another number, and where unlike sizes cannot be searched for: on like nodes, or on part of them.
+SearchRequest with_lists_settled(SearchRequest request);
+
+}  // namespace trivium::planner

@@ -1,0 +1,447 @@
+#include "planner/space/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "planner/space/placements.h"
+#include "simulator/defaults.h"
+#include "simulator/placed_cluster.h"
+
+namespace trivium::planner {
+namespace {
+
+using program::Attention;
+using program::Compression;
+using program::ContextMethod;
+using program::Plan;
+using program::Recompute;
+using program::Schedule;
+using program::Storage;
+
+constexpr std::int64_t kMostTensor = 64;  // eight nodes of eight: beyond, every layer waits for the network
+constexpr std::int64_t kMostContext = 64;
+constexpr int kEighths = 8;  // of the stages, that may recompute more than the others
+
+std::vector<int> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<int> found;
+  for (std::int64_t d = 1; d <= std::min(number, most); ++d) {
+    if (number % d == 0) found.push_back(static_cast<int>(d));
+  }
+  return found;
+}
+
+// Layers by chunk are settled where a plan is whole; before, no bound can be held against them.
+bool is_balanced_later(std::string_view field) { return field == "stage_layers"; }
+
+// Whether a constraint is about this field, or a group that it is a member of.
+bool concerns(const Constraint& constraint, const std::string& field) {
+  return constraint.field == field || field.starts_with(constraint.field + ".");
+}
+
+}  // namespace
+
+int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.ranks : request.cluster.devices(); }
+
+Space::Space(const SearchRequest& request) : request_(request), given_(request.job.plan) {
+  if (request.fixed.contains("schedule") && request.fixed.contains("zero_stage") && given_.zero_stage > 1 &&
+      given_.schedule == Schedule::kZeroBubble) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        "searches have no split backward with ZeRO 2 or 3: fix one of schedule and zero_stage; "
+                        "trivium simulate plays both");
+  }
+  // A constraint on a group is split over the levels that decide its members.
+  bounds_.resize(kLevels);
+  for (const Constraint& constraint : request.constraints) {
+    bool placed = false;
+    for (const SearchedField& field : searched_fields()) {
+      const bool decided_below = field.never == nullptr && field.level != Level::kSplit;
+      if (!decided_below || is_balanced_later(field.name) || !concerns(constraint, field.name)) continue;
+      Constraint part = constraint;
+      part.field = field.name;
+      bounds_[static_cast<std::size_t>(field.level)].add(part);
+      placed = true;
+    }
+    if (!placed) bounds_.front().add(constraint);
+  }
+  const int ranks = ranks_of(request);
+  bool any = false;
+  for (const int tensor : tensors(ranks)) {
+    for (const int context : contexts(ranks / std::max(1, tensor))) {
+      for (const int pipeline : pipelines(ranks, tensor)) {
+        const std::int64_t split = std::int64_t{tensor} * pipeline * std::max(1, context);
+        const std::int64_t data = fixed("data") ? given_.data : std::max<std::int64_t>(1, ranks / split);
+        if (split * data != ranks) continue;
+        any = true;
+        Plan plan = given_;
+        plan.replica_micro_batch.clear();
+        plan.tensor = tensor;
+        plan.context = context;
+        plan.pipeline = pipeline;
+        plan.data = static_cast<int>(data);
+        add_splits(plan);
+      }
+    }
+  }
+  if (!any && allows(Level::kSplit, given_)) splits_.push_back(given_);
+}
+
+std::vector<int> Space::tensors(int ranks) const {
+  if (fixed("tensor")) return {given_.tensor};
+  std::vector<int> some = divisors(request_.job.model.heads, kMostTensor);
+  std::erase_if(some, [&](int tensor) { return ranks % tensor != 0; });
+  return some;
+}
+
+std::vector<int> Space::contexts(int ranks) const {
+  if (fixed("context") || request_.job.training.sequence < kLongSequence) return {given_.context};
+  return divisors(ranks, kMostContext);
+}
+
+std::vector<int> Space::pipelines(int ranks, int tensor) const {
+  if (fixed("pipeline")) return {given_.pipeline};
+  return divisors(ranks / std::max(1, tensor), request_.job.model.layers);
+}
+
+std::vector<int> Space::micro_batches(const Plan& split) const {
+  if (fixed("micro_batch")) return {given_.micro_batch};
+  const std::int64_t batch = request_.job.training.global_batch;
+  if (batch % split.data != 0) return {1};  // refused whatever the micro-batch: once is enough to say so
+  return divisors(batch / split.data, kMostMicroBatch);
+}
+
+// How the context ranks exchange keys and values, how many ranks share the experts, and the samples of a micro-batch.
+void Space::add_splits(Plan plan) {
+  std::vector<ContextMethod> methods{given_.context_method};
+  if (plan.context > 1 && !fixed("context_method")) methods = {ContextMethod::kRing, ContextMethod::kAllToAll};
+  std::vector<int> experts{given_.expert};
+  if (request_.job.model.experts && !fixed("expert")) {
+    experts = divisors(request_.job.model.experts->count, plan.data);
+    std::erase_if(experts, [&](int expert) { return plan.data % expert != 0; });
+  }
+  for (const ContextMethod method : methods) {
+    for (const int expert : experts) {
+      for (const int micro_batch : micro_batches(plan)) {
+        plan.context_method = method;
+        plan.expert = expert;
+        plan.micro_batch = micro_batch;
+        if (allows(Level::kSplit, plan)) splits_.push_back(plan);
+      }
+    }
+  }
+}
+
+std::vector<std::string> Space::placements(const Plan& split) const {
+  if (fixed("placement") || !request_.cluster.homogeneous()) return {given_.placement};
+  return placements_of(split);
+}
+
+// Whether plans that seat their ranks alike take the same time.
+bool Space::seats_decide() const {
+  return request_.cluster.homogeneous() && request_.cluster.links.empty() && !request_.played_as;
+}
+
+std::vector<Attention> Space::attentions(const Plan& split) const {
+  if (fixed("attention") || !simulator::has_fused_attention(split, request_.cluster)) return {given_.attention};
+  if (split.context > 1 && split.context_method == ContextMethod::kRing) return {Attention::kFlash};
+  return {Attention::kFlash, Attention::kUnfused};
+}
+
+std::vector<Layout> Space::layouts(const Plan& split) const {
+  std::vector<bool> sequence{false}, overlap{false};
+  if (split.tensor > 1) sequence = overlap = {false, true};
+  if (fixed("sequence_parallel")) sequence = {given_.sequence_parallel};
+  if (fixed("overlap.tensor") || !has_lanes()) overlap = {given_.overlap.tensor};
+  std::vector<Layout> found;
+  std::set<Seating> seen;
+  for (const std::string& placement : placements(split)) {
+    const std::size_t before = found.size();
+    if (seats_decide() && seen.contains(seating_of(split, placement, request_.cluster))) continue;
+    for (const bool parallel : sequence) {
+      for (const bool beside : overlap) {
+        for (const Attention attention : attentions(split)) {
+          const Layout layout{placement, parallel, beside, attention};
+          if (of(Level::kLayout).none() || allows(Level::kLayout, with(split, layout))) found.push_back(layout);
+        }
+      }
+    }
+    if (seats_decide() && found.size() > before) seen.insert(seating_of(split, placement, request_.cluster));
+  }
+  return found;
+}
+
+std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const {
+  const bool may_interleave = !fixed("schedule") || given_.schedule == Schedule::kInterleaved;
+  std::vector<std::pair<Schedule, int>> schedules;
+  const std::int64_t layers = request_.job.model.layers;
+  if (fixed("schedule") && given_.schedule != Schedule::kInterleaved) {
+    schedules.emplace_back(given_.schedule, fixed("virtual_stages") ? given_.virtual_stages : 1);
+  } else if (fixed("virtual_stages")) {
+    const bool one = given_.virtual_stages == 1 && !fixed("schedule");
+    schedules.emplace_back(one ? Schedule::k1f1b : Schedule::kInterleaved, given_.virtual_stages);
+    if (one && split.pipeline > 1 && given_.stack == "trivium") schedules.emplace_back(Schedule::kZeroBubble, 1);
+  } else {
+    if (!fixed("schedule")) schedules.emplace_back(Schedule::k1f1b, 1);
+    // Only our own runtime splits backwards.
+    const bool splits = given_.stack == "trivium" && !request_.job.model.experts;
+    if (!fixed("schedule") && split.pipeline > 1 && splits) schedules.emplace_back(Schedule::kZeroBubble, 1);
+    if (may_interleave && split.pipeline > 1 && layers % split.pipeline == 0) {
+      for (const int count : divisors(layers / split.pipeline, layers)) {
+        if (count > 1) schedules.emplace_back(Schedule::kInterleaved, count);
+      }
+    }
+    if (schedules.empty()) schedules.emplace_back(given_.schedule, given_.virtual_stages);
+  }
+  std::vector<Storage> activations{given_.offload.activations};
+  if (!fixed("offload.activations") && has_lanes()) activations = {Storage::kNone, Storage::kHost};
+  std::vector<Shape> found;
+  const Plan placed = with(split, layout);
+  const auto add = [&](const Shape& shape) {
+    if (shape.activations != Storage::kNone && shape.schedule == Schedule::kZeroBubble) return;
+    if (of(Level::kShape).none() || allows(Level::kShape, with(placed, shape))) found.push_back(shape);
+  };
+  const bool open_layers = !fixed("stage_layers"), open_nodes = !fixed("stage_nodes");
+  for (const Storage storage : activations) {
+    for (const auto& [schedule, count] : schedules) {
+      add({schedule, count, false, given_.stage_nodes, storage});
+      const bool may_balance = open_layers && count == 1 && split.pipeline > 1;
+      if (may_balance && request_.cluster.homogeneous() && layers > split.pipeline) {
+        add({schedule, count, true, given_.stage_nodes, storage});
+      }
+      if (!may_balance || !open_nodes) continue;
+      for (std::vector<int>& nodes : stages_on_groups(placed)) add({schedule, count, true, std::move(nodes), storage});
+    }
+  }
+  return found;
+}
+
+std::vector<Keeping> Space::keepings(const Plan& split, const Shape& shape) const {
+  const Plan base = with(split, shape);
+  std::vector<Keeping> all;
+  if (fixed("recompute") || (fixed("stage_recompute") && !given_.stage_recompute.empty())) {
+    all.push_back({given_.recompute});
+  } else {
+    const bool away = shape.activations != Storage::kNone;
+    std::vector<Recompute> ways{Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+    if (away) ways.pop_back();
+    for (const Recompute way : ways) all.push_back({way});
+    // Eighths of the stages, or with virtual stages of the rounds through them.
+    const int parts = shape.virtual_stages > 1 ? shape.virtual_stages : split.pipeline;
+    const int chunks = split.pipeline * shape.virtual_stages;
+    std::set<int> counts;
+    for (int i = 1; i < kEighths; ++i) counts.insert((i * parts + kEighths - 1) / kEighths * (chunks / parts));
+    counts.erase(chunks);
+    // Where nodes differ, stages are balanced by their speed and memory already.
+    if (!request_.cluster.homogeneous() || fixed("stage_recompute")) counts.clear();
+    for (std::size_t more = 1; more < ways.size(); ++more) {
+      for (std::size_t less = 0; less < more; ++less) {
+        for (const int count : counts) all.push_back({ways[less], count, ways[more]});
+      }
+    }
+  }
+  if (of(Level::kKeeping).none()) return all;
+  std::erase_if(all, [&](const Keeping& keeping) { return !allows(Level::kKeeping, with(base, keeping)); });
+  return all;
+}
+
+std::vector<State> Space::states(const Plan& split, const Layout& layout, const Shape& shape) const {
+  const bool lanes = has_lanes(), spread = split.expert > 1, alone = split.data * split.context == 1;
+  std::vector<int> zero{0};
+  if (split.data > 1) zero = {0, 1, 2, 3};
+  if (shape.schedule == Schedule::kZeroBubble || spread) zero.resize(std::min<std::size_t>(zero.size(), 2));
+  if (fixed("zero_stage")) zero = {given_.zero_stage};
+  // The bounds do not know that split backwards reduce sharded gradients twice.
+  if (shape.schedule == Schedule::kZeroBubble) std::erase_if(zero, [](int stage) { return stage > 1; });
+  const auto either = [&](const char* field, bool open, bool given) {
+    if (fixed(field) || !lanes) return std::vector<bool>{given};
+    return open ? std::vector<bool>{false, true} : std::vector<bool>{false};
+  };
+  std::vector<Storage> away{given_.offload.optimizer};
+  if (!fixed("offload.optimizer") && lanes) away = {Storage::kNone, Storage::kHost};
+  std::vector<State> found;
+  Plan tried = split;
+  for (const int stage : zero) {
+    std::vector<int> groups{fixed("shard_group") || stage > 0 ? given_.shard_group : 0};
+    if (stage == 3 && !fixed("shard_group") && !spread) {
+      if (const int group = replicas_on_a_node(split, layout); group > 0) groups.push_back(group);
+    }
+    std::vector<Compression> compressions{given_.compression};
+    const bool may_compress = stage == 0 && !alone && given_.compression == Compression::kNone;
+    if (!fixed("compression") && may_compress) compressions.push_back(Compression::kFp16);
+    for (const int group : groups) {
+      for (const Compression compression : compressions) {
+        for (const Storage optimizer : away) {
+          for (const bool reduces : either("overlap.gradient_reduction", !alone, given_.overlap.gradient_reduction)) {
+            for (const bool gathers : either("overlap.parameter_gather", stage > 0, given_.overlap.parameter_gather)) {
+              const State state{stage, group, reduces, gathers, optimizer, compression};
+              tried = with(std::move(tried), state);
+              if (allows(Level::kState, tried)) found.push_back(state);
+            }
+          }
+        }
+      }
+    }
+  }
+  return found;
+}
+
+// ZeRO-3 whose gathers stay inside nodes: the replicas of a stage that share one, where that is fewer than all; 0:
+// none.
+int Space::replicas_on_a_node(const Plan& split, const Layout& layout) const {
+  if (!layout.placement.starts_with("tensor-context-data")) return 0;
+  const auto& groups = request_.cluster.groups;
+  int devices = groups.front().node.devices;
+  for (const hardware::NodeGroup& group : groups) devices = std::gcd(devices, group.node.devices);
+  const int replicas = devices / (split.tensor * split.context);
+  const bool tiles = replicas > 1 && replicas < split.data && split.data % replicas == 0;
+  return tiles && devices % (split.tensor * split.context) == 0 ? replicas : 0;
+}
+
+bool Space::has_lanes() const {
+  return std::ranges::all_of(request_.cluster.groups,
+                             [](const hardware::NodeGroup& group) { return group.node.asynchronous_lanes; });
+}
+
+// Whole stages on nodes of one kind: the groups in their order and in the opposite one, each taking as many stages as
+// it has devices for.
+std::vector<std::vector<int>> Space::stages_on_groups(const Plan& placed) const {
+  const auto& groups = request_.cluster.groups;
+  const int count = static_cast<int>(groups.size());
+  if (count == 1 || !placed.placement.ends_with("pipeline")) return {};
+  std::vector<std::vector<int>> found;
+  for (const bool backwards : {false, true}) {
+    std::vector<int> nodes;
+    for (int i = 0; i < count; ++i) {
+      const int group = backwards ? count - 1 - i : i;
+      const hardware::NodeGroup& held = groups[static_cast<std::size_t>(group)];
+      const int room = held.count * held.node.devices / (placed.tensor * placed.context * placed.data);
+      const int left = placed.pipeline - static_cast<int>(nodes.size());
+      nodes.insert(nodes.end(), static_cast<std::size_t>(std::min(room, left)), group);
+    }
+    if (static_cast<int>(nodes.size()) < placed.pipeline) continue;
+    Plan there = placed;
+    there.stage_nodes = nodes;
+    if (!simulator::misplaced(there, request_.cluster)) found.push_back(std::move(nodes));
+  }
+  return found;
+}
+
+// What may be kept hangs on these fields alone.
+std::int64_t Space::count_keepings(const Plan& split, const Shape& shape) const {
+  const std::tuple key(split.pipeline, shape.virtual_stages, shape.activations);
+  const std::lock_guard lock(mutex_);
+  const auto [known, fresh] = keepings_known_.try_emplace(key);
+  if (fresh) known->second = static_cast<std::int64_t>(keepings(split, shape).size());
+  return known->second;
+}
+
+// Of a shape's fields it matters alone whether the schedule splits the backward.
+std::int64_t Space::count_states(const Plan& split, const Layout& layout, const Shape& shape) const {
+  const std::tuple key(split.tensor, split.context, split.data, split.expert, shape.schedule == Schedule::kZeroBubble,
+                       layout.placement);
+  const std::lock_guard lock(mutex_);
+  const auto [known, fresh] = states_known_.try_emplace(key);
+  if (fresh) known->second = static_cast<std::int64_t>(states(split, layout, shape).size());
+  return known->second;
+}
+
+std::int64_t Space::count(const Plan& split, const Layout& layout, const Shape& shape) const {
+  return count_keepings(split, shape) * count_states(split, layout, shape);
+}
+
+// The other fields of a split and a layout change nothing below.
+std::int64_t Space::count(const Plan& split, const Layout& layout) const {
+  const std::tuple key(split.tensor, split.context, split.pipeline, split.data, split.expert, layout.placement);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = layouts_known_.find(key); known != layouts_known_.end()) return known->second;
+  }
+  std::int64_t plans = 0;
+  for (const Shape& shape : shapes(split, layout)) plans += count(split, layout, shape);
+  const std::lock_guard lock(mutex_);
+  return layouts_known_.try_emplace(key, plans).first->second;
+}
+
+std::int64_t Space::count(const Plan& split) const {
+  std::int64_t plans = 0;
+  for (const Layout& layout : layouts(split)) plans += count(split, layout);
+  return plans;
+}
+
+std::int64_t Space::count() const {
+  std::int64_t plans = 0;
+  for (const Plan& split : splits_) plans += count(split);
+  return plans;
+}
+
+Plan with(Plan plan, const Layout& layout) {
+  plan.placement = layout.placement;
+  plan.sequence_parallel = layout.sequence_parallel;
+  plan.overlap.tensor = layout.overlap_tensor;
+  plan.attention = layout.attention;
+  return plan;
+}
+
+Plan with(Plan plan, const Shape& shape) {
+  plan.schedule = shape.schedule;
+  plan.virtual_stages = shape.virtual_stages;
+  plan.stage_nodes = shape.stage_nodes;
+  plan.offload.activations = shape.activations;
+  return plan;
+}
+
+Plan with(Plan plan, const Keeping& keeping) {
+  plan.recompute = keeping.recompute;
+  if (keeping.more == 0) return plan;
+  plan.stage_recompute.assign(static_cast<std::size_t>(plan.chunks()), keeping.recompute);
+  std::fill_n(plan.stage_recompute.begin(), keeping.more, keeping.of_more);
+  return plan;
+}
+
+Plan with(Plan plan, const State& state) {
+  plan.zero_stage = state.zero_stage;
+  plan.shard_group = state.shard_group;
+  plan.overlap.gradient_reduction = state.gradient_reduction;
+  plan.overlap.parameter_gather = state.parameter_gather;
+  plan.offload.optimizer = state.optimizer;
+  plan.compression = state.compression;
+  return plan;
+}
+
+std::vector<Member> enumerate(const SearchRequest& request) {
+  const Space space(request);
+  std::vector<Member> members;
+  for (const Plan& split : space.splits()) {
+    for (const Layout& layout : space.layouts(split)) {
+      for (const Shape& shape : space.shapes(split, layout)) {
+        const Plan shaped = with(with(split, layout), shape);
+        const std::vector<State> states = space.states(split, layout, shape);
+        for (const Keeping& keeping : space.keepings(split, shape)) {
+          const Plan kept = with(shaped, keeping);
+          for (const State& state : states) members.push_back({with(kept, state), shape.balanced});
+        }
+      }
+    }
+  }
+  return members;
+}
+
+std::int64_t count_forbidden(const SearchRequest& request) {
+  if (request.constraints.empty()) return 0;
+  SearchRequest open = request;
+  open.constraints.clear();
+  return Space(open).count() - Space(request).count();
+}
+
+std::string family_of(const Plan& plan) {
+  std::string text = fmt::format("TP{}", plan.tensor);
+  if (plan.context > 1) text += fmt::format(" CP{}", plan.context);
+  text += fmt::format(" PP{} DP{}", plan.pipeline, plan.data);
+  return plan.expert > 1 ? text + fmt::format(" EP{}", plan.expert) : text;
+}
+
+}  // namespace trivium::planner

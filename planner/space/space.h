@@ -1,0 +1,159 @@
+// The search space: every plan a request leaves open, as a tree that is listed level by level where it is looked at.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/space/bounds.h"
+#include "planner/space/levels.h"
+#include "planner/space/request.h"
+
+namespace trivium::planner {
+
+/// Samples: products are large enough long before.
+inline constexpr std::int64_t kMostMicroBatch = 64;
+
+/// Tokens: shorter sequences fit a device, and splitting them leaves attention blocks that are too small.
+inline constexpr std::int64_t kLongSequence = 16'384;
+
+/// Devices that plans of the request use: `request.ranks`, or all of the cluster.
+int ranks_of(const SearchRequest& request);
+
+/// How the layers of a split are laid out: the second level.
+struct Layout {
+  std::string placement;
+  bool sequence_parallel = false;
+  bool overlap_tensor = false;
+  program::Attention attention = program::Attention::kUnfused;
+};
+
+/// What runs in which order: the third level.
+struct Shape {
+  program::Schedule schedule{};
+  int virtual_stages = 1;
+  bool balanced = false;         ///< layers of the stages by their load (planner/bound/balance.h), else even
+  std::vector<int> stage_nodes;  ///< on unlike nodes
+  program::Storage activations = program::Storage::kNone;
+};
+
+/// What is kept for the backward: the fourth level. The first `more` chunks of the model keep less than the others.
+struct Keeping {
+  program::Recompute recompute = program::Recompute::kNone;
+  int more = 0;
+  program::Recompute of_more = program::Recompute::kNone;
+};
+
+/// What replicas share and what runs beside the passes: the last level.
+struct State {
+  int zero_stage = 0, shard_group = 0;
+  bool gradient_reduction = false, parameter_gather = false;
+  program::Storage optimizer = program::Storage::kNone;
+  program::Compression compression = program::Compression::kNone;
+  bool operator==(const State&) const = default;
+};
+
+/// Levels and their values, in an order that depends on the request alone. A field that the request fixes has its value
+/// there; values that a constraint does not allow are left out.
+///
+/// 1. split: tensor (divisors of the attention heads up to 64, over nodes too), pipeline (any count up to the layers;
+///    tensor x context x pipeline divides the ranks, data is the rest), context (1, and divisors of the ranks up to 64
+///    for sequences of 16,384 tokens and more; both methods above 1), expert (divisors of data and of the experts of a
+///    mixture model), micro_batch (divisors of a replica's share of the batch, up to 64). Where the fixed fields fit no
+///    split of the ranks, the request's own plan stands alone, so that its refusal has a reason.
+/// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind; of those that seat
+///    the same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks), attention
+///    (flash and unfused where devices and stack have fused kernels, else as given).
+/// 3. shape: schedule and virtual_stages (1f1b; zero_bubble with the trivium stack; interleaved with every count that
+///    cuts the layers evenly), stage_layers (even, and with one chunk a stage balanced), on unlike nodes stage_nodes
+///    (none, and the groups in their order and in the opposite one, balanced), offload.activations (none, host).
+/// 4. keeping: recompute (none, selective, full; not full where activations are offloaded), and stage_recompute: the
+///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
+///    eighths of the rounds through all stages.
+/// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with zero_bubble or spread experts), shard_group (0,
+///    and with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather (with
+///    zero_stage), offload.optimizer (none, host), compression (none, and fp16 with zero_stage 0).
+class Space {
+ public:
+  /// The request must outlive it.
+  explicit Space(const SearchRequest& request);
+
+  const std::vector<program::Plan>& splits() const { return splits_; }
+  std::vector<Layout> layouts(const program::Plan& split) const;
+  std::vector<Shape> shapes(const program::Plan& split, const Layout& layout) const;
+  std::vector<Keeping> keepings(const program::Plan& split, const Shape& shape) const;
+  std::vector<State> states(const program::Plan& split, const Layout& layout, const Shape& shape) const;
+
+  /// Plans of the space, and under a node of it.
+  std::int64_t count() const;
+  std::int64_t count(const program::Plan& split) const;
+  std::int64_t count(const program::Plan& split, const Layout& layout) const;
+  std::int64_t count(const program::Plan& split, const Layout& layout, const Shape& shape) const;
+  std::int64_t count_keepings(const program::Plan& split, const Shape& shape) const;
+  std::int64_t count_states(const program::Plan& split, const Layout& layout, const Shape& shape) const;
+
+ private:
+  bool fixed(const char* field) const { return request_.fixed.contains(field); }
+  bool allows(Level level, const program::Plan& plan) const { return of(level).allow(plan); }
+  const Bounds& of(Level level) const { return bounds_[static_cast<std::size_t>(level)]; }
+  void add_splits(program::Plan plan);
+  std::vector<int> tensors(int ranks) const;
+  std::vector<int> contexts(int ranks) const;
+  std::vector<int> pipelines(int ranks, int tensor) const;
+  std::vector<int> micro_batches(const program::Plan& split) const;
+  std::vector<std::string> placements(const program::Plan& split) const;
+  bool seats_decide() const;
+  std::vector<program::Attention> attentions(const program::Plan& split) const;
+  std::vector<std::vector<int>> stages_on_groups(const program::Plan& placed) const;
+  int replicas_on_a_node(const program::Plan& split, const Layout& layout) const;
+  bool has_lanes() const;
+
+  const SearchRequest& request_;
+  const program::Plan& given_;
+  std::vector<program::Plan> splits_;
+  std::vector<Bounds> bounds_;  // by the level that decides them
+  mutable std::mutex mutex_;
+  mutable std::map<std::tuple<int, int, program::Storage>, std::int64_t> keepings_known_;
+  mutable std::map<std::tuple<int, int, int, int, bool, std::string>, std::int64_t> states_known_;
+  mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> layouts_known_;
+};
+
+/// A plan with the values of a level.
+program::Plan with(program::Plan plan, const Layout& layout);
+program::Plan with(program::Plan plan, const Shape& shape);
+program::Plan with(program::Plan plan, const Keeping& keeping);
+program::Plan with(program::Plan plan, const State& state);
+
+/// A plan of the space. Its layers are even, or those of planner::balanced.
+struct Member {
+  program::Plan plan;
+  bool balanced = false;
+};
+
+/// Every plan of the space, one after the other: for small spaces.
+std::vector<Member> enumerate(const SearchRequest& request);
+
+/// Plans that the request's constraints leave out.
+std::int64_t count_forbidden(const SearchRequest& request);
+
+/// Every field that the space opens, or that is fixed, with the values its plans take.
+std::vector<std::pair<std::string, std::vector<std::string>>> fields_of(const SearchRequest& request);
+
+/// Plans of one family.
+struct SpacePart {
+  std::int64_t micro_batches = 0;  ///< values of it, times context methods
+  std::int64_t layouts = 0;
+  std::int64_t plans = 0;  ///< of all of them
+};
+
+/// The families of a space in the order of its splits.
+std::vector<std::pair<std::string, SpacePart>> parts_of(const Space& space);
+
+/// "TP8 PP16 DP8".
+std::string family_of(const program::Plan& plan);
+
+}  // namespace trivium::planner

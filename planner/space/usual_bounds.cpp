@@ -1,0 +1,19 @@
+#include "planner/space/usual_bounds.h"
+
+#include <algorithm>
+
+namespace trivium::planner {
+
+std::vector<Constraint> usual_bounds(const hardware::Cluster& cluster, const std::vector<std::string>& allowed,
+                                     const std::set<std::string>& fixed) {
+  std::vector<Constraint> constraints = closed_unless_allowed(allowed, fixed);
+  const bool is_allowed = std::find(allowed.begin(), allowed.end(), "offload") != allowed.end();
+  const bool is_fixed =
+      std::any_of(fixed.begin(), fixed.end(), [](const std::string& field) { return field.starts_with("offload."); });
+  if (!cluster.homogeneous() && !is_allowed && !is_fixed) {
+    constraints.push_back({Constraint::Kind::kForbid, "offload", "", true});
+  }
+  return constraints;
+}
+
+}  // namespace trivium::planner

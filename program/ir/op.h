@@ -1,0 +1,152 @@
+// Ops: what a rank does, one kernel or collective at a time. The table of kinds is the only list of them in the house.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "program/ir/mesh.h"
+#include "program/plan/dtype.h"
+
+namespace trivium::program {
+
+/// In-order queues of a rank.
+enum class Lane : std::uint8_t { kCompute, kTensor, kPipeline, kData, kCopy, kContext };
+constexpr int kLanes = 6;
+std::string_view name_of(Lane lane);
+
+/// What the work is for; decides where its time goes in a breakdown.
+enum class Pass : std::uint8_t { kForward, kRecompute, kBackward, kOptimizer };
+std::string_view name_of(Pass pass);
+
+/// Every op kind has three faces: a cost rule (simulator/cost), a CPU kernel and a CUDA kernel (runtime).
+/// Shapes: T tokens of a micro-batch on this rank (sample-major), row-major. `in` and `out` are listed in order; "+="
+/// accumulates.
+enum class OpKind : std::uint8_t {
+  // Compute.                 m, n, k                        in                                   out
+  kEmbedding,  // T, hidden, local vocab rows   ids (T), table (k,n)                 y (T,n); rows of other ranks give 0
+  kEmbeddingBackward,  //  "                            ids, dy (T,n)                        dtable (k,n) +=
+  kPosition,           // T, hidden, sequence           x (T,n), table (k,n)                 y (T,n), may be x
+  kPositionBackward,   //  "                            dy (T,n)                             dtable (k,n) +=
+  kNorm,          // T, hidden                     x, weight (n), bias (n or -1)        y, stats (T,2) mean and 1/sigma
+  kNormBackward,  //  "                            x, weight, stats, dy, dskip or -1    dx = dskip + …, dweight +=,
+                  //  dbias += (or -1)
+  kMatmul,        // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
+  kMatmulDgrad,   // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
+  kMatmulWgrad,   // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
+  kRotary,        // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
+  kRotaryBackward,  //  "                            dqkv                                 dqkv in place
+  kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
+                    // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
+  kAttentionBackward,     //  "                            qkv, y, saved, dy, mask or -1        dqkv
+  kBiasResidual,          // T, hidden, 1: of the MLP      x, bias or -1, skip, second bias     y = skip + x + biases,
+                          // mask (T,n) of the dropout of x + biases, or -1; so k with it
+  kBiasResidualBackward,  // T, hidden     dy, mask or -1     dbias +=, second +=, dx or -1 (dx and dskip are dy itself)
+  kActivation,            // T, ffn                        x (T,n or 2n gate|up), bias or -1    y (T,n)
+  kActivationBackward,    //  "                            x, bias or -1, dy                    dx, dbias += or -1
+  kLossMax,   // T, local vocab                logits (m,n)                         max (T): over this rank's valid
+              // columns
+  kLossSums,  //  "                            logits, max, labels (T)              sums (T,2): sum of exp(logit - max),
+              //  own target logit - max or 0
+  kLoss,  // T                             max, sums                            loss (1) += sum of (log sum - target) /
+          // tokens of the step
+  kLossBackward,  // T, local vocab                logits, max, sums, labels            dlogits, may be logits: (softmax
+                  // - target) / tokens of the step
+  kAdd,           // elements                      x                                    y +=
+  kGradientNorm,  // elements of the bucket part   -                                    norm (2) += sum of squares of
+                  // what this rank counts, as a double-double pair
+  kAdamW,  // elements of the bucket part   norm (2)                             parameters and moments of the bucket
+           // part
+  kZeroGradients,  // elements                      -                                    that buffer, or where absent
+                   // all gradients of the bucket
+  // Context parallel, ring: T are this rank's tokens (two chunks of every sample, see context_position).
+  kSplitKv,         // T, 2 kv*dim                   qkv (T, q|k|v)                       kv (T, k|v)
+  kJoinKv,          //  "                            dkv (T, k|v)                         dqkv's k and v
+  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back     y, log-sum-exp (T,heads),
+                    // merged with what the steps before left there
+  kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv          dqkv's q +=, dkv of that kv
+  // Context parallel, all-to-all over heads: `parts` ranks; head h of q goes to part h / (heads / parts).
+  kPackHeads,     // T, width                      x (T, q|k|v or y)                    y (parts, T, a part's heads)
+  kUnpackHeads,   //  "                            the inverse; shared key heads add up
+  kPackTokens,    // parts*T, a part's width       x (sample-major, all tokens)         y (parts, T, width)
+  kUnpackTokens,  //  "                            the inverse
+  // Mixture of experts: E experts, C rows for one expert and sample, of which this rank has a part (ExpertRows). With
+  // context parallelism kRoute and kSpill list the tokens of all context ranks, the other kinds read that list at the
+  // places of the rank's own T. `parts`: tensor ranks; of the products: ranks of the expert and the tensor group.
+  kRoute,  // listed T, E, top_k         logits (m,n)                         probabilities (m,n), slots (m,k,2):
+           // expert, and row of this tensor rank's (of one context rank after the other) or -1; loss (1) += balance
+           // loss, or -1
+  kRouteBackward,  //  "                            probabilities, slots, dgate (m,k)    dlogits (m,n)
+  kSpill,          // listed T, -, top_k            slots of all context ranks           slots: row of this rank's, or
+                   // behind them place among those it sends, or -1; spills: how many rows go to every rank, how
+                   // many come from every rank, and the rows of those that come (int32)
+  kDispatch,       // T, hidden, top_k              x (m,n), slots                       y (rows,n), spilled or -1
+  kDispatchBackward,  //  "                            dy, slots, dspilled or -1            dx (m,n)
+  kCombine,           //  "                            y of experts, probabilities, slots, spilled or -1
+                      //                                                                    y (m,n): sum of gate * row
+  kCombineBackward,   //  "                            dy, y of experts, probabilities, slots, spilled or -1
+                      //                                                                    dy of experts, dgate (m,k),
+                      //                                                                    dspilled or -1
+  kPlaceRows,     // expected rows, hidden         x: those that came, spills           y (rows,n): where they belong
+  kPickRows,      //  "                            the inverse
+  kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
+  kExpertMatmulDgrad,  //  "                          dy, w                                dx
+  kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
+  kCompress,           // elements of the bucket        gradients                            y, 16 bits each
+                       // with k > 0, elements of a parameter: the k largest of gradients + residual, each a value and
+                       // its number in the bucket (32 bits), counted from n; what is not sent is the new residual:
+                       //                              gradients, residual                  y, residual
+  kDecompress,         // elements of the bucket        x, 16 bits each                      gradients, overwritten
+                       // with k > 0: sums of the k values that each of `parts` members sent, in their order
+  kFetch,              // bytes                         x in the host's memory                y on the device
+  kStore,              //  "                            x on the device                       y in the host's memory
+  // Communication.           elements                       in                                   out
+  kAllReduce,      // of the buffer                 x                                    x in place
+  kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
+  kAllGather,      // of the whole                  x (own part), may lie inside y       y (whole)
+  kAllToAll,       // of the buffer                 x (parts of all members)             y: part i came from member i
+                   // with kSpill's table behind x: as many rows of n as it says, elements where choices are even; with
+                   // k = 1 the way back
+  kRingShift,      //  "                            x, to the next member                y, from the member before
+  kSend,           // of the buffer                 x                                    -
+                   // with `parts` above 1 of one of so many: this tensor rank's, where it lies in the buffer
+  kRecv,           //  "                            -                                    y
+};
+constexpr int kOpKinds = static_cast<int>(OpKind::kRecv) + 1;
+std::string_view name_of(OpKind kind);  ///< snake_case, as in profiles and records: "matmul_wgrad"
+bool is_communication(OpKind kind);
+constexpr bool is_copy(OpKind kind) { return kind == OpKind::kFetch || kind == OpKind::kStore; }
+
+enum class Reduction : std::uint8_t { kSum, kMax, kPairSum };  ///< kPairSum: double-double pairs (hi, lo)
+
+constexpr int kNoBuffer = -1;
+constexpr int kMaxOperands = 5;
+
+struct Op {
+  OpKind kind{};
+  Lane lane = Lane::kCompute;
+  Pass pass = Pass::kForward;
+  DType dtype = DType::kFp32;  ///< of the main operand
+  Group group = Group::kNone;  ///< communication: among whom
+  Reduction reduction = Reduction::kSum;
+  bool weight_transposed = false;  ///< matmul kinds: w is stored (n,k)
+  bool token_sharded = false;      ///< T covers this tensor rank's part of the tokens only (sequence parallel)
+  bool flash = false;              ///< attention kinds
+  bool disk = false;               ///< copies: the other end is a file, not the host's memory
+  std::int16_t layer = -1;         ///< layer within the chunk
+  std::int16_t bucket = -1;        ///< optimizer kinds and gradient communication
+  std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention and rotary kinds, local counts
+  std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
+                                        ///< also kSend
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
+                              ///< rows; kPlaceRows, kPickRows: rows that may come at most
+  double flops = 0;           ///< multiply and add counted apart
+  double bytes = 0;           ///< compute: memory traffic of the kernel · communication: payload (elements * size)
+  std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
+  std::array<std::int32_t, 3> out{kNoBuffer, kNoBuffer, kNoBuffer};
+  std::array<std::int32_t, kLanes - 1> after{-1, -1, -1, -1,
+                                             -1};  ///< earlier ops of the body on other lanes that must have ended
+};
+
+}  // namespace trivium::program

@@ -1,0 +1,47 @@
+// The attention core of a layer: scores, softmax and weighted values of the heads on this rank.
+#include <fmt/format.h>
+
+#include "program/lower/layers.h"
+
+namespace trivium::program {
+
+// Local counts; with all-to-all over heads all tokens and a part of the heads.
+Op& LayerWriter::attention_op(Op& op, int layer) {
+  rows(op, s_.all_tokens, s_.part_query, layer);
+  op.token_sharded = false;
+  op.flash = s_.flash;
+  op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
+  op.sequence = static_cast<std::int32_t>(s_.sequence);
+  return op;
+}
+
+void LayerWriter::attention_core(const LayerKept& kept, int layer, Pass pass) {
+  const int y = s_.exchanges() ? kept.attended_whole : kept.attended;
+  attention_op(b_.add(OpKind::kAttention, pass, {kept.qkv}, {y, kept.saved, kept.scores_dropped}), layer);
+}
+
+void LayerWriter::attention(int qkv, const LayerKept& kept, int layer, Pass pass) {
+  if (s_.ring()) return ring_attention(kept, layer, pass);
+  if (s_.exchanges()) tokens_to_heads(qkv, kept.qkv, true, layer, pass);
+  attention_core(kept, layer, pass);
+  if (s_.exchanges()) heads_to_tokens(kept.attended_whole, kept.attended, false, layer, pass);
+}
+
+void LayerWriter::attention_again(int layer, const LayerKept& kept) { attention_core(kept, layer, Pass::kRecompute); }
+
+void LayerWriter::attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer) {
+  if (s_.ring()) return ring_attention_backward(kept, d_attended, d_qkv, layer);
+  int y = kept.attended, dy = d_attended, dx = d_qkv;
+  if (s_.exchanges()) {
+    y = kept.attended_whole;
+    dy = gradient_of("attention output of all tokens", s_.all_tokens * s_.part_query, layer);
+    dx = gradient_of("qkv of all tokens", s_.all_tokens * s_.part_qkv, layer);
+    tokens_to_heads(d_attended, dy, false, layer, Pass::kBackward);
+  }
+  attention_op(
+      b_.add(OpKind::kAttentionBackward, Pass::kBackward, {kept.qkv, y, kept.saved, dy, kept.scores_dropped}, {dx}),
+      layer);
+  if (s_.exchanges()) heads_to_tokens(dx, d_qkv, true, layer, Pass::kBackward);
+}
+
+}  // namespace trivium::program

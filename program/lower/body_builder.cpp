@@ -1,0 +1,218 @@
+#include "program/lower/body_builder.h"
+
+#include <algorithm>
+#include <map>
+
+#include "program/ir/alignment.h"
+#include "program/ir/op_work.h"
+
+namespace trivium::program {
+namespace {
+
+std::size_t index(Space space) { return static_cast<std::size_t>(space); }
+
+bool share_memory(const Buffer& a, const Buffer& b) {
+  return a.space == b.space && a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
+}
+
+}  // namespace
+
+int BodyBuilder::place(const std::string& name, Space space, DType dtype, std::int64_t elements) {
+  const int id = view(name, space, dtype, elements, kind_.bytes[index(space)]);
+  kind_.bytes[index(space)] += aligned(buffer(id).bytes());
+  return id;
+}
+
+int BodyBuilder::view(const std::string& name, Space space, DType dtype, std::int64_t elements, std::int64_t offset) {
+  kind_.buffers.push_back({name, space, dtype, elements, offset});
+  return static_cast<int>(kind_.buffers.size()) - 1;
+}
+
+int BodyBuilder::temporary(const std::string& name, DType dtype, std::int64_t elements) {
+  const int id = view(name, Space::kWorkspace, dtype, elements, 0);
+  temporaries_.push_back(id);
+  return id;
+}
+
+void BodyBuilder::begin(const std::string& name) {
+  body_ = Body{};
+  body_.name = name;
+  body_.chunk_kind = static_cast<std::int16_t>(kind_index_);
+  temporaries_.clear();
+}
+
+void BodyBuilder::segment(const std::string& name) {
+  close_segment();
+  const auto here = static_cast<std::int32_t>(body_.ops.size());
+  body_.segments.push_back({name, here, here});
+}
+
+void BodyBuilder::close_segment() {
+  if (!body_.segments.empty()) body_.segments.back().end = static_cast<std::int32_t>(body_.ops.size());
+}
+
+Op& BodyBuilder::add(OpKind kind, Pass pass, std::initializer_list<int> in, std::initializer_list<int> out) {
+  Op op;
+  op.kind = kind;
+  op.pass = pass;
+  std::copy(in.begin(), in.end(), op.in.begin());
+  std::copy(out.begin(), out.end(), op.out.begin());
+  body_.ops.push_back(op);
+  return body_.ops.back();
+}
+
+Body BodyBuilder::finish() {
+  close_segment();
+  for (Op& op : body_.ops) fill_work(op);
+  link_lanes();
+  place_temporaries();
+  link_reused_memory();
+  return std::move(body_);
+}
+
+// An op waits for the last op of every other lane that wrote what it touches, or read what it writes. Gradients go by
+// several names, one by one and as buckets: there the memory counts, not the name.
+void BodyBuilder::link_lanes() {
+  const auto one_lane = [&](const Op& op) { return op.lane == body_.ops.front().lane; };
+  if (std::all_of(body_.ops.begin(), body_.ops.end(), one_lane)) return;  // in order as it is
+  struct Touch {
+    std::array<int, kLanes> writer, reader;
+    Touch() { writer.fill(-1), reader.fill(-1); }
+  };
+  std::map<int, Touch> touches;
+  for (std::size_t i = 0; i < body_.ops.size(); ++i) {
+    Op& op = body_.ops[i];
+    const auto lane = static_cast<std::size_t>(op.lane);
+    std::array<int, kLanes> latest;
+    latest.fill(-1);
+    const auto wait_for = [&](const std::array<int, kLanes>& last) {
+      for (std::size_t l = 0; l < kLanes; ++l) latest[l] = std::max(latest[l], last[l]);
+    };
+    const auto wait_for_users = [&](int b, bool readers_too) {
+      const auto wait_for_touch = [&](const Touch& touch) {
+        wait_for(touch.writer);
+        if (readers_too) wait_for(touch.reader);
+      };
+      const Space space = buffer(b).space;
+      const bool several_names = space == Space::kGradient || space == Space::kGathered || space == Space::kStaging;
+      if (!several_names) {
+        if (const auto own = touches.find(b); own != touches.end()) wait_for_touch(own->second);
+        return;
+      }
+      for (const auto& [other, touch] : touches) {
+        if (other == b || share_memory(buffer(other), buffer(b))) wait_for_touch(touch);
+      }
+    };
+    for (const int b : op.in) {
+      if (b != kNoBuffer) wait_for_users(b, false);
+    }
+    for (const int b : op.out) {
+      if (b != kNoBuffer) wait_for_users(b, true);
+    }
+    std::size_t used = 0;
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      if (l != lane && latest[l] >= 0) op.after.at(used++) = latest[l];
+    }
+    for (const int b : op.in) {
+      if (b != kNoBuffer) touches[b].reader[lane] = static_cast<int>(i);
+    }
+    for (const int b : op.out) {
+      if (b != kNoBuffer) touches[b].writer[lane] = static_cast<int>(i);
+    }
+  }
+}
+
+// First fit over lifetimes in op order. What another lane touches lives on until an op of the compute lane has waited
+// for it, so memory is not handed on while a collective still runs.
+void BodyBuilder::place_temporaries() {
+  struct Life {
+    int id, first, last;
+    std::int64_t offset = 0, bytes = 0;
+  };
+  std::map<int, Life> lives;
+  const int count = static_cast<int>(body_.ops.size());
+  std::vector<int> released(static_cast<std::size_t>(count));  // op index at which the memory of op i is free again
+  for (int i = 0; i < count; ++i) {
+    const Op& op = body_.ops[static_cast<std::size_t>(i)];
+    int until = i;
+    if (op.lane != Lane::kCompute) {
+      until = count - 1;
+      for (int j = i + 1; j < count; ++j) {
+        const auto& after = body_.ops[static_cast<std::size_t>(j)].after;
+        if (body_.ops[static_cast<std::size_t>(j)].lane == Lane::kCompute &&
+            std::find(after.begin(), after.end(), i) != after.end()) {
+          until = j;
+          break;
+        }
+      }
+    }
+    released[static_cast<std::size_t>(i)] = until;
+  }
+  for (int i = 0; i < count; ++i) {
+    const Op& op = body_.ops[static_cast<std::size_t>(i)];
+    const auto touch = [&](int b) {
+      if (b == kNoBuffer || buffer(b).space != Space::kWorkspace) return;
+      auto [at, fresh] = lives.try_emplace(b, Life{b, i, i});
+      at->second.last = std::max(at->second.last, released[static_cast<std::size_t>(i)]);
+    };
+    for (const int b : op.in) touch(b);
+    for (const int b : op.out) touch(b);
+  }
+  std::vector<Life> order;
+  for (auto& [id, life] : lives) {
+    life.bytes = aligned(buffer(id).bytes());
+    order.push_back(life);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Life& a, const Life& b) { return a.first != b.first ? a.first < b.first : a.id < b.id; });
+  std::vector<Life> placed;  // alive at the current op, by offset
+  std::int64_t peak = 0;
+  for (Life& life : order) {
+    std::erase_if(placed, [&](const Life& other) { return other.last < life.first; });
+    std::int64_t offset = 0;
+    for (const Life& other : placed) {
+      if (other.offset - offset >= life.bytes) break;
+      offset = std::max(offset, other.offset + other.bytes);
+    }
+    life.offset = offset;
+    const auto at =
+        std::find_if(placed.begin(), placed.end(), [&](const Life& other) { return other.offset > offset; });
+    placed.insert(at, life);
+    kind_.buffers[static_cast<std::size_t>(life.id)].offset = offset;
+    peak = std::max(peak, offset + life.bytes);
+  }
+  auto& workspace = kind_.bytes[index(Space::kWorkspace)];
+  workspace = std::max(workspace, peak);
+}
+
+// A collective on a lane of its own may start long before the compute lane gets there: where it writes a temporary
+// whose memory served another before, it waits for the last op of the compute lane that used that memory.
+void BodyBuilder::link_reused_memory() {
+  std::map<int, int> last_use;  // on the compute lane
+  for (std::size_t i = 0; i < body_.ops.size(); ++i) {
+    Op& op = body_.ops[i];
+    const bool computes = op.lane == Lane::kCompute;
+    int wait = -1;
+    for (const int b : op.out) {
+      if (computes || b == kNoBuffer || buffer(b).space != Space::kWorkspace) continue;
+      for (const auto& [other, use] : last_use) {
+        if (share_memory(buffer(other), buffer(b))) wait = std::max(wait, use);
+      }
+    }
+    const auto of_compute = [&](std::int32_t a) {
+      return a >= 0 && body_.ops[static_cast<std::size_t>(a)].lane == Lane::kCompute;
+    };
+    auto slot = std::find_if(op.after.begin(), op.after.end(), of_compute);
+    if (slot == op.after.end()) slot = std::find(op.after.begin(), op.after.end(), -1);
+    if (wait >= 0) *slot = std::max(*slot, wait);
+    if (!computes) continue;
+    for (const int b : op.in) {
+      if (b != kNoBuffer && buffer(b).space == Space::kWorkspace) last_use[b] = static_cast<int>(i);
+    }
+    for (const int b : op.out) {
+      if (b != kNoBuffer && buffer(b).space == Space::kWorkspace) last_use[b] = static_cast<int>(i);
+    }
+  }
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,46 @@
+// Builds the bodies of a chunk kind: ops in issue order, their buffers, workspace offsets and cross-lane dependencies.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "program/ir/program.h"
+
+namespace trivium::program {
+
+class BodyBuilder {
+ public:
+  /// Buffers go to `kind`; bodies made here name it by `kind_index`.
+  BodyBuilder(ChunkKind& kind, int kind_index) : kind_(kind), kind_index_(kind_index) {}
+
+  /// Declares a buffer of a persistent or frame space at the next free offset of that space.
+  int place(const std::string& name, Space space, DType dtype, std::int64_t elements);
+  /// Declares a buffer of a space at a given byte offset (a view of what already lies there).
+  int view(const std::string& name, Space space, DType dtype, std::int64_t elements, std::int64_t offset);
+  /// Declares a buffer that lives inside the body being built only; its offset is assigned by `finish`.
+  int temporary(const std::string& name, DType dtype, std::int64_t elements);
+
+  void begin(const std::string& name);
+  void segment(const std::string& name);
+  /// Appends an op; FLOPs and bytes are filled in by `finish`.
+  Op& add(OpKind kind, Pass pass, std::initializer_list<int> in, std::initializer_list<int> out);
+  /// Ends the body: closes the last segment, counts work, links lanes, places temporaries.
+  Body finish();
+
+  const Buffer& buffer(int index) const { return kind_.buffers[static_cast<std::size_t>(index)]; }
+  ChunkKind& kind() { return kind_; }
+
+ private:
+  void close_segment();
+  void link_lanes();
+  void place_temporaries();
+  void link_reused_memory();
+
+  ChunkKind& kind_;
+  int kind_index_;
+  Body body_;
+  std::vector<int> temporaries_;  // of the body being built
+};
+
+}  // namespace trivium::program

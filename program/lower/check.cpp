@@ -1,0 +1,370 @@
+// Whether a job can be lowered: divisibility, ranges, and fields that are not lowered yet, refused by name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include "program/lower/layout.h"
+#include "program/lower/lower.h"
+#include "program/lower/sharding.h"
+
+namespace trivium::program {
+namespace {
+
+using Verdict = std::optional<Infeasible>;
+
+Verdict refuse(std::string rule, std::string reason) { return Infeasible{std::move(rule), std::move(reason)}; }
+
+Verdict check_ranges(const Job& job) {
+  const Plan& plan = job.plan;
+  const std::pair<const char*, std::int64_t> counts[] = {{"tensor", plan.tensor},
+                                                         {"context", plan.context},
+                                                         {"pipeline", plan.pipeline},
+                                                         {"virtual_stages", plan.virtual_stages},
+                                                         {"data", plan.data},
+                                                         {"expert", plan.expert},
+                                                         {"micro_batch", plan.micro_batch},
+                                                         {"sequence", job.training.sequence},
+                                                         {"global_batch", job.training.global_batch}};
+  constexpr std::int64_t kMost = 1 << 24;
+  for (const auto& [name, value] : counts) {
+    if (value < 1 || value > kMost) {
+      return refuse(fmt::format("{}-in-range", name), fmt::format("{} is {}; it must be 1 to {}", name, value, kMost));
+    }
+  }
+  constexpr double kMostRanks = 1 << 20;
+  const double ranks = 1.0 * plan.tensor * plan.context * plan.pipeline * plan.data;
+  if (ranks > kMostRanks)
+    return refuse("ranks-in-range", fmt::format("{:.0f} ranks are more than {:.0f}", ranks, kMostRanks));
+  if (job.training.dropout < 0 || job.training.dropout >= 1) {
+    return refuse("dropout-in-range", fmt::format("dropout is {}; it must be in [0, 1)", job.training.dropout));
+  }
+  return std::nullopt;
+}
+
+Verdict missing(const std::string& field, const std::string& what) {
+  return refuse(field + "-supported", fmt::format("{} is not lowered yet: {}", field, what));
+}
+
+Verdict check_away_gradients(const Job& job) {
+  const Plan& plan = job.plan;
+  if (plan.offload.gradients == Storage::kNone) return std::nullopt;
+  if (plan.expert > 1) {
+    return missing("offload.gradients", "experts that are spread over ranks keep their own; use none, or expert 1");
+  }
+  const Habits* habits = find_habits(plan.stack);
+  const bool apart = habits == nullptr || habits->separate_tied_gradients || Sharding(job, *habits).gradients;
+  if (apart || !job.model.tied_embeddings || plan.pipeline > 1) return std::nullopt;
+  return missing("offload.gradients",
+                 fmt::format("stack {} adds to the tied embedding of one stage at both ends of a backward; use stack "
+                             "trivium, or pipeline 2",
+                             plan.stack));
+}
+
+Verdict check_supported(const Job& job) {
+  const Plan& plan = job.plan;
+  if (auto no = check_away_gradients(job)) return no;
+  if (plan.offload.parameters != Storage::kNone) return missing("offload.parameters", "use none");
+  if (plan.offload.activations != Storage::kNone && plan.schedule == Schedule::kZeroBubble) {
+    return missing("offload.activations", "zero_bubble keeps them for its second halves; use schedule 1f1b");
+  }
+  if (plan.compression == Compression::kTopK && plan.precision == DType::kFp16) {
+    return missing("compression", "top_k in fp16: what is not sent would outlive the loss scale; use precision bf16");
+  }
+  if (plan.compression != Compression::kNone && plan.zero_stage > 0) {
+    return missing("compression", "sums that are scattered to shards; use zero_stage 0, or compression none");
+  }
+  if (!is_half(plan.precision) && is_half(plan.reduce_dtype)) {
+    return missing("reduce_dtype", fmt::format("{} for gradients kept in {}; use {}", name_of(plan.reduce_dtype),
+                                               name_of(plan.precision), name_of(plan.precision)));
+  }
+  if (!plan.overlap.pipeline) return missing("overlap.pipeline", "transfers always run beside compute; use true");
+  if (find_habits(plan.stack) == nullptr) return refuse("stack-known", fmt::format("unknown stack \"{}\"", plan.stack));
+  return std::nullopt;
+}
+
+// Replicas whose micro-batches differ meet where gradients and parameters do: sums over all of them, nothing else.
+Verdict check_replicas(const Plan& plan) {
+  const std::vector<int>& sizes = plan.replica_micro_batch;
+  if (sizes.empty()) return std::nullopt;
+  if (static_cast<int>(sizes.size()) != plan.data) {
+    return refuse("replica-micro-batch-count",
+                  fmt::format("replica_micro_batch has {} entries; data is {}", sizes.size(), plan.data));
+  }
+  constexpr int kMost = 1 << 24;
+  if (std::any_of(sizes.begin(), sizes.end(), [](int size) { return size < 1 || size > kMost; })) {
+    return refuse("replica-micro-batch-in-range",
+                  fmt::format("every entry of replica_micro_batch must be 1 to {}", kMost));
+  }
+  if (micro_batch_sizes(plan).size() == 1) return std::nullopt;
+  if (plan.expert > 1) {
+    return missing("replica_micro_batch", "experts exchange rows of equal micro-batches; use expert 1, or micro_batch");
+  }
+  if (plan.shard_group > 0 && plan.shard_group < plan.data) {
+    return missing("replica_micro_batch", "shard groups hold alike replicas; use shard_group 0, or micro_batch");
+  }
+  return std::nullopt;
+}
+
+Verdict check_sharding(const Plan& plan) {
+  if (plan.zero_stage < 0 || plan.zero_stage > 3) {
+    return refuse("zero_stage-in-range", fmt::format("zero_stage is {}; it must be 0 to 3", plan.zero_stage));
+  }
+  if (plan.shard_group == 0 || plan.shard_group == plan.data) return std::nullopt;
+  if (plan.zero_stage == 0) {
+    return refuse("shard-group-needs-zero",
+                  fmt::format("shard_group {} with zero_stage 0: nothing is sharded", plan.shard_group));
+  }
+  if (plan.shard_group < 2 || plan.shard_group > plan.data || plan.data % plan.shard_group != 0) {
+    return refuse("shard-group-divides-data",
+                  fmt::format("shard_group {} is not a divisor of data {} from 2 on", plan.shard_group, plan.data));
+  }
+  return std::nullopt;
+}
+
+Verdict check_tensor(const Job& job) {
+  const Plan& plan = job.plan;
+  const models::Model& model = job.model;
+  const auto divides = [&](const char* what, std::int64_t value) -> Verdict {
+    if (value % plan.tensor == 0) return std::nullopt;
+    return refuse(fmt::format("tensor-divides-{}", what),
+                  fmt::format("tensor {} does not divide {} {}", plan.tensor, value, what));
+  };
+  if (auto no = divides("heads", model.heads)) return no;
+  if (model.kv_heads % plan.tensor != 0 && plan.tensor % model.kv_heads != 0) {
+    return refuse("tensor-divides-kv_heads",
+                  fmt::format("{} kv_heads can be neither split over nor shared by tensor {} ranks", model.kv_heads,
+                              plan.tensor));
+  }
+  if (plan.tensor > model.kv_heads && plan.compression == Compression::kTopK) {
+    return refuse("top_k-needs-whole-key-heads",
+                  fmt::format("tensor {} ranks share {} kv_heads and would choose other gradients of them to send; use "
+                              "compression none or fp16, or tensor {}",
+                              plan.tensor, model.kv_heads, model.kv_heads));
+  }
+  if (auto no = divides("ffn_hidden", model.ffn_hidden)) return no;
+  if (plan.sequence_parallel) {
+    if (plan.tensor == 1)
+      return refuse("sequence-parallel-needs-tensor",
+                    "sequence_parallel splits tokens over the tensor ranks; tensor is 1");
+    const std::int64_t tokens = job.training.sequence / plan.context;
+    if (tokens % plan.tensor != 0) {
+      return refuse("tensor-divides-sequence",
+                    fmt::format("tensor {} does not divide the sequence of {} tokens{}", plan.tensor, tokens,
+                                plan.context > 1 ? " of a context rank" : ""));
+    }
+  }
+  return std::nullopt;
+}
+
+Verdict check_context(const Job& job) {
+  const Plan& plan = job.plan;
+  if (plan.context == 1) return std::nullopt;
+  const std::int64_t sequence = job.training.sequence;
+  if (plan.context_method == ContextMethod::kRing) {
+    if (sequence % (2 * plan.context) != 0) {
+      return refuse(
+          "context-divides-sequence",
+          fmt::format("the ring gives every rank two chunks: 2 x context {} does not divide the sequence of {} "
+                      "tokens",
+                      plan.context, sequence));
+    }
+    if (plan.attention != Attention::kFlash) {
+      return refuse("ring-needs-flash",
+                    "ring attention never holds the scores of a whole row: use attention flash, or context_method "
+                    "all_to_all");
+    }
+  } else {
+    const std::int64_t heads = job.model.heads / plan.tensor;
+    const std::int64_t keys = std::max<std::int64_t>(1, job.model.kv_heads / plan.tensor);
+    if (sequence % plan.context != 0) {
+      return refuse("context-divides-sequence",
+                    fmt::format("context {} does not divide the sequence of {} tokens", plan.context, sequence));
+    }
+    if (heads % plan.context != 0) {
+      return refuse("context-divides-heads",
+                    fmt::format("all_to_all splits heads: context {} does not divide {} heads{}", plan.context, heads,
+                                plan.tensor > 1 ? " of a tensor rank" : ""));
+    }
+    if (keys % plan.context != 0 && plan.context % keys != 0) {
+      return refuse("context-divides-kv_heads",
+                    fmt::format("{} kv_heads{} can be neither split over nor shared by context {} ranks", keys,
+                                plan.tensor > 1 ? " of a tensor rank" : "", plan.context));
+    }
+  }
+  return std::nullopt;
+}
+
+Verdict check_experts(const Job& job) {
+  const Plan& plan = job.plan;
+  if (!job.model.experts) {
+    if (plan.expert == 1) return std::nullopt;
+    return refuse("expert-needs-experts", fmt::format("expert {} splits the experts of mixture layers; {} has none",
+                                                      plan.expert, job.model.name));
+  }
+  const std::int64_t count = job.model.experts->count;
+  if (plan.data % plan.expert != 0) {
+    return refuse(
+        "expert-divides-data",
+        fmt::format("experts lie on neighbouring replicas: expert {} does not divide data {}", plan.expert, plan.data));
+  }
+  if (count % plan.expert != 0) {
+    return refuse("expert-divides-experts", fmt::format("expert {} does not divide {} experts", plan.expert, count));
+  }
+  if (plan.expert > 1 && plan.shard_group > 0 && plan.shard_group < plan.data) {
+    return refuse("expert-with-shard-group-supported",
+                  "experts that are spread over ranks are sharded over all that hold them; use shard_group 0");
+  }
+  if (job.model.linear_bias) {
+    return refuse("experts-without-bias", fmt::format("{} has linear_bias: experts have no biases", job.model.name));
+  }
+  return std::nullopt;
+}
+
+Verdict check_pipeline(const Job& job) {
+  const Plan& plan = job.plan;
+  const std::int64_t chunks = std::int64_t{plan.pipeline} * plan.virtual_stages;  // int only once it fits the layers
+  if (chunks > job.model.layers) {
+    return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
+                                                    job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
+  }
+  if ((plan.virtual_stages > 1) != (plan.schedule == Schedule::kInterleaved)) {
+    return refuse(
+        "interleaved-needs-virtual-stages",
+        fmt::format("virtual_stages {} with schedule {}: virtual stages and the interleaved schedule need each other",
+                    plan.virtual_stages, name_of(plan.schedule)));
+  }
+  if (plan.virtual_stages > 1 && plan.pipeline == 1) {
+    return refuse("virtual-stages-need-pipeline", "virtual_stages above 1 need pipeline 2 or more");
+  }
+  if (!plan.stage_layers.empty()) {
+    const auto& layers = plan.stage_layers;
+    if (static_cast<int>(layers.size()) != plan.chunks()) {
+      return refuse("stage-layers-count", fmt::format("stage_layers has {} entries; pipeline x virtual_stages is {}",
+                                                      layers.size(), plan.chunks()));
+    }
+    if (std::any_of(layers.begin(), layers.end(), [](int n) { return n < 1; })) {
+      return refuse("stage-layers-positive", "every entry of stage_layers must be 1 or more");
+    }
+    const auto sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+    if (sum != job.model.layers) {
+      return refuse("stage-layers-sum",
+                    fmt::format("stage_layers add up to {}, the model has {} layers", sum, job.model.layers));
+    }
+  }
+  const bool whole = plan.pipeline == 1 || plan.sequence_parallel || plan.scatter_gather != ScatterGather::kOn;
+  for (const int size : micro_batch_sizes(plan)) {
+    const std::int64_t sent = job.training.sequence * size / plan.context * job.model.hidden;
+    if (whole || sent % plan.tensor == 0) continue;
+    return refuse("tensor-divides-transfers",
+                  fmt::format("scatter_gather on: tensor {} does not divide the {} elements of a transfer; use off",
+                              plan.tensor, sent));
+  }
+  if (!plan.stage_recompute.empty() && static_cast<int>(plan.stage_recompute.size()) != plan.chunks()) {
+    return refuse("stage-recompute-count",
+                  fmt::format("stage_recompute has {} entries; pipeline x virtual_stages is {}",
+                              plan.stage_recompute.size(), plan.chunks()));
+  }
+  return std::nullopt;
+}
+
+Verdict check_batch(const Job& job) {
+  const Plan& plan = job.plan;
+  const std::int64_t per_pass = samples_of_pass(plan);
+  if (job.training.global_batch % per_pass != 0 && !plan.replica_micro_batch.empty()) {
+    return refuse("batch-divides", fmt::format("global_batch {} is not a multiple of the {} samples of all replicas' "
+                                               "micro-batches (replica_micro_batch)",
+                                               job.training.global_batch, per_pass));
+  }
+  if (job.training.global_batch % per_pass != 0) {
+    return refuse("batch-divides", fmt::format("global_batch {} is not a multiple of data {} x micro_batch {} = {}",
+                                               job.training.global_batch, plan.data, plan.micro_batch, per_pass));
+  }
+  const std::int64_t count = micro_batches(plan, job.training.global_batch);
+  constexpr std::int64_t kMostMicroBatches = std::numeric_limits<decltype(Task::frame)>::max();
+  if (count > kMostMicroBatches) {
+    return refuse("micro-batches-in-range",
+                  fmt::format("{} micro-batches a step and replica are more than {}", count, kMostMicroBatches));
+  }
+  if (plan.schedule == Schedule::kInterleaved && count % plan.pipeline != 0) {
+    return refuse("interleaved-rounds",
+                  fmt::format("the interleaved schedule needs micro-batches in multiples of pipeline {}; there are {}",
+                              plan.pipeline, count));
+  }
+  if (job.model.positions == models::Positions::kLearned && job.training.sequence > job.model.max_sequence) {
+    return refuse("sequence-has-positions", fmt::format("sequence {} is longer than the {} learned positions of {}",
+                                                        job.training.sequence, job.model.max_sequence, job.model.name));
+  }
+  return std::nullopt;
+}
+
+Verdict check_placement(const Plan& plan) {
+  std::array<std::string_view, 4> words;
+  std::size_t count = 0;
+  for (std::string_view left = plan.placement; !left.empty(); ++count) {
+    const std::size_t end = std::min(left.find('-'), left.size());
+    if (count < words.size()) words[count] = left.substr(0, end);
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  std::sort(words.begin(), words.end());
+  constexpr std::array<std::string_view, 4> kSorted{"context", "data", "pipeline", "tensor"};
+  if (count == words.size() && words == kSorted) return std::nullopt;
+  return refuse("placement-known",
+                fmt::format("placement \"{}\" is not an order of tensor, context, data and pipeline joined by '-'",
+                            plan.placement));
+}
+
+Verdict check_offload(const Plan& plan) {
+  const bool full = plan.stage_recompute.empty() ? plan.recompute == Recompute::kFull
+                                                 : std::find(plan.stage_recompute.begin(), plan.stage_recompute.end(),
+                                                             Recompute::kFull) != plan.stage_recompute.end();
+  if (plan.offload.activations == Storage::kNone || !full) return std::nullopt;
+  return refuse(
+      "offload-finds-activations",
+      "offload.activations with full recomputation: a layer keeps its input alone, which stays on the device; "
+      "use recompute none or selective");
+}
+
+Verdict check_stage_nodes(const Plan& plan) {
+  if (plan.stage_nodes.empty()) return std::nullopt;
+  if (static_cast<int>(plan.stage_nodes.size()) != plan.pipeline) {
+    return refuse("stage-nodes-count",
+                  fmt::format("stage_nodes has {} entries; pipeline is {}", plan.stage_nodes.size(), plan.pipeline));
+  }
+  if (!plan.placement.ends_with("pipeline")) {
+    return refuse(
+        "stage-nodes-need-whole-stages",
+        fmt::format("stage_nodes puts whole stages on nodes; placement \"{}\" must end with pipeline", plan.placement));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
+  if (auto no = check_ranges(job)) return *no;
+  if (auto no = check_replicas(job.plan)) return *no;
+  if (auto no = check_supported(job)) return *no;
+  if (auto no = check_sharding(job.plan)) return *no;
+  if (auto no = check_tensor(job)) return *no;
+  if (auto no = check_context(job)) return *no;
+  if (auto no = check_experts(job)) return *no;
+  if (auto no = check_pipeline(job)) return *no;
+  if (auto no = check_batch(job)) return *no;
+  if (auto no = check_placement(job.plan)) return *no;
+  if (auto no = check_stage_nodes(job.plan)) return *no;
+  if (auto no = check_offload(job.plan)) return *no;
+  if (ranks > 0 && job.plan.ranks() != ranks) {
+    return Infeasible{
+        "ranks-match",
+        fmt::format("tensor {} x context {} x pipeline {} x data {} = {} ranks; there are {} devices", job.plan.tensor,
+                    job.plan.context, job.plan.pipeline, job.plan.data, job.plan.ranks(), ranks)};
+  }
+  return std::monostate{};
+}
+
+}  // namespace trivium::program

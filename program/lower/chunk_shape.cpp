@@ -1,0 +1,98 @@
+#include "program/lower/chunk_shape.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "program/ir/expert_rows.h"
+#include "program/lower/layout.h"
+
+namespace trivium::program {
+namespace {
+
+// Rows that a rank sends where choices are even. With room for all of them none; with less, experts are full after a
+// share of the tokens, in the order of the sample: with runs of tokens that share of the ranks has a row for each, and
+// room for its part alone.
+std::int64_t mean_spills(const models::Experts& experts, std::int64_t tokens, int tensor) {
+  if (experts.capacity_factor >= 1) return 0;
+  const double choices = experts.capacity_factor * static_cast<double>(experts.top_k);
+  const double share = choices - std::floor(choices);
+  return static_cast<std::int64_t>(share * (1 - share) * static_cast<double>(tokens) / tensor);
+}
+
+}  // namespace
+
+ChunkShape::ChunkShape(const Job& job) {
+  const models::Model& model = job.model;
+  const Plan& plan = job.plan;
+  tensor = plan.tensor;
+  transfer_parts = program::transfer_parts(job);
+  sequence = job.training.sequence;
+  context = plan.context;
+  context_method = plan.context_method;
+  tokens = sequence * plan.micro_batch / context;
+  sequence_parallel = plan.sequence_parallel;
+  own_tokens = sequence_parallel ? tokens / tensor : tokens;
+  hidden = model.hidden;
+  heads = static_cast<std::int32_t>(model.heads / tensor);
+  kv_heads = static_cast<std::int32_t>(std::max<std::int64_t>(1, model.kv_heads / tensor));
+  head_dim = static_cast<std::int32_t>(model.head_dim);
+  query = heads * model.head_dim;
+  qkv = query + 2 * kv_heads * model.head_dim;
+  const int parts = exchanges() ? context : 1;
+  all_tokens = tokens * parts;
+  part_heads = heads / parts;
+  part_kv_heads = std::max(1, kv_heads / parts);
+  part_query = part_heads * model.head_dim;
+  part_qkv = part_query + 2 * part_kv_heads * model.head_dim;
+  ffn = model.ffn_hidden / tensor;
+  fc = model.gated() ? 2 * ffn : ffn;
+  if (model.experts) {
+    experts = model.experts->count;
+    top_k = model.experts->top_k;
+    every = model.experts->every;
+    expert = plan.expert;
+    local_experts = experts / expert;
+    capacity = expert_capacity(*model.experts, sequence);
+    const ExpertRows rows{capacity, plan.micro_batch, context, tensor};
+    own_rows = experts * rows.part();
+    expert_rows = own_rows * tensor;
+    if (context > 1) {
+      most_sent = std::min(tokens * top_k, experts * plan.micro_batch * rows.excess(sequence / context));
+      most_received = std::min(own_rows, (context - 1) * most_sent);
+      even_spills = std::min(most_sent, mean_spills(*model.experts, tokens, tensor));
+    }
+  }
+  vocab = padded_vocabulary(job) / tensor;
+  type = plan.precision;
+  wide = is_half(type) ? DType::kFp32 : type;
+  const Habits* habits = find_habits(plan.stack);
+  gradient = is_half(type) && !(habits != nullptr && habits->keeps_half_gradients(type)) ? DType::kFp32 : type;
+  flash = plan.attention == Attention::kFlash;
+  dropout = job.training.dropout > 0;
+  bias = model.linear_bias;
+  qkv_bias = model.qkv_bias;
+  layer_norm = model.norm == models::Norm::kLayerNorm;
+  rotary = model.positions == models::Positions::kRotary;
+  learned_positions = model.positions == models::Positions::kLearned;
+  parallel_block = model.parallel_block;
+  shared_norm = model.shared_norm;
+  activation = static_cast<int>(model.activation);
+  collective_lane = plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
+}
+
+void ParameterBuffers::add(const Parameter& parameter, int value, int gradient) {
+  std::string name = parameter.name;
+  if (parameter.layer >= 0) name = name.substr(name.find("}.") + 2);
+  entries_[{parameter.layer, std::move(name)}] = {value, gradient};
+}
+
+ParameterBuffers::Entry ParameterBuffers::find(const std::string& name, int layer) const {
+  const auto found = entries_.find({layer, name});
+  return found != entries_.end() ? found->second : Entry{};
+}
+
+int ParameterBuffers::value(const std::string& name, int layer) const { return find(name, layer).value; }
+
+int ParameterBuffers::gradient(const std::string& name, int layer) const { return find(name, layer).gradient; }
+
+}  // namespace trivium::program

@@ -1,0 +1,88 @@
+// The numbers that every op of a chunk is built from, and the names of the buffers a layer keeps.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "program/lower/body_builder.h"
+
+namespace trivium::program {
+
+/// Local sizes of a chunk on one rank.
+struct ChunkShape {
+  explicit ChunkShape(const Job& job);
+
+  std::int64_t tokens = 0;      ///< of a micro-batch, this context rank's
+  std::int64_t own_tokens = 0;  ///< tokens / tensor with sequence parallel, else tokens
+  std::int64_t hidden = 0;
+  std::int64_t query = 0;  ///< local heads * dim
+  std::int64_t qkv = 0;    ///< local (heads + 2 kv_heads) * dim
+  std::int64_t ffn = 0;    ///< local
+  std::int64_t fc = 0;     ///< local width of the first MLP matrix: ffn, or 2 ffn when gated
+  std::int64_t vocab = 0;  ///< local rows, padded
+  std::int64_t sequence = 0;
+  std::int32_t heads = 0, kv_heads = 0, head_dim = 0;  ///< local counts
+  DType type = DType::kFp32;                           ///< activations and parameters
+  DType wide = DType::kFp32;                           ///< statistics, logits: fp32 at least
+  DType gradient = DType::kFp32;
+  bool sequence_parallel = false;
+  int tensor = 1;
+  int transfer_parts = 1;  ///< in which tensor ranks send what a stage hands to the next
+  int context = 1;
+  ContextMethod context_method = ContextMethod::kRing;
+  // What attention sees: with all-to-all over heads the tokens of all context ranks and a part of the local heads.
+  std::int64_t all_tokens = 0, part_query = 0, part_qkv = 0;
+  std::int32_t part_heads = 0, part_kv_heads = 0;
+  bool ring() const { return context > 1 && context_method == ContextMethod::kRing; }
+  bool exchanges() const { return context > 1 && context_method == ContextMethod::kAllToAll; }
+  bool flash = false;
+  bool dropout = false;
+  bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;
+  bool parallel_block = false, shared_norm = true;
+  // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
+  std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
+  std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
+  std::int64_t own_rows = 0;     ///< of all experts, that this rank sends to them
+  std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every tensor rank
+  // Rows that find no room in the part of their token's context rank: what a rank sends and gets at most, and what it
+  // sends where choices are even.
+  std::int64_t most_sent = 0, most_received = 0, even_spills = 0;
+  int expert = 1;  ///< ranks that share the experts
+  bool mixture(int layer) const { return experts > 0 && (first_layer + layer + 1) % every == 0; }
+  int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
+  Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
+};
+
+/// What one layer keeps from its forward for its backward (buffer ids; kNoBuffer where absent).
+struct LayerKept {
+  int input = kNoBuffer;  ///< (own_tokens, hidden): always in the frame
+  int norm1 = kNoBuffer, stats1 = kNoBuffer;
+  int qkv = kNoBuffer, saved = kNoBuffer, attended = kNoBuffer;
+  int attended_whole = kNoBuffer;  ///< with all-to-all over heads: of all tokens, a part of the heads; qkv likewise
+  int middle = kNoBuffer;          ///< residual stream after attention
+  int norm2 = kNoBuffer, stats2 = kNoBuffer;
+  int fc = kNoBuffer, act = kNoBuffer;
+  // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
+  int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
+  int spills = kNoBuffer;          ///< with context ranks: kSpill's table
+  int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask, dropped scores (Korthikanti et al. 2022, §4.1)
+  int mask1 = kNoBuffer, mask2 = kNoBuffer;  ///< with dropout: masks of the residual branches
+};
+
+/// Parameters and gradients of a layer (or of embedding and head), found by the end of their name.
+class ParameterBuffers {
+ public:
+  void add(const Parameter& parameter, int value, int gradient);
+  int value(const std::string& name, int layer = -1) const;  ///< kNoBuffer where the model has no such parameter
+  int gradient(const std::string& name, int layer = -1) const;
+
+ private:
+  struct Entry {
+    int value = kNoBuffer, gradient = kNoBuffer;
+  };
+  Entry find(const std::string& name, int layer) const;
+  std::map<std::pair<int, std::string>, Entry> entries_;
+};
+
+}  // namespace trivium::program

@@ -1,0 +1,47 @@
+// Copies that offloaded gradients add around whatever adds to them, sums them over ranks or reads them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "program/lower/sharding_tasks.h"
+
+namespace trivium::program {
+
+/// Writes the copies with what they wait for. What is kept of a bucket's gradients, the whole or a shard, comes to one
+/// of its chunk's two slots, buckets in turn, for every task that uses it, unless it still lies there, and leaves
+/// behind every one that changed it. Used while tasks are written: uses of a chunk come in the order in which they take
+/// place.
+class GradientTasks {
+ public:
+  GradientTasks(const Program& program, Role& role) : program_(program), role_(role) {}
+
+  bool away() const { return program_.job.plan.offload.gradients != Storage::kNone; }
+
+  /// What becomes of the slot behind a use: nothing, a copy, or a copy behind the bucket's next use, which follows
+  /// before another bucket's.
+  enum class Behind { kUnchanged, kStored, kStoredLater };
+  /// Segments [first, last] of `task` use the bucket. Does nothing where gradients stay.
+  void use(int task, SegmentRange segments, std::size_t bucket, Behind behind);
+  /// The same for a task that uses the bucket throughout.
+  void use(int task, std::size_t bucket);
+
+ private:
+  struct Slot {
+    int bucket = -1;
+    int task = -1;  // last use, and up to which segment
+    std::int16_t segment = 0;
+    int store = -1;  // behind that use
+  };
+
+  int add(TaskKind kind, int body, int like);
+  void wait(int task, int for_task, std::int16_t segment = kWholeTask, std::int16_t before = 0);
+
+  const Program& program_;
+  Role& role_;
+  std::map<std::pair<int, std::size_t>, Slot> slots_;  // by chunk and slot
+  std::map<std::pair<int, std::size_t>, int> stored_;  // by chunk and bucket: the last copy away
+};
+
+}  // namespace trivium::program

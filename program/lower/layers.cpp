@@ -1,0 +1,270 @@
+#include "program/lower/layers.h"
+
+#include <fmt/format.h>
+
+namespace trivium::program {
+
+Op& LayerWriter::rows(Op& op, std::int64_t m, std::int64_t n, int layer) {
+  op.dtype = s_.type;
+  op.m = m;
+  op.n = n;
+  op.layer = static_cast<std::int16_t>(layer);
+  op.token_sharded = s_.sequence_parallel && m == s_.own_tokens;
+  return op;
+}
+
+void LayerWriter::all_reduce(int buffer, Reduction reduction, int layer, Pass pass) {
+  if (s_.tensor == 1) return;
+  Op& op = b_.add(OpKind::kAllReduce, pass, {buffer}, {buffer});
+  op.lane = s_.collective_lane;
+  op.group = Group::kTensor;
+  op.reduction = reduction;
+  op.dtype = b_.buffer(buffer).dtype;
+  op.elements = b_.buffer(buffer).elements;
+  op.layer = static_cast<std::int16_t>(layer);
+}
+
+// Partial sums over all tokens -> sums: all-reduce, or with sequence parallel reduce-scatter to this rank's tokens.
+int LayerWriter::reduce_tokens(int partial, const char* name, int layer, Pass pass) {
+  if (s_.tensor == 1) return partial;
+  if (!s_.sequence_parallel) {
+    all_reduce(partial, Reduction::kSum, layer, pass);
+    return partial;
+  }
+  const int own = b_.temporary(fmt::format("{} {} own tokens", name, layer), s_.type, s_.own_tokens * s_.hidden);
+  Op& op = b_.add(OpKind::kReduceScatter, pass, {partial}, {own});
+  op.lane = s_.collective_lane;
+  op.group = Group::kTensor;
+  op.dtype = s_.type;
+  op.elements = s_.tokens * s_.hidden;
+  op.layer = static_cast<std::int16_t>(layer);
+  return own;
+}
+
+// This rank's tokens -> all tokens: nothing without sequence parallel, else all-gather.
+int LayerWriter::gather_tokens(int own, const char* name, int layer, Pass pass) {
+  if (!s_.sequence_parallel) return own;
+  const std::string whole_name = fmt::format("{} {} all tokens", name, layer);
+  const bool read_late = pass == Pass::kBackward;
+  const int whole = read_late ? hold(whole_name, s_.type, s_.tokens * s_.hidden)
+                              : b_.temporary(whole_name, s_.type, s_.tokens * s_.hidden);
+  Op& op = b_.add(OpKind::kAllGather, pass, {own}, {whole});
+  op.lane = s_.collective_lane;
+  op.group = Group::kTensor;
+  op.dtype = s_.type;
+  op.elements = s_.tokens * s_.hidden;
+  op.layer = static_cast<std::int16_t>(layer);
+  return whole;
+}
+
+void LayerWriter::matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass,
+                         bool biased) {
+  const int weight = p_.value(std::string(parameter) + ".weight", layer);
+  const int bias = biased ? p_.value(std::string(parameter) + ".bias", layer) : kNoBuffer;
+  Op& op = rows(b_.add(OpKind::kMatmul, pass, {x, weight, bias}, {y}), s_.tokens, out, layer);
+  op.k = in;
+}
+
+// Data gradient first: see Between.
+void LayerWriter::matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in,
+                                  int layer, bool biased, const Between& between) {
+  const std::string name(parameter);
+  Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {dy, p_.value(name + ".weight", layer)}, {dx}),
+                   s_.tokens, out, layer);
+  dgrad.k = in;
+  if (between) between();
+  const int dbias = biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
+  weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, out, in, layer, false});
+}
+
+void LayerWriter::norm(int x, const char* parameter, int y, int stats, int layer, Pass pass) {
+  const std::string name(parameter);
+  rows(b_.add(OpKind::kNorm, pass, {x, p_.value(name + ".weight", layer), p_.value(name + ".bias", layer)}, {y, stats}),
+       s_.own_tokens, s_.hidden, layer);
+}
+
+void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer) {
+  const std::string name(parameter);
+  rows(b_.add(OpKind::kNormBackward, Pass::kBackward, {x, p_.value(name + ".weight", layer), stats, dy, dskip},
+              {dx, p_.gradient(name + ".weight", layer), p_.gradient(name + ".bias", layer)}),
+       s_.own_tokens, s_.hidden, layer);
+}
+
+int LayerWriter::place_kept(int layer, const std::string& name, DType type, std::int64_t elements) {
+  if (slots_ != nullptr) return slots_->place(b_, layer, s_.mixture(layer), name, type, elements);
+  return b_.place(name, Space::kFrame, type, elements);
+}
+
+LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_frame) {
+  const auto make = [&](const char* name, DType type, std::int64_t elements, bool frame) {
+    const std::string full = fmt::format("layer {} {}", layer, name);
+    return frame ? place_kept(layer, full, type, elements) : b_.temporary(full, type, elements);
+  };
+  // Inputs of matrices, which their gradients read again.
+  const auto input_of_matrix = [&](const char* name, std::int64_t elements, bool gathered) {
+    const std::string full = fmt::format("layer {} {}", layer, name);
+    if (in_frame) return place_kept(layer, full, s_.type, elements);
+    return gathered ? b_.temporary(full, s_.type, elements) : hold(full, s_.type, elements);
+  };
+  const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.all_tokens * s_.part_heads * s_.sequence;
+  LayerKept kept;
+  kept.input = input;
+  kept.norm1 = input_of_matrix("norm1", own, s_.sequence_parallel);
+  kept.stats1 = make("norm1 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
+  kept.qkv = make("qkv", s_.type, s_.all_tokens * s_.part_qkv, in_frame);
+  scores_in_frame = scores_in_frame || (s_.ring() && in_frame);
+  kept.saved = s_.flash ? make("attention log-sum-exp", s_.wide, s_.all_tokens * s_.part_heads, scores_in_frame)
+                        : make("attention probabilities", s_.type, scores, scores_in_frame);
+  if (s_.exchanges()) {
+    kept.attended_whole = make("attention output of all tokens", s_.type, s_.all_tokens * s_.part_query, in_frame);
+  }
+  kept.attended = input_of_matrix("attention output", s_.tokens * s_.query, false);
+  if (!s_.parallel_block) kept.middle = make("middle", s_.type, own, in_frame);
+  if (!s_.parallel_block || !s_.shared_norm) {
+    kept.norm2 = input_of_matrix("norm2", own, s_.sequence_parallel);
+    kept.stats2 = make("norm2 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
+  }
+  const bool mixture = s_.mixture(layer);
+  const std::int64_t mlp_rows = mixture ? s_.expert_rows : s_.tokens;
+  if (mixture) {
+    const std::int64_t listed = s_.tokens * s_.context;  // every context rank lists the choices of all tokens
+    kept.router = make("router probabilities", s_.wide, listed * s_.experts, in_frame);
+    kept.slots = make("chosen experts and rows", DType::kInt32, 2 * listed * s_.top_k, in_frame);
+    if (s_.context > 1) {
+      kept.spills = make("spilled rows by rank", DType::kInt32, 2 * s_.context + s_.most_received, in_frame);
+    }
+    kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
+    kept.returned = make("rows out of experts", s_.type, s_.own_rows * s_.hidden, in_frame);
+  }
+  kept.fc = make("mlp inner", s_.type, mlp_rows * s_.fc, in_frame);
+  kept.act = input_of_matrix("mlp activated", mlp_rows * s_.ffn, false);
+  if (s_.dropout) {
+    if (!s_.flash) {
+      kept.scores_dropped = make("attention dropout", DType::kUint8, scores * (1 + size_of(s_.type)), scores_in_frame);
+    }
+    kept.mask1 = make("attention residual dropout mask", DType::kUint8, own, in_frame);
+    if (!s_.parallel_block) kept.mask2 = make("mlp residual dropout mask", DType::kUint8, own, in_frame);
+  }
+  return kept;
+}
+
+int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pass pass) {
+  const int qkv =
+      s_.exchanges() ? b_.temporary(fmt::format("qkv of own tokens {}", layer), s_.type, s_.tokens * s_.qkv) : kept.qkv;
+  matmul(read, "attn.c_attn", qkv, s_.qkv, s_.hidden, layer, pass, true);
+  if (s_.rotary) {
+    Op& op = rows(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), s_.tokens, s_.qkv, layer);
+    op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
+    op.sequence = static_cast<std::int32_t>(s_.sequence);
+  }
+  attention(qkv, kept, layer, pass);
+  const int partial = b_.temporary(fmt::format("attention projection {}", layer), s_.type, s_.tokens * s_.hidden);
+  matmul(kept.attended, "attn.c_proj", partial, s_.hidden, s_.query, layer, pass, false);
+  return partial;
+}
+
+int LayerWriter::mlp_branch(int read, const LayerKept& kept, int layer, Pass pass) {
+  if (s_.mixture(layer)) return mixture_branch(read, kept, layer, pass);
+  matmul(read, "mlp.c_fc", kept.fc, s_.fc, s_.hidden, layer, pass, false);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc, p_.value("mlp.c_fc.bias", layer)}, {kept.act}), s_.tokens,
+                 s_.ffn, layer);
+  act.k = s_.activation;
+  const int partial = b_.temporary(fmt::format("mlp projection {}", layer), s_.type, s_.tokens * s_.hidden);
+  matmul(kept.act, "mlp.c_proj", partial, s_.hidden, s_.ffn, layer, pass, false);
+  return partial;
+}
+
+void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pass pass) {
+  if (s_.parallel_block) return parallel_forward(layer, kept, output, pass);
+  norm(kept.input, "ln_1", kept.norm1, kept.stats1, layer, pass);
+  const int read1 = gather_tokens(kept.norm1, "norm1", layer, pass);
+  const int partial1 = attention_branch(read1, kept, layer, pass);
+  const int branch1 = reduce_tokens(partial1, "attention projection", layer, pass);
+  rows(b_.add(OpKind::kBiasResidual, pass, {branch1, p_.value("attn.c_proj.bias", layer), kept.input},
+              {kept.middle, kept.mask1}),
+       s_.own_tokens, s_.hidden, layer);
+  norm(kept.middle, "ln_2", kept.norm2, kept.stats2, layer, pass);
+  const int read2 = gather_tokens(kept.norm2, "norm2", layer, pass);
+  const int partial2 = mlp_branch(read2, kept, layer, pass);
+  const int branch2 = reduce_tokens(partial2, "mlp projection", layer, pass);
+  Op& last = rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
+                         {output, kept.mask2}),
+                  s_.own_tokens, s_.hidden, layer);
+  if (s_.dropout) last.k = 1;
+}
+
+int LayerWriter::gradient_of(const char* name, std::int64_t elements, int layer) {
+  return b_.temporary(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
+}
+
+int LayerWriter::late_gradient_of(const char* name, std::int64_t elements, int layer) {
+  return hold(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
+}
+
+// The gradient of a branch of the residual stream: that of the stream itself, or with dropout what it let through.
+int LayerWriter::branch_backward(int d, int mask, const char* first, const char* second, int layer) {
+  const int dbias = p_.gradient(first, layer), other = second != nullptr ? p_.gradient(second, layer) : kNoBuffer;
+  if (dbias == kNoBuffer && other == kNoBuffer && mask == kNoBuffer) return d;
+  int d_branch = kNoBuffer;
+  if (mask != kNoBuffer) {
+    const std::string name = fmt::format("branch with {}", first);
+    const std::int64_t own = s_.own_tokens * s_.hidden;
+    d_branch =
+        s_.sequence_parallel ? gradient_of(name.c_str(), own, layer) : late_gradient_of(name.c_str(), own, layer);
+  }
+  rows(b_.add(OpKind::kBiasResidualBackward, Pass::kBackward, {d, mask}, {dbias, other, d_branch}), s_.own_tokens,
+       s_.hidden, layer);
+  return mask == kNoBuffer ? d : d_branch;
+}
+
+void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                      const std::function<void(int)>& between) {
+  if (s_.mixture(layer)) return mixture_branch_backward(kept, read, d_branch, layer, between);
+  const int d_act = gradient_of("mlp activated", s_.tokens * s_.ffn, layer);
+  matmul_backward(kept.act, "mlp.c_proj", d_branch, d_act, s_.hidden, s_.ffn, layer, false, {});
+  const int d_fc = late_gradient_of("mlp inner", s_.tokens * s_.fc, layer);
+  Op& act =
+      rows(b_.add(OpKind::kActivationBackward, Pass::kBackward, {kept.fc, p_.value("mlp.c_fc.bias", layer), d_act},
+                  {d_fc, p_.gradient("mlp.c_fc.bias", layer)}),
+           s_.tokens, s_.ffn, layer);
+  act.k = s_.activation;
+  if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward);
+  const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
+  matmul_backward(read, "mlp.c_fc", d_fc, d_norm, s_.fc, s_.hidden, layer, false, [&] { between(d_norm); });
+}
+
+void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                            const std::function<void(int)>& between) {
+  const int d_attended = gradient_of("attention output", s_.tokens * s_.query, layer);
+  matmul_backward(kept.attended, "attn.c_proj", d_branch, d_attended, s_.hidden, s_.query, layer, false, {});
+  const int d_qkv = late_gradient_of("qkv", s_.tokens * s_.qkv, layer);
+  attention_backward(kept, d_attended, d_qkv, layer);
+  if (s_.rotary) {
+    Op& op = rows(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.tokens, s_.qkv, layer);
+    op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
+    op.sequence = static_cast<std::int32_t>(s_.sequence);
+  }
+  if (read == kNoBuffer) read = gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward);
+  const int d_norm = gradient_of("norm1", s_.tokens * s_.hidden, layer);
+  matmul_backward(read, "attn.c_attn", d_qkv, d_norm, s_.qkv, s_.hidden, layer, true, [&] { between(d_norm); });
+}
+
+void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_input) {
+  if (s_.parallel_block) return parallel_backward(layer, kept, d, d_input);
+  int reduced = kNoBuffer;
+  const int d_mlp = branch_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, layer);
+  const int d_branch2 = gather_tokens(d_mlp, "gradient of mlp projection", layer, Pass::kBackward);
+  mlp_branch_backward(kept, kNoBuffer, d_branch2, layer,
+                      [&](int d_norm) { reduced = reduce_tokens(d_norm, "mlp.c_fc", layer, Pass::kBackward); });
+  const int d_middle = keeps_gradients() ? late_gradient_of("middle", s_.own_tokens * s_.hidden, layer) : d;
+  norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d_middle, layer);
+  d = d_middle;
+  const int d_attention = branch_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, layer);
+  const int d_branch1 = gather_tokens(d_attention, "gradient of attention projection", layer, Pass::kBackward);
+  attention_branch_backward(kept, kNoBuffer, d_branch1, layer, [&](int d_norm) {
+    reduced = reduce_tokens(d_norm, "attn.c_attn", layer, Pass::kBackward);
+  });
+  norm_backward(kept.input, "ln_1", kept.stats1, reduced, d, d_input, layer);
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,132 @@
+// The ops of a transformer, forward and backward, as one rank of a tensor group runs them (Megatron-LM's split:
+// Shoeybi et al. 2019, arXiv 1909.08053; sequence parallel: Korthikanti et al. 2022, arXiv 2205.05198).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "program/lower/chunk_shape.h"
+#include "program/lower/offload.h"
+
+namespace trivium::program {
+
+/// Writes ops of one chunk kind into the body that `builder` is building.
+class LayerWriter {
+ public:
+  LayerWriter(BodyBuilder& builder, const ChunkShape& shape, const ParameterBuffers& parameters)
+      : b_(builder), s_(shape), p_(parameters) {}
+
+  /// Buffers a layer keeps. `in_frame`: kept from forward to backward; else temporaries of the current body.
+  /// `input` stays as it is. With `scores_in_frame` false the attention scores are temporaries all the same.
+  LayerKept keep(int layer, int input, bool in_frame, bool scores_in_frame);
+
+  /// What layers keep between their passes goes to these slots, which must outlive this.
+  void offload_to(LayerSlots& slots) { slots_ = &slots; }
+  /// While on, gradients of matrices are not written but kept for `write_weights`, and what they read is placed where
+  /// it outlives the body (Space::kDelayed).
+  void delay_weights(bool delay) { delaying_ = delay; }
+  /// Writes the gradients of a layer's matrices (-1: the head's) that were kept.
+  void write_weights(int layer);
+  /// Whether layer_backward leaves its `d` as it is: a kept gradient still reads it, and not what was made of it.
+  bool keeps_gradients() const { return delaying_ && !s_.sequence_parallel && !s_.dropout; }
+
+  void embedding_forward(int ids, int output);
+  void embedding_backward(int ids, int d);
+
+  void layer_forward(int layer, const LayerKept& kept, int output, Pass pass);
+  /// Recomputes what selective recomputation dropped: the attention core. Not with a ring, which drops nothing.
+  void attention_again(int layer, const LayerKept& kept);
+  /// `d`: gradient of the layer's output, changed in place; the gradient of its input is left in `d_input` (may be d,
+  /// may be kept.input).
+  void layer_backward(int layer, const LayerKept& kept, int d, int d_input);
+
+  /// What the head keeps for its backward.
+  struct HeadKept {
+    int input = kNoBuffer, norm = kNoBuffer, stats = kNoBuffer, logits = kNoBuffer, max = kNoBuffer, sums = kNoBuffer;
+  };
+  HeadKept keep_head(int input);
+  void head_forward(const HeadKept& kept, int labels, int loss);
+  /// Leaves the gradient of the head's input in `d_input`.
+  void head_backward(const HeadKept& kept, int labels, int d_input);
+
+ private:
+  /// dw (k,n) += x (T,k)^T dy (T,n)
+  struct WeightGradient {
+    int x, dy, weight, bias;
+    std::int64_t n, k;
+    int layer;
+    bool transposed;
+  };
+  void weight_gradient(const WeightGradient& gradient);
+  void write(const WeightGradient& gradient);
+  int hold(const std::string& name, DType type, std::int64_t elements);
+  /// Called between a product's data gradient and its weight gradient, so that the collective it posts can run beside
+  /// the latter where the plan overlaps them.
+  using Between = std::function<void()>;
+
+  // The two halves of a layer: from what a norm gave (all tokens) to sums that are partial over the tensor group, and
+  // back. The backward gives `between` the gradient of what was read, partial over the tensor group; `read`: what a
+  // norm gave, or kNoBuffer to gather it again.
+  int attention_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  void attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                 const std::function<void(int)>& between);
+  int mlp_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  void mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                           const std::function<void(int)>& between);
+  int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                               const std::function<void(int)>& between);
+  Op& row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass);
+  int row_scratch(const std::string& name, std::int64_t rows, int layer);
+  int rows_to_experts(int own, int to, int layer, Pass pass);
+  int rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between = {});
+  int list_logits(int own, int layer, Pass pass);
+  Op& spill_op(Op& op, const LayerKept& kept, int layer);
+  void receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass);
+  int return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass);
+  Op& routing_op(Op& op, std::int64_t n, int layer);
+  Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
+  void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);
+  void parallel_backward(int layer, const LayerKept& kept, int d, int d_input);
+  int branch_backward(int d, int mask, const char* first, const char* second, int layer);
+  void add(int from, int to, int layer, Pass pass);
+  int gradient_of(const char* name, std::int64_t elements, int layer);
+  int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients
+
+  int place_kept(int layer, const std::string& name, DType type, std::int64_t elements);
+  int reduce_tokens(int partial, const char* name, int layer, Pass pass);
+  int gather_tokens(int own, const char* name, int layer, Pass pass);
+  void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
+  void matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass,
+              bool biased);
+  void matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in, int layer,
+                       bool biased, const Between& between);
+  void norm(int x, const char* parameter, int y, int stats, int layer, Pass pass);
+  void norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer);
+  void attention(int qkv, const LayerKept& kept, int layer, Pass pass);
+  void attention_core(const LayerKept& kept, int layer, Pass pass);
+  void attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
+  Op& attention_op(Op& op, int layer);
+
+  Op& context_op(Op& op, std::int64_t m, std::int64_t n, int layer);
+  int ring_shift(int from, const char* name, int step, int layer, Pass pass);
+  int split_kv(int qkv, int layer, Pass pass);
+  void ring_attention(const LayerKept& kept, int layer, Pass pass);
+  void ring_attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
+  int context_all_to_all(int packed, int layer, Pass pass);
+  void tokens_to_heads(int local, int whole, bool with_keys, int layer, Pass pass);
+  void heads_to_tokens(int whole, int local, bool with_keys, int layer, Pass pass);
+
+  int head_weight() const;
+  Op& rows(Op& op, std::int64_t m, std::int64_t n, int layer);  // fills dims of a token-wise op
+
+  BodyBuilder& b_;
+  const ChunkShape& s_;
+  const ParameterBuffers& p_;
+  LayerSlots* slots_ = nullptr;
+  bool delaying_ = false;
+  std::vector<WeightGradient> delayed_;
+};
+
+}  // namespace trivium::program

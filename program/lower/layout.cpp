@@ -1,0 +1,237 @@
+#include "program/lower/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace trivium::program {
+namespace {
+
+constexpr double kInitStd = 0.02;  // Radford et al. 2019 (GPT-2), §2.3; residual projections divided by sqrt(2 layers)
+
+// Fills `chunks` chunks with `load` units each in turn, remainder to the chunks after the first.
+std::vector<int> spread(std::int64_t load, int chunks) {
+  const auto even = static_cast<int>(load / chunks);
+  auto rest = static_cast<int>(load % chunks);
+  std::vector<int> counts(static_cast<std::size_t>(chunks), even);
+  for (int i = 1; rest > 0; i = (i + 1) % chunks, --rest) ++counts[static_cast<std::size_t>(i % chunks)];
+  return counts;
+}
+
+Parameter vector_parameter(std::string name, int layer, std::int64_t length, double value) {
+  Parameter p;
+  p.name = std::move(name);
+  p.layer = static_cast<std::int16_t>(layer);
+  p.rows = p.local_rows = 1;
+  p.columns = p.local_columns = length;
+  p.init_value = value;
+  return p;
+}
+
+Parameter matrix_parameter(std::string name, int layer, std::int64_t rows, std::int64_t columns, double std) {
+  Parameter p = vector_parameter(std::move(name), layer, columns, 0);
+  p.rows = p.local_rows = rows;
+  p.decayed = true;
+  p.init_std = std;
+  return p;
+}
+
+Parameter split_rows(Parameter p, int tensor) {
+  p.split = Split::kRows;
+  p.local_rows = p.rows / tensor;
+  return p;
+}
+
+Parameter split_columns(Parameter p, int tensor, std::vector<std::int64_t> sections = {}) {
+  p.split = Split::kColumns;
+  p.local_columns = p.columns / tensor;
+  p.sections = std::move(sections);
+  return p;
+}
+
+// Query heads are split; key heads too, or where they are fewer than ranks each goes to several of them.
+Parameter split_heads(Parameter p, const Job& job) {
+  const models::Model& model = job.model;
+  const std::int64_t query = model.heads * model.head_dim, key = model.kv_heads * model.head_dim;
+  p = split_columns(std::move(p), job.plan.tensor, {query, key, key});
+  p.key_ranks = key_ranks(job);
+  if (p.key_ranks == 1) return p;
+  p.key_columns = 2 * model.head_dim;
+  p.local_columns = query / job.plan.tensor + p.key_columns;
+  return p;
+}
+
+// Adds weight (and for layer norm bias) of a norm.
+void add_norm(std::vector<Parameter>& list, const models::Model& model, const std::string& name, int layer) {
+  list.push_back(vector_parameter(name + ".weight", layer, model.hidden, 1));
+  if (model.norm == models::Norm::kLayerNorm) list.push_back(vector_parameter(name + ".bias", layer, model.hidden, 0));
+}
+
+double residual_std(const models::Model& model) {
+  return kInitStd / std::sqrt(2.0 * static_cast<double>(model.layers));
+}
+
+Parameter vocabulary_matrix(const Job& job, std::string name) {
+  Parameter p = matrix_parameter(std::move(name), -1, job.model.vocab, job.model.hidden, kInitStd);
+  p.split = Split::kRows;
+  p.local_rows = padded_vocabulary(job) / job.plan.tensor;
+  return p;
+}
+
+}  // namespace
+
+std::vector<int> chunk_layers(std::int64_t layers, const Plan& plan) {
+  if (!plan.stage_layers.empty()) return plan.stage_layers;
+  const int chunks = plan.chunks();
+  const Habits* habits = find_habits(plan.stack);
+  const bool ends_count = habits != nullptr && habits->balances_embedding_as_layer;
+  // With the ends counted as a layer each the even share must leave a real layer in the first and last chunk.
+  if (ends_count && chunks > 1 && (layers + 2) / chunks >= 2 && layers % chunks != 0) {
+    std::vector<int> counts = spread(layers + 2, chunks);
+    --counts.front();
+    --counts.back();
+    return counts;
+  }
+  return spread(layers, chunks);
+}
+
+std::vector<int> chunk_layers(const Job& job) { return chunk_layers(job.model.layers, job.plan); }
+
+std::int64_t padded_vocabulary(const Job& job) {
+  const Habits* habits = find_habits(job.plan.stack);
+  const bool pads = habits != nullptr && (habits->pads_without_tensor || job.plan.tensor > 1);
+  const std::int64_t multiple = job.plan.tensor * (pads ? habits->vocab_multiple : 1);
+  return (job.model.vocab + multiple - 1) / multiple * multiple;
+}
+
+int transfer_parts(const Job& job) {
+  const Plan& plan = job.plan;
+  const Habits* habits = find_habits(plan.stack);
+  const bool of_stack = plan.scatter_gather == ScatterGather::kStack && habits != nullptr && habits->scatter_gather;
+  if (!of_stack && plan.scatter_gather != ScatterGather::kOn) return 1;
+  if (plan.tensor == 1 || plan.pipeline == 1 || plan.sequence_parallel) return 1;
+  for (const int size : micro_batch_sizes(plan)) {
+    if (job.training.sequence * size / plan.context * job.model.hidden % plan.tensor != 0) return 1;
+  }
+  return plan.tensor;
+}
+
+int key_ranks(const Job& job) {
+  return static_cast<int>(std::max<std::int64_t>(1, job.plan.tensor / job.model.kv_heads));
+}
+
+std::int64_t local_section(const Parameter& p, std::size_t section, int tensor_ranks) {
+  return p.sections[section] * (section > 0 ? p.key_ranks : 1) / tensor_ranks;
+}
+
+std::vector<Parameter> embedding_parameters(const Job& job) {
+  std::vector<Parameter> list;
+  if (job.model.positions == models::Positions::kLearned) {
+    list.push_back(matrix_parameter("wpe.weight", -1, job.model.max_sequence, job.model.hidden, kInitStd));
+  }
+  list.push_back(vocabulary_matrix(job, "wte.weight"));
+  return list;
+}
+
+std::int64_t expert_capacity(const models::Experts& experts, std::int64_t sequence) {
+  const double share = static_cast<double>(sequence * experts.top_k) / static_cast<double>(experts.count);
+  return std::min(sequence, static_cast<std::int64_t>(std::ceil(experts.capacity_factor * share)));
+}
+
+std::vector<Parameter> expert_parameters(const Job& job, int layer) {
+  const models::Model& model = job.model;
+  const std::int64_t h = model.hidden, ffn = model.ffn_hidden, count = model.experts->count;
+  const auto of_experts = [&](Parameter p) {
+    p.experts = count;
+    p.local_experts = count / job.plan.expert;
+    p.rows *= count;
+    p.local_rows *= p.local_experts;
+    return p;
+  };
+  const std::vector<std::int64_t> gate_up =
+      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  return {of_experts(split_columns(
+              matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, model.gated() ? 2 * ffn : ffn, kInitStd),
+              job.plan.tensor, gate_up)),
+          of_experts(split_rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)),
+                                job.plan.tensor))};
+}
+
+std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture) {
+  const models::Model& model = job.model;
+  const int tensor = job.plan.tensor;
+  const std::int64_t h = model.hidden, query = model.heads * model.head_dim, key = model.kv_heads * model.head_dim;
+  const std::int64_t ffn = model.ffn_hidden, qkv = query + 2 * key;
+  std::vector<Parameter> list;
+  add_norm(list, model, "h.{}.ln_1", layer);
+  if (model.norms_per_layer() > 1) add_norm(list, model, "h.{}.ln_2", layer);
+  if (model.linear_bias) {
+    list.push_back(vector_parameter("h.{}.attn.c_proj.bias", layer, h, 0));
+    list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
+  }
+  if (mixture) {
+    list.push_back(matrix_parameter("h.{}.mlp.router.weight", layer, h, model.experts->count, kInitStd));
+    list.back().partial_over_tensor = true;
+  }
+  const std::vector<std::int64_t> gate_up =
+      model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
+  if (model.qkv_bias) {
+    list.push_back(split_heads(vector_parameter("h.{}.attn.c_attn.bias", layer, qkv, 0), job));
+  }
+  if (model.linear_bias) {
+    list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
+  }
+  list.push_back(split_heads(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, qkv, kInitStd), job));
+  list.push_back(split_rows(matrix_parameter("h.{}.attn.c_proj.weight", layer, query, h, residual_std(model)), tensor));
+  if (mixture) return list;
+  list.push_back(
+      split_columns(matrix_parameter("h.{}.mlp.c_fc.weight", layer, h, fc_width, kInitStd), tensor, gate_up));
+  list.push_back(split_rows(matrix_parameter("h.{}.mlp.c_proj.weight", layer, ffn, h, residual_std(model)), tensor));
+  return list;
+}
+
+std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding) {
+  std::vector<Parameter> list;
+  add_norm(list, job.model, "ln_f", -1);
+  if (!job.model.tied_embeddings) {
+    list.push_back(vocabulary_matrix(job, "lm_head.weight"));
+  } else if (!chunk_has_embedding) {
+    list.push_back(vocabulary_matrix(job, "wte.weight"));
+    list.back().tied_copy = true;
+  }
+  return list;
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& p, std::int64_t row,
+                                                                  std::int64_t column, int tensor_rank,
+                                                                  int tensor_ranks, int expert_rank) {
+  // An expert's matrix is placed by itself, then under those of the experts before it.
+  const std::int64_t local_rows = p.local_rows / std::max<std::int64_t>(1, p.local_experts);
+  const std::int64_t rows = p.rows / std::max<std::int64_t>(1, p.experts);
+  const std::int64_t above = p.experts > 0 ? (expert_rank * p.local_experts + row / local_rows) * rows : 0;
+  if (p.experts > 0) row %= local_rows;
+  if (p.split == Split::kRows) {
+    row += tensor_rank * local_rows;
+    if (row >= rows) return std::nullopt;
+  } else if (p.split == Split::kColumns) {
+    if (p.sections.empty()) return std::pair{above + row, column + tensor_rank * p.local_columns};
+    std::int64_t before = 0;
+    for (std::size_t section = 0; section < p.sections.size(); ++section) {
+      const std::int64_t part = local_section(p, section, tensor_ranks);
+      const int holder = section > 0 ? tensor_rank / p.key_ranks : tensor_rank;
+      if (column < part) return std::pair{above + row, before + holder * part + column};
+      column -= part;
+      before += p.sections[section];
+    }
+  }
+  return std::pair{above + row, column};
+}
+
+std::string global_name(const Parameter& parameter, int chunk_first_layer) {
+  if (parameter.layer < 0) return parameter.name;
+  return fmt::format(fmt::runtime(parameter.name), chunk_first_layer + parameter.layer);
+}
+
+}  // namespace trivium::program

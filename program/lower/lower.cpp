@@ -1,0 +1,95 @@
+#include "program/lower/lower.h"
+
+#include <algorithm>
+
+#include "program/lower/chunk_kind.h"
+#include "program/lower/layout.h"
+#include "program/lower/role_tasks.h"
+
+namespace trivium::program {
+
+Plan normalised(Plan plan) {
+  const bool as_kept = find_habits(plan.stack)->keeps_half_gradients(plan.precision);
+  if (!is_half(plan.precision) || as_kept) plan.reduce_dtype = plan.precision;
+  if (!plan.replica_micro_batch.empty()) plan.micro_batch = plan.replica_micro_batch.front();
+  if (micro_batch_sizes(plan).size() == 1) plan.replica_micro_batch.clear();
+  return plan;
+}
+
+namespace {
+
+// The roles of one kind of replica, whose micro-batches are of `job.plan.micro_batch` samples, with all they run.
+void add_roles(Program& program, const Job& job, int replica_kind, int first_replica) {
+  const Plan& plan = job.plan;
+  const std::vector<int> layers = chunk_layers(job);
+  const std::size_t first_kind = program.kinds.size();
+  std::vector<ChunkKey> keys;
+  std::vector<Chunk> chunks(layers.size());
+  int first_layer = 0;
+  for (std::size_t position = 0; position < layers.size(); ++position) {
+    const Recompute recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[position];
+    const ChunkKey key{layers[position], position == 0, position + 1 == layers.size(), recompute,
+                       phase_of(job.model, first_layer)};
+    auto found = std::find(keys.begin(), keys.end(), key);
+    if (found == keys.end()) {
+      const int index = static_cast<int>(program.kinds.size());
+      program.kinds.push_back(make_chunk_kind(job, program.habits, key, index, program.bodies));
+      keys.push_back(key);
+      found = keys.end() - 1;
+    }
+    Chunk& chunk = chunks[position];
+    chunk.kind = static_cast<int>(first_kind) + static_cast<int>(found - keys.begin());
+    chunk.position = static_cast<int>(position);
+    chunk.first_layer = first_layer;
+    first_layer += layers[position];
+  }
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    Role role;
+    role.stage = stage;
+    role.replica_kind = replica_kind;
+    role.first_replica = first_replica;
+    for (int v = 0; v < plan.virtual_stages; ++v) {
+      role.chunks.push_back(chunks[static_cast<std::size_t>(v * plan.pipeline + stage)]);
+    }
+    add_tasks(program, role);
+    lay_out_memory(program, role);
+    program.roles.push_back(std::move(role));
+  }
+}
+
+}  // namespace
+
+std::variant<Program, Infeasible> lower(const Job& job) {
+  auto verdict = check(job);
+  if (auto* no = std::get_if<Infeasible>(&verdict)) return *no;
+  Program program;
+  program.job = job;
+  program.job.plan = normalised(program.job.plan);
+  const Plan& plan = program.job.plan;
+  program.habits = *find_habits(plan.stack);
+  program.mesh = Mesh(plan, key_ranks(job));
+  program.micro_batches = micro_batches(plan, job.training.global_batch);
+
+  const std::vector<int> sizes = micro_batch_sizes(plan);
+  for (const int size : plan.replica_micro_batch) {
+    program.replica_kinds.push_back(static_cast<int>(std::find(sizes.begin(), sizes.end(), size) - sizes.begin()));
+  }
+  for (std::size_t kind = 0; kind < sizes.size(); ++kind) {
+    Job of_kind = program.job;
+    of_kind.plan.micro_batch = sizes[kind];
+    const auto& kinds = program.replica_kinds;
+    const auto first = std::find(kinds.begin(), kinds.end(), static_cast<int>(kind)) - kinds.begin();
+    add_roles(program, of_kind, static_cast<int>(kind), kinds.empty() ? 0 : static_cast<int>(first));
+  }
+  return program;
+}
+
+std::int64_t Role::total_bytes() const {
+  std::int64_t total = 0;
+  for (std::size_t space = 0; space < kSpaces; ++space) {
+    if (!is_away(static_cast<Space>(space))) total += bytes[space];
+  }
+  return total;
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,230 @@
+// The MLP of a mixture layer: a router sends every token to top_k experts (Shazeer et al. 2017, arXiv 1701.06538; one:
+// Fedus et al. 2021, Switch, arXiv 2101.03961; two: Jiang et al. 2024, Mixtral, arXiv 2401.04088). Every expert accepts
+// C tokens of a sample, so shapes are static: the expected imbalance is capacity that is padded, and tokens beyond it
+// pass by on the residual stream. Experts lie on the ranks of the expert group, their matrices split over the tensor
+// group as a dense MLP's; every tensor rank routes all tokens.
+//
+// A rank sends the rows that it owns and no others (program/ir/expert_rows.h). Tensor ranks have the same tokens and
+// deal out the rows among them: each sends its part over the expert group, where it is gathered over the tensor group,
+// as each of that has a part of every expert; sums go back likewise, scattered over the tensor group first.
+//
+// Context ranks hold parts of a sample, whose capacity is counted in the order of all its tokens: so logits are
+// gathered over the context group and every rank lists all choices. Each has an even part of an expert's rows for a
+// sample, which its own tokens take; what does not fit there spills into the parts of others. As all ranks have the
+// list, they know how much, without asking.
+#include <fmt/format.h>
+
+#include "program/lower/layers.h"
+
+namespace trivium::program {
+namespace {
+
+std::string row_name(Pass pass, const char* rows) {
+  return pass == Pass::kBackward ? std::string("gradient of ") + rows : rows;
+}
+
+}  // namespace
+
+Op& LayerWriter::routing_op(Op& op, std::int64_t n, int layer) {
+  rows(op, s_.tokens, n, layer).token_sharded = false;
+  op.k = s_.top_k;
+  op.sequence = static_cast<std::int32_t>(s_.sequence);
+  op.experts = static_cast<std::int32_t>(s_.experts);
+  op.parts = s_.tensor;
+  op.elements = s_.own_rows;
+  return op;
+}
+
+// What a rank of the tensor and the expert group sent is a part; all rows of a single expert lie together.
+Op& LayerWriter::expert_op(Op& op, std::int64_t out, std::int64_t in, int layer) {
+  rows(op, s_.expert_rows / s_.local_experts, out, layer).token_sharded = false;
+  op.k = in;
+  op.parts = s_.local_experts == 1 ? 1 : s_.expert * s_.tensor;
+  op.experts = static_cast<std::int32_t>(s_.local_experts);
+  return op;
+}
+
+Op& LayerWriter::row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass) {
+  Op& op = b_.add(kind, pass, {from}, {to});
+  if (group == Group::kTensor) op.lane = s_.collective_lane;
+  op.group = group;
+  op.dtype = s_.type;
+  op.elements = std::max(b_.buffer(from).elements, b_.buffer(to).elements);
+  op.layer = static_cast<std::int16_t>(layer);
+  return op;
+}
+
+// This tensor rank's rows of all experts -> all rows of this rank's experts. What is left in `to`, unless nothing
+// moves.
+int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass) {
+  int arrived = own;
+  if (s_.expert > 1) {
+    arrived = s_.tensor == 1 ? to : row_scratch(row_name(pass, "rows from the expert group"), s_.own_rows, layer);
+    row_collective(OpKind::kAllToAll, Group::kExpert, own, arrived, layer, pass);
+  }
+  if (s_.tensor == 1) return arrived;
+  row_collective(OpKind::kAllGather, Group::kTensor, arrived, to, layer, pass);
+  return to;
+}
+
+// Sums of this rank's experts that are partial over the tensor group -> this tensor rank's rows of all experts.
+// `between`: what may run beside the first of the two collectives.
+int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between) {
+  int summed = partial;
+  if (s_.tensor > 1) {
+    summed = s_.expert == 1 ? to : row_scratch(row_name(pass, "rows to the expert group"), s_.own_rows, layer);
+    row_collective(OpKind::kReduceScatter, Group::kTensor, partial, summed, layer, pass);
+  }
+  if (between) between();
+  if (s_.expert == 1) return summed;
+  row_collective(OpKind::kAllToAll, Group::kExpert, summed, to, layer, pass);
+  return to;
+}
+
+int LayerWriter::row_scratch(const std::string& name, std::int64_t rows, int layer) {
+  return b_.temporary(fmt::format("{} {}", name, layer), s_.type, rows * s_.hidden);
+}
+
+// Logits of this rank's tokens -> those of all tokens of their samples, one sample after the other.
+int LayerWriter::list_logits(int own, int layer, Pass pass) {
+  if (s_.context == 1) return own;
+  const std::int64_t elements = s_.tokens * s_.context * s_.experts;
+  const int arrived = b_.temporary(fmt::format("router logits by rank {}", layer), s_.wide, elements);
+  Op& gather = b_.add(OpKind::kAllGather, pass, {own}, {arrived});
+  gather.group = Group::kContext;
+  gather.dtype = s_.wide;
+  gather.elements = elements;
+  gather.layer = static_cast<std::int16_t>(layer);
+  const int listed = b_.temporary(fmt::format("router logits of all tokens {}", layer), s_.wide, elements);
+  context_op(b_.add(OpKind::kUnpackTokens, pass, {arrived}, {listed}), s_.tokens * s_.context, s_.experts, layer)
+      .dtype = s_.wide;
+  return listed;
+}
+
+// Moves what came from other context ranks, or goes back to them: rows, of which even choices make few or none.
+Op& LayerWriter::spill_op(Op& op, const LayerKept& kept, int layer) {
+  rows(op, s_.even_spills, s_.hidden, layer).token_sharded = false;
+  op.in[1] = kept.spills;
+  op.parts = s_.context;
+  op.elements = s_.most_received;
+  if (op.kind == OpKind::kAllToAll) {
+    op.group = Group::kContext;
+    op.elements = s_.even_spills * s_.hidden;
+  }
+  return op;
+}
+
+// Rows of this rank's tokens that have room elsewhere -> there, beside the rows of its own; as many come from others.
+void LayerWriter::receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass) {
+  if (s_.most_sent == 0) return;
+  const int arrived = row_scratch(row_name(pass, "rows from other ranks"), s_.most_received, layer);
+  spill_op(b_.add(OpKind::kAllToAll, pass, {spilled}, {arrived}), kept, layer);
+  spill_op(b_.add(OpKind::kPlaceRows, pass, {arrived}, {rows}), kept, layer);
+}
+
+// The way back: what the experts made of rows that came from other ranks goes there, and what is left comes home.
+int LayerWriter::return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass) {
+  if (s_.most_sent == 0) return kNoBuffer;
+  const int picked = row_scratch(name + " for other ranks", s_.most_received, layer);
+  spill_op(b_.add(OpKind::kPickRows, pass, {rows}, {picked}), kept, layer);
+  const int home = row_scratch(name + " from other ranks", s_.most_sent, layer);
+  spill_op(b_.add(OpKind::kAllToAll, pass, {picked}, {home}), kept, layer).k = 1;
+  return home;
+}
+
+int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass pass) {
+  const auto scratch = [&](const char* name, std::int64_t elements, DType type) {
+    return b_.temporary(fmt::format("{} {}", name, layer), type, elements);
+  };
+  const std::int64_t row_elements = s_.own_rows * s_.hidden;
+  const int logits = scratch("router logits", s_.tokens * s_.experts, s_.wide);
+  matmul(read, "mlp.router", logits, s_.experts, s_.hidden, layer, pass, false);
+  // What is routed again in the backward has been counted in the loss.
+  const int loss = pass == Pass::kForward ? kept.loss : kNoBuffer;
+  const int listed = list_logits(logits, layer, pass);
+  const std::int64_t listed_tokens = s_.tokens * s_.context;
+  const bool spills = s_.context > 1;
+  const int slots =
+      spills ? scratch("rows of all context ranks", 2 * listed_tokens * s_.top_k, DType::kInt32) : kept.slots;
+  Op& route = routing_op(b_.add(OpKind::kRoute, pass, {listed}, {kept.router, slots, loss}), s_.experts, layer);
+  route.dtype = s_.wide;
+  route.m = listed_tokens;
+  route.elements = s_.capacity;
+  if (spills) {
+    Op& spill = routing_op(b_.add(OpKind::kSpill, pass, {slots}, {kept.slots, kept.spills}), 1, layer);
+    spill.dtype = s_.wide;
+    spill.m = listed_tokens;
+  }
+  const bool moves = s_.expert > 1 || s_.tensor > 1;
+  const int rows_in = moves ? scratch("dispatched rows", row_elements, s_.type) : kept.dispatched;
+  const int spilled = s_.most_sent > 0 ? row_scratch("spilled rows", s_.most_sent, layer) : kNoBuffer;
+  routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in, spilled}), s_.hidden, layer);
+  receive_spills(spilled, rows_in, kept, layer, pass);
+  const int arrived = rows_to_experts(rows_in, kept.dispatched, layer, pass);
+  expert_op(b_.add(OpKind::kExpertMatmul, pass, {arrived, p_.value("mlp.experts.c_fc.weight", layer)}, {kept.fc}),
+            s_.fc, s_.hidden, layer);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {kept.act}), s_.expert_rows, s_.ffn, layer);
+  act.token_sharded = false;
+  act.k = s_.activation;
+  const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
+  expert_op(b_.add(OpKind::kExpertMatmul, pass, {kept.act, p_.value("mlp.experts.c_proj.weight", layer)}, {rows_out}),
+            s_.hidden, s_.ffn, layer);
+  rows_from_experts(rows_out, kept.returned, layer, pass);
+  const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
+  const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
+  routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, kept.router, kept.slots, home}, {partial}), s_.hidden,
+             layer);
+  return partial;
+}
+
+void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
+                                          const std::function<void(int)>& between) {
+  constexpr Pass kPass = Pass::kBackward;
+  const std::int64_t row_elements = s_.own_rows * s_.hidden, all_elements = s_.expert_rows * s_.hidden;
+  const bool moves = s_.expert > 1 || s_.tensor > 1;
+  const auto wgrad = [&](int x, int dy, const char* name, std::int64_t out, std::int64_t in) {
+    expert_op(b_.add(OpKind::kExpertMatmulWgrad, kPass, {x, dy}, {p_.gradient(name, layer)}), out, in, layer);
+  };
+  const auto dgrad = [&](int dy, const char* name, int dx, std::int64_t out, std::int64_t in) {
+    expert_op(b_.add(OpKind::kExpertMatmulDgrad, kPass, {dy, p_.value(name, layer)}, {dx}), out, in, layer);
+  };
+  const int home = return_spills(kept.returned, "returned rows again", kept, layer, kPass);
+  const int d_combined = gradient_of("returned rows", row_elements, layer);
+  const int d_spilled = home == kNoBuffer ? kNoBuffer : gradient_of("spilled rows", s_.most_sent * s_.hidden, layer);
+  const int d_gate = b_.temporary(fmt::format("gradient of gates {}", layer), s_.wide, s_.tokens * s_.top_k);
+  routing_op(b_.add(OpKind::kCombineBackward, kPass, {d_branch, kept.returned, kept.router, kept.slots, home},
+                    {d_combined, d_gate, d_spilled}),
+             s_.hidden, layer);
+  receive_spills(d_spilled, d_combined, kept, layer, kPass);
+  const int d_out = rows_to_experts(
+      d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
+  const int d_act = gradient_of("mlp activated", s_.expert_rows * s_.ffn, layer);
+  dgrad(d_out, "mlp.experts.c_proj.weight", d_act, s_.hidden, s_.ffn);
+  wgrad(kept.act, d_out, "mlp.experts.c_proj.weight", s_.hidden, s_.ffn);
+  const int d_fc = gradient_of("mlp inner", s_.expert_rows * s_.fc, layer);
+  Op& act = rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows,
+                 s_.ffn, layer);
+  act.token_sharded = false;
+  act.k = s_.activation;
+  const int d_in = gradient_of("rows into experts", all_elements, layer);
+  dgrad(d_fc, "mlp.experts.c_fc.weight", d_in, s_.fc, s_.hidden);
+  const int d_rows =
+      rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer, kPass,
+                        [&] { wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden); });
+  const int d_home = return_spills(d_rows, "gradient of dispatched rows", kept, layer, kPass);
+
+  // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
+  const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.tokens * s_.experts);
+  routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts, layer)
+      .dtype = s_.wide;
+  if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
+  const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
+  matmul_backward(read, "mlp.router", d_logits, d_norm, s_.experts, s_.hidden, layer, false, [&] {
+    const int d_tokens = gradient_of("dispatched tokens", s_.tokens * s_.hidden, layer);
+    routing_op(b_.add(OpKind::kDispatchBackward, kPass, {d_rows, kept.slots, d_home}, {d_tokens}), s_.hidden, layer);
+    add(d_tokens, d_norm, layer, kPass);
+    between(d_norm);
+  });
+}
+
+}  // namespace trivium::program

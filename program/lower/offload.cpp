@@ -1,0 +1,127 @@
+#include "program/lower/offload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace trivium::program {
+namespace {
+
+std::int64_t& bytes_of(ChunkKind& kind, Space space) { return kind.bytes[static_cast<std::size_t>(space)]; }
+
+std::int64_t state_bytes(const ChunkKind& kind, std::size_t bucket) {
+  const std::int64_t end = bucket + 1 < kind.buckets.size() ? kind.buckets[bucket + 1].optimizer_offset
+                                                            : kind.bytes[static_cast<std::size_t>(Space::kAwayState)];
+  return end - kind.buckets[bucket].optimizer_offset;
+}
+
+class CopyWriter {
+ public:
+  CopyWriter(BodyBuilder& builder, std::vector<Body>& bodies) : builder_(builder), bodies_(bodies) {}
+
+  int write(OpKind kind, Storage storage, const std::string& what, int from, int to, Pass pass) {
+    builder_.begin(fmt::format("{} {}", name_of(kind), what));
+    builder_.segment("copy");
+    Op& op = builder_.add(kind, pass, {from}, {to});
+    op.lane = Lane::kCopy;
+    op.dtype = DType::kUint8;
+    op.elements = builder_.buffer(from).bytes();
+    op.disk = storage == Storage::kDisk;
+    bodies_.push_back(builder_.finish());
+    return static_cast<int>(bodies_.size()) - 1;
+  }
+
+ private:
+  BodyBuilder& builder_;
+  std::vector<Body>& bodies_;
+};
+
+}  // namespace
+
+int LayerSlots::place(BodyBuilder& builder, int layer, bool mixture, const std::string& name, DType type,
+                      std::int64_t elements) {
+  if (layer == static_cast<int>(rooms_of_layers_.size())) {
+    rooms_of_layers_.push_back(room_number(layer, mixture));
+    next_ = 0;
+  }
+  Room& room = rooms_[rooms_of_layers_.back()];
+  if (room.first < 0) room.first = layer;
+  if (room.first != layer) return builder.view(name, Space::kStaging, type, elements, room.offsets[next_++]);
+  std::int64_t& end = bytes_of(builder.kind(), Space::kStaging);
+  const std::int64_t before = end;
+  const int buffer = builder.place(name, Space::kStaging, type, elements);
+  room.offsets.push_back(builder.buffer(buffer).offset);
+  room.bytes += end - before;
+  return buffer;
+}
+
+void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient) {
+  if (plan.offload.gradients == Storage::kNone) return;
+  ChunkKind& kind = builder.kind();
+  std::swap(bytes_of(kind, Space::kAwayGradient), bytes_of(kind, Space::kGradient));
+  const auto kept = [](const Bucket& bucket) { return bucket.gradient_shard >= 0 ? bucket.shard : bucket.elements; };
+  std::int64_t widest = 0;
+  for (const Bucket& bucket : kind.buckets) widest = std::max(widest, kept(bucket));
+  std::array<std::int64_t, 2> slots{};
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, kind.buckets.size()); ++i) {
+    slots[i] =
+        builder.buffer(builder.place(fmt::format("gradient slot {}", i), Space::kStaging, gradient, widest)).offset;
+  }
+  for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
+    kind.buckets[i].staged_gradient = builder.view(fmt::format("staged gradients of bucket {}", i), Space::kStaging,
+                                                   gradient, kept(kind.buckets[i]), slots[i % 2]);
+  }
+}
+
+void place_away_state(BodyBuilder& builder, const Plan& plan) {
+  if (plan.offload.optimizer == Storage::kNone) return;
+  ChunkKind& kind = builder.kind();
+  std::swap(bytes_of(kind, Space::kAwayState), bytes_of(kind, Space::kOptimizer));
+  std::int64_t widest = 0;
+  for (std::size_t i = 0; i < kind.buckets.size(); ++i) widest = std::max(widest, state_bytes(kind, i));
+  std::array<std::int64_t, 2> slots{};
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, kind.buckets.size()); ++i) {
+    slots[i] =
+        builder.buffer(builder.place(fmt::format("optimizer slot {}", i), Space::kStaging, DType::kUint8, widest))
+            .offset;
+  }
+  for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
+    kind.buckets[i].staged_state = builder.view(fmt::format("staged state of bucket {}", i), Space::kStaging,
+                                                DType::kUint8, state_bytes(kind, i), slots[i % 2]);
+  }
+}
+
+void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies) {
+  ChunkKind& kind = builder.kind();
+  CopyWriter writer(builder, bodies);
+  for (std::size_t i = 0; plan.offload.optimizer != Storage::kNone && i < kind.buckets.size(); ++i) {
+    const int staged = kind.buckets[i].staged_state;
+    const int away = builder.view(fmt::format("state of bucket {}", i), Space::kAwayState, DType::kUint8,
+                                  state_bytes(kind, i), kind.buckets[i].optimizer_offset);
+    const std::string what = fmt::format("state of bucket {}", i);
+    const Storage storage = plan.offload.optimizer;
+    kind.fetch_state.push_back(writer.write(OpKind::kFetch, storage, what, away, staged, Pass::kOptimizer));
+    kind.store_state.push_back(writer.write(OpKind::kStore, storage, what, staged, away, Pass::kOptimizer));
+  }
+  for (std::size_t i = 0; plan.offload.gradients != Storage::kNone && i < kind.buckets.size(); ++i) {
+    const Buffer staged = builder.buffer(kind.buckets[i].staged_gradient);
+    const std::string what = fmt::format("gradients of bucket {}", i);
+    const int away = builder.view(what, Space::kAwayGradient, staged.dtype, staged.elements,
+                                  kind.buckets[i].kept_gradients() * size_of(staged.dtype));
+    const int here = kind.buckets[i].staged_gradient;
+    const Storage storage = plan.offload.gradients;
+    kind.fetch_gradient.push_back(writer.write(OpKind::kFetch, storage, what, away, here, Pass::kBackward));
+    kind.store_gradient.push_back(writer.write(OpKind::kStore, storage, what, here, away, Pass::kBackward));
+  }
+  for (int layer = 0; plan.offload.activations != Storage::kNone && layer < kind.layers; ++layer) {
+    const std::string what = fmt::format("activations of layer {}", layer);
+    const int staged =
+        builder.view("staged " + what, Space::kStaging, DType::kUint8, slots.bytes(layer), slots.offset(layer));
+    const int away = builder.place(what, Space::kAwayFrame, DType::kUint8, slots.bytes(layer));
+    const Storage storage = plan.offload.activations;
+    kind.fetch_layer.push_back(writer.write(OpKind::kFetch, storage, what, away, staged, Pass::kBackward));
+    kind.store_layer.push_back(writer.write(OpKind::kStore, storage, what, staged, away, Pass::kForward));
+  }
+}
+
+}  // namespace trivium::program

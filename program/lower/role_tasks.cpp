@@ -1,0 +1,336 @@
+#include "program/lower/role_tasks.h"
+
+#include <algorithm>
+#include <map>
+
+#include "program/lower/gradient_tasks.h"
+#include "program/lower/offload_tasks.h"
+#include "program/lower/sharding_tasks.h"
+#include "program/plan/schedule.h"
+
+namespace trivium::program {
+namespace {
+
+class TaskWriter {
+ public:
+  TaskWriter(const Program& program, Role& role)
+      : program_(program), role_(role), sharded_(program, role), offloaded_(program, role), gradients_(program, role) {}
+
+  void write() {
+    const Plan& plan = program_.job.plan;
+    const auto slots =
+        schedule_of(plan.schedule, role_.stage, plan.pipeline, plan.virtual_stages, program_.micro_batches);
+    last_backward_.assign(role_.chunks.size(), -1);
+    for (Chunk& chunk : role_.chunks) {
+      std::vector<int> alike;
+      for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
+        if (role_.chunks[c].kind == chunk.kind) alike.push_back(static_cast<int>(c));
+      }
+      chunk.frames = frames_needed(slots, alike);
+      frames_[chunk.kind].resize(static_cast<std::size_t>(chunk.frames));
+      chunk.delayed_frames = delayed_frames_needed(slots, alike);
+      delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.delayed_frames), kFree);
+    }
+    role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send behind; the step
+    sharded_.gather_first();
+    for (const Slot& slot : slots) {
+      if (slot.weights) {
+        backward_weights(slot);
+      } else {
+        slot.forward ? forward(slot) : backward(slot);
+      }
+    }
+    write_optimizer();
+  }
+
+ private:
+  static constexpr std::int64_t kFree = -1;
+
+  /// What last used a frame, and who still reads its buffers.
+  struct FrameState {
+    std::int64_t micro_batch = kFree;  // occupant
+    int chunk = -1;
+    int forward = -1, sent_forward = -1, backward = -1, sent_backward = -1;
+    int weights = -1;  // second half of the backward, where it is split
+  };
+
+  const ChunkKind& kind_of(int chunk) const {
+    return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(chunk)].kind)];
+  }
+
+  int add(TaskKind kind, int body, int chunk) {
+    Task task;
+    task.kind = kind;
+    task.body = body;
+    task.chunk = static_cast<std::int16_t>(chunk);
+    role_.tasks.push_back(std::move(task));
+    return static_cast<int>(role_.tasks.size()) - 1;
+  }
+
+  void wait(int task, int for_task, std::int16_t segment = kWholeTask, std::int16_t before = 0) {
+    if (for_task < 0) return;
+    std::vector<Dependency>& after = role_.tasks[static_cast<std::size_t>(task)].after;
+    if (after.empty()) after.reserve(2);  // most passes wait for two: what they receive, and a place to put it
+    after.push_back({for_task, segment, before});
+  }
+
+  int add_transfer(TaskKind kind, int body, const Slot& slot, int frame, int boundary, bool is_backward) {
+    const int pipeline = program_.job.plan.pipeline;
+    const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
+    const int other = boundary == position ? position + 1 : boundary;  // chunk at the other end
+    const int id = add(kind, body, slot.chunk);
+    Task& task = role_.tasks.back();
+    task.frame = static_cast<std::int16_t>(frame);
+    task.micro_batch = static_cast<std::int32_t>(slot.micro_batch);
+    task.peer_stage = other % pipeline;
+    const int crossed = role_.replica_kind * program_.job.plan.chunks() + boundary;  // numbered over all kinds
+    task.transfer =
+        static_cast<std::int32_t>((crossed * 2 + (is_backward ? 1 : 0)) * program_.micro_batches + slot.micro_batch);
+    return id;
+  }
+
+  // Behind a receive: what the pass waits for.
+  int gather_received(int received, int body, const Slot& slot, int frame) {
+    if (body < 0) return received;
+    const int id = add(TaskKind::kGatherReceived, body, slot.chunk);
+    role_.tasks.back().frame = static_cast<std::int16_t>(frame);
+    role_.tasks.back().micro_batch = static_cast<std::int32_t>(slot.micro_batch);
+    wait(id, received);
+    return id;
+  }
+
+  int add_pass(TaskKind kind, int body, const Slot& slot, int frame) {
+    const int id = add(kind, body, slot.chunk);
+    // The workspace is one for all bodies: a collective that could run ahead of the compute lane waits like the rest.
+    const Plan& plan = program_.job.plan;
+    const bool ring = plan.context > 1 && plan.context_method == ContextMethod::kRing;
+    if (plan.overlap.tensor || ring) wait(id, last_pass_);
+    last_pass_ = id;
+    role_.tasks.back().frame = static_cast<std::int16_t>(frame);
+    role_.tasks.back().micro_batch = static_cast<std::int32_t>(slot.micro_batch);
+    return id;
+  }
+
+  void forward(const Slot& slot) {
+    auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+    const auto free = std::find_if(frames.begin(), frames.end(), [](const FrameState& f) { return f.micro_batch < 0; });
+    const int index = static_cast<int>(free - frames.begin());
+    const ChunkKind& kind = kind_of(slot.chunk);
+    const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
+    int received = -1;
+    if (kind.recv_forward >= 0) {
+      received = add_transfer(TaskKind::kRecv, kind.recv_forward, slot, index, position - 1, false);
+      wait(received, free->sent_backward >= 0 ? free->sent_backward : free->backward);
+      wait(received, free->weights);
+      received = gather_received(received, kind.gather_forward, slot, index);
+    }
+    const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
+    wait(task, received);
+    sharded_.around_pass(task);
+    offloaded_.around_pass(task);
+    *free = FrameState{slot.micro_batch, slot.chunk, task};
+    if (kind.send_forward >= 0) {
+      free->sent_forward = add_transfer(TaskKind::kSend, kind.send_forward, slot, index, position, false);
+      wait(free->sent_forward, task);
+    }
+  }
+
+  void backward(const Slot& slot) {
+    auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+    const auto frame = std::find_if(frames.begin(), frames.end(), [&](const FrameState& f) {
+      return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk;
+    });
+    const int index = static_cast<int>(frame - frames.begin());
+    const ChunkKind& kind = kind_of(slot.chunk);
+    const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
+    int received = -1;
+    if (kind.recv_backward >= 0) {
+      received = add_transfer(TaskKind::kRecv, kind.recv_backward, slot, index, position, true);
+      wait(received, frame->sent_forward);  // the gradient comes into the buffer that the output left
+      received = gather_received(received, kind.gather_backward, slot, index);
+    }
+    const int task = add_pass(TaskKind::kBackward, kind.backward, slot, index);
+    wait(task, received);
+    sharded_.around_pass(task);
+    offloaded_.around_pass(task);
+    frame->backward = task;
+    if (kind.backward_weights >= 0) {
+      auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+      const auto free = std::find(delayed.begin(), delayed.end(), kFree);
+      *free = slot.micro_batch;
+      role_.tasks[static_cast<std::size_t>(task)].delayed_frame = static_cast<std::int16_t>(free - delayed.begin());
+    } else {
+      frame->micro_batch = kFree;
+    }
+    if (kind.send_backward >= 0) {
+      frame->sent_backward = add_transfer(TaskKind::kSend, kind.send_backward, slot, index, position - 1, true);
+      wait(frame->sent_backward, task);
+    }
+    last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
+    last_task_ = task;
+    use_gradients(task, slot, kind.backward_weights < 0);
+  }
+
+  // The other half of a split backward: after it the micro-batch's frames are free.
+  void backward_weights(const Slot& slot) {
+    auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+    auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
+    const auto frame = std::find_if(frames.begin(), frames.end(), [&](const FrameState& f) {
+      return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk;
+    });
+    const auto kept = std::find(delayed.begin(), delayed.end(), slot.micro_batch);
+    const int task = add_pass(TaskKind::kBackwardWeights, kind_of(slot.chunk).backward_weights, slot,
+                              static_cast<int>(frame - frames.begin()));
+    role_.tasks[static_cast<std::size_t>(task)].delayed_frame = static_cast<std::int16_t>(kept - delayed.begin());
+    wait(task, frame->backward);
+    sharded_.around_pass(task);
+    frame->weights = task;
+    frame->micro_batch = kFree;
+    *kept = kFree;
+    last_backward_[static_cast<std::size_t>(slot.chunk)] = task;
+    last_task_ = task;
+    use_gradients(task, slot, true);
+  }
+
+  // Offloaded gradients that a backward adds to, or its reductions do, in the order in which it leaves the buckets.
+  // What is reduced beside the last backward is reduced while it is there.
+  void use_gradients(int task, const Slot& slot, bool whole) {
+    if (!gradients_.away()) return;
+    const ChunkKind& kind = kind_of(slot.chunk);
+    const bool last = whole && slot.micro_batch + 1 == program_.micro_batches;
+    const bool reduces = last && program_.job.plan.overlap.gradient_reduction;
+    const auto ranges =
+        gradient_writers(program_, program_.body_of(role_.tasks[static_cast<std::size_t>(task)]), false);
+    for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::last)) {
+      if (kind.buckets[b].gradient_slot >= 0) {
+        gradients_.use(sharded_.last_reduction(slot.chunk, b), b);
+      } else if (reduces && kind.reduce[b] >= 0 && !joins_stages(kind.reduce[b])) {
+        gradients_.use(task, ranges[b], b, GradientTasks::Behind::kStoredLater);
+        reduced_[{slot.chunk, b}] = reduce(slot.chunk, b);
+      } else {
+        gradients_.use(task, ranges[b], b, GradientTasks::Behind::kStored);
+      }
+    }
+  }
+
+  // A reduction that waits for another stage must not hold up a backward that the other stage waits for.
+  bool joins_stages(int body) const {
+    const auto& ops = program_.bodies[static_cast<std::size_t>(body)].ops;
+    return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.group == Group::kEmbedding; });
+  }
+
+  // Sums what is kept whole of a bucket's gradients over ranks.
+  int reduce(int chunk, std::size_t bucket) {
+    const ChunkKind& kind = kind_of(chunk);
+    const int task = add(TaskKind::kReduceGradients, kind.reduce[bucket], chunk);
+    if (program_.job.plan.overlap.gradient_reduction) {
+      const int backward = last_backward_[static_cast<std::size_t>(chunk)];
+      const auto segments = program_.body_of(role_.tasks[static_cast<std::size_t>(backward)]).segments.size();
+      const auto first = static_cast<std::size_t>(kind.buckets[bucket].first_segment);
+      wait(task, backward, static_cast<std::int16_t>(segments - 1 - first));
+    } else {
+      wait(task, last_task_);
+    }
+    gradients_.use(task, bucket);
+    return task;
+  }
+
+  // Buckets are reduced from the last to the first, as the backward reaches them; with overlap each as soon as the last
+  // micro-batch left its segments, else all after the stage's last backward.
+  void write_optimizer() {
+    const int chunks = static_cast<int>(role_.chunks.size());
+    std::vector<int> reduced;
+    for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+      const ChunkKind& kind = kind_of(chunk);
+      for (std::size_t bucket = kind.buckets.size(); bucket-- > 0;) {
+        if (kind.buckets[bucket].gradient_slot >= 0) {
+          reduced.push_back(sharded_.finish_reduction(chunk, static_cast<int>(bucket)));
+          if (kind.reduce_replicas[bucket] >= 0) gradients_.use(reduced.back(), bucket);
+        } else if (const auto done = reduced_.find({chunk, bucket}); done != reduced_.end()) {
+          reduced.push_back(done->second);
+        } else if (kind.reduce[bucket] >= 0) {
+          reduced.push_back(reduce(chunk, bucket));
+        }
+      }
+    }
+    std::vector<int> norms;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const int task = add(TaskKind::kGradientNorm, kind_of(chunk).norm, chunk);
+      for (const int done : reduced) wait(task, done);
+      wait(task, last_task_);
+      for (std::size_t bucket = 0; bucket < kind_of(chunk).buckets.size(); ++bucket) {
+        const auto segment = static_cast<std::int16_t>(bucket);
+        gradients_.use(task, {segment, segment}, bucket, GradientTasks::Behind::kUnchanged);
+      }
+      norms.push_back(task);
+    }
+    int norm = norms.back();
+    if (kind_of(0).norm_reduce >= 0) {
+      norm = add(TaskKind::kNormReduce, kind_of(0).norm_reduce, 0);
+      for (const int done : norms) wait(norm, done);
+    }
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const ChunkKind& kind = kind_of(chunk);
+      const int step = add(TaskKind::kOptimizer, kind.optimizer, chunk);
+      wait(step, norm);
+      offloaded_.around_step(step);
+      for (std::size_t bucket = 0; bucket < kind.buckets.size(); ++bucket) {
+        const auto segment = static_cast<std::int16_t>(bucket);
+        gradients_.use(step, {segment, segment}, bucket, GradientTasks::Behind::kStored);
+        if (kind.gather[bucket] < 0 || sharded_.gathers_in_passes()) continue;
+        const int gather = add(TaskKind::kGatherParameters, kind.gather[bucket], chunk);
+        wait(gather, step, static_cast<std::int16_t>(bucket));
+      }
+    }
+  }
+
+  const Program& program_;
+  Role& role_;
+  std::map<int, std::vector<FrameState>> frames_;     // by chunk kind
+  std::map<int, std::vector<std::int64_t>> delayed_;  // by chunk kind: micro-batch in every frame of Space::kDelayed
+  std::vector<int> last_backward_;
+  ShardedTasks sharded_;
+  OffloadTasks offloaded_;
+  GradientTasks gradients_;
+  std::map<std::pair<int, std::size_t>, int> reduced_;  // by chunk and bucket: beside the last backward
+  int last_task_ = -1;
+  int last_pass_ = -1;
+};
+
+}  // namespace
+
+void add_tasks(const Program& program, Role& role) { TaskWriter(program, role).write(); }
+
+void lay_out_memory(const Program& program, Role& role) {
+  role.bytes.fill(0);
+  for (Chunk& chunk : role.chunks) {
+    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    for (std::size_t space = 0; space < kSpaces; ++space) {
+      const auto which = static_cast<Space>(space);
+      if (which == Space::kWorkspace) {  // one at a time: bodies of the compute lane never overlap
+        chunk.base[space] = 0;
+        role.bytes[space] = std::max(role.bytes[space], kind.bytes[space]);
+        continue;
+      }
+      if (which == Space::kScalar) {
+        chunk.base[space] = 0;
+        role.bytes[space] = 3 * size_of(DType::kFp64);  // loss, and the norm as a pair
+        continue;
+      }
+      const bool framed =
+          which == Space::kFrame || which == Space::kTokens || which == Space::kDelayed || which == Space::kAwayFrame;
+      const bool shared = framed || which == Space::kGathered;
+      const auto alike = std::find_if(role.chunks.begin(), role.chunks.end(),
+                                      [&](const Chunk& other) { return other.kind == chunk.kind; });
+      if (shared && &*alike != &chunk) {  // with the first chunk of the kind
+        chunk.base[space] = alike->base[space];
+        continue;
+      }
+      chunk.base[space] = role.bytes[space];
+      const int frames = which == Space::kDelayed ? chunk.delayed_frames : framed ? chunk.frames : 1;
+      role.bytes[space] += kind.bytes[space] * frames;
+    }
+  }
+}
+
+}  // namespace trivium::program

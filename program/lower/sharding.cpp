@@ -1,0 +1,144 @@
+#include "program/lower/sharding.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "program/ir/alignment.h"
+#include "program/plan/schedule.h"
+
+namespace trivium::program {
+namespace {
+
+// Places whole buckets that are in use for a while: ends apart, the others in turn in `slots` slots of equal size.
+void place_slots(ChunkKind& kind, std::int64_t size, int slots, std::int64_t Bucket::*slot,
+                 const std::function<bool(const Bucket&)>& chosen) {
+  auto& bytes = kind.bytes[static_cast<std::size_t>(Space::kGathered)];
+  std::int64_t widest = 0;
+  for (const Bucket& bucket : kind.buckets) {
+    if (chosen(bucket) && !holds_end(kind, bucket)) widest = std::max(widest, aligned(bucket.elements * size));
+  }
+  const std::int64_t ring = bytes;
+  bytes += widest * slots;
+  int turn = 0;
+  for (Bucket& bucket : kind.buckets) {
+    if (!chosen(bucket)) continue;
+    if (!holds_end(kind, bucket)) {
+      bucket.*slot = ring + widest * (turn++ % slots);
+      continue;
+    }
+    bucket.*slot = bytes;
+    bytes += aligned(bucket.elements * size);
+  }
+}
+
+// By bucket: the segments whose ops touch a buffer of it. `bucket_of`: by buffer; -1: of none.
+template <class Operands>
+std::vector<SegmentRange> scan(const Body& body, const ChunkKind& kind, const std::vector<int>& bucket_of,
+                               Operands operands) {
+  std::vector<SegmentRange> ranges(kind.buckets.size());
+  for (std::size_t s = 0; s < body.segments.size(); ++s) {
+    for (int i = body.segments[s].begin; i < body.segments[s].end; ++i) {
+      for (const int b : operands(body.ops[static_cast<std::size_t>(i)])) {
+        const int bucket = b == kNoBuffer ? -1 : bucket_of[static_cast<std::size_t>(b)];
+        if (bucket < 0) continue;
+        SegmentRange& range = ranges[static_cast<std::size_t>(bucket)];
+        if (range.first < 0) range.first = static_cast<std::int16_t>(s);
+        range.last = static_cast<std::int16_t>(s);
+      }
+    }
+  }
+  return ranges;
+}
+
+std::vector<int> buckets_of_buffers(const ChunkKind& kind, int Parameter::*buffer) {
+  std::vector<int> bucket_of(kind.buffers.size(), -1);
+  for (const Parameter& p : kind.parameters) {
+    const auto holder = std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const Bucket& bucket) {
+      return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
+    });
+    bucket_of[static_cast<std::size_t>(p.*buffer)] = static_cast<int>(holder - kind.buckets.begin());
+  }
+  return bucket_of;
+}
+
+}  // namespace
+
+Sharding::Sharding(const Job& job, const Habits& habits) {
+  const Plan& plan = job.plan;
+  hybrid = plan.shard_group > 0 && plan.shard_group < plan.data && plan.zero_stage > 0;
+  shards = plan.zero_stage > 0 ? (hybrid ? plan.shard_group : plan.data) * plan.context : 1;
+  if (shards == 1) {
+    hybrid = false;
+    return;
+  }
+  if (hybrid) group = Group::kShard;
+  gradients = plan.zero_stage >= 2;
+  parameters = plan.zero_stage >= 3;
+  gathers_first = !parameters && plan.overlap.parameter_gather;
+  accumulates = micro_batches(plan, job.training.global_batch) > 1 || splits_backward(plan.schedule);
+  overlaps_reduce = plan.overlap.gradient_reduction;
+  ahead = parameters && plan.overlap.parameter_gather ? habits.units_ahead : 0;
+  parts = parameters ? habits.collectives_per_unit : 1;
+}
+
+bool holds_end(const ChunkKind& kind, const Bucket& bucket) {
+  const int head = kind.layers + (kind.embedding ? 1 : 0);  // its segment, where there is one
+  return (kind.embedding && bucket.first_segment == 0) || (kind.head && bucket.last_segment == head);
+}
+
+void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DType type, DType gradient) {
+  std::int64_t parameters = 0, gradients = 0;  // elements
+  const bool tied_apart = job.model.tied_embeddings && kind.embedding != kind.head;
+  // Few ranks hold the same experts where they are spread; their gradients are reduced once a step.
+  const auto stays_whole = [&](const Bucket& bucket) {
+    return bucket.expert || (tied_apart && holds_end(kind, bucket));
+  };
+  for (Bucket& bucket : kind.buckets) {
+    if (sharding.parameters) bucket.parameter_shard = parameters;
+    parameters += sharding.parameters ? bucket.shard : bucket.elements;
+    if (sharding.gradients && !stays_whole(bucket)) {
+      bucket.gradient_shard = gradients;
+      gradients += bucket.shard;
+    } else {
+      bucket.gradient_shift = gradients - bucket.begin;
+      gradients += bucket.elements;
+    }
+  }
+  kind.bytes[static_cast<std::size_t>(Space::kParameter)] = parameters * size_of(type);
+  kind.bytes[static_cast<std::size_t>(Space::kGradient)] = gradients * size_of(gradient);
+  if (sharding.parameters) {
+    const int slots = sharding.ahead + 1;
+    place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [](const Bucket& b) { return !b.expert; });
+    place_slots(kind, size_of(type), slots, &Bucket::parameter_slot,
+                [](const Bucket& b) { return b.expert && b.shard < b.elements; });
+  }
+  if (sharding.gradients) {
+    place_slots(kind, size_of(gradient), sharding.overlaps_reduce ? 2 : 1, &Bucket::gradient_slot,
+                [](const Bucket& bucket) { return bucket.gradient_shard >= 0; });
+  }
+}
+
+std::vector<SegmentRange> parameter_readers(const Program& program, const Body& body) {
+  const ChunkKind& kind = program.kind_of(body);
+  return scan(body, kind, buckets_of_buffers(kind, &Parameter::value), [](const Op& op) { return op.in; });
+}
+
+std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use) {
+  const ChunkKind& kind = program.kind_of(body);
+  std::vector<int> bucket_of = buckets_of_buffers(kind, &Parameter::gradient);
+  if (head_use && kind.tied_head_gradient != kNoBuffer)
+    bucket_of[static_cast<std::size_t>(kind.tied_head_gradient)] = 0;
+  return scan(body, kind, bucket_of, [](const Op& op) { return op.out; });
+}
+
+std::vector<std::size_t> buckets_in_order(const std::vector<SegmentRange>& ranges, std::int16_t SegmentRange::*when) {
+  std::vector<std::size_t> order(ranges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t b) { return ranges[b].first < 0; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ranges[a].*when < ranges[b].*when; });
+  return order;
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,54 @@
+// ZeRO 2 and 3: which parameters and gradients a rank keeps as shards, and where they are whole while they are used
+// (Rajbhandari et al. 2020, arXiv 1910.02054, sections 5 and 7; prefetch and bucketing: Zhao et al. 2023, PyTorch FSDP,
+// arXiv 2304.11277, section 3.3).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "program/ir/program.h"
+
+namespace trivium::program {
+
+/// What of a job is sharded, and how far ahead it is gathered.
+struct Sharding {
+  Sharding() = default;
+  Sharding(const Job& job, const Habits& habits);
+
+  int shards = 1;                ///< ranks that share optimizer state; 1: nothing is sharded
+  Group group = Group::kData;    ///< those ranks
+  bool hybrid = false;           ///< several shard groups hold the same shards
+  bool gradients = false;        ///< reduced to shards after every micro-batch
+  bool parameters = false;       ///< gathered for every pass
+  bool gathers_first = false;    ///< ZeRO 1 and 2: parameters are gathered beside the next forward, not behind the step
+  bool accumulates = false;      ///< more than one backward, or half of one, adds to the gradient shards
+  bool overlaps_reduce = false;  ///< reductions run beside the backward of the next bucket
+  int ahead = 0;                 ///< buckets gathered beyond the one in use
+  int parts = 1;                 ///< collectives a bucket is moved in
+};
+
+/// Sets where the buckets of `kind` lie, whole or as shards, and the bytes of its spaces. Buckets with the embedding or
+/// the head have room of their own; the others share `ahead + 1` slots for parameters and one for gradients (two where
+/// reductions overlap). A tied embedding that two stages hold keeps its gradients whole until they were added, experts
+/// that are spread over ranks until the last micro-batch; their parameters have slots of their own, as they are used
+/// beside their layer's, and stay whole where no other rank holds them. Precondition: ranges and optimizer offsets of
+/// the buckets are set.
+void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DType type, DType gradient);
+
+/// Segments [first, last] of a body; first -1: none.
+struct SegmentRange {
+  std::int16_t first = -1, last = -1;
+};
+
+/// By bucket: the segments of a body that read its parameters, or write its gradients: both uses of a tied weight, or,
+/// without `head_use`, not what accumulates apart.
+std::vector<SegmentRange> parameter_readers(const Program& program, const Body& body);
+std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use = true);
+
+/// Buckets that a body touches, in the order in which `when` (first or last segment) says so; ties as they are stored.
+std::vector<std::size_t> buckets_in_order(const std::vector<SegmentRange>& ranges, std::int16_t SegmentRange::*when);
+
+/// Whether bucket `bucket` holds the embedding or the head.
+bool holds_end(const ChunkKind& kind, const Bucket& bucket);
+
+}  // namespace trivium::program

@@ -1,0 +1,48 @@
+// Names of a plan's enumerations, as they stand in files, records and tables.
+#include <array>
+
+#include "base/enum_name.h"
+#include "program/plan/plan.h"
+
+namespace trivium::program {
+std::string_view name_of(DType type) {
+  static constexpr std::array<std::string_view, 6> kNames{"fp64", "fp32", "bf16", "fp16", "int32", "uint8"};
+  return base::name_at(kNames, type);
+}
+
+std::string_view name_of(Schedule value) {
+  static constexpr std::array<std::string_view, 5> kNames{"sequential", "gpipe", "1f1b", "interleaved", "zero_bubble"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(Recompute value) {
+  static constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(Attention value) {
+  static constexpr std::array<std::string_view, 2> kNames{"unfused", "flash"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(Storage value) {
+  static constexpr std::array<std::string_view, 3> kNames{"none", "host", "disk"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(Compression value) {
+  static constexpr std::array<std::string_view, 3> kNames{"none", "fp16", "top_k"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(ContextMethod value) {
+  static constexpr std::array<std::string_view, 2> kNames{"ring", "all_to_all"};
+  return base::name_at(kNames, value);
+}
+
+std::string_view name_of(ScatterGather value) {
+  static constexpr std::array<std::string_view, 3> kNames{"stack", "on", "off"};
+  return base::name_at(kNames, value);
+}
+
+}  // namespace trivium::program

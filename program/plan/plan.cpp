@@ -1,0 +1,96 @@
+#include "program/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace trivium::program {
+
+namespace {
+
+// "8x3,4x1": eight three times, then four.
+std::string run_lengths(const std::vector<int>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size();) {
+    std::size_t end = i;
+    while (end < values.size() && values[end] == values[i]) ++end;
+    text += fmt::format("{}{}x{}", text.empty() ? "" : ",", values[i], end - i);
+    i = end;
+  }
+  return text;
+}
+
+// "selective:40,none:56": of the first 40 chunks, and of the others.
+std::string run_lengths(const std::vector<Recompute>& values) {
+  std::string text;
+  for (auto begin = values.begin(); begin != values.end();) {
+    const auto end = std::find_if(begin, values.end(), [&](Recompute value) { return value != *begin; });
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", name_of(*begin), end - begin);
+    begin = end;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string summary(const Plan& plan) {
+  std::string text = fmt::format("TP{}", plan.tensor);
+  if (plan.sequence_parallel) text += " SP";
+  if (plan.context > 1)
+    text += fmt::format(" CP{}{}", plan.context, plan.context_method == ContextMethod::kAllToAll ? "a2a" : "");
+  text += fmt::format(" PP{}", plan.pipeline);
+  if (plan.virtual_stages > 1) text += fmt::format("x{}", plan.virtual_stages);
+  text += fmt::format(" DP{}", plan.data);
+  if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
+  if (plan.zero_stage > 0) text += fmt::format(" ZeRO-{}", plan.zero_stage);
+  if (plan.shard_group > 0 && plan.shard_group < plan.data) text += fmt::format("/{}", plan.shard_group);
+  text += " mb" +
+          (plan.replica_micro_batch.empty() ? std::to_string(plan.micro_batch) : run_lengths(plan.replica_micro_batch));
+  if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
+  if (plan.attention == Attention::kFlash) text += " flash";
+  text += " recompute=";
+  text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
+  if (plan.scatter_gather != ScatterGather::kStack) {
+    text += fmt::format(" scatter-gather={}", name_of(plan.scatter_gather));
+  }
+  if (plan.compression != Compression::kNone) text += fmt::format(" compression={}", name_of(plan.compression));
+  if (plan.compression == Compression::kTopK) text += fmt::format(":{}", plan.top_k_share);
+  const std::pair<const char*, Storage> kept[] = {{"optimizer", plan.offload.optimizer},
+                                                  {"gradients", plan.offload.gradients},
+                                                  {"parameters", plan.offload.parameters},
+                                                  {"activations", plan.offload.activations}};
+  for (const auto& [what, where] : kept) {
+    if (where != Storage::kNone) text += fmt::format(" {}={}", what, name_of(where));
+  }
+  if (!plan.stage_layers.empty()) text += " layers=" + run_lengths(plan.stage_layers);
+  if (!plan.stage_nodes.empty()) text += " nodes=" + run_lengths(plan.stage_nodes);
+  if (plan.placement != Plan{}.placement) text += " placement=" + plan.placement;
+  return text;
+}
+
+int micro_batch_of(const Plan& plan, int data) {
+  return plan.replica_micro_batch.empty() ? plan.micro_batch : plan.replica_micro_batch[static_cast<std::size_t>(data)];
+}
+
+std::int64_t samples_of_pass(const Plan& plan) { return samples_before(plan, plan.data); }
+
+std::int64_t samples_before(const Plan& plan, int data) {
+  const std::vector<int>& sizes = plan.replica_micro_batch;
+  if (sizes.empty()) return std::int64_t{data} * plan.micro_batch;
+  return std::accumulate(sizes.begin(), sizes.begin() + data, std::int64_t{0});
+}
+
+std::vector<int> micro_batch_sizes(const Plan& plan) {
+  if (plan.replica_micro_batch.empty()) return {plan.micro_batch};
+  std::vector<int> sizes;
+  for (const int size : plan.replica_micro_batch) {
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch) { return global_batch / samples_of_pass(plan); }
+
+}  // namespace trivium::program

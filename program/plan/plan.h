@@ -1,0 +1,100 @@
+// How a training is split and executed: the value the planner searches and both interpreters obey.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "program/plan/dtype.h"
+
+namespace trivium::program {
+
+enum class Schedule : std::uint8_t { kSequential, kGpipe, k1f1b, kInterleaved, kZeroBubble };
+enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
+enum class Attention : std::uint8_t { kUnfused, kFlash };
+enum class Storage : std::uint8_t { kNone, kHost, kDisk };
+enum class Compression : std::uint8_t { kNone, kFp16, kTopK };
+enum class ContextMethod : std::uint8_t { kRing, kAllToAll };
+enum class ScatterGather : std::uint8_t { kStack, kOn, kOff };
+
+/// What may run beside what.
+struct Overlap {
+  bool gradient_reduction = false;  ///< bucket reductions beside the last backward
+  bool parameter_gather = false;    ///< gathers beside the next forward
+  bool pipeline = true;             ///< transfers beside compute
+  bool tensor = false;              ///< tensor collectives beside weight-gradient GEMMs
+};
+
+struct Offload {
+  Storage optimizer = Storage::kNone;
+  Storage gradients = Storage::kNone;
+  Storage parameters = Storage::kNone;
+  Storage activations = Storage::kNone;
+};
+
+struct Plan {
+  int tensor = 1;
+  bool sequence_parallel = false;
+  int context = 1;
+  ContextMethod context_method = ContextMethod::kRing;
+  int pipeline = 1;
+  int virtual_stages = 1;  ///< model chunks per pipeline stage
+  Schedule schedule = Schedule::k1f1b;
+  std::vector<int> stage_layers;  ///< layers of every chunk in model order (pipeline * virtual_stages); empty: even
+  int data = 1;
+  int zero_stage = 0;
+  int shard_group = 0;  ///< ranks the ZeRO state is split over; 0: all of `data`
+  int expert = 1;
+  int micro_batch = 1;  ///< samples
+  /// Samples of a micro-batch of every replica, by data coordinate, where they are not the same; empty: `micro_batch`.
+  std::vector<int> replica_micro_batch;
+  Recompute recompute = Recompute::kNone;
+  std::vector<Recompute> stage_recompute;  ///< per chunk; empty: `recompute` everywhere
+  DType precision = DType::kBf16;
+  DType reduce_dtype = DType::kFp32;  ///< gradients on the wire
+  Attention attention = Attention::kUnfused;
+  Overlap overlap;
+  std::int64_t bucket_bytes = 0;  ///< gradients reduced together; 0: one bucket per layer
+  Offload offload;
+  /// Pipeline transfers in parts: every tensor rank sends its own, who received one gathers the others'
+  /// (program/lower/layout.h: transfer_parts). kStack: as the stack does.
+  ScatterGather scatter_gather = ScatterGather::kStack;
+  Compression compression = Compression::kNone;
+  double top_k_share = 0.01;  ///< of each parameter's elements that compression top_k sends; above 0, at most 1
+  std::string placement = "tensor-context-data-pipeline";  ///< dimensions, innermost (neighbouring devices) first
+  std::vector<int> stage_nodes;   ///< group of the cluster whose nodes hold the stage, one per stage; empty: in order
+  std::string stack = "trivium";  ///< whose habits: program/plan/stack.h
+
+  int ranks() const { return tensor * context * pipeline * data; }
+  int chunks() const { return pipeline * virtual_stages; }
+};
+
+std::string_view name_of(Schedule value);       ///< "sequential" "gpipe" "1f1b" "interleaved" "zero_bubble"
+std::string_view name_of(Recompute value);      ///< "none" "selective" "full"
+std::string_view name_of(Attention value);      ///< "unfused" "flash"
+std::string_view name_of(Storage value);        ///< "none" "host" "disk"
+std::string_view name_of(Compression value);    ///< "none" "fp16" "top_k"
+std::string_view name_of(ContextMethod value);  ///< "ring" "all_to_all"
+std::string_view name_of(ScatterGather value);  ///< "stack" "on" "off"
+
+/// One line that names the split: "TP8 PP16x2 DP8 SP ZeRO-1 mb1 1f1b recompute=full"; stages that are told their layers
+/// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three); replicas of unlike micro-batches
+/// are "mb4x2,1x2".
+std::string summary(const Plan& plan);
+
+/// Samples of a micro-batch of the replica with data coordinate `data`.
+int micro_batch_of(const Plan& plan, int data);
+
+/// Samples of all replicas' micro-batches together; of those before the one with data coordinate `data`.
+std::int64_t samples_of_pass(const Plan& plan);
+std::int64_t samples_before(const Plan& plan, int data);
+
+/// The different sizes of micro-batches, that of the first replica first: the plan's kinds of replicas.
+std::vector<int> micro_batch_sizes(const Plan& plan);
+
+/// Micro-batches per replica and step, the same for all: global_batch / samples_of_pass. Exact for a plan that passed
+/// `check`.
+std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch);
+
+}  // namespace trivium::program

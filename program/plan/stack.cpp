@@ -1,0 +1,129 @@
+#include "program/plan/stack.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trivium::program {
+namespace {
+
+constexpr std::int64_t kMegatronVocabMultiple = 128;  // --make-vocab-size-divisible-by, times the tensor group
+
+/// Our own runtime: its reductions run on a lane of their own, so the engine itself sees what they hide.
+Habits trivium() {
+  Habits h;
+  h.name = "trivium";
+  h.separate_tied_gradients = true;  // DESIGN "Numerics": the two uses accumulate apart and are added once
+  return h;
+}
+
+/// Megatron-LM of 2020-21 (arXiv 2104.04473): fused mask-softmax and bias kernels, scatter-gather on pipeline
+/// transfers.
+Habits megatron() {
+  Habits h;
+  h.name = "megatron";
+  h.half_gradients = true;    // Megatron-LM README: fp16 parameters with fp16 gradients hold 20 B per parameter
+  h.scatter_gather = true;    // 2104.04473, section 4.1
+  h.memory_traffic = 0.86;    // joint fit over published runs: fewer bytes than the reference count
+  h.fused_softmax_batch = 4;  // megatron/model/fused_softmax.py: attn_batch_size % 4 == 0, one warp a row, four a block
+  h.vocab_multiple = kMegatronVocabMultiple;
+  return h;
+}
+
+/// Megatron-LM of 2022 (Korthikanti et al., arXiv 2205.05198).
+Habits megatron_2022() {
+  Habits h = megatron();
+  h.name = "megatron-2022";
+  h.fused_attention = false;             // its published runs hold all scores in memory
+  h.overlaps_tensor_collectives = true;  // beside the weight gradient; worth 3 points on the 2205.05198 rows
+  h.frees_sent_outputs = true;           // 2205.05198, appendix B: the output tensor of a stage is deallocated
+  return h;
+}
+
+/// Megatron-DeepSpeed as BigScience ran it (BLOOM, 104B): DeepSpeed's 1F1B, ZeRO-1.
+Habits megatron_deepspeed() {
+  Habits h = megatron();
+  h.name = "megatron-deepspeed";
+  h.balances_embedding_as_layer =
+      true;  // BLOOM: 70 layers + 2 over 12 stages (pipe partition "type:transformer|embedding")
+  return h;
+}
+
+/// Megatron-DeepSpeed as vTrain's authors ran it: the logits of 50,257 words are slow where nothing is split (80-105 of
+/// 140 TFLOP/s at tensor 2 and more), which is what an unpadded vocabulary does.
+Habits megatron_deepspeed_vtrain() {
+  Habits h = megatron_deepspeed();
+  h.name = "megatron-deepspeed-vtrain";
+  h.fused_attention = false;  // its published runs hold all scores in memory
+  h.pads_without_tensor = false;
+  return h;
+}
+
+/// PyTorch FSDP as LLM Foundry ran it in 2023: unfused pointwise kernels, gathers and reductions prefetched.
+Habits fsdp() {
+  Habits h;
+  h.name = "fsdp";
+  h.fused_kernels = false;
+  h.memory_traffic = 1.2;  // joint fit over published runs
+  h.overlaps_gradients_by_default = true;
+  h.gathers_ahead_by_default = true;    // BACKWARD_PRE and forward prefetch, two units in flight (limit_all_gathers)
+  h.crowded_above = 0.923;              // simulator/memory/crowding.h
+  h.wide_shards_only = true;            // FullyShardedDataParallel, MixedPrecision: shards stay in fp32, 16 B in all
+  h.reduces_in_fp32_by_default = true;  // Composer's mixed_precision DEFAULT: 2 + 2 + 4 B per parameter and pass pair
+  return h;
+}
+
+/// DeepSpeed ZeRO-3 (Azure, 2022): stage 3 turns overlap_comm on, which hides little in practice: modules are fetched
+/// when they are reached, each of a layer's four products by itself. (Fetched a layer ahead, the runs of 175B with one
+/// sample come out 27 % too fast.)
+Habits deepspeed_zero3() {
+  Habits h;
+  h.name = "deepspeed-zero3";
+  h.memory_traffic = 1.4;  // joint fit over published runs
+  h.overlaps_gradients_by_default = true;
+  h.half_gradient_shards = true;  // Rajbhandari et al. 2020: 2 + 2 + 12 B a parameter
+  h.keeps_end_units = false;
+  h.collectives_per_unit = 4;
+  return h;
+}
+
+/// DeepSpeed ZeRO-3 of the 2021 papers: as above, but its collectives reached a quarter of the later network bandwidth
+/// (simulator/collectives/network.cpp).
+Habits deepspeed_zero3_2021() {
+  Habits h = deepspeed_zero3();
+  h.name = "deepspeed-zero3-2021";
+  h.fused_attention = false;                // its published runs hold all scores in memory
+  h.overlaps_gradients_by_default = false;  // additive: the three ZeRO-3 runs of 2104.04473 come out within 10 %
+  return h;
+}
+
+/// Alpa's XLA runtime (arXiv 2201.12023): reported, never fitted to.
+Habits alpa_xla() {
+  Habits h;
+  h.name = "alpa-xla";
+  h.fused_attention = false;  // its published runs hold all scores in memory
+  return h;
+}
+
+const std::array<Habits, 9>& table() {
+  static const std::array<Habits, 9> kTable = {trivium(),
+                                               megatron(),
+                                               megatron_2022(),
+                                               megatron_deepspeed(),
+                                               megatron_deepspeed_vtrain(),
+                                               fsdp(),
+                                               deepspeed_zero3(),
+                                               deepspeed_zero3_2021(),
+                                               alpa_xla()};
+  return kTable;
+}
+
+}  // namespace
+
+std::span<const Habits> all_habits() { return table(); }
+
+const Habits* find_habits(std::string_view name) {
+  const auto found = std::ranges::find(table(), name, &Habits::name);
+  return found == table().end() ? nullptr : &*found;
+}
+
+}  // namespace trivium::program

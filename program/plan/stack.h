@@ -1,0 +1,47 @@
+// The habits of the software that executes a plan, as properties of the stack and never of a case.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "program/plan/dtype.h"
+
+namespace trivium::program {
+
+/// What differs between trainers that are given the same plan. Rates multiply the cost rules; see docs/cost-model.md.
+struct Habits {
+  std::string name;
+  bool fused_kernels = true;             ///< mask-softmax, bias-GeLU, bias-dropout-residual in one kernel each
+  bool fused_attention = true;           ///< FlashAttention or its like, where devices have kernels for it
+  bool separate_tied_gradients = false;  ///< the two uses of a tied weight accumulate apart (our own runtime)
+  bool half_gradients = false;  ///< fp16 gradients stay fp16, with an fp32 copy in the optimizer; bf16 ones are fp32
+  bool scatter_gather = false;  ///< pipeline transfers split over the tensor group
+  bool overlaps_tensor_collectives = false;  ///< backward tensor collectives beside weight gradients, unasked
+  double memory_traffic = 1.0;               ///< of memory-bound kernels, over the reference count
+  std::int64_t vocab_multiple = 1;           ///< the vocabulary is padded to a multiple of this times `tensor`
+  bool overlaps_gradients_by_default = false;
+  bool gathers_ahead_by_default = false;     ///< ZeRO-3: the next unit's parameters beside the current one's kernels
+  int units_ahead = 1;                       ///< how many units, where gathers run ahead
+  bool keeps_end_units = true;               ///< ZeRO-3: embedding and head stay gathered from forward to backward
+  int collectives_per_unit = 1;              ///< ZeRO-3: a layer's tensors gathered and reduced together, or in parts
+  bool wide_shards_only = false;             ///< ZeRO-3: one fp32 shard is parameter and master copy in one
+  bool half_gradient_shards = false;         ///< ZeRO-3: shards of gradients stay in 16 bit until the step
+  int fused_softmax_batch = 1;               ///< mask-softmax is fused only where samples x heads divide by it
+  double crowded_above = 0;                  ///< share of the memory above which the allocator thrashes; 0: never
+  bool frees_sent_outputs = false;           ///< an output that was sent to the next stage gives its memory back
+  bool reduces_in_fp32_by_default = false;   ///< gradients on the wire, where a run does not say
+  bool pads_without_tensor = true;           ///< the vocabulary, also where `tensor` is 1
+  bool balances_embedding_as_layer = false;  ///< embedding and head count as a layer each when stages are filled
+
+  /// Whether gradients are kept and reduced in the parameters' own 16-bit type.
+  bool keeps_half_gradients(DType precision) const { return half_gradients && precision == DType::kFp16; }
+};
+
+/// Habits by name: trivium, megatron, megatron-2022, megatron-deepspeed, fsdp, deepspeed-zero3, deepspeed-zero3-2021,
+/// alpa-xla. Null for an unknown name.
+const Habits* find_habits(std::string_view name);
+std::span<const Habits> all_habits();
+
+}  // namespace trivium::program

@@ -1,0 +1,26 @@
+#include "base/readable.h"
+
+#include <gtest/gtest.h>
+
+namespace trivium::base {
+namespace {
+
+TEST(Dollars, AreRoundedToThreeDigits) {
+  EXPECT_EQ(dollars(11119889), "$11.1M");
+  EXPECT_EQ(dollars(1.2345e9), "$1.23B");
+  EXPECT_EQ(dollars(84160), "$84,200");
+  EXPECT_EQ(dollars(1000), "$1,000");
+  EXPECT_EQ(dollars(12.349), "$12.3");
+  EXPECT_EQ(dollars(0.4266), "$0.427");
+  EXPECT_EQ(dollars(0), "$0");
+}
+
+// What rounds up to the next unit is written in it.
+TEST(Dollars, TakeTheUnitOfTheRoundedValue) {
+  EXPECT_EQ(dollars(999.6), "$1,000");
+  EXPECT_EQ(dollars(999600), "$1M");
+  EXPECT_EQ(dollars(999.9e6), "$1B");
+}
+
+}  // namespace
+}  // namespace trivium::base

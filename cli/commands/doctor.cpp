@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "cli/options/command.h"
 #include "cli/render/render.h"
+#include "cli/version.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"
 #include "runtime/cuda/loader.h"
@@ -143,12 +144,12 @@ void run(bool json) {
   if (json) {
     auto list = nlohmann::json::array();
     for (const Finding& f : findings) list.push_back({{"name", f.name}, {"present", f.present}, {"detail", f.detail}});
-    print_json({{"schema", "trivium.doctor/1"}, {"version", TRIVIUM_VERSION}, {"findings", std::move(list)}});
+    print_json({{"schema", "trivium.doctor/1"}, {"version", version()}, {"findings", std::move(list)}});
     return;
   }
   Table table({"<what", "<here", "<detail"});
   for (const Finding& f : findings) table.add({f.name, f.present ? "yes" : "no", f.detail});
-  print("trivium " TRIVIUM_VERSION "\n\n" + table.text());
+  print(version_text() + "\n\n" + table.text());
 }
 
 }  // namespace

@@ -19,7 +19,11 @@ bool is_one_error_line(const std::string& text) {
 
 TEST(CommandLine, SaysItsVersionAndHelpOnStandardOutput) {
   const Workplace workplace;
-  EXPECT_THAT(workplace.run("trivium --version").out, StartsWith("trivium "));
+  const std::string version = workplace.run("trivium --version").out;
+  EXPECT_THAT(version, StartsWith("trivium "));
+  for (const char* line : {"\ncommit  ", "\ncompiler  ", "\nlibraries  CLI11 2.", "nlohmann/json 3."}) {
+    EXPECT_THAT(version, HasSubstr(line));
+  }
   const Outcome help = workplace.run("trivium plan --help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("--virtual-stages"));

@@ -1,6 +1,4 @@
 // The table of a plan's fields against plans, and docs/plan-fields.md against the table.
-#include "program/plan/fields.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +12,7 @@
 #include <string_view>
 
 #include "program/plan/differences.h"
+#include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 
 namespace trivium::program {
@@ -69,9 +68,9 @@ TEST(PlanFields, TellPlansApart) {
                               : field.kind == FieldKind::kShare  ? "0.5"
                               : field.kind == FieldKind::kCounts ? "3,2"
                               : field.kind == FieldKind::kOrder  ? "data-tensor-context-pipeline"
-                              : field.names != nullptr           ? field.names().back() == old ? field.names().front()
-                                                                                               : field.names().back()
-                                                                 : std::to_string(field.least + 2);
+                              : field.names != nullptr
+                                  ? field.names().back() == old ? field.names().front() : field.names().back()
+                                  : std::to_string(field.least + 2);
     EXPECT_EQ(differences(Plan{}, with(field.name, value)), (std::vector<Difference>{{field.name, old, value}}));
   }
 }
@@ -131,9 +130,9 @@ std::string values_of(const PlanField& field) {
 std::string page() {
   std::string text =
       "# Fields of a plan\n\n"
-      "Every field of a plan, as it stands in plan files (`plan` of `trivium.plan/1`; a dot is a member of an\n"
-      "object), in `--fix`, `--min`, `--max` and `--forbid` of `trivium plan`, and as an option of every command\n"
-      "that takes a plan (`offload.optimizer` is `--offload-optimizer`). The table in\n"
+      "Every field of a plan, as it stands in plan files (`plan` of `trivium.plan/1`; a dot is a member of\n"
+      "an object), in `--fix`, `--min`, `--max` and `--forbid` of `trivium plan`, and as an option of every\n"
+      "command that takes a plan (`offload.optimizer` is `--offload-optimizer`). The table in\n"
       "`program/plan/fields.cpp` is the only place where a field is described; this page is written from it\n"
       "(`tests/program/plan_fields_test.cpp`).\n";
   for (int g = 0; g < 4; ++g) {
@@ -143,9 +142,11 @@ std::string page() {
     for (const PlanField& field : plan_field_table()) {
       if (field.group != group) continue;
       const std::string usual = field.text(Plan{});
-      const std::string unused = field.unused == nullptr ? "" : std::string_view(field.unused).empty() ? "empty" : field.unused;
-      text += fmt::format("| `{}` | {} | {} | {} | {} |\n", field.name, values_of(field), usual.empty() ? "empty" : usual,
-                          unused, field.help);
+      const std::string unused = field.unused == nullptr                  ? ""
+                                 : std::string_view(field.unused).empty() ? "empty"
+                                                                          : field.unused;
+      text += fmt::format("| `{}` | {} | {} | {} | {} |\n", field.name, values_of(field),
+                          usual.empty() ? "empty" : usual, unused, field.help);
     }
   }
   text += "\n## Training\n\n| field | values | default | meaning |\n|---|---|---|---|\n";

@@ -191,4 +191,31 @@ std::vector<std::string> files_longer_than(const fs::path& root, std::size_t lim
   return sentences;
 }
 
+std::vector<std::string> prose_wider_than(const fs::path& root, std::size_t limit) {
+  std::vector<fs::path> folders{root, root / "docs", root / "validation", root / "hardware_profiles"};
+  std::vector<std::string> sentences;
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) continue;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() != ".md") continue;
+      std::ifstream stream = open(entry.path());
+      bool code = false;
+      int number = 0;
+      for (std::string line; std::getline(stream, line);) {
+        ++number;
+        if (line.starts_with("```")) code = !code;
+        const bool is_table =
+            line.find_first_not_of(' ') != std::string::npos && line[line.find_first_not_of(' ')] == '|';
+        const auto columns = static_cast<std::size_t>(std::count_if(
+            line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+        if (code || line.starts_with("    ") || is_table || columns <= limit) continue;
+        sentences.push_back(entry.path().lexically_relative(root).generic_string() + ":" + std::to_string(number) +
+                            ": " + std::to_string(columns) + " columns");
+      }
+    }
+  }
+  std::sort(sentences.begin(), sentences.end());
+  return sentences;
+}
+
 }  // namespace trivium::structure

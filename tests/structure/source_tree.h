@@ -21,4 +21,7 @@ std::vector<std::string> forbidden_includes(const std::filesystem::path& root);
 /// One sentence per source file with more than `limit` lines, sorted by file.
 std::vector<std::string> files_longer_than(const std::filesystem::path& root, std::size_t limit);
 
+/// Lines of Markdown wider than `limit` characters, but tables and code: "docs/gui.md:7: 120 columns".
+std::vector<std::string> prose_wider_than(const std::filesystem::path& root, std::size_t limit);
+
 }  // namespace trivium::structure

@@ -18,6 +18,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::size_t kLongestFile = 500;
+constexpr std::size_t kWidestProse = 100;
 
 /// A small tree of files that lives as long as one test.
 class MadeUpTree : public testing::Test {
@@ -126,9 +127,20 @@ TEST_F(MadeUpTree, CountsLinesUpToTheLimit) {
   EXPECT_THAT(files_longer_than(root(), 3), ElementsAre("base/long.h: 4 lines"));
 }
 
+TEST_F(MadeUpTree, WrapsProseButNeitherTablesNorCode) {
+  const std::string wide(12, 'x');
+  write("README.md", "short\n" + wide + "\n```\n" + wide + "\n```\n  | " + wide + " |\n");
+  write("docs/umlauts.md", "\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc\n");  // six characters in twelve bytes
+  EXPECT_THAT(prose_wider_than(root(), 10), ElementsAre("README.md:2: 12 columns"));
+}
+
 TEST(SourceTree, IsReadAtAll) { EXPECT_THAT(source_files(TRIVIUM_SOURCE_DIR), Contains(fs::path("base/error.h"))); }
 
 TEST(SourceTree, HasNoIncludeThatRunsUpwards) { EXPECT_THAT(forbidden_includes(TRIVIUM_SOURCE_DIR), IsEmpty()); }
+
+TEST(SourceTree, HasNoProseTooWideToRead) {
+  EXPECT_THAT(prose_wider_than(TRIVIUM_SOURCE_DIR, kWidestProse), IsEmpty());
+}
 
 TEST(SourceTree, HasNoFileTooLongToRead) {
   EXPECT_THAT(files_longer_than(TRIVIUM_SOURCE_DIR, kLongestFile), IsEmpty());

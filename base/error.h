@@ -23,13 +23,14 @@ enum class ErrorKind : int {
 struct Error {
   ErrorKind kind = ErrorKind::kRuntime;
   std::string message;
+  std::string rule{};  ///< of kNoPlan: what stands against the plan, a stable short name ("tensor-divides-heads")
 };
 
 /// Carries an Error out of parsing and start-up code; the command line's main prints it and exits with its kind.
 class Failure : public std::exception {
  public:
   explicit Failure(Error error) : error_(std::move(error)) {}
-  Failure(ErrorKind kind, std::string message) : error_{kind, std::move(message)} {}
+  Failure(ErrorKind kind, std::string message) : error_{kind, std::move(message), {}} {}
   const Error& error() const { return error_; }
   const char* what() const noexcept override { return error_.message.c_str(); }
 

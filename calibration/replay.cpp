@@ -1,20 +1,15 @@
 #include "calibration/replay.h"
 
-#include "program/lower/lower.h"
-#include "simulator/stoppable.h"
+#include "simulator/prepare.h"
+#include "simulator/simulate.h"
 
 namespace trivium::calibration {
 
 std::variant<program::Program, Unsupported> prepare(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop) {
-  auto verdict = program::check(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&verdict)) return Unsupported{no->reason};
-  if (const auto no = simulator::unsupported_by(job, cluster)) return Unsupported{no->reason};
-  auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) return Unsupported{no->reason};
-  auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
-  if (!ordered) return Unsupported{ordered.error().message};
-  return std::move(ordered).value();
+  auto prepared = simulator::prepare(job, cluster, {.fits = false}, stop);
+  if (!prepared) return Unsupported{prepared.error().message};
+  return std::move(prepared.value().program);
 }
 
 std::variant<Replayed, Unsupported> replay(const program::Job& job, const hardware::Cluster& cluster,

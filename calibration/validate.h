@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -87,9 +88,9 @@ struct Validation {
 /// are does not look like an error of the collective. Transfers overlap what runs beside them and are compared through
 /// the step alone. Where the record was made of another Program than this plan lowers to, the row's source says so, and
 /// ops are compared by kind alone. A plan that the cluster cannot run gives an unsupported row. Errors: Failure(kInput)
-/// for a record without steps.
+/// for a record without steps; Failure(kInterrupted) where `stop` was asked for.
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
-                        const hardware::Cluster& cluster);
+                        const hardware::Cluster& cluster, const std::stop_token& stop = {});
 
 /// Replays a table of published runs (validation/README.md has the columns). Errors: Failure(kInput) as
 /// `FILE:LINE: column: …`; what the simulator cannot replay is an unsupported row, not an error.

@@ -12,7 +12,7 @@
 #include "calibration/replay.h"
 #include "calibration/run_events.h"
 #include "calibration/statistics.h"
-#include "calibration/stoppable.h"
+#include "calibration/validate.h"
 #include "simulator/engine/costed_program.h"
 
 namespace trivium::calibration {
@@ -230,11 +230,6 @@ double arena_bytes(const simulator::Simulation& simulation) {
 }
 
 }  // namespace
-
-Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
-                        const hardware::Cluster& cluster) {
-  return validate_run(plan, record, cluster, {});
-}
 
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster, const std::stop_token& stop) {

@@ -199,7 +199,7 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
 
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app("Plans, simulates and runs distributed GPT training.", "trivium");
-  app.set_version_flag("--version", version_text(), "Print version, commit, compiler and libraries");
+  app.set_version_flag("--version", version_lines(), "Print version, commit, compiler and libraries");
   app.require_subcommand(1);
   app.parse_complete_callback([&app] {  // before the command's own
     check_numbers(app);

@@ -21,7 +21,7 @@ std::string compiler() {
 
 std::string version() { return TRIVIUM_VERSION; }
 
-std::string version_text() {
+std::string version_lines() {
   return fmt::format(
       "trivium {}\n"
       "commit     {}\n"

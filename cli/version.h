@@ -9,6 +9,6 @@ namespace trivium::cli {
 std::string version();
 
 /// Version, commit, compiler and libraries, a line each: what a report of an error should hold.
-std::string version_text();
+std::string version_lines();
 
 }  // namespace trivium::cli

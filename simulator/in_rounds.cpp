@@ -7,7 +7,7 @@
 #include "base/seconds.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/played.h"
-#include "simulator/stoppable.h"
+#include "simulator/simulate.h"
 
 namespace trivium::simulator {
 namespace {

@@ -9,7 +9,6 @@
 #include "simulator/cost/gemm.h"
 #include "simulator/placed_cluster.h"
 #include "simulator/played.h"
-#include "simulator/stoppable.h"
 
 namespace trivium::simulator {
 namespace {
@@ -96,11 +95,6 @@ IterationFlops iteration_flops(const program::Job& job) {
     extra += (whole - per_token.model) * layers[i] / static_cast<double>(job.model.layers);
   }
   return {per_token.model * tokens, (per_token.model + extra) * tokens};
-}
-
-base::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
-                                  const SimulationOptions& options) {
-  return simulate(program, cluster, options, {});
 }
 
 base::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,

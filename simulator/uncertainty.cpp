@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "simulator/replay/replay.h"
-#include "simulator/stoppable.h"
+#include "simulator/simulate.h"
 
 namespace trivium::simulator {
 
@@ -50,11 +50,6 @@ double Uncertainty::quantile_ps(double share) const {
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   const double rest = at - static_cast<double>(below);
   return static_cast<double>(sorted[below]) * (1 - rest) + static_cast<double>(sorted[above]) * rest;
-}
-
-base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
-                                            const Disturbance& disturbance, int samples, std::uint64_t seed) {
-  return sample_iterations(program, cluster, disturbance, samples, seed, {});
 }
 
 base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "base/error.h"
@@ -39,6 +41,13 @@ struct Uncertainty {
 /// does not depend on how many. The order of communication is the program's own in every sample. Errors: kUsage for a
 /// rank that the program does not have; kRuntime when the program cannot proceed.
 base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
-                                            const Disturbance& disturbance, int samples, std::uint64_t seed);
+                                            const Disturbance& disturbance, int samples, std::uint64_t seed,
+                                            const std::stop_token& stop = {});
+
+/// The samples that were played when `stop` came, in the order of their seeds; kInterrupted where there are none.
+/// `played` hears how many there are by then, from one thread at a time of those that play them.
+base::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
+                                       const Disturbance& disturbance, int samples, std::uint64_t seed,
+                                       const std::stop_token& stop, const std::function<void(int)>& played);
 
 }  // namespace trivium::simulator

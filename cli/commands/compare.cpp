@@ -40,7 +40,7 @@ Compared look_at(const std::string& file, const CompareOptions& options) {
   job.cluster = options.cluster;
   Compared compared{file, resolve_plan(job), {}, ""};
   try {
-    const Prepared prepared = prepare(compared.request, options.ignore_memory);
+    const simulator::Prepared prepared = prepare(compared.request, options.ignore_memory);
     compared.simulation = simulator::simulate(prepared.program, compared.request.cluster, {}).value_or_throw();
   } catch (const base::Failure& failure) {
     if (failure.error().kind != base::ErrorKind::kNoPlan) throw;

@@ -149,7 +149,7 @@ void run(bool json) {
   }
   Table table({"<what", "<here", "<detail"});
   for (const Finding& f : findings) table.add({f.name, f.present ? "yes" : "no", f.detail});
-  print(version_text() + "\n\n" + table.text());
+  print(version_lines() + "\n\n" + table.text());
 }
 
 }  // namespace

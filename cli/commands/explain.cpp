@@ -51,7 +51,7 @@ void explain_other(const ExplainOptions& options, const JobRequest& request) {
 
 void run(const ExplainOptions& options) {
   const JobRequest request = resolve_plan(options.job);
-  const Prepared prepared = prepare(request, false);
+  const simulator::Prepared prepared = prepare(request, false);
   if (!options.why_not.empty()) return explain_other(options, request);
   const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, {}).value_or_throw();
   std::vector<std::string> sentences = planner::explain(prepared.program, simulation, request.cluster);

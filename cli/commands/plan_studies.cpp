@@ -14,6 +14,7 @@
 #include "cli/render/render.h"
 #include "program/plan/job_json.h"
 #include "simulator/engine/engine.h"
+#include "simulator/prepare.h"
 #include "simulator/uncertainty.h"
 #include "simulator/whole_training.h"
 
@@ -81,11 +82,11 @@ std::string uncertainty(const StudyOptions& options, const SearchRequest& reques
   const simulator::Disturbance disturbance = disturbance_of(how);
   program::Job job = request.job;
   job.plan = best.plan;
-  const auto lowered = program::lower(job);
-  const auto ordered = simulator::order(std::get<program::Program>(lowered), request.cluster).value_or_throw();
+  const auto prepared = simulator::prepare(job, request.cluster, {.fits = !request.ignore_memory}).value_or_throw();
   const auto seed = static_cast<std::uint64_t>(job.training.seed);
   const auto samples =
-      simulator::sample_iterations(ordered, request.cluster, disturbance, kUncertaintySamples, seed).value_or_throw();
+      simulator::sample_iterations(prepared.program, request.cluster, disturbance, kUncertaintySamples, seed)
+          .value_or_throw();
   out["uncertainty"] = uncertainty_json(disturbance, samples, seed);
   std::string text = uncertainty_line(disturbance, samples, seed);
   const auto whole = training_of(request, best);

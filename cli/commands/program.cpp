@@ -20,7 +20,7 @@ struct ProgramOptions {
 
 void run(const ProgramOptions& options) {
   const JobRequest request = resolve_plan(options.job);
-  const Prepared prepared = prepare(request, true);
+  const simulator::Prepared prepared = prepare(request, true);
   if (options.rank < 0 || options.rank >= prepared.program.mesh.size()) {
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("--rank {}: the plan has ranks 0 to {}", options.rank,
                                                              prepared.program.mesh.size() - 1));

@@ -49,7 +49,7 @@ std::optional<report::Spread> spread(const ReportOptions& options, const JobRequ
 
 void run(const ReportOptions& options) {
   const JobRequest request = resolve_plan(options.job);
-  const Prepared prepared = prepare(request, true);
+  const simulator::Prepared prepared = prepare(request, true);
   simulator::SimulationOptions how;
   how.timeline = true;
   how.every_rank = plays_every_rank(options.disturbance);

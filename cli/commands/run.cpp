@@ -184,7 +184,7 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
   const JobRequest request = request_of(options, speaks);
   require_devices(request, on_gpus(options));
   const program::Training& training = request.file.job.training;
-  const Prepared prepared = prepare(request, false);
+  const simulator::Prepared prepared = prepare(request, false);
   const program::Program& program = prepared.program;
   const std::string why =
       backend != nullptr ? runtime::cannot_run(program, *backend) : runtime::cannot_run_on_cpu(program);

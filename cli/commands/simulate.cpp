@@ -1,4 +1,6 @@
 // trivium simulate: one plan on one cluster, event by event.
+#include "simulator/simulate.h"
+
 #include <fmt/format.h>
 
 #include <chrono>
@@ -20,7 +22,6 @@
 #include "cli/render/output.h"
 #include "cli/render/render.h"
 #include "program/record/chrome_trace.h"
-#include "simulator/stoppable.h"
 
 namespace trivium::cli {
 namespace {
@@ -90,7 +91,7 @@ void run(const SimulateOptions& options) {
   const simulator::Disturbance disturbance = disturbance_of(options.disturbance);
   const Interrupts interrupts;
   std::optional<Doing> doing(std::in_place);
-  const Prepared prepared = prepare(request, options.ignore_memory, interrupts.token());
+  const simulator::Prepared prepared = prepare(request, options.ignore_memory, interrupts.token());
   simulator::SimulationOptions how;
   how.timeline = !options.trace.empty();
   how.every_rank = plays_every_rank(options.disturbance);

@@ -3,8 +3,8 @@
 #include <chrono>
 
 #include "gui/model/spoken.h"
-#include "program/lower/lower.h"
-#include "simulator/stoppable.h"
+#include "simulator/prepare.h"
+#include "simulator/simulate.h"
 
 namespace trivium::gui {
 namespace {
@@ -12,38 +12,21 @@ namespace {
 void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const program::Job& job = evaluation.scenario.file.job;
   const hardware::Cluster& cluster = evaluation.scenario.cluster;
-  const auto checked = program::check(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&checked)) {
-    evaluation.refusal = spoken(no->reason);
-    return;
-  }
-  if (const auto no = simulator::unsupported_by(job, cluster)) {
-    evaluation.refusal = spoken(no->reason);
-    return;
-  }
-  auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
-    evaluation.refusal = spoken(no->reason);
-    return;
-  }
-  auto program = std::get<program::Program>(std::move(lowered));
   const bool full = evaluation.depth == Depth::kFull;
-  if (full) {
-    auto ordered = simulator::order(std::move(program), cluster, stop);
-    if (!ordered) {
-      evaluation.refusal = spoken(ordered.error().message);
-      return;
-    }
-    program = std::move(ordered).value();
+  auto prepared = simulator::prepare(job, cluster, {.fits = false, .ordered = full}, stop);
+  if (!prepared) {
+    evaluation.refusal = spoken(prepared.error().message);
+    return;
   }
+  auto& [program, memory, too_big] = prepared.value();
   const simulator::SimulationOptions how{full ? simulator::Granularity::kOp : simulator::Granularity::kSegment, true};
   auto simulated = simulator::simulate(program, cluster, how, stop);
   if (!simulated) {
     evaluation.refusal = spoken(simulated.error().message);
     return;
   }
-  evaluation.memory = simulator::memory_of(program, cluster);
-  if (const auto no = simulator::out_of_memory(evaluation.memory)) evaluation.overflow = no->reason;
+  evaluation.memory = std::move(memory);
+  if (too_big) evaluation.overflow = too_big->reason;
   evaluation.figures = std::move(simulated).value();
   evaluation.timeline = std::make_shared<const program::Timeline>(std::move(evaluation.figures.timeline));
   evaluation.figures.timeline = {};

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/seconds.h"
-#include "simulator/stoppable.h"
+#include "simulator/simulate.h"
 
 namespace trivium::gui {
 namespace {

@@ -1,7 +1,8 @@
 #include "planner/bound/evaluate.h"
 
 #include "simulator/in_rounds.h"
-#include "simulator/stoppable.h"
+#include "simulator/prepare.h"
+#include "simulator/simulate.h"
 
 namespace trivium::planner {
 
@@ -28,18 +29,15 @@ simulator::SimulationOptions sharing(simulator::Worlds* worlds) {
   return options;
 }
 
-// The Program that is simulated, or why there is none.
-std::variant<program::Program, Infeasible> ordered(const program::Job& job, const hardware::Cluster& cluster,
+// Why there is no Program to simulate.
+Infeasible infeasible(const base::Error& error) {
+  return {error.kind == base::ErrorKind::kNoPlan ? error.rule : kSimulationRule, error.message};
+}
+
+// The Program that is simulated.
+base::Result<simulator::Prepared> prepared_to_rank(const program::Job& job, const hardware::Cluster& cluster,
                                                    bool memory, const std::stop_token& stop) {
-  auto lowered = program::lower(job);
-  if (auto* no = std::get_if<Infeasible>(&lowered)) return std::move(*no);
-  auto& program = std::get<program::Program>(lowered);
-  if (memory) {
-    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return std::move(*no);
-  }
-  auto in_order = simulator::order(std::move(program), cluster, stop);
-  if (!in_order) return Infeasible{kSimulationRule, in_order.error().message};
-  return std::move(in_order).value();
+  return simulator::prepare(job, cluster, {.fits = memory, .verified = false}, stop);
 }
 
 // As many micro-batches as there may be take the memory of as many as can be under way.
@@ -75,10 +73,10 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
     if (auto* no = std::get_if<Infeasible>(&counted)) return std::move(*no);
     return std::get<simulator::Simulation>(counted).iteration_ps;
   }
-  auto program = ordered(job, cluster, memory, stop);
+  const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (stop.stop_requested()) return kStopped;
-  if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
-  const auto ps = simulator::iteration_ps(std::get<program::Program>(program), cluster, stop, worlds);
+  if (!prepared) return infeasible(prepared.error());
+  const auto ps = simulator::iteration_ps(prepared.value().program, cluster, stop, worlds);
   if (stop.stop_requested()) return kStopped;
   if (!ps) return Infeasible{kSimulationRule, ps.error().message};
   return ps.value();
@@ -93,13 +91,9 @@ std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, cons
     if (const auto counted = simulator::play_makespan_in_rounds(job, cluster)) return *counted;
     if (rounds->micro_batches > kMostPlayed) return 0;
   }
-  const auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<Infeasible>(&lowered)) return *no;
-  const auto& program = std::get<program::Program>(lowered);
-  if (memory) {
-    if (auto no = simulator::out_of_memory(simulator::memory_of(program, cluster))) return *no;
-  }
-  const auto played = simulator::play_makespan(simulator::cost(program, cluster));
+  const auto prepared = simulator::prepare(job, cluster, {.fits = memory, .ordered = false});
+  if (!prepared) return infeasible(prepared.error());
+  const auto played = simulator::play_makespan(simulator::cost(prepared.value().program, cluster));
   if (!played) return Infeasible{kSimulationRule, played.error().message};
   return played.value();
 }
@@ -109,11 +103,9 @@ base::Result<simulator::Simulation> full_simulation(const program::Job& job, con
   auto counted = simulator::simulate_in_rounds(job, cluster, sharing(worlds), stop);
   if (!counted) return counted.error();
   if (counted.value()) return *std::move(counted).value();
-  auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<Infeasible>(&lowered)) return base::Error{base::ErrorKind::kNoPlan, no->reason};
-  const auto in_order = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
-  if (!in_order) return in_order.error();
-  return simulator::simulate(in_order.value(), cluster, sharing(worlds), stop);
+  const auto prepared = simulator::prepare(job, cluster, {.fits = false}, stop);
+  if (!prepared) return prepared.error();
+  return simulator::simulate(prepared.value().program, cluster, sharing(worlds), stop);
 }
 
 std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const program::Job& job,
@@ -121,9 +113,9 @@ std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const progr
                                                                      const std::stop_token& stop,
                                                                      simulator::Worlds* worlds) {
   if (auto counted = in_rounds(job, cluster, memory, stop, worlds)) return *std::move(counted);
-  auto program = ordered(job, cluster, memory, stop);
-  if (auto* no = std::get_if<Infeasible>(&program)) return std::move(*no);
-  auto simulated = simulator::simulate(std::get<program::Program>(program), cluster, sharing(worlds), stop);
+  const auto prepared = prepared_to_rank(job, cluster, memory, stop);
+  if (!prepared) return infeasible(prepared.error());
+  auto simulated = simulator::simulate(prepared.value().program, cluster, sharing(worlds), stop);
   if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
   return std::move(simulated).value();
 }

@@ -34,30 +34,6 @@ Plan with_plainest_state(Plan plan) {
   return with(std::move(plan), plain);
 }
 
-// A state with its optimizer offloaded waits for copies that the same state without does not make. The passes are the
-// same, and behind them everything comes in the same order on every lane: no step is earlier. Where layers wait for the
-// state, one that leaves more memory may have them elsewhere: it then stands alone. (Of reductions beside the backward
-// nothing of the kind is true: on links that they share with transfers they may cost more than they hide.)
-std::vector<std::vector<int>> slower_states(const std::vector<State>& states, const std::vector<char>& may_fit,
-                                            const std::vector<std::vector<int>>& layers) {
-  std::vector<std::vector<int>> slower(states.size());
-  const auto place_of = [&](const State& wanted) {
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      if (states[i] == wanted) return may_fit[i] != 0 ? static_cast<int>(i) : -1;
-    }
-    return -1;
-  };
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (may_fit[i] == 0) continue;
-    State faster = states[i];
-    faster.optimizer = program::Storage::kNone;
-    int first = faster == states[i] ? -1 : place_of(faster);
-    if (first >= 0 && !layers.empty() && layers[i] != layers[static_cast<std::size_t>(first)]) first = -1;
-    if (first >= 0) slower[static_cast<std::size_t>(first)].push_back(static_cast<int>(i));
-  }
-  return slower;
-}
-
 // Keepings whose bound is above that of their shape by no more than this part of it have their turn soon, as a rule.
 constexpr std::int64_t kPartSoon = 16;
 
@@ -388,40 +364,22 @@ Opened Tree::open_keeping(const Node& node) {
   branch->balanced = layers_wait_for_state(above);
   if (!branch->balanced) branch->plan.stage_layers = walked.plan.stage_layers;
   branch->states = above.states;
-  branch->slower = slower_states(branch->states, walked.may_fit, walked.layers);
-  std::vector<char> waits(branch->states.size(), 0);
-  for (const std::vector<int>& slower : branch->slower) {
-    for (const int state : slower) waits[static_cast<std::size_t>(state)] = 1;
-  }
   Opened opened;
   for (std::size_t i = 0; i < branch->states.size(); ++i) {
-    if (walked.may_fit[i] == 0 || waits[i] != 0) continue;
+    if (walked.may_fit[i] == 0) continue;
     std::int64_t bound = walked.bounds_ps.empty() ? 0 : walked.bounds_ps[i];
     if (!above.balanced) {
       bound = simulator::lower_bound_ps(state_outline(above, i), walked.ends);  // behind the passes all is the state's
     }
-    Node child = child_of(node, Node::Level::kState, i, bound, 1, branch);
-    child.plans += static_cast<std::int64_t>(branch->slower[i].size());
-    opened.nodes.push_back(std::move(child));
+    opened.nodes.push_back(child_of(node, Node::Level::kState, i, bound, 1, branch));
   }
   return opened;
-}
-
-std::vector<Node> Tree::behind(const Node& node, std::int64_t iteration_ps) const {
-  std::vector<Node> nodes;
-  const auto state = static_cast<std::size_t>(node.path[static_cast<std::size_t>(Node::Level::kState)]);
-  if (node.branch->slower.empty()) return nodes;
-  for (const int slower : node.branch->slower[state]) {
-    nodes.push_back(
-        child_of(node, Node::Level::kState, static_cast<std::size_t>(slower), iteration_ps, 1, node.branch));
-  }
-  return nodes;
 }
 
 // A plan with its layers, what it needs, and its own passes walked.
 Opened Tree::settle(const Node& node) {
   Plan plan = with(node.branch->plan, of(node.branch->states, node));
-  const auto refuse = [&](Infeasible why) { return Opened{behind(node, node.bound_ps), {{std::move(why), plan, 1}}}; };
+  const auto refuse = [&](Infeasible why) { return Opened{{}, {{std::move(why), plan, 1}}}; };
   if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) return refuse(std::move(*no));
   Sketch sketch(job_of(plan), request_.cluster, &shared_);
   if (node.branch->balanced) {

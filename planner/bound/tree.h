@@ -17,7 +17,7 @@
 
 namespace trivium::planner {
 
-constexpr const char* kMemoryRule = "memory";  ///< of simulator::out_of_memory
+using simulator::kMemoryRule;
 
 /// A split with the values of the levels below that no rule refuses and that take the least time and memory.
 program::Plan plainest(program::Plan split);
@@ -41,7 +41,6 @@ struct Branch {
   // Of keepings: what the states of their shape add to the passes, each worked out when first asked for.
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<simulator::Outline>> outlines;
-  std::vector<std::vector<int>> slower;  ///< by state: others that can only be slower, whose turn comes behind it
 };
 
 /// Passes with their ends, once they were walked.
@@ -100,9 +99,6 @@ class Tree {
   std::vector<Node> roots() const;
   /// Precondition: not node.is_plan().
   Opened open(const Node& node);
-  /// Plans whose turn comes when the plan `node` took `iteration_ps`: the same but for what only adds work or waits
-  /// behind the passes.
-  std::vector<Node> behind(const Node& node, std::int64_t iteration_ps) const;
   /// "TP8 PP16 DP8" of the split that the node is below.
   const program::Plan& split_of(const Node& node) const {
     return space_.splits()[static_cast<std::size_t>(node.path[0])];

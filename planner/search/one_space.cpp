@@ -213,7 +213,6 @@ class Searcher {
           ++result_.plans_simulated;
           const Plan simulated = job_of(*node.plan).plan;
           enter({simulated, ps, program::summary(simulated)});
-          for (Node& other : tree_.behind(node, ps)) open_.push(std::move(other));
         });
   }
 
@@ -228,7 +227,6 @@ class Searcher {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (auto* no = std::get_if<Infeasible>(&worked[i])) {
         ledger_.enter({std::move(*no), *nodes[i].plan, 1});
-        for (Node& node : tree_.behind(nodes[i], nodes[i].bound_ps)) open_.push(std::move(node));
       } else if (const std::int64_t ps = std::get<std::int64_t>(worked[i]); ps == kStopped) {
         open_.push(nodes[i]);  // stopped before its turn
       } else {

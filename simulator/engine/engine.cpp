@@ -9,7 +9,6 @@
 
 #include "program/ir/text.h"
 #include "simulator/engine/end_queue.h"
-#include "simulator/engine/stoppable.h"
 #include "simulator/engine/task_graph.h"
 
 namespace trivium::simulator {
@@ -359,8 +358,6 @@ class Player {
 
 base::Error given_up() { return {base::ErrorKind::kInterrupted, "given up before it was played to its end"}; }
 
-base::Result<Play> play(const CostedProgram& costed, Granularity granularity) { return play(costed, granularity, {}); }
-
 base::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop) {
   return Player(costed, granularity, true).play(stop);
 }
@@ -369,10 +366,6 @@ base::Result<std::int64_t> play_makespan(const CostedProgram& costed) {
   const base::Result<Play> played = Player(costed, Granularity::kSegment, false).play({});
   if (!played) return played.error();
   return played.value().makespan_ps;
-}
-
-base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster) {
-  return order(std::move(program), cluster, {});
 }
 
 base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,

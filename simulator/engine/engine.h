@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "base/error.h"
@@ -37,8 +38,9 @@ struct Play {
 /// Plays one step of the program. Lanes with a host order are in-order streams; without one the compute lane follows
 /// the schedule and communication starts as soon as all its members are ready, first ready first, then by id; of what
 /// becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed; the
-/// message names stages, tasks and the missing partner.
-base::Result<Play> play(const CostedProgram& costed, Granularity granularity);
+/// message names stages, tasks and the missing partner; kInterrupted where `stop` asked to give it up, at which it
+/// looks every kEndsBetweenLooks steps.
+base::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop = {});
 
 /// The makespan that `play` finds at segment granularity, exactly, and nothing else of it: tasks whose segments nothing
 /// depends on are played whole. Errors: as `play`.
@@ -49,7 +51,13 @@ base::Result<std::int64_t> play_makespan(const CostedProgram& costed);
 void issue_in_order_of(program::Program& program, Play& played);
 
 /// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
-/// Errors: as `play`.
-base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster);
+/// Errors: as `play`; kInterrupted also where `stop` came before the start.
+base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
+                                     const std::stop_token& stop = {});
+
+/// What a play that was asked to stop returns: kInterrupted.
+base::Error given_up();
+
+constexpr int kEndsBetweenLooks = 4096;  ///< steps that end between two looks at a stop token: a millisecond or two
 
 }  // namespace trivium::simulator

@@ -127,13 +127,13 @@ std::vector<StageMemory> memory_of(const program::Program& program, const hardwa
 std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages) {
   for (const StageMemory& m : stages) {
     if (m.host > m.host_capacity) {
-      return program::Infeasible{"host-memory", fmt::format("{} offloads {} GiB a rank; its share of the host's "
-                                                            "memory is {} GiB",
-                                                            m.name(), gib(m.host), gib(m.host_capacity))};
+      return program::Infeasible{kHostMemoryRule, fmt::format("{} offloads {} GiB a rank; its share of the host's "
+                                                              "memory is {} GiB",
+                                                              m.name(), gib(m.host), gib(m.host_capacity))};
     }
     if (m.total() <= m.capacity) continue;
     return program::Infeasible{
-        "memory",
+        kMemoryRule,
         fmt::format("{} needs {} GiB of {} GiB: parameters {}, gradients {}, optimizer {}, activations {}, workspace "
                     "{}, reserved {}",
                     m.name(), gib(m.total()), gib(m.capacity), gib(m.parameters), gib(m.gradients), gib(m.optimizer),

@@ -30,6 +30,10 @@ struct StageMemory {
 /// One entry per role. The map is the one the runtime allocates by, so parts but `reserved` are exact for it.
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster);
 
+/// Rules of out_of_memory(): it is the device's memory that does not hold a stage, or the host's what was offloaded.
+inline constexpr const char* kMemoryRule = "memory";
+inline constexpr const char* kHostMemoryRule = "host-memory";
+
 /// The first stage that does not fit, on the device or in the host's memory, with its parts, or nothing.
 std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages);
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "simulator/engine/stoppable.h"
+#include "simulator/engine/engine.h"
 #include "simulator/replay/stuck.h"
 
 namespace trivium::simulator {

@@ -19,20 +19,18 @@ TEST(RealJobs, NoPlanIsFasterThanABoundAboveIt) {
   constexpr int kPairs = kSanitized ? 200 : 2000, kOfAJob = 20;
   constexpr std::int64_t kMostWork = 2'000;  // layers times micro-batches
   std::mt19937 random(7);
-  int pairs = 0, behind = 0;
+  int pairs = 0;
   while (pairs < kPairs) {
     const SearchRequest request = real_job(random);
     for (int i = 0; i < kOfAJob && pairs < kPairs; ++i) {
       const auto pair = random_pair(request, random, kMostWork);
       if (!pair) continue;
       ++pairs;
-      behind += pair->faster_ps > 0 ? 1 : 0;
       ASSERT_TRUE(pair->holds()) << request.job.model.name << " on " << request.cluster.name << ", batch "
                                  << request.job.training.global_batch << ": " << program::summary(pair->plan) << "\n"
                                  << pair->text();
     }
   }
-  EXPECT_GT(behind, kPairs / 50);
 }
 
 // With activations away the plan that recomputes more copies less: its shape's bound must leave room for it.

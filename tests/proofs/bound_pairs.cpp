@@ -27,17 +27,6 @@ std::int64_t simulated(const SearchRequest& request, const program::Plan& plan) 
   return std::holds_alternative<std::int64_t>(found) ? std::get<std::int64_t>(found) : 0;
 }
 
-// A plan that waits behind the node's, settled.
-std::optional<Node> waiting(Tree& tree, const Node& node, std::mt19937& random) {
-  const std::vector<Node> behind = tree.behind(node, node.bound_ps);
-  if (behind.empty()) return std::nullopt;
-  const std::vector<Node> settled = tree.open(any(behind, random)).nodes;
-  for (const Node& found : settled) {
-    if (found.is_plan()) return found;
-  }
-  return std::nullopt;
-}
-
 bool breaks(const SearchRequest& request, std::mt19937& random, std::int64_t most_work) {
   constexpr int kTries = 12;
   for (int i = 0; i < kTries; ++i) {
@@ -50,7 +39,7 @@ bool breaks(const SearchRequest& request, std::mt19937& random, std::int64_t mos
 }  // namespace
 
 bool BoundPair::holds() const {
-  const std::int64_t bound = std::max({*std::max_element(bounds_ps.begin(), bounds_ps.end()), played_ps, faster_ps});
+  const std::int64_t bound = std::max({*std::max_element(bounds_ps.begin(), bounds_ps.end()), played_ps});
   return bound <= iteration_ps + kRounding;
 }
 
@@ -58,8 +47,7 @@ std::string BoundPair::text() const {
   const auto s = [](std::int64_t ps) { return static_cast<double>(ps) * base::kSecondsPerPs; };
   std::string text;
   for (const std::int64_t bound : bounds_ps) text += fmt::format("{:.6g} ", s(bound));
-  return text + fmt::format("played {:.6g} simulated {:.6g}{}", s(played_ps), s(iteration_ps),
-                            faster_ps > 0 ? fmt::format(", behind one of {:.6g}", s(faster_ps)) : "");
+  return text + fmt::format("played {:.6g} simulated {:.6g}", s(played_ps), s(iteration_ps));
 }
 
 std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937& random, std::int64_t most_work) {
@@ -74,13 +62,6 @@ std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937&
     nodes = tree.open(at).nodes;
   }
   if (!at.is_plan() || request.job.model.layers * tree.micro_batches(*at.plan) > most_work) return std::nullopt;
-  std::int64_t faster = 0;
-  if (const auto other = waiting(tree, at, random)) {
-    faster = simulated(request, *at.plan);
-    pair.bounds_ps.back() = other->bound_ps;
-    at = *other;
-  }
-  pair.faster_ps = faster;
   pair.plan = *at.plan;
   pair.iteration_ps = simulated(request, pair.plan);
   if (pair.iteration_ps == 0) return std::nullopt;

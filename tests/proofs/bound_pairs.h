@@ -17,7 +17,6 @@ struct BoundPair {
   std::array<std::int64_t, 5> bounds_ps{};  ///< by level of the tree (Node::Level), as close as they get
   std::int64_t played_ps = 0;               ///< quick_bound(), where searches take it; else 0
   std::int64_t iteration_ps = 0;
-  std::int64_t faster_ps = 0;  ///< of the plan whose turn is before this one's and which may be no slower; 0: none
 
   bool holds() const;
   /// The levels, the play and the iteration in seconds.

@@ -15,7 +15,8 @@
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/store_builder.h"
 #include "program/lower/lower.h"
-#include "simulator/stoppable.h"
+#include "simulator/prepare.h"
+#include "simulator/simulate.h"
 
 namespace trivium::gui {
 namespace {
@@ -38,13 +39,10 @@ struct Prediction {
 void predict(const program::PlanFile& plan, hardware::Cluster cluster, Prediction& prediction,
              const std::stop_token& stop) {
   const base::Patience patience(stop);
-  if (const auto no = simulator::unsupported_by(plan.job, cluster)) refuse(no->reason);
-  auto lowered = program::lower(plan.job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) refuse(no->reason);
-  auto ordered = simulator::order(std::get<program::Program>(std::move(lowered)), cluster, stop);
+  auto prepared = simulator::prepare(plan.job, cluster, {.fits = false}, stop);
   patience.look();
-  if (!ordered) refuse(ordered.error().message);
-  prediction.program = std::move(ordered).value();
+  if (!prepared) refuse(prepared.error().message);
+  prediction.program = std::move(prepared.value().program);
   auto simulated = simulator::simulate(prediction.program, cluster, {simulator::Granularity::kOp, true}, stop);
   patience.look();
   if (!simulated) refuse(simulated.error().message);

@@ -4,7 +4,7 @@
 
 #include "base/patience.h"
 #include "calibration/run_events.h"
-#include "calibration/stoppable.h"
+#include "calibration/validate.h"
 #include "gui/timeline/spans/critical_path.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/run_comparison.h"

@@ -9,7 +9,6 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "simulator/engine/engine.h"
-#include "simulator/stoppable.h"
 
 namespace trivium::simulator {
 namespace {

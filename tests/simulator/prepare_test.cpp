@@ -1,0 +1,81 @@
+// The way from a job to a Program that may run: what is refused, by which rule, and what comes out.
+#include "simulator/prepare.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "program/plan/job_json.h"
+#include "program/verify/verify.h"
+#include "tests/simulator/analytic/random_jobs.h"
+
+namespace trivium::simulator {
+namespace {
+
+program::Job gpt3_13b() {
+  program::Job job;
+  job.model = models::load_model("gpt3-13b");
+  job.training.sequence = 2048;
+  job.training.global_batch = 64;
+  job.plan.tensor = 8;
+  job.plan.data = 2;
+  return job;
+}
+
+base::Error refused(const program::Job& job, const char* cluster, const PrepareOptions& options = {}) {
+  const auto prepared = prepare(job, hardware::load_cluster(cluster), options);
+  return prepared ? base::Error{base::ErrorKind::kRuntime, "prepared"} : prepared.error();
+}
+
+TEST(Prepare, GivesAnOrderedProgramThatIsSoundWithItsMemory) {
+  std::mt19937 random(29);
+  for (int i = 0; i < 40; ++i) {
+    const RandomJob made = random_job(random);
+    const auto prepared = prepare(made.job, made.cluster, {.fits = false});
+    ASSERT_TRUE(prepared.ok()) << prepared.error().message;
+    EXPECT_TRUE(program::verify(prepared.value().program).empty());
+    EXPECT_EQ(prepared.value().memory.size(), prepared.value().program.roles.size());
+    for (const program::Role& role : prepared.value().program.roles) EXPECT_FALSE(role.order.empty());
+  }
+}
+
+TEST(Prepare, NamesTheRuleThatStandsAgainstAPlan) {
+  program::Job job = gpt3_13b();
+  job.plan.tensor = 7;
+  EXPECT_EQ(refused(job, "dgx-a100-80gb:2").kind, base::ErrorKind::kNoPlan);
+  EXPECT_EQ(refused(job, "dgx-a100-80gb:2").rule, "tensor-divides-heads");
+  job = gpt3_13b();
+  EXPECT_FALSE(refused(job, "dgx-a100-80gb:1").rule.empty());  // 16 ranks on 8 devices
+  job.plan.precision = program::DType::kBf16;
+  EXPECT_FALSE(refused(job, "dgx1-v100-32gb:2").rule.empty());  // which lack it
+}
+
+TEST(Prepare, RefusesWhatDoesNotFitUnlessItNeedNot) {
+  program::Job job = gpt3_13b();
+  job.plan.tensor = 1;
+  job.plan.data = 16;
+  EXPECT_EQ(refused(job, "dgx-a100-80gb:2").rule, kMemoryRule);
+  const auto prepared = prepare(job, hardware::load_cluster("dgx-a100-80gb:2"), {.fits = false});
+  ASSERT_TRUE(prepared.ok());
+  ASSERT_TRUE(prepared.value().too_big);
+  EXPECT_EQ(prepared.value().too_big->reason, refused(job, "dgx-a100-80gb:2").message);
+}
+
+TEST(Prepare, LeavesTheOrderToThoseWhoPlaySegments) {
+  const auto prepared = prepare(gpt3_13b(), hardware::load_cluster("dgx-a100-80gb:2"), {.ordered = false});
+  ASSERT_TRUE(prepared.ok());
+  for (const program::Role& role : prepared.value().program.roles) EXPECT_TRUE(role.order.empty());
+}
+
+TEST(Prepare, EndsWhereItIsStopped) {
+  std::stop_source stop;
+  stop.request_stop();
+  const auto prepared = prepare(gpt3_13b(), hardware::load_cluster("dgx-a100-80gb:2"), {}, stop.get_token());
+  ASSERT_FALSE(prepared.ok());
+  EXPECT_EQ(prepared.error().kind, base::ErrorKind::kInterrupted);
+}
+
+}  // namespace
+}  // namespace trivium::simulator

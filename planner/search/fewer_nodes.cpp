@@ -14,7 +14,7 @@ namespace trivium::planner {
 namespace {
 
 constexpr std::size_t kMostBeside = 3, kMostWeighed = 64;
-constexpr std::int64_t kSoonDone = 10'000;  // nodes of a tree that are opened in a fraction of a second
+constexpr std::int64_t kSoonDone = 15'000;  // nodes of a tree that are opened in a fraction of a second
 constexpr int kIdlePart = 4;                // of the nodes: one in so many at most
 
 int divisors(int number) {

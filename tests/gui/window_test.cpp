@@ -13,8 +13,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "gui/model/project.h"
 #include "gui/model/cluster_edit.h"
+#include "gui/model/project.h"
 #include "gui/views/plans_model.h"
 #include "gui/window/kept_layout.h"
 #include "program/plan/job_json.h"

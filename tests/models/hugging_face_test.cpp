@@ -119,7 +119,8 @@ TEST(HuggingFace, MembersThatAreNotUsedKeepTheirTypes) {
   const std::string shape = R"({"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 8,
       "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 16, "vocab_size": 9,
       "max_position_embeddings": 4, )";
-  EXPECT_EQ(message_for(shape + R"("rope_theta": 1e6, "rms_norm_eps": 1e-6, "sliding_window": null})"), "nothing thrown");
+  EXPECT_EQ(message_for(shape + R"("rope_theta": 1e6, "rms_norm_eps": 1e-6, "sliding_window": null})"),
+            "nothing thrown");
   EXPECT_EQ(message_for(shape + R"("rope_theta": "many"})"),
             "config.json#/rope_theta: expected a number, found text \"many\"");
   EXPECT_EQ(message_for(shape + R"("rms_norm_eps": -1})"), "config.json#/rms_norm_eps: must not be negative");

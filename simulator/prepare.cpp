@@ -25,8 +25,13 @@ base::Result<Prepared> prepare(const program::Job& job, const hardware::Cluster&
   if (const auto no = unsupported_by(job, cluster)) return refusal(*no);
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) return refusal(*no);
+  return prepare(std::get<program::Program>(std::move(lowered)), cluster, options, stop);
+}
+
+base::Result<Prepared> prepare(program::Program lowered, const hardware::Cluster& cluster,
+                               const PrepareOptions& options, const std::stop_token& stop) {
   Prepared prepared;
-  prepared.program = std::get<program::Program>(std::move(lowered));
+  prepared.program = std::move(lowered);
   prepared.memory = memory_of(prepared.program, cluster);
   prepared.too_big = out_of_memory(prepared.memory);
   if (prepared.too_big && options.fits) return refusal(*prepared.too_big);

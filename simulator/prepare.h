@@ -30,4 +30,8 @@ struct PrepareOptions {
 base::Result<Prepared> prepare(const program::Job& job, const hardware::Cluster& cluster,
                                const PrepareOptions& options = {}, const std::stop_token& stop = {});
 
+/// The same of a job that was lowered already and can be on the cluster.
+base::Result<Prepared> prepare(program::Program lowered, const hardware::Cluster& cluster,
+                               const PrepareOptions& options = {}, const std::stop_token& stop = {});
+
 }  // namespace trivium::simulator

@@ -1,8 +1,12 @@
 // Whether a sanitizer watches, under which searches and simulations take ten to thirty times as long.
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+namespace trivium {
+
+#ifdef TRIVIUM_SANITIZED  // by the build, for the whole tree of tests
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+}  // namespace trivium

@@ -117,8 +117,9 @@ Variant choose() {
   }
   const Variant variant = name == "v2" ? Variant::kV2 : name == "v3" ? Variant::kV3 : Variant::kV4;
   if (!available(variant)) {
-    throw base::Failure(base::ErrorKind::kHardware,
-                        "TRIVIUM_CPU=" + std::string(name) + ": this processor lacks the instructions; unset it");
+    throw base::Failure(
+        base::ErrorKind::kHardware,
+        "TRIVIUM_CPU=" + std::string(name) + ": this processor or its system lacks the instructions; unset it");
   }
   return variant;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/cli/process.h"
+#include "tests/sanitized.h"
 
 namespace trivium::cli {
 namespace {
@@ -31,12 +32,8 @@ class Bounds : public ::testing::Test {
     }
   }
   Workplace place_;
-#ifdef TRIVIUM_SANITIZED  // whose shadow takes terabytes of addresses
-  static constexpr bool kAddressesAreFew = false;
-#else
-  static constexpr bool kAddressesAreFew = true;
-#endif
-  const std::string kMemory = kAddressesAreFew ? "ulimit -v 1572864; " : "";
+  /// The shadow of a sanitizer takes terabytes of addresses.
+  const std::string kMemory = kSanitized ? "" : "ulimit -v 1572864; ";
 };
 
 TEST_F(Bounds, WhatIsNoRegularFileIsRefusedByEveryReader) {
@@ -237,7 +234,7 @@ TEST_F(Bounds, TextThatIsNotUtf8ReachesJsonAndTerminalsAsText) {
 }
 
 TEST_F(Bounds, WithoutMemoryItIsOneLine) {
-  if (!kAddressesAreFew) GTEST_SKIP() << "sanitizers need more addresses than the limits leave";
+  if (kSanitized) GTEST_SKIP() << "sanitizers need more addresses than the limits leave";
   const std::string plan =
       "trivium plan --model gpt3-13b --cluster dgx-a100-80gb:16 --global-batch 512 --threads 2 >out";
   for (const int kilobytes : {30000, 45000, 60000, 80000}) {

@@ -1,10 +1,10 @@
 // Runs cases/NAME/command, a line of shell, beside copies of the case's other files, and compares what it prints and
 // its exit code with the files `stdout`, `stderr` and `exit_code`. TRIVIUM_UPDATE_GOLDENS=1 writes them instead.
+#include "tests/golden.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <set>
 #include <vector>
 
@@ -43,15 +43,9 @@ TEST_P(GoldenCase, PrintsAndExitsAsRecorded) {
   copy_inputs(folder, workplace);
   const Outcome outcome = workplace.run(content_of(folder / "command"));
   const std::string code = std::to_string(outcome.exit_code) + "\n";
-  if (std::getenv("TRIVIUM_UPDATE_GOLDENS") != nullptr) {
-    std::ofstream(folder / "stdout") << outcome.out;
-    std::ofstream(folder / "stderr") << outcome.err;
-    std::ofstream(folder / "exit_code") << code;
-    GTEST_SKIP() << "recorded";
-  }
-  EXPECT_EQ(outcome.out, content_of(folder / "stdout"));
-  EXPECT_EQ(outcome.err, content_of(folder / "stderr"));
-  EXPECT_EQ(code, content_of(folder / "exit_code"));
+  expect_golden(folder / "stdout", outcome.out);
+  expect_golden(folder / "stderr", outcome.err);
+  expect_golden(folder / "exit_code", code);
 }
 
 std::string name_of(const testing::TestParamInfo<std::string>& param) {

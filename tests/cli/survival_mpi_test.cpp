@@ -186,8 +186,8 @@ constexpr const char* kWithoutOwnNetwork =
 
 TEST_F(Survival, NothingListensForOtherHostsWithoutANetworkOfItsOwn) {
   const std::string without = kWithoutOwnNetwork;
-  if (place_.run(without + "true").exit_code != 0) {
-    GTEST_SKIP() << "no user namespace that forbids network namespaces can be made here";
+  if (const Outcome made = place_.run(without + "true"); made.exit_code != 0) {
+    GTEST_SKIP() << "no user namespace that forbids network namespaces can be made here: " << made.err;
   }
   ASSERT_NE(place_.run(without + "unshare -n true").exit_code, 0);
   EXPECT_EQ(disturbed("--steps 1000000", 3, kListeners, without).out, "sockets\nsockets\nsockets\n");
@@ -205,8 +205,9 @@ TEST_F(Survival, AnMpirunWithoutRanksIsEnded) {
 // Bytes of a stranger's at mpirun's ports cost one line, not one each. In this network, where they can be reached.
 TEST_F(Survival, AStrangerAtThePortsCostsOneLine) {
   const std::string without = kWithoutOwnNetwork;
-  if (place_.run(without + "true").exit_code != 0)
-    GTEST_SKIP() << "no user namespace that forbids network namespaces can be made here";
+  if (const Outcome made = place_.run(without + "true"); made.exit_code != 0) {
+    GTEST_SKIP() << "no user namespace that forbids network namespaces can be made here: " << made.err;
+  }
   const Outcome outcome =
       disturbed("--steps 1000000 --checkpoint ck", 3,
                 "python3 - $p $(cat /proc/$p/task/*/children) <<'END'\n"

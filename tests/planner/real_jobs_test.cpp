@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iostream>
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
@@ -18,6 +19,7 @@ namespace {
 TEST(RealJobs, NoPlanIsFasterThanABoundAboveIt) {
   constexpr int kPairs = kSanitized ? 200 : 2000, kOfAJob = 20;
   constexpr std::int64_t kMostWork = 2'000;  // layers times micro-batches
+  std::cout << kPairs << " pairs\n";
   std::mt19937 random(7);
   int pairs = 0;
   while (pairs < kPairs) {

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -14,6 +12,7 @@
 #include "program/plan/differences.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
+#include "tests/golden.h"
 
 namespace trivium::program {
 namespace {
@@ -159,13 +158,7 @@ std::string page() {
 }
 
 TEST(PlanFields, AreDocumentedAsTheTableSays) {
-  const std::filesystem::path path = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "docs/plan-fields.md";
-  const char* update = std::getenv("TRIVIUM_UPDATE_GOLDENS");
-  if (update != nullptr && std::string(update) == "1") std::ofstream(path) << page();
-  std::ifstream file(path);
-  std::ostringstream written;
-  written << file.rdbuf();
-  EXPECT_EQ(page(), written.str()) << "if this is meant, run again with TRIVIUM_UPDATE_GOLDENS=1";
+  expect_golden(std::filesystem::path(TRIVIUM_SOURCE_DIR) / "docs/plan-fields.md", page());
 }
 
 }  // namespace

@@ -3,25 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "tests/golden.h"
 #include "tests/program/jobs.h"
 
 namespace trivium::program {
 namespace {
 
-/// Compares with tests/program/golden/NAME; TRIVIUM_UPDATE_GOLDENS=1 rewrites it instead.
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/program/golden" / name;
-  const char* update = std::getenv("TRIVIUM_UPDATE_GOLDENS");
-  if (update != nullptr && std::string(update) == "1") std::ofstream(path) << text;
-  std::ifstream file(path);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  EXPECT_EQ(text, expected.str()) << "if this is meant, run again with TRIVIUM_UPDATE_GOLDENS=1";
+std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/program/golden" / name;
 }
 
 /// Tensor 2, two stages of one layer, two replicas with ZeRO-1, two micro-batches.
@@ -34,11 +25,11 @@ Program small_mix() {
 }
 
 TEST(ProgramText, OfTheFirstStageIsTheGolden) {
-  expect_golden("tensor-pipeline-zero-rank-0.txt", text_of(small_mix(), 0));
+  expect_golden(golden("tensor-pipeline-zero-rank-0.txt"), text_of(small_mix(), 0));
 }
 
 TEST(ProgramText, OfTheLastStageIsTheGolden) {
-  expect_golden("tensor-pipeline-zero-rank-7.txt", text_of(small_mix(), 7));
+  expect_golden(golden("tensor-pipeline-zero-rank-7.txt"), text_of(small_mix(), 7));
 }
 
 TEST(ProgramText, OfSequenceParallelWithFullRecomputationIsTheGolden) {
@@ -47,7 +38,7 @@ TEST(ProgramText, OfSequenceParallelWithFullRecomputationIsTheGolden) {
   job.plan.tensor = 2;
   job.plan.sequence_parallel = job.plan.overlap.tensor = true;
   job.plan.recompute = Recompute::kFull;
-  expect_golden("sequence-parallel-recompute.txt", text_of(lowered(job), 0));
+  expect_golden(golden("sequence-parallel-recompute.txt"), text_of(lowered(job), 0));
 }
 
 TEST(ProgramText, IsTheSameEveryTime) {

@@ -23,9 +23,8 @@ struct BoundPair {
   std::string text() const;
 };
 
-/// Down one path of the request's tree, a child chosen at random at every level, and one of the plans that wait behind
-/// the one that is found. Nothing where all children of a node are refused, or where more than `most_work` layers times
-/// micro-batches would be simulated.
+/// Down one path of the request's tree, a child chosen at random at every level. Nothing where all children of a node
+/// are refused, or where more than `most_work` layers times micro-batches would be simulated.
 std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937& random, std::int64_t most_work);
 
 /// A smaller job (fewer layers, smaller batch, fewer nodes) whose plans break a bound too, as small as a few hundred

@@ -63,6 +63,18 @@ TEST(Prepare, RefusesWhatDoesNotFitUnlessItNeedNot) {
   EXPECT_EQ(prepared.value().too_big->reason, refused(job, "dgx-a100-80gb:2").message);
 }
 
+TEST(Prepare, RefusesAProgramThatIsNotSoundUnlessItIsNotAsked) {
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
+  program::Program damaged = std::get<program::Program>(program::lower(gpt3_13b()));
+  damaged.roles.front().tasks.front().micro_batch = 1 << 20;  // which no step has
+  ASSERT_FALSE(program::verify(damaged).empty());
+  const auto refused = prepare(damaged, cluster);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, base::ErrorKind::kRuntime);
+  EXPECT_EQ(refused.error().message.find("the program is not sound ("), 0U) << refused.error().message;
+  EXPECT_TRUE(prepare(damaged, cluster, {.verified = false}).ok());
+}
+
 TEST(Prepare, LeavesTheOrderToThoseWhoPlaySegments) {
   const auto prepared = prepare(gpt3_13b(), hardware::load_cluster("dgx-a100-80gb:2"), {.ordered = false});
   ASSERT_TRUE(prepared.ok());

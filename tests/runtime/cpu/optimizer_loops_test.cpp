@@ -24,7 +24,7 @@ std::vector<T> values(std::int64_t count, unsigned seed) {
 class Loops : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
-    if (!available(GetParam())) GTEST_SKIP() << "this processor lacks the instructions";
+    if (!available(GetParam())) GTEST_SKIP() << "this processor or its system lacks the instructions";
   }
 };
 

@@ -127,7 +127,7 @@ class Outputs {
 class EveryVariant : public testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
-    if (!available(GetParam())) GTEST_SKIP() << "this processor lacks the instructions";
+    if (!available(GetParam())) GTEST_SKIP() << "this processor or its system lacks the instructions";
   }
 };
 

@@ -12,7 +12,7 @@
 #include "calibration/csv.h"
 #include "calibration/quantities.h"
 #include "hardware_profiles/load.h"
-#include "program/ir/op_work.h"
+#include "program/ir/op_kinds.h"
 #include "program/plan/stack.h"
 #include "simulator/collectives/node_curve.h"
 #include "simulator/cost/compute_cost.h"

@@ -14,7 +14,6 @@ namespace {
 
 using program::DType;
 
-constexpr double kMegatronDropout = 0.1;  // --attention-dropout and --hidden-dropout, defaults of Megatron-LM
 constexpr std::int64_t kMostCounted = 1 << 24;
 
 const std::vector<std::string> kColumns = {"case",
@@ -71,12 +70,16 @@ models::Model model_of(const CsvTable::Row& row) {
   return model;
 }
 
-const program::Habits& habits_of(const CsvTable::Row& row) {
+/// What the row names, or the variant of it that the machine shows.
+const program::Habits& habits_of(const CsvTable::Row& row, const hardware::Node& node) {
   std::vector<std::string> names;
   for (const program::Habits& habits : program::all_habits()) names.push_back(habits.name);
   const program::Habits& named = program::all_habits()[row.one_of("software", names)];
-  const bool vtrain = named.name == "megatron-deepspeed" && row.text("hardware") == "vtrain-hgx-a100";
-  return vtrain ? *program::find_habits("megatron-deepspeed-vtrain") : named;
+  const auto variant = node.stacks.find(named.name);
+  if (variant == node.stacks.end()) return named;
+  const program::Habits* shown = program::find_habits(variant->second);
+  if (shown == nullptr) row.fail("software", fmt::format("{} names an unknown stack, {}", node.name, variant->second));
+  return *shown;
 }
 
 /// What gradients are reduced in where a row does not say: Megatron's stacks reduce in the type that they keep.
@@ -144,18 +147,18 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   run.source = row.text("source");
   run.hardware = row.text("hardware");
   run.tier = kTiers[row.one_of("tier", kTiers)];
-  const program::Habits& habits = habits_of(row);
   run.job.model = model_of(row);
+  const std::int64_t gpus = row.integer("gpus", 1, kMostCounted);
+  run.cluster = cluster_of(row, gpus);
+  const program::Habits& habits = habits_of(row, run.cluster.groups.front().node);
   run.job.plan = plan_of(row, habits);
   run.job.training.sequence = run.job.model.max_sequence;
   run.job.training.global_batch = row.integer("global_batch", 1, kMostCounted);
-  run.job.training.dropout = habits.name.starts_with("megatron") ? kMegatronDropout : 0;
-  const std::int64_t gpus = row.integer("gpus", 1, kMostCounted);
+  run.job.training.dropout = habits.usual_dropout;
   if (run.job.plan.ranks() != gpus) {
     row.fail("gpus", fmt::format("tp {} x pp {} x dp {} are {} ranks, not {}", run.job.plan.tensor,
                                  run.job.plan.pipeline, run.job.plan.data, run.job.plan.ranks(), gpus));
   }
-  run.cluster = cluster_of(row, gpus);
   run.iteration_s = row.positive("measured_iteration_s");
   if (!row.text("measured_peak_gib").empty()) run.peak_bytes = row.positive("measured_peak_gib") * base::kGiB;
   run.sweep = join(

@@ -78,6 +78,7 @@ struct Node {
   base::BytesPerSecond disk;                   ///< of the node's local drives together; 0: none to offload to
   base::Watts overhead_power;                  ///< of the node besides its devices
   base::DollarsPerHour price;                  ///< of the node
+  std::map<std::string, std::string> stacks;   ///< software on it -> the variant of it that its measured runs show
   std::map<std::string, std::string> sources;  ///< JSON pointer of a constant -> where it comes from
 };
 

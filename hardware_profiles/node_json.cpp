@@ -170,6 +170,9 @@ Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
     const base::JsonReader disk = at.constant("disk");
     node.disk = positive(disk, disk.bandwidth());
   }
+  if (at.has("stacks")) {
+    for (const auto& [stack, variant] : at.constant("stacks").members()) node.stacks[stack] = variant.text();
+  }
   node.overhead_power = at.constant("overhead_power").watts();
   node.price = at.constant("price").price();
   return node;
@@ -235,6 +238,7 @@ nlohmann::json to_json(const Node& node) {
   for (const auto& [bytes, slowdown] : node.core_sharing) json["core_sharing"][std::to_string(bytes)] = slowdown;
   if (node.devices_per_host_link > 1) json["devices_per_host_link"] = node.devices_per_host_link;
   if (node.disk.value() > 0) json["disk"] = exact_text(node.disk);
+  if (!node.stacks.empty()) json["stacks"] = node.stacks;
   if (node.adapters > 0) json["network"] = link_to_json(node.network);
   if (node.leaf_nodes > 0) {
     json["fat_tree"] = {{"leaf_nodes", node.leaf_nodes}, {"oversubscription", node.oversubscription}};

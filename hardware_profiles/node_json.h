@@ -33,6 +33,7 @@ inline const std::initializer_list<std::string_view> kNodeMembers{"schema",
                                                                   "disk",
                                                                   "overhead_power",
                                                                   "price",
+                                                                  "stacks",
                                                                   "sources"};
 
 /// The node at `profile`. Errors: Failure(kInput), also when a constant has no source.

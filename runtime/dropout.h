@@ -9,14 +9,6 @@
 
 namespace trivium::runtime {
 
-/// Where in a model dropout sits, as GPT-2 and Megatron-LM have it.
-enum class DropoutSite : std::uint8_t {
-  kEmbedding,          ///< what enters the first layer
-  kAttention,          ///< probabilities
-  kAttentionResidual,  ///< what attention's projection, or a parallel block, adds to the residual stream
-  kMlpResidual         ///< what the MLP, or the experts, add
-};
-
 /// What one op drops. The word of element `column` of a row is word column % 4 of
 ///   philox({column / 4, position, sample, step}, key + head),
 /// column: of hidden, or the position of attention's key; position: of the row's token, or of attention's query; head:

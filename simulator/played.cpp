@@ -108,7 +108,7 @@ Breakdown mean(const Sums& sums, std::int64_t count, std::int64_t iteration_ps) 
 
 base::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster& cluster,
                             const SimulationOptions& options) {
-  if (shares_cores(costed.program->job.plan, cluster)) {
+  if (shares_cores(*costed.program, cluster)) {
     return cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, false, cluster.devices()});
   }
   const Ranks ranks = options.every_rank ? Ranks::kEvery : Ranks::kFolded;
@@ -118,7 +118,7 @@ base::Result<Cast> cast_for(const CostedProgram& costed, const hardware::Cluster
 base::Result<Played> play_it(const CostedProgram& costed, const hardware::Cluster& cluster,
                              const SimulationOptions& options, const std::stop_token& stop, const Listener& also) {
   const program::Program& program = *costed.program;
-  Account account(costed, options, shares_cores(program.job.plan, cluster));
+  Account account(costed, options, shares_cores(program, cluster));
   if (is_ordered(program)) {
     const auto made = cast_for(costed, cluster, options);
     if (!made) return made.error();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/seconds.h"
 #include "program/lower/layout.h"
@@ -56,7 +57,8 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
                                  fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
     }
     const program::Offload& offload = job.plan.offload;
-    const bool to_disk = offload.optimizer == program::Storage::kDisk || offload.activations == program::Storage::kDisk;
+    const std::array stores{offload.optimizer, offload.gradients, offload.activations};
+    const bool to_disk = std::ranges::find(stores, program::Storage::kDisk) != stores.end();
     if (to_disk && group.node.disk.value() <= 0) {
       return program::Infeasible{"disk", fmt::format("the profile of {} has no disk to offload to", group.node.name)};
     }

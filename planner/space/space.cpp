@@ -176,6 +176,7 @@ std::vector<Layout> Space::layouts(const Plan& split) const {
 
 std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const {
   const bool may_interleave = !fixed("schedule") || given_.schedule == Schedule::kInterleaved;
+  const program::Habits& of_stack = *program::find_habits(given_.stack);
   std::vector<std::pair<Schedule, int>> schedules;
   const std::int64_t layers = request_.job.model.layers;
   if (fixed("schedule") && given_.schedule != Schedule::kInterleaved) {
@@ -183,11 +184,10 @@ std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const 
   } else if (fixed("virtual_stages")) {
     const bool one = given_.virtual_stages == 1 && !fixed("schedule");
     schedules.emplace_back(one ? Schedule::k1f1b : Schedule::kInterleaved, given_.virtual_stages);
-    if (one && split.pipeline > 1 && given_.stack == "trivium") schedules.emplace_back(Schedule::kZeroBubble, 1);
+    if (one && split.pipeline > 1 && of_stack.splits_backward) schedules.emplace_back(Schedule::kZeroBubble, 1);
   } else {
     if (!fixed("schedule")) schedules.emplace_back(Schedule::k1f1b, 1);
-    // Only our own runtime splits backwards.
-    const bool splits = given_.stack == "trivium" && !request_.job.model.experts;
+    const bool splits = of_stack.splits_backward && !request_.job.model.experts;
     if (!fixed("schedule") && split.pipeline > 1 && splits) schedules.emplace_back(Schedule::kZeroBubble, 1);
     if (may_interleave && split.pipeline > 1 && layers % split.pipeline == 0) {
       for (const int count : divisors(layers / split.pipeline, layers)) {

@@ -1,4 +1,4 @@
-// Ops: what a rank does, one kernel or collective at a time. The table of kinds is the only list of them in the house.
+// Ops: what a rank does, one kernel or collective at a time.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ std::string_view name_of(Lane lane);
 enum class Pass : std::uint8_t { kForward, kRecompute, kBackward, kOptimizer };
 std::string_view name_of(Pass pass);
 
-/// Every op kind has three faces: a cost rule (simulator/cost), a CPU kernel and a CUDA kernel (runtime).
+/// Every op kind has a row in the table of kinds (op_kinds.cpp: name, work, launches), a CPU kernel and a CUDA kernel
+/// (runtime), which add themselves to the tables of their backends.
 /// Shapes: T tokens of a micro-batch on this rank (sample-major), row-major. `in` and `out` are listed in order; "+="
 /// accumulates.
 enum class OpKind : std::uint8_t {
@@ -114,10 +115,19 @@ enum class OpKind : std::uint8_t {
 };
 constexpr int kOpKinds = static_cast<int>(OpKind::kRecv) + 1;
 std::string_view name_of(OpKind kind);  ///< snake_case, as in profiles and records: "matmul_wgrad"
-bool is_communication(OpKind kind);
+constexpr bool is_communication(OpKind kind) { return kind >= OpKind::kAllReduce; }
 constexpr bool is_copy(OpKind kind) { return kind == OpKind::kFetch || kind == OpKind::kStore; }
 
 enum class Reduction : std::uint8_t { kSum, kMax, kPairSum };  ///< kPairSum: double-double pairs (hi, lo)
+
+/// Where in a model dropout sits, as GPT-2 and Megatron-LM have it.
+enum class DropoutSite : std::uint8_t {
+  kEmbedding,          ///< what enters the first layer
+  kAttention,          ///< probabilities
+  kAttentionResidual,  ///< what attention's projection, or a parallel block, adds to the residual stream
+  kMlpResidual,        ///< what the MLP, or the experts, add
+  kNone
+};
 
 constexpr int kNoBuffer = -1;
 constexpr int kMaxOperands = 5;
@@ -133,8 +143,10 @@ struct Op {
   bool token_sharded = false;      ///< T covers this tensor rank's part of the tokens only (sequence parallel)
   bool flash = false;              ///< attention kinds
   bool disk = false;               ///< copies: the other end is a file, not the host's memory
-  std::int16_t layer = -1;         ///< layer within the chunk
-  std::int16_t bucket = -1;        ///< optimizer kinds and gradient communication
+  bool part_of_heads = false;      ///< attention kinds: a part of the tensor rank's heads, a context rank's
+  DropoutSite dropout = DropoutSite::kNone;  ///< draws a mask, or needs the one that another drew
+  std::int16_t layer = -1;                   ///< layer within the chunk
+  std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention and rotary kinds, local counts
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend

@@ -8,34 +8,12 @@
 
 #include "program/ir/mesh.h"
 #include "program/ir/op.h"
+#include "program/ir/settings.h"
+#include "program/ir/space.h"
 #include "program/plan/job.h"
 #include "program/plan/stack.h"
 
 namespace trivium::program {
-
-/// Memory of a rank is split into spaces; a buffer lies at a fixed offset of its chunk's part of a space.
-enum class Space : std::uint8_t {
-  kParameter,
-  kGradient,
-  kOptimizer,  ///< moments and, with 16-bit parameters, the fp32 master copy
-  kFrame,      ///< what a micro-batch keeps between its forward and its backward; one frame per micro-batch in flight
-  kWorkspace,  ///< alive within one body; shared by all bodies of the rank
-  kTokens,     ///< ids and labels of a micro-batch, in frames like kFrame
-  kDelayed,    ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
-  kStaging,    ///< on the device: what is kept elsewhere, while it is used or copied
-  kAwayState,  ///< optimizer state in the host's memory or on its disk (Plan::offload)
-  kAwayGradient,  ///< gradients there
-  kAwayFrame,     ///< activations there, in frames like kFrame
-  kScalar,        ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
-  kGathered       ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
-};
-constexpr int kSpaces = 13;
-std::string_view name_of(Space space);
-
-/// Whether a space lies outside the device.
-constexpr bool is_away(Space space) {
-  return space == Space::kAwayState || space == Space::kAwayGradient || space == Space::kAwayFrame;
-}
 
 struct Buffer {
   std::string name;
@@ -144,6 +122,7 @@ struct ChunkKind {
   std::vector<int> fetch_layer, store_layer;        ///< per layer: copies of offloaded activations; empty: they stay
   std::vector<int> gather;                          ///< per bucket; -1: nothing to gather
   int tied_head_gradient = kNoBuffer;               ///< where a tied weight's use in the head accumulates apart
+  int ids = kNoBuffer, labels = kNoBuffer;          ///< buffers of a micro-batch's tokens: read here, and to predict
 };
 
 /// A chunk of a stage.
@@ -216,7 +195,8 @@ struct Role {
 
 /// A lowered job. Immutable but for `Role::order`, which simulator::order fills in once. Safe to share between threads.
 struct Program {
-  Job job;
+  Job job;  ///< what was lowered: for those who show or plan it. Interpreters read `settings` and what follows
+  Settings settings;
   Habits habits;
   Mesh mesh;
   std::int64_t micro_batches = 0;

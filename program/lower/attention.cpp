@@ -10,6 +10,8 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
   rows(op, s_.all_tokens, s_.part_query, layer);
   op.token_sharded = false;
   op.flash = s_.flash;
+  op.part_of_heads = s_.exchanges();
+  op.dropout = dropout_at(DropoutSite::kAttention);
   op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   return op;

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "program/ir/alignment.h"
-#include "program/ir/op_work.h"
+#include "program/ir/op_kinds.h"
 
 namespace trivium::program {
 namespace {

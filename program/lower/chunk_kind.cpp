@@ -194,8 +194,11 @@ class KindMaker {
     const std::int64_t own = shape_.own_tokens * shape_.hidden;
     const int input = builder_.place("chunk input", Space::kFrame, shape_.type, own);
     const int output = key_.head ? kNoBuffer : builder_.place("chunk output", Space::kFrame, shape_.type, own);
-    const int ids = key_.embedding ? builder_.place("ids", Space::kTokens, DType::kInt32, shape_.tokens) : kNoBuffer;
-    const int labels = key_.head ? builder_.place("labels", Space::kTokens, DType::kInt32, shape_.tokens) : kNoBuffer;
+    const auto tokens = [&](const char* name) {
+      return builder_.place(name, Space::kTokens, DType::kInt32, shape_.tokens);
+    };
+    const int ids = kind_.ids = key_.embedding ? tokens("ids") : kNoBuffer;
+    const int labels = kind_.labels = key_.head ? tokens("labels") : kNoBuffer;
     bool in_loss = key_.head;  // mixture layers add their balance loss
     for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.mixture(layer);
     const int loss = in_loss ? builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0) : kNoBuffer;

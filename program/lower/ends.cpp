@@ -9,6 +9,7 @@ void LayerWriter::embedding_forward(int ids, int output) {
   Op& look = rows(b_.add(OpKind::kEmbedding, Pass::kForward, {ids, p_.value("wte.weight")}, {looked_up}), s_.tokens,
                   s_.hidden, -1);
   look.k = s_.vocab;
+  if (!s_.learned_positions) look.dropout = dropout_at(DropoutSite::kEmbedding);  // else behind the positions
   if (s_.sequence_parallel) {
     Op& scatter = b_.add(OpKind::kReduceScatter, Pass::kForward, {looked_up}, {output});
     scatter.lane = s_.collective_lane;
@@ -22,6 +23,7 @@ void LayerWriter::embedding_forward(int ids, int output) {
   Op& add = rows(b_.add(OpKind::kPosition, Pass::kForward, {output, p_.value("wpe.weight")}, {output}), s_.own_tokens,
                  s_.hidden, -1);
   add.k = s_.sequence;
+  add.dropout = dropout_at(DropoutSite::kEmbedding);
 }
 
 void LayerWriter::embedding_backward(int ids, int d) {
@@ -29,11 +31,13 @@ void LayerWriter::embedding_backward(int ids, int d) {
     Op& position = rows(b_.add(OpKind::kPositionBackward, Pass::kBackward, {d}, {p_.gradient("wpe.weight")}),
                         s_.own_tokens, s_.hidden, -1);
     position.k = s_.sequence;
+    position.dropout = dropout_at(DropoutSite::kEmbedding);
   }
   const int whole = gather_tokens(d, "gradient of embedding", -1, Pass::kBackward);
   Op& look = rows(b_.add(OpKind::kEmbeddingBackward, Pass::kBackward, {ids, whole}, {p_.gradient("wte.weight")}),
                   s_.tokens, s_.hidden, -1);
   look.k = s_.vocab;
+  look.dropout = dropout_at(DropoutSite::kEmbedding);
 }
 
 int LayerWriter::head_weight() const {

@@ -182,7 +182,8 @@ void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pa
   const int branch1 = reduce_tokens(partial1, "attention projection", layer, pass);
   rows(b_.add(OpKind::kBiasResidual, pass, {branch1, p_.value("attn.c_proj.bias", layer), kept.input},
               {kept.middle, kept.mask1}),
-       s_.own_tokens, s_.hidden, layer);
+       s_.own_tokens, s_.hidden, layer)
+      .dropout = dropout_at(DropoutSite::kAttentionResidual);
   norm(kept.middle, "ln_2", kept.norm2, kept.stats2, layer, pass);
   const int read2 = gather_tokens(kept.norm2, "norm2", layer, pass);
   const int partial2 = mlp_branch(read2, kept, layer, pass);
@@ -190,6 +191,7 @@ void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pa
   Op& last = rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
                          {output, kept.mask2}),
                   s_.own_tokens, s_.hidden, layer);
+  last.dropout = dropout_at(DropoutSite::kMlpResidual);
   if (s_.dropout) last.k = 1;
 }
 
@@ -202,7 +204,7 @@ int LayerWriter::late_gradient_of(const char* name, std::int64_t elements, int l
 }
 
 // The gradient of a branch of the residual stream: that of the stream itself, or with dropout what it let through.
-int LayerWriter::branch_backward(int d, int mask, const char* first, const char* second, int layer) {
+int LayerWriter::branch_backward(int d, int mask, const char* first, const char* second, DropoutSite site, int layer) {
   const int dbias = p_.gradient(first, layer), other = second != nullptr ? p_.gradient(second, layer) : kNoBuffer;
   if (dbias == kNoBuffer && other == kNoBuffer && mask == kNoBuffer) return d;
   int d_branch = kNoBuffer;
@@ -213,7 +215,8 @@ int LayerWriter::branch_backward(int d, int mask, const char* first, const char*
         s_.sequence_parallel ? gradient_of(name.c_str(), own, layer) : late_gradient_of(name.c_str(), own, layer);
   }
   rows(b_.add(OpKind::kBiasResidualBackward, Pass::kBackward, {d, mask}, {dbias, other, d_branch}), s_.own_tokens,
-       s_.hidden, layer);
+       s_.hidden, layer)
+      .dropout = dropout_at(site);
   return mask == kNoBuffer ? d : d_branch;
 }
 
@@ -252,14 +255,15 @@ void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int
 void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_input) {
   if (s_.parallel_block) return parallel_backward(layer, kept, d, d_input);
   int reduced = kNoBuffer;
-  const int d_mlp = branch_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, layer);
+  const int d_mlp = branch_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, DropoutSite::kMlpResidual, layer);
   const int d_branch2 = gather_tokens(d_mlp, "gradient of mlp projection", layer, Pass::kBackward);
   mlp_branch_backward(kept, kNoBuffer, d_branch2, layer,
                       [&](int d_norm) { reduced = reduce_tokens(d_norm, "mlp.c_fc", layer, Pass::kBackward); });
   const int d_middle = keeps_gradients() ? late_gradient_of("middle", s_.own_tokens * s_.hidden, layer) : d;
   norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d_middle, layer);
   d = d_middle;
-  const int d_attention = branch_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, layer);
+  const int d_attention =
+      branch_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, DropoutSite::kAttentionResidual, layer);
   const int d_branch1 = gather_tokens(d_attention, "gradient of attention projection", layer, Pass::kBackward);
   attention_branch_backward(kept, kNoBuffer, d_branch1, layer, [&](int d_norm) {
     reduced = reduce_tokens(d_norm, "attn.c_attn", layer, Pass::kBackward);

@@ -89,7 +89,8 @@ class LayerWriter {
   Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
   void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);
   void parallel_backward(int layer, const LayerKept& kept, int d, int d_input);
-  int branch_backward(int d, int mask, const char* first, const char* second, int layer);
+  int branch_backward(int d, int mask, const char* first, const char* second, DropoutSite site, int layer);
+  DropoutSite dropout_at(DropoutSite site) const { return s_.dropout ? site : DropoutSite::kNone; }
   void add(int from, int to, int layer, Pass pass);
   int gradient_of(const char* name, std::int64_t elements, int layer);
   int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients

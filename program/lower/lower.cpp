@@ -5,6 +5,7 @@
 #include "program/lower/chunk_kind.h"
 #include "program/lower/layout.h"
 #include "program/lower/role_tasks.h"
+#include "program/lower/settings.h"
 
 namespace trivium::program {
 
@@ -68,12 +69,11 @@ std::variant<Program, Infeasible> lower(const Job& job) {
   const Plan& plan = program.job.plan;
   program.habits = *find_habits(plan.stack);
   program.mesh = Mesh(plan, key_ranks(job));
+  program.settings = settings_of(program.job, program.habits);
   program.micro_batches = micro_batches(plan, job.training.global_batch);
 
   const std::vector<int> sizes = micro_batch_sizes(plan);
-  for (const int size : plan.replica_micro_batch) {
-    program.replica_kinds.push_back(static_cast<int>(std::find(sizes.begin(), sizes.end(), size) - sizes.begin()));
-  }
+  program.replica_kinds = replica_kinds(plan);
   for (std::size_t kind = 0; kind < sizes.size(); ++kind) {
     Job of_kind = program.job;
     of_kind.plan.micro_batch = sizes[kind];

@@ -26,11 +26,13 @@ void LayerWriter::parallel_forward(int layer, const LayerKept& kept, int output,
   rows(b_.add(OpKind::kBiasResidual, pass,
               {branch, p_.value("attn.c_proj.bias", layer), kept.input, p_.value("mlp.c_proj.bias", layer)},
               {output, kept.mask1}),
-       s_.own_tokens, s_.hidden, layer);
+       s_.own_tokens, s_.hidden, layer)
+      .dropout = dropout_at(DropoutSite::kAttentionResidual);
 }
 
 void LayerWriter::parallel_backward(int layer, const LayerKept& kept, int d, int d_input) {
-  const int d_both = branch_backward(d, kept.mask1, "attn.c_proj.bias", "mlp.c_proj.bias", layer);
+  const int d_both =
+      branch_backward(d, kept.mask1, "attn.c_proj.bias", "mlp.c_proj.bias", DropoutSite::kAttentionResidual, layer);
   const int d_branch = gather_tokens(d_both, "gradient of block projections", layer, Pass::kBackward);
   const auto reduce = [&](int d_norm, const char* name) { return reduce_tokens(d_norm, name, layer, Pass::kBackward); };
   int reduced1 = kNoBuffer, reduced2 = kNoBuffer;

@@ -91,6 +91,15 @@ std::vector<int> micro_batch_sizes(const Plan& plan) {
   return sizes;
 }
 
+std::vector<int> replica_kinds(const Plan& plan) {
+  const std::vector<int> sizes = micro_batch_sizes(plan);
+  std::vector<int> kinds;
+  for (const int size : plan.replica_micro_batch) {
+    kinds.push_back(static_cast<int>(std::find(sizes.begin(), sizes.end(), size) - sizes.begin()));
+  }
+  return kinds;
+}
+
 std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch) { return global_batch / samples_of_pass(plan); }
 
 }  // namespace trivium::program

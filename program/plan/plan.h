@@ -93,6 +93,9 @@ std::int64_t samples_before(const Plan& plan, int data);
 /// The different sizes of micro-batches, that of the first replica first: the plan's kinds of replicas.
 std::vector<int> micro_batch_sizes(const Plan& plan);
 
+/// By data coordinate: place of the replica's size among micro_batch_sizes(); empty where all replicas are alike.
+std::vector<int> replica_kinds(const Plan& plan);
+
 /// Micro-batches per replica and step, the same for all: global_batch / samples_of_pass. Exact for a plan that passed
 /// `check`.
 std::int64_t micro_batches(const Plan& plan, std::int64_t global_batch);

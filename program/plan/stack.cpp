@@ -12,6 +12,7 @@ constexpr std::int64_t kMegatronVocabMultiple = 128;  // --make-vocab-size-divis
 Habits trivium() {
   Habits h;
   h.name = "trivium";
+  h.splits_backward = true;
   h.separate_tied_gradients = true;  // DESIGN "Numerics": the two uses accumulate apart and are added once
   return h;
 }
@@ -26,6 +27,7 @@ Habits megatron() {
   h.memory_traffic = 0.86;    // joint fit over published runs: fewer bytes than the reference count
   h.fused_softmax_batch = 4;  // megatron/model/fused_softmax.py: attn_batch_size % 4 == 0, one warp a row, four a block
   h.vocab_multiple = kMegatronVocabMultiple;
+  h.usual_dropout = 0.1;  // --attention-dropout, --hidden-dropout
   return h;
 }
 
@@ -43,13 +45,14 @@ Habits megatron_2022() {
 Habits megatron_deepspeed() {
   Habits h = megatron();
   h.name = "megatron-deepspeed";
+  h.flat_buckets = true;
   h.balances_embedding_as_layer =
       true;  // BLOOM: 70 layers + 2 over 12 stages (pipe partition "type:transformer|embedding")
   return h;
 }
 
-/// Megatron-DeepSpeed as vTrain's authors ran it: the logits of 50,257 words are slow where nothing is split (80-105 of
-/// 140 TFLOP/s at tensor 2 and more), which is what an unpadded vocabulary does.
+/// Megatron-DeepSpeed on one node of vTrain's authors: the logits of 50,257 words are slow where nothing is split
+/// (80-105 of 140 TFLOP/s at tensor 2 and more), which is what an unpadded vocabulary does.
 Habits megatron_deepspeed_vtrain() {
   Habits h = megatron_deepspeed();
   h.name = "megatron-deepspeed-vtrain";
@@ -86,12 +89,12 @@ Habits deepspeed_zero3() {
   return h;
 }
 
-/// DeepSpeed ZeRO-3 of the 2021 papers: as above, but its collectives reached a quarter of the later network bandwidth
-/// (simulator/collectives/network.cpp).
+/// DeepSpeed ZeRO-3 of the 2021 papers: as above, but its collectives reached a quarter of the later network bandwidth.
 Habits deepspeed_zero3_2021() {
   Habits h = deepspeed_zero3();
   h.name = "deepspeed-zero3-2021";
-  h.fused_attention = false;                // its published runs hold all scores in memory
+  h.fused_attention = false;  // its published runs hold all scores in memory
+  h.network_reach = 0.20;     // the three ZeRO-3 runs of 2104.04473; the same code of 2022 is not held back
   h.overlaps_gradients_by_default = false;  // additive: the three ZeRO-3 runs of 2104.04473 come out within 10 %
   return h;
 }

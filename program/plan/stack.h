@@ -34,6 +34,10 @@ struct Habits {
   bool reduces_in_fp32_by_default = false;   ///< gradients on the wire, where a run does not say
   bool pads_without_tensor = true;           ///< the vocabulary, also where `tensor` is 1
   bool balances_embedding_as_layer = false;  ///< embedding and head count as a layer each when stages are filled
+  bool flat_buckets = false;     ///< DeepSpeed's buffers to reduce and gather with (simulator/memory/memory.cpp)
+  double network_reach = 1;      ///< collectives over nodes reach no more than this of the adapters' bandwidth
+  bool splits_backward = false;  ///< weight gradients as a pass of their own, as zero_bubble needs
+  double usual_dropout = 0;      ///< of runs that do not say
 
   /// Whether gradients are kept and reduced in the parameters' own 16-bit type.
   bool keeps_half_gradients(DType precision) const { return half_gradients && precision == DType::kFp16; }

@@ -61,7 +61,8 @@ class Keeper final : public StepKeeper {
       fill_rank(opened.tensors);
       saved.step = opened.description.step;
       // A training that did not scale its loss begins to do so here; its skipped steps stay.
-      if (scales_loss(opened.description.job.job) && scales_loss(program_.job)) {
+      const bool scaled = opened.description.job.job.plan.precision == program::DType::kFp16;
+      if (scaled && program_.settings.scales_loss) {
         saved.scale = opened.description.scale;
       } else {
         saved.scale.skipped = opened.description.scale.skipped;

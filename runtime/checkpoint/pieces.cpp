@@ -116,11 +116,10 @@ class Cutter {
 class BucketPlaces {
  public:
   BucketPlaces(const program::Program& program, int rank, const Arenas& arenas, int chunk, const Bucket& bucket)
-      : bucket_(bucket), precision_(program.job.plan.precision) {
+      : bucket_(bucket), precision_(program.settings.precision) {
     shard_rank_ = bucket.expert ? program.mesh.index_in(Group::kExpertData, rank) : program.mesh.shard_rank(rank);
     parameters_ = arenas.base(chunk, Space::kParameter, 0);
-    const bool away = program.job.plan.offload.optimizer != program::Storage::kNone;
-    states_ = arenas.base(chunk, away ? Space::kAwayState : Space::kOptimizer, 0) + bucket.optimizer_offset;
+    states_ = arenas.base(chunk, program.settings.state_space(), 0) + bucket.optimizer_offset;
   }
 
   // The optimizer's arrays hold this rank's part: first moments, second moments, with 16-bit parameters their master.
@@ -173,9 +172,7 @@ bool saves(const program::Program& program, int rank, const Parameter& p, const 
 }
 
 // What a rank has not sent of a parameter's gradient; nothing where all is sent.
-Stretch residual_of(const program::Plan& plan, const ChunkKind& kind, const Arenas& arenas, int chunk,
-                    const Parameter& p) {
-  if (plan.compression != program::Compression::kTopK) return {};
+Stretch residual_of(const ChunkKind& kind, const Arenas& arenas, int chunk, const Parameter& p) {
   const std::string name = program::residual_name(p);
   const auto buffer = std::find_if(kind.buffers.begin(), kind.buffers.end(), [&](const program::Buffer& b) {
     return b.space == Space::kOptimizer && b.name == name;
@@ -195,7 +192,7 @@ void for_each_parameter(const program::Program& program, int rank, const Arenas&
       const Bucket& bucket = bucket_of(kind, p);
       visit(p, program::global_name(p, chunk.first_layer), bucket,
             BucketPlaces(program, rank, arenas, static_cast<int>(c), bucket),
-            residual_of(program.job.plan, kind, arenas, static_cast<int>(c), p));
+            residual_of(kind, arenas, static_cast<int>(c), p));
     }
   }
 }

@@ -72,7 +72,7 @@ void sum_largest(const KernelArguments& a) {
 
 // To fp32 first: what an fp64 run rounds twice, an fp32 run rounds once.
 template <class T>
-void compress(const KernelArguments& a) {
+static void compress(const KernelArguments& a) {
   if (a.op->k > 0) return send_largest<T>(a);
   const T* gradient = input<T>(a, 0);
   std::uint16_t* wire = output<std::uint16_t>(a, 0);
@@ -80,20 +80,21 @@ void compress(const KernelArguments& a) {
 }
 
 template <class T>
-void decompress(const KernelArguments& a) {
+static void decompress(const KernelArguments& a) {
   if (a.op->k > 0) return sum_largest<T>(a);
   const std::uint16_t* wire = input<std::uint16_t>(a, 0);
   T* gradient = output<T>(a, 0);
   for (std::int64_t i = 0; i < a.op->elements; ++i) gradient[i] = static_cast<T>(reduction::float_of_fp16(wire[i]));
 }
 
-void copy_half(const KernelArguments& a) {
+static void copy_half(const KernelArguments& a) {
   std::memcpy(a.out[0], a.in[0], static_cast<std::size_t>(a.op->elements) * sizeof(std::uint16_t));
 }
 
-template void compress<float>(const KernelArguments&);
-template void compress<double>(const KernelArguments&);
-template void decompress<float>(const KernelArguments&);
-template void decompress<double>(const KernelArguments&);
+void add_compression(KernelTable& table) {
+  table.add(program::OpKind::kCompress, compress<float>, compress<double>);
+  table.add(program::OpKind::kDecompress, decompress<float>, decompress<double>);
+  for (const auto kind : {program::OpKind::kCompress, program::OpKind::kDecompress}) table.add_half(kind, copy_half);
+}
 
 }  // namespace trivium::runtime::cpu

@@ -35,19 +35,19 @@ struct HeadParts {
 }  // namespace
 
 template <class T>
-void split_kv(const KernelArguments& a) {
+static void split_kv(const KernelArguments& a) {
   const std::int64_t query = a.op->heads * a.op->head_dim, n = a.op->n;
   for (std::int64_t r = 0; r < a.op->m; ++r) copy(input<T>(a, 0) + r * (query + n) + query, output<T>(a, 0) + r * n, n);
 }
 
 template <class T>
-void join_kv(const KernelArguments& a) {
+static void join_kv(const KernelArguments& a) {
   const std::int64_t query = a.op->heads * a.op->head_dim, n = a.op->n;
   for (std::int64_t r = 0; r < a.op->m; ++r) copy(input<T>(a, 0) + r * n, output<T>(a, 0) + r * (query + n) + query, n);
 }
 
 template <class T>
-void pack_heads(const KernelArguments& a) {
+static void pack_heads(const KernelArguments& a) {
   const HeadParts h(*a.op);
   T* y = output<T>(a, 0);
   for (std::int64_t part = 0; part < h.parts; ++part) {
@@ -62,7 +62,7 @@ void pack_heads(const KernelArguments& a) {
 
 // Key heads that several parts share come back from each of them: gradients add up, in the order of the parts.
 template <class T>
-void unpack_heads(const KernelArguments& a) {
+static void unpack_heads(const KernelArguments& a) {
   const HeadParts h(*a.op);
   const T* x = input<T>(a, 0);
   T* whole = output<T>(a, 0);
@@ -97,7 +97,7 @@ static void for_each_token(const KernelArguments& a, Visit visit) {
 }
 
 template <class T>
-void pack_tokens(const KernelArguments& a) {
+static void pack_tokens(const KernelArguments& a) {
   const std::int64_t n = a.op->n;
   for_each_token(a, [&](std::int64_t row, std::int64_t by_parts) {
     copy(input<T>(a, 0) + row * n, output<T>(a, 0) + by_parts * n, n);
@@ -105,24 +105,20 @@ void pack_tokens(const KernelArguments& a) {
 }
 
 template <class T>
-void unpack_tokens(const KernelArguments& a) {
+static void unpack_tokens(const KernelArguments& a) {
   const std::int64_t n = a.op->n;
   for_each_token(a, [&](std::int64_t row, std::int64_t by_parts) {
     copy(input<T>(a, 0) + by_parts * n, output<T>(a, 0) + row * n, n);
   });
 }
 
-template void split_kv<float>(const KernelArguments&);
-template void split_kv<double>(const KernelArguments&);
-template void join_kv<float>(const KernelArguments&);
-template void join_kv<double>(const KernelArguments&);
-template void pack_heads<float>(const KernelArguments&);
-template void pack_heads<double>(const KernelArguments&);
-template void unpack_heads<float>(const KernelArguments&);
-template void unpack_heads<double>(const KernelArguments&);
-template void pack_tokens<float>(const KernelArguments&);
-template void pack_tokens<double>(const KernelArguments&);
-template void unpack_tokens<float>(const KernelArguments&);
-template void unpack_tokens<double>(const KernelArguments&);
+void add_context(KernelTable& table) {
+  table.add(program::OpKind::kSplitKv, split_kv<float>, split_kv<double>);
+  table.add(program::OpKind::kJoinKv, join_kv<float>, join_kv<double>);
+  table.add(program::OpKind::kPackHeads, pack_heads<float>, pack_heads<double>);
+  table.add(program::OpKind::kUnpackHeads, unpack_heads<float>, unpack_heads<double>);
+  table.add(program::OpKind::kPackTokens, pack_tokens<float>, pack_tokens<double>);
+  table.add(program::OpKind::kUnpackTokens, unpack_tokens<float>, unpack_tokens<double>);
+}
 
 }  // namespace trivium::runtime::cpu

@@ -1,5 +1,6 @@
 // Which compiled copy of the kernels runs on this processor.
 
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -16,94 +17,24 @@ using program::DType;
 using program::OpKind;
 
 namespace v2 {
-Kernel find_kernel(OpKind kind, DType type);
+void add_kernels(KernelTable& table);
 OptimizerLoops<float> float_loops();
 OptimizerLoops<double> double_loops();
 }  // namespace v2
 #if defined(__x86_64__)
 namespace v3 {
-Kernel find_kernel(OpKind kind, DType type);
+void add_kernels(KernelTable& table);
 OptimizerLoops<float> float_loops();
 OptimizerLoops<double> double_loops();
 }  // namespace v3
 namespace v4 {
-Kernel find_kernel(OpKind kind, DType type);
+void add_kernels(KernelTable& table);
 OptimizerLoops<float> float_loops();
 OptimizerLoops<double> double_loops();
 }  // namespace v4
 #endif
 
 namespace {
-
-template <class T>
-Kernel find_plain(OpKind kind) {
-  switch (kind) {
-    case OpKind::kEmbedding:
-      return embedding<T>;
-    case OpKind::kEmbeddingBackward:
-      return embedding_backward<T>;
-    case OpKind::kPosition:
-      return position<T>;
-    case OpKind::kPositionBackward:
-      return position_backward<T>;
-    case OpKind::kSplitKv:
-      return split_kv<T>;
-    case OpKind::kJoinKv:
-      return join_kv<T>;
-    case OpKind::kPackHeads:
-      return pack_heads<T>;
-    case OpKind::kUnpackHeads:
-      return unpack_heads<T>;
-    case OpKind::kPackTokens:
-      return pack_tokens<T>;
-    case OpKind::kUnpackTokens:
-      return unpack_tokens<T>;
-    case OpKind::kRoute:
-      return route<T>;
-    case OpKind::kRouteBackward:
-      return route_backward<T>;
-    case OpKind::kSpill:
-      return spill<T>;
-    case OpKind::kDispatch:
-      return dispatch<T>;
-    case OpKind::kDispatchBackward:
-      return dispatch_backward<T>;
-    case OpKind::kCombine:
-      return combine<T>;
-    case OpKind::kCombineBackward:
-      return combine_backward<T>;
-    case OpKind::kCompress:
-      return compress<T>;
-    case OpKind::kDecompress:
-      return decompress<T>;
-    case OpKind::kAdd:
-      return add<T>;
-    case OpKind::kZeroGradients:
-      return zero_gradients<T>;
-    case OpKind::kGradientNorm:
-      return gradient_norm<T>;
-    case OpKind::kAdamW:
-      return adamw<T>;
-    default:
-      return nullptr;
-  }
-}
-
-Kernel find_half(OpKind kind) {
-  switch (kind) {
-    case OpKind::kAdamW:
-      return adamw_half;
-    case OpKind::kGradientNorm:
-      return gradient_norm_half;
-    case OpKind::kZeroGradients:
-      return zero_gradients_half;
-    case OpKind::kCompress:
-    case OpKind::kDecompress:
-      return copy_half;
-    default:
-      return program::is_communication(kind) ? nullptr : widened;
-  }
-}
 
 Variant choose() {
   const char* wish = std::getenv("TRIVIUM_CPU");
@@ -122,6 +53,21 @@ Variant choose() {
         "TRIVIUM_CPU=" + std::string(name) + ": this processor or its system lacks the instructions; unset it");
   }
   return variant;
+}
+
+KernelTable table_of([[maybe_unused]] Variant variant) {
+  KernelTable table;
+#if defined(__x86_64__)
+  if (variant == Variant::kV3) v3::add_kernels(table);
+  if (variant == Variant::kV4) v4::add_kernels(table);
+#endif
+  if (variant == Variant::kV2) v2::add_kernels(table);
+  add_compression(table);
+  add_context(table);
+  add_embeddings(table);
+  add_mixtures(table);
+  add_optimizer(table);
+  return table;
 }
 
 }  // namespace
@@ -144,20 +90,14 @@ Variant chosen_variant() {
 }
 
 Kernel find_kernel(Variant variant, OpKind kind, DType type) {
-  if (program::is_copy(kind)) return copy;
-  const bool wide = type == DType::kFp32 || type == DType::kFp64;
-  if (!wide && !program::is_half(type)) return nullptr;
-  if (kind == OpKind::kPlaceRows) return place_rows;
-  if (kind == OpKind::kPickRows) return pick_rows;
-  if (!wide) return find_half(kind);
-  const Kernel plain = type == DType::kFp32 ? find_plain<float>(kind) : find_plain<double>(kind);
-  if (plain != nullptr) return plain;
-#if defined(__x86_64__)
-  if (variant == Variant::kV3) return v3::find_kernel(kind, type);
-  if (variant == Variant::kV4) return v4::find_kernel(kind, type);
-#endif
-  static_cast<void>(variant);
-  return v2::find_kernel(kind, type);
+  static const std::array<KernelTable, 3> tables{table_of(Variant::kV2), table_of(Variant::kV3),
+                                                 table_of(Variant::kV4)};
+  const KernelTable& table = tables[static_cast<std::size_t>(variant)];
+  const auto k = static_cast<std::size_t>(kind);
+  if (program::is_copy(kind) || type == DType::kFp32) return table.fp32[k];
+  if (type == DType::kFp64) return table.fp64[k];
+  if (!program::is_half(type) || program::is_communication(kind)) return nullptr;
+  return table.half[k] != nullptr ? table.half[k] : widened;
 }
 
 template <>

@@ -34,7 +34,7 @@ static const T* before_dropout(const KernelArguments& a, const T* dy, std::vecto
 // This rank holds rows [tensor_rank * k, +k) of the table; a token of another rank gives zeros here, and the sum over
 // the tensor group is the whole embedding (Shoeybi et al. 2019, arXiv 1909.08053, section 3).
 template <class T>
-void embedding(const KernelArguments& a) {
+static void embedding(const KernelArguments& a) {
   const std::int64_t n = a.op->n, k = a.op->k;
   const std::int32_t* ids = input<std::int32_t>(a, 0);
   std::vector<std::uint8_t> keep;
@@ -74,7 +74,7 @@ static void add_rows(const T* dy, T* dtable, std::int64_t rows, std::int64_t n, 
 }
 
 template <class T>
-void embedding_backward(const KernelArguments& a) {
+static void embedding_backward(const KernelArguments& a) {
   const std::int64_t k = a.op->k;
   const std::int32_t* ids = input<std::int32_t>(a, 0);
   std::vector<T> room;
@@ -85,7 +85,7 @@ void embedding_backward(const KernelArguments& a) {
 }
 
 template <class T>
-void position(const KernelArguments& a) {
+static void position(const KernelArguments& a) {
   const std::int64_t n = a.op->n;
   std::vector<std::uint8_t> keep;
   for (std::int64_t r = 0; r < a.op->m; ++r) {
@@ -98,28 +98,25 @@ void position(const KernelArguments& a) {
 }
 
 template <class T>
-void position_backward(const KernelArguments& a) {
+static void position_backward(const KernelArguments& a) {
   std::vector<T> room;
   add_rows(before_dropout(a, input<T>(a, 0), room), output<T>(a, 0), a.op->m, a.op->n,
            [&](std::int64_t r) -> std::int64_t { return position_of(a, r, a.op->k); });
 }
 
 template <class T>
-void add(const KernelArguments& a) {
+static void add(const KernelArguments& a) {
   const T* x = input<T>(a, 0);
   T* y = output<T>(a, 0);
   for (std::int64_t i = 0; i < a.op->elements; ++i) y[i] += x[i];
 }
 
-template void embedding<float>(const KernelArguments&);
-template void embedding<double>(const KernelArguments&);
-template void embedding_backward<float>(const KernelArguments&);
-template void embedding_backward<double>(const KernelArguments&);
-template void position<float>(const KernelArguments&);
-template void position<double>(const KernelArguments&);
-template void position_backward<float>(const KernelArguments&);
-template void position_backward<double>(const KernelArguments&);
-template void add<float>(const KernelArguments&);
-template void add<double>(const KernelArguments&);
+void add_embeddings(KernelTable& table) {
+  table.add(program::OpKind::kEmbedding, embedding<float>, embedding<double>);
+  table.add(program::OpKind::kEmbeddingBackward, embedding_backward<float>, embedding_backward<double>);
+  table.add(program::OpKind::kPosition, position<float>, position<double>);
+  table.add(program::OpKind::kPositionBackward, position_backward<float>, position_backward<double>);
+  table.add(program::OpKind::kAdd, add<float>, add<double>);
+}
 
 }  // namespace trivium::runtime::cpu

@@ -146,7 +146,7 @@ void softmax(const T* logits, T* out, Index n) {
 // Experts take a sample's first choices in the order of the tokens, then second choices (Lepikhin et al. 2020, GShard,
 // arXiv 2006.16668, algorithm 1, without random dispatch). Balance loss: Fedus et al. 2021, eq. 4, per sample and mean.
 template <class T>
-void route(const KernelArguments& a) {
+static void route(const KernelArguments& a) {
   const Routing r(a);
   const Index samples = r.tokens / r.sequence, capacity = a.op->elements;
   const program::ExpertRows rows{capacity, samples, r.context_ranks, a.tensor_ranks};
@@ -179,7 +179,7 @@ void route(const KernelArguments& a) {
 // Gates reach the logits through the softmax; the balance loss, whose shares are constants, counts on the first tensor
 // rank only: gradients of the router are summed over the tensor group.
 template <class T>
-void route_backward(const KernelArguments& a) {
+static void route_backward(const KernelArguments& a) {
   const Routing r(a);
   const double balance =
       a.tensor_rank == 0 ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
@@ -209,7 +209,7 @@ void route_backward(const KernelArguments& a) {
 // Of the rows of all context ranks those that this one sends or gets: both ends go through them in the order of the
 // list, so they need not tell each other.
 template <class T>
-void spill(const KernelArguments& a) {
+static void spill(const KernelArguments& a) {
   const Routing r(a);
   const Index own = a.op->elements, ranks = r.context_ranks, me = r.context_rank;
   const Choice* routed = choices(a, 0);
@@ -243,7 +243,7 @@ void spill(const KernelArguments& a) {
 }
 
 template <class T>
-void dispatch(const KernelArguments& a) {
+static void dispatch(const KernelArguments& a) {
   const Routing r(a);
   const Index n = a.op->n;
   std::fill_n(output<T>(a, 0), a.op->elements * n, T(0));
@@ -255,7 +255,7 @@ void dispatch(const KernelArguments& a) {
 }
 
 template <class T>
-void dispatch_backward(const KernelArguments& a) {
+static void dispatch_backward(const KernelArguments& a) {
   const Routing r(a);
   const Index n = a.op->n;
   T* dx = output<T>(a, 0);
@@ -269,7 +269,7 @@ void dispatch_backward(const KernelArguments& a) {
 }
 
 template <class T>
-void combine(const KernelArguments& a) {
+static void combine(const KernelArguments& a) {
   const Routing r(a);
   const Index n = a.op->n;
   T* y = output<T>(a, 0);
@@ -286,7 +286,7 @@ void combine(const KernelArguments& a) {
 }
 
 template <class T>
-void combine_backward(const KernelArguments& a) {
+static void combine_backward(const KernelArguments& a) {
   const Routing r(a);
   const Index n = a.op->n;
   T* d_gate = output<T>(a, 1);
@@ -308,30 +308,27 @@ void combine_backward(const KernelArguments& a) {
   }
 }
 
-template void route<float>(const KernelArguments&);
-template void route<double>(const KernelArguments&);
-template void route_backward<float>(const KernelArguments&);
-template void route_backward<double>(const KernelArguments&);
 // With kSpill's table: what came from the ranks lies one behind the other.
-void place_rows(const KernelArguments& a) {
+static void place_rows(const KernelArguments& a) {
   const Spilled s(a);
   for (Index i = 0; i < s.count; ++i) std::memcpy(a.out[0] + s.rows[i] * s.bytes, a.in[0] + i * s.bytes, s.size());
 }
 
-void pick_rows(const KernelArguments& a) {
+static void pick_rows(const KernelArguments& a) {
   const Spilled s(a);
   for (Index i = 0; i < s.count; ++i) std::memcpy(a.out[0] + i * s.bytes, a.in[0] + s.rows[i] * s.bytes, s.size());
 }
 
-template void spill<float>(const KernelArguments&);
-template void spill<double>(const KernelArguments&);
-template void dispatch<float>(const KernelArguments&);
-template void dispatch<double>(const KernelArguments&);
-template void dispatch_backward<float>(const KernelArguments&);
-template void dispatch_backward<double>(const KernelArguments&);
-template void combine<float>(const KernelArguments&);
-template void combine<double>(const KernelArguments&);
-template void combine_backward<float>(const KernelArguments&);
-template void combine_backward<double>(const KernelArguments&);
+void add_mixtures(KernelTable& table) {
+  table.add(program::OpKind::kRoute, route<float>, route<double>);
+  table.add(program::OpKind::kRouteBackward, route_backward<float>, route_backward<double>);
+  table.add(program::OpKind::kSpill, spill<float>, spill<double>);
+  table.add(program::OpKind::kDispatch, dispatch<float>, dispatch<double>);
+  table.add(program::OpKind::kDispatchBackward, dispatch_backward<float>, dispatch_backward<double>);
+  table.add(program::OpKind::kCombine, combine<float>, combine<double>);
+  table.add(program::OpKind::kCombineBackward, combine_backward<float>, combine_backward<double>);
+  table.add_any(program::OpKind::kPlaceRows, place_rows);
+  table.add_any(program::OpKind::kPickRows, pick_rows);
+}
 
 }  // namespace trivium::runtime::cpu

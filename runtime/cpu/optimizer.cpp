@@ -179,21 +179,21 @@ T* state_of(const KernelArguments& a) {
 }  // namespace
 
 template <class T>
-void zero_gradients(const KernelArguments& a) {
+static void zero_gradients(const KernelArguments& a) {
   clear_gradients<T>(a);
 }
 
-void zero_gradients_half(const KernelArguments& a) { clear_gradients<std::uint16_t>(a); }
+static void zero_gradients_half(const KernelArguments& a) { clear_gradients<std::uint16_t>(a); }
 
 template <class T>
-void gradient_norm(const KernelArguments& a) {
+static void gradient_norm(const KernelArguments& a) {
   add_norm<T>(a);
 }
 
-void gradient_norm_half(const KernelArguments& a) { add_norm<std::uint16_t>(a); }
+static void gradient_norm_half(const KernelArguments& a) { add_norm<std::uint16_t>(a); }
 
 template <class T>
-void adamw(const KernelArguments& a) {
+static void adamw(const KernelArguments& a) {
   const Stepper<T> step(a);
   if (!step.finite()) return;
   const program::Bucket& bucket = bucket_of(a);
@@ -210,7 +210,7 @@ void adamw(const KernelArguments& a) {
 }
 
 // The fp32 copy is stepped; parameters are what it rounds to. fp16 gradients have an fp32 copy in the state as well.
-void adamw_half(const KernelArguments& a) {
+static void adamw_half(const KernelArguments& a) {
   const Stepper<float> step(a);
   if (!step.finite()) return;
   const program::Bucket& bucket = bucket_of(a);
@@ -239,13 +239,17 @@ void adamw_half(const KernelArguments& a) {
   }
 }
 
-void copy(const KernelArguments& a) { std::memcpy(a.out[0], a.in[0], static_cast<std::size_t>(a.op->elements)); }
+// Fetches and stores: `elements` bytes.
+static void copy(const KernelArguments& a) { std::memcpy(a.out[0], a.in[0], static_cast<std::size_t>(a.op->elements)); }
 
-template void zero_gradients<float>(const KernelArguments&);
-template void zero_gradients<double>(const KernelArguments&);
-template void gradient_norm<float>(const KernelArguments&);
-template void gradient_norm<double>(const KernelArguments&);
-template void adamw<float>(const KernelArguments&);
-template void adamw<double>(const KernelArguments&);
+void add_optimizer(KernelTable& table) {
+  table.add(program::OpKind::kZeroGradients, zero_gradients<float>, zero_gradients<double>);
+  table.add(program::OpKind::kGradientNorm, gradient_norm<float>, gradient_norm<double>);
+  table.add(program::OpKind::kAdamW, adamw<float>, adamw<double>);
+  table.add_half(program::OpKind::kZeroGradients, zero_gradients_half);
+  table.add_half(program::OpKind::kGradientNorm, gradient_norm_half);
+  table.add_half(program::OpKind::kAdamW, adamw_half);
+  for (const auto kind : {program::OpKind::kFetch, program::OpKind::kStore}) table.add_any(kind, copy);
+}
 
 }  // namespace trivium::runtime::cpu

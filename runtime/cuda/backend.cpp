@@ -73,7 +73,7 @@ CudaBackend::~CudaBackend() {
 
 std::string CudaBackend::refusal(const program::Program& program, const program::Op& op) const {
   if (std::string why = refusal_of(program, op); !why.empty()) return why;
-  const program::DType precision = program.job.plan.precision;
+  const program::DType precision = program.settings.precision;
   if (precision == program::DType::kBf16 && !has_tiles_) return "this GPU has no bf16 arithmetic; use --precision fp16";
   if (find_operation(op, precision) != nullptr) return "";
   return fmt::format("the CUDA backend has no {} kernel in {}", name_of(op.kind), name_of(precision));

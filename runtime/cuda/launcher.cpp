@@ -11,7 +11,8 @@ template <class T>
 DeviceOperation find(const program::Op& op) {
   if (const DeviceOperation found = find_row_operation<T>(op)) return found;
   if (const DeviceOperation found = find_attention_operation<T>(op)) return found;
-  return find_state_operation<T>(op);
+  if (const DeviceOperation found = find_state_operation<T>(op)) return found;
+  return find_wire_operation(op);
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ template <class T>
 DeviceOperation find_attention_operation(const program::Op& op);
 template <class T>
 DeviceOperation find_state_operation(const program::Op& op);
+DeviceOperation find_wire_operation(const program::Op& op);
 DeviceOperation find_operation(const program::Op& op, program::DType precision);
 
 /// Operations of ops_epilogue.h.

@@ -8,6 +8,7 @@
 #include "runtime/cuda/kernels/attention_rows.h"
 #include "runtime/cuda/kernels/context.h"
 #include "runtime/cuda/kernels/flash.h"
+#include "runtime/cuda/operation.h"
 #include "runtime/cuda/ops_rows.h"
 
 namespace trivium::runtime::cuda {
@@ -370,6 +371,34 @@ void reorder_tokens(Launcher& l, const KernelArguments& a) {
       ReorderTokens<T>{input<T>(a, 0), output<T>(a, 0), op.n, op.m / op.sequence, op.sequence, op.parts,
                        op.kind == program::OpKind::kPackTokens, a.context_method == program::ContextMethod::kRing},
       op.m * op.n);
+}
+
+/// The function for an op kind of this file, for operands of type T; null for another kind.
+template <class T, class Launcher>
+Operation<Launcher> attention_operation(const program::Op& op) {
+  using program::OpKind;
+  switch (op.kind) {
+    case OpKind::kAttention:
+      return attention<T, Launcher>;
+    case OpKind::kAttentionBackward:
+      return attention_backward<T, Launcher>;
+    case OpKind::kAttentionBlock:
+      return attention_block<T, Launcher>;
+    case OpKind::kAttentionBlockBackward:
+      return attention_block_backward<T, Launcher>;
+    case OpKind::kSplitKv:
+    case OpKind::kJoinKv:
+      return move_kv<T, Launcher>;
+    case OpKind::kPackHeads:
+      return pack_heads<T, Launcher>;
+    case OpKind::kUnpackHeads:
+      return unpack_heads<T, Launcher>;
+    case OpKind::kPackTokens:
+    case OpKind::kUnpackTokens:  // logits of routers too
+      return op.dtype == program::DType::kFp32 ? reorder_tokens<float, Launcher> : reorder_tokens<T, Launcher>;
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace trivium::runtime::cuda

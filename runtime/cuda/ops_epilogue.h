@@ -2,6 +2,7 @@
 // algorithm that does both. What is kept for the backward is the input of GELU with its bias.
 #pragma once
 
+#include "runtime/cuda/operation.h"
 #include "runtime/cuda/ops_rows.h"
 
 namespace trivium::runtime::cuda {
@@ -40,6 +41,12 @@ void matmul_dgrad_activation(Launcher& l, const KernelArguments& product, const 
     return unbiased_activation_backward<T>(l, activated);
   }
   column_sums(l, Values<T>{output<T>(activated, 0), g.n}, g.m, g.n, output<float>(activated, 1));
+}
+
+template <class T, class Launcher>
+PairOperation<Launcher> pair_operation(const program::Op& activation) {
+  return activation.kind == program::OpKind::kActivation ? matmul_activation<T, Launcher>
+                                                         : matmul_dgrad_activation<T, Launcher>;
 }
 
 }  // namespace trivium::runtime::cuda

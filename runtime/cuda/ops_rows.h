@@ -8,6 +8,7 @@
 #include "runtime/cuda/kernels/norm.h"
 #include "runtime/cuda/kernels/rotary.h"
 #include "runtime/cuda/kernels/rows.h"
+#include "runtime/cuda/operation.h"
 
 namespace trivium::runtime::cuda {
 
@@ -299,6 +300,58 @@ void matmul_wgrad(Launcher& l, const KernelArguments& a) {
   g.lda = op.weight_transposed ? dy_row : op.k, g.ldb = op.weight_transposed ? op.k : dy_row, g.ldc = g.n;
   l.gemm(g);
   if (a.out[1] != nullptr) column_sums(l, Values<T>{input<T>(a, 1), dy_row}, op.m, op.n, output<float>(a, 1));
+}
+
+/// The function for an op kind of this file, for operands of type T; null for another kind.
+template <class T, class Launcher>
+Operation<Launcher> row_operation(const program::Op& op) {
+  using program::OpKind;
+  switch (op.kind) {
+    case OpKind::kEmbedding:
+      return embedding<T, Launcher>;
+    case OpKind::kEmbeddingBackward:
+      return embedding_backward<T, Launcher>;
+    case OpKind::kPosition:
+      return position<T, Launcher>;
+    case OpKind::kPositionBackward:
+      return position_backward<T, Launcher>;
+    case OpKind::kNorm:
+      return norm<T, Launcher>;
+    case OpKind::kNormBackward:
+      return norm_backward<T, Launcher>;
+    case OpKind::kMatmul:
+      return matmul<T, Launcher>;
+    case OpKind::kMatmulDgrad:
+      return matmul_dgrad<T, Launcher>;
+    case OpKind::kMatmulWgrad:
+      return matmul_wgrad<T, Launcher>;
+    case OpKind::kRotary:
+    case OpKind::kRotaryBackward:
+      return rotary<T, Launcher>;
+    case OpKind::kBiasResidual:
+      return bias_residual<T, Launcher>;
+    case OpKind::kBiasResidualBackward:
+      return bias_residual_backward<T, Launcher>;
+    case OpKind::kActivation:
+      return activation<T, Launcher>;
+    case OpKind::kActivationBackward:
+      return activation_backward<T, Launcher>;
+    case OpKind::kLossMax:
+      return loss_max<Launcher>;
+    case OpKind::kLossSums:
+      return loss_sums<Launcher>;
+    case OpKind::kLoss:
+      return loss<Launcher>;
+    case OpKind::kLossBackward:
+      return loss_backward<T, Launcher>;
+    case OpKind::kAdd:  // gradients of parameters are added too
+      return op.dtype == program::DType::kFp32 ? add<float, Launcher> : add<T, Launcher>;
+    case OpKind::kFetch:
+    case OpKind::kStore:
+      return copy<Launcher>;
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace trivium::runtime::cuda

@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/kernels/mixture.h"
 #include "runtime/cuda/kernels/optimizer.h"
+#include "runtime/cuda/operation.h"
 #include "runtime/cuda/ops_rows.h"
 
 namespace trivium::runtime::cuda {
@@ -249,6 +250,43 @@ void adamw(Launcher& l, const KernelArguments& a) {
       kernel.ranges = ranges;
       l.run(kernel, std::min(kMostBlocks, blocks_for(longest(ranges), kElementThreads)), kElementThreads);
     }
+  }
+}
+
+/// The function for an op kind of this file, for operands of type T; null for another kind.
+template <class T, class Launcher>
+Operation<Launcher> state_operation(const program::Op& op) {
+  using program::OpKind;
+  switch (op.kind) {
+    case OpKind::kRoute:
+      return route<Launcher>;
+    case OpKind::kRouteBackward:
+      return route_backward<T, Launcher>;
+    case OpKind::kSpill:
+      return spill<Launcher>;
+    case OpKind::kPlaceRows:
+    case OpKind::kPickRows:
+      return move_spilled<T, Launcher>;
+    case OpKind::kDispatch:
+      return dispatch<T, Launcher>;
+    case OpKind::kDispatchBackward:
+      return dispatch_backward<T, Launcher>;
+    case OpKind::kCombine:
+      return combine<T, Launcher>;
+    case OpKind::kCombineBackward:
+      return combine_backward<T, Launcher>;
+    case OpKind::kExpertMatmul:
+    case OpKind::kExpertMatmulDgrad:
+    case OpKind::kExpertMatmulWgrad:
+      return expert_matmul<T, Launcher>;
+    case OpKind::kGradientNorm:
+      return gradient_norm<Launcher>;
+    case OpKind::kAdamW:
+      return adamw<T, Launcher>;
+    case OpKind::kZeroGradients:
+      return zero_gradients<Launcher>;
+    default:
+      return nullptr;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/cuda/kernels/largest.h"
+#include "runtime/cuda/operation.h"
 #include "runtime/cuda/ops_rows.h"
 
 namespace trivium::runtime::cuda {
@@ -45,6 +46,20 @@ void decompress(Launcher& l, const KernelArguments& a) {
   l.zero(a.out[0], a.op->elements * static_cast<std::int64_t>(sizeof(float)));
   for (int member = 0; member < a.op->parts; ++member) {
     run_elements(l, AddSent{input<Sent>(a, 0) + member * a.op->k, output<float>(a, 0), a.op->k}, a.op->k);
+  }
+}
+
+/// The function for an op kind of this file; null for another kind.
+template <class Launcher>
+Operation<Launcher> wire_operation(const program::Op& op) {
+  using program::OpKind;
+  switch (op.kind) {
+    case OpKind::kCompress:
+      return compress<Launcher>;
+    case OpKind::kDecompress:
+      return decompress<Launcher>;
+    default:
+      return nullptr;
   }
 }
 

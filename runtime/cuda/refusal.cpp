@@ -10,19 +10,18 @@ using program::DType;
 using program::OpKind;
 
 std::string refusal_of(const program::Program& program, const program::Op& op) {
-  const program::Plan& plan = program.job.plan;
-  if (plan.precision != DType::kFp32 && !is_half(plan.precision)) {
+  const program::Settings& settings = program.settings;
+  if (settings.precision != DType::kFp32 && !is_half(settings.precision)) {
     return fmt::format("the CUDA backend runs fp32, bf16 and fp16, not {}; use --precision bf16",
-                       name_of(plan.precision));
+                       name_of(settings.precision));
   }
-  if (program.habits.keeps_half_gradients(plan.precision)) {
+  if (program.habits.keeps_half_gradients(settings.precision)) {
     return fmt::format("the CUDA backend keeps gradients in fp32, the {} stack in fp16; use --stack trivium",
                        program.habits.name);
   }
-  if (plan.compression == program::Compression::kNone && plan.reduce_dtype != DType::kFp32 &&
-      is_half(plan.reduce_dtype)) {
+  if (!settings.compresses && settings.reduce_dtype != DType::kFp32 && is_half(settings.reduce_dtype)) {
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
-                       name_of(plan.reduce_dtype));
+                       name_of(settings.reduce_dtype));
   }
   const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
                        op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;

@@ -8,6 +8,8 @@ DeviceOperation find_state_operation(const program::Op& op) {
   return state_operation<T, Launcher>(op);
 }
 
+DeviceOperation find_wire_operation(const program::Op& op) { return wire_operation<Launcher>(op); }
+
 template DeviceOperation find_state_operation<float>(const program::Op&);
 template DeviceOperation find_state_operation<Bf16>(const program::Op&);
 template DeviceOperation find_state_operation<Fp16>(const program::Op&);

@@ -21,14 +21,9 @@ Arenas::Arenas(const program::Program& program, const program::Role& role, Backe
 Arenas::Arenas(const program::Program& program, const program::Role& role, Backend& backend,
                std::span<const Space> spaces)
     : program_(program), role_(role) {
-  const program::Offload& offload = program.job.plan.offload;
   for (const Space space : spaces) {
     const auto s = static_cast<std::size_t>(space);
-    const program::Storage storage = space == Space::kAwayState      ? offload.optimizer
-                                     : space == Space::kAwayGradient ? offload.gradients
-                                     : space == Space::kAwayFrame    ? offload.activations
-                                                                     : program::Storage::kNone;
-    if (storage == program::Storage::kDisk && role.bytes[s] > 0) {
+    if (program.settings.storage_of(space) == program::Storage::kDisk && role.bytes[s] > 0) {
       files_[s] = std::make_unique<DiskArena>(static_cast<std::size_t>(role.bytes[s]));
       continue;
     }

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "program/lower/layout.h"
-#include "program/lower/sharding.h"
 #include "runtime/reduction/number.h"
 
 namespace trivium::runtime {
@@ -48,15 +47,12 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const program::Coordinates at = program.mesh.coordinates(rank);
   const program::Role& role = program.role_of(rank);
   const int expert_rank = program.mesh.expert_rank(at);
-  const DType type = program.job.plan.precision;
+  const DType type = program.settings.precision;
   const DType wide = program::is_half(type) ? DType::kFp32 : type;  // of moments
   const int dense_shard = program.mesh.shard_rank(rank);
   const int expert_shard = program.mesh.index_in(program::Group::kExpertData, rank);
-  const bool gathers_first = program::Sharding(program.job, program.habits).gathers_first;
-  const bool away = program.job.plan.offload.optimizer != program::Storage::kNone;
-  const Space kept_in = away ? Space::kAwayState : Space::kOptimizer;
-  const bool gradients_away = program.job.plan.offload.gradients != program::Storage::kNone;
-  const Space gradients_in = gradients_away ? Space::kAwayGradient : Space::kGradient;
+  const bool gathers_first = program.settings.gathers_first;
+  const Space kept_in = program.settings.state_space(), gradients_in = program.settings.gradient_space();
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];

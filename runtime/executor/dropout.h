@@ -8,13 +8,9 @@
 
 namespace trivium::runtime {
 
-/// Whether an op draws a mask, or needs the one that another drew, in a training with dropout. The embedding is dropped
-/// where positions are added to it, or without positions of its own where it is looked up.
-bool has_dropout(const program::Program& program, const program::Op& op);
-
 /// The key that a site's words are drawn with, without the head. `layer`: number in the model, 0 at the embedding. Two
 /// sites of one seed never share a key with any of their heads.
-std::uint64_t dropout_key(std::uint64_t seed, std::int64_t layer, DropoutSite site);
+std::uint64_t dropout_key(std::uint64_t seed, std::int64_t layer, program::DropoutSite site);
 
 /// What the op drops in step `step` on the rank at those coordinates, as part of that task. Probability, layer, place
 /// in the batch and heads count; nothing else of the plan does.

@@ -107,8 +107,7 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
   const program::Coordinates at = program.mesh.coordinates(rank);
   const program::Role& role = program.role_of(rank);
   const Place here{at.tensor, program.mesh.tensor(), program.mesh.expert_rank(at)};
-  const bool away = program.job.plan.offload.optimizer != program::Storage::kNone;
-  const program::Space kept_in = away ? program::Space::kAwayState : program::Space::kOptimizer;
+  const program::Space kept_in = program.settings.state_space();
   std::uint16_t (*const to_bf16)(double) = [](double value) {
     return reduction::bf16_of_float(static_cast<float>(value));
   };
@@ -122,7 +121,7 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
     std::byte* base = arenas.base(static_cast<int>(c), program::Space::kParameter, 0);
     std::byte* state = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {
-      const std::uint64_t key = mix(program.job.training.seed) ^ hash_name(program::global_name(p, chunk.first_layer));
+      const std::uint64_t key = mix(program.settings.seed) ^ hash_name(program::global_name(p, chunk.first_layer));
       const program::Bucket& bucket = bucket_of(kind, p);
       const int shard_rank =
           bucket.expert ? program.mesh.index_in(program::Group::kExpertData, rank) : program.mesh.shard_rank(rank);
@@ -130,14 +129,14 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
           bucket.parameter_shard >= 0
               ? shard_of(bucket, p, shard_rank, bucket.parameter_shard)
               : std::vector<Kept>{{p.offset, p.offset + p.local_rows * p.local_columns, p.offset}};
-      switch (program.job.plan.precision) {
+      switch (program.settings.precision) {
         case program::DType::kFp64:
           fill(p, kept, key, here, reinterpret_cast<double*>(base), [](double value) { return value; });
           break;
         case program::DType::kBf16:
         case program::DType::kFp16:
           fill(p, kept, key, here, reinterpret_cast<std::uint16_t*>(base),
-               program.job.plan.precision == program::DType::kBf16 ? to_bf16 : to_fp16);
+               program.settings.precision == program::DType::kBf16 ? to_bf16 : to_fp16);
           fill(p, shard_of(bucket, p, shard_rank, 2 * bucket.shard), key, here,
                reinterpret_cast<float*>(state + bucket.optimizer_offset), to_float);
           break;

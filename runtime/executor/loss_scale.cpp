@@ -10,10 +10,8 @@ constexpr double kLargest = 0x1.0p100;  // gradients are fp32, and their squares
 
 }  // namespace
 
-bool scales_loss(const program::Job& job) { return job.plan.precision == program::DType::kFp16; }
-
-LossScale first_scale(const program::Job& job) {
-  return {.scale = scales_loss(job) ? job.training.loss_scaling.initial : 1};
+LossScale first_scale(const program::Settings& settings) {
+  return {.scale = settings.scales_loss ? settings.loss_scaling.initial : 1};
 }
 
 LossScale next_scale(const LossScale& now, const program::LossScaling& how, bool overflow) {

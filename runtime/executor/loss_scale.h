@@ -15,11 +15,8 @@ struct LossScale {
   bool operator==(const LossScale&) const = default;
 };
 
-/// Whether a job's loss is scaled: where gradients pass through fp16.
-bool scales_loss(const program::Job& job);
-
 /// The scale to begin with; 1 where nothing is scaled.
-LossScale first_scale(const program::Job& job);
+LossScale first_scale(const program::Settings& settings);
 
 /// The scale behind a step. `overflow`: its gradient norm was not finite, so it was skipped.
 LossScale next_scale(const LossScale& now, const program::LossScaling& how, bool overflow);

@@ -50,7 +50,7 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
       role_(program.role_of(communicator.rank())),
       arenas_(program, role_, backend),
       lanes_(program, role_),
-      sampler_(corpus.tokens(), program.job.training.sequence, program.job.training.seed),
+      sampler_(corpus.tokens(), program.settings.batch.sequence, program.settings.seed),
       groups_(kGroups, -1),
       members_(kGroups),
       places_(kGroups, 0),
@@ -105,7 +105,7 @@ RankExecutor::Outcome RankExecutor::step(const StepValues& values, std::vector<p
 }
 
 double RankExecutor::evaluate(const data::Corpus& corpus, std::int64_t first_sample, const StepValues& values) {
-  const data::Sampler order(corpus.tokens(), program_.job.training.sequence, program_.job.training.seed);
+  const data::Sampler order(corpus.tokens(), program_.settings.batch.sequence, program_.settings.seed);
   const std::optional<std::int64_t> own_first = first_sample_;
   events_ = nullptr;
   reading_ = &corpus, samples_ = &order, first_sample_ = first_sample, forward_only_ = true;
@@ -312,10 +312,10 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   a.shard_replica = program_.mesh.shard_replica(rank());
   a.expert_rank = program_.mesh.expert_rank(at_);
   if (!forward_only_) a.dropout = dropout_of(program_, at_, task, op, values_.step);
-  if (program_.job.model.experts) a.balance_loss = program_.job.model.experts->balance_loss;
+  a.balance_loss = program_.settings.balance_loss;
   a.context_rank = at_.context;
   a.context_ranks = program_.mesh.context();
-  a.context_method = program_.job.plan.context_method;
+  a.context_method = program_.settings.context_method;
   a.kind = &kind;
   for (std::size_t s = 0; s < program::kSpaces; ++s) {
     a.chunk_base[s] = arenas_.base(task.chunk, static_cast<Space>(s), task.frame);
@@ -329,9 +329,9 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
           arenas_.address(task.chunk, bucket.staged_gradient, task.frame) - bucket.kept_gradients() * size_of(type);
     }
   }
-  a.optimizer = &program_.job.training.optimizer;
+  a.optimizer = &program_.settings.optimizer;
   a.values = &values_;
-  a.vocabulary = program_.job.model.vocab;
+  a.vocabulary = program_.settings.vocabulary;
   backend_.run(a, op.lane);
 }
 
@@ -399,26 +399,21 @@ void RankExecutor::finish_transfer(std::int32_t task_id) {
 void RankExecutor::read_samples(const Task& task) {
   const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
   if (!kind.embedding && !kind.head) return;
-  const program::Plan& plan = program_.job.plan;
-  const std::int64_t sequence = program_.job.training.sequence, batch = micro_batch_of(plan, at_.data);
-  std::byte* ids = nullptr;  // in the backend's memory
-  std::byte* labels = nullptr;
-  for (const program::Buffer& buffer : kind.buffers) {
-    if (buffer.space != Space::kTokens) continue;
-    std::byte* at = arenas_.base(task.chunk, Space::kTokens, task.frame) + buffer.offset;
-    (buffer.name == "ids" ? ids : labels) = at;
-  }
+  const program::Batch& step = program_.settings.batch;
+  const std::int64_t sequence = step.sequence, batch = step.micro_batch_of(at_.data);
+  std::byte* const ids = arenas_.address(task.chunk, kind.ids, task.frame);  // in the backend's memory
+  std::byte* const labels = arenas_.address(task.chunk, kind.labels, task.frame);
   const int context = program_.mesh.context();
   const std::int64_t local = sequence / context;
   std::vector<std::int32_t> sample_ids(static_cast<std::size_t>(sequence)), sample_labels(sample_ids.size());
   std::vector<std::int32_t> own_ids(static_cast<std::size_t>(batch * local)), own_labels(own_ids.size());
-  const std::int64_t first = first_sample_.value_or(values_.step * program_.job.training.global_batch) +
-                             task.micro_batch * samples_of_pass(plan) + samples_before(plan, at_.data);
+  const std::int64_t first =
+      first_sample_.value_or(values_.step * step.samples) + step.first_sample(task.micro_batch, at_.data);
   for (std::int64_t i = 0; i < batch; ++i) {
     data::read_sample(*reading_, samples_->start_of(first + i), sample_ids, sample_labels);
     for (std::int64_t t = 0; t < local; ++t) {
       const auto from = static_cast<std::size_t>(
-          program::context_position(program_.job.plan.context_method, t, sequence, at_.context, context));
+          program::context_position(program_.settings.context_method, t, sequence, at_.context, context));
       own_ids[static_cast<std::size_t>(i * local + t)] = sample_ids[from];
       own_labels[static_cast<std::size_t>(i * local + t)] = sample_labels[from];
     }

@@ -5,18 +5,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/executor/dropout.h"
-
 namespace trivium::runtime {
 namespace {
 
 using program::TaskKind;
 
 /// What keeps a segment from being recorded, or empty.
-std::string obstacle(const program::Program& program, const program::Body& body, const program::Segment& segment) {
+std::string obstacle(const program::Body& body, const program::Segment& segment) {
   for (int i = segment.begin; i < segment.end; ++i) {
     const program::Op& op = body.ops[static_cast<std::size_t>(i)];
-    if (has_dropout(program, op)) return "dropout";  // its masks are other ones for every step and micro-batch
+    // Its masks are other ones for every step and micro-batch.
+    if (op.dropout != program::DropoutSite::kNone) return "dropout";
     if (program::is_communication(op.kind)) return std::string(name_of(op.kind));
     if (op.lane != program::Lane::kCompute) return fmt::format("{} on another lane", name_of(op.kind));
     if (std::any_of(op.after.begin(), op.after.end(), [](std::int32_t earlier) { return earlier >= 0; })) {
@@ -38,7 +37,7 @@ Replays::Replays(const program::Program& program, const program::Role& role) : p
     if (!is_pass(task.kind) || !segments.empty()) continue;
     const program::Body& body = program.body_of(task);
     for (const program::Segment& segment : body.segments) {
-      const std::string why = obstacle(program, body, segment);
+      const std::string why = obstacle(body, segment);
       segments.push_back(why.empty());
       ++segments_;
       if (!why.empty()) ++reasons_[why];

@@ -136,13 +136,13 @@ class Phases {
 
   /// Before a step of so many samples. Whether that is another number than before.
   bool enter(std::int64_t batch) {
-    if (batch == running().job.training.global_batch) return false;
+    if (batch == running().settings.batch.samples) return false;
     if (ring_ != nullptr) ring_->note(flight::Doing::kStarting, now_ns(), 0);  // it may take longer than a step
     const Arenas kept = executor_->arenas_on_host(kLasting);
     const std::unique_ptr<program::Program> before = std::move(smaller_);  // whose map `kept` has
     keeper_.reset();
     executor_.reset();
-    if (batch != program_.job.training.global_batch) {
+    if (batch != program_.settings.batch.samples) {
       smaller_ = std::make_unique<program::Program>(options_.program_for(batch));
     }
     start(running());
@@ -190,11 +190,11 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
   std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
   for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
   const int world = communicator.make_group(everyone);
-  const program::Training& training = program.job.training;
-  const double token_flops = models::flops_per_token(program.job.model, training.sequence).model;
+  const program::Settings& settings = program.settings;
+  const std::int64_t global_batch = settings.batch.samples;
   std::vector<std::vector<Event>> kept;  // of the last steps
   SpikeWatch watch;
-  Progress now{.scale = first_scale(program.job)};
+  Progress now{.scale = first_scale(settings)};
   if (phases.keeper() != nullptr) now = phases.keeper()->begin(now);
   bool stopped = false;
   while (now.step < options.steps) {
@@ -202,20 +202,19 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
     std::int64_t stop = communicator.rank() == 0 && options.stop.stop_requested() ? 1 : 0;
     communicator.broadcast(world, &stop, sizeof stop, 0);
     if (stopped = stop != 0; stopped) break;
-    const std::int64_t batch = batch_at(options.course.ramp, training.global_batch, now.step);
+    const std::int64_t batch = batch_at(options.course.ramp, global_batch, now.step);
     if (phases.enter(batch)) kept.clear();
     RankExecutor& executor = phases.executor();
-    executor.samples_from(samples_before(options.course.ramp, training.global_batch, now.step));
-    const double tokens = static_cast<double>(batch * training.sequence);
+    executor.samples_from(samples_before(options.course.ramp, global_batch, now.step));
+    const double tokens = static_cast<double>(batch * settings.batch.sequence);
     StepValues values;
     values.step = now.step;
-    values.learning_rate =
-        learning_rate(options.course, training.optimizer, training.global_batch, now.step, options.steps);
+    values.learning_rate = learning_rate(options.course, settings.optimizer, global_batch, now.step, options.steps);
     values.loss_weight = 1 / tokens;
     values.loss_scale = now.scale.scale;
     values.skipped_steps = now.scale.skipped;
     std::vector<Event>* events = nullptr;
-    if (options.timeline_steps > 0 && batch == training.global_batch) {
+    if (options.timeline_steps > 0 && batch == global_batch) {
       if (static_cast<std::int64_t>(kept.size()) == options.timeline_steps) kept.erase(kept.begin());
       events = &kept.emplace_back();
     }
@@ -223,7 +222,7 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
     const RankExecutor::Outcome outcome = or_abort(communicator, [&] { return executor.step(values, events); });
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // The figures are the same on all ranks, so all stop here, or leave the step out.
-    const bool scaled = scales_loss(program.job), overflow = !std::isfinite(outcome.grad_norm);
+    const bool scaled = settings.scales_loss, overflow = !std::isfinite(outcome.grad_norm);
     if (!std::isfinite(outcome.loss) || (overflow && !(scaled && can_back_off(now.scale)))) {
       result.diverged =
           fmt::format("step {}: the loss or its gradient is not finite; lower the learning rate", now.step);
@@ -235,7 +234,7 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
     std::optional<double> validation_loss;
     if (validates) {
       validation_loss =
-          or_abort(communicator, [&] { return validate(executor, options, values, training.global_batch, batch); });
+          or_abort(communicator, [&] { return validate(executor, options, values, global_batch, batch); });
     }
     if (communicator.rank() == 0) {
       program::StepRecord record{.step = now.step,
@@ -248,7 +247,8 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
                                  .skipped = overflow,
                                  .mfu = {},
                                  .validation_loss = validation_loss};
-      if (options.peak_flops_per_s > 0) record.mfu = token_flops * record.tokens_per_s / options.peak_flops_per_s;
+      if (options.peak_flops_per_s > 0)
+        record.mfu = settings.model_flops_per_token * record.tokens_per_s / options.peak_flops_per_s;
       result.steps.push_back(record);
       if (options.on_step) options.on_step(record);
       for (program::Spike& spike : overflow ? std::vector<program::Spike>{} : watch.after(record)) {
@@ -257,7 +257,7 @@ TrainResult train_recorded(const program::Program& program, Communicator& commun
       }
     }
     ++now.step;
-    if (scaled) now.scale = next_scale(now.scale, training.loss_scaling, overflow);
+    if (scaled) now.scale = next_scale(now.scale, settings.loss_scaling, overflow);
     if (phases.keeper() != nullptr) between_steps(ring, now.step), phases.keeper()->after_step(now, last);
   }
   if (phases.keeper() != nullptr && stopped) between_steps(ring, now.step), phases.keeper()->after_step(now, true);

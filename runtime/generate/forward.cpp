@@ -42,7 +42,7 @@ constexpr std::array kSpaces{Space::kParameter, Space::kFrame,  Space::kWorkspac
 }  // namespace
 
 Forward::Forward(const models::Model& model, const checkpoint::StoredTensors& tensors, std::int64_t longest)
-    : program_(lowered(model, longest)), width_(program::padded_vocabulary(program_.job)) {
+    : program_(lowered(model, longest)), width_(program_.settings.padded_vocabulary) {
   const program::Role& role = program_.roles.front();
   arenas_ = std::make_unique<Arenas>(program_, role, core_, kSpaces);
   for (const checkpoint::Piece& piece : checkpoint::needed_pieces(program_, 0, *arenas_)) {
@@ -65,12 +65,9 @@ Forward::Forward(const models::Model& model, const checkpoint::StoredTensors& te
 std::vector<std::span<const float>> Forward::operator()(std::span<const std::int32_t> tokens) {
   assert(!tokens.empty() && std::ssize(tokens) <= longest());
   const program::ChunkKind& kind = program_.kinds.front();
-  for (const program::Buffer& buffer : kind.buffers) {
-    if (buffer.space != Space::kTokens || buffer.name != "ids") continue;
-    // Later tokens do not change earlier ones, so what stands behind the text does not matter.
-    auto* ids = reinterpret_cast<std::int32_t*>(arenas_->base(0, Space::kTokens, 0) + buffer.offset);
-    std::fill(std::copy(tokens.begin(), tokens.end(), ids), ids + longest(), 0);
-  }
+  // Later tokens do not change earlier ones, so what stands behind the text does not matter.
+  auto* ids = reinterpret_cast<std::int32_t*>(arenas_->address(0, kind.ids, 0));
+  std::fill(std::copy(tokens.begin(), tokens.end(), ids), ids + longest(), 0);
   const program::Body& body = program_.bodies[static_cast<std::size_t>(kind.forward)];
   const StepValues values{};
   for (std::size_t i = 0; i < loss_; ++i) {
@@ -81,14 +78,14 @@ std::vector<std::span<const float>> Forward::operator()(std::span<const std::int
     for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_->address(0, op.out[j], 0);
     a.kind = &kind;
     a.values = &values;
-    a.vocabulary = program_.job.model.vocab;
+    a.vocabulary = program_.settings.vocabulary;
     cpu::find_kernel(op.kind, op.dtype)(a);
   }
   const auto* logits = reinterpret_cast<const float*>(arenas_->address(0, logits_, 0));
   std::vector<std::span<const float>> rows;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     rows.emplace_back(logits + static_cast<std::int64_t>(i) * width_,
-                      static_cast<std::size_t>(program_.job.model.vocab));
+                      static_cast<std::size_t>(program_.settings.vocabulary));
   }
   return rows;
 }

@@ -25,7 +25,7 @@ class Forward {
   /// Precondition: 1 to `longest` tokens within the vocabulary.
   std::vector<std::span<const float>> operator()(std::span<const std::int32_t> tokens);
 
-  std::int64_t longest() const { return program_.job.training.sequence; }
+  std::int64_t longest() const { return program_.settings.batch.sequence; }
 
  private:
   program::Program program_;

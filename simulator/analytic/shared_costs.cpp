@@ -182,7 +182,8 @@ std::shared_ptr<const std::vector<StageLimits>> SharedCosts::limits(const Plan& 
     if (!plan.placement.ends_with("pipeline")) key.insert(key.end(), {plan.tensor, plan.context, plan.data});
   }
   if (auto known = find(limits_, key)) return std::move(*known);
-  auto fresh = std::make_shared<const std::vector<StageLimits>>(limits_of(plan, placed));
+  auto fresh = std::make_shared<const std::vector<StageLimits>>(
+      limits_of(program::Mesh(plan), program::replica_kinds(plan), placed));
   const std::lock_guard lock(mutex_);
   return limits_.try_emplace(std::move(key), std::move(fresh)).first->second;
 }

@@ -4,6 +4,7 @@
 
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
+#include "program/lower/settings.h"
 
 namespace trivium::simulator {
 namespace {
@@ -50,6 +51,8 @@ Sketch::Sketch(program::Job job, const hardware::Cluster& cluster, SharedCosts* 
   program_.job = std::move(job);
   program_.job.plan = program::normalised(std::move(program_.job.plan));
   program_.habits = habits_;
+  program_.settings = program::settings_of(program_.job, habits_);
+  program_.mesh = program::Mesh(program_.job.plan, program::key_ranks(program_.job));
   sharding_ = program::Sharding(program_.job, habits_);
   for (const hardware::NodeGroup& group : placed_.get().groups) merged_lanes_ |= !group.node.asynchronous_lanes;
   places_ = shared_->places().of(program_.job.plan, placed_.get());
@@ -69,9 +72,9 @@ std::vector<ChunkKey> Sketch::keys_of(const Plan& plan) const {
 
 KindCosts Sketch::anew(const ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const {
   Program program;
-  program.job = job();
+  program.settings = program_.settings;
   program.habits = habits_;
-  program.mesh = program::Mesh(job().plan, program::key_ranks(job()));
+  program.mesh = program_.mesh;
   program.kinds.push_back(program::make_chunk_kind(job(), habits_, one_layer, 0, program.bodies));
   shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
   program.roles.resize(static_cast<std::size_t>(stage) + 1);

@@ -32,6 +32,7 @@ void Sketch::MemoryByStage::count_bytes(const std::vector<int>& kinds) {
     const auto k = static_cast<std::size_t>(kind);
     if (counted_[k] != 0) continue;
     sketch_.program_.kinds[k].bytes = sketch_.bytes(kinds_[k]);
+    sketch_.program_.kinds[k].head = kinds_[k].head;
     counted_[k] = 1;
   }
 }

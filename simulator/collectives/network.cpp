@@ -1,9 +1,7 @@
 #include "simulator/collectives/network.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 namespace trivium::simulator {
 namespace {
@@ -14,20 +12,9 @@ constexpr double kBase = 30e-6;  // s: a collective over several nodes, before i
 constexpr double kTreeEfficiency = 0.82;
 constexpr double kTreeInsideHop = 4e-6;  // s: NCCL 2.18 src/graph/tuning.cc, Tree, Simple, NVLink
 
-/// Stacks whose collectives reached less of the adapters than the network has to give. A property of the software's
-/// version, not of a case.
-struct StackNetwork {
-  std::string_view stack;
-  double reach;  // of the adapters' bandwidth
-};
-constexpr std::array<StackNetwork, 1> kStackNetworks = {{
-    {"deepspeed-zero3-2021", 0.20},  // the three ZeRO-3 runs of 2104.04473; the same code of 2022 is not held back
-}};
-
 /// What the stack leaves of the network's efficiency.
 double stack_share(const program::Habits& habits, const hardware::Node& node) {
-  const auto* found = std::ranges::find(kStackNetworks, habits.name, &StackNetwork::stack);
-  return found == kStackNetworks.end() ? 1.0 : std::min(1.0, found->reach / node.network.efficiency);
+  return habits.network_reach < 1 ? std::min(1.0, habits.network_reach / node.network.efficiency) : 1.0;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "program/ir/op_kinds.h"
 #include "simulator/cost/attention.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/cost/issue.h"
@@ -14,7 +15,9 @@
 namespace trivium::simulator {
 namespace {
 
+using program::OpClass;
 using program::OpKind;
+using program::traits_of;
 
 // A 16-bit product whose rows of n or k elements do not begin on 16 bytes is loaded in narrower pieces: the logits of
 // 50,257 words run at 80-85 TFLOP/s on an A100 (vTrain, tensor 1), Physics::unaligned_product of an aligned product.
@@ -44,27 +47,13 @@ base::Seconds matmul_time(const program::Op& op, const hardware::Device& device)
   return gemm_time({k, n, m, batch}, rates);
 }
 
-bool is_matmul(OpKind kind) {
-  return kind == OpKind::kMatmul || kind == OpKind::kMatmulDgrad || kind == OpKind::kMatmulWgrad ||
-         kind == OpKind::kExpertMatmul || kind == OpKind::kExpertMatmulDgrad || kind == OpKind::kExpertMatmulWgrad;
-}
-
 bool is_wgrad(OpKind kind) { return kind == OpKind::kMatmulWgrad || kind == OpKind::kExpertMatmulWgrad; }
 
-bool is_attention(OpKind kind) {
-  return kind == OpKind::kAttention || kind == OpKind::kAttentionBackward || kind == OpKind::kAttentionBlock ||
-         kind == OpKind::kAttentionBlockBackward;
-}
-
 /// Kernels that are the same in all stacks, with byte counts as they stand: a stack's habits scale those of the layers.
-bool in_all_stacks(OpKind kind) {
-  return kind == OpKind::kGradientNorm || kind == OpKind::kAdamW || kind == OpKind::kZeroGradients ||
-         kind == OpKind::kLossMax || kind == OpKind::kLossSums || kind == OpKind::kLoss ||
-         kind == OpKind::kLossBackward;
-}
+bool in_all_stacks(OpClass of) { return of == OpClass::kOptimizer || of == OpClass::kLoss; }
 
 base::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
-  const double traffic = in_all_stacks(op.kind) ? 1.0 : habits.memory_traffic;
+  const double traffic = in_all_stacks(traits_of(op.kind).op_class) ? 1.0 : habits.memory_traffic;
   return base::Bytes((op.bytes + unfused_softmax_bytes(op, habits)) * traffic) /
          (device.memory_bandwidth * device.memory_efficiency);
 }
@@ -75,8 +64,8 @@ constexpr double kWidenedTraffic = 5;
 
 /// Bytes that a core moves.
 double core_bytes(const program::Op& op, const hardware::Device& device) {
-  const bool widens =
-      device.kind == hardware::DeviceKind::kCpu && program::is_half(op.dtype) && !in_all_stacks(op.kind);
+  const bool widens = device.kind == hardware::DeviceKind::kCpu && program::is_half(op.dtype) &&
+                      !in_all_stacks(traits_of(op.kind).op_class);
   return widens ? op.bytes * kWidenedTraffic : op.bytes;
 }
 
@@ -111,9 +100,9 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
            base::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
   }
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
-  if (is_matmul(op.kind)) return matmul_time(op, device);
+  if (traits_of(op.kind).op_class == OpClass::kProduct) return matmul_time(op, device);
   const base::Seconds traffic = traffic_time(op, device, habits);
-  return is_attention(op.kind) ? attention_products(op, device) + traffic : traffic;
+  return traits_of(op.kind).op_class == OpClass::kAttention ? attention_products(op, device) + traffic : traffic;
 }
 
 base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
@@ -121,7 +110,7 @@ base::Seconds compute_cost(const program::Op& op, const hardware::Device& device
   const base::Seconds time = device_cost(op, device, habits);
   if (!issued_by_host(op, device)) return time;
   const base::Seconds issue = issue_cost(op, device, habits);
-  return synchronises(op) ? time + issue : combine(time, issue, device.physics.issue_exponent);
+  return traits_of(op.kind).synchronises ? time + issue : combine(time, issue, device.physics.issue_exponent);
 }
 
 std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
@@ -140,7 +129,7 @@ std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const
       if (op.lane == program::Lane::kCompute) beside += costs[i];
     }
     if (!issued_by_host(op, device)) continue;
-    if (synchronises(op)) {
+    if (traits_of(op.kind).synchronises) {
       costs[i] += issue_cost(op, device, habits);
       continue;
     }
@@ -152,7 +141,7 @@ std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const
   const double stretch = (both - beside) / on_device;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (program::is_communication(ops[i].kind) || program::is_copy(ops[i].kind)) continue;
-    if (issued_by_host(ops[i], device) && !synchronises(ops[i])) costs[i] = costs[i] * stretch;
+    if (issued_by_host(ops[i], device) && !traits_of(ops[i].kind).synchronises) costs[i] = costs[i] * stretch;
   }
   return costs;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "program/ir/op_kinds.h"
+
 namespace trivium::simulator {
 namespace {
 
@@ -12,114 +14,6 @@ constexpr double kBackwardIssue = 0.75;  // of a forward kernel's issue time
 // Softmax kernel by kernel: to fp32, scale, the causal mask (ones, triangle, view, comparison), fill, softmax, to 16
 // bit.
 constexpr double kLooseForward = 9, kLooseBackward = 6;
-
-/// Kernels of an op in the fused PyTorch stacks. Identified by published runs are the sums over a layer: forward
-/// 2·2 (norms) + 4·2 (matmuls) + 8 (attention) + 2·2 (residuals) + 2 (activation) = 26, backward
-/// 2·4 + 4·2 (dgrad) + 4·4 (wgrad) + 10 + 2·2 + 2 = 48, 2 per tensor collective (4 per layer and pass).
-/// Embedding and head sum to about 50: the 2 ms per micro-batch of the first and last stage at 41 us per kernel.
-double fused_kernels(const program::Op& op) {
-  switch (op.kind) {
-    case OpKind::kNorm:
-      return 2;
-    case OpKind::kNormBackward:
-      return 4;
-    case OpKind::kMatmul:
-    case OpKind::kMatmulDgrad:
-      return 2;
-    case OpKind::kMatmulWgrad:
-      return 4;  // product, accumulation, bias sum, views
-    case OpKind::kAttention:
-      return op.flash ? 4 : 8;
-    case OpKind::kAttentionBackward:
-      return op.flash ? 6 : 10;
-    case OpKind::kAttentionBlock:
-      return 4;  // flash, and three to merge
-    case OpKind::kAttentionBlockBackward:
-      return 4;
-    case OpKind::kRotary:
-    case OpKind::kRotaryBackward:
-      return 4;
-    case OpKind::kPlaceRows:
-    case OpKind::kPickRows:
-      return 1;
-    case OpKind::kSplitKv:
-    case OpKind::kJoinKv:
-    case OpKind::kPackHeads:
-    case OpKind::kUnpackHeads:
-    case OpKind::kPackTokens:
-    case OpKind::kUnpackTokens:
-      return 2;  // copies with a permutation
-    case OpKind::kRoute:
-      return 12;  // softmax, top-k, one-hot, running counts, fractions
-    case OpKind::kRouteBackward:
-      return 6;
-    case OpKind::kSpill:
-    case OpKind::kDispatch:
-    case OpKind::kDispatchBackward:
-    case OpKind::kCombine:
-      return 3;
-    case OpKind::kCombineBackward:
-      return 5;
-    case OpKind::kExpertMatmul:
-    case OpKind::kExpertMatmulDgrad:
-      return 2;
-    case OpKind::kExpertMatmulWgrad:
-      return 3;  // no bias
-    case OpKind::kBiasResidual:
-    case OpKind::kBiasResidualBackward:
-    case OpKind::kActivation:
-    case OpKind::kActivationBackward:
-      return 2;
-    case OpKind::kEmbedding:
-    case OpKind::kEmbeddingBackward:
-      return 6;
-    case OpKind::kPosition:
-    case OpKind::kPositionBackward:
-      return 3;
-    case OpKind::kLossMax:
-      return 4;
-    case OpKind::kLossSums:
-      return 12;
-    case OpKind::kLoss:
-      return 6;
-    case OpKind::kLossBackward:
-      return 8;
-    case OpKind::kCompress:
-    case OpKind::kDecompress:
-    case OpKind::kAdd:
-    case OpKind::kZeroGradients:
-      return 1;
-    case OpKind::kGradientNorm:
-    case OpKind::kAdamW:
-      return 4;  // multi-tensor launches of a bucket
-    case OpKind::kAllReduce:
-    case OpKind::kReduceScatter:
-    case OpKind::kAllGather:
-    case OpKind::kAllToAll:
-    case OpKind::kRingShift:
-      return 2;
-    case OpKind::kFetch:
-    case OpKind::kStore:
-    case OpKind::kSend:
-    case OpKind::kRecv:
-      return 1;
-  }
-  return 1;
-}
-
-/// Further kernels where bias, mask, dropout and residual are kernels of their own.
-double unfused_extra(const program::Op& op) {
-  switch (op.kind) {
-    case OpKind::kAttention:
-    case OpKind::kAttentionBackward:
-      return op.flash ? 0 : 3;
-    case OpKind::kBiasResidual:
-    case OpKind::kActivation:
-      return 1;
-    default:
-      return 0;
-  }
-}
 
 }  // namespace
 
@@ -137,20 +31,15 @@ double unfused_softmax_bytes(const program::Op& op, const program::Habits& habit
 }
 
 double kernels_of(const program::Op& op, const program::Habits& habits) {
+  const program::Launches& launches = program::traits_of(op.kind).launches;
   const double kernels =
-      fused_kernels(op) + (habits.fused_kernels ? 0 : unfused_extra(op)) +
+      (op.flash ? launches.flash : launches.fused) + (habits.fused_kernels || op.flash ? 0 : launches.unfused_more) +
       (softmax_falls_back(op, habits) ? (op.kind == OpKind::kAttention ? kLooseForward : kLooseBackward) : 0);
   return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
 }
 
 base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
   return device.kernel_issue * kernels_of(op, habits);
-}
-
-// The host reads how many rows spill before it posts their exchange.
-bool synchronises(const program::Op& op) {
-  return op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLoss ||
-         op.kind == OpKind::kSpill;
 }
 
 base::Seconds combine(base::Seconds device, base::Seconds host, double exponent) {

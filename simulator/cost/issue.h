@@ -22,9 +22,6 @@ double unfused_softmax_bytes(const program::Op& op, const program::Habits& habit
 /// Host time to issue the op.
 base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
 
-/// Whether the op makes host and device wait for each other, so that their times add.
-bool synchronises(const program::Op& op);
-
 /// Time of work that takes the device `device` and the host `host`: (device^p + host^p)^(1/p), never below either.
 base::Seconds combine(base::Seconds device, base::Seconds host, double exponent);
 

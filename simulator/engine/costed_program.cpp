@@ -129,7 +129,7 @@ int representative(const Program& program, int role) {
 }
 
 CostedProgram cost(const Program& program, const hardware::Cluster& given) {
-  const PlacedCluster placed(program.job.plan, given);
+  const PlacedCluster placed(program, given);
   const hardware::Cluster& cluster = placed.get();
   CostedProgram costed;
   costed.program = &program;
@@ -159,7 +159,7 @@ CostedProgram cost(const Program& program, const hardware::Cluster& given) {
       }
     }
   }
-  if (shares_cores(program.job.plan, given)) {
+  if (shares_cores(program, given)) {
     slow_down(costed, core_sharing(program, given.groups.front().node));
   }
   return costed;

@@ -16,7 +16,7 @@ double unit_bytes(const program::Program& program) {
   for (const program::ChunkKind& kind : program.kinds) {
     for (const program::Bucket& bucket : kind.buckets) largest = std::max(largest, bucket.elements);
   }
-  return static_cast<double>(largest * program::size_of(program.job.plan.precision));
+  return static_cast<double>(largest * program::size_of(program.settings.precision));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
@@ -16,10 +17,12 @@ struct StageLimits {
   std::int64_t host_capacity = 0;
 };
 
-/// By role: by kind of replica, then by stage. `placed`: the cluster as the ranks of the plan see it.
-std::vector<StageLimits> limits_of(const program::Plan& plan, const hardware::Cluster& placed);
+/// By role: by kind of replica, then by stage. `replica_kinds`: as Program::replica_kinds. `placed`: the cluster as the
+/// ranks see it.
+std::vector<StageLimits> limits_of(const program::Mesh& mesh, std::span<const int> replica_kinds,
+                                   const hardware::Cluster& placed);
 
-/// Of a stage alone. Reads of the program its job, its habits and the bytes of its kinds.
+/// Of a stage alone. Reads of the program its settings, its habits, its mesh, and of its kinds their bytes and `head`.
 StageMemory memory_of(const program::Program& program, const program::Role& role, const StageLimits& limits);
 
 }  // namespace trivium::simulator

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "program/lower/chunk_shape.h"
 #include "simulator/collectives/places.h"
 #include "simulator/memory/limits.h"
 #include "simulator/placed_cluster.h"
@@ -26,28 +25,25 @@ StageLimits limits_of(const hardware::Node& node, int ranks) {
 /// before they are added to the fp32 ones (BF16_Optimizer).
 std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
   constexpr std::int64_t kBucketElements = 500'000'000;
-  if (!program.habits.name.starts_with("megatron-deepspeed")) return 0;
-  const program::Plan& plan = program.job.plan;
-  const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(plan.precision));
-  const std::int64_t buckets = elements * (program::size_of(plan.reduce_dtype) + program::size_of(plan.precision));
-  const bool wide = program::is_half(plan.precision) && !program.habits.keeps_half_gradients(plan.precision);
+  if (!program.habits.flat_buckets) return 0;
+  const program::Settings& s = program.settings;
+  const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(s.precision));
+  const std::int64_t buckets = elements * (program::size_of(s.reduce_dtype) + program::size_of(s.precision));
+  const bool wide = program::is_half(s.precision) && !program.habits.keeps_half_gradients(s.precision);
   return buckets + (wide ? memory.parameters : 0);
 }
 
 /// Outputs of chunks that were sent and wait for their gradient: the Program keeps them in the frames, where the
 /// gradient comes back; a stack that frees them holds one of each chunk, the one being sent.
 std::int64_t freed_outputs(const program::Program& program, const program::Role& role) {
-  const program::Plan& plan = program.job.plan;
-  const bool here = plan.offload.activations == program::Storage::kNone;
-  if (!program.habits.frees_sent_outputs || plan.pipeline == 1 || !here) return 0;
-  program::Job of_kind = program.job;
-  of_kind.plan.micro_batch = micro_batch_of(plan, role.first_replica);
-  const program::ChunkShape shape(of_kind);
-  const std::int64_t output = shape.own_tokens * shape.hidden * program::size_of(plan.precision);
+  const program::Settings& s = program.settings;
+  const bool here = !s.away(program::Space::kAwayFrame);
+  if (!program.habits.frees_sent_outputs || program.mesh.pipeline() == 1 || !here) return 0;
+  const std::int64_t output = s.sent_bytes_per_sample * s.batch.micro_batch_of(role.first_replica);
   std::int64_t freed = 0;
-  for (std::size_t v = 0; v < role.chunks.size(); ++v) {
-    const bool head = role.stage == plan.pipeline - 1 && v + 1 == role.chunks.size();
-    if (!head) freed += output * std::max(0, role.chunks[v].frames - 1);
+  for (const program::Chunk& chunk : role.chunks) {
+    const bool head = program.kinds[static_cast<std::size_t>(chunk.kind)].head;
+    if (!head) freed += output * std::max(0, chunk.frames - 1);
   }
   return freed;
 }
@@ -59,21 +55,24 @@ std::string StageMemory::name() const {
                          : fmt::format("stage {}", stage);
 }
 
-std::vector<StageLimits> limits_of(const program::Plan& plan, const hardware::Cluster& placed) {
-  const std::vector<int> sizes = micro_batch_sizes(plan);
-  const auto roles = static_cast<std::size_t>(plan.pipeline) * sizes.size();
-  if (placed.homogeneous()) return {roles, limits_of(placed.groups.front().node, plan.ranks())};
-  const program::Mesh mesh(plan);
+std::vector<StageLimits> limits_of(const program::Mesh& mesh, std::span<const int> replica_kinds,
+                                   const hardware::Cluster& placed) {
+  const int kinds = replica_kinds.empty() ? 1 : *std::max_element(replica_kinds.begin(), replica_kinds.end()) + 1;
+  const int roles = mesh.pipeline() * kinds;
+  if (placed.homogeneous()) {
+    return {static_cast<std::size_t>(roles), limits_of(placed.groups.front().node, mesh.size())};
+  }
   std::vector<StageLimits> limits;
-  for (std::size_t role = 0; role < roles; ++role) {
-    const int size = sizes[role / static_cast<std::size_t>(plan.pipeline)];
+  for (int role = 0; role < roles; ++role) {
+    const int kind = role / mesh.pipeline();
     std::vector<const hardware::Node*> seen;
-    for (const int rank : ranks_of_stage(mesh, static_cast<int>(role) % plan.pipeline)) {
+    for (const int rank : ranks_of_stage(mesh, role % mesh.pipeline())) {
       if (rank >= placed.devices()) break;
-      if (micro_batch_of(plan, mesh.coordinates(rank).data) != size) continue;
+      const auto data = static_cast<std::size_t>(mesh.coordinates(rank).data);
+      if (!replica_kinds.empty() && replica_kinds[data] != kind) continue;
       const hardware::Node* node = &placed.node_of_device(rank);
       if (std::find(seen.begin(), seen.end(), node) != seen.end()) continue;
-      const StageLimits here = limits_of(*node, plan.ranks());
+      const StageLimits here = limits_of(*node, mesh.size());
       if (seen.empty()) limits.push_back(here);
       seen.push_back(node);
       StageLimits& least = limits.back();
@@ -88,11 +87,11 @@ std::vector<StageLimits> limits_of(const program::Plan& plan, const hardware::Cl
 
 StageMemory memory_of(const program::Program& program, const program::Role& role, const StageLimits& limits) {
   const auto bytes = [&](program::Space space) { return role.bytes[static_cast<std::size_t>(space)]; };
-  const program::Plan& plan = program.job.plan;
+  const program::Settings& settings = program.settings;
   StageMemory memory;
   memory.stage = role.stage;
-  memory.role = role.replica_kind * plan.pipeline + role.stage;
-  if (!plan.replica_micro_batch.empty()) memory.micro_batch = micro_batch_of(plan, role.first_replica);
+  memory.role = role.replica_kind * program.mesh.pipeline() + role.stage;
+  if (settings.batch.micro_batch.size() > 1) memory.micro_batch = settings.batch.micro_batch_of(role.first_replica);
   memory.parameters = bytes(program::Space::kParameter);
   memory.gradients = bytes(program::Space::kGradient);
   memory.optimizer = bytes(program::Space::kOptimizer);
@@ -100,12 +99,11 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
                        bytes(program::Space::kDelayed) - freed_outputs(program, role);
   memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
                      bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
-  const program::Offload& offload = plan.offload;
-  if (offload.optimizer == program::Storage::kHost) memory.host += bytes(program::Space::kAwayState);
-  if (offload.gradients == program::Storage::kHost) memory.host += bytes(program::Space::kAwayGradient);
-  if (offload.activations == program::Storage::kHost) memory.host += bytes(program::Space::kAwayFrame);
+  for (std::size_t space = 0; space < program::kSpaces; ++space) {
+    if (settings.storage[space] == program::Storage::kHost) memory.host += role.bytes[space];
+  }
   const bool sharded =
-      plan.zero_stage == 3 && program::is_half(plan.precision) && offload.optimizer == program::Storage::kNone;
+      settings.shards_parameters && program::is_half(settings.precision) && !settings.away(program::Space::kAwayState);
   if (sharded && program.habits.wide_shards_only) memory.parameters = 0;  // they are the optimizer's fp32 copies
   if (sharded && program.habits.half_gradient_shards) memory.gradients /= 2;
   memory.capacity = limits.capacity;
@@ -115,8 +113,8 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
 }
 
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
-  const PlacedCluster placed(program.job.plan, cluster);
-  const std::vector<StageLimits> limits = limits_of(program.job.plan, placed.get());
+  const PlacedCluster placed(program, cluster);
+  const std::vector<StageLimits> limits = limits_of(program.mesh, program.replica_kinds, placed.get());
   std::vector<StageMemory> stages;
   for (const program::Role& role : program.roles) {
     stages.push_back(memory_of(program, role, limits[stages.size()]));

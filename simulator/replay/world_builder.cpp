@@ -102,7 +102,7 @@ base::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
     share_cores(made.world, options.cores, wake_up(cluster.groups.front().node, options.cores));
     return made;
   }
-  const PlacedCluster placed(program.job.plan, cluster);
+  const PlacedCluster placed(program, cluster);
   const auto with_links = [&](Ranks ranks) {
     World world = make_world(program, traffic, made.channels, options.contention ? Ranks::kEvery : ranks);
     if (options.contention) add_links(world, placed.get(), traffic);
@@ -114,7 +114,7 @@ base::Result<Cast> cast(const CostedProgram& costed, const hardware::Cluster& cl
     made.world = with_links(options.ranks);
     return made;
   }
-  made.world = worlds->of({program.mesh, program.replica_kinds, program.job.plan.stage_nodes, made.channels, traffic},
+  made.world = worlds->of({program.mesh, program.replica_kinds, program.settings.stage_nodes, made.channels, traffic},
                           [&] { return with_links(Ranks::kFolded); });
   return made;
 }

@@ -1,12 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 
+#include "tests/structure/made_up_tree.h"
 #include "tests/structure/source_tree.h"
 
 namespace trivium::structure {
@@ -19,29 +18,6 @@ using testing::IsEmpty;
 
 constexpr std::size_t kLongestFile = 500;
 constexpr std::size_t kWidestProse = 100;
-
-/// A small tree of files that lives as long as one test.
-class MadeUpTree : public testing::Test {
- protected:
-  MadeUpTree() {
-    std::string name = (fs::path(testing::TempDir()) / "trivium-tree-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder in " + testing::TempDir());
-    root_ = name;
-  }
-  ~MadeUpTree() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
-
-  void write(const fs::path& file, const std::string& content) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << content;
-  }
-  const fs::path& root() const { return root_; }
-
- private:
-  fs::path root_;
-};
 
 TEST_F(MadeUpTree, MayIncludeDownwardsAndWithinAFolder) {
   write("base/error.h", "#include <string>\n");

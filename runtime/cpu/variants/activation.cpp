@@ -67,7 +67,7 @@ static const T* biased_row(const KernelArguments& a, Index r, Index width) {
 }
 
 template <class T>
-void activation(const KernelArguments& a) {
+static void activation(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
   const Activation kind = kind_of(*a.op);
   const Index width = is_gated(kind) ? 2 * n : n;
@@ -81,7 +81,7 @@ void activation(const KernelArguments& a) {
 
 // dx may be x: a row of x is copied before that row of dx is written.
 template <class T>
-void activation_backward(const KernelArguments& a) {
+static void activation_backward(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
   const Activation kind = kind_of(*a.op);
   const Index width = is_gated(kind) ? 2 * n : n;
@@ -104,9 +104,9 @@ void activation_backward(const KernelArguments& a) {
   if (dbias != nullptr) Row<T>(dbias, width) += dbias_sum;
 }
 
-template void activation<float>(const KernelArguments&);
-template void activation<double>(const KernelArguments&);
-template void activation_backward<float>(const KernelArguments&);
-template void activation_backward<double>(const KernelArguments&);
+void add_activations(KernelTable& table) {
+  table.add(program::OpKind::kActivation, activation<float>, activation<double>);
+  table.add(program::OpKind::kActivationBackward, activation_backward<float>, activation_backward<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

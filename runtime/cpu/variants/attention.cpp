@@ -10,7 +10,7 @@
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
 template <class T>
-void attention(const KernelArguments& a) {
+static void attention(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);
   const bool flash = a.op->flash;
   const Index out_width = s.heads * s.dim;
@@ -46,7 +46,6 @@ void attention(const KernelArguments& a) {
   });
 }
 
-template void attention<float>(const KernelArguments&);
-template void attention<double>(const KernelArguments&);
+void add_attention(KernelTable& table) { table.add(program::OpKind::kAttention, attention<float>, attention<double>); }
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

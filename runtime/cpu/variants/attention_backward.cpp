@@ -9,7 +9,7 @@
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
 template <class T>
-void attention_backward(const KernelArguments& a) {
+static void attention_backward(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);
   const bool flash = a.op->flash;
   const Index out_width = s.heads * s.dim, width = s.width();
@@ -70,7 +70,8 @@ void attention_backward(const KernelArguments& a) {
   });
 }
 
-template void attention_backward<float>(const KernelArguments&);
-template void attention_backward<double>(const KernelArguments&);
+void add_attention_backward(KernelTable& table) {
+  table.add(program::OpKind::kAttentionBackward, attention_backward<float>, attention_backward<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

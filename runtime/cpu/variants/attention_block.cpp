@@ -67,7 +67,7 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
 }
 
 template <class T>
-void attention_block(const KernelArguments& a) {
+static void attention_block(const KernelArguments& a) {
   const RingShape s = ring_shape(*a.op);
   const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
   const T scale = attention_scale<T>(s.attention);
@@ -104,7 +104,7 @@ void attention_block(const KernelArguments& a) {
 
 // As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.
 template <class T>
-void attention_block_backward(const KernelArguments& a) {
+static void attention_block_backward(const KernelArguments& a) {
   const RingShape s = ring_shape(*a.op);
   const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
   const T scale = attention_scale<T>(s.attention);
@@ -152,9 +152,10 @@ void attention_block_backward(const KernelArguments& a) {
   });
 }
 
-template void attention_block<float>(const KernelArguments&);
-template void attention_block<double>(const KernelArguments&);
-template void attention_block_backward<float>(const KernelArguments&);
-template void attention_block_backward<double>(const KernelArguments&);
+void add_attention_blocks(KernelTable& table) {
+  table.add(program::OpKind::kAttentionBlock, attention_block<float>, attention_block<double>);
+  table.add(program::OpKind::kAttentionBlockBackward, attention_block_backward<float>,
+            attention_block_backward<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -16,7 +16,7 @@ static void for_each_expert(const program::Op& op, Visit visit) {
 }
 
 template <class T>
-void expert_matmul(const KernelArguments& a) {
+static void expert_matmul(const KernelArguments& a) {
   const Index n = a.op->n, k = a.op->k;
   for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
     const ConstMatrix<T> x(input<T>(a, 0) + first * k, rows, k), w(input<T>(a, 1) + expert * k * n, k, n);
@@ -25,7 +25,7 @@ void expert_matmul(const KernelArguments& a) {
 }
 
 template <class T>
-void expert_matmul_dgrad(const KernelArguments& a) {
+static void expert_matmul_dgrad(const KernelArguments& a) {
   const Index n = a.op->n, k = a.op->k;
   for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
     const ConstMatrix<T> dy(input<T>(a, 0) + first * n, rows, n), w(input<T>(a, 1) + expert * k * n, k, n);
@@ -34,7 +34,7 @@ void expert_matmul_dgrad(const KernelArguments& a) {
 }
 
 template <class T>
-void expert_matmul_wgrad(const KernelArguments& a) {
+static void expert_matmul_wgrad(const KernelArguments& a) {
   const Index n = a.op->n, k = a.op->k;
   for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
     const ConstMatrix<T> x(input<T>(a, 0) + first * k, rows, k), dy(input<T>(a, 1) + first * n, rows, n);
@@ -42,11 +42,10 @@ void expert_matmul_wgrad(const KernelArguments& a) {
   });
 }
 
-template void expert_matmul<float>(const KernelArguments&);
-template void expert_matmul<double>(const KernelArguments&);
-template void expert_matmul_dgrad<float>(const KernelArguments&);
-template void expert_matmul_dgrad<double>(const KernelArguments&);
-template void expert_matmul_wgrad<float>(const KernelArguments&);
-template void expert_matmul_wgrad<double>(const KernelArguments&);
+void add_expert_products(KernelTable& table) {
+  table.add(program::OpKind::kExpertMatmul, expert_matmul<float>, expert_matmul<double>);
+  table.add(program::OpKind::kExpertMatmulDgrad, expert_matmul_dgrad<float>, expert_matmul_dgrad<double>);
+  table.add(program::OpKind::kExpertMatmulWgrad, expert_matmul_wgrad<float>, expert_matmul_wgrad<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -19,7 +19,7 @@ static Index valid_columns(const KernelArguments& a) {
 }
 
 template <class T>
-void loss_max(const KernelArguments& a) {
+static void loss_max(const KernelArguments& a) {
   const Index valid = valid_columns(a);
   for (Index r = 0; r < a.op->m; ++r) {
     output<T>(a, 0)[r] =
@@ -28,7 +28,7 @@ void loss_max(const KernelArguments& a) {
 }
 
 template <class T>
-void loss_sums(const KernelArguments& a) {
+static void loss_sums(const KernelArguments& a) {
   const Index valid = valid_columns(a), n = a.op->n;
   const std::int32_t* labels = input<std::int32_t>(a, 2);
   T* sums = output<T>(a, 0);
@@ -42,7 +42,7 @@ void loss_sums(const KernelArguments& a) {
 }
 
 template <class T>
-void loss(const KernelArguments& a) {
+static void loss(const KernelArguments& a) {
   const T* sums = input<T>(a, 1);
   double total = 0;
   for (Index r = 0; r < a.op->m; ++r) {
@@ -52,7 +52,7 @@ void loss(const KernelArguments& a) {
 }
 
 template <class T>
-void loss_backward(const KernelArguments& a) {
+static void loss_backward(const KernelArguments& a) {
   const Index valid = valid_columns(a), n = a.op->n;
   const std::int32_t* labels = input<std::int32_t>(a, 3);
   const T weight = static_cast<T>(a.values->loss_weight * a.values->loss_scale);
@@ -67,13 +67,11 @@ void loss_backward(const KernelArguments& a) {
   }
 }
 
-template void loss_max<float>(const KernelArguments&);
-template void loss_max<double>(const KernelArguments&);
-template void loss_sums<float>(const KernelArguments&);
-template void loss_sums<double>(const KernelArguments&);
-template void loss<float>(const KernelArguments&);
-template void loss<double>(const KernelArguments&);
-template void loss_backward<float>(const KernelArguments&);
-template void loss_backward<double>(const KernelArguments&);
+void add_losses(KernelTable& table) {
+  table.add(program::OpKind::kLossMax, loss_max<float>, loss_max<double>);
+  table.add(program::OpKind::kLossSums, loss_sums<float>, loss_sums<double>);
+  table.add(program::OpKind::kLoss, loss<float>, loss<double>);
+  table.add(program::OpKind::kLossBackward, loss_backward<float>, loss_backward<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

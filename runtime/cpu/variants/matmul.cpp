@@ -8,7 +8,7 @@
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
 template <class T>
-void matmul(const KernelArguments& a) {
+static void matmul(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n, k = a.op->k;
   const ConstMatrix<T> x(input<T>(a, 0), m, k);
   const T* w = input<T>(a, 1);
@@ -24,7 +24,7 @@ void matmul(const KernelArguments& a) {
 }
 
 template <class T>
-void matmul_dgrad(const KernelArguments& a) {
+static void matmul_dgrad(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n, k = a.op->k;
   const ConstMatrix<T> dy(input<T>(a, 0), m, n);
   const T* w = input<T>(a, 1);
@@ -37,7 +37,7 @@ void matmul_dgrad(const KernelArguments& a) {
 }
 
 template <class T>
-void matmul_wgrad(const KernelArguments& a) {
+static void matmul_wgrad(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n, k = a.op->k;
   const ConstMatrix<T> x(input<T>(a, 0), m, k);
   const ConstMatrix<T> dy(input<T>(a, 1), m, n);
@@ -50,11 +50,10 @@ void matmul_wgrad(const KernelArguments& a) {
   if (T* dbias = output<T>(a, 1)) add_column_sums<T, 0>(dy.data(), m, n, dbias);
 }
 
-template void matmul<float>(const KernelArguments&);
-template void matmul<double>(const KernelArguments&);
-template void matmul_dgrad<float>(const KernelArguments&);
-template void matmul_dgrad<double>(const KernelArguments&);
-template void matmul_wgrad<float>(const KernelArguments&);
-template void matmul_wgrad<double>(const KernelArguments&);
+void add_products(KernelTable& table) {
+  table.add(program::OpKind::kMatmul, matmul<float>, matmul<double>);
+  table.add(program::OpKind::kMatmulDgrad, matmul_dgrad<float>, matmul_dgrad<double>);
+  table.add(program::OpKind::kMatmulWgrad, matmul_wgrad<float>, matmul_wgrad<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -14,7 +14,7 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 constexpr double kEpsilon = 1e-5;  // GPT-2's and llama's
 
 template <class T>
-void norm(const KernelArguments& a) {
+static void norm(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
   const ConstRow<T> weight(input<T>(a, 1), n);
   const T* bias = input<T>(a, 2);
@@ -38,7 +38,7 @@ void norm(const KernelArguments& a) {
 // With g = dy w:  dx = dskip + (g - [LayerNorm] mean(g) - xhat mean(g xhat)) / sigma,  dw += dy xhat,  db += dy.
 // A row of x, dy and dskip is read before that row of dx is written, so dx may be any of them.
 template <class T>
-void norm_backward(const KernelArguments& a) {
+static void norm_backward(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
   const ConstRow<T> weight(input<T>(a, 1), n);
   const T* stats = input<T>(a, 2);
@@ -69,9 +69,9 @@ void norm_backward(const KernelArguments& a) {
   if (dbias != nullptr) Row<T>(dbias, n) += dbias_sum;
 }
 
-template void norm<float>(const KernelArguments&);
-template void norm<double>(const KernelArguments&);
-template void norm_backward<float>(const KernelArguments&);
-template void norm_backward<double>(const KernelArguments&);
+void add_norms(KernelTable& table) {
+  table.add(program::OpKind::kNorm, norm<float>, norm<double>);
+  table.add(program::OpKind::kNormBackward, norm_backward<float>, norm_backward<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

@@ -25,7 +25,7 @@ static void dropped_residual(const KernelArguments& a) {
 }
 
 template <class T>
-void bias_residual(const KernelArguments& a) {
+static void bias_residual(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
   const T* bias = input<T>(a, 1);
   const T* second = input<T>(a, 3);
@@ -43,7 +43,7 @@ void bias_residual(const KernelArguments& a) {
 }
 
 template <class T>
-void bias_residual_backward(const KernelArguments& a) {
+static void bias_residual_backward(const KernelArguments& a) {
   const T* d = input<T>(a, 0);
   if (a.dropout.drops()) {
     const Index elements = a.op->m * a.op->n;
@@ -56,9 +56,9 @@ void bias_residual_backward(const KernelArguments& a) {
   }
 }
 
-template void bias_residual<float>(const KernelArguments&);
-template void bias_residual<double>(const KernelArguments&);
-template void bias_residual_backward<float>(const KernelArguments&);
-template void bias_residual_backward<double>(const KernelArguments&);
+void add_residuals(KernelTable& table) {
+  table.add(program::OpKind::kBiasResidual, bias_residual<float>, bias_residual<double>);
+  table.add(program::OpKind::kBiasResidualBackward, bias_residual_backward<float>, bias_residual_backward<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

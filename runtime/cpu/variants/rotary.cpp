@@ -53,18 +53,18 @@ static void turn(const KernelArguments& a, T direction) {
 }
 
 template <class T>
-void rotary(const KernelArguments& a) {
+static void rotary(const KernelArguments& a) {
   turn<T>(a, T(1));
 }
 
 template <class T>
-void rotary_backward(const KernelArguments& a) {
+static void rotary_backward(const KernelArguments& a) {
   turn<T>(a, T(-1));
 }
 
-template void rotary<float>(const KernelArguments&);
-template void rotary<double>(const KernelArguments&);
-template void rotary_backward<float>(const KernelArguments&);
-template void rotary_backward<double>(const KernelArguments&);
+void add_rotary(KernelTable& table) {
+  table.add(program::OpKind::kRotary, rotary<float>, rotary<double>);
+  table.add(program::OpKind::kRotaryBackward, rotary_backward<float>, rotary_backward<double>);
+}
 
 }  // namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT

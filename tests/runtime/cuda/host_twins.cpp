@@ -15,7 +15,8 @@ void run_twin(const KernelArguments& a, DType precision, Turns turns) {
   const auto find = [&]<class T>(T) -> Operation<HostLauncher> {
     if (const auto found = row_operation<T, HostLauncher>(*a.op)) return found;
     if (const auto found = attention_operation<T, HostLauncher>(*a.op)) return found;
-    return state_operation<T, HostLauncher>(*a.op);
+    if (const auto found = state_operation<T, HostLauncher>(*a.op)) return found;
+    return wire_operation<HostLauncher>(*a.op);
   };
   const auto found = precision == DType::kBf16   ? find(Bf16{})
                      : precision == DType::kFp16 ? find(Fp16{})

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "program/ir/op_work.h"
+#include "program/ir/op_kinds.h"
 #include "tests/simulator/cost/example_devices.h"
 
 namespace trivium::simulator {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "program/ir/op_work.h"
+#include "program/ir/op_kinds.h"
 #include "simulator/cost/compute_cost.h"
 #include "tests/simulator/cost/example_devices.h"
 

@@ -1,6 +1,6 @@
 #include "tests/simulator/cost/megatron_layer.h"
 
-#include "program/ir/op_work.h"
+#include "program/ir/op_kinds.h"
 #include "program/plan/stack.h"
 #include "simulator/collectives/collective_cost.h"
 #include "simulator/cost/compute_cost.h"

@@ -100,6 +100,10 @@ TEST(Offload, ANodeWithoutDrivesCannotOffloadToDisk) {
   hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
   cluster.groups[0].node.disk = base::BytesPerSecond(0);
   EXPECT_EQ(unsupported_by(job_of(Storage::kDisk, Storage::kNone), cluster)->rule, "disk");
+  program::Job gradients = job_of(Storage::kNone, Storage::kNone);
+  gradients.plan.offload.gradients = Storage::kDisk;
+  ASSERT_TRUE(unsupported_by(gradients, cluster).has_value());
+  EXPECT_EQ(unsupported_by(gradients, cluster)->rule, "disk");
   EXPECT_FALSE(unsupported_by(job_of(Storage::kHost, Storage::kHost), cluster).has_value());
 }
 

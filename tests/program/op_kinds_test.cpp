@@ -1,4 +1,4 @@
-#include "program/ir/op_work.h"
+#include "program/ir/op_kinds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,56 @@
+// What interpreters take of a job as it is. Everything else of it is lowered into tasks, ops and buffers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "program/ir/space.h"
+#include "program/plan/plan.h"
+#include "program/plan/training.h"
+
+namespace trivium::program {
+
+/// The samples of a step, dealt out micro-batch by micro-batch over the replicas in order.
+struct Batch {
+  std::int64_t sequence = 0;  ///< tokens of a sample
+  std::int64_t samples = 0;   ///< of a step: the global batch
+  int replicas = 1;
+  std::vector<int> micro_batch;  ///< samples of a micro-batch: one size for all replicas, or one by data coordinate
+
+  int micro_batch_of(int data) const {
+    return micro_batch[micro_batch.size() == 1 ? 0 : static_cast<std::size_t>(data)];
+  }
+  /// Number of the first sample of a replica's micro-batch among those of the step.
+  std::int64_t first_sample(std::int64_t number, int data) const;
+};
+
+struct Settings {
+  DType precision = DType::kFp32;          ///< of parameters and activations
+  DType reduce_dtype = DType::kFp32;       ///< gradients between ranks
+  std::array<Storage, kSpaces> storage{};  ///< by space: kNone, on the device
+  std::vector<int> stage_nodes;            ///< Plan::stage_nodes
+  ContextMethod context_method{};          ///< which tokens of a sample a context rank holds (program/ir/context.h)
+  Batch batch;
+  double dropout = 0;      ///< probability, of the ops that drop (Op::dropout)
+  std::uint64_t seed = 0;  ///< of initial parameters, order of samples and dropout
+  Optimizer optimizer;
+  LossScaling loss_scaling;
+  bool scales_loss = false;     ///< gradients pass through fp16
+  std::int64_t vocabulary = 0;  ///< without padding
+  std::int64_t padded_vocabulary = 0;
+  double balance_loss = 0;                 ///< weight of a mixture layer's balance loss
+  bool shards_parameters = false;          ///< ZeRO 3
+  bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered beside the next forward
+  bool compresses = false;                 ///< gradients between ranks are compressed
+  std::int64_t sent_bytes_per_sample = 0;  ///< of what a stage hands to the next
+  double model_flops_per_token = 0;        ///< forward and backward, without recomputation
+
+  Storage storage_of(Space space) const { return storage[static_cast<std::size_t>(space)]; }
+  /// Where optimizer state and gradients lie.
+  Space state_space() const { return away(Space::kAwayState) ? Space::kAwayState : Space::kOptimizer; }
+  Space gradient_space() const { return away(Space::kAwayGradient) ? Space::kAwayGradient : Space::kGradient; }
+  bool away(Space space) const { return storage_of(space) != Storage::kNone; }
+};
+
+}  // namespace trivium::program

@@ -1,0 +1,33 @@
+// Where the bytes of a rank lie.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace trivium::program {
+
+/// Memory of a rank is split into spaces; a buffer lies at a fixed offset of its chunk's part of a space.
+enum class Space : std::uint8_t {
+  kParameter,
+  kGradient,
+  kOptimizer,  ///< moments and, with 16-bit parameters, the fp32 master copy
+  kFrame,      ///< what a micro-batch keeps between its forward and its backward; one frame per micro-batch in flight
+  kWorkspace,  ///< alive within one body; shared by all bodies of the rank
+  kTokens,     ///< ids and labels of a micro-batch, in frames like kFrame
+  kDelayed,    ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
+  kStaging,    ///< on the device: what is kept elsewhere, while it is used or copied
+  kAwayState,  ///< optimizer state in the host's memory or on its disk (Plan::offload)
+  kAwayGradient,  ///< gradients there
+  kAwayFrame,     ///< activations there, in frames like kFrame
+  kScalar,        ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
+  kGathered       ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
+};
+constexpr int kSpaces = 13;
+std::string_view name_of(Space space);
+
+/// Whether a space lies outside the device.
+constexpr bool is_away(Space space) {
+  return space == Space::kAwayState || space == Space::kAwayGradient || space == Space::kAwayFrame;
+}
+
+}  // namespace trivium::program

@@ -1,0 +1,65 @@
+#include "program/lower/settings.h"
+
+#include <numeric>
+
+#include "models/model.h"
+#include "program/lower/chunk_shape.h"
+#include "program/lower/layout.h"
+#include "program/lower/sharding.h"
+
+namespace trivium::program {
+namespace {
+
+std::array<Storage, kSpaces> storage_by_space(const Offload& offload) {
+  std::array<Storage, kSpaces> storage{};
+  const auto put = [&](Space space, Storage where) { storage[static_cast<std::size_t>(space)] = where; };
+  put(Space::kAwayState, offload.optimizer);
+  put(Space::kAwayGradient, offload.gradients);
+  put(Space::kAwayFrame, offload.activations);
+  return storage;
+}
+
+std::int64_t sent_bytes_per_sample(Job job) {
+  job.plan.micro_batch = 1;
+  const ChunkShape shape(job);
+  return shape.own_tokens * shape.hidden * size_of(shape.type);
+}
+
+}  // namespace
+
+std::int64_t Batch::first_sample(std::int64_t number, int data) const {
+  if (micro_batch.size() == 1) return (number * replicas + data) * micro_batch.front();
+  const auto sum = [&](auto end) { return std::accumulate(micro_batch.begin(), end, std::int64_t{0}); };
+  return number * sum(micro_batch.end()) + sum(micro_batch.begin() + data);
+}
+
+Settings settings_of(const Job& job, const Habits& habits) {
+  const Plan& plan = job.plan;
+  Settings s;
+  s.precision = plan.precision;
+  s.reduce_dtype = plan.reduce_dtype;
+  s.storage = storage_by_space(plan.offload);
+  s.stage_nodes = plan.stage_nodes;
+  s.context_method = plan.context_method;
+  s.batch.sequence = job.training.sequence;
+  s.batch.samples = job.training.global_batch;
+  s.batch.replicas = plan.data;
+  s.batch.micro_batch = plan.replica_micro_batch;
+  if (s.batch.micro_batch.empty()) s.batch.micro_batch = {plan.micro_batch};
+  s.dropout = job.training.dropout;
+  s.seed = job.training.seed;
+  s.optimizer = job.training.optimizer;
+  s.loss_scaling = job.training.loss_scaling;
+  s.scales_loss = plan.precision == DType::kFp16;
+  s.vocabulary = job.model.vocab;
+  s.padded_vocabulary = padded_vocabulary(job);
+  if (job.model.experts) s.balance_loss = job.model.experts->balance_loss;
+  s.shards_parameters = plan.zero_stage == 3;
+  s.gathers_first = Sharding(job, habits).gathers_first;
+  s.compresses = plan.compression != Compression::kNone;
+  s.sent_bytes_per_sample = sent_bytes_per_sample(job);
+  s.model_flops_per_token = models::flops_per_token(job.model, job.training.sequence).model;
+  return s;
+}
+
+}  // namespace trivium::program

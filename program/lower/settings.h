@@ -1,0 +1,13 @@
+// What interpreters take of a job as it is.
+#pragma once
+
+#include "program/ir/settings.h"
+#include "program/plan/job.h"
+#include "program/plan/stack.h"
+
+namespace trivium::program {
+
+/// Precondition: check() accepts the job, whose plan is normalised().
+Settings settings_of(const Job& job, const Habits& habits);
+
+}  // namespace trivium::program

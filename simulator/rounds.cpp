@@ -4,12 +4,10 @@
 #include <limits>
 #include <tuple>
 
-#include "program/plan/schedule.h"
+#include "program/schedules/slots.h"
 
 namespace trivium::simulator {
 namespace {
-
-using program::Schedule;
 
 /// What a span is, but for when it was.
 struct Named {
@@ -40,13 +38,20 @@ std::int64_t SteadyState::enough() const { return 5 * depth + 2 * kMostUnits * u
 
 std::optional<SteadyState> rounds_of(const program::Job& job) {
   const program::Plan& plan = job.plan;
-  if (plan.schedule == Schedule::kGpipe) return std::nullopt;
+  const program::ScheduleTraits& traits = program::traits_of(plan.schedule);
+  if (!traits.has_steady_state()) return std::nullopt;
   SteadyState rounds;
   rounds.micro_batches = program::micro_batches(plan, job.training.global_batch);
-  rounds.unit = plan.schedule == Schedule::kInterleaved ? plan.pipeline : 1;
+  rounds.unit = traits.virtual_stages ? plan.pipeline : 1;
   // Weight gradients come up to a pipeline's length later.
-  const int passes = program::splits_backward(plan.schedule) ? 2 : plan.virtual_stages;
+  const int passes = traits.splits_backward ? 2 : plan.virtual_stages;
+  const std::int64_t chunks = plan.virtual_stages;
   rounds.depth = std::max<std::int64_t>(2, std::int64_t{plan.pipeline} * passes);
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    const auto order =
+        program::order_of(plan.schedule, {stage, plan.pipeline, plan.virtual_stages}, rounds.micro_batches);
+    rounds.depth = std::max(rounds.depth, (order.in_flight() + chunks - 1) / chunks);
+  }
   if (rounds.micro_batches < kWorthwhile * rounds.enough()) return std::nullopt;
   return rounds;
 }

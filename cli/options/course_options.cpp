@@ -34,9 +34,10 @@ runtime::BatchRamp ramp_of(const CourseOptions& options, const program::Job& job
                        ramp.start, ramp.increment, parts));
   }
   const std::int64_t round = parts * job.plan.pipeline;
-  if (job.plan.schedule == program::Schedule::kInterleaved &&
-      (ramp.start % round != 0 || ramp.increment % round != 0)) {
-    refuse(fmt::format("--ramp-batch: the interleaved schedule needs multiples of these times pipeline = {}", round));
+  const program::ScheduleTraits& schedule = program::traits_of(job.plan.schedule);
+  if (schedule.virtual_stages && (ramp.start % round != 0 || ramp.increment % round != 0)) {
+    refuse(fmt::format("--ramp-batch: the {} schedule needs multiples of these times pipeline = {}", schedule.name,
+                       round));
   }
   return ramp;
 }

@@ -30,8 +30,12 @@ const std::map<std::string, std::string>& names() {
                                              {"kv_heads", "heads of keys and values"},
                                              {"linear_bias", "linear biases"},
                                              {"reduce_dtype", "type of reduced gradients"},
-                                             {"top_k", "top k"},
-                                             {"zero_bubble", "zero bubble"}};
+                                             {"top_k", "top k"}};
+    for (const program::ScheduleTraits& schedule : program::schedule_table()) {
+      std::string words(schedule.name);
+      std::replace(words.begin(), words.end(), '_', ' ');
+      names.emplace(schedule.name, words);
+    }
     for (const program::PlanField& field : program::plan_field_table()) {
       const std::string name = field.name;
       if (name.find_first_of("_.") != std::string::npos) names.emplace(name, within_a_sentence(field.title));

@@ -12,7 +12,7 @@
 #include "planner/advice/neighbours.h"
 #include "planner/advice/wording.h"
 #include "planner/bound/evaluate.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 #include "simulator/placed_cluster.h"
 
 namespace trivium::planner {
@@ -88,7 +88,10 @@ class Explainer {
         fmt::format("{} costs {} ({})", words_of(part),
                     seconds(simulation_.breakdown_s[static_cast<std::size_t>(part)]), percent(share(part)));
     text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-    if (part == Part::kBubble && plan_.pipeline > 1) text += bubble_formula();
+    if (part == Part::kBubble && plan_.pipeline > 1) {
+      const program::StagePlace first{0, plan_.pipeline, plan_.virtual_stages};
+      text += "; " + program::traits_of(plan_.schedule).bubble(first, program_.micro_batches);
+    }
     if (part == Part::kExposedTensor) text += where(program::Group::kTensor, "its groups of {} ranks");
     if (part == Part::kExposedData) text += where(data_group(), "its groups of {} ranks");
     std::string outcomes;
@@ -97,20 +100,6 @@ class Explainer {
       outcomes += fmt::format("{}{}: {}", outcomes.empty() ? "" : "; ", tried.neighbour.change, outcome(tried));
     }
     lines_.push_back(text + (outcomes.empty() ? "." : ". Tried against it: " + outcomes + "."));
-  }
-
-  // Narayanan et al. 2021 (arXiv 2104.04473), section 2.2: (p-1)/m of the passes, divided by the chunks of a stage.
-  std::string bubble_formula() const {
-    const int chunks = plan_.virtual_stages;
-    const double bubble =
-        static_cast<double>(plan_.pipeline - 1) / static_cast<double>(chunks * program_.micro_batches);
-    if (plan_.schedule == program::Schedule::kSequential) return "; the sequential schedule runs one stage at a time";
-    if (program::splits_backward(plan_.schedule)) {
-      return fmt::format("; equal stages idle (p - 1)(f + b - w), p - 1 = {} of {} micro-batches", plan_.pipeline - 1,
-                         program_.micro_batches);
-    }
-    return fmt::format("; equal stages idle (p - 1) / {}m = {} / {} = {} of their passes", chunks > 1 ? "v" : "",
-                       plan_.pipeline - 1, chunks * program_.micro_batches, percent(bubble));
   }
 
   program::Group data_group() const { return plan_.shard_group > 0 ? program::Group::kShard : program::Group::kData; }

@@ -15,7 +15,6 @@ namespace {
 using program::ContextMethod;
 using program::Plan;
 using program::Recompute;
-using program::Schedule;
 using simulator::Part;
 
 class Neighbourhood {
@@ -139,9 +138,9 @@ class Neighbourhood {
 
   void split_backward() {
     if (here_.pipeline == 1 || here_.virtual_stages > 1) return;
-    const bool split = here_.schedule == Schedule::kZeroBubble;
+    const bool split = program::traits_of(here_.schedule).splits_backward;
     Plan plan = here_;
-    plan.schedule = split ? Schedule::k1f1b : Schedule::kZeroBubble;
+    plan.schedule = program::usual_schedule(1, !split);
     add(fmt::format("schedule {} to {}", name_of(here_.schedule), name_of(plan.schedule)), Part::kBubble, plan);
   }
 

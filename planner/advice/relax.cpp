@@ -18,15 +18,21 @@ namespace {
 constexpr int kMostNodesFactor = 64;
 constexpr double kGapOfARelaxation = 0.5;  // of the iteration: what counts is that a plan fits
 
+using FieldAndValue = std::pair<const char*, std::string>;
+
 // Fields that, with other values than these, make plans faster and no smaller.
-constexpr std::pair<const char*, const char*> kSmallest[] = {{"placement", "tensor-context-data-pipeline"},
-                                                             {"overlap.tensor", "false"},
-                                                             {"overlap.gradient_reduction", "false"},
-                                                             {"overlap.parameter_gather", "false"},
-                                                             {"schedule", "1f1b"},
-                                                             {"virtual_stages", "1"},
-                                                             {"shard_group", "0"},
-                                                             {"compression", "none"}};
+const std::vector<FieldAndValue>& smallest_fields() {
+  static const std::vector<FieldAndValue> kSmallest{
+      {"placement", "tensor-context-data-pipeline"},
+      {"overlap.tensor", "false"},
+      {"overlap.gradient_reduction", "false"},
+      {"overlap.parameter_gather", "false"},
+      {"schedule", std::string(program::name_of(program::kUsualSchedule))},
+      {"virtual_stages", "1"},
+      {"shard_group", "0"},
+      {"compression", "none"}};
+  return kSmallest;
+}
 
 // The request with those fields closed that the user left open: a thousandth of its plans, among them the smallest.
 SearchRequest with_small_plans(SearchRequest request) {
@@ -36,7 +42,7 @@ SearchRequest with_small_plans(SearchRequest request) {
       return c.field == field || field.starts_with(c.field + ".");
     });
   };
-  for (const auto& [field, value] : kSmallest) {
+  for (const auto& [field, value] : smallest_fields()) {
     if (!is_open(field)) continue;
     program::set_field(plan, request.job.training, field, value);
     request.fixed.insert(field);
@@ -125,7 +131,7 @@ class Relaxer {
 
   // What it forbids is no smaller than what it does not.
   static bool leaves_the_smallest(const Constraint& constraint) {
-    return std::ranges::any_of(kSmallest, [&](const auto& smallest) {
+    return std::ranges::any_of(smallest_fields(), [&](const FieldAndValue& smallest) {
       program::Plan plan;
       program::Training training;
       program::set_field(plan, training, smallest.first, smallest.second);

@@ -5,7 +5,7 @@
 #include "planner/bound/balance.h"
 #include "planner/bound/evaluate.h"
 #include "planner/bound/site_bounds.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 #include "simulator/defaults.h"
 
 namespace trivium::planner {
@@ -61,7 +61,7 @@ Plan plainest(Plan plan) {
   plan.sequence_parallel = plan.overlap.tensor = false;
   plan.overlap.gradient_reduction = plan.overlap.parameter_gather = false;
   plan.virtual_stages = 1;
-  plan.schedule = program::Schedule::k1f1b;
+  plan.schedule = program::usual_schedule(1);
   plan.recompute = Recompute::kNone;
   plan.stage_recompute.clear();
   plan.stage_layers.clear();
@@ -130,8 +130,8 @@ Opened Tree::open_split(const Node& node) {
       opened.refused.push_back({std::move(*no), with(split, layout), plans});
       continue;
     }
-    Shape even;  // of all schedules 1f1b has the most states
-    even.schedule = program::Schedule::k1f1b;
+    Shape even;  // where backwards are whole there are the most states
+    even.schedule = program::usual_schedule(1);
     const std::vector<State> states = space_.states(split, layout, even);
     if (!request_.ignore_memory && !state_may_fit(laid, states)) {
       opened.refused.push_back({{kMemoryRule, ""}, with(with(split, layout), states.back()), plans});
@@ -215,24 +215,29 @@ Opened Tree::open_shape(const Node& node) {
 
 // The slowest stage is no faster in any distribution of the layers, and its work is not all: when stage s of p begins
 // its first backward, a micro-batch has gone forward through all stages and backward through those behind s, and s has
-// done p - s forwards; behind its last backward that micro-batch goes through the stages before s. With f and b of the
-// stages, m micro-batches:
-//   sum_j (f_j + b_j) + (m - 1) b_s + (m - p + s) f_s,
+// done its warm-up of u_s forwards and one more; behind its last backward that micro-batch goes through the stages
+// before s. With f and b of the stages, m micro-batches:
+//   sum_j (f_j + b_j) + (m - 1 - u_s) f_s + (m - 1) b_s,
 // where the sum is the least of any distribution too. Second halves w of a split backward come behind the first begin:
-//   sum_j f_j + m (b_s + w_s) + (m - p + s) f_s.
+//   sum_j f_j + (m - 1 - u_s) f_s + m (b_s + w_s).
+// Taken as u_s is no less than p - 1 - s, and as that where all forwards come first: then they are as many more before
+// the first backward.
 // Behind all passes, as the norm joins the stages, come copies of a state that is away. Activations that are away leave
 // behind every forward and come back but for two layers' that are still there: m (2 L_s - 2) copies of a layer.
 std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch,
                                                 const std::vector<std::vector<StageRoom>>& rooms) const {
   const auto layers = static_cast<int>(request_.job.model.layers);
   const std::int64_t m = micro_batches(plan);
-  const bool splits = program::splits_backward(plan.schedule);
+  const program::ScheduleTraits& schedule = program::traits_of(plan.schedule);
+  const bool splits = schedule.splits_backward;
   std::vector<StageLoad> busy, behind, copying;
   std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
   for (const auto& [forward, backward, weights, copy_layer] : sketch.least_stage_passes(plan)) {
     copying.push_back({-2 * m * copy_layer, 2 * m * copy_layer, layers});
-    const auto stage = static_cast<std::int64_t>(busy.size());
-    const std::int64_t later = std::max<std::int64_t>(0, m - plan.pipeline + stage), first = splits ? 0 : 1;
+    const int stage = static_cast<int>(busy.size());
+    std::int64_t warm_up = plan.pipeline - 1 - stage;
+    if (schedule.has_steady_state()) warm_up = std::max(warm_up, schedule.warm_up({stage, plan.pipeline, 1}));
+    const std::int64_t later = std::max<std::int64_t>(0, m - 1 - warm_up), first = splits ? 0 : 1;
     const auto load = [&](std::int64_t f, std::int64_t b, std::int64_t w) {
       return later * f + (m - first) * b + m * w;
     };

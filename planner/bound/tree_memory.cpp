@@ -3,7 +3,7 @@
 
 #include "base/seconds.h"
 #include "planner/bound/tree.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 #include "simulator/cost/copy_cost.h"
 
 namespace trivium::planner {
@@ -141,7 +141,7 @@ std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vecto
   Plan plain = with(plan, State{});
   plain.recompute = program::Recompute::kNone;  // which goes with activations that are away
   plain.stage_recompute.clear();
-  const bool accumulates = micro_batches(plain) > 1, splits = plain.schedule == program::Schedule::kZeroBubble;
+  const bool accumulates = micro_batches(plain) > 1, splits = program::traits_of(plain.schedule).splits_backward;
   std::vector<int> key{plain.tensor,
                        plain.context,
                        plain.pipeline,

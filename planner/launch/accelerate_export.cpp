@@ -12,7 +12,6 @@ namespace {
 using program::DType;
 using program::Plan;
 using program::Recompute;
-using program::Schedule;
 using program::Storage;
 
 const char* yes(bool value) { return value ? "true" : "false"; }
@@ -89,7 +88,7 @@ class AccelerateExport {
       lose("zero_stage", fmt::format("{}; beside pipeline or expert parallel written as 1", plan_.zero_stage));
     }
     if (plan_.virtual_stages > 1) lose("virtual_stages", "stages are not interleaved; 1f1b");
-    if (plan_.pipeline > 1 && plan_.schedule != Schedule::k1f1b && plan_.schedule != Schedule::kInterleaved) {
+    if (plan_.pipeline > 1 && !runs_usual_schedule(plan_)) {
       lose("schedule", fmt::format("{}; written as 1f1b", name_of(plan_.schedule)));
     }
     const std::vector<int> layers = program::chunk_layers(job_);

@@ -139,7 +139,7 @@ class DeepspeedExport {
       lose("context_method", "ring; DeepSpeed exchanges heads all to all (Ulysses)");
     }
     if (plan_.virtual_stages > 1) lose("virtual_stages", "the pipeline engine runs plain 1F1B");
-    if (plan_.pipeline > 1 && (plan_.schedule == Schedule::kGpipe || plan_.schedule == Schedule::kSequential)) {
+    if (plan_.pipeline > 1 && !runs_usual_schedule(plan_) && plan_.schedule != Schedule::kZeroBubble) {
       lose("schedule", fmt::format("{}; the pipeline engine runs 1f1b", name_of(plan_.schedule)));
     }
     const std::vector<int> layers = program::chunk_layers(job_);

@@ -61,6 +61,10 @@ void lose_placement(const program::Plan& plan, std::string_view order, std::vect
                                              plan.placement, order)});
 }
 
+bool runs_usual_schedule(const program::Plan& plan) {
+  return plan.schedule == program::usual_schedule(plan.virtual_stages);
+}
+
 void lose_common(const program::Plan& plan, std::vector<Loss>& losses) {
   const auto& stages = plan.stage_recompute;
   if (std::adjacent_find(stages.begin(), stages.end(), std::not_equal_to<>()) != stages.end()) {

@@ -28,6 +28,10 @@ bool has_order(const program::Plan& plan, std::string_view order);
 /// Adds the loss of a placement that the trainer, whose ranks come in `order`, does not have.
 void lose_placement(const program::Plan& plan, std::string_view order, std::vector<Loss>& losses);
 
+/// Whether the schedule is the one that trainers with no choice of schedules run: 1f1b, interleaved over virtual
+/// stages.
+bool runs_usual_schedule(const program::Plan& plan);
+
 /// Adds the losses of fields that none of the trainers has: recomputation that differs from stage to stage, fp64.
 void lose_common(const program::Plan& plan, std::vector<Loss>& losses);
 

@@ -12,7 +12,6 @@ namespace {
 using program::DType;
 using program::Plan;
 using program::Recompute;
-using program::Schedule;
 using program::Storage;
 
 class MegatronExport {
@@ -86,7 +85,7 @@ class MegatronExport {
   }
 
   void stages() {
-    if (plan_.schedule != Schedule::k1f1b && plan_.schedule != Schedule::kInterleaved && plan_.pipeline > 1) {
+    if (plan_.pipeline > 1 && !runs_usual_schedule(plan_)) {
       lose("schedule", fmt::format("{}; Megatron-LM runs 1f1b", name_of(plan_.schedule)));
     }
     const std::vector<int> layers = program::chunk_layers(job_);

@@ -16,7 +16,6 @@ namespace {
 using program::DType;
 using program::Plan;
 using program::Recompute;
-using program::Schedule;
 using program::Storage;
 
 constexpr std::size_t kMostLayout = 100'000;  // characters

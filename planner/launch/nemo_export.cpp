@@ -12,7 +12,6 @@ namespace {
 using program::DType;
 using program::Plan;
 using program::Recompute;
-using program::Schedule;
 using program::Storage;
 
 class NemoExport {
@@ -104,7 +103,7 @@ class NemoExport {
     const bool inside = !has_order(plan_, kDataInsidePipeline) && has_order(plan_, kPipelineInsideData);
     set_flag(kStrategy, "use_tp_pp_dp_mapping", inside);
     if (!inside) lose_placement(plan_, kDataInsidePipeline, launch_.losses);
-    if (plan_.pipeline > 1 && plan_.schedule != Schedule::k1f1b && plan_.schedule != Schedule::kInterleaved) {
+    if (plan_.pipeline > 1 && !runs_usual_schedule(plan_)) {
       lose("schedule", fmt::format("{}; Megatron-Core runs 1f1b", name_of(plan_.schedule)));
     }
   }

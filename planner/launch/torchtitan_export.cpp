@@ -13,21 +13,7 @@ namespace {
 using program::DType;
 using program::Plan;
 using program::Recompute;
-using program::Schedule;
 using program::Storage;
-
-std::string_view schedule_name(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::kGpipe:
-      return "GPipe";
-    case Schedule::kInterleaved:
-      return "Interleaved1F1B";
-    case Schedule::kZeroBubble:
-      return "InterleavedZeroBubble";
-    default:
-      return "1F1B";
-  }
-}
 
 class TorchtitanExport {
  public:
@@ -112,11 +98,15 @@ class TorchtitanExport {
     line(fmt::format("pipeline_parallel_degree = {}", plan_.pipeline));
     if (plan_.overlap.tensor) line("enable_async_tensor_parallel = true");
     if (plan_.pipeline == 1) return;
-    line(fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}",
-                     schedule_name(plan_.schedule), plan_.micro_batch));
-    if (plan_.schedule == Schedule::kSequential) lose("schedule", "sequential; written as 1F1B");
-    if (plan_.schedule == Schedule::kZeroBubble && plan_.virtual_stages == 1) {
-      lose("schedule", "zero_bubble wants two chunks a stage there");
+    const program::ScheduleTraits& schedule = program::traits_of(plan_.schedule);
+    const bool unknown = schedule.pytorch.empty();
+    const std::string_view name =
+        unknown ? program::traits_of(program::usual_schedule(plan_.virtual_stages)).pytorch : schedule.pytorch;
+    line(fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}", name,
+                     plan_.micro_batch));
+    if (unknown) lose("schedule", fmt::format("{}; written as {}", schedule.name, name));
+    if (!unknown && schedule.splits_backward && plan_.virtual_stages == 1) {
+      lose("schedule", fmt::format("{} wants two chunks a stage there", schedule.name));
     }
     chunks();
   }

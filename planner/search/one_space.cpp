@@ -20,7 +20,7 @@
 #include "planner/search/ledger.h"
 #include "planner/search/parallel.h"
 #include "planner/search/ranking.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 #include "simulator/replay/worlds.h"
 
 namespace trivium::planner {
@@ -137,7 +137,7 @@ class Searcher {
   static Next next_of(const Node& node) {
     if (!node.is_plan()) return Next::kOpen;
     // With second halves of backwards that wait, the order that plays by segments find may be the slower one.
-    return node.played || program::splits_backward(node.plan->schedule) ? Next::kSimulate : Next::kPlay;
+    return node.played || program::traits_of(node.plan->schedule).splits_backward ? Next::kSimulate : Next::kPlay;
   }
 
   bool settle() {

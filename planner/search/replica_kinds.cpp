@@ -324,10 +324,10 @@ class KindSearch {
         for (const auto& pass : passes) ps = std::min(ps, part(pass).layer);
         return ps;
       };
-      const auto whole = passes_of(program::Schedule::k1f1b);
+      const auto whole = passes_of(program::usual_schedule(1));
       times.forward = least(whole, [](const auto& pass) { return pass.forward; });
       times.backward = least(whole, [](const auto& pass) { return pass.backward; });
-      const auto halves = passes_of(program::Schedule::kZeroBubble);
+      const auto halves = passes_of(program::usual_schedule(1, true));
       times.split_forward = least(halves, [](const auto& pass) { return pass.forward; });
       times.first_half = least(halves, [](const auto& pass) { return pass.backward; });
       times.second_half = least(halves, [](const auto& pass) { return pass.weights; });

@@ -49,7 +49,7 @@ int ranks_of(const SearchRequest& request) { return request.ranks > 0 ? request.
 
 Space::Space(const SearchRequest& request) : request_(request), given_(request.job.plan) {
   if (request.fixed.contains("schedule") && request.fixed.contains("zero_stage") && given_.zero_stage > 1 &&
-      given_.schedule == Schedule::kZeroBubble) {
+      program::traits_of(given_.schedule).splits_backward) {
     throw base::Failure(base::ErrorKind::kUsage,
                         "searches have no split backward with ZeRO 2 or 3: fix one of schedule and zero_stage; "
                         "trivium simulate plays both");
@@ -174,34 +174,48 @@ std::vector<Layout> Space::layouts(const Plan& split) const {
   return found;
 }
 
-std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const {
-  const bool may_interleave = !fixed("schedule") || given_.schedule == Schedule::kInterleaved;
-  const program::Habits& of_stack = *program::find_habits(given_.stack);
-  std::vector<std::pair<Schedule, int>> schedules;
+// With their counts of virtual stages. Single chunks come first.
+std::vector<std::pair<Schedule, int>> Space::schedules_of(const Plan& split) const {
+  const bool open = !fixed("schedule"), counted = fixed("virtual_stages");
+  if (!open && !program::traits_of(given_.schedule).virtual_stages) {
+    return {{given_.schedule, counted ? given_.virtual_stages : 1}};
+  }
+  const auto all = program::schedule_table();
+  const bool may_be_single = open && (!counted || given_.virtual_stages == 1);
+  const bool splits = program::find_habits(given_.stack)->splits_backward;
+  const bool may_split = splits && (counted || !request_.job.model.experts);
+  std::vector<std::pair<Schedule, int>> found;
+  for (const program::ScheduleTraits& traits : all) {
+    if (!may_be_single || !traits.searched || traits.virtual_stages) continue;
+    const bool usual = traits.schedule == program::usual_schedule(1);
+    const bool worthwhile = split.pipeline > 1 && (may_split || !traits.splits_backward);
+    if (usual || worthwhile) found.emplace_back(traits.schedule, 1);
+  }
   const std::int64_t layers = request_.job.model.layers;
-  if (fixed("schedule") && given_.schedule != Schedule::kInterleaved) {
-    schedules.emplace_back(given_.schedule, fixed("virtual_stages") ? given_.virtual_stages : 1);
-  } else if (fixed("virtual_stages")) {
-    const bool one = given_.virtual_stages == 1 && !fixed("schedule");
-    schedules.emplace_back(one ? Schedule::k1f1b : Schedule::kInterleaved, given_.virtual_stages);
-    if (one && split.pipeline > 1 && of_stack.splits_backward) schedules.emplace_back(Schedule::kZeroBubble, 1);
-  } else {
-    if (!fixed("schedule")) schedules.emplace_back(Schedule::k1f1b, 1);
-    const bool splits = of_stack.splits_backward && !request_.job.model.experts;
-    if (!fixed("schedule") && split.pipeline > 1 && splits) schedules.emplace_back(Schedule::kZeroBubble, 1);
-    if (may_interleave && split.pipeline > 1 && layers % split.pipeline == 0) {
+  for (const program::ScheduleTraits& traits : all) {
+    const bool tried = open ? traits.searched : traits.schedule == given_.schedule;
+    if (!tried || !traits.virtual_stages) continue;
+    if (counted) {
+      if (!may_be_single) found.emplace_back(traits.schedule, given_.virtual_stages);
+    } else if (split.pipeline > 1 && layers % split.pipeline == 0) {
       for (const int count : divisors(layers / split.pipeline, layers)) {
-        if (count > 1) schedules.emplace_back(Schedule::kInterleaved, count);
+        if (count > 1) found.emplace_back(traits.schedule, count);
       }
     }
-    if (schedules.empty()) schedules.emplace_back(given_.schedule, given_.virtual_stages);
   }
+  if (found.empty()) found.emplace_back(given_.schedule, given_.virtual_stages);
+  return found;
+}
+
+std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const {
+  const std::vector<std::pair<Schedule, int>> schedules = schedules_of(split);
+  const std::int64_t layers = request_.job.model.layers;
   std::vector<Storage> activations{given_.offload.activations};
   if (!fixed("offload.activations") && has_lanes()) activations = {Storage::kNone, Storage::kHost};
   std::vector<Shape> found;
   const Plan placed = with(split, layout);
   const auto add = [&](const Shape& shape) {
-    if (shape.activations != Storage::kNone && shape.schedule == Schedule::kZeroBubble) return;
+    if (shape.activations != Storage::kNone && program::traits_of(shape.schedule).splits_backward) return;
     if (of(Level::kShape).none() || allows(Level::kShape, with(placed, shape))) found.push_back(shape);
   };
   const bool open_layers = !fixed("stage_layers"), open_nodes = !fixed("stage_nodes");
@@ -252,10 +266,11 @@ std::vector<State> Space::states(const Plan& split, const Layout& layout, const 
   const bool lanes = has_lanes(), spread = split.expert > 1, alone = split.data * split.context == 1;
   std::vector<int> zero{0};
   if (split.data > 1) zero = {0, 1, 2, 3};
-  if (shape.schedule == Schedule::kZeroBubble || spread) zero.resize(std::min<std::size_t>(zero.size(), 2));
+  const bool splits = program::traits_of(shape.schedule).splits_backward;
+  if (splits || spread) zero.resize(std::min<std::size_t>(zero.size(), 2));
   if (fixed("zero_stage")) zero = {given_.zero_stage};
   // The bounds do not know that split backwards reduce sharded gradients twice.
-  if (shape.schedule == Schedule::kZeroBubble) std::erase_if(zero, [](int stage) { return stage > 1; });
+  if (splits) std::erase_if(zero, [](int stage) { return stage > 1; });
   const auto either = [&](const char* field, bool open, bool given) {
     if (fixed(field) || !lanes) return std::vector<bool>{given};
     return open ? std::vector<bool>{false, true} : std::vector<bool>{false};
@@ -341,8 +356,8 @@ std::int64_t Space::count_keepings(const Plan& split, const Shape& shape) const 
 
 // Of a shape's fields it matters alone whether the schedule splits the backward.
 std::int64_t Space::count_states(const Plan& split, const Layout& layout, const Shape& shape) const {
-  const std::tuple key(split.tensor, split.context, split.data, split.expert, shape.schedule == Schedule::kZeroBubble,
-                       layout.placement);
+  const std::tuple key(split.tensor, split.context, split.data, split.expert,
+                       program::traits_of(shape.schedule).splits_backward, layout.placement);
   const std::lock_guard lock(mutex_);
   const auto [known, fresh] = states_known_.try_emplace(key);
   if (fresh) known->second = static_cast<std::int64_t>(states(split, layout, shape).size());

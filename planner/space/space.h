@@ -68,13 +68,15 @@ struct State {
 /// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind; of those that seat
 ///    the same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks), attention
 ///    (flash and unfused where devices and stack have fused kernels, else as given).
-/// 3. shape: schedule and virtual_stages (1f1b; zero_bubble with the trivium stack; interleaved with every count that
-///    cuts the layers evenly), stage_layers (even, and with one chunk a stage balanced), on unlike nodes stage_nodes
-///    (none, and the groups in their order and in the opposite one, balanced), offload.activations (none, host).
+/// 3. shape: schedule and virtual_stages (those of program/schedules that are searched: 1f1b; zero_bubble with the
+///    trivium stack; interleaved with every count that cuts the layers evenly), stage_layers (even, and with one chunk
+///    a stage balanced), on unlike nodes stage_nodes (none, and the groups in their order and in the opposite one,
+///    balanced), offload.activations (none, host).
 /// 4. keeping: recompute (none, selective, full; not full where activations are offloaded), and stage_recompute: the
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
 ///    eighths of the rounds through all stages.
-/// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with zero_bubble or spread experts), shard_group (0,
+/// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with split backwards or spread experts), shard_group
+/// (0,
 ///    and with zero_stage 3 the replicas that share a node), overlap.gradient_reduction, overlap.parameter_gather (with
 ///    zero_stage), offload.optimizer (none, host), compression (none, and fp16 with zero_stage 0).
 class Space {
@@ -97,6 +99,7 @@ class Space {
   std::int64_t count_states(const program::Plan& split, const Layout& layout, const Shape& shape) const;
 
  private:
+  std::vector<std::pair<program::Schedule, int>> schedules_of(const program::Plan& split) const;
   bool fixed(const char* field) const { return request_.fixed.contains(field); }
   bool allows(Level level, const program::Plan& plan) const { return of(level).allow(plan); }
   const Bounds& of(Level level) const { return bounds_[static_cast<std::size_t>(level)]; }

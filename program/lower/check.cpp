@@ -69,8 +69,9 @@ Verdict check_supported(const Job& job) {
   const Plan& plan = job.plan;
   if (auto no = check_away_gradients(job)) return no;
   if (plan.offload.parameters != Storage::kNone) return missing("offload.parameters", "use none");
-  if (plan.offload.activations != Storage::kNone && plan.schedule == Schedule::kZeroBubble) {
-    return missing("offload.activations", "zero_bubble keeps them for its second halves; use schedule 1f1b");
+  if (plan.offload.activations != Storage::kNone && traits_of(plan.schedule).splits_backward) {
+    return missing("offload.activations", fmt::format("{} keeps them for its second halves; use schedule {}",
+                                                      name_of(plan.schedule), name_of(usual_schedule(1))));
   }
   if (plan.compression == Compression::kTopK && plan.precision == DType::kFp16) {
     return missing("compression", "top_k in fp16: what is not sent would outlive the loss scale; use precision bf16");
@@ -232,11 +233,10 @@ Verdict check_pipeline(const Job& job) {
     return refuse("layers-fill-stages", fmt::format("{} layers cannot fill pipeline {} x virtual_stages {} = {} chunks",
                                                     job.model.layers, plan.pipeline, plan.virtual_stages, chunks));
   }
-  if ((plan.virtual_stages > 1) != (plan.schedule == Schedule::kInterleaved)) {
-    return refuse(
-        "interleaved-needs-virtual-stages",
-        fmt::format("virtual_stages {} with schedule {}: virtual stages and the interleaved schedule need each other",
-                    plan.virtual_stages, name_of(plan.schedule)));
+  if ((plan.virtual_stages > 1) != traits_of(plan.schedule).virtual_stages) {
+    return refuse("interleaved-needs-virtual-stages",
+                  fmt::format("virtual_stages {} with schedule {}: virtual stages and the {} schedule need each other",
+                              plan.virtual_stages, name_of(plan.schedule), name_of(usual_schedule(2))));
   }
   if (plan.virtual_stages > 1 && plan.pipeline == 1) {
     return refuse("virtual-stages-need-pipeline", "virtual_stages above 1 need pipeline 2 or more");
@@ -290,10 +290,10 @@ Verdict check_batch(const Job& job) {
     return refuse("micro-batches-in-range",
                   fmt::format("{} micro-batches a step and replica are more than {}", count, kMostMicroBatches));
   }
-  if (plan.schedule == Schedule::kInterleaved && count % plan.pipeline != 0) {
+  if (traits_of(plan.schedule).virtual_stages && count % plan.pipeline != 0) {
     return refuse("interleaved-rounds",
-                  fmt::format("the interleaved schedule needs micro-batches in multiples of pipeline {}; there are {}",
-                              plan.pipeline, count));
+                  fmt::format("the {} schedule needs micro-batches in multiples of pipeline {}; there are {}",
+                              name_of(plan.schedule), plan.pipeline, count));
   }
   if (job.model.positions == models::Positions::kLearned && job.training.sequence > job.model.max_sequence) {
     return refuse("sequence-has-positions", fmt::format("sequence {} is longer than the {} learned positions of {}",

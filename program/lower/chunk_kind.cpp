@@ -9,7 +9,7 @@
 #include "program/lower/offload.h"
 #include "program/lower/optimizer_bodies.h"
 #include "program/lower/sharding.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 
 namespace trivium::program {
 namespace {
@@ -234,7 +234,7 @@ class KindMaker {
     if (key_.head) builder_.segment("head"), writer.head_forward(head, labels, loss);
     kind_.forward = append();
 
-    const bool split = splits_backward(job_.plan.schedule);
+    const bool split = traits_of(job_.plan.schedule).splits_backward;
     writer.delay_weights(split);
     builder_.begin("backward");
     if (recompute) keep_all();

@@ -6,7 +6,7 @@
 #include "program/lower/gradient_tasks.h"
 #include "program/lower/offload_tasks.h"
 #include "program/lower/sharding_tasks.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/slots.h"
 
 namespace trivium::program {
 namespace {

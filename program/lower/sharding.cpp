@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "program/ir/alignment.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 
 namespace trivium::program {
 namespace {
@@ -76,7 +76,7 @@ Sharding::Sharding(const Job& job, const Habits& habits) {
   gradients = plan.zero_stage >= 2;
   parameters = plan.zero_stage >= 3;
   gathers_first = !parameters && plan.overlap.parameter_gather;
-  accumulates = micro_batches(plan, job.training.global_batch) > 1 || splits_backward(plan.schedule);
+  accumulates = micro_batches(plan, job.training.global_batch) > 1 || traits_of(plan.schedule).splits_backward;
   overlaps_reduce = plan.overlap.gradient_reduction;
   ahead = parameters && plan.overlap.parameter_gather ? habits.units_ahead : 0;
   parts = parameters ? habits.collectives_per_unit : 1;

@@ -120,8 +120,18 @@ PlanField storage(const char* name, const char* title, const char* help) {
   return choice(name, FieldGroup::kMemory, title, "none|host|disk", help, names_to<Storage::kDisk>, "none");
 }
 
+std::string schedules_in_words() {
+  std::string words;
+  for (const ScheduleTraits& traits : schedule_table()) {
+    const bool first = words.empty(), last = &traits == &schedule_table().back();
+    words += fmt::format("{}{}", first ? "" : last ? " or " : ", ", traits.name);
+  }
+  return words;
+}
+
 std::vector<PlanField> split_fields() {
   using enum FieldGroup;
+  static const std::string order_of_passes = "Order of passes: " + schedules_in_words();
   PlanField layers =
       counts("stage_layers", kSplit, "Layers by chunk", "Layers of every chunk in model order", 0, nullptr);
   PlanField sizes = counts("replica_micro_batch", kSplit, "Micro-batch by replica",
@@ -144,9 +154,8 @@ std::vector<PlanField> split_fields() {
       row(count("pipeline", kSplit, "Pipeline stages", "Pipeline stages"), TRIVIUM_FIELD(pipeline)),
       row(count("virtual_stages", kSplit, "Virtual stages", "Model chunks per pipeline stage"),
           TRIVIUM_FIELD(virtual_stages)),
-      row(choice("schedule", kSplit, "Schedule", "NAME",
-                 "Order of passes: sequential, gpipe, 1f1b, interleaved or zero_bubble",
-                 names_to<Schedule::kZeroBubble>),
+      row(choice("schedule", kSplit, "Schedule", "NAME", order_of_passes.c_str(),
+                 names_to<static_cast<Schedule>(kSchedules - 1)>),
           TRIVIUM_FIELD(schedule)),
       row(layers, TRIVIUM_FIELD(stage_layers)),
       row(count("data", kSplit, "Data parallel", "Data parallel replicas"), TRIVIUM_FIELD(data)),
@@ -265,13 +274,11 @@ const std::vector<std::string>& plan_fields() {
 namespace {
 
 void settle_on_a_schedule(Plan& plan) {
-  const bool interleaved = plan.schedule == Schedule::kInterleaved;
-  if ((plan.virtual_stages > 1) != interleaved) plan.schedule = usual_schedule(plan.virtual_stages);
+  const bool several = traits_of(plan.schedule).virtual_stages;
+  if ((plan.virtual_stages > 1) != several) plan.schedule = usual_schedule(plan.virtual_stages);
 }
 
 }  // namespace
-
-Schedule usual_schedule(int virtual_stages) { return virtual_stages > 1 ? Schedule::kInterleaved : Schedule::k1f1b; }
 
 void settle_schedule(Plan& plan) {
   if (plan.pipeline == 1) plan.virtual_stages = 1;
@@ -280,8 +287,7 @@ void settle_schedule(Plan& plan) {
 
 void settle(Plan& plan, std::string_view field) {
   if (field == "schedule") {
-    const bool interleaved = plan.schedule == Schedule::kInterleaved;
-    plan.virtual_stages = interleaved ? std::max(2, plan.virtual_stages) : 1;
+    plan.virtual_stages = traits_of(plan.schedule).virtual_stages ? std::max(2, plan.virtual_stages) : 1;
   }
   if (field == "virtual_stages") settle_on_a_schedule(plan);
   if (field == "pipeline" && plan.pipeline == 1) settle_schedule(plan);

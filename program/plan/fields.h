@@ -68,16 +68,13 @@ const std::vector<TrainingField>& training_field_table();
 const std::vector<std::string>& plan_fields();
 const std::vector<std::string>& training_fields();
 
-/// What has to follow where `field` of a plan was changed by hand: virtual stages and the interleaved schedule need
-/// each other, sequence parallelism needs tensor ranks, lists by chunk, stage or replica are of one split, a shard
+/// What has to follow where `field` of a plan was changed by hand: virtual stages and a schedule that takes them
+/// need each other, sequence parallelism needs tensor ranks, lists by chunk, stage or replica are of one split, a shard
 /// group divides the replicas.
 void settle(Plan& plan, std::string_view field);
 
 /// The part of it that a changed count of stages or chunks asks for: one chunk a stage is no interleaving, and one
 /// stage has one chunk.
 void settle_schedule(Plan& plan);
-
-/// The schedule of stages that hold so many chunks, where nothing else is said.
-Schedule usual_schedule(int virtual_stages);
 
 }  // namespace trivium::program

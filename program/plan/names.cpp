@@ -10,11 +10,6 @@ std::string_view name_of(DType type) {
   return base::name_at(kNames, type);
 }
 
-std::string_view name_of(Schedule value) {
-  static constexpr std::array<std::string_view, 5> kNames{"sequential", "gpipe", "1f1b", "interleaved", "zero_bubble"};
-  return base::name_at(kNames, value);
-}
-
 std::string_view name_of(Recompute value) {
   static constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
   return base::name_at(kNames, value);

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "program/plan/dtype.h"
+#include "program/schedules/schedule.h"
 
 namespace trivium::program {
 
-enum class Schedule : std::uint8_t { kSequential, kGpipe, k1f1b, kInterleaved, kZeroBubble };
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 enum class Attention : std::uint8_t { kUnfused, kFlash };
 enum class Storage : std::uint8_t { kNone, kHost, kDisk };
@@ -40,7 +40,7 @@ struct Plan {
   ContextMethod context_method = ContextMethod::kRing;
   int pipeline = 1;
   int virtual_stages = 1;  ///< model chunks per pipeline stage
-  Schedule schedule = Schedule::k1f1b;
+  Schedule schedule = kUsualSchedule;
   std::vector<int> stage_layers;  ///< layers of every chunk in model order (pipeline * virtual_stages); empty: even
   int data = 1;
   int zero_stage = 0;
@@ -70,7 +70,6 @@ struct Plan {
   int chunks() const { return pipeline * virtual_stages; }
 };
 
-std::string_view name_of(Schedule value);       ///< "sequential" "gpipe" "1f1b" "interleaved" "zero_bubble"
 std::string_view name_of(Recompute value);      ///< "none" "selective" "full"
 std::string_view name_of(Attention value);      ///< "unfused" "flash"
 std::string_view name_of(Storage value);        ///< "none" "host" "disk"

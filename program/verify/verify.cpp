@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "program/ir/text.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 #include "program/verify/verify_context.h"
 #include "program/verify/verify_frames.h"
 #include "program/verify/verify_gradients.h"
@@ -38,7 +38,7 @@ void check_counts(const Program& program, Problems& problems) {
       }
     }
     std::vector<TaskKind> wanted{TaskKind::kForward, TaskKind::kBackward};
-    if (splits_backward(program.job.plan.schedule)) wanted.push_back(TaskKind::kBackwardWeights);
+    if (traits_of(program.job.plan.schedule).splits_backward) wanted.push_back(TaskKind::kBackwardWeights);
     for (const TaskKind kind : wanted) {
       for (int chunk = 0; chunk < static_cast<int>(role.chunks.size()); ++chunk) {
         for (int m = 0; m < static_cast<int>(program.micro_batches); ++m) {

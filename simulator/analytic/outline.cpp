@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "program/schedules/schedule.h"
+
 namespace trivium::simulator {
 namespace {
 
-using program::Schedule;
 using Times = std::vector<std::int64_t>;
 
 class Bounder {
@@ -33,7 +34,7 @@ class Bounder {
       ends.stages[s] =
           std::max({head_[s] + passes(s) + o_.micro_batches * weights, sent[s] + weights, head_[s] + copies(s)});
     }
-    if (o_.schedule == Schedule::kInterleaved) go_through_all_chunks(ends);
+    if (o_.virtual_stages > 1) go_through_all_chunks(ends);
     return ends;
   }
 
@@ -61,10 +62,10 @@ class Bounder {
   // From the start of stage s's first forward to the end of its last backward, second halves left out.
   std::int64_t passes(std::size_t s) const {
     const std::int64_t pair = sum(s, &Outline::Chunk::forward) + sum(s, &Outline::Chunk::backward);
-    std::int64_t longest = o_.micro_batches * pair;
-    if (o_.schedule == Schedule::k1f1b) longest = std::max(longest, full_pipe(s));
-    if (o_.schedule == Schedule::kSequential) longest = std::max(longest, o_.micro_batches * round_trip(s));
-    return longest;
+    const std::int64_t longest = o_.micro_batches * pair;
+    const program::ScheduleTraits& traits = program::traits_of(o_.schedule);
+    const bool one_for_one = traits.has_steady_state() && !traits.splits_backward && o_.virtual_stages == 1;
+    return one_for_one ? std::max(longest, full_pipe(s, traits.warm_up(place(s)) + 1)) : longest;
   }
 
   // A micro-batch from the start of its forward on stage s to the end of its backward there.
@@ -77,15 +78,17 @@ class Bounder {
     return time;
   }
 
-  // Forward k + (p-s) comes behind backward k: whole round trips q, then what is left of the last round.
-  std::int64_t full_pipe(std::size_t s) const {
-    const auto depth = static_cast<std::int64_t>(stages() - s);
+  program::StagePlace place(std::size_t s) const { return {static_cast<int>(s), o_.pipeline, o_.virtual_stages}; }
+
+  // With `depth` micro-batches under way forward k + depth comes behind backward k: whole round trips q, then what is
+  // left of the last round. One after the other, they are round trips alone.
+  std::int64_t full_pipe(std::size_t s, std::int64_t depth) const {
     const std::int64_t trips = (o_.micro_batches - 1) / depth, left = (o_.micro_batches - 1) % depth;
     return (trips + 1) * round_trip(s) + left * o_.chunks[s].backward;
   }
 
-  // Interleaved, on the last stage: the first micro-batch goes forward through all chunks before the first backward, of
-  // the last chunk; by then (v - 1) p + 1 forwards are done there. All others, and all backwards but as many, come
+  // Several chunks, on the last stage: the first micro-batch goes forward through all chunks before the first backward,
+  // of the last chunk; by then (v - 1) p + 1 forwards are done there. All others, and all backwards but as many, come
   // before the last micro-batch's first backward, which then goes back through all chunks.
   void go_through_all_chunks(PassEnds& ends) const {
     std::int64_t time = 0;

@@ -68,14 +68,14 @@ struct PassEnds {
 /// No passes that the engine plays by segments end before (ps). The largest of:
 /// - a busy stage s: forwards of the first chunks before it, its own micro-batches, backwards of the chunks before it:
 ///   sum_{j<s} (f_j + t_j) + m sum_v (f_s + b_s) + sum_{j<s} (b_j + t_j). For equal stages this is the bubble (p-1)/m;
-/// - a full pipe (1f1b): stage s has at most p-s micro-batches under way, each for a round trip to the last stage, so
-/// it
-///   starts at most p-s of them in that time. This is what slow transfers cost;
+/// - a full pipe (one chunk a stage, whole backwards, a steady state): stage s has at most its warm-up and one more
+///   micro-batches under way (1f1b: p-s; sequential: 1), each for a round trip to the last stage, so it starts at most
+///   as many in that time. This is what slow transfers cost;
 /// - a split backward's second halves w count as work of the stage, but nobody waits for them: gradients run down the
 ///   stages behind m (f_s + b_s), and the last w_s follows;
-/// - one micro-batch after the other (sequential);
-/// - interleaved: the first micro-batch's way forward through all chunks, what the last stage then has left, and the
-///   last one's way back;
+/// - several chunks a stage: the first micro-batch's way forward through all of them, what the last stage then has
+/// left,
+///   and the last one's way back;
 /// - a busy copy lane.
 /// The last backwards' begins are not worked out: 0.
 PassEnds pass_ends(const Outline& outline);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "program/plan/schedule.h"
+#include "program/schedules/slots.h"
 
 namespace trivium::simulator {
 namespace {
@@ -28,8 +28,9 @@ constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
 bool keeps(Storage storage) { return storage == Storage::kNone; }
 
 Key pass_fields(const Plan& p, const ChunkKey& kind) {
-  Key key = key_of(p.tensor, p.context, p.context_method, p.expert, p.micro_batch, p.sequence_parallel,
-                   p.overlap.tensor, program::splits_backward(p.schedule), p.offload.activations, p.attention);
+  Key key =
+      key_of(p.tensor, p.context, p.context_method, p.expert, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
+             program::traits_of(p.schedule).splits_backward, p.offload.activations, p.attention);
   append(key, kind);
   return key;
 }
@@ -38,7 +39,7 @@ Key pass_fields(const Plan& p, const ChunkKey& kind) {
 Key state_fields(const Job& job, ChunkKey kind) {
   const Plan& p = job.plan;
   const bool accumulates =
-      program::micro_batches(p, job.training.global_batch) > 1 || program::splits_backward(p.schedule);
+      program::micro_batches(p, job.training.global_batch) > 1 || program::traits_of(p.schedule).splits_backward;
   Key key = key_of(p.tensor, p.context, p.expert, p.data, p.zero_stage, p.shard_group, p.sequence_parallel,
                    p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression, p.offload.optimizer,
                    p.offload.gradients, p.pipeline > 1, accumulates);
@@ -188,15 +189,17 @@ std::shared_ptr<const std::vector<StageLimits>> SharedCosts::limits(const Plan& 
   return limits_.try_emplace(std::move(key), std::move(fresh)).first->second;
 }
 
-// In the steady state of a schedule frames come back as fast as they are taken: the first rounds show the most there
-// are.
+// One chunk holds what its stage does. Of several each holds a part that is counted: in the steady state of a schedule
+// frames come back as fast as they are taken, so the first rounds show the most there are.
 std::vector<Frames> SharedCosts::frames(const Plan& plan, int stage, std::int64_t micro_batches,
                                         const std::vector<int>& kinds) {
   constexpr std::int64_t kRounds = 4;
-  if (plan.schedule == program::Schedule::kGpipe) {
-    return std::vector<Frames>(kinds.size(), {static_cast<int>(micro_batches), 0});
+  if (plan.virtual_stages == 1) {
+    const auto order = program::order_of(plan.schedule, {stage, plan.pipeline, 1}, micro_batches);
+    return {Frames{static_cast<int>(order.in_flight()), static_cast<int>(order.between_halves())}};
   }
-  const std::int64_t some = std::min(micro_batches, kRounds * plan.pipeline);
+  const bool steady = program::traits_of(plan.schedule).has_steady_state();
+  const std::int64_t some = steady ? std::min(micro_batches, kRounds * plan.pipeline) : micro_batches;
   Key key = key_of(plan.schedule, stage, plan.pipeline, plan.virtual_stages, some);
   key.insert(key.end(), kinds.begin(), kinds.end());
   if (auto known = find(frames_, key)) return std::move(*known);

@@ -3,61 +3,17 @@
 #include <algorithm>
 #include <limits>
 
+#include "program/schedules/slots.h"
 #include "simulator/analytic/outline.h"
 
 namespace trivium::simulator {
 namespace {
 
-using program::Schedule;
+using program::SlotCursor;
 
 constexpr std::int64_t kUnknown = -1;
 constexpr std::int64_t kUnset = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kNoCut = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kLongestInterleaved = 2;  // rounds of an interleaved schedule that may repeat together
-
-/// The slots of one stage (program/plan/schedule.h) without a list of them.
-class Cursor {
- public:
-  enum class Kind { kForward, kBackward, kWeights, kNone };
-  struct Slot {
-    Kind kind = Kind::kNone;
-    std::int64_t number = 0;  // of its kind
-  };
-
-  Cursor(const Outline& o, std::int64_t stage) {
-    const std::int64_t after = o.pipeline - 1 - stage;
-    total_ = o.micro_batches * o.virtual_stages;
-    const bool interleaved = o.schedule == Schedule::kInterleaved;
-    warmup_ = std::min(total_, interleaved ? 2 * after + (o.virtual_stages - 1) * std::int64_t{o.pipeline} : after);
-    splits_ = o.schedule == Schedule::kZeroBubble;
-    delay_ = stage;
-  }
-
-  // The next slot, none where it lies behind the cut: `cut` backwards and what comes before the next.
-  Slot here(std::int64_t cut) const {
-    if (forwards_ < warmup_) return {Kind::kForward, forwards_};
-    // From here on the slots come in rounds: a forward, while there are any, a backward, a second half that is due.
-    if (splits_ && backwards_ - delay_ > weights_) return {Kind::kWeights, weights_};
-    if (backwards_ >= cut) return {};
-    if (forwards_ < total_ && forwards_ - warmup_ == backwards_) return {Kind::kForward, forwards_};
-    if (backwards_ < total_) return {Kind::kBackward, backwards_};
-    if (splits_ && weights_ < total_) return {Kind::kWeights, weights_};
-    return {};
-  }
-
-  void advance(Kind kind) { ++(kind == Kind::kForward ? forwards_ : kind == Kind::kBackward ? backwards_ : weights_); }
-
-  std::int64_t warmup() const { return warmup_; }
-  void leave_out(std::int64_t slots) { total_ -= slots; }
-  void tell(std::vector<std::int64_t>& state, std::int64_t cut) const {
-    state.insert(state.end(), {forwards_ - cut, backwards_ - cut, splits_ ? weights_ - cut : 0});
-  }
-
- private:
-  std::int64_t total_ = 0, warmup_ = 0, delay_ = 0;
-  std::int64_t forwards_ = 0, backwards_ = 0, weights_ = 0;
-  bool splits_ = false;
-};
+constexpr std::int64_t kLongestOfChunks = 2;  // rounds over several chunks that may repeat together
 
 class Walker {
  public:
@@ -78,12 +34,16 @@ class Walker {
     forwards_done_.assign(o_.chunks.size(), 0);
     backwards_done_.assign(o_.chunks.size(), 0);
     ends_.last_backward.resize(o_.chunks.size());
-    for (std::size_t s = 0; s < stages_; ++s) cursors_.emplace_back(o_, static_cast<std::int64_t>(s));
+    cursors_.reserve(stages_);
+    for (int s = 0; s < o_.pipeline; ++s) {
+      cursors_.emplace_back(program::order_of(o_.schedule, {s, o_.pipeline, o_.virtual_stages}, o_.micro_batches));
+      warm_up_ = std::max(warm_up_, cursors_.back().order().warm_up);
+    }
   }
 
   PassEnds walk(Rounds rounds) {
     if (rounds == Rounds::kCounted && micro_batches_ % round_ == 0) leave_out_rounds();
-    reach(kNoCut);
+    reach(SlotCursor::kNoCut);
     for (std::int64_t& end : free_) end += left_out_;
     for (std::int64_t& begin : ends_.last_backward) begin += left_out_;
     ends_.stages = std::move(free_);
@@ -108,8 +68,7 @@ class Walker {
 
   // All slots before `cut` backwards of every stage. Forwards need the stage before, backwards the one behind.
   void reach(std::int64_t cut) {
-    const std::int64_t most =
-        cut == kNoCut ? micro_batches_ : (cut + cursors_.front().warmup()) / slots() * round_ + round_;
+    const std::int64_t most = cut == SlotCursor::kNoCut ? micro_batches_ : (cut + warm_up_) / slots() * round_ + round_;
     const auto passes = o_.chunks.size() * static_cast<std::size_t>(std::min(most, micro_batches_));
     forward_.resize(std::max(forward_.size(), passes), kUnknown);
     backward_.resize(std::max(backward_.size(), passes), kUnknown);
@@ -127,10 +86,9 @@ class Walker {
   // Maxima and sums know no absolute time: where everything lies as it lay some rounds before, the same rounds follow,
   // each as much later. All stages must still have forwards to come.
   void leave_out_rounds() {
-    const std::int64_t warmup = cursors_.front().warmup();
-    const std::int64_t last = (micro_batches_ * o_.virtual_stages - warmup) / slots() - 1;
-    const std::int64_t longest = o_.virtual_stages > 1 ? kLongestInterleaved : o_.pipeline;
-    for (std::int64_t from = warmup / slots() + 1; from + longest < last; from = 2 * (from + longest)) {
+    const std::int64_t last = (micro_batches_ * o_.virtual_stages - warm_up_) / slots() - 1;
+    const std::int64_t longest = o_.virtual_stages > 1 ? kLongestOfChunks : o_.pipeline;
+    for (std::int64_t from = warm_up_ / slots() + 1; from + longest < last; from = 2 * (from + longest)) {
       reach(from * slots());
       const Moment before = moment(from);
       std::fill(waited_.begin(), waited_.end(), 0);
@@ -167,7 +125,11 @@ class Walker {
     const auto tell = [&](std::int64_t time) { moment.state.push_back(time - moment.time); };
     const auto tell_lane = [&](std::int64_t time) { moment.state.push_back(time == 0 ? kUnset : time - moment.time); };
     for (std::size_t s = 0; s < stages_; ++s) {
-      cursors_[s].tell(moment.state, rounds * slots());
+      const SlotCursor& cursor = cursors_[s];
+      for (const std::int64_t done : {cursor.forwards(), cursor.backwards()}) {
+        moment.state.push_back(done - rounds * slots());
+      }
+      moment.state.push_back(cursor.order().splits_backward ? cursor.weights() - rounds * slots() : 0);
       tell(free_[s]);
       tell_lane(data_[s]);
       tell_lane(held_[s]);
@@ -194,31 +156,29 @@ class Walker {
     return static_cast<std::size_t>(micro_batch) * o_.chunks.size() + position;
   }
 
-  // Slots of an interleaved stage go through its chunks in groups of `pipeline` micro-batches.
-  std::pair<std::size_t, std::int64_t> place(std::size_t stage, std::int64_t number, bool backwards) const {
-    if (o_.virtual_stages == 1) return {stage, number};
-    const std::int64_t round = std::int64_t{o_.pipeline} * o_.virtual_stages;
-    std::int64_t chunk = number % round / o_.pipeline;
-    if (backwards) chunk = o_.virtual_stages - 1 - chunk;
-    return {static_cast<std::size_t>(chunk) * stages_ + stage, number / round * o_.pipeline + number % o_.pipeline};
+  // A pass's chunk, by position in the model, and micro-batch.
+  std::pair<std::size_t, std::int64_t> place(std::size_t stage, std::int64_t number, bool forward) const {
+    const program::SlotOrder& order = cursors_[stage].order();
+    const auto chunk = static_cast<std::size_t>(order.chunk_of(number, forward));
+    return {chunk * stages_ + stage, order.micro_batch_of(number)};
   }
 
   bool step(std::size_t s, std::int64_t cut) {
-    const Cursor::Slot slot = cursors_[s].here(cut);
+    const SlotCursor::Step slot = cursors_[s].here(cut);
     bool done = false;
     switch (slot.kind) {
-      case Cursor::Kind::kForward:
+      case SlotCursor::Kind::kForward:
         done = forward(s, slot.number);
         break;
-      case Cursor::Kind::kBackward:
+      case SlotCursor::Kind::kBackward:
         done = backward(s, slot.number);
         break;
-      case Cursor::Kind::kWeights:
+      case SlotCursor::Kind::kWeights:
         if (slot.number + 1 == micro_batches_) ends_.last_backward[s] = free_[s];
         free_[s] += o_.chunks[s].weights;
         done = true;
         break;
-      case Cursor::Kind::kNone:
+      case SlotCursor::Kind::kNone:
         break;
     }
     if (done) cursors_[s].advance(slot.kind);
@@ -226,7 +186,7 @@ class Walker {
   }
 
   bool forward(std::size_t s, std::int64_t number) {
-    const auto [position, micro_batch] = place(s, number, false);
+    const auto [position, micro_batch] = place(s, number, true);
     std::int64_t start = std::max(free_[s], held_[s]);
     if (position > 0) {
       const std::int64_t input = forward_[at(position - 1, micro_batch)];
@@ -243,7 +203,7 @@ class Walker {
   }
 
   bool backward(std::size_t s, std::int64_t number) {
-    const auto [position, micro_batch] = place(s, number, true);
+    const auto [position, micro_batch] = place(s, number, false);
     const Outline::Chunk& chunk = o_.chunks[position];
     std::int64_t start = std::max(free_[s], held_[s]);
     if (position + 1 < o_.chunks.size()) {
@@ -327,6 +287,7 @@ class Walker {
   std::size_t stages_;
   std::int64_t micro_batches_;                                // less those left out
   std::int64_t round_;                                        // micro-batches
+  std::int64_t warm_up_ = 0;                                  // the longest of all stages
   std::int64_t left_out_ = 0;                                 // time of the rounds left out
   std::vector<std::int64_t> forward_, backward_;              // ends, by micro-batch and chunk
   std::vector<std::int64_t> forwards_done_, backwards_done_;  // by chunk
@@ -338,7 +299,7 @@ class Walker {
   std::vector<std::int64_t> copying_;  // by stage: until when its copy lane is busy, copies that are early left out
   std::vector<int> reduced_kind_;      // by stage: of the last backward
   std::vector<std::int64_t> last_forward_;  // by chunk: the micro-batch whose activations are still there
-  std::vector<Cursor> cursors_;
+  std::vector<SlotCursor> cursors_;
   PassEnds ends_;
 };
 
@@ -346,7 +307,8 @@ class Walker {
 
 PassEnds walked_ends(const Outline& o, Rounds rounds) {
   PassEnds least = pass_ends(o);
-  if (o.schedule == Schedule::kSequential || o.schedule == Schedule::kGpipe) return least;
+  const program::ScheduleTraits& traits = program::traits_of(o.schedule);
+  if (!traits.overlaps_stages || !traits.has_steady_state()) return least;
   PassEnds walked = Walker(o).walk(rounds);
   for (std::size_t s = 0; s < least.stages.size(); ++s) {  // a full pipe and busy copies are known to the former alone
     walked.stages[s] = std::max(walked.stages[s], least.stages[s]);

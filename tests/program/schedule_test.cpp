@@ -1,11 +1,11 @@
-#include "program/plan/schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
 #include <string>
+
+#include "program/schedules/slots.h"
 
 namespace trivium::program {
 namespace {

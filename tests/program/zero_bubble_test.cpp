@@ -7,7 +7,7 @@
 #include <map>
 
 #include "program/lower/sharding.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/slots.h"
 #include "program/verify/verify.h"
 #include "tests/program/jobs.h"
 

@@ -7,7 +7,7 @@
 #include "base/seconds.h"
 #include "planner/bound/evaluate.h"
 #include "planner/bound/tree.h"
-#include "program/plan/schedule.h"
+#include "program/schedules/schedule.h"
 
 namespace trivium::planner {
 namespace {
@@ -69,7 +69,7 @@ std::optional<BoundPair> random_pair(const SearchRequest& request, std::mt19937&
   job.plan = pair.plan;
   const auto played = quick_bound(job, request.cluster, false);
   const auto* ps = std::get_if<std::int64_t>(&played);
-  if (ps != nullptr && !program::splits_backward(pair.plan.schedule)) pair.played_ps = *ps;
+  if (ps != nullptr && !program::traits_of(pair.plan.schedule).splits_backward) pair.played_ps = *ps;
   return pair;
 }
 

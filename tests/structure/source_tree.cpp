@@ -39,7 +39,7 @@ const std::map<std::string, std::set<std::string>>& order() {
 /// The modules of a folder, each of which may include those before it. Files beside them may include all.
 const std::map<std::string, std::vector<std::string>>& modules() {
   static const std::map<std::string, std::vector<std::string>> kModules = {
-      {"program", {"plan", "ir", "lower", "verify", "record"}},
+      {"program", {"schedules", "plan", "ir", "lower", "verify", "record"}},
       {"planner", {"space", "bound", "search", "advice", "launch"}},
       {"cli", {"options", "render", "process", "commands"}},
   };

@@ -8,7 +8,7 @@
 #include "program/lower/chunk_shape.h"
 #include "simulator/collectives/places.h"
 #include "simulator/memory/limits.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
 namespace {

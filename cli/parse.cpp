@@ -20,7 +20,7 @@
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/render/output.h"
-#include "cli/version.h"
+#include "cli/render/version.h"
 
 namespace trivium::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "simulator/breakdown.h"
+#include "simulator/iteration/breakdown.h"
 
 namespace trivium::report {
 

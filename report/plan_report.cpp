@@ -12,7 +12,7 @@
 #include "report/html.h"
 #include "report/palette.h"
 #include "report/timeline_chart.h"
-#include "simulator/whole_training.h"
+#include "simulator/studies/whole_training.h"
 
 namespace trivium::report {
 namespace {

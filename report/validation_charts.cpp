@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "calibration/quantities.h"
+#include "calibration/measurements/quantities.h"
 #include "report/html.h"
 #include "report/palette.h"
 

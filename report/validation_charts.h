@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "calibration/validate.h"
+#include "calibration/validate/validate.h"
 
 namespace trivium::report {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "calibration/quantities.h"
+#include "calibration/measurements/quantities.h"
 #include "report/html.h"
 #include "report/validation_charts.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "calibration/validate.h"
+#include "calibration/validate/validate.h"
 
 namespace trivium::report {
 

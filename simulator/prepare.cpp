@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "program/verify/verify.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "simulator/simulate.h"
 
 namespace trivium::simulator {

@@ -1,5 +1,5 @@
 // trivium calibrate: a hardware profile fitted to what real runs measured.
-#include "calibration/calibrate.h"
+#include "calibration/fit/calibrate.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,10 +16,10 @@
 #include "base/json_text.h"
 #include "base/quote.h"
 #include "base/say.h"
-#include "calibration/micro_rows.h"
-#include "calibration/profile_patch.h"
-#include "calibration/published_fit.h"
-#include "calibration/published_runs.h"
+#include "calibration/measurements/published_runs.h"
+#include "calibration/published/micro_rows.h"
+#include "calibration/published/profile_patch.h"
+#include "calibration/published/published_fit.h"
 #include "cli/commands/evidence.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"

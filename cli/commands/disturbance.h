@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simulator/simulate.h"
+#include "simulator/studies/uncertainty.h"
 
 namespace trivium::cli {
 

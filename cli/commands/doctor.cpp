@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "cli/options/command.h"
 #include "cli/render/render.h"
-#include "cli/version.h"
+#include "cli/render/version.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/this_machine.h"
 #include "runtime/cuda/loader.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "calibration/calibrate.h"
+#include "calibration/fit/calibrate.h"
 #include "hardware_profiles/hardware.h"
 #include "program/plan/plan_file.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cli/render/render.h"
-#include "simulator/failures/checkpoint_size.h"
+#include "simulator/studies/checkpoint_size.h"
 
 namespace trivium::cli {
 namespace {

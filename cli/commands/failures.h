@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/options/options.h"
-#include "simulator/failures/goodput.h"
 #include "simulator/simulate.h"
+#include "simulator/studies/goodput.h"
 
 namespace trivium::cli {
 

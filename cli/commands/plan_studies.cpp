@@ -13,10 +13,10 @@
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
 #include "program/plan/job_json.h"
-#include "simulator/engine/engine.h"
 #include "simulator/prepare.h"
-#include "simulator/uncertainty.h"
-#include "simulator/whole_training.h"
+#include "simulator/schedule/engine.h"
+#include "simulator/studies/uncertainty.h"
+#include "simulator/studies/whole_training.h"
 
 namespace trivium::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "calibration/gpu_models.h"
+#include "calibration/fit/gpu_models.h"
 #include "cli/options/command.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"

@@ -1,5 +1,5 @@
 // trivium replan: better stage layers from what a run measured.
-#include "calibration/replan.h"
+#include "calibration/replan/replan.h"
 
 #include <fmt/format.h>
 

@@ -13,6 +13,7 @@
 #include "planner/advice/neighbours.h"
 #include "report/plan_report.h"
 #include "simulator/simulate.h"
+#include "simulator/studies/uncertainty.h"
 
 namespace trivium::cli {
 namespace {

@@ -37,7 +37,7 @@
 #include "runtime/executor/train.h"
 #include "runtime/mpi/loader.h"
 #include "runtime/told_by.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 #include "simulator/simulate.h"
 
 namespace trivium::cli {

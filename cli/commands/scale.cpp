@@ -17,7 +17,7 @@
 #include "hardware_profiles/price_text.h"
 #include "planner/advice/studies.h"
 #include "program/plan/job_json.h"
-#include "simulator/whole_training.h"
+#include "simulator/studies/whole_training.h"
 
 namespace trivium::cli {
 namespace {

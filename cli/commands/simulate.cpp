@@ -22,6 +22,7 @@
 #include "cli/render/output.h"
 #include "cli/render/render.h"
 #include "program/record/chrome_trace.h"
+#include "simulator/studies/uncertainty.h"
 
 namespace trivium::cli {
 namespace {

@@ -1,5 +1,5 @@
 // trivium validate: predicted against measured, for one run of ours or a table of published ones.
-#include "calibration/validate.h"
+#include "calibration/validate/validate.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
-#include "calibration/history.h"
+#include "calibration/validate/history.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/render/output.h"

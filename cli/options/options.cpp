@@ -12,7 +12,7 @@
 #include "hardware_profiles/quantity_text.h"
 #include "models/load.h"
 #include "program/plan/job_json.h"
-#include "simulator/defaults.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::cli {
 namespace {

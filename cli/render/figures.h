@@ -9,7 +9,7 @@
 #include "cli/options/options.h"
 #include "program/lower/lower.h"
 #include "simulator/simulate.h"
-#include "simulator/whole_training.h"
+#include "simulator/studies/whole_training.h"
 
 namespace trivium::cli {
 

@@ -5,7 +5,7 @@
 #include <QPalette>
 #include <QString>
 
-#include "simulator/breakdown.h"
+#include "simulator/iteration/breakdown.h"
 
 namespace trivium::gui {
 

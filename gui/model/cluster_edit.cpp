@@ -11,7 +11,7 @@
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/quantity_text.h"
 #include "program/ir/mesh.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/seconds.h"
-#include "simulator/engine/costed_program.h"
+#include "simulator/cost/costed_program.h"
 
 namespace trivium::gui {
 namespace {

@@ -12,7 +12,7 @@
 #include "gui/model/spoken.h"
 #include "gui/model/stage_lists.h"
 #include "program/plan/job_json.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
 namespace {

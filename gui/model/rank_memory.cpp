@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "calibration/validate.h"
+#include "calibration/validate/validate.h"
 #include "gui/model/evaluation.h"
 #include "gui/model/plan_rows.h"
 #include "gui/model/sensitivity.h"

@@ -10,7 +10,7 @@
 #include "models/load.h"
 #include "planner/space/usual_bounds.h"
 #include "program/plan/job_json.h"
-#include "simulator/defaults.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::gui {
 

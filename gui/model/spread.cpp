@@ -4,6 +4,7 @@
 
 #include "base/seconds.h"
 #include "simulator/simulate.h"
+#include "simulator/studies/uncertainty.h"
 
 namespace trivium::gui {
 namespace {

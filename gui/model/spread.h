@@ -16,9 +16,9 @@ constexpr int kFewestSamples = 10;  ///< of jobs so large that a play takes seco
 /// How often a plan is played: less often the more ops an iteration has over all ranks. Precondition: it runs.
 int spread_samples(const Evaluation& evaluation);
 
-/// Plays every rank `spread_samples` times with seeds from the training's on (simulator/uncertainty.h), as `trivium
-/// simulate --jitter` does. On all cores; up to half a minute for thousands of ranks, with looks at the stop token in
-/// between. Nothing when stopped, or where the plan was not played in full or cannot be played.
+/// Plays every rank `spread_samples` times with seeds from the training's on (simulator/studies/uncertainty.h), as
+/// `trivium simulate --jitter` does. On all cores; up to half a minute for thousands of ranks, with looks at the stop
+/// token in between. Nothing when stopped, or where the plan was not played in full or cannot be played.
 std::optional<report::Spread> sample_spread(const Evaluation& evaluation, double jitter, const std::stop_token& stop);
 
 }  // namespace trivium::gui

@@ -10,7 +10,7 @@
 #include "base/readable.h"
 #include "base/seconds.h"
 #include "gui/look/theme.h"
-#include "simulator/whole_training.h"
+#include "simulator/studies/whole_training.h"
 
 namespace trivium::gui {
 namespace {

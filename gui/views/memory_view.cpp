@@ -8,7 +8,7 @@
 #include "base/readable.h"
 #include "gui/look/theme.h"
 #include "gui/model/memory_curve.h"
-#include "simulator/engine/costed_program.h"
+#include "simulator/cost/costed_program.h"
 
 namespace trivium::gui {
 namespace {

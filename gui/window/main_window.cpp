@@ -17,7 +17,7 @@
 #include "gui/window/kept_layout.h"
 #include "gui/window/row_scroll.h"
 #include "hardware_profiles/load.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
 namespace {

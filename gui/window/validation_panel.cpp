@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/readable.h"
-#include "calibration/validate.h"
+#include "calibration/validate/validate.h"
 #include "gui/model/report.h"
 #include "gui/model/spoken.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "calibration/validate.h"
+#include "calibration/validate/validate.h"
 #include "gui/background.h"
 #include "gui/timeline/compare_view.h"
 

@@ -13,7 +13,7 @@
 #include "planner/advice/wording.h"
 #include "planner/bound/evaluate.h"
 #include "program/schedules/schedule.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/readable.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {

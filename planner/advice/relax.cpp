@@ -10,7 +10,7 @@
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 #include "simulator/analytic/shared_costs.h"
-#include "simulator/defaults.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::planner {
 namespace {

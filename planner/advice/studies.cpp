@@ -10,7 +10,7 @@
 #include "planner/search/costless.h"
 #include "planner/space/space.h"
 #include "simulator/analytic/shared_costs.h"
-#include "simulator/whole_training.h"
+#include "simulator/studies/whole_training.h"
 
 namespace trivium::planner {
 namespace {

@@ -11,7 +11,7 @@
 #include "planner/advice/wording.h"
 #include "planner/bound/evaluate.h"
 #include "simulator/analytic/sketch.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::planner {
 namespace {

@@ -1,6 +1,6 @@
 #include "planner/bound/evaluate.h"
 
-#include "simulator/in_rounds.h"
+#include "simulator/iteration/in_rounds.h"
 #include "simulator/prepare.h"
 #include "simulator/simulate.h"
 

@@ -8,7 +8,7 @@
 #include "base/seconds.h"
 #include "models/model.h"
 #include "simulator/collectives/places.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {

@@ -6,7 +6,7 @@
 #include "planner/bound/evaluate.h"
 #include "planner/bound/site_bounds.h"
 #include "program/schedules/schedule.h"
-#include "simulator/defaults.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::planner {
 namespace {

@@ -21,7 +21,7 @@
 #include "planner/search/ranking.h"
 #include "planner/space/space.h"
 #include "program/plan/job_json.h"
-#include "simulator/defaults.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::planner {
 namespace {

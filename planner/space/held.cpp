@@ -8,7 +8,7 @@
 #include "planner/space/space.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
-#include "simulator/defaults.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::planner {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "planner/space/placements.h"
-#include "simulator/defaults.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/defaults.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::planner {
 namespace {

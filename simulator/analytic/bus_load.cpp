@@ -32,7 +32,7 @@ BusLoad::BusLoad(const program::Program& program, const hardware::Cluster& clust
   capacity_ = std::max(node.host_link.value(), near_adapters(node));
 }
 
-// As the links are used by flows (simulator/engine/routes.cpp): a flow never asks for more than its group's part of the
+// As the links are used by flows (simulator/replay/routes.cpp): a flow never asks for more than its group's part of the
 // adapters, and a group's ranks on a node drive their own buses, each with its part.
 double BusLoad::carried(const Op& op, double seconds) const {
   if (program::is_copy(op.kind)) return op.bytes;

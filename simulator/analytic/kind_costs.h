@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "simulator/engine/costed_program.h"
+#include "simulator/cost/costed_program.h"
 
 namespace trivium::simulator {
 

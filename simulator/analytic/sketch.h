@@ -14,7 +14,7 @@
 #include "simulator/analytic/outline.h"
 #include "simulator/analytic/shared_costs.h"
 #include "simulator/memory/memory.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
 

@@ -7,7 +7,7 @@
 
 #include "simulator/collectives/places.h"
 #include "simulator/memory/limits.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/engine/costed_program.h"
-#include "simulator/engine/script.h"
-#include "simulator/engine/step_body.h"
+#include "simulator/cost/costed_program.h"
 #include "simulator/replay/cast.h"
+#include "simulator/replay/script.h"
+#include "simulator/schedule/step_body.h"
 
 namespace trivium::simulator {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "simulator/engine/costed_program.h"
-#include "simulator/engine/engine.h"
-#include "simulator/engine/script.h"
-#include "simulator/engine/world.h"
+#include "simulator/cost/costed_program.h"
+#include "simulator/replay/script.h"
+#include "simulator/replay/world.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::simulator {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "simulator/engine/routes.h"
+#include "simulator/replay/routes.h"
 #include "simulator/replay/world_builder.h"
 
 namespace trivium::simulator {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <span>
 
-#include "simulator/engine/engine.h"
 #include "simulator/replay/stuck.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::simulator {
 namespace {

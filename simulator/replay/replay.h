@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "simulator/engine/player.h"
-#include "simulator/engine/variation.h"
 #include "simulator/replay/cast.h"
+#include "simulator/replay/player.h"
+#include "simulator/replay/variation.h"
 
 namespace trivium::simulator {
 

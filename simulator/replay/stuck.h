@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "simulator/engine/player.h"
 #include "simulator/replay/cast.h"
+#include "simulator/replay/player.h"
 
 namespace trivium::simulator {
 

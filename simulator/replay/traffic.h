@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "simulator/engine/script.h"
+#include "simulator/replay/script.h"
 
 namespace trivium::simulator {
 

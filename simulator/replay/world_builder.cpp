@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/seconds.h"
-#include "simulator/placed_cluster.h"
+#include "simulator/placement/placed_cluster.h"
 #include "simulator/replay/body_template.h"
 #include "simulator/replay/script_writer.h"
 #include "simulator/replay/worlds.h"

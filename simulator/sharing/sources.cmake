@@ -1,1 +1,2 @@
-list(APPEND simulator_sources sharing/max_min.cpp sharing/shared_links.cpp)
+list(APPEND simulator_sources
+  sharing/max_min.cpp sharing/shared_links.cpp)

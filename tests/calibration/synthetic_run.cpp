@@ -2,7 +2,7 @@
 
 #include "hardware_profiles/load.h"
 #include "program/lower/lower.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "simulator/simulate.h"
 
 namespace trivium::calibration {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "calibration/calibrate.h"
-#include "calibration/statistics.h"
+#include "calibration/fit/calibrate.h"
+#include "calibration/measurements/statistics.h"
 #include "program/lower/lower.h"
 #include "runtime/data/corpus.h"
 #include "runtime/executor/train.h"
 #include "runtime/microbench/profile.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "simulator/simulate.h"
 #include "tests/fidelity/plans.h"
 

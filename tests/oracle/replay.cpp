@@ -16,7 +16,7 @@
 #include "runtime/executor/train.h"
 #include "runtime/generate/forward.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::oracle {
 namespace {

@@ -6,7 +6,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "planner/space/usual_bounds.h"
-#include "simulator/defaults.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::planner {
 namespace {

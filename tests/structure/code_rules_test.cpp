@@ -12,11 +12,11 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST_F(MadeUpTree, InterpretersKnowNoJob) {
-  write("simulator/engine/engine.cpp", "int a;\nint b = program.job.plan.tensor;\n");
+  write("simulator/schedule/engine.cpp", "int a;\nint b = program.job.plan.tensor;\n");
   write("runtime/executor/train.cpp", "auto x = program->job;\nint jobs = my.jobs;\n");
   write("simulator/prepare.cpp", "lower(prepared.job);\n");
   EXPECT_THAT(jobs_in_interpreters(root()),
-              ElementsAre("runtime/executor/train.cpp:1", "simulator/engine/engine.cpp:2"));
+              ElementsAre("runtime/executor/train.cpp:1", "simulator/schedule/engine.cpp:2"));
 }
 
 TEST_F(MadeUpTree, NothingIsDecidedByAStacksName) {

@@ -36,21 +36,27 @@ const std::map<std::string, std::set<std::string>>& order() {
   return kOrder;
 }
 
-/// The modules of a folder, each of which may include those before it. Files beside them may include all.
+/// The modules of a folder, each of which may include those before it. Files beside them may include all, and no module
+/// includes them.
 const std::map<std::string, std::vector<std::string>>& modules() {
   static const std::map<std::string, std::vector<std::string>> kModules = {
       {"program", {"schedules", "plan", "ir", "lower", "verify", "record"}},
+      {"simulator",
+       {"placement", "collectives", "cost", "sharing", "memory", "analytic", "schedule", "replay", "iteration",
+        "studies"}},
       {"planner", {"space", "bound", "search", "advice", "launch"}},
+      {"calibration", {"measurements", "replay", "validate", "published", "fit", "replan"}},
       {"cli", {"options", "render", "process", "commands"}},
   };
   return kModules;
 }
 
-/// The module's place in its folder; none: the file lies beside the modules, or the folder has none.
+/// The module's place in its folder, that of a file beside them behind them all; none: the folder has no modules.
 std::optional<std::ptrdiff_t> module_of(const fs::path& relative) {
   const auto folder = modules().find(relative.begin()->string());
-  if (folder == modules().end() || std::distance(relative.begin(), relative.end()) < 3) return std::nullopt;
+  if (folder == modules().end()) return std::nullopt;
   const auto& all = folder->second;
+  if (std::distance(relative.begin(), relative.end()) < 3) return std::ssize(all);
   const auto module = std::find(all.begin(), all.end(), std::next(relative.begin())->string());
   return module - all.begin();
 }
@@ -111,8 +117,10 @@ std::string objection(const fs::path& root, const fs::path& file, const std::str
     const std::string to = first_step(*reached);
     if (to == from) {
       const auto here = module_of(file), there = module_of(*reached);
+      if (!here || !there || *there <= *here) return "";
+      const bool beside = std::distance(reached->begin(), reached->end()) < 3;
       const auto name = [](const fs::path& path) { return std::next(path.begin())->string(); };
-      return here && there && *there > *here ? name(file) + "/ stands below " + name(*reached) + "/" : "";
+      return name(file) + "/ stands below " + name(*reached) + (beside ? "" : "/");
     }
     if (from == kTests || order().at(from).contains(to)) return "";
     return from + "/ stands below " + to + "/ or beside it";

@@ -23,9 +23,9 @@ TEST_F(MadeUpTree, MayIncludeDownwardsAndWithinAFolder) {
   write("base/error.h", "#include <string>\n");
   write("program/plan/plan.h",
         "#include \"base/error.h\"\n#include \"models/model.h\"\n#include \"program/plan/dtype.h\"\n");
-  write("simulator/engine/clock.cpp", "#include \"clock.h\"\n#include \"program/plan/plan.h\"\n");
+  write("simulator/schedule/clock.cpp", "#include \"clock.h\"\n#include \"program/plan/plan.h\"\n");
   write("cli/main.cpp", "#include \"runtime/executor.h\"\n#include \"planner/search/search.h\"\n");
-  write("tests/program/plan_test.cpp", "#include \"cli/main.h\"\n#include \"fixtures.h\"\n");
+  write("tests/program/plan/plan_test.cpp", "#include \"cli/main.h\"\n#include \"fixtures.h\"\n");
   EXPECT_THAT(forbidden_includes(root()), IsEmpty());
 }
 
@@ -42,7 +42,7 @@ TEST_F(MadeUpTree, RefusesFoldersThatStandBesideEachOther) {
   write("runtime/b.h", "#include \"simulator/engine.h\"\n");
   write("gui/c.h", "#include \"cli/main.h\"\n");
   write("cli/d.h", "#include \"gui/window.h\"\n");
-  write("planner/e.h", "#include \"calibration/fit.h\"\n");
+  write("planner/e.h", "#include \"calibration/fit/fit.h\"\n");
   EXPECT_EQ(forbidden_includes(root()).size(), 5U);
 }
 
@@ -94,6 +94,21 @@ TEST_F(MadeUpTree, OrdersTheModulesOfAFolder) {
               ElementsAre("planner/attic/: has no place in the order of modules",
                           "planner/space/space.h:1: includes ../search/search.h: space/ stands below search/",
                           "program/plan/plan.h:1: includes program/ir/op.h: plan/ stands below ir/"));
+}
+
+TEST_F(MadeUpTree, LetsNoModuleIncludeAFileBesideThem) {
+  write("simulator/simulate.h", "#include \"simulator/cost/cost.h\"\n");
+  write("simulator/cost/cost.h", "#include \"simulator/simulate.h\"\n");
+  EXPECT_THAT(forbidden_includes(root()),
+              ElementsAre("simulator/cost/cost.h:1: includes simulator/simulate.h: cost/ stands below simulate.h"));
+}
+
+TEST_F(MadeUpTree, HasNoCircleBetweenTheModulesOfCalibration) {
+  write("calibration/validate/groups.h", "#include \"calibration/fit/fit.h\"\n");
+  write("calibration/fit/fit.h", "#include \"calibration/validate/groups.h\"\n");
+  EXPECT_THAT(
+      forbidden_includes(root()),
+      ElementsAre("calibration/validate/groups.h:1: includes calibration/fit/fit.h: validate/ stands below fit/"));
 }
 
 TEST_F(MadeUpTree, CountsLinesUpToTheLimit) {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/patience.h"
 #include "base/seconds.h"
-#include "calibration/run_events.h"
+#include "calibration/measurements/run_events.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/store_builder.h"
 #include "program/lower/lower.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/patience.h"
-#include "calibration/run_events.h"
-#include "calibration/validate.h"
+#include "calibration/measurements/run_events.h"
+#include "calibration/validate/validate.h"
 #include "gui/timeline/spans/critical_path.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/run_comparison.h"

@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/train.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {

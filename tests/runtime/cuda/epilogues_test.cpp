@@ -10,7 +10,7 @@
 #include "program/lower/lower.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "tests/program/jobs.h"
 #include "tests/runtime/cuda/twin_backend.h"
 #include "tests/runtime/executor/harness.h"

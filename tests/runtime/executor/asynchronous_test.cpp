@@ -14,7 +14,7 @@
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/replay.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "tests/runtime/executor/asynchronous_backend.h"
 #include "tests/runtime/executor/harness.h"
 

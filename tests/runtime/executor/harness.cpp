@@ -15,7 +15,7 @@
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::runtime::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Any plan that can be lowered runs on cores and computes what the unsplit run does. (What cannot be lowered is refused
-// with a reason: tests/program/check_supported_test.cpp.)
+// with a reason: tests/program/lower/check_supported_test.cpp.)
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "program/lower/lower.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime::testing {

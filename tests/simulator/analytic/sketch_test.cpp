@@ -6,7 +6,7 @@
 
 #include "hardware_profiles/load.h"
 #include "models/load.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "tests/simulator/analytic/random_jobs.h"
 
 namespace trivium::simulator {

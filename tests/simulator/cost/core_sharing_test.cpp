@@ -7,7 +7,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower/lower.h"
-#include "simulator/engine/costed_program.h"
+#include "simulator/cost/costed_program.h"
 
 namespace trivium::simulator {
 namespace {

@@ -11,7 +11,7 @@
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
 #include "simulator/analytic/sketch.h"
-#include "simulator/engine/engine.h"
+#include "simulator/schedule/engine.h"
 #include "tests/simulator/analytic/random_jobs.h"
 
 namespace trivium::simulator {

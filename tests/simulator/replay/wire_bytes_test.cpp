@@ -7,8 +7,8 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower/lower.h"
-#include "simulator/engine/engine.h"
 #include "simulator/replay/cast.h"
+#include "simulator/schedule/engine.h"
 
 namespace trivium::simulator {
 namespace {

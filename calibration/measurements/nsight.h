@@ -1,0 +1,17 @@
+// SQLite exports of Nsight Systems (`nsys export --type sqlite`).
+#pragma once
+
+#include <filesystem>
+
+#include "calibration/measurements/kernel_trace.h"
+
+namespace trivium::calibration::imports {
+
+/// Kernels, copies and launches of the process of an export that ran most kernels. Tables and columns are looked up
+/// before they are read, since they come and go with versions and with what was captured. Iterations are NVTX ranges
+/// named "iteration N", "step N" or "ProfilerStep#N". Source: NVIDIA's schema pages (Nsight Systems 2021.5 and later),
+/// exports of 2022.4. Errors: Failure(kInput) where the file is not such an export, is cut, or lists no kernel, with
+/// what it lists instead (with CUDA graphs kernels are only listed when captured with --cuda-graph-trace=node).
+KernelTrace read_nsight(const std::filesystem::path& file);
+
+}  // namespace trivium::calibration::imports

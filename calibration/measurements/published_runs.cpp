@@ -1,0 +1,22 @@
+#include "calibration/measurements/published_runs.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace trivium::calibration {
+
+std::vector<PublishedRun> read_published_runs(const std::filesystem::path& csv) {
+  const CsvTable table(base::read_file(csv), csv.string());
+  table.require(published_columns());
+  if (table.rows() == 0) {
+    throw base::Failure(base::ErrorKind::kInput,
+                        fmt::format("{}: has a header and no rows; add a line for every run", csv.string()));
+  }
+  std::vector<PublishedRun> runs;
+  for (std::size_t i = 0; i < table.rows(); ++i) runs.push_back(read_published_run(table.row(i)));
+  return runs;
+}
+
+}  // namespace trivium::calibration

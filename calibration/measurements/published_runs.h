@@ -1,0 +1,15 @@
+// Tables of published runs.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "calibration/measurements/published_row.h"
+
+namespace trivium::calibration {
+
+/// All rows of a table (validation/README.md has the columns). Errors: Failure(kInput) as `FILE:LINE: column: …`, and
+/// for a table without rows.
+std::vector<PublishedRun> read_published_runs(const std::filesystem::path& csv);
+
+}  // namespace trivium::calibration

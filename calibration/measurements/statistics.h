@@ -1,0 +1,27 @@
+// Figures over many errors: pure functions of numbers.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace trivium::calibration {
+
+/// One prediction beside its measurement, both above zero.
+struct Pair {
+  double measured = 0;
+  double predicted = 0;
+  double error() const { return predicted / measured - 1; }
+};
+
+/// Middle value, the mean of the two middle ones for an even count; 0 for none.
+double median(std::vector<double> values);
+
+/// The value below which the share `q` (0 … 1) lies, linear between neighbours; 0 for none.
+double quantile(std::vector<double> values, double q);
+
+/// Spearman's rank correlation: Pearson's of the ranks, equal values sharing their mean rank. Not
+/// defined for fewer than two pairs, or where one side is constant.
+std::optional<double> spearman(std::span<const Pair> pairs);
+
+}  // namespace trivium::calibration

@@ -1,0 +1,158 @@
+// A Validation as JSON and as text: one result, two renderers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/units.h"
+#include "calibration/measurements/quantities.h"
+#include "calibration/measurements/statistics.h"
+#include "calibration/validate/validate.h"
+
+namespace trivium::calibration {
+namespace {
+
+constexpr const char* kSchema = "trivium.validation/1";
+
+template <class Value>
+nlohmann::json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+std::string correlation(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f}", *value) : std::string("-");  // not defined
+}
+
+std::string size(const std::optional<double>& bytes) {
+  return bytes ? base::to_text(base::Bytes(*bytes)) : std::string("-");
+}
+
+/// Seconds of a step, or bytes.
+std::string amount(const std::string& by, double value) {
+  constexpr double kMilliseconds = 1e3;
+  if (by == "memory") return base::to_text(base::Bytes(value));
+  return fmt::format("{:.3f} ms", kMilliseconds * value);
+}
+
+void add_groups(std::string& text, const std::vector<ValidationGroup>& groups) {
+  if (groups.empty()) return;
+  const bool of_run = groups.front().by == "step" || groups.front().by == "op";
+  text += fmt::format("{:<8} {:<{}} {:>5} {:>9} {:>8} {:>8} {:>8} {:>6}", "by", "name", of_run ? 24 : 44, "cases",
+                      "mean|e| %", "bias %", "median %", "max %", "rank r");
+  text += of_run ? fmt::format(" {:>11} {:>11}\n", "measured", "predicted") : "\n";
+  for (const ValidationGroup& g : groups) {
+    text += fmt::format("{:<8} {:<{}} {:>5} {:>9.1f} {:>+8.1f} {:>8.1f} {:>8.1f} {:>6}", g.by, g.name, of_run ? 24 : 44,
+                        g.cases, kPercent * g.mape, kPercent * g.bias, kPercent * g.median, kPercent * g.max,
+                        correlation(g.spearman));
+    text += of_run ? fmt::format(" {:>11} {:>11}\n", amount(g.by, g.measured), amount(g.by, g.predicted)) : "\n";
+  }
+}
+
+/// The sweeps whose order can be judged, as one line.
+void add_order(std::string& text, const std::vector<Sweep>& sweeps) {
+  std::vector<double> regrets, correlations;
+  for (const Sweep& sweep : sweeps) {
+    if (!sweep.tells_order()) continue;
+    regrets.push_back(sweep.regret);
+    if (sweep.spearman) correlations.push_back(*sweep.spearman);
+  }
+  if (regrets.empty()) return;
+  const auto mean = [](const std::vector<double>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, v.size()));
+  };
+  text += fmt::format(
+      "order: {} sweeps of 5 plans or more, 2 samples a device or more, 5 % apart or more: regret median {:.1f} %, "
+      "mean "
+      "{:.1f} %, rank r mean {:.2f}\n",
+      regrets.size(), kPercent * median(regrets), kPercent * mean(regrets), mean(correlations));
+}
+
+void add_sweeps(std::string& text, const std::vector<Sweep>& sweeps) {
+  if (sweeps.empty()) return;
+  text += fmt::format("\n{:>8} {:>9} {:>8} {:>6} {:>5}  sweep (* regret above 1 % and the spread of repeats)\n",
+                      "regret %", "repeats %", "spread %", "rank r", "plans");
+  for (const Sweep& sweep : sweeps) {
+    text += fmt::format("{:>7.1f}{} {:>9.1f} {:>8.1f} {:>6} {:>5}  {}\n", kPercent * sweep.regret,
+                        sweep.regret > sweep.tolerated() ? '*' : ' ', kPercent * sweep.repeat_spread,
+                        kPercent * sweep.spread, correlation(sweep.spearman), sweep.plans, sweep.name);
+  }
+  add_order(text, sweeps);
+}
+
+void add_rows(std::string& text, std::vector<const ValidationRow*> rows) {
+  if (rows.empty()) return;
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto* a, const auto* b) { return std::abs(a->error) > std::abs(b->error); });
+  text += fmt::format("\n{:>8} {:>12} {:>12} {:>9} {:>9} {:>4}  case, hardware\n", "error %", "measured s",
+                      "predicted s", "memory", "predicted", "tier");
+  for (const ValidationRow* row : rows) {
+    text += fmt::format("{:>+8.1f} {:>12.4g} {:>12.4g} {:>9} {:>9} {:>4}  {}, {}\n", kPercent * row->error,
+                        row->measured_iteration_s, row->predicted_iteration_s, size(row->measured_peak_bytes),
+                        size(row->predicted_peak_bytes), row->tier, row->case_name, row->hardware);
+  }
+}
+
+void add_unsupported(std::string& text, const std::vector<const ValidationRow*>& rows) {
+  if (rows.empty()) return;
+  text += fmt::format("\nnot replayed: {}\n", rows.size());
+  for (const ValidationRow* row : rows) text += fmt::format("  {}: {}\n", row->case_name, *row->unsupported);
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Validation& validation) {
+  nlohmann::json json{{"schema", kSchema},
+                      {"rows", nlohmann::json::array()},
+                      {"groups", nlohmann::json::array()},
+                      {"sweeps", nlohmann::json::array()}};
+  for (const ValidationRow& r : validation.rows) {
+    json["rows"].push_back(
+        {{"case", r.case_name},
+         {"source", r.source},
+         {"hardware", r.hardware},
+         {"tier", r.tier},
+         {"measured_iteration_s", r.measured_iteration_s},
+         {"predicted_iteration_s", r.unsupported ? nlohmann::json() : nlohmann::json(r.predicted_iteration_s)},
+         {"error", r.unsupported ? nlohmann::json() : nlohmann::json(r.error)},
+         {"measured_peak_bytes", or_null(r.measured_peak_bytes)},
+         {"predicted_peak_bytes", or_null(r.predicted_peak_bytes)},
+         {"unsupported", or_null(r.unsupported)}});
+  }
+  for (const ValidationGroup& g : validation.groups) {
+    json["groups"].push_back({{"by", g.by},
+                              {"name", g.name},
+                              {"cases", g.cases},
+                              {"mape", g.mape},
+                              {"bias", g.bias},
+                              {"median", g.median},
+                              {"max", g.max},
+                              {"spearman", or_null(g.spearman)},
+                              {"measured", g.measured},
+                              {"predicted", g.predicted}});
+  }
+  for (const Sweep& s : validation.sweeps) {
+    json["sweeps"].push_back({{"name", s.name},
+                              {"plans", s.plans},
+                              {"regret", s.regret},
+                              {"repeat_spread", s.repeat_spread},
+                              {"spread", s.spread},
+                              {"samples_per_device", s.samples_per_device},
+                              {"spearman", or_null(s.spearman)}});
+  }
+  return json;
+}
+
+std::string to_table(const Validation& validation) {
+  std::vector<const ValidationRow*> replayed, unsupported;
+  for (const ValidationRow& row : validation.rows) (row.unsupported ? unsupported : replayed).push_back(&row);
+  std::string text;
+  add_groups(text, validation.groups);
+  add_sweeps(text, validation.sweeps);
+  add_rows(text, std::move(replayed));
+  add_unsupported(text, unsupported);
+  return text;
+}
+
+}  // namespace trivium::calibration

@@ -1,0 +1,168 @@
+#include "simulator/cost/costed_program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+
+#include "base/seconds.h"
+#include "simulator/collectives/collective_cost.h"
+#include "simulator/collectives/places.h"
+#include "simulator/cost/compute_cost.h"
+#include "simulator/cost/copy_cost.h"
+#include "simulator/cost/core_sharing.h"
+#include "simulator/placement/placed_cluster.h"
+
+namespace trivium::simulator {
+namespace {
+
+using base::kPsPerSecond;
+using program::Op;
+using program::OpKind;
+using program::Program;
+
+std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * kPsPerSecond); }
+
+// Everything the cost of an op depends on besides the device: layers repeat, so most ops were costed before.
+auto shape_key(const Op& op, int peer_stage) {
+  return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
+                    op.heads, op.kv_heads, op.head_dim, op.sequence, op.experts, op.parts, op.m, op.n, op.k,
+                    op.elements, op.bytes, op.disk);
+}
+
+// Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds
+// up all: the slowest sets the pace.
+base::Seconds transfer_time(const Program& program, const hardware::Cluster& cluster, const Op& op, int rank,
+                            int peer_stage) {
+  const auto [same_node, sharing, between] = transfer_placement(program.mesh, cluster, rank, peer_stage);
+  const int transfers = std::max(1, sharing);
+  return transfer_cost(base::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.habits,
+                       between);
+}
+
+class Coster {
+ public:
+  Coster(const Program& program, const hardware::Cluster& cluster, const hardware::Node& node, int rank)
+      : program_(program), cluster_(cluster), node_(node), rank_(rank) {}
+
+  // Durations of the ops of one segment. Layers repeat, so most segments were costed before.
+  const std::vector<std::int64_t>& segment(std::span<const Op> ops, int peer_stage) {
+    Key key;
+    for (const Op& op : ops) key.push_back(shape_key(op, peer_stage));
+    const auto [at, fresh] = known_.try_emplace(std::move(key));
+    if (fresh) {
+      std::vector<base::Seconds> communicated(ops.size());
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        if (program::is_copy(ops[i].kind)) communicated[i] = copy(ops[i]);
+        if (program::is_communication(ops[i].kind)) communicated[i] = communication(ops[i], peer_stage);
+      }
+      for (const base::Seconds time : segment_costs(ops, node_.device, program_.habits, communicated)) {
+        at->second.push_back(to_ps(time));
+      }
+    }
+    return at->second;
+  }
+
+ private:
+  base::Seconds copy(const Op& op) const {
+    return copy_cost(base::Bytes(op.bytes), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
+  }
+
+  base::Seconds communication(const Op& op, int peer_stage) {
+    if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) {
+      return transfer_time(program_, cluster_, op, rank_, peer_stage);
+    }
+    auto placed = placements_.find(op.group);
+    if (placed == placements_.end()) {
+      placed = placements_.emplace(op.group, placements_of(program_.mesh, cluster_, op.group, rank_)).first;
+    }
+    base::Seconds slowest(0);
+    for (const GroupPlacement& group : placed->second) {
+      slowest = std::max(slowest, collective_cost(op.kind, base::Bytes(op.bytes), group, node_, program_.habits));
+    }
+    return slowest;
+  }
+
+  using Key = std::vector<decltype(shape_key(Op{}, 0))>;
+  const Program& program_;
+  const hardware::Cluster& cluster_;
+  const hardware::Node& node_;
+  int rank_;
+  std::map<program::Group, std::vector<GroupPlacement>> placements_;
+  std::map<Key, std::vector<std::int64_t>> known_;
+};
+
+// All that computes; what ranks exchange is measured while they take turns.
+void slow_down(CostedProgram& costed, double factor) {
+  for (auto& bodies : costed.op_ps) {
+    for (std::size_t body = 0; body < bodies.size(); ++body) {
+      const std::vector<Op>& ops = costed.program->bodies[body].ops;
+      for (std::size_t i = 0; i < bodies[body].size(); ++i) {
+        if (program::is_communication(ops[i].kind) || program::is_copy(ops[i].kind)) continue;
+        bodies[body][i] = std::llround(static_cast<double>(bodies[body][i]) * factor);
+      }
+    }
+  }
+}
+
+// Node kinds that hold ranks of a role, each with one of those ranks.
+std::vector<std::pair<const hardware::Node*, int>> nodes_of_role(const Program& program,
+                                                                 const hardware::Cluster& cluster,
+                                                                 const program::Role& role) {
+  if (cluster.homogeneous()) return {{&cluster.groups.front().node, program.representative(role)}};
+  std::vector<std::pair<const hardware::Node*, int>> nodes;
+  for (const int rank : ranks_of_stage(program.mesh, role.stage)) {
+    if (!program.replica_kinds.empty() && &program.role_of(rank) != &role) continue;
+    const hardware::Node* node = &cluster.node_of_device(rank);
+    if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.first == node; }))
+      nodes.emplace_back(node, rank);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+int representative(const Program& program, int role) {
+  return program.representative(program.roles[static_cast<std::size_t>(role)]);
+}
+
+CostedProgram cost(const Program& program, const hardware::Cluster& given) {
+  const PlacedCluster placed(program, given);
+  const hardware::Cluster& cluster = placed.get();
+  CostedProgram costed;
+  costed.program = &program;
+  costed.op_ps.resize(program.roles.size());
+  for (const auto& group : cluster.groups) costed.asynchronous_lanes &= group.node.asynchronous_lanes;
+  for (const program::Role& role : program.roles) {
+    auto& bodies = costed.op_ps[static_cast<std::size_t>(&role - program.roles.data())];
+    bodies.resize(program.bodies.size());
+    if (role.tasks.empty()) continue;
+    std::vector<std::optional<int>> used(program.bodies.size());  // by body: peer stage of its transfer
+    for (const program::Task& task : role.tasks) {
+      auto& peer = used[static_cast<std::size_t>(task.body)];
+      if (!peer) peer = task.peer_stage;
+    }
+    for (const auto& [node, rank] : nodes_of_role(program, cluster, role)) {
+      Coster coster(program, cluster, *node, rank);
+      for (std::size_t body = 0; body < used.size(); ++body) {
+        if (!used[body]) continue;
+        const program::Body& work = program.bodies[body];
+        auto& times = bodies[body];
+        times.resize(work.ops.size(), 0);
+        for (const program::Segment& part : work.segments) {
+          const auto begin = static_cast<std::size_t>(part.begin), end = static_cast<std::size_t>(part.end);
+          const auto& part_ps = coster.segment(std::span(work.ops).subspan(begin, end - begin), *used[body]);
+          for (std::size_t i = begin; i < end; ++i) times[i] = std::max(times[i], part_ps[i - begin]);
+        }
+      }
+    }
+  }
+  if (shares_cores(program, given)) {
+    slow_down(costed, core_sharing(program, given.groups.front().node));
+  }
+  return costed;
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,41 @@
+#include "simulator/cost/flops.h"
+
+#include <algorithm>
+
+#include "program/lower/layout.h"
+#include "simulator/cost/gemm.h"
+#include "simulator/placement/placed_cluster.h"
+
+namespace trivium::simulator {
+
+double peak_flops(const program::Plan& plan, const hardware::Cluster& cluster) {
+  double sum = 0;
+  int devices = 0, left = plan.ranks();
+  const PlacedCluster placed(plan, cluster);
+  for (const auto& group : placed.get().groups) {
+    const hardware::Device& device = group.node.device;
+    const auto peak = device.peak.find(arithmetic_on(device, plan.precision));
+    const int count = std::min(left, group.count * group.node.devices);  // ranks fill the nodes in order
+    left -= count;
+    if (peak != device.peak.end()) sum += peak->second.value() * count;
+    devices += count;
+  }
+  return devices > 0 ? sum / devices : 0;
+}
+
+IterationFlops iteration_flops(const program::Job& job) {
+  const models::FlopsPerToken per_token = models::flops_per_token(job.model, job.training.sequence);
+  const double tokens = static_cast<double>(job.training.global_batch) * static_cast<double>(job.training.sequence);
+  const std::vector<int> layers = program::chunk_layers(job);
+  double extra = 0;  // of the recomputed layers, as a share of all
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto how = job.plan.stage_recompute.empty() ? job.plan.recompute : job.plan.stage_recompute[i];
+    const double whole = how == program::Recompute::kFull        ? per_token.hardware_full
+                         : how == program::Recompute::kSelective ? per_token.hardware_selective
+                                                                 : per_token.model;
+    extra += (whole - per_token.model) * layers[i] / static_cast<double>(job.model.layers);
+  }
+  return {per_token.model * tokens, (per_token.model + extra) * tokens};
+}
+
+}  // namespace trivium::simulator

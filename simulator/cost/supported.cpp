@@ -1,0 +1,45 @@
+#include "simulator/cost/supported.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "simulator/cost/gemm.h"
+#include "simulator/placement/placed_cluster.h"
+
+namespace trivium::simulator {
+
+std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster) {
+  if (job.plan.ranks() > cluster.devices() && !shares_cores(job.plan, cluster)) {
+    return program::Infeasible{
+        "devices", fmt::format("the plan has {} ranks, the cluster {} devices", job.plan.ranks(), cluster.devices())};
+  }
+  if (auto no = misplaced(job.plan, cluster)) return no;
+  int left = job.plan.ranks();  // ranks fill the nodes in order: those behind the last are free to be anything
+  for (std::size_t i = 0; i < cluster.groups.size(); ++i) {
+    const hardware::NodeGroup& group = cluster.groups[i];
+    const std::vector<int>& named = job.plan.stage_nodes;
+    const bool used =
+        named.empty() ? left > 0 : std::find(named.begin(), named.end(), static_cast<int>(i)) != named.end();
+    left -= group.count * group.node.devices;
+    if (!used) continue;
+    const hardware::Device& device = group.node.device;
+    if (!device.peak.contains(arithmetic_on(device, job.plan.precision))) {
+      return program::Infeasible{"precision",
+                                 fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
+    }
+    const program::Offload& offload = job.plan.offload;
+    const std::array stores{offload.optimizer, offload.gradients, offload.activations};
+    const bool to_disk = std::ranges::find(stores, program::Storage::kDisk) != stores.end();
+    if (to_disk && group.node.disk.value() <= 0) {
+      return program::Infeasible{"disk", fmt::format("the profile of {} has no disk to offload to", group.node.name)};
+    }
+    if (job.plan.attention == program::Attention::kFlash && !device.flash_attention) {
+      return program::Infeasible{"flash-attention", fmt::format("{} has no flash attention kernels", device.name)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace trivium::simulator

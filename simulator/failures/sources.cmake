@@ -1,1 +1,0 @@
-list(APPEND simulator_sources failures/checkpoint_size.cpp failures/goodput.cpp)

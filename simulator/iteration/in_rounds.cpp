@@ -1,0 +1,199 @@
+// A job played for as many of its micro-batches as it takes to see that they repeat themselves; the others are counted.
+#include "simulator/iteration/in_rounds.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/seconds.h"
+#include "simulator/cost/supported.h"
+#include "simulator/iteration/played.h"
+#include "simulator/placement/placed_cluster.h"
+
+namespace trivium::simulator {
+namespace {
+
+constexpr std::int64_t kLonger = 4;
+
+/// A play of a few micro-batches, and how it repeats itself.
+struct FewPlayed {
+  std::unique_ptr<program::Program> program;
+  Played played;
+  std::int64_t period = 0;  ///< micro-batches; 0: none was found
+  std::int64_t period_ps = 0;
+};
+
+/// Periods after which all that was heard of so far came again, and how much later.
+class Periods {
+ public:
+  Periods(const std::vector<std::int64_t>& periods, std::int64_t micro_batches, std::int64_t depth)
+      : micro_batches_(micro_batches), depth_(depth) {
+    for (const std::int64_t period : periods) left_.push_back({period, std::nullopt});
+  }
+
+  void hear(const program::Role& role, const std::vector<Span>& spans) {
+    std::erase_if(left_, [&](Period& p) {
+      const std::int64_t last = micro_batches_ - depth_ - p.micro_batches;  // those behind see the end come
+      const auto shift = comes_again(role, spans, last - 2 * depth_, last, p.micro_batches);
+      if (!shift || (p.ps && *p.ps != *shift)) return true;
+      p.ps = shift;
+      return false;
+    });
+  }
+
+  bool none() const { return left_.empty(); }
+  std::vector<std::int64_t> lengths() const {
+    std::vector<std::int64_t> periods;
+    for (const Period& p : left_) periods.push_back(p.micro_batches);
+    return periods;
+  }
+  void note_in(FewPlayed& few) const {
+    if (none()) return;
+    few.period = left_.front().micro_batches;
+    few.period_ps = left_.front().ps.value_or(0);
+  }
+
+ private:
+  struct Period {
+    std::int64_t micro_batches = 0;
+    std::optional<std::int64_t> ps;
+  };
+  std::int64_t micro_batches_, depth_;
+  std::vector<Period> left_;
+};
+
+/// What is played of few micro-batches.
+enum class Until {
+  kReady,    ///< by segments, each communication with its links to itself, in the order of readiness
+  kReplayed  ///< and then as simulate() does it
+};
+
+class InRounds {
+ public:
+  InRounds(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& options,
+           const SteadyState& rounds, const std::stop_token& stop, Until until = Until::kReplayed)
+      : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop), until_(until) {}
+
+  /// Played as all of them would be, and the Program of few. Without a period where they do not repeat themselves, also
+  /// later on: what runs ahead may take long to be as far ahead as it can be.
+  base::Result<FewPlayed> play() {
+    base::Result<FewPlayed> found = FewPlayed{};
+    for (std::int64_t some = rounds_.enough(); found && found.value().period == 0; some *= kLonger) {
+      if (rounds_.micro_batches < kWorthwhile * some) break;
+      found = play(some);
+    }
+    return found;
+  }
+
+ private:
+  base::Result<FewPlayed> play(std::int64_t count) {
+    const std::int64_t unit = rounds_.unit, all = rounds_.micro_batches;
+    count += (all - count) % unit;
+    auto few = play_few(count, {unit, 2 * unit, 3 * unit, kMostUnits * unit});
+    if (!few || few.value().period == 0) return few;
+    const std::int64_t period = few.value().period;
+    if (const std::int64_t left = (all - count) % period; left > 0) {
+      count += left;
+      few = play_few(count, {period});
+      if (!few || few.value().period == 0) return few;
+    }
+    const auto fewer = play_few(count - period, {});
+    if (!fewer) return fewer.error();
+    return lengthened(std::move(few).value(), fewer.value().played, (all - count) / period);
+  }
+
+  base::Result<FewPlayed> play_few(std::int64_t micro_batches, const std::vector<std::int64_t>& periods) {
+    FewPlayed few;
+    auto lowered = program::lower(with_micro_batches(job_, micro_batches));
+    if (std::holds_alternative<program::Infeasible>(lowered)) return few;
+    few.program = std::make_unique<program::Program>(std::get<program::Program>(std::move(lowered)));
+    const CostedProgram costed = cost(*few.program, cluster_);
+    base::Result<Play> ready_first = simulator::play(costed, Granularity::kSegment, stop_);
+    if (!ready_first) return ready_first.error();
+    const std::vector<program::Role>& roles = few.program->roles;
+    Periods by_readiness(periods, micro_batches, rounds_.depth);
+    for (std::size_t r = 0; r < roles.size(); ++r) by_readiness.hear(roles[r], ready_first.value().stages[r]);
+    if (by_readiness.none() && !periods.empty()) return few;
+    if (until_ == Until::kReady) {
+      few.played.makespan_ps = ready_first.value().makespan_ps;
+      by_readiness.note_in(few);
+      return few;
+    }
+    issue_in_order_of(*few.program, ready_first.value());
+    Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
+    std::int64_t heard = 0;
+    base::Result<Played> played = play_it(costed, cluster_, options_, stop_, [&](const RankSpans& rank) {
+      heard += rank.stands_for;
+      in_order.hear(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
+    });
+    if (!played) return played.error();
+    few.played = std::move(played).value();
+    if (heard == few.program->mesh.size()) in_order.note_in(few);
+    return few;
+  }
+
+  // One more period takes as much more of everything as the last one did.
+  static FewPlayed lengthened(FewPlayed few, const Played& fewer, std::int64_t periods) {
+    Played& all = few.played;
+    if (all.makespan_ps - fewer.makespan_ps != few.period_ps || all.heard != fewer.heard) {
+      few.period = 0;
+      return few;
+    }
+    all.makespan_ps += periods * few.period_ps;
+    all.flows += periods * (all.flows - fewer.flows);
+    for (std::size_t r = 0; r < all.sums.size(); ++r) {
+      for (std::size_t p = 0; p < kParts; ++p) {
+        all.sums[r][p] += static_cast<long double>(periods) * (all.sums[r][p] - fewer.sums[r][p]);
+      }
+    }
+    return few;
+  }
+
+  const program::Job& job_;
+  const hardware::Cluster& cluster_;
+  const SimulationOptions& options_;
+  const SteadyState& rounds_;
+  const std::stop_token& stop_;
+  Until until_;
+};
+
+}  // namespace
+
+std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster) {
+  if (std::holds_alternative<program::Infeasible>(program::check(job))) return std::nullopt;  // fewer might pass
+  return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job);
+}
+
+std::optional<std::int64_t> play_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster) {
+  const auto rounds = rounds_to_play(job, cluster);
+  if (!rounds) return std::nullopt;
+  const auto few = InRounds(job, cluster, {}, *rounds, {}, Until::kReady).play();
+  if (!few || few.value().period == 0) return std::nullopt;
+  return few.value().played.makespan_ps;
+}
+
+base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& job, const hardware::Cluster& cluster,
+                                                           const SimulationOptions& options,
+                                                           const std::stop_token& stop) {
+  const auto rounds = rounds_to_play(job, cluster);
+  const bool all_alike = !options.timeline && !options.every_rank && options.disturbance.none();
+  if (!rounds || !all_alike) return std::optional<Simulation>();
+  if (stop.stop_requested()) return given_up();
+  if (const auto no = unsupported_by(job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
+  auto few = InRounds(job, cluster, options, *rounds, stop).play();
+  if (!few) return few.error();
+  if (few.value().period == 0) return std::optional<Simulation>();
+  const bool shared = few.value().played.flows > 0;
+  std::optional<Simulation> result = figures_of(job, *few.value().program, cluster, std::move(few.value().played));
+  if (options.unshared && options.shared_links && shared) {
+    SimulationOptions apart = options;
+    apart.shared_links = false;
+    const auto unshared = InRounds(job, cluster, apart, *rounds, stop).play();
+    if (!unshared) return unshared.error();
+    if (unshared.value().period == 0) return std::optional<Simulation>();
+    const std::int64_t ps = unshared.value().played.makespan_ps;
+    if (ps < result->iteration_ps) result->unshared_s = static_cast<double>(ps) * base::kSecondsPerPs;
+  }
+  return result;
+}
+
+}  // namespace trivium::simulator

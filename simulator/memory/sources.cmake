@@ -1,0 +1,2 @@
+list(APPEND simulator_sources
+  memory/crowding.cpp memory/memory.cpp)

@@ -1,0 +1,63 @@
+// The event engine: plays an ordered (or not yet ordered) Program against a clock in integer picoseconds.
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "base/error.h"
+#include "program/ir/timeline.h"
+#include "simulator/cost/costed_program.h"
+
+namespace trivium::simulator {
+
+/// What counts as one step of a lane.
+enum class Granularity {
+  kOp,      ///< every op: overlap inside bodies is seen as it is
+  kSegment  ///< a whole segment at once: equal times where no lane is shared between segments, many times faster
+};
+
+/// One rank's span on a lane, in order of start.
+struct Span {
+  std::int32_t task = 0;
+  std::int32_t segment = 0;
+  std::int32_t op = -1;       ///< -1 at segment granularity
+  program::Lane lane{};       ///< where it ran: with synchronous lanes collectives run on the compute lane
+  std::int64_t start_ps = 0;  ///< arrival, where it waited for a partner
+  std::int64_t begin_ps = 0;  ///< when the work itself began
+  std::int64_t end_ps = 0;
+  std::int64_t sequence = 0;  ///< place in the total order of all starts of all stages
+};
+
+/// What the engine saw: spans of every stage's representative rank.
+struct Play {
+  std::int64_t makespan_ps = 0;
+  std::vector<std::vector<Span>> stages;
+};
+
+/// Plays one step of the program. Lanes with a host order are in-order streams; without one the compute lane follows
+/// the schedule and communication starts as soon as all its members are ready, first ready first, then by id; of what
+/// becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed; the
+/// message names stages, tasks and the missing partner; kInterrupted where `stop` asked to give it up, at which it
+/// looks every kEndsBetweenLooks steps.
+base::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop = {});
+
+/// The makespan that `play` finds at segment granularity, exactly, and nothing else of it: tasks whose segments nothing
+/// depends on are played whole. Errors: as `play`.
+base::Result<std::int64_t> play_makespan(const CostedProgram& costed);
+
+/// Fills `Role::order` of every stage from such a play by segments: segments by start, one total order over all stages.
+/// The spans are sorted.
+void issue_in_order_of(program::Program& program, Play& played);
+
+/// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
+/// Errors: as `play`; kInterrupted also where `stop` came before the start.
+base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
+                                     const std::stop_token& stop = {});
+
+/// What a play that was asked to stop returns: kInterrupted.
+base::Error given_up();
+
+constexpr int kEndsBetweenLooks = 4096;  ///< steps that end between two looks at a stop token: a millisecond or two
+
+}  // namespace trivium::simulator

@@ -1,0 +1,76 @@
+#include "simulator/studies/uncertainty.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "simulator/replay/replay.h"
+#include "simulator/schedule/engine.h"
+
+namespace trivium::simulator {
+
+double Uncertainty::quantile_ps(double share) const {
+  std::vector<std::int64_t> sorted = samples_ps;
+  std::sort(sorted.begin(), sorted.end());
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(at));
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  const double rest = at - static_cast<double>(below);
+  return static_cast<double>(sorted[below]) * (1 - rest) + static_cast<double>(sorted[above]) * rest;
+}
+
+base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
+                                            const Disturbance& disturbance, int samples, std::uint64_t seed,
+                                            const std::stop_token& stop) {
+  auto played = sample_until(program, cluster, disturbance, samples, seed, stop, {});
+  const bool all = !played || played.value().samples_ps.size() == static_cast<std::size_t>(samples);
+  if (!all) return given_up();
+  return played;
+}
+
+base::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
+                                       const Disturbance& disturbance, int samples, std::uint64_t seed,
+                                       const std::stop_token& stop, const std::function<void(int)>& played) {
+  if (stop.stop_requested()) return given_up();
+  if (auto wrong = unknown_rank(disturbance, program.mesh.size())) return *wrong;
+  const CostedProgram costed = cost(program, cluster);
+  const auto made = cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
+  if (!made) return made.error();
+  std::vector<std::optional<base::Result<std::int64_t>>> found(static_cast<std::size_t>(samples));
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  int done = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < found.size() && !stop.stop_requested(); i = next++) {
+      const Variation variation = variation_of(disturbance, made.value().world, seed + i);
+      const auto one = replay(costed, made.value(), variation, Keep::kNothing, stop);
+      if (!one && stop.stop_requested()) return;
+      const std::lock_guard lock(mutex);
+      if (one) {
+        found[i] = one.value().makespan_ps;
+      } else {
+        found[i] = one.error();
+      }
+      if (played) played(++done);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+    for (unsigned t = 1; t < std::min<unsigned>(cores, static_cast<unsigned>(samples)); ++t) threads.emplace_back(work);
+    work();
+  }
+  Uncertainty result;
+  for (const auto& one : found) {
+    if (!one) continue;
+    if (!*one) return one->error();
+    result.samples_ps.push_back(one->value());
+  }
+  if (result.samples_ps.empty() && stop.stop_requested()) return given_up();
+  return result;
+}
+
+}  // namespace trivium::simulator

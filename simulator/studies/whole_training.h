@@ -1,0 +1,22 @@
+// What training on all the tokens takes: calendar time, energy, money.
+#pragma once
+
+#include <optional>
+
+#include "simulator/iteration/simulation.h"
+
+namespace trivium::simulator {
+
+/// Calendar time, energy and price of training on all the tokens.
+struct WholeTraining {
+  double seconds = 0;
+  double energy_joules = 0;
+  std::optional<double> cost_usd;  ///< empty where a node has no price
+};
+
+/// Power: the peak of every device used and the overhead of every node used. Price: of every node used, whole.
+/// Empty when the job does not say `total_tokens`.
+std::optional<WholeTraining> whole_training(const program::Job& job, const hardware::Cluster& cluster,
+                                            const Simulation& simulation);
+
+}  // namespace trivium::simulator

@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 constexpr const char* kStacks = "program/plan/stack.cpp";
 
 /// What plays a Program: its files know a Program, and no job. Those beside them prepare programs or describe runs.
-constexpr std::array kInterpreters{
-    "simulator/collectives/", "simulator/cost/",          "simulator/iteration/", "simulator/memory/",
-    "simulator/replay/",      "simulator/sharing/",       "runtime/cpu/",         "runtime/cuda/",
-    "runtime/executor/",      "runtime/generate/",        "runtime/inproc/",      "runtime/mpi/",
-    "runtime/reduction/",     "runtime/checkpoint/pieces"};
+constexpr std::array kInterpreters{"simulator/collectives/", "simulator/cost/",    "simulator/iteration/",
+                                   "simulator/memory/",      "simulator/replay/",  "simulator/schedule/",
+                                   "simulator/sharing/",     "runtime/cpu/",       "runtime/cuda/",
+                                   "runtime/executor/",      "runtime/generate/",  "runtime/inproc/",
+                                   "runtime/mpi/",           "runtime/reduction/", "runtime/checkpoint/pieces"};
 
 /// Calls `visit(number, line)` for every line of a file.
 void each_line(const fs::path& path, const std::function<void(int, const std::string&)>& visit) {

@@ -170,4 +170,13 @@ nlohmann::json to_json(const Cluster& cluster) {
   return json;
 }
 
+Cluster cluster_at(const nlohmann::json& json, const std::string& where) {
+  if (!json.is_string()) return cluster_from_json(json, where);
+  try {
+    return load_cluster(json.get<std::string>());
+  } catch (const base::Failure& failure) {
+    throw base::Failure(failure.error().kind, fmt::format("{}: {}", where, failure.error().message));
+  }
+}
+
 }  // namespace trivium::hardware

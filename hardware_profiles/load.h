@@ -14,6 +14,10 @@ namespace trivium::hardware {
 /// profile), or `FILE.json` (a profile or a cluster). Errors: Failure(kInput) with a suggestion.
 Cluster load_cluster(const std::string& text);
 
+/// The cluster of a plan or record, which `where` is in a file: its text or its JSON form. Errors: Failure(kInput) that
+/// names the place.
+Cluster cluster_at(const nlohmann::json& json, const std::string& where);
+
 /// A node profile: a shipped name, `this-machine`, a name in the user's data folder (profiles/NAME.json), or a file
 /// (ends in .json or has a folder in it). Errors as above.
 Node load_node(const std::string& name_or_path);

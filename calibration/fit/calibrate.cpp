@@ -17,12 +17,12 @@ namespace {
 }
 
 /// Measurements of GPUs say nothing about cores.
-void check_kind(const hardware::Node& base, const Evidence& evidence) {
+void check_kind(const hardware::Node& base, const Measurements& measurements) {
   if (base.device.kind == hardware::DeviceKind::kGpu) return;
   const std::string remedy = " says nothing about " + base.device.name + "; give --base a profile of its machine";
-  if (!evidence.collectives.empty()) refuse(evidence.collectives.front().file + " (nccl-tests)" + remedy);
-  if (!evidence.topologies.empty()) refuse(evidence.topologies.front().file + " (nvidia-smi)" + remedy);
-  if (!evidence.traces.empty()) refuse(evidence.traces.front().trace.file + remedy);
+  if (!measurements.collectives.empty()) refuse(measurements.collectives.front().file + " (nccl-tests)" + remedy);
+  if (!measurements.topologies.empty()) refuse(measurements.topologies.front().file + " (nvidia-smi)" + remedy);
+  if (!measurements.traces.empty()) refuse(measurements.traces.front().trace.file + remedy);
 }
 
 /// Measurements of one GPU say nothing about another; names that tell no model pass.
@@ -54,34 +54,34 @@ void note(Fit& fit, FittedNumber number) {
   fit.numbers.push_back(std::move(number));
 }
 
-Fit calibrate(const hardware::Node& base, const Evidence& evidence) {
-  if (evidence.empty()) refuse("nothing to learn from; give at least one run record or measurement");
-  check_kind(base, evidence);
-  for (const imports::CollectiveTimes& each : evidence.collectives) check_model(base, each.device, each.file);
-  for (const TracedJob& each : evidence.traces) check_model(base, each.trace.device, each.trace.file);
+Fit calibrate(const hardware::Node& base, const Measurements& measurements) {
+  if (measurements.empty()) refuse("nothing to learn from; give at least one run record or measurement");
+  check_kind(base, measurements);
+  for (const imports::CollectiveTimes& each : measurements.collectives) check_model(base, each.device, each.file);
+  for (const TracedJob& each : measurements.traces) check_model(base, each.trace.device, each.trace.file);
   Fit fit;
   fit.node = base;
-  for (const imports::GpuTopology& topology : evidence.topologies) fit_topology(fit, topology);
-  for (const imports::CollectiveTimes& times : evidence.collectives) {
+  for (const imports::GpuTopology& topology : measurements.topologies) fit_topology(fit, topology);
+  for (const imports::CollectiveTimes& times : measurements.collectives) {
     fit_collectives(fit, times.times,
                     fmt::format("trivium calibrate: nccl-tests in {}{}{}", times.file,
                                 times.version.empty() ? "" : ", ", times.version));
     if (times.is_truncated) fit.report.push_back(times.file + ": ends early; what came before is used");
   }
-  for (const TracedJob& traced : evidence.traces) fit_kernels(fit, traced);
-  const std::vector<program::RunRecord> records = with_a_core_each(fit, evidence.records);
-  if (!evidence.records.empty() && records.empty() && evidence.jobs.empty()) {
+  for (const TracedJob& traced : measurements.traces) fit_kernels(fit, traced);
+  const std::vector<program::RunRecord> records = with_a_core_each(fit, measurements.records);
+  if (!measurements.records.empty() && records.empty() && measurements.jobs.empty()) {
     refuse("every run has more ranks than the profile has cores; give one with a core for each rank");
   }
   if (!records.empty()) fit_runs(fit, records);
-  if (!evidence.jobs.empty()) fit_jobs(fit, evidence.jobs);
+  if (!measurements.jobs.empty()) fit_jobs(fit, measurements.jobs);
   return fit;
 }
 
 Fit calibrate(const hardware::Node& base, std::span<const program::RunRecord> records) {
-  Evidence evidence;
-  evidence.records.assign(records.begin(), records.end());
-  return calibrate(base, evidence);
+  Measurements measurements;
+  measurements.records.assign(records.begin(), records.end());
+  return calibrate(base, measurements);
 }
 
 std::vector<std::string> extrapolations(const Fit& fit, const program::Job& job) {

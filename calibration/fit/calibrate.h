@@ -2,45 +2,15 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "calibration/measurements/kernel_trace.h"
-#include "calibration/measurements/nccl_tests.h"
-#include "calibration/measurements/topology.h"
+#include "calibration/measurements/measurements.h"
 #include "hardware_profiles/hardware.h"
 #include "program/record/run_record.h"
 
 namespace trivium::calibration {
-
-/// Whole iterations of somebody's trainer.
-struct MeasuredJob {
-  program::Job job;
-  double iteration_s = 0;
-  std::optional<double> peak_bytes;  ///< of the fullest rank
-  std::string from;                  ///< file and trainer
-};
-
-/// A profiler's trace, with the plan that was run where the user gives it.
-struct TracedJob {
-  imports::KernelTrace trace;
-  std::optional<program::Job> job;
-};
-
-/// Everything that one profile is fitted to. Any part may be empty.
-struct Evidence {
-  std::vector<program::RunRecord> records;
-  std::vector<imports::GpuTopology> topologies;
-  std::vector<imports::CollectiveTimes> collectives;
-  std::vector<TracedJob> traces;
-  std::vector<MeasuredJob> jobs;
-
-  bool empty() const {
-    return records.empty() && topologies.empty() && collectives.empty() && traces.empty() && jobs.empty();
-  }
-};
 
 /// One number of the profile that was looked at.
 struct FittedNumber {
@@ -68,9 +38,9 @@ struct Fit {
 /// profilers' kernels set the device; our own runs set every op's rate and the links of a CPU node; whole iterations
 /// set, last, the few constants of a cluster that only they show. What no measurement speaks of, or what they cannot
 /// tell apart, stays as in the base and is named. Runs with more ranks than cores are passed over: their ops were
-/// interrupted by each other. Errors: Failure(kInput) when there is no evidence, or some of it is of another kind of
+/// interrupted by each other. Errors: Failure(kInput) when nothing was measured, or some of it is of another kind of
 /// machine or of another GPU, has no events, or names ops that its plan does not have.
-Fit calibrate(const hardware::Node& base, const Evidence& evidence);
+Fit calibrate(const hardware::Node& base, const Measurements& measurements);
 
 /// The same from run records alone.
 Fit calibrate(const hardware::Node& base, std::span<const program::RunRecord> records);

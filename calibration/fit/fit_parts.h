@@ -1,5 +1,5 @@
-// The parts of a calibration, one for every kind of evidence. Each changes `fit.node`, adds to `fit.numbers` and tells
-// `fit.report` what it did and what it could not.
+// The parts of a calibration, one for every kind of measurement. Each changes `fit.node`, adds to `fit.numbers` and
+// tells `fit.report` what it did and what it could not.
 #pragma once
 
 #include <span>

@@ -172,7 +172,7 @@ class RunFitter {
   }
 
   std::span<const program::RunRecord> records_;
-  Measurements measured_;
+  OpSamples measured_;
   Fit& fit_;
 };
 

@@ -111,8 +111,8 @@ double late_hosts(const Program& program, const std::vector<OpEvent>& events) {
 
 }  // namespace
 
-Measurements measure(std::span<const program::RunRecord> records) {
-  Measurements result;
+OpSamples measure(std::span<const program::RunRecord> records) {
+  OpSamples result;
   std::vector<double> gaps;
   for (std::size_t r = 0; r < records.size(); ++r) {
     const Program program = program_of(records[r]);

@@ -18,7 +18,7 @@ struct KindSamples {
   std::vector<std::size_t> records;  ///< which records they are from, counted from 1
 };
 
-struct Measurements {
+struct OpSamples {
   std::map<program::OpKind, KindSamples> compute;  ///< sizes (1, FLOPs, bytes)
   KindSamples communication;  ///< inside one node: sizes (1, bytes read, 0); see docs/cost-model.md
   std::vector<double> late;  ///< per record with groups within a stage: mean wait over log2(ranks) of a collective, but
@@ -31,6 +31,6 @@ struct Measurements {
 /// Typical time of a shape: the mean within a step, interruptions cut, then the median over steps and ranks. What the
 /// interruptions of a usual step add (other work on the machine) hits ops in proportion to their time: samples of
 /// compute are multiplied by the record's disturbance, so that sums over a step come out right.
-Measurements measure(std::span<const program::RunRecord> records);
+OpSamples measure(std::span<const program::RunRecord> records);
 
 }  // namespace trivium::calibration

@@ -35,4 +35,8 @@ ChromeTrace read_chrome_trace(std::string_view text, const std::string& file) {
   return trace;
 }
 
+bool is_chrome_trace(const FileText& file) {
+  return file.form() == FileText::Form::kJson && has(file.whole(), "\"traceEvents\"");
+}
+
 }  // namespace trivium::calibration::imports

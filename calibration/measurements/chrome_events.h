@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/measurements/file_text.h"
+
 namespace trivium::calibration::imports {
 
 /// A complete event (`ph` X). Times in microseconds, as they stand in the file.
@@ -26,5 +28,7 @@ struct ChromeTrace {
 /// The object form; the array form (`[ {…}, …`) is not written by either. Events up to where a truncated file ends are
 /// kept. Errors: Failure(kInput) where there is no complete event.
 ChromeTrace read_chrome_trace(std::string_view text, const std::string& file);
+
+bool is_chrome_trace(const FileText& file);
 
 }  // namespace trivium::calibration::imports

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/refuse.h"
+#include "calibration/measurements/chrome_events.h"
 #include "calibration/measurements/json_events.h"
 #include "calibration/measurements/text_lines.h"
 
@@ -278,6 +279,18 @@ CollectiveTimes read_nccl_tests(std::string_view text, const std::string& file) 
     refuse(file, "holds no complete row of a collective that a training uses; was the test cut short?");
   }
   return result;
+}
+
+bool is_nccl_tests(const FileText& file) {
+  switch (file.form()) {
+    case FileText::Form::kText:
+      return has(file.head(), "algbw") && has(file.head(), "busbw");
+    case FileText::Form::kJson:
+      return !is_chrome_trace(file) && (has(file.whole(), "\"out_of_place\"") || has(file.whole(), "\"nccl_version\""));
+    case FileText::Form::kSqlite:
+      break;
+  }
+  return false;
 }
 
 }  // namespace trivium::calibration::imports

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/measurements/file_text.h"
 #include "program/ir/op.h"
 
 namespace trivium::calibration::imports {
@@ -33,5 +34,8 @@ struct CollectiveTimes {
 /// a0b82b2260cf, src/common.cu and PERFORMANCE.md. Errors: Failure(kInput) where no row is left, or where the number of
 /// ranks or the collective cannot be told.
 CollectiveTimes read_nccl_tests(std::string_view text, const std::string& file);
+
+/// Traces of PyTorch's profiler name the version of NCCL as well: they are none.
+bool is_nccl_tests(const FileText& file);
 
 }  // namespace trivium::calibration::imports

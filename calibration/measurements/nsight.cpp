@@ -280,4 +280,6 @@ class Reader {
 
 KernelTrace read_nsight(const std::filesystem::path& file) { return Reader(file).read(); }
 
+bool is_nsight(const FileText& file) { return file.form() == FileText::Form::kSqlite; }
+
 }  // namespace trivium::calibration::imports

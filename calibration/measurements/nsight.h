@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "calibration/measurements/file_text.h"
 #include "calibration/measurements/kernel_trace.h"
 
 namespace trivium::calibration::imports {
@@ -13,5 +14,7 @@ namespace trivium::calibration::imports {
 /// exports of 2022.4. Errors: Failure(kInput) where the file is not such an export, is cut, or lists no kernel, with
 /// what it lists instead (with CUDA graphs kernels are only listed when captured with --cuda-graph-trace=node).
 KernelTrace read_nsight(const std::filesystem::path& file);
+
+bool is_nsight(const FileText& file);
 
 }  // namespace trivium::calibration::imports

@@ -19,4 +19,8 @@ std::vector<PublishedRun> read_published_runs(const std::filesystem::path& csv) 
   return runs;
 }
 
+bool is_published_runs(const imports::FileText& file) {
+  return file.form() == imports::FileText::Form::kText && imports::has(file.first_line(), "measured_iteration_s");
+}
+
 }  // namespace trivium::calibration

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "calibration/measurements/file_text.h"
 #include "calibration/measurements/published_row.h"
 
 namespace trivium::calibration {
@@ -11,5 +12,7 @@ namespace trivium::calibration {
 /// All rows of a table (validation/README.md has the columns). Errors: Failure(kInput) as `FILE:LINE: column: …`, and
 /// for a table without rows.
 std::vector<PublishedRun> read_published_runs(const std::filesystem::path& csv);
+
+bool is_published_runs(const imports::FileText& file);
 
 }  // namespace trivium::calibration

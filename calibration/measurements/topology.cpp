@@ -10,6 +10,7 @@
 #include "base/quote.h"
 #include "base/refuse.h"
 #include "calibration/measurements/text_lines.h"
+#include "calibration/measurements/training_log.h"
 
 namespace trivium::calibration::imports {
 namespace {
@@ -112,6 +113,11 @@ GpuTopology read_topology(std::string_view text, const std::string& file) {
     }
   }
   return topology;
+}
+
+bool is_topology(const FileText& file) {
+  return file.form() == FileText::Form::kText && has(file.head(), "GPU0") &&
+         (has(file.head(), "CPU Affinity") || has(file.head(), "Legend:")) && !is_training_log(file);
 }
 
 }  // namespace trivium::calibration::imports

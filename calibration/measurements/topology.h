@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/measurements/file_text.h"
+
 namespace trivium::calibration::imports {
 
 /// The matrix, GPUs first. Cells as the tool writes them: X, NV#, PIX, PXB, PHB, NODE, SYS (near to far), N/A.
@@ -22,5 +24,8 @@ struct GpuTopology {
 /// of drivers 450 to 570 and the legend the tool prints. Errors: Failure(kInput) where a row has too few cells (the
 /// file was cut, or cells are glued together), the diagonal is not X, or the matrix is not symmetric.
 GpuTopology read_topology(std::string_view text, const std::string& file);
+
+/// A log of a training may hold the matrix too, and is none.
+bool is_topology(const FileText& file);
 
 }  // namespace trivium::calibration::imports

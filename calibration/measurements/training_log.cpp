@@ -14,8 +14,6 @@ namespace {
 
 constexpr double kMilli = 1e-3, kTera = 1e12;
 
-bool has(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
-
 /// A memory of zero is what is printed where there is no GPU.
 void raise(std::optional<double>& to, std::optional<double> value, double unit) {
   if (value && *value > 0) to = std::max(to.value_or(0), *value * unit);
@@ -156,5 +154,11 @@ double TrainingLog::typical_iteration_s() const {
 }
 
 TrainingLog read_training_log(std::string_view text, const std::string& file) { return Reader().read(text, file); }
+
+bool is_training_log(const FileText& file) {
+  const std::string_view text = file.whole();
+  return file.form() == FileText::Form::kText && (has(text, "elapsed time per iteration (ms)") ||
+                                                  has(text, "iter time (s)") || has(text, "CurrSamplesPerSec="));
+}
 
 }  // namespace trivium::calibration::imports

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/measurements/file_text.h"
+
 namespace trivium::calibration::imports {
 
 struct TrainingLog {
@@ -27,5 +29,7 @@ struct TrainingLog {
 /// Megatron-LM d98e8a64ddf3 and older forms since 2020, Megatron-DeepSpeed 4efb479d5317, DeepSpeed edaa72212672.
 /// Errors: Failure(kInput) where no iteration with its time is found.
 TrainingLog read_training_log(std::string_view text, const std::string& file);
+
+bool is_training_log(const FileText& file);
 
 }  // namespace trivium::calibration::imports

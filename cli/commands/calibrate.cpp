@@ -16,11 +16,12 @@
 #include "base/json_text.h"
 #include "base/quote.h"
 #include "base/say.h"
+#include "calibration/measurements/collect.h"
+#include "calibration/measurements/importer.h"
 #include "calibration/measurements/published_runs.h"
 #include "calibration/published/micro_rows.h"
 #include "calibration/published/profile_patch.h"
 #include "calibration/published/published_fit.h"
-#include "cli/commands/evidence.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/process/interrupts.h"
@@ -64,7 +65,7 @@ void check_profile(const CalibrateOptions& options, const hardware::Node& base) 
 }
 
 /// The user's, else a profile among the files, else that of the first run or plan.
-hardware::Node base_node(const CalibrateOptions& options, const GivenEvidence& given) {
+hardware::Node base_node(const CalibrateOptions& options, const calibration::Collected& given) {
   if (!options.base.empty()) return hardware::load_node(options.base);
   if (given.profile) return *given.profile;
   if (!given.cluster)
@@ -152,7 +153,7 @@ nlohmann::json to_json(const calibration::Fit& fit, const std::string& output, c
           {"extrapolated", beyond}};
 }
 
-std::vector<std::string> beyond_measured(const calibration::Fit& fit, const GivenEvidence& given) {
+std::vector<std::string> beyond_measured(const calibration::Fit& fit, const calibration::Collected& given) {
   std::vector<std::string> all;
   for (const program::PlanFile& plan : given.plans) {
     for (const std::string& sentence : calibration::extrapolations(fit, plan.job)) {
@@ -193,11 +194,11 @@ void run(const CalibrateOptions& options) {
                         "published runs");
   }
   check_output(options);
-  const GivenEvidence given = read_evidence(options.files);
+  const calibration::Collected given = calibration::collect_measurements(options.files);
   const hardware::Node base = base_node(options, given);
   check_profile(options, base);
-  for (std::size_t i = 0; i < given.evidence.records.size(); ++i) {
-    const std::string& backend = given.evidence.records[i].backend;
+  for (std::size_t i = 0; i < given.measurements.records.size(); ++i) {
+    const std::string& backend = given.measurements.records[i].backend;
     const bool on_cores = backend.starts_with("cpu");
     if (on_cores == (base.device.kind == hardware::DeviceKind::kCpu)) continue;
     throw base::Failure(base::ErrorKind::kInput,
@@ -205,7 +206,7 @@ void run(const CalibrateOptions& options) {
                                     base::one_line(given.record_files.at(i)), base::quote(backend), base.device.name));
   }
   const calibration::Fit fit = naming(base::one_line(fmt::format("{}", fmt::join(given.record_files, ", "))),
-                                      [&] { return calibration::calibrate(base, given.evidence); });
+                                      [&] { return calibration::calibrate(base, given.measurements); });
   write_profile(fit.node, options);
   const std::vector<std::string> beyond = beyond_measured(fit, given);
   if (options.json) return print_json(to_json(fit, options.output, beyond));
@@ -221,11 +222,7 @@ void run(const CalibrateOptions& options) {
 void add_calibrate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = app.add_subcommand("calibrate", "Fit a hardware profile to measurements of any kind");
-  command
-      ->add_option("FILE", options->files,
-                   "Run records and traces of ours, profiles, nccl-tests, nvidia-smi topo -m, PyTorch traces, Nsight "
-                   "Systems SQLite, Megatron-LM and DeepSpeed logs (behind their plan), tables of published runs")
-      ->type_name("FILE");
+  command->add_option("FILE", options->files, calibration::importers_help())->type_name("FILE");
   command->add_option("--runs", options->runs, "Tables of published runs: fits the shipped profiles to them")
       ->type_name("FILE.csv");
   command

@@ -96,7 +96,7 @@ nlohmann::json to_json(const calibration::Replan& replan) {
 void run(const ReplanOptions& options) {
   const program::RunRecord record = program::run_record_from_json(base::read_json_file(options.record), options.record);
   const hardware::Cluster cluster = options.cluster.empty()
-                                        ? cluster_at(record.cluster, options.record + "#/plan/cluster")
+                                        ? hardware::cluster_at(record.cluster, options.record + "#/plan/cluster")
                                         : hardware::load_cluster(options.cluster);
   const calibration::Replan replan = naming(options.record, [&] { return calibration::replan(record, cluster); });
   if (!options.output.empty()) {

@@ -51,8 +51,9 @@ calibration::Validation validate_one(const ValidateOptions& options) {
   const program::PlanFile plan = program::read_plan_file(options.plan);
   const program::RunRecord record = program::run_record_from_json(base::read_json_file(options.record), options.record);
   require_same_job(plan, record, options);
-  const hardware::Cluster cluster = options.cluster.empty() ? cluster_at(plan.cluster, options.plan + "#/cluster")
-                                                            : hardware::load_cluster(options.cluster);
+  const hardware::Cluster cluster = options.cluster.empty()
+                                        ? hardware::cluster_at(plan.cluster, options.plan + "#/cluster")
+                                        : hardware::load_cluster(options.cluster);
   return naming(options.record, [&] { return calibration::validate_run(plan, record, cluster); });
 }
 
@@ -97,8 +98,9 @@ std::vector<calibration::DatedRun> runs_in(const ValidateOptions& options) {
     const nlohmann::json json = base::read_json_file(file);
     if (!json.is_object() || json.value("schema", nlohmann::json()) != "trivium.run/1") continue;
     program::RunRecord record = program::run_record_from_json(json, file.string());
-    hardware::Cluster cluster = options.cluster.empty() ? cluster_at(record.cluster, file.string() + "#/plan/cluster")
-                                                        : hardware::load_cluster(options.cluster);
+    hardware::Cluster cluster = options.cluster.empty()
+                                    ? hardware::cluster_at(record.cluster, file.string() + "#/plan/cluster")
+                                    : hardware::load_cluster(options.cluster);
     runs.push_back({file.filename().string(), std::move(record), std::move(cluster)});
   }
   if (runs.empty()) {

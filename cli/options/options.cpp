@@ -43,7 +43,7 @@ void read_sources(const JobOptions& options, JobRequest& request) {
     request.cluster = hardware::load_cluster(options.cluster);
     file.cluster = cluster_json(options.cluster, request.cluster);
   } else if (!options.plan_path.empty()) {
-    request.cluster = cluster_at(file.cluster, options.plan_path + "#/cluster");
+    request.cluster = hardware::cluster_at(file.cluster, options.plan_path + "#/cluster");
   }
 }
 
@@ -58,15 +58,6 @@ void set_price(const std::string& text, hardware::Cluster& cluster) {
 }  // namespace
 
 void fail_usage(const std::string& message) { throw base::Failure(base::ErrorKind::kUsage, message); }
-
-hardware::Cluster cluster_at(const nlohmann::json& json, const std::string& where) {
-  if (!json.is_string()) return hardware::cluster_from_json(json, where);
-  try {
-    return hardware::load_cluster(json.get<std::string>());
-  } catch (const base::Failure& failure) {
-    throw base::Failure(failure.error().kind, fmt::format("{}: {}", where, failure.error().message));
-  }
-}
 
 nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cluster) {
   return text.find(".json") == std::string::npos ? nlohmann::json(text) : hardware::to_json(cluster);

@@ -71,9 +71,6 @@ struct JobRequest {
 /// or wrong options, Failure(kInput) for files and names.
 JobRequest resolve(const JobOptions& options);
 
-/// The cluster of a plan file or record, with errors that name its place: `where` is file and pointer.
-hardware::Cluster cluster_at(const nlohmann::json& json, const std::string& where);
-
 /// The cluster as it stands in a plan file: names stay names, files are taken in, so that the plan file stands alone.
 nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cluster);
 

@@ -12,15 +12,10 @@
 
 #include "base/error.h"
 #include "base/json_reader.h"
-#include "calibration/measurements/content.h"
 #include "calibration/measurements/gzip.h"
-#include "calibration/measurements/kineto.h"
-#include "calibration/measurements/nccl_tests.h"
+#include "calibration/measurements/importer.h"
 #include "calibration/measurements/nsight.h"
 #include "calibration/measurements/published_runs.h"
-#include "calibration/measurements/topology.h"
-#include "calibration/measurements/training_log.h"
-#include "calibration/measurements/trivium_trace.h"
 #include "calibration/published/micro_rows.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
@@ -160,26 +155,13 @@ void read_json(Bytes bytes) {
 }
 
 void read_measurements(Bytes bytes) {
-  namespace imports = calibration::imports;
   attempt([&] {
-    std::string text(text_of(bytes));
-    if (imports::is_gzip(text)) text = imports::unpacked(text, "f");
+    calibration::GivenFile file{"f", std::string(text_of(bytes))};
+    if (calibration::imports::is_gzip(file.text)) file.text = calibration::imports::unpacked(file.text, file.path);
+    const calibration::Importer& importer = calibration::importer_of(file.text, file.path);
+    if (importer.by_path) return;
     try {
-      switch (imports::content_of(text, "f")) {
-        case imports::Content::kChromeTrace: {
-          const imports::ChromeTrace trace = imports::read_chrome_trace(text, "f");
-          imports::is_run_trace(trace) ? void(imports::run_record_of(trace)) : void(imports::read_kineto(trace));
-          return;
-        }
-        case imports::Content::kNcclTests:
-          return void(imports::read_nccl_tests(text, "f"));
-        case imports::Content::kTopology:
-          return void(imports::read_topology(text, "f"));
-        case imports::Content::kTrainingLog:
-          return void(imports::read_training_log(text, "f"));
-        default:
-          return;
-      }
+      importer.read(file);
     } catch (const nlohmann::json::exception&) {
       return;  // the command says that a member has another type
     }

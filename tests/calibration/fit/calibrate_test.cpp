@@ -110,7 +110,7 @@ TEST(Calibrate, OneInterruptedStepDoesNotCount) {
 
 TEST(Calibrate, RefusesRecordsThatTeachNothing) {
   const hardware::Node base = rated_node(1);
-  EXPECT_THROW(calibrate(base, Evidence{}), base::Failure);
+  EXPECT_THROW(calibrate(base, Measurements{}), base::Failure);
   program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), base);
   program::RunRecord strange = record;
   strange.timeline.events.back().op = 9999;

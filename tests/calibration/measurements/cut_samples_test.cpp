@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "calibration/measurements/chrome_events.h"
-#include "calibration/measurements/content.h"
 #include "calibration/measurements/gzip.h"
+#include "calibration/measurements/importer.h"
 #include "calibration/measurements/kineto.h"
 #include "calibration/measurements/nccl_tests.h"
 #include "calibration/measurements/nsight.h"
@@ -83,7 +83,7 @@ std::size_t read_cut(const std::string& whole, const Read& read, bool a_line_end
     SCOPED_TRACE(cut.size());
     Numbers some;
     const std::string refused = refusal([&] {
-      (void)content_of(cut, "f");
+      (void)importer_of(cut, "f");
       some = read(cut);
     });
     if (!refused.empty()) continue;

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "calibration/measurements/chrome_events.h"
-#include "calibration/measurements/content.h"
 #include "calibration/measurements/kineto.h"
 #include "calibration/measurements/nccl_tests.h"
 #include "calibration/measurements/nsight.h"
@@ -31,35 +30,6 @@ std::string refusal(const Read& read) {
     return failure.what();
   }
   return "";
-}
-
-TEST(Content, IsToldByWhatAFileHolds) {
-  const std::pair<const char*, Content> samples[] = {{"nccl_all_reduce.txt", Content::kNcclTests},
-                                                     {"nccl_all_gather_2019.txt", Content::kNcclTests},
-                                                     {"nccl_reduce_scatter.json", Content::kNcclTests},
-                                                     {"topo_h100.txt", Content::kTopology},
-                                                     {"topo_pcie.txt", Content::kTopology},
-                                                     {"topo_v100.txt", Content::kTopology},
-                                                     {"kineto.pt.trace.json", Content::kChromeTrace},
-                                                     {"nsight.sqlite", Content::kNsight},
-                                                     {"megatron.log", Content::kTrainingLog},
-                                                     {"megatron_2021.log", Content::kTrainingLog},
-                                                     {"deepspeed.log", Content::kTrainingLog},
-                                                     {"deepspeed_cpu.log", Content::kTrainingLog},
-                                                     {"deepspeed_pipeline.log", Content::kTrainingLog}};
-  for (const auto& [name, content] : samples) EXPECT_EQ(content_of(sample(name), "any-name"), content) << name;
-  EXPECT_EQ(content_of("case,measured_iteration_s\n", "t"), Content::kPublishedRuns);
-  EXPECT_EQ(content_of(R"({"plan": {"schema": "trivium.plan/1"}, "schema": "trivium.run/1"})", "r"),
-            Content::kRunRecord);
-  EXPECT_EQ(content_of(R"({"model": {"schema": "trivium.model/1"}, "schema": "trivium.plan/1"})", "p"), Content::kPlan);
-  EXPECT_EQ(content_of(R"({"schema": "trivium.hardware/1"})", "h"), Content::kProfile);
-}
-
-TEST(Content, RefusesWhatIsNotKnownAndSaysWhatIs) {
-  EXPECT_THAT(refusal([] { content_of("hello", "a.txt"); }), HasSubstr("a.txt: is nothing that is known: run records"));
-  EXPECT_THAT(refusal([] { content_of(" \n", "e"); }), HasSubstr("is empty"));
-  EXPECT_THAT(refusal([] { content_of(R"({"schema": "trivium.model/1"})", "m"); }), HasSubstr("nothing is learnt"));
-  EXPECT_THAT(refusal([] { content_of(R"({"schema": "trivium.run/1", "steps": [)", "r"); }), HasSubstr("ends early"));
 }
 
 TEST(NcclTests, TheCurrentTextForm) {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "calibration/fit/calibrate.h"
-#include "calibration/measurements/content.h"
+#include "calibration/measurements/importer.h"
 #include "calibration/measurements/nccl_tests.h"
 #include "calibration/measurements/nsight.h"
 #include "calibration/measurements/training_log.h"
@@ -33,13 +33,13 @@ std::string refusal(const Read& read) {
 
 TEST(RecordedSamples, AreToldApart) {
   for (const char* name : {"nccl_all_reduce_b200.txt", "nccl_all_reduce_nebius.txt", "nccl_all_gather_perf_h100.txt"}) {
-    EXPECT_EQ(content_of(sample(name), name), Content::kNcclTests) << name;
+    EXPECT_EQ(importer_of(sample(name), name).name, "nccl-tests") << name;
   }
   for (const char* name : {"megatron_cpu.log", "megatron_cpu_timers.log"}) {
-    EXPECT_EQ(content_of(sample(name), name), Content::kTrainingLog) << name;
+    EXPECT_EQ(importer_of(sample(name), name).name, "logs of Megatron-LM or DeepSpeed") << name;
   }
   for (const char* name : {"nsight_cpu.sqlite", "nsight_cpu_all_tables.sqlite"}) {
-    EXPECT_EQ(content_of(sample(name), name), Content::kNsight) << name;
+    EXPECT_EQ(importer_of(sample(name), name).name, "Nsight Systems exports (SQLite)") << name;
   }
 }
 
@@ -94,10 +94,10 @@ TEST(RecordedSamples, RanksAreNotGuessedFromSmallSizes) {
 }
 
 TEST(RecordedSamples, HostsThatAreNotNamedAreWholeNodesOfTheBase) {
-  Evidence evidence;
-  evidence.collectives.push_back(read_nccl_tests(sample("nccl_all_gather_perf_h100.txt"), "all_gather_perf.txt"));
+  Measurements all;
+  all.collectives.push_back(read_nccl_tests(sample("nccl_all_gather_perf_h100.txt"), "all_gather_perf.txt"));
   const hardware::Node base = hardware::load_node("dgx-h100-80gb");
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   EXPECT_THAT(fit.report, testing::Contains(HasSubstr("hosts of its 16 ranks are not named; taken as 2 of 8 devices")));
   // 188.5 GB/s of eight adapters of 50 GB/s.
   EXPECT_NEAR(fit.node.network.efficiency, .47, .05);

@@ -34,11 +34,11 @@ const FittedNumber& number(const Fit& fit, const std::string& pointer) {
   throw std::out_of_range(pointer);
 }
 
-TEST(Evidence, NcclTestsSetTheCurveOfAGroup) {
-  Evidence evidence;
-  evidence.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_reduce.txt"), "bench.txt"));
+TEST(Measurements, NcclTestsSetTheCurveOfAGroup) {
+  Measurements all;
+  all.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_reduce.txt"), "bench.txt"));
   const hardware::Node base = hardware::load_node("dgx-h100-80gb");
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   EXPECT_NEAR(fit.node.allreduce_latency.at(8).value(), 30e-6, .2e-6);
   EXPECT_NEAR(fit.node.allreduce_bus.at(8).value(), 440e9, 2e9);
   EXPECT_THAT(fit.node.sources.at("/allreduce_bus/8"), HasSubstr("nccl-tests in bench.txt"));
@@ -48,13 +48,13 @@ TEST(Evidence, NcclTestsSetTheCurveOfAGroup) {
   EXPECT_EQ(hardware::node_from_json(hardware::to_json(fit.node), "fit").allreduce_bus, fit.node.allreduce_bus);
 }
 
-TEST(Evidence, NothingIsExtrapolatedInSilence) {
-  Evidence evidence;
+TEST(Measurements, NothingIsExtrapolatedInSilence) {
+  Measurements all;
   imports::CollectiveTimes times = imports::read_nccl_tests(sample("nccl_all_reduce.txt"), "bench.txt");
   std::erase_if(times.times, [](const auto& time) { return time.bytes > 2e6; });
-  evidence.collectives.push_back(times);
+  all.collectives.push_back(times);
   const hardware::Node base = hardware::load_node("dgx-h100-80gb");
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   EXPECT_EQ(fit.node.allreduce_bus, base.allreduce_bus);
   EXPECT_FALSE(number(fit, "/allreduce_bus/8").determined);
   EXPECT_THAT(fit.report, Contains(HasSubstr("no message of 64 MiB or more")));
@@ -62,24 +62,24 @@ TEST(Evidence, NothingIsExtrapolatedInSilence) {
 }
 
 // All-gathers of 33 to 268 MB: 200 us and 20 GB/s over one adapter of 25 GB/s.
-TEST(Evidence, TestsOverHostsSetTheNetwork) {
-  Evidence evidence;
-  evidence.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_gather_2019.txt"), "bench.txt"));
+TEST(Measurements, TestsOverHostsSetTheNetwork) {
+  Measurements all;
+  all.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_gather_2019.txt"), "bench.txt"));
   hardware::Node base = hardware::load_node("dgx1-v100-32gb");
   base.adapters = 1;
   base.network = {base::BytesPerSecond(25e9), base::Seconds(10e-6), .5};
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   // Two ranks a node drive the one adapter: 20 of 25, less what 200 us is more than the rule's own latency.
   EXPECT_NEAR(fit.node.network.efficiency, .8, .05);
   EXPECT_EQ(fit.node.allreduce_bus, base.allreduce_bus);
 }
 
-TEST(Evidence, TheTopologySaysWhatThereIs) {
-  Evidence evidence;
-  evidence.topologies.push_back(imports::read_topology(sample("topo_h100.txt"), "topo.txt"));
+TEST(Measurements, TheTopologySaysWhatThereIs) {
+  Measurements all;
+  all.topologies.push_back(imports::read_topology(sample("topo_h100.txt"), "topo.txt"));
   hardware::Node base = hardware::load_node("dgx-h100-80gb");
   base.intra.bandwidth = base::BytesPerSecond(300e9);
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   EXPECT_TRUE(number(fit, "/intra/bandwidth").determined);
   EXPECT_EQ(fit.node.devices, 4);
   EXPECT_EQ(fit.node.topology, hardware::Topology::kNvswitch);
@@ -87,19 +87,19 @@ TEST(Evidence, TheTopologySaysWhatThereIs) {
   EXPECT_DOUBLE_EQ(fit.node.intra.bandwidth.value(), 18 * 25e9);  // NVLink 4
   EXPECT_TRUE(fit.node.allreduce_bus.empty() || fit.node.allreduce_bus.rbegin()->first <= 4);
   (void)hardware::node_from_json(hardware::to_json(fit.node), "fit");
-  Evidence mesh;
+  Measurements mesh;
   mesh.topologies.push_back(imports::read_topology(sample("topo_v100.txt"), "topo.txt"));
   const Fit cube = calibrate(hardware::load_node("dgx1-v100-32gb"), mesh);
   EXPECT_EQ(cube.node.topology, hardware::Topology::kCubeMesh);
   EXPECT_FALSE(number(cube, "/intra/bandwidth").determined);
 }
 
-TEST(Evidence, AProfilersTraceSetsTheDevice) {
-  Evidence evidence;
-  evidence.traces.push_back(
+TEST(Measurements, AProfilersTraceSetsTheDevice) {
+  Measurements all;
+  all.traces.push_back(
       {imports::read_kineto(imports::read_chrome_trace(sample("kineto.pt.trace.json"), "trace.json")), std::nullopt});
   const hardware::Node base = hardware::load_node("dgx-h100-80gb");
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   const simulator::GemmRates rates = simulator::gemm_rates(fit.node.device, program::DType::kBf16, 1);
   const double measured = 2.0 * 8192 * 5120 * 5120 / 620e12;
   EXPECT_NEAR(simulator::gemm_time({8192, 5120, 5120, 1}, rates).value() / measured, 1, .01);
@@ -113,11 +113,11 @@ TEST(Evidence, AProfilersTraceSetsTheDevice) {
   EXPECT_FALSE(number(fit, "/allreduce_latency/8").determined);
 }
 
-TEST(Evidence, AnNsightExportWithoutShapesKeepsTheProducts) {
-  Evidence evidence;
-  evidence.traces.push_back({imports::read_nsight(sample_path("nsight.sqlite")), std::nullopt});
+TEST(Measurements, AnNsightExportWithoutShapesKeepsTheProducts) {
+  Measurements all;
+  all.traces.push_back({imports::read_nsight(sample_path("nsight.sqlite")), std::nullopt});
   const hardware::Node base = hardware::load_node("dgx-h100-80gb");
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   EXPECT_FALSE(number(fit, "/device/gemm_efficiency").determined);
   EXPECT_DOUBLE_EQ(fit.node.device.gemm_efficiency, base.device.gemm_efficiency);
   EXPECT_NEAR(fit.node.host_link.value(), 50e9, 1e7);
@@ -137,16 +137,16 @@ program::Job gpu_job(int tensor, int data, int micro_batch) {
   return job;
 }
 
-TEST(Evidence, IterationsOfOthersSetWhatOnlyTheyShow) {
+TEST(Measurements, IterationsOfOthersSetWhatOnlyTheyShow) {
   const hardware::Node base = hardware::load_node("dgx-a100-80gb");
   hardware::Node truth = base;
   truth.device.compute_scale = base.device.compute_scale * .88;
-  Evidence evidence;
+  Measurements all;
   for (const program::Job& job : {gpu_job(1, 1, 4), gpu_job(2, 1, 4), gpu_job(1, 2, 8), gpu_job(1, 1, 8)}) {
     const auto replayed = replay(job, {"c", {{truth, 1}}}, simulator::Granularity::kSegment);
-    evidence.jobs.push_back({job, std::get<Replayed>(replayed).simulation.iteration_s, std::nullopt, "a log"});
+    all.jobs.push_back({job, std::get<Replayed>(replayed).simulation.iteration_s, std::nullopt, "a log"});
   }
-  const Fit fit = calibrate(base, evidence);
+  const Fit fit = calibrate(base, all);
   EXPECT_NEAR(fit.node.device.compute_scale / truth.device.compute_scale, 1, .03);
   EXPECT_TRUE(number(fit, "/device/compute_scale").determined);
   // One node: its network is in none of them.
@@ -154,19 +154,19 @@ TEST(Evidence, IterationsOfOthersSetWhatOnlyTheyShow) {
   EXPECT_DOUBLE_EQ(fit.node.network.efficiency, base.network.efficiency);
 }
 
-TEST(Evidence, OneGpuSaysNothingAboutAnother) {
-  Evidence evidence;
-  evidence.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_reduce.txt"), "bench.txt"));  // of an H100
+TEST(Measurements, OneGpuSaysNothingAboutAnother) {
+  Measurements all;
+  all.collectives.push_back(imports::read_nccl_tests(sample("nccl_all_reduce.txt"), "bench.txt"));  // of an H100
   try {
-    (void)calibrate(hardware::load_node("dgx-a100-80gb"), evidence);
+    (void)calibrate(hardware::load_node("dgx-a100-80gb"), all);
     FAIL() << "an A100 was fitted to an H100";
   } catch (const base::Failure& failure) {
     EXPECT_STREQ(failure.what(),
                  "calibrate: bench.txt was measured on NVIDIA H100 80GB HBM3, which says nothing about a100-sxm-80gb; "
                  "give --base a profile of its machine");
   }
-  evidence.collectives.front().device = "a card that nobody knows";
-  (void)calibrate(hardware::load_node("dgx-a100-80gb"), evidence);
+  all.collectives.front().device = "a card that nobody knows";
+  (void)calibrate(hardware::load_node("dgx-a100-80gb"), all);
 }
 
 TEST(GpuModels, AreFoundInNamesOfAnyStyle) {
@@ -177,14 +177,14 @@ TEST(GpuModels, AreFoundInNamesOfAnyStyle) {
   EXPECT_EQ(gpu_model_in("cpu-core"), nullptr);
 }
 
-TEST(Evidence, GpusSayNothingAboutCores) {
-  Evidence evidence;
-  evidence.topologies.push_back(imports::read_topology(sample("topo_h100.txt"), "topo.txt"));
-  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), evidence), base::Failure);
-  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), Evidence{}), base::Failure);
+TEST(Measurements, GpusSayNothingAboutCores) {
+  Measurements all;
+  all.topologies.push_back(imports::read_topology(sample("topo_h100.txt"), "topo.txt"));
+  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), all), base::Failure);
+  EXPECT_THROW(calibrate(hardware::load_node("generic-cpu"), Measurements{}), base::Failure);
 }
 
-TEST(Evidence, ATraceOfOurOwnTeachesWhatItsRecordDoes) {
+TEST(Measurements, ATraceOfOurOwnTeachesWhatItsRecordDoes) {
   const hardware::Node truth = rated_node(2.5), base = rated_node(1);
   const program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), truth);
   const std::string text = program::chrome_trace(program_of(record), record.timeline, &record);
@@ -197,7 +197,7 @@ TEST(Evidence, ATraceOfOurOwnTeachesWhatItsRecordDoes) {
   EXPECT_EQ(imported.report, native.report);
 }
 
-TEST(Evidence, ACutTraceOfOurOwnLosesItsLastStep) {
+TEST(Measurements, ACutTraceOfOurOwnLosesItsLastStep) {
   const program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), rated_node(1));
   const std::string text = program::chrome_trace(program_of(record), record.timeline, &record);
   const imports::ChromeTrace trace = imports::read_chrome_trace(text.substr(0, text.size() * 8 / 10), "trace.json");
@@ -223,7 +223,7 @@ hardware::Node wrong_profile() {
   return wrong;
 }
 
-TEST(Evidence, AWrongProfileIsPutRightByThreeRuns) {
+TEST(Measurements, AWrongProfileIsPutRightByThreeRuns) {
   const hardware::Node truth = rated_node(1);
   const program::RunRecord records[] = {synthetic_run(small_job(2, 1, 1, 1), truth),
                                         synthetic_run(small_job(1, 1, 2, 4), truth),
@@ -250,14 +250,14 @@ TEST(Evidence, AWrongProfileIsPutRightByThreeRuns) {
 }
 
 // One run of one shape tells how long its products take, but not what of it is overhead and what is work.
-TEST(Evidence, OneShapeDoesNotTellItsTermsApart) {
+TEST(Measurements, OneShapeDoesNotTellItsTermsApart) {
   const program::RunRecord record = synthetic_run(small_job(2, 1, 1, 2), rated_node(1));
   const Fit fit = calibrate(wrong_profile(), std::span(&record, 1));
   EXPECT_FALSE(number(fit, "/device/op_rates/loss/overhead").determined);
   EXPECT_THAT(fit.report, Contains(HasSubstr("undetermined: overhead")));
 }
 
-TEST(Evidence, RunsWhoseRanksTakeTurnsArePassedOver) {
+TEST(Measurements, RunsWhoseRanksTakeTurnsArePassedOver) {
   hardware::Node four = rated_node(1);
   four.devices = 4;
   const program::RunRecord record = synthetic_run(small_job(2, 1, 2, 1), four);
@@ -269,7 +269,7 @@ TEST(Evidence, RunsWhoseRanksTakeTurnsArePassedOver) {
   EXPECT_NEAR(fit.node.intra.latency.value(), 20e-6, .5e-6);
 }
 
-TEST(Evidence, SaysWhichOpsOfAPlanLieBeyondWhatWasMeasured) {
+TEST(Measurements, SaysWhichOpsOfAPlanLieBeyondWhatWasMeasured) {
   const program::RunRecord record = synthetic_run(small_job(2, 1, 1, 1), rated_node(1));
   const Fit fit = calibrate(rated_node(1), std::span(&record, 1));
   EXPECT_TRUE(extrapolations(fit, small_job(2, 1, 1, 1)).empty());

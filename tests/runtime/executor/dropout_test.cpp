@@ -15,6 +15,8 @@
 namespace trivium::runtime::testing {
 namespace {
 
+using program::DropoutSite;
+
 constexpr double kProbability = 0.25;
 
 program::Job dropped_job(const program::Plan& plan) {
@@ -64,7 +66,7 @@ TEST(Masks, OfDifferentPlacesAreIndependent) {
   const auto dropout = [&](const Found& f, std::int64_t step) { return dropout_of(program, {}, *f.task, *f.op, step); };
   const auto base = mask_of(dropout(attention[0], 5), 0, 0, 0);
   program::Program reseeded = ordered_program(job);
-  reseeded.job.training.seed += 1;
+  reseeded.settings.seed += 1;
   const std::vector<std::pair<const char*, std::vector<std::uint8_t>>> others{
       {"step", mask_of(dropout(attention[0], 6), 0, 0, 0)},
       {"layer", mask_of(dropout(attention[1], 5), 0, 0, 0)},

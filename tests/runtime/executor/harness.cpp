@@ -139,8 +139,8 @@ Trained run(const program::Job& job, int steps, const std::function<void(program
             const StepValues values{
                 .step = step,
                 .learning_rate = learning_rate({}, job.training.optimizer, job.training.global_batch, step, steps),
-                .loss_weight = 1.0 / static_cast<double>(program.job.training.global_batch * job.training.sequence),
-                .loss_scale = first_scale(job).scale};
+                .loss_weight = 1.0 / static_cast<double>(program.settings.batch.samples * job.training.sequence),
+                .loss_scale = first_scale(program.settings).scale};
             const auto outcome = executor.step(values, nullptr);
             if (executor.rank() != 0) continue;
             result.losses.push_back(outcome.loss);

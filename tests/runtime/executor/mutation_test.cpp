@@ -46,7 +46,7 @@ program::Plan plan_of(int tensor, int pipeline, int data) {
 TEST(Mutation, ReplicasThatAreNotAveragedAreSeen) {
   std::string where;
   // Dropping the 1/2 of two replicas is the same as counting half the global batch in the loss weight.
-  const auto drop = [](program::Program& program) { program.job.training.global_batch /= 2; };
+  const auto drop = [](program::Program& program) { program.settings.batch.samples /= 2; };
   EXPECT_GT(distance(plan_of(1, 1, 2), drop, where), kTolerance) << where;
 }
 

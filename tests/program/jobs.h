@@ -101,9 +101,10 @@ class RandomJobs {
     plan.context = pick<int>({1, 1, 2});
     plan.context_method = pick<ContextMethod>({ContextMethod::kRing, ContextMethod::kAllToAll});
     plan.pipeline = pick<int>({1, 2, 3, 4});
-    plan.schedule = pick<Schedule>(
-        {Schedule::kSequential, Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved, Schedule::kZeroBubble});
-    plan.virtual_stages = plan.schedule == Schedule::kInterleaved ? pick<int>({2, 3}) : 1;
+    std::vector<Schedule> schedules;
+    for (const ScheduleTraits& traits : schedule_table()) schedules.push_back(traits.schedule);
+    plan.schedule = pick(schedules);
+    plan.virtual_stages = traits_of(plan.schedule).virtual_stages ? pick<int>({2, 3}) : 1;
     plan.data = pick<int>({1, 2, 4});
     plan.zero_stage = pick<int>({0, 1, 2, 3});
     plan.shard_group = pick<int>({0, 0, 2});

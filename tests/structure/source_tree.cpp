@@ -199,6 +199,28 @@ std::vector<std::string> files_longer_than(const fs::path& root, std::size_t lim
   return sentences;
 }
 
+std::vector<std::string> schedules_named(const fs::path& root) {
+  static const std::set<std::string> kMay = {
+      "planner/advice/baselines.cpp",         // the naive split of layers runs one stage at a time
+      "planner/launch/deepspeed_export.cpp",  // Megatron-DeepSpeed has a flag for ZB-H1
+      "planner/launch/deepspeed_import.cpp",
+  };
+  static const std::regex kNamed(R"(.*\bSchedule::k[A-Z0-9].*)");
+  std::vector<std::string> sentences;
+  for (const fs::path& file : source_files(root)) {
+    const std::string name = file.generic_string();
+    if (name.starts_with("program/schedules/") || first_step(file) == kTests || kMay.contains(name)) continue;
+    std::ifstream stream = open(root / file);
+    int number = 0;
+    for (std::string line; std::getline(stream, line);) {
+      ++number;
+      if (!std::regex_match(line, kNamed)) continue;
+      sentences.push_back(name + ":" + std::to_string(number) + ": names a schedule; ask its traits");
+    }
+  }
+  return sentences;
+}
+
 std::vector<std::string> prose_wider_than(const fs::path& root, std::size_t limit) {
   std::vector<fs::path> folders{root, root / "docs", root / "validation", root / "hardware_profiles"};
   std::vector<std::string> sentences;

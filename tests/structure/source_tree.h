@@ -21,6 +21,10 @@ std::vector<std::string> forbidden_includes(const std::filesystem::path& root);
 /// One sentence per source file with more than `limit` lines, sorted by file.
 std::vector<std::string> files_longer_than(const std::filesystem::path& root, std::size_t limit);
 
+/// One sentence per line that names a pipeline schedule (`Schedule::k…`) outside of program/schedules/, the tests, and
+/// the few files of which it is a property: all else asks the traits of a schedule. Sorted by file.
+std::vector<std::string> schedules_named(const std::filesystem::path& root);
+
 /// Lines of Markdown wider than `limit` characters, but tables and code: "docs/gui.md:7: 120 columns".
 std::vector<std::string> prose_wider_than(const std::filesystem::path& root, std::size_t limit);
 

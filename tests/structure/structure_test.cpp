@@ -118,6 +118,15 @@ TEST_F(MadeUpTree, CountsLinesUpToTheLimit) {
   EXPECT_THAT(files_longer_than(root(), 3), ElementsAre("base/long.h: 4 lines"));
 }
 
+TEST_F(MadeUpTree, AsksSchedulesForTheirTraits) {
+  write("program/schedules/gpipe.h", "    .schedule = Schedule::kGpipe,\n");
+  write("tests/program/plan_test.cpp", "plan.schedule = Schedule::kGpipe;\n");
+  write("planner/advice/baselines.cpp", "plan.schedule = program::Schedule::kSequential;\n");
+  write("runtime/decay.cpp", "RateSchedule::kCosine;\nSchedule schedule = program::kUsualSchedule;\n");
+  write("simulator/walk.cpp", "\n  if (plan.schedule == program::Schedule::k1f1b) return;\n");
+  EXPECT_THAT(schedules_named(root()), ElementsAre("simulator/walk.cpp:2: names a schedule; ask its traits"));
+}
+
 TEST_F(MadeUpTree, WrapsProseButNeitherTablesNorCode) {
   const std::string wide(12, 'x');
   write("README.md", "short\n" + wide + "\n```\n" + wide + "\n```\n  | " + wide + " |\n");
@@ -128,6 +137,8 @@ TEST_F(MadeUpTree, WrapsProseButNeitherTablesNorCode) {
 TEST(SourceTree, IsReadAtAll) { EXPECT_THAT(source_files(TRIVIUM_SOURCE_DIR), Contains(fs::path("base/error.h"))); }
 
 TEST(SourceTree, HasNoIncludeThatRunsUpwards) { EXPECT_THAT(forbidden_includes(TRIVIUM_SOURCE_DIR), IsEmpty()); }
+
+TEST(SourceTree, NamesNoScheduleWhereItsTraitsWouldDo) { EXPECT_THAT(schedules_named(TRIVIUM_SOURCE_DIR), IsEmpty()); }
 
 TEST(SourceTree, HasNoProseTooWideToRead) {
   EXPECT_THAT(prose_wider_than(TRIVIUM_SOURCE_DIR, kWidestProse), IsEmpty());

@@ -15,7 +15,7 @@ std::string text_of(const std::vector<Slot>& slots, bool chunks = false) {
   std::string text;
   for (const Slot& slot : slots) {
     if (!text.empty()) text += ' ';
-    text += (slot.forward ? 'F' : 'B') + std::to_string(slot.micro_batch);
+    text += (slot.forward ? 'F' : slot.weights ? 'W' : 'B') + std::to_string(slot.micro_batch);
     if (chunks) text += '.' + std::to_string(slot.chunk);
   }
   return text;
@@ -59,27 +59,130 @@ TEST(Schedule, InterleavedWithOneRoundIsAllForwardsThenAllBackwardsOnTheFirstSta
   EXPECT_EQ(text_of(schedule_of(Schedule::kInterleaved, 0, 2, 2, 2), true), "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0");
 }
 
-TEST(Schedule, EveryMicroBatchPassesForwardThenBackwardOnceInOrder) {
+struct Drawn {
+  Schedule schedule;
+  StagePlace place;
+  std::int64_t micro_batches;
+  std::vector<Slot> slots;
+};
+
+/// Every schedule of the table with pipelines of many depths, of every stage.
+std::vector<Drawn> drawn() {
   std::mt19937 random(11);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
-  for (int round = 0; round < 300; ++round) {
-    const int pipeline = pick(2, 8);
-    const auto schedule = static_cast<Schedule>(pick(0, 3));
-    const bool interleaved = schedule == Schedule::kInterleaved;
-    const int chunks = interleaved ? pick(2, 4) : 1;
-    const int count = interleaved ? pipeline * pick(1, 5) : pick(1, 20);
-    for (int stage = 0; stage < pipeline; ++stage) {
-      const auto slots = schedule_of(schedule, stage, pipeline, chunks, count);
-      ASSERT_EQ(static_cast<int>(slots.size()), 2 * chunks * count);
-      std::map<int, std::int64_t> next_forward, next_backward;
-      for (const Slot& slot : slots) {
-        ASSERT_EQ(slot.micro_batch, (slot.forward ? next_forward : next_backward)[slot.chunk]++)
-            << name_of(schedule) << " stage " << stage << " of " << pipeline << ": " << text_of(slots, true);
-        ASSERT_LE(next_backward[slot.chunk], next_forward[slot.chunk]);
+  std::vector<Drawn> all;
+  for (const ScheduleTraits& traits : schedule_table()) {
+    for (int round = 0; round < 150; ++round) {
+      const int pipeline = traits.virtual_stages ? pick(2, 9) : pick(1, 9);
+      const int chunks = traits.virtual_stages ? pick(2, 5) : 1;
+      const std::int64_t count = traits.virtual_stages ? pipeline * pick(1, 6) : pick(1, 40);
+      for (int stage = 0; stage < pipeline; ++stage) {
+        all.push_back({traits.schedule,
+                       {stage, pipeline, chunks},
+                       count,
+                       schedule_of(traits.schedule, stage, pipeline, chunks, count)});
       }
-      for (int chunk = 0; chunk < chunks; ++chunk) ASSERT_EQ(next_backward[chunk], count);
     }
   }
+  return all;
+}
+
+std::string words_of(const Drawn& drawn) {
+  return std::string(name_of(drawn.schedule)) + " stage " + std::to_string(drawn.place.stage) + " of " +
+         std::to_string(drawn.place.pipeline) + ": " + text_of(drawn.slots, true);
+}
+
+// Forward, backward and, where it is split, its second half: each once, each kind in micro-batch order.
+TEST(Schedule, EveryMicroBatchPassesForwardThenBackwardOnceInOrder) {
+  for (const Drawn& one : drawn()) {
+    const int halves = traits_of(one.schedule).splits_backward ? 2 : 1, chunks = one.place.virtual_stages;
+    ASSERT_EQ(static_cast<std::int64_t>(one.slots.size()), (1 + halves) * chunks * one.micro_batches) << words_of(one);
+    std::map<int, std::int64_t> forward, backward, weights;
+    for (const Slot& slot : one.slots) {
+      auto& next = slot.forward ? forward : slot.weights ? weights : backward;
+      ASSERT_EQ(slot.micro_batch, next[slot.chunk]++) << words_of(one);
+      ASSERT_LE(backward[slot.chunk], forward[slot.chunk]) << words_of(one);
+      ASSERT_LE(weights[slot.chunk], backward[slot.chunk]) << words_of(one);
+    }
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      ASSERT_EQ(backward[chunk], one.micro_batches) << words_of(one);
+      ASSERT_EQ(weights[chunk], (halves - 1) * one.micro_batches) << words_of(one);
+    }
+  }
+}
+
+// A stage without its neighbours runs its slots as they come; all of them together must not wait in a circle: a forward
+// needs that of the chunk before, a backward that of the chunk behind.
+TEST(Schedule, StagesTogetherComeToTheEnd) {
+  const std::vector<Drawn> all = drawn();
+  for (std::size_t first = 0; first < all.size(); first += static_cast<std::size_t>(all[first].place.pipeline)) {
+    const StagePlace& place = all[first].place;
+    const int last_chunk = place.pipeline * place.virtual_stages - 1;
+    std::map<int, std::int64_t> forward, backward;  // done, by chunk in model order
+    std::vector<std::size_t> at(static_cast<std::size_t>(place.pipeline), 0);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t s = 0; s < at.size(); ++s) {
+        const std::vector<Slot>& slots = all[first + s].slots;
+        for (; at[s] < slots.size(); ++at[s], moved = true) {
+          const Slot& slot = slots[at[s]];
+          const int chunk = slot.chunk * place.pipeline + static_cast<int>(s);
+          if (slot.forward && chunk > 0 && forward[chunk - 1] <= slot.micro_batch) break;
+          if (!slot.forward && chunk < last_chunk && backward[chunk + 1] <= slot.micro_batch) break;
+          if (!slot.weights) ++(slot.forward ? forward : backward)[chunk];
+        }
+      }
+    }
+    for (std::size_t s = 0; s < at.size(); ++s) {
+      ASSERT_EQ(at[s], all[first + s].slots.size()) << words_of(all[first + s]);
+    }
+  }
+}
+
+// The memory rule is what counting the slots finds: never more in flight, and as many at some time.
+TEST(Schedule, HoldsAsManyMicroBatchesAsItsRuleSays) {
+  for (const Drawn& one : drawn()) {
+    const SlotOrder order = order_of(one.schedule, one.place, one.micro_batches);
+    std::int64_t alive = 0, halves = 0, most = 0, most_halves = 0;
+    for (const Slot& slot : one.slots) {
+      if (slot.forward) ++alive;
+      most = std::max(most, alive);
+      if (order.splits_backward && !slot.forward) halves += slot.weights ? -1 : 1;
+      most_halves = std::max(most_halves, halves);
+      if (!slot.forward && slot.weights == order.splits_backward) --alive;
+    }
+    ASSERT_EQ(order.in_flight(), most) << words_of(one);
+    ASSERT_EQ(order.between_halves(), most_halves) << words_of(one);
+    ASSERT_EQ(alive, 0) << words_of(one);
+  }
+}
+
+// By hand: 1f1b holds the stages that follow and itself, zero_bubble the whole pipeline, interleaved on stage 0 of 4
+// with 2 chunks 2 * 3 + 4 forwards of warm-up and one.
+TEST(Schedule, InFlightByHand) {
+  EXPECT_EQ(order_of(Schedule::kSequential, {1, 4, 1}, 16).in_flight(), 1);
+  EXPECT_EQ(order_of(Schedule::kGpipe, {1, 4, 1}, 16).in_flight(), 16);
+  EXPECT_EQ(order_of(Schedule::k1f1b, {1, 4, 1}, 16).in_flight(), 3);
+  EXPECT_EQ(order_of(Schedule::kInterleaved, {0, 4, 2}, 16).in_flight(), 11);
+  EXPECT_EQ(order_of(Schedule::kZeroBubble, {1, 4, 1}, 16).in_flight(), 4);
+  EXPECT_EQ(order_of(Schedule::kZeroBubble, {1, 4, 1}, 16).between_halves(), 2);
+  EXPECT_EQ(order_of(Schedule::k1f1b, {0, 4, 1}, 2).in_flight(), 2);
+}
+
+TEST(Schedule, UsualOnesAreThoseThatPlansNameMost) {
+  EXPECT_EQ(usual_schedule(1), kUsualSchedule);
+  EXPECT_EQ(usual_schedule(2), Schedule::kInterleaved);
+  EXPECT_EQ(usual_schedule(1, true), Schedule::kZeroBubble);
+}
+
+// p = 4, m = 8: 3 / 8 of the passes, with two chunks a stage 3 / 16.
+TEST(Schedule, BubblesInWords) {
+  const auto bubble = [](Schedule schedule, int chunks) { return traits_of(schedule).bubble({0, 4, chunks}, 8); };
+  EXPECT_EQ(bubble(Schedule::k1f1b, 1), "equal stages idle (p - 1) / m = 3 / 8 = 37.5 % of their passes");
+  EXPECT_EQ(bubble(Schedule::kGpipe, 1), bubble(Schedule::k1f1b, 1));
+  EXPECT_EQ(bubble(Schedule::kInterleaved, 2), "equal stages idle (p - 1) / vm = 3 / 16 = 18.8 % of their passes");
+  EXPECT_EQ(bubble(Schedule::kZeroBubble, 1), "equal stages idle (p - 1)(f + b - w), p - 1 = 3 of 8 micro-batches");
+  EXPECT_EQ(bubble(Schedule::kSequential, 1), "the sequential schedule runs one stage at a time");
 }
 
 TEST(Schedule, FramesOfOneForwardOneBackwardAreTheStagesThatFollow) {

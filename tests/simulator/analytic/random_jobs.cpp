@@ -54,9 +54,10 @@ program::Plan random_plan(std::mt19937& random) {
   plan.overlap.parameter_gather = one_of(random, {true, false});
   plan.recompute =
       one_of(random, {program::Recompute::kNone, program::Recompute::kSelective, program::Recompute::kFull});
-  plan.schedule = one_of(random, {program::Schedule::kSequential, program::Schedule::kGpipe, program::Schedule::k1f1b,
-                                  program::Schedule::kInterleaved, program::Schedule::kZeroBubble});
-  if (plan.schedule == program::Schedule::kInterleaved) plan.virtual_stages = one_of(random, {2, 3});
+  const program::ScheduleTraits& schedule =
+      program::schedule_table()[std::uniform_int_distribution<std::size_t>(0, program::kSchedules - 1)(random)];
+  plan.schedule = schedule.schedule;
+  if (schedule.virtual_stages) plan.virtual_stages = one_of(random, {2, 3});
   plan.precision = one_of(random, {program::DType::kBf16, program::DType::kFp32});
   plan.overlap.gradient_reduction = one_of(random, {true, false});
   plan.overlap.tensor = one_of(random, {true, false});

@@ -19,90 +19,72 @@ constexpr double kLooseForward = 9, kLooseBackward = 6;
 /// Embedding and head sum to about 50: the 2 ms per micro-batch of the first and last stage at 41 us per kernel.
 double fused_kernels(const program::Op& op) {
   switch (op.kind) {
-    case OpKind::kNorm:
-      return 2;
-    case OpKind::kNormBackward:
-      return 4;
-    case OpKind::kMatmul:
-    case OpKind::kMatmulDgrad:
-      return 2;
-    case OpKind::kMatmulWgrad:
-      return 4;  // product, accumulation, bias sum, views
-    case OpKind::kAttention:
-      return op.flash ? 4 : 8;
-    case OpKind::kAttentionBackward:
-      return op.flash ? 6 : 10;
-    case OpKind::kAttentionBlock:
-      return 4;  // flash, and three to merge
-    case OpKind::kAttentionBlockBackward:
-      return 4;
-    case OpKind::kRotary:
-    case OpKind::kRotaryBackward:
-      return 4;
     case OpKind::kPlaceRows:
     case OpKind::kPickRows:
+    case OpKind::kCompress:
+    case OpKind::kDecompress:
+    case OpKind::kAdd:
+    case OpKind::kZeroGradients:
+    case OpKind::kFetch:
+    case OpKind::kStore:
+    case OpKind::kSend:
+    case OpKind::kRecv:
       return 1;
-    case OpKind::kSplitKv:
+    case OpKind::kNorm:
+    case OpKind::kMatmul:
+    case OpKind::kMatmulDgrad:
+    case OpKind::kExpertMatmul:
+    case OpKind::kExpertMatmulDgrad:
+    case OpKind::kBiasResidual:
+    case OpKind::kBiasResidualBackward:
+    case OpKind::kActivation:
+    case OpKind::kActivationBackward:
+    case OpKind::kSplitKv:  // copies with a permutation
     case OpKind::kJoinKv:
     case OpKind::kPackHeads:
     case OpKind::kUnpackHeads:
     case OpKind::kPackTokens:
     case OpKind::kUnpackTokens:
-      return 2;  // copies with a permutation
-    case OpKind::kRoute:
-      return 12;  // softmax, top-k, one-hot, running counts, fractions
-    case OpKind::kRouteBackward:
-      return 6;
-    case OpKind::kSpill:
-    case OpKind::kDispatch:
-    case OpKind::kDispatchBackward:
-    case OpKind::kCombine:
-      return 3;
-    case OpKind::kCombineBackward:
-      return 5;
-    case OpKind::kExpertMatmul:
-    case OpKind::kExpertMatmulDgrad:
-      return 2;
-    case OpKind::kExpertMatmulWgrad:
-      return 3;  // no bias
-    case OpKind::kBiasResidual:
-    case OpKind::kBiasResidualBackward:
-    case OpKind::kActivation:
-    case OpKind::kActivationBackward:
-      return 2;
-    case OpKind::kEmbedding:
-    case OpKind::kEmbeddingBackward:
-      return 6;
-    case OpKind::kPosition:
-    case OpKind::kPositionBackward:
-      return 3;
-    case OpKind::kLossMax:
-      return 4;
-    case OpKind::kLossSums:
-      return 12;
-    case OpKind::kLoss:
-      return 6;
-    case OpKind::kLossBackward:
-      return 8;
-    case OpKind::kCompress:
-    case OpKind::kDecompress:
-    case OpKind::kAdd:
-    case OpKind::kZeroGradients:
-      return 1;
-    case OpKind::kGradientNorm:
-    case OpKind::kAdamW:
-      return 4;  // multi-tensor launches of a bucket
     case OpKind::kAllReduce:
     case OpKind::kReduceScatter:
     case OpKind::kAllGather:
     case OpKind::kAllToAll:
     case OpKind::kRingShift:
       return 2;
-    case OpKind::kFetch:
-    case OpKind::kStore:
-    case OpKind::kSend:
-    case OpKind::kRecv:
-      return 1;
+    case OpKind::kSpill:
+    case OpKind::kDispatch:
+    case OpKind::kDispatchBackward:
+    case OpKind::kCombine:
+    case OpKind::kExpertMatmulWgrad:  // no bias
+    case OpKind::kPosition:
+    case OpKind::kPositionBackward:
+      return 3;
+    case OpKind::kNormBackward:
+    case OpKind::kLossMax:
+    case OpKind::kMatmulWgrad:     // product, accumulation, bias sum, views
+    case OpKind::kAttentionBlock:  // flash, and three to merge
+    case OpKind::kAttentionBlockBackward:
+    case OpKind::kRotary:
+    case OpKind::kRotaryBackward:
+    case OpKind::kGradientNorm:  // multi-tensor launches of a bucket
+    case OpKind::kAdamW:
+      return 4;
+    case OpKind::kCombineBackward:
+      return 5;
+    case OpKind::kRouteBackward:
+    case OpKind::kEmbedding:
+    case OpKind::kEmbeddingBackward:
+    case OpKind::kLoss:
+      return 6;
+    case OpKind::kLossBackward:
+      return 8;
+    case OpKind::kRoute:  // softmax, top-k, one-hot, running counts, fractions
+    case OpKind::kLossSums:
+      return 12;
+    case OpKind::kAttention:
+      return op.flash ? 4 : 8;
+    case OpKind::kAttentionBackward:
+      return op.flash ? 6 : 10;
   }
   return 1;
 }

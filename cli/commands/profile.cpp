@@ -12,13 +12,14 @@
 #include "base/json_text.h"
 #include "base/say.h"
 #include "cli/options/command.h"
-#include "cli/process/gpu_ranks.h"
+#include "cli/options/gpu_options.h"
 #include "cli/process/interrupts.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
 #include "hardware_profiles/load.h"
 #include "runtime/cuda/loader.h"
 #include "runtime/microbench/gpu_profile.h"
+#include "runtime/session/gpu_ranks.h"
 
 namespace trivium::cli {
 namespace {
@@ -34,7 +35,7 @@ struct ProfileOptions {
 std::optional<hardware::Node> profile_of_gpu(const ProfileOptions& options, const runtime::ProfileOptions& how) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 30;
   const std::vector<std::string> devices = runtime::cuda::describe_devices().value_or_throw();
-  GpuRank here = open_gpu_rank({.timing = "auto"});
+  runtime::session::GpuRank here = runtime::session::open_gpu_rank(rank_options({.timing = "auto"}));
   const auto all_reduces = runtime::microbench::time_all_reduces(*here.communicator, *here.backend, kLargest);
   const bool first = here.communicator->rank() == 0;
   here.communicator.reset();  // all at once
@@ -57,7 +58,8 @@ int run(const ProfileOptions& options) {
   if (options.device == "cuda") {
     const Interrupts interrupts;
     const auto gpus = static_cast<int>(runtime::cuda::describe_devices().value_or_throw().size());
-    if (gpus > 1 && !started_as_rank()) return start_ranks(gpus, interrupts);
+    if (gpus > 1 && !runtime::session::started_as_rank())
+      return runtime::session::start_ranks(gpus, interrupts.token());
     measured = profile_of_gpu(options, how);
     if (!measured) return 0;
   } else {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,34 +13,32 @@
 #include "base/files.h"
 #include "base/json_text.h"
 #include "base/say.h"
+#include "cli/commands/run_options.h"
 #include "cli/options/command.h"
 #include "cli/options/course_options.h"
 #include "cli/options/gpu_options.h"
 #include "cli/options/options.h"
 #include "cli/options/prepare.h"
-#include "cli/process/checkpointing.h"
-#include "cli/process/gpu_ranks.h"
 #include "cli/process/interrupts.h"
-#include "cli/process/supervise.h"
-#include "cli/process/supervisor.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
 #include "cli/render/step_lines.h"
 #include "hardware_profiles/cluster_text.h"
 #include "program/record/chrome_trace.h"
 #include "program/record/run_record.h"
-#include "runtime/cuda/loader.h"
-#include "runtime/data/corpus.h"
-#include "runtime/executor/host_facts.h"
-#include "runtime/executor/library_facts.h"
 #include "runtime/executor/train.h"
 #include "runtime/mpi/loader.h"
-#include "runtime/told_by.h"
+#include "runtime/session/gpu_ranks.h"
+#include "runtime/session/record.h"
+#include "runtime/session/session.h"
+#include "runtime/session/supervise.h"
 #include "simulator/placement/placed_cluster.h"
 #include "simulator/simulate.h"
 
 namespace trivium::cli {
 namespace {
+
+namespace session = runtime::session;
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr double kMsPerSecond = 1000;
@@ -54,9 +51,9 @@ struct RunOptions {
   std::int64_t steps = 10;
   std::int64_t timeline_steps = 3;
   bool json = false;
-  CheckpointOptions checkpoint;
   CourseOptions course;
-  SurvivalOptions survival;
+  session::CheckpointOptions checkpoint;
+  session::SupervisionOptions supervision;
 };
 
 bool on_gpus(const RunOptions& options) { return options.backend == "cuda"; }
@@ -111,49 +108,11 @@ void print_spike(const program::Spike& spike) {
             spike.of == "loss" ? "loss" : "gradient norm", spike.value, spike.typical);
 }
 
-/// Ranks that planned something else would wait for each other for ever.
-void check_same_program(runtime::Communicator& communicator, const program::Program& program) {
-  std::array<int, 1> alone{communicator.rank()};
-  std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
-  for (std::size_t i = 0; i < everyone.size(); ++i) everyone[i] = static_cast<int>(i);
-  const int world = communicator.make_group(everyone.size() == 1 ? std::span<const int>(alone) : everyone);
-  std::string mine = program::hash_of(program);
-  std::string first = mine;
-  communicator.broadcast(world, first.data(), static_cast<std::int64_t>(first.size()), 0);
-  if (first != mine) communicator.abort(fmt::format("rank {} lowered another program than rank 0", alone[0]));
-}
-
-runtime::TrainResult train_as_rank(runtime::Communicator& communicator, runtime::Backend* backend,
-                                   const program::Program& program, const runtime::data::Corpus& corpus,
-                                   const runtime::TrainOptions& how) {
-  check_same_program(communicator, program);
-  try {
-    return backend != nullptr ? runtime::train_rank(program, communicator, corpus, *backend, how)
-                              : runtime::train_rank(program, communicator, corpus, how);
-  } catch (const std::exception& error) {
-    communicator.abort(runtime::told_by(communicator.rank(), error.what()));
-    throw;
-  }
-}
-
 void save(const RunOptions& options, const JobRequest& request, const program::Program& program,
-          runtime::TrainResult result, bool over_mpi) {
+          runtime::TrainResult result, session::Ranks ranks) {
   if (options.trace.empty() && options.record.empty()) return;
-  program::RunRecord record;
-  record.job = request.file.job;
-  record.cluster = request.file.cluster;
-  record.backend = on_gpus(options) ? "cuda-nccl" : over_mpi ? "cpu-mpi" : "cpu-threads";
-  record.program_hash = program::hash_of(program);
-  record.steps = std::move(result.steps);
-  record.spikes = std::move(result.spikes);
-  record.timeline = std::move(result.timeline);
-  record.peak_memory_bytes = std::move(result.memory_bytes);
-  record.host = runtime::host_facts();
-  if (over_mpi) record.host.merge(runtime::mpi_facts());
-  if (on_gpus(options)) {
-    record.host.merge(runtime::gpu_facts(runtime::cuda::describe_devices().value_or_throw().front()));
-    record.host["timing"] = options.gpu.timing;
-  }
+  const program::RunRecord record =
+      session::record_of(request.file, program, std::move(result), ranks, options.gpu.timing);
   if (!options.trace.empty()) {
     base::write_file_atomically(options.trace, program::chrome_trace(program, record.timeline, &record));
   }
@@ -177,63 +136,39 @@ JobRequest request_of(const RunOptions& options, bool speaks) {
   return request;
 }
 
-/// The work of one process: all ranks as threads, or one rank of `communicator`, on a core or on `backend`.
-int train(const RunOptions& options, runtime::Communicator* communicator, runtime::Backend* backend,
-          const Interrupts& interrupts) {
-  const bool speaks = communicator == nullptr || communicator->rank() == 0;
-  const JobRequest request = request_of(options, speaks);
-  require_devices(request, on_gpus(options));
-  const program::Training& training = request.file.job.training;
-  const simulator::Prepared prepared = prepare(request, false);
-  const program::Program& program = prepared.program;
-  const std::string why =
-      backend != nullptr ? runtime::cannot_run(program, *backend) : runtime::cannot_run_on_cpu(program);
-  if (!why.empty()) throw base::Failure(base::ErrorKind::kUsage, why);
-  if (options.survival.processes > 0 && communicator == nullptr) {
-    return supervise(options.survival, program, options.checkpoint.folder, interrupts);
-  }
-  if (communicator != nullptr && communicator->size() != program.mesh.size()) {
-    throw base::Failure(base::ErrorKind::kUsage,
-                        fmt::format("the plan has {} ranks, {} started {}", program.mesh.size(),
-                                    on_gpus(options) ? "the launcher" : "mpirun", communicator->size()));
-  }
-  const auto corpus = runtime::data::open_corpus(options.corpus, training.sequence, request.file.job.model.vocab);
-  const auto validation =
-      options.course.validation.empty()
-          ? nullptr
-          : runtime::data::open_corpus(options.course.validation, training.sequence, request.file.job.model.vocab);
+/// What the options say of a training, but for what its session has.
+runtime::TrainOptions how_to_train(const RunOptions& options, const JobRequest& request, const Interrupts& interrupts) {
+  const program::Job& job = request.file.job;
   runtime::TrainOptions how;
-  how.course = course_of(options.course, request.file.job);
-  how.program_for = [&](std::int64_t batch) {
+  how.course = course_of(options.course, job);
+  how.program_for = [&request](std::int64_t batch) {
     JobRequest smaller = request;
     smaller.file.job.training.global_batch = batch;
     return prepare(smaller, false).program;
   };
-  how.validation = validation.get();
   how.validate_every = options.course.validate_every;
-  how.peak_flops_per_s = simulator::peak_flops(request.file.job.plan, request.cluster) *
-                         std::min(request.file.job.plan.ranks(), request.cluster.devices());
+  how.peak_flops_per_s =
+      simulator::peak_flops(job.plan, request.cluster) * std::min(job.plan.ranks(), request.cluster.devices());
   how.on_spike = print_spike;
   how.steps = options.steps;
   how.timeline_steps = options.timeline_steps;
   how.stop = interrupts.token();
-  how.replay =
-      backend != nullptr && use_graphs(options.gpu, program, communicator->rank(), options.timeline_steps > 0, speaks);
-  const Supervisor supervisor = Supervisor::of_this_process();
-  how.flight_folder = supervisor.exists() ? supervisor.flight_record() : options.survival.flight_record;
-  how.deadline = std::chrono::milliseconds(std::llround(options.survival.deadline_s * kMsPerSecond));
-  CheckpointOptions checkpoint = options.checkpoint;
-  checkpoint.ramp = how.course.ramp;
-  checkpoint.resume = checkpoint.resume || supervisor.wants_resume();
-  how.keeper = keepers_of(checkpoint, request, corpus->tokens());
-  StepLines lines;
-  how.on_step = [&](const program::StepRecord& step) { lines.add(step.step, line_of(step, options.json)); };
-  runtime::TrainResult result = communicator != nullptr ? train_as_rank(*communicator, backend, program, *corpus, how)
-                                                        : runtime::train_in_threads(program, *corpus, how);
+  how.deadline = std::chrono::milliseconds(std::llround(options.supervision.deadline_s * kMsPerSecond));
+  return how;
+}
+
+/// What became of the training, told and kept. Errors: Failure(kUsage) where it was refused, Failure(kRuntime) where it
+/// left the finite numbers, Failure(kInterrupted).
+void conclude(const RunOptions& options, const JobRequest& request, const program::Program& program,
+              runtime::TrainResult result, const runtime::Communicator* communicator, const Interrupts& interrupts) {
   if (!result.refused.empty()) throw base::Failure(base::ErrorKind::kUsage, result.refused);
+  const bool speaks = communicator == nullptr || communicator->rank() == 0;
+  const session::Ranks ranks = on_gpus(options)          ? session::Ranks::kGpus
+                               : communicator == nullptr ? session::Ranks::kThreads
+                                                         : session::Ranks::kProcesses;
   const std::size_t done = result.steps.size();
   const std::string diverged = result.diverged;
-  if (speaks) save(options, request, program, std::move(result), communicator != nullptr);
+  if (speaks) save(options, request, program, std::move(result), ranks);
   if (!diverged.empty()) throw base::Failure(base::ErrorKind::kRuntime, diverged);
   if (speaks && interrupts.happened()) {
     throw base::Failure(base::ErrorKind::kInterrupted,
@@ -241,6 +176,38 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
                                     options.record.empty() ? "" : "; " + options.record + " holds them",
                                     options.checkpoint.folder.empty() ? "" : "; --resume goes on from there"));
   }
+}
+
+/// The work of one process: all ranks as threads, or one rank of `communicator`, on a core or on `backend`.
+int train(const RunOptions& options, runtime::Communicator* communicator, runtime::Backend* backend,
+          const Interrupts& interrupts) {
+  const bool speaks = communicator == nullptr || communicator->rank() == 0;
+  const JobRequest request = request_of(options, speaks);
+  require_devices(request, on_gpus(options));
+  const simulator::Prepared prepared = prepare(request, false);
+  const program::Program& program = prepared.program;
+  const std::string why =
+      backend != nullptr ? runtime::cannot_run(program, *backend) : runtime::cannot_run_on_cpu(program);
+  if (!why.empty()) throw base::Failure(base::ErrorKind::kUsage, why);
+  if (options.supervision.processes > 0 && communicator == nullptr) {
+    return session::supervise(options.supervision, program, options.checkpoint.folder, interrupts.token());
+  }
+  if (communicator != nullptr && communicator->size() != program.mesh.size()) {
+    throw base::Failure(base::ErrorKind::kUsage,
+                        fmt::format("the plan has {} ranks, {} started {}", program.mesh.size(),
+                                    on_gpus(options) ? "the launcher" : "mpirun", communicator->size()));
+  }
+  const session::Session training({.job = request.file,
+                                   .corpus = options.corpus,
+                                   .validation = options.course.validation,
+                                   .checkpoint = options.checkpoint,
+                                   .flight_record = options.supervision.flight_record});
+  runtime::TrainOptions how = how_to_train(options, request, interrupts);
+  how.replay =
+      backend != nullptr && use_graphs(options.gpu, program, communicator->rank(), options.timeline_steps > 0, speaks);
+  StepLines lines;
+  how.on_step = [&](const program::StepRecord& step) { lines.add(step.step, line_of(step, options.json)); };
+  conclude(options, request, program, training.train(program, how, communicator, backend), communicator, interrupts);
   lines.require_whole();
   return 0;
 }
@@ -257,12 +224,13 @@ int train_one_of(const RunOptions& options, runtime::Communicator& communicator,
 }
 
 int run_on_gpus(const RunOptions& options, const Interrupts& interrupts) {
-  if (!started_as_rank()) {
+  if (!session::started_as_rank()) {
     const JobRequest request = request_of(options, false);
     require_devices(request, true);
-    if (const int ranks = request.file.job.plan.ranks(); ranks > 1) return start_ranks(ranks, interrupts);
+    if (const int ranks = request.file.job.plan.ranks(); ranks > 1)
+      return session::start_ranks(ranks, interrupts.token());
   }
-  const GpuRank here = open_gpu_rank(options.gpu);
+  const session::GpuRank here = session::open_gpu_rank(rank_options(options.gpu));
   RunOptions opened = options;
   opened.gpu.timing = here.timing;
   return train_one_of(opened, *here.communicator, here.backend.get(), interrupts);
@@ -290,7 +258,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   add_course_options(*command, options->course);
   add_checkpoint_options(*command, options->checkpoint);
-  add_survival_options(*command, options->survival);
+  add_supervision_options(*command, options->supervision);
   add_output(*command, "--record", options->record, "Write steps and measured timeline", OutputKind::kRecord);
   command->add_option("--timeline-steps", options->timeline_steps, "How many of the last steps keep their timeline")
       ->check(CLI::Range(std::int64_t{0}, kMostSteps))

@@ -43,8 +43,10 @@ bool use_graphs(const GpuOptions& options, const program::Program& program, int 
   return why.empty();
 }
 
-runtime::cuda::DeviceOptions device_options(const GpuOptions& options) {
-  return {.kernel_records = options.timing != "events", .epilogues = options.epilogues == "on"};
+runtime::session::GpuRankOptions rank_options(const GpuOptions& options) {
+  return {.gpus = options.gpus,
+          .device = {.kernel_records = options.timing != "events", .epilogues = options.epilogues == "on"},
+          .events_will_do = options.timing == "auto"};
 }
 
 void require_gpu(const GpuOptions& options, const std::string& backend) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "program/ir/program.h"
-#include "runtime/cuda/device_options.h"
+#include "runtime/session/gpu_ranks.h"
 
 namespace trivium::cli {
 
@@ -19,7 +19,7 @@ struct GpuOptions {
 
 void add_gpu_options(CLI::App& command, GpuOptions& options);
 
-runtime::cuda::DeviceOptions device_options(const GpuOptions& options);
+runtime::session::GpuRankOptions rank_options(const GpuOptions& options);
 
 /// Whether segments of the rank's passes are to be replayed as graphs. `speaks`: says on stderr which are not, and why.
 /// Errors: Failure(kUsage) where graphs are on and there is nothing that could be one.

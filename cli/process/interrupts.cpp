@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "cli/process/supervisor.h"
+#include "runtime/session/supervisor.h"
 
 namespace trivium::cli {
 namespace {
@@ -35,7 +35,7 @@ Interrupts::Interrupts() {
   watcher_ = std::jthread([this](const std::stop_token& finished) {
     const sigset_t mine = watched();
     const timespec poll{0, kPollNanoseconds};
-    const Supervisor supervisor = Supervisor::of_this_process();
+    const auto supervisor = runtime::session::Supervisor::of_this_process();
     while (!finished.stop_requested()) {
       if (supervisor.is_gone()) source_.request_stop();
       const int signal = sigtimedwait(&mine, nullptr, &poll);

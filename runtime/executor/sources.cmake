@@ -14,6 +14,8 @@ list(APPEND runtime_sources
   executor/replay.cpp
   executor/run_collective.cpp
   executor/spikes.cpp
+  executor/step_loop.cpp
+  executor/step_timeline.cpp
   executor/train.cpp
   executor/wire.cpp)
 set_source_files_properties(executor/host_facts.cpp PROPERTIES

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 
 /// The process that started this one's ranks with `run --processes`, told in the environment. Immutable.
 class Supervisor {
@@ -42,4 +42,4 @@ bool has_children(int process);
 /// Whether `process` is `ancestor` or was started by it, by one of its children and so on.
 bool descends_from(int process, int ancestor);
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

@@ -1,7 +1,7 @@
 // A network that holds one process and its children alone.
 #pragma once
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 
 /// Whether this process may give a child a network of its own: of the system's network namespaces, with nothing but the
 /// loopback interface in it. Tried in a process that ends at once.
@@ -11,4 +11,4 @@ bool can_have_own_network();
 /// Returns whether it worked.
 bool enter_own_network();
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

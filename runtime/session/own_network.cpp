@@ -1,4 +1,4 @@
-#include "cli/process/own_network.h"
+#include "runtime/session/own_network.h"
 
 #include <fcntl.h>
 #include <net/if.h>
@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 namespace {
 
 bool write_whole(const char* path, const char* text) {
@@ -55,4 +55,4 @@ bool can_have_own_network() {
   return child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

@@ -1,4 +1,4 @@
-#include "cli/process/supervisor.h"
+#include "runtime/session/supervisor.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 namespace {
 
 constexpr const char* kSupervisor = "TRIVIUM_SUPERVISOR";
@@ -88,4 +88,4 @@ std::vector<std::pair<std::string, std::string>> environment_of_ranks(const std:
           {kResume, resume ? "1" : "0"}};
 }
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

@@ -1,4 +1,4 @@
-#include "cli/process/relay.h"
+#include "runtime/session/relay.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/say.h"
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 namespace {
 
 /// Why the text could not be written; empty where it was.
@@ -107,4 +107,4 @@ void pass_on_rest(Relay& out, Relay& err) {
   err.write(std::exchange(err.held_, ""));
 }
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

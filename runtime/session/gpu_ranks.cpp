@@ -1,4 +1,4 @@
-#include "cli/process/gpu_ranks.h"
+#include "runtime/session/gpu_ranks.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -26,13 +26,13 @@
 #include "runtime/inproc/threads.h"
 #include "runtime/nccl/launch.h"
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 namespace {
 
-using runtime::nccl::Launch;
+using nccl::Launch;
 
 std::optional<Launch> launch_of_process() {
-  return runtime::nccl::read_launch([](const char* name) -> const char* { return std::getenv(name); }).value_or_throw();
+  return nccl::read_launch([](const char* name) -> const char* { return std::getenv(name); }).value_or_throw();
 }
 
 /// A port of the loopback interface that nobody has now.
@@ -90,10 +90,10 @@ void tell_of_signal(int rank, pid_t process, int signal) {
 
 bool started_as_rank() { return launch_of_process().has_value(); }
 
-GpuRank open_gpu_rank(const GpuOptions& options) {
+GpuRank open_gpu_rank(const GpuRankOptions& options) {
   Launch launch = launch_of_process().value_or(Launch{});
-  if (launch.size > 1) runtime::cuda::load_kernels_at_start();
-  const int present = static_cast<int>(runtime::cuda::describe_devices().value_or_throw().size());
+  if (launch.size > 1) cuda::load_kernels_at_start();
+  const int present = static_cast<int>(cuda::describe_devices().value_or_throw().size());
   const int gpus = options.gpus;
   if (gpus > present) {
     throw base::Failure(base::ErrorKind::kHardware, fmt::format("--gpus {}: there are {} here", gpus, present));
@@ -101,30 +101,30 @@ GpuRank open_gpu_rank(const GpuOptions& options) {
   launch.devices = gpus > 0 ? gpus : present;
   GpuRank rank;
   const int device = launch.local_rank % launch.devices;
-  runtime::cuda::DeviceOptions how = device_options(options);
-  auto opened = runtime::cuda::open_device(device, how);
-  if (!opened && options.timing == "auto") {
+  cuda::DeviceOptions how = options.device;
+  auto opened = cuda::open_device(device, how);
+  if (!opened && options.events_will_do) {
     if (launch.rank == 0) base::say("note: ops are timed by events: {}\n", opened.error().message);
     how.kernel_records = false;
-    opened = runtime::cuda::open_device(device, how);
+    opened = cuda::open_device(device, how);
   }
   rank.timing = how.kernel_records ? "cupti" : "events";
   rank.backend = std::move(opened).value_or_throw();
   if (launch.size == 1) {
-    rank.communicator = std::move(runtime::inproc::make_communicators(1).front());
+    rank.communicator = std::move(inproc::make_communicators(1).front());
   } else {
-    rank.communicator = runtime::cuda::connect_nccl(*rank.backend, launch).value_or_throw();
+    rank.communicator = cuda::connect_nccl(*rank.backend, launch).value_or_throw();
   }
   return rank;
 }
 
-int start_ranks(int ranks, const Interrupts& interrupts) {
+int start_ranks(int ranks, const std::stop_token& stop) {
   constexpr auto kPause = std::chrono::milliseconds(50);
   constexpr auto kGrace = std::chrono::seconds(20);  // who waits for a rank that is gone may not hear a signal
-  static_cast<void>(runtime::cuda::describe_devices().value_or_throw());  // told once, not by every rank
+  static_cast<void>(cuda::describe_devices().value_or_throw());  // told once, not by every rank
   set_variable("TRIVIUM_RANKS", std::to_string(ranks));
   set_variable("TRIVIUM_LOCAL_RANKS", std::to_string(ranks));
-  set_variable("TRIVIUM_JOB_TOKEN", runtime::nccl::draw_token().value_or_throw());
+  set_variable("TRIVIUM_JOB_TOKEN", nccl::draw_token().value_or_throw());
   set_variable("MASTER_ADDR", "127.0.0.1");
   set_variable("MASTER_PORT", std::to_string(free_port()));
   std::vector<std::string> words = own_command();
@@ -146,7 +146,7 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
       if (result == 0) result = code;
       continue;
     }
-    if ((result != 0 || interrupts.happened()) && !told) {
+    if ((result != 0 || stop.stop_requested()) && !told) {
       told = true;
       for (const auto& [child, rank] : running) ::kill(child, SIGTERM);
     }
@@ -159,4 +159,4 @@ int start_ranks(int ranks, const Interrupts& interrupts) {
   return result;
 }
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

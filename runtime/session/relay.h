@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 
 /// A pipe whose content goes on to one of this process's streams. Where that stream is closed or full, the writer hears
 /// nothing of it: the content is read and left out.
@@ -43,4 +43,4 @@ void pass_on(Relay& out, Relay& err, std::chrono::milliseconds patience);
 /// What is left when the writer has ended.
 void pass_on_rest(Relay& out, Relay& err);
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

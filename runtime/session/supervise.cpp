@@ -1,4 +1,4 @@
-#include "cli/process/supervise.h"
+#include "runtime/session/supervise.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,21 +23,19 @@
 #include "base/private_folder.h"
 #include "base/quote.h"
 #include "base/say.h"
-#include "cli/process/own_network.h"
-#include "cli/process/relay.h"
-#include "cli/process/supervisor.h"
-#include "cli/render/output.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/flight/report.h"
 #include "runtime/mpi/loader.h"
+#include "runtime/session/own_network.h"
+#include "runtime/session/relay.h"
+#include "runtime/session/supervisor.h"
 
 extern char** environ;
 
-namespace trivium::cli {
+namespace trivium::runtime::session {
 namespace {
 
 namespace fs = std::filesystem;
-namespace flight = runtime::flight;
 
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr int kSignalled = 128;
@@ -67,7 +65,7 @@ std::vector<std::string> own_words() {
 
 /// The command of the ranks: ours. What differs for them is in the environment. All are on this host: they talk through
 /// shared memory and the loopback interface, and what they share lies in folders of this run.
-std::vector<std::string> rank_words(const SurvivalOptions& options, const Places& places) {
+std::vector<std::string> rank_words(const SupervisionOptions& options, const Places& places) {
   const fs::path& temporary = places.temporary.path();
   std::vector<std::string> words{"mpirun",          "-q",        "-n",  std::to_string(options.processes),
                                  "--oversubscribe", "--bind-to", "none"};
@@ -90,7 +88,7 @@ std::vector<std::string> rank_words(const SurvivalOptions& options, const Places
 /// The variable that keeps mpirun's own listeners on the loopback interface as well. The dynamic linker takes no blanks
 /// or colons in the name, so a link of this run stands for the library.
 std::vector<std::pair<std::string, std::string>> stay_on_loopback(const Places& places) {
-  const fs::path library = runtime::mpi::loopback_library();
+  const fs::path library = mpi::loopback_library();
   const fs::path link = (places.segments ? *places.segments : places.temporary).path() / "loopback.so";
   if (library.empty() || link.string().find_first_of(" :") != std::string::npos) return {};
   std::error_code error;
@@ -186,12 +184,12 @@ class StandsStill {
   std::chrono::steady_clock::time_point latest_rank_ = std::chrono::steady_clock::now(), next_look_ = latest_rank_;
 };
 
-int wait_for(pid_t child, const fs::path& records, const Interrupts& interrupts, Relay& out, Relay& err) {
+int wait_for(pid_t child, const fs::path& records, const std::stop_token& stop, Relay& out, Relay& err) {
   bool asked = false;
   StandsStill stands_still(child);
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (interrupts.happened() && !asked) asked = ask_to_stop(records, child);
+    if (stop.stop_requested() && !asked) asked = ask_to_stop(records, child);
     if (stands_still()) {
       base::say("note: mpirun has had no rank for {} s and is ended; is there room in TMPDIR and /dev/shm?\n",
                 StandsStill::kPatience.count());
@@ -232,36 +230,12 @@ fs::path make_records(const fs::path& folder) {
 }
 
 /// Only a folder that holds a checkpoint can be gone on from; a run that died before its first one begins again.
-bool holds_checkpoints(const std::string& folder) {
-  return !folder.empty() && !runtime::checkpoint::list(folder).whole.empty();
-}
+bool holds_checkpoints(const std::string& folder) { return !folder.empty() && !checkpoint::list(folder).whole.empty(); }
 
 }  // namespace
 
-void add_survival_options(CLI::App& command, SurvivalOptions& options) {
-  constexpr int kMostProcesses = 4096, kMostRestarts = 1'000'000;
-  constexpr double kLongest = 1e6;
-  CLI::Option* processes = command
-                               .add_option("--processes", options.processes,
-                                           "A process a rank under mpirun, watched over (as many as ranks)")
-                               ->check(CLI::Range(1, kMostProcesses));
-  command
-      .add_option("--max-restarts", options.max_restarts, "How often a run that died begins again at its checkpoint")
-      ->check(CLI::Range(0, kMostRestarts))
-      ->needs(processes);
-  CLI::Option* record =
-      command.add_option("--flight-record", options.flight_record, "Folder for what every rank was doing last")
-          ->type_name("DIR");
-  mark_output(command, record, OutputKind::kFolder);
-  command
-      .add_option("--deadline", options.deadline_s,
-                  "With flight records: seconds without any progress to give up (0: never)")
-      ->check(CLI::Range(0.0, kLongest))
-      ->capture_default_str();
-}
-
-int supervise(const SurvivalOptions& options, const program::Program& program, const std::string& checkpoints,
-              const Interrupts& interrupts) {
+int supervise(const SupervisionOptions& options, const program::Program& program, const std::string& checkpoints,
+              const std::stop_token& stop) {
   if (options.processes != program.mesh.size()) {
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("the plan has {} ranks, --processes says {}",
                                                              program.mesh.size(), options.processes));
@@ -282,7 +256,7 @@ int supervise(const SurvivalOptions& options, const program::Program& program, c
     std::vector<std::pair<std::string, std::string>> variables = environment_of_ranks(records.string(), resume);
     for (const auto& variable : stay_on_loopback(places)) variables.push_back(variable);
     const pid_t child = start(rank_words(options, places), environment_with(variables), own_network, out, err);
-    const int code = wait_for(child, records, interrupts, out, err);
+    const int code = wait_for(child, records, stop, out, err);
     if (!died(code)) {
       out.require_whole();
       return code;
@@ -298,11 +272,11 @@ int supervise(const SurvivalOptions& options, const program::Program& program, c
       base::say("{}\n", keeps ? "flight records: " + base::one_line(records.string())
                               : "note: --flight-record DIR keeps the records of the ranks");
     }
-    if (attempt == options.max_restarts || interrupts.happened()) return static_cast<int>(base::ErrorKind::kRuntime);
+    if (attempt == options.max_restarts || stop.stop_requested()) return static_cast<int>(base::ErrorKind::kRuntime);
     base::say("note: beginning again at {} ({} of {})\n",
               holds_checkpoints(checkpoints) ? "the last checkpoint" : "step 0, as there is no checkpoint yet",
               attempt + 1, options.max_restarts);
   }
 }
 
-}  // namespace trivium::cli
+}  // namespace trivium::runtime::session

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "program/record/run_record.h"
+
 namespace trivium::runtime::session {
 
 void check_same_program(Communicator& communicator, const program::Program& program) {

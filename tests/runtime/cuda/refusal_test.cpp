@@ -65,11 +65,10 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
   for (int kind = 0; kind < program::kOpKinds; ++kind) {
     program::Op op;
     op.kind = static_cast<program::OpKind>(kind);
-    const bool found = (row_operation<Bf16, HostLauncher>(op) != nullptr) +
-                           (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
-                           (state_operation<Bf16, HostLauncher>(op) != nullptr) +
-                           (wire_operation<HostLauncher>(op) != nullptr) ==
-                       1;
+    const bool found =
+        (row_operation<Bf16, HostLauncher>(op) != nullptr) + (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
+            (state_operation<Bf16, HostLauncher>(op) != nullptr) + (wire_operation<HostLauncher>(op) != nullptr) ==
+        1;
     EXPECT_EQ(found, !program::is_communication(op.kind)) << name_of(op.kind);
   }
 }

@@ -51,7 +51,7 @@ class [[nodiscard]] Result {
   T& value() & { return std::get<0>(content_); }
   T&& value() && { return std::get<0>(std::move(content_)); }
   const Error& error() const { return std::get<1>(content_); }
-  /// The value, or the error thrown as Failure: for the edges where exceptions are the house rule.
+  /// The value, or the error thrown as Failure: for the edges where exceptions are the project rule.
   T value_or_throw() && {
     if (!ok()) throw Failure(error());
     return std::get<0>(std::move(content_));

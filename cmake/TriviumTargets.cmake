@@ -1,4 +1,4 @@
-# What every target of the house has in common: language standard, warnings, sanitizers, include root.
+# What every target of the project has in common: language standard, warnings, sanitizers, include root.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

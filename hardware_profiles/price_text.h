@@ -7,8 +7,8 @@
 
 namespace trivium::hardware {
 
-/// "98.32 $/h a node: SOURCE"; on a cluster of unlike nodes "… a NAME: SOURCE; …", each once. Empty where a node has no
-/// price.
+/// "98.32 $/h a node: SOURCE"; on a cluster of heterogeneous nodes "… a NAME: SOURCE; …", each once. Empty where a node
+/// has no price.
 std::string price_text(const Cluster& cluster);
 
 /// Puts a price of one device for an hour in the place of what the profiles say of nodes.

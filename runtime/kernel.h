@@ -30,7 +30,7 @@ struct KernelArguments {
   int expert_rank = 0;
   int context_rank = 0, context_ranks = 1;
   program::ContextMethod context_method = program::ContextMethod::kRing;
-  const program::ChunkKind* kind = nullptr;               ///< optimizer kinds: parameters and buckets of the chunk
+  const program::ChunkTemplate* kind = nullptr;           ///< optimizer kinds: parameters and buckets of the chunk
   std::array<std::byte*, program::kSpaces> chunk_base{};  ///< optimizer kinds: start of the chunk's part of every space
   const program::Optimizer* optimizer = nullptr;
   const StepValues* values = nullptr;

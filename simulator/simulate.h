@@ -19,6 +19,6 @@ base::Result<Simulation> simulate(const program::Program& program, const hardwar
 
 /// The iteration alone that simulate() finds of an ordered program with links shared (ps). Errors: as simulate().
 base::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
-                                        const std::stop_token& stop, Worlds* worlds = nullptr);
+                                        const std::stop_token& stop, TopologyCache* topologies = nullptr);
 
 }  // namespace trivium::simulator

@@ -152,7 +152,7 @@ class KernelFitter {
     for (const program::Task& task : role.tasks) {
       for (const program::Op& op : program.body_of(task).ops) {
         if (program::is_communication(op.kind)) continue;
-        seconds[class_of(op.kind)] += simulator::device_cost(op, fit_.node.device, program.habits).value();
+        seconds[class_of(op.kind)] += simulator::device_cost(op, fit_.node.device, program.stack).value();
       }
     }
     return seconds;

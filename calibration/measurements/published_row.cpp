@@ -71,24 +71,24 @@ models::Model model_of(const CsvTable::Row& row) {
 }
 
 /// What the row names, or the variant of it that the machine shows.
-const program::Habits& habits_of(const CsvTable::Row& row, const hardware::Node& node) {
+const program::StackTraits& stack_of(const CsvTable::Row& row, const hardware::Node& node) {
   std::vector<std::string> names;
-  for (const program::Habits& habits : program::all_habits()) names.push_back(habits.name);
-  const program::Habits& named = program::all_habits()[row.one_of("software", names)];
+  for (const program::StackTraits& stack : program::all_stacks()) names.push_back(stack.name);
+  const program::StackTraits& named = program::all_stacks()[row.one_of("software", names)];
   const auto variant = node.stacks.find(named.name);
   if (variant == node.stacks.end()) return named;
-  const program::Habits* shown = program::find_habits(variant->second);
+  const program::StackTraits* shown = program::find_stack(variant->second);
   if (shown == nullptr) row.fail("software", fmt::format("{} names an unknown stack, {}", node.name, variant->second));
   return *shown;
 }
 
 /// What gradients are reduced in where a row does not say: Megatron's stacks reduce in the type that they keep.
-DType wire_type(const program::Habits& habits, DType precision) {
-  const bool keeps_wide = habits.half_gradients && !habits.keeps_half_gradients(precision);
-  return habits.reduces_in_fp32_by_default || keeps_wide ? DType::kFp32 : precision;
+DType wire_type(const program::StackTraits& stack, DType precision) {
+  const bool keeps_wide = stack.half_gradients && !stack.keeps_half_gradients(precision);
+  return stack.reduces_in_fp32_by_default || keeps_wide ? DType::kFp32 : precision;
 }
 
-program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
+program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stack) {
   const auto degree = [&](const std::string& column) { return static_cast<int>(row.integer(column, 1, kMostCounted)); };
   program::Plan plan;
   plan.tensor = degree("tp");
@@ -102,14 +102,14 @@ program::Plan plan_of(const CsvTable::Row& row, const program::Habits& habits) {
   plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
   plan.attention = static_cast<program::Attention>(row.one_of("attention", kAttention));
   plan.precision = static_cast<DType>(row.one_of("precision", kPrecisions));
-  plan.reduce_dtype = wire_type(habits, plan.precision);
+  plan.reduce_dtype = wire_type(stack, plan.precision);
   if (!row.text("reduce_dtype").empty())
     plan.reduce_dtype = static_cast<DType>(row.one_of("reduce_dtype", kPrecisions));
-  plan.stack = habits.name;
+  plan.stack = stack.name;
   plan.overlap.gradient_reduction =
-      row.text("dp_overlap").empty() ? habits.overlaps_gradients_by_default : yes(row, "dp_overlap");
-  plan.overlap.parameter_gather = plan.zero_stage == 3 && habits.gathers_ahead_by_default;
-  plan.overlap.tensor = habits.overlaps_tensor_collectives && plan.tensor > 1;
+      row.text("dp_overlap").empty() ? stack.overlaps_gradients_by_default : yes(row, "dp_overlap");
+  plan.overlap.parameter_gather = plan.zero_stage == 3 && stack.gathers_ahead_by_default;
+  plan.overlap.tensor = stack.overlaps_tensor_collectives && plan.tensor > 1;
   return plan;
 }
 
@@ -150,11 +150,11 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   run.job.model = model_of(row);
   const std::int64_t gpus = row.integer("gpus", 1, kMostCounted);
   run.cluster = cluster_of(row, gpus);
-  const program::Habits& habits = habits_of(row, run.cluster.groups.front().node);
-  run.job.plan = plan_of(row, habits);
+  const program::StackTraits& stack = stack_of(row, run.cluster.groups.front().node);
+  run.job.plan = plan_of(row, stack);
   run.job.training.sequence = run.job.model.max_sequence;
   run.job.training.global_batch = row.integer("global_batch", 1, kMostCounted);
-  run.job.training.dropout = habits.usual_dropout;
+  run.job.training.dropout = stack.usual_dropout;
   if (run.job.plan.ranks() != gpus) {
     row.fail("gpus", fmt::format("tp {} x pp {} x dp {} are {} ranks, not {}", run.job.plan.tensor,
                                  run.job.plan.pipeline, run.job.plan.data, run.job.plan.ranks(), gpus));

@@ -24,7 +24,7 @@ struct PublishedRun {
 /// Columns every table has (validation/README.md).
 std::span<const std::string> published_columns();
 
-/// What the columns leave open follows the software's habits: overlap of gradient reduction and of tensor collectives,
+/// What the columns leave open follows the software's stack: overlap of gradient reduction and of tensor collectives,
 /// gathers ahead under ZeRO-3, gradients reduced in the training precision or in fp32. Stacks of the Megatron family
 /// ran with dropout .1 at attention and residual (their default, and that of the papers); the others without. Errors:
 /// Failure(kInput) as `FILE:LINE: column: …`.

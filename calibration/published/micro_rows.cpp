@@ -39,7 +39,7 @@ program::Op product(program::OpKind kind, program::DType type, std::int64_t m, s
 
 std::function<double(const hardware::Node&)> time_of(const program::Op& op) {
   return [op](const hardware::Node& node) {
-    return simulator::device_cost(op, node.device, *program::find_habits("trivium")).value();
+    return simulator::device_cost(op, node.device, *program::find_stack("trivium")).value();
   };
 }
 

@@ -15,7 +15,7 @@
 #include "calibration/measurements/statistics.h"
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
-#include "simulator/analytic/outline.h"
+#include "simulator/analytic/schedule_costs.h"
 #include "simulator/memory/memory.h"
 
 namespace trivium::calibration {
@@ -164,23 +164,23 @@ std::vector<int> split(const program::Plan& plan, const StageCosts& costs, int l
 /// When the last pass of a step ends (s).
 double passes_s(const program::Job& job, const StageCosts& costs) {
   const program::Plan& plan = job.plan;
-  simulator::Outline outline;
-  outline.schedule = plan.schedule;
-  outline.pipeline = plan.pipeline;
-  outline.virtual_stages = plan.virtual_stages;
-  outline.micro_batches = program::micro_batches(plan, job.training.global_batch);
+  simulator::ScheduleCosts schedule_costs;
+  schedule_costs.schedule = plan.schedule;
+  schedule_costs.pipeline = plan.pipeline;
+  schedule_costs.virtual_stages = plan.virtual_stages;
+  schedule_costs.micro_batches = program::micro_batches(plan, job.training.global_batch);
   int first = 0, chunk = 0;
   for (const int layers : program::chunk_layers(job)) {
     const PassSeconds seconds = chunk_seconds(plan, costs, chunk++, first, layers);
     first += layers;
-    simulator::Outline::Chunk& entry = outline.chunks.emplace_back();
+    simulator::ScheduleCosts::Chunk& entry = schedule_costs.chunks.emplace_back();
     entry.forward = std::llround(seconds.forward * kPsPerSecond);
     entry.backward = std::llround(seconds.backward * kPsPerSecond);
     entry.weights = std::llround(seconds.weights * kPsPerSecond);
     entry.layers = layers;
   }
-  outline.endings.resize(static_cast<std::size_t>(plan.pipeline));
-  return static_cast<double>(std::ranges::max(simulator::walked_ends(outline).stages)) / kPsPerSecond;
+  schedule_costs.endings.resize(static_cast<std::size_t>(plan.pipeline));
+  return static_cast<double>(std::ranges::max(simulator::recurrence_ends(schedule_costs).stages)) / kPsPerSecond;
 }
 
 /// The first stage that does not hold its part, or -1.

@@ -45,8 +45,8 @@ inline constexpr double kStragglerFactor = 1.2;
 /// (dense, mixture) take there; a sort that the stage has not run takes its time elsewhere, scaled by how fast the
 /// stage is otherwise. The stage is as slow as its slowest rank. Chunks hold at most as many layers as fit the
 /// cluster's memory. What the proposal is predicted to gain is the difference between the passes of both plans, walked
-/// in the order of the schedule with measured times (simulator/analytic/outline.h); all else is taken to stay. Where
-/// nothing is gained the plan stays as it is. Errors: Failure(kInput) where the record cannot be used.
+/// in the order of the schedule with measured times (simulator/analytic/schedule_costs.h); all else is taken to stay.
+/// Where nothing is gained the plan stays as it is. Errors: Failure(kInput) where the record cannot be used.
 Replan replan(const program::RunRecord& record, const hardware::Cluster& cluster);
 
 }  // namespace trivium::calibration

@@ -26,8 +26,8 @@ double PreparedRun::iteration_s(const hardware::Node& node) const {
   cluster.groups.front().node = node;
   const auto costed = simulator::cost(*program_, cluster);
   const auto granularity = by_op_ ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
-  return static_cast<double>(simulator::play(costed, granularity).value_or_throw().makespan_ps) * kSecondsPerPs *
-         crowding_;
+  return static_cast<double>(simulator::list_schedule(costed, granularity).value_or_throw().makespan_ps) *
+         kSecondsPerPs * crowding_;
 }
 
 }  // namespace trivium::calibration

@@ -55,7 +55,8 @@ void run(const ExplainOptions& options) {
   if (!options.why_not.empty()) return explain_other(options, request);
   const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, {}).value_or_throw();
   std::vector<std::string> sentences = planner::explain(prepared.program, simulation, request.cluster);
-  const auto promise = planner::promise_of(prepared.program.job, request.cluster, simulation, hardware::measured_mfu());
+  const auto promise =
+      planner::plausibility_of(prepared.program.job, request.cluster, simulation, hardware::measured_mfu());
   if (promise) sentences.push_back(promise->words);
   if (options.json) {
     nlohmann::json json = headline_json(simulation);

@@ -15,10 +15,10 @@
 #include "base/say.h"
 #include "cli/commands/run_options.h"
 #include "cli/options/command.h"
-#include "cli/options/course_options.h"
 #include "cli/options/gpu_options.h"
 #include "cli/options/options.h"
 #include "cli/options/prepare.h"
+#include "cli/options/training_schedule_options.h"
 #include "cli/process/interrupts.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
@@ -51,7 +51,7 @@ struct RunOptions {
   std::int64_t steps = 10;
   std::int64_t timeline_steps = 3;
   bool json = false;
-  CourseOptions course;
+  TrainingScheduleOptions training_schedule;
   session::CheckpointOptions checkpoint;
   session::SupervisionOptions supervision;
 };
@@ -140,13 +140,13 @@ JobRequest request_of(const RunOptions& options, bool speaks) {
 runtime::TrainOptions how_to_train(const RunOptions& options, const JobRequest& request, const Interrupts& interrupts) {
   const program::Job& job = request.file.job;
   runtime::TrainOptions how;
-  how.course = course_of(options.course, job);
+  how.training_schedule = training_schedule_of(options.training_schedule, job);
   how.program_for = [&request](std::int64_t batch) {
     JobRequest smaller = request;
     smaller.file.job.training.global_batch = batch;
     return prepare(smaller, false).program;
   };
-  how.validate_every = options.course.validate_every;
+  how.validate_every = options.training_schedule.validate_every;
   how.peak_flops_per_s =
       simulator::peak_flops(job.plan, request.cluster) * std::min(job.plan.ranks(), request.cluster.devices());
   how.on_spike = print_spike;
@@ -199,7 +199,7 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
   }
   const session::Session training({.job = request.file,
                                    .corpus = options.corpus,
-                                   .validation = options.course.validation,
+                                   .validation = options.training_schedule.validation,
                                    .checkpoint = options.checkpoint,
                                    .flight_record = options.supervision.flight_record});
   runtime::TrainOptions how = how_to_train(options, request, interrupts);
@@ -256,7 +256,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--steps", options->steps, "Optimizer steps")
       ->check(CLI::Range(std::int64_t{1}, kMostSteps))
       ->capture_default_str();
-  add_course_options(*command, options->course);
+  add_course_options(*command, options->training_schedule);
   add_checkpoint_options(*command, options->checkpoint);
   add_supervision_options(*command, options->supervision);
   add_output(*command, "--record", options->record, "Write steps and measured timeline", OutputKind::kRecord);

@@ -63,15 +63,16 @@ class Doing {
 };
 
 /// What was played, and what of it an interrupt left out.
-struct Played {
+struct SimulationTrace {
   simulator::Simulation simulation;
   std::optional<simulator::Uncertainty> uncertainty;
 };
 
-Played play(const SimulateOptions& options, const JobRequest& request, const program::Program& program,
-            const simulator::SimulationOptions& how, double jitter, const std::stop_token& stop, Doing& doing) {
+SimulationTrace play(const SimulateOptions& options, const JobRequest& request, const program::Program& program,
+                     const simulator::SimulationOptions& how, double jitter, const std::stop_token& stop,
+                     Doing& doing) {
   doing.say(fmt::format("playing {} ranks", program.mesh.size()));
-  Played played{simulator::simulate(program, request.cluster, how, stop).value_or_throw(), std::nullopt};
+  SimulationTrace played{simulator::simulate(program, request.cluster, how, stop).value_or_throw(), std::nullopt};
   if (jitter <= 0) return played;
   simulator::Disturbance disturbance = how.disturbance;
   disturbance.jitter = jitter;
@@ -102,7 +103,8 @@ void run(const SimulateOptions& options) {
   // Names of a trace are those of ops, and it is ops that vary.
   const bool by_segment = options.granularity == "segment" && !how.timeline && disturbance.none();
   how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
-  const Played played = play(options, request, prepared.program, how, disturbance.jitter, interrupts.token(), *doing);
+  const SimulationTrace played =
+      play(options, request, prepared.program, how, disturbance.jitter, interrupts.token(), *doing);
   doing.reset();
   const auto& [simulation, uncertainty] = played;
   if (how.timeline) {

@@ -47,7 +47,7 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
   add("--fix", options.fix, "Keep a plan field at a value", "FIELD=VALUE");
   add("--forbid", options.forbid, "Leave a feature, or one value of a field, out", "FIELD[=VALUE]");
   add("--allow", options.allow,
-      "Open what is left out unless allowed: compression, overlap.tensor, on unlike nodes offload", "FEATURE");
+      "Open what is left out unless allowed: compression, overlap.tensor, on heterogeneous nodes offload", "FEATURE");
   add("--min", options.min, "Least value of a plan field", "FIELD=N");
   add("--max", options.max, "Largest value of a plan field", "FIELD=N");
 }

@@ -49,7 +49,7 @@ std::string beside(const planner::SearchRequest& request, const planner::SearchR
   std::string text = "\n" + naive_ways(naive, best, json);
   program::Job job = request.job;
   job.plan = best.plan;
-  const auto promise = planner::promise_of(job, request.cluster, best.simulation, hardware::measured_mfu());
+  const auto promise = planner::plausibility_of(job, request.cluster, best.simulation, hardware::measured_mfu());
   if (!promise) return text;
   json["promise"] = {{"measured_mfu", promise->measured}, {"above", promise->above}, {"words", promise->words}};
   return text + "\n" + promise->words + "\n";

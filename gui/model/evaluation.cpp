@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "gui/model/spoken.h"
+#include "gui/model/display_name.h"
 #include "simulator/prepare.h"
 #include "simulator/simulate.h"
 
@@ -15,14 +15,14 @@ void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const bool full = evaluation.depth == Depth::kFull;
   auto prepared = simulator::prepare(job, cluster, {.fits = false, .ordered = full}, stop);
   if (!prepared) {
-    evaluation.refusal = spoken(prepared.error().message);
+    evaluation.refusal = display_name(prepared.error().message);
     return;
   }
   auto& [program, memory, too_big] = prepared.value();
   const simulator::SimulationOptions how{full ? simulator::Granularity::kOp : simulator::Granularity::kSegment, true};
   auto simulated = simulator::simulate(program, cluster, how, stop);
   if (!simulated) {
-    evaluation.refusal = spoken(simulated.error().message);
+    evaluation.refusal = display_name(simulated.error().message);
     return;
   }
   evaluation.memory = std::move(memory);

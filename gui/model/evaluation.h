@@ -14,7 +14,7 @@ namespace trivium::gui {
 
 /// How closely a plan is played.
 enum class Depth {
-  kQuick,  ///< whole segments, not ordered: what a knob shows while it is turned
+  kQuick,  ///< whole segments, not ordered: what a plan control shows while it is turned
   kFull    ///< ordered and op by op: what the command line says
 };
 

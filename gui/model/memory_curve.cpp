@@ -11,7 +11,7 @@ namespace {
 
 using base::kSecondsPerPs;
 
-std::int64_t bytes_of(const program::ChunkKind& kind, program::Space space) {
+std::int64_t bytes_of(const program::ChunkTemplate& kind, program::Space space) {
   return kind.bytes[static_cast<std::size_t>(space)];
 }
 
@@ -41,15 +41,15 @@ std::vector<MemoryPoint> memory_curve(const Evaluation& evaluation, const simula
     const bool backward = task.kind == program::TaskKind::kBackward;
     const bool weights = task.kind == program::TaskKind::kBackwardWeights;
     const program::Chunk& chunk = role.chunks[static_cast<std::size_t>(task.chunk)];
-    const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     const Key key{task.chunk, task.micro_batch};
     if (forward || backward) {
       frames[key].cover(event);
       frames[key].bytes = bytes_of(kind, program::Space::kFrame) + bytes_of(kind, program::Space::kTokens);
     }
-    if ((backward || weights) && chunk.delayed_frames > 0) {
+    if ((backward || weights) && chunk.deferred_frames > 0) {
       delayed[key].cover(event);
-      delayed[key].bytes = bytes_of(kind, program::Space::kDelayed);
+      delayed[key].bytes = bytes_of(kind, program::Space::kDeferred);
     }
   }
   std::map<std::int64_t, std::int64_t> changes;  // ps -> bytes that come or go

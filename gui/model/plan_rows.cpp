@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "base/readable.h"
-#include "gui/model/knobs.h"
-#include "gui/model/spoken.h"
+#include "gui/model/display_name.h"
+#include "gui/model/plan_controls.h"
 #include "gui/model/stage_lists.h"
 #include "program/plan/job_json.h"
 #include "simulator/placement/placed_cluster.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 constexpr double kWorthSaying = 0.002;  // of the faster iteration
 
-/// "overlap.tensor": "false" for every leaf, as knobs and lists show it.
+/// "overlap.tensor": "false" for every leaf, as plan controls and lists show it.
 void flatten(const nlohmann::json& json, const std::string& name,
              std::vector<std::pair<std::string, std::string>>& out) {
   if (json.is_object()) {
@@ -53,7 +53,7 @@ double dollars_per_iteration(const program::Plan& plan, const hardware::Cluster&
 PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, const hardware::Cluster& cluster) {
   PlanRow row;
   row.plan = plan;
-  row.summary = spoken(program::summary(plan));
+  row.summary = display_name(program::summary(plan));
   row.iteration_s = figures.iteration_s;
   row.tokens_per_s = figures.tokens_per_s;
   row.mfu = figures.mfu;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "gui/model/spoken.h"
+#include "gui/model/display_name.h"
 #include "planner/advice/explain.h"
 #include "planner/advice/neighbours.h"
 #include "planner/bound/evaluate.h"
@@ -53,9 +53,9 @@ const std::vector<Improvement>& improvements() {
 
 Sensitivity outcome(const std::string& change, const std::variant<std::int64_t, program::Infeasible>& played,
                     double here) {
-  Sensitivity result{spoken(change), 0, ""};
+  Sensitivity result{display_name(change), 0, ""};
   if (const auto* no = std::get_if<program::Infeasible>(&played)) {
-    result.refusal = spoken(no->reason);
+    result.refusal = display_name(no->reason);
   } else {
     result.gain = static_cast<double>(std::get<std::int64_t>(played)) / here - 1;
   }
@@ -85,7 +85,7 @@ Insight insight(const Evaluation& evaluation, const std::stop_token& stop) {
   }
   if (stop.stop_requested()) return result;
   result.sentences = planner::explain(*evaluation.program, evaluation.figures, cluster, std::move(neighbours));
-  for (std::string& sentence : result.sentences) sentence = spoken(sentence);
+  for (std::string& sentence : result.sentences) sentence = display_name(sentence);
   return result;
 }
 

@@ -11,7 +11,7 @@ namespace trivium::gui {
 /// A field that names each chunk (or stage) apart. Empty in the plan: all are treated alike.
 struct StageList {
   const char* field;  ///< name of program::set_field: "stage_recompute"
-  const char* after;  ///< the knob below which it stands
+  const char* after;  ///< the plan control below which it stands
   const char* words;
   const char* help;
 };

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "gui/model/spoken.h"
+#include "gui/model/display_name.h"
 #include "gui/timeline/spans/time_text.h"
 
 namespace trivium::gui {
@@ -122,7 +122,7 @@ CompareView::Answer CompareView::compare(const Request& request, const std::stop
     answer.comparison = std::make_shared<const RunComparison>(
         compare_run(asked.plan, asked.cluster, *asked.record, request.step, stop));
   } catch (const base::Failure& failure) {
-    answer.error = QString::fromStdString(spoken(failure.error().message));
+    answer.error = QString::fromStdString(display_name(failure.error().message));
   }
   return answer;
 }

@@ -12,8 +12,8 @@
 
 #include "base/readable.h"
 #include "gui/look/theme.h"
-#include "gui/model/knobs.h"
-#include "gui/model/spoken.h"
+#include "gui/model/display_name.h"
+#include "gui/model/plan_controls.h"
 #include "planner/advice/why_not.h"
 #include "program/plan/job_json.h"
 
@@ -56,10 +56,10 @@ QString why_not_words(const program::Plan& plan, const program::Plan& other, con
   try {
     why = planner::why_not(chosen, favourite, scenario.cluster, stop);
   } catch (const base::Failure& failure) {
-    return text(spoken(failure.error().message));
+    return text(display_name(failure.error().message));
   }
-  QStringList lines{text(spoken(program::summary(other))), ""};
-  for (const std::string& sentence : why.sentences) lines << text(spoken(sentence));
+  QStringList lines{text(display_name(program::summary(other))), ""};
+  for (const std::string& sentence : why.sentences) lines << text(display_name(sentence));
   if (!why.differences.empty()) lines << "";
   for (const program::Difference& difference : why.differences) {
     const auto value = [&](const std::string& set) {
@@ -148,7 +148,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   progress_->setMaximumWidth(220);
   progress_->setTextVisible(false);
   status_->setAccessibleName("State of the search");
-  status_->setText("No search yet: press Search, or turn the knobs.");
+  status_->setText("No search yet: press Search, or change a field of the plan.");
   cancel_->setEnabled(false);
   against_->addItems({"peak memory", "cost a step"});
   against_->setAccessibleName("What time is drawn against");
@@ -169,7 +169,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   auto* unpin_button = new QPushButton("Unpin all");
   auto* why_button = new QPushButton("Why &not?");
   auto* why_current_button = new QPushButton("Why not c&urrent?");
-  why_current_button->setToolTip("What keeps the plan of the knobs behind the best of the table, or rules it out");
+  why_current_button->setToolTip("What keeps the plan that is set behind the best of the table, or rules it out");
   auto* top = new QHBoxLayout;
   top->addWidget(search_);
   top->addWidget(cancel_);
@@ -289,9 +289,10 @@ void PlansView::show_result(const Found& found) {
                     count(result.plans_simulated), text(base::seconds(result.seconds)),
                     result.proved ? "none of the space is faster" : "stopped early, others may be faster");
   for (const planner::Alternative& one : result.alternatives) {
-    words += QString("\n%1 (%2): %3")
-                 .arg(text(one.name), text(one.nodes),
-                      one.best ? text(base::seconds(one.best->simulation.iteration_s)) : text(spoken(one.why_not)));
+    words +=
+        QString("\n%1 (%2): %3")
+            .arg(text(one.name), text(one.nodes),
+                 one.best ? text(base::seconds(one.best->simulation.iteration_s)) : text(display_name(one.why_not)));
   }
   found_words_ = words;
   show_status();
@@ -302,8 +303,8 @@ void PlansView::show_result(const Found& found) {
   for (int i = 0; i < static_cast<int>(rejected.size()); ++i) {
     const planner::Rejected& one = rejected[static_cast<std::size_t>(i)];
     rejected_->setItem(i, 0, new QTableWidgetItem(count(one.plans)));
-    rejected_->setItem(i, 1, new QTableWidgetItem(text(spoken(one.family))));
-    rejected_->setItem(i, 2, new QTableWidgetItem(text(spoken(one.reason))));
+    rejected_->setItem(i, 1, new QTableWidgetItem(text(display_name(one.family))));
+    rejected_->setItem(i, 2, new QTableWidgetItem(text(display_name(one.reason))));
     rejected_->item(i, 2)->setToolTip(rejected_->item(i, 2)->text());
   }
   if (rejected.empty()) say_in(*rejected_, "Nothing was refused.");

@@ -6,8 +6,8 @@
 
 #include "base/readable.h"
 #include "gui/look/theme.h"
+#include "gui/model/display_name.h"
 #include "gui/model/plan_rows.h"
-#include "gui/model/spoken.h"
 
 namespace trivium::gui {
 namespace {
@@ -78,7 +78,7 @@ void Headline::show_evaluation() {
   const Scenario& scenario = evaluation->scenario;
   plan_->setText(QString("%1 on %2: %3")
                      .arg(text(scenario.file.job.model.name), text(scenario.cluster.name),
-                          text(spoken(program::summary(scenario.file.job.plan)))));
+                          text(display_name(program::summary(scenario.file.job.plan)))));
   if (!evaluation->runs()) {
     for (QLabel* figure : figures_) figure->setText("–");
     state_->setText(QString("<span style='color:%1'>cannot run:</span> %2")

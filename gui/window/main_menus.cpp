@@ -93,8 +93,8 @@ void MainWindow::make_menus() {
                     [this, i] { show_view(static_cast<View>(i)); });
   }
   view->addSeparator();
-  view->addActions({start_dock_->toggleViewAction(), knobs_dock_->toggleViewAction(), run_dock_->toggleViewAction(),
-                    validation_dock_->toggleViewAction()});
+  view->addActions({start_dock_->toggleViewAction(), plan_controls_dock_->toggleViewAction(),
+                    run_dock_->toggleViewAction(), validation_dock_->toggleViewAction()});
   view->addSeparator();
   view->addAction("&Light", this, [] { choose_theme(Theme::kLight); });
   view->addAction("&Dark", this, [] { choose_theme(Theme::kDark); });

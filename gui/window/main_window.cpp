@@ -63,7 +63,7 @@ MainWindow::MainWindow(QWidget* parent)
       explain_(new ExplainView(document_)),
       compare_(new CompareView),
       start_(new StartPanel(document_)),
-      knobs_(new KnobsPanel(document_)),
+      plan_controls_(new PlanControlsPanel(document_)),
       runs_(new RunPanel(document_)),
       validation_(new ValidationPanel) {
   setAcceptDrops(true);
@@ -137,7 +137,7 @@ MainWindow::~MainWindow() {
   validation_->on_export = nullptr;
   // Views listen to the document: they go before it.
   delete takeCentralWidget();
-  for (QDockWidget* dock : {start_dock_, knobs_dock_, run_dock_, validation_dock_}) delete dock;
+  for (QDockWidget* dock : {start_dock_, plan_controls_dock_, run_dock_, validation_dock_}) delete dock;
 }
 
 void MainWindow::make_docks() {
@@ -159,14 +159,14 @@ void MainWindow::make_docks() {
     return made;
   };
   start_dock_ = dock("Job", "job", start_, Qt::LeftDockWidgetArea);
-  knobs_dock_ = dock("Plan", "plan", knobs_, Qt::LeftDockWidgetArea);
+  plan_controls_dock_ = dock("Plan", "plan", plan_controls_, Qt::LeftDockWidgetArea);
   run_dock_ = dock("Run on this machine", "run", runs_, Qt::BottomDockWidgetArea);
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
   validation_dock_ = dock("Validation", "validation", validation_, Qt::BottomDockWidgetArea);
   tabifyDockWidget(run_dock_, validation_dock_);
   run_dock_->hide();
   validation_dock_->hide();
-  resizeDocks({start_dock_, knobs_dock_}, {kJobShare, kPlanShare}, Qt::Vertical);
+  resizeDocks({start_dock_, plan_controls_dock_}, {kJobShare, kPlanShare}, Qt::Vertical);
 }
 
 void MainWindow::show_view(View view) { tabs_->setCurrentIndex(view); }

@@ -17,7 +17,7 @@
 #include "gui/views/memory_view.h"
 #include "gui/views/plans_view.h"
 #include "gui/window/headline.h"
-#include "gui/window/knobs_panel.h"
+#include "gui/window/plan_controls_panel.h"
 #include "gui/window/run_panel.h"
 #include "gui/window/start_panel.h"
 #include "gui/window/validation_panel.h"
@@ -46,7 +46,7 @@ class MainWindow : public QMainWindow {
   RunPanel& runs() { return *runs_; }
   ValidationPanel& validation() { return *validation_; }
   StartPanel& start_panel() { return *start_; }
-  KnobsPanel& knobs() { return *knobs_; }
+  PlanControlsPanel& plan_controls() { return *plan_controls_; }
   Headline& headline() { return *headline_; }
   QLabel& banner() { return *banner_text_; }
 
@@ -122,10 +122,10 @@ class MainWindow : public QMainWindow {
   ExplainView* explain_;
   CompareView* compare_;
   StartPanel* start_;
-  KnobsPanel* knobs_;
+  PlanControlsPanel* plan_controls_;
   RunPanel* runs_;
   ValidationPanel* validation_;
-  QDockWidget *start_dock_ = nullptr, *knobs_dock_ = nullptr, *run_dock_ = nullptr, *validation_dock_ = nullptr;
+  QDockWidget *start_dock_ = nullptr, *plan_controls_dock_ = nullptr, *run_dock_ = nullptr, *validation_dock_ = nullptr;
   QMenu* recent_ = nullptr;
   QTimer autosave_timer_;
   QString path_;    // of the project; empty: not saved yet

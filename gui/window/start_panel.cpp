@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "gui/look/theme.h"
 #include "gui/model/count_text.h"
-#include "gui/model/knobs.h"
+#include "gui/model/plan_controls.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "models/model.h"

@@ -10,8 +10,8 @@
 #include "base/files.h"
 #include "base/readable.h"
 #include "calibration/validate/validate.h"
+#include "gui/model/display_name.h"
 #include "gui/model/report.h"
-#include "gui/model/spoken.h"
 
 namespace trivium::gui {
 namespace {
@@ -37,7 +37,7 @@ ValidationPanel::ValidationPanel(QWidget* parent)
             try {
               answer.validation = calibration::validate_run(asked.plan, *asked.record, asked.cluster, stop);
             } catch (const base::Failure& failure) {
-              answer.error = text(spoken(failure.error().message));
+              answer.error = text(display_name(failure.error().message));
             }
             return answer;
           },
@@ -102,7 +102,7 @@ void ValidationPanel::show_answer(Answer answer) {
   QStringList lines;
   for (const calibration::ValidationRow& row : validation_->rows) {
     if (row.unsupported) {
-      lines << "The plan cannot be predicted: " + text(spoken(*row.unsupported));
+      lines << "The plan cannot be predicted: " + text(display_name(*row.unsupported));
       continue;
     }
     lines << QString("<b>Iteration: predicted %1, measured %2: %3.</b>")

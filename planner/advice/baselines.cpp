@@ -9,7 +9,7 @@
 #include "planner/bound/evaluate.h"
 #include "planner/search/parallel.h"
 #include "planner/space/space.h"
-#include "simulator/analytic/sketch.h"
+#include "simulator/analytic/cost_estimator.h"
 
 namespace trivium::planner {
 namespace {
@@ -95,8 +95,8 @@ std::variant<Plan, Infeasible> that_fits(const SearchRequest& request, const Pla
         why = std::move(*no);
         continue;
       }
-      simulator::Sketch sketch(job, request.cluster, &shared);
-      auto no = request.ignore_memory ? std::nullopt : simulator::out_of_memory(sketch.memory(job.plan));
+      simulator::CostEstimator estimator(job, request.cluster, &shared);
+      auto no = request.ignore_memory ? std::nullopt : simulator::out_of_memory(estimator.memory(job.plan));
       if (!no) return job.plan;
       why = std::move(*no);
     }

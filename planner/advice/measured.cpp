@@ -68,14 +68,15 @@ std::optional<Measured> measured_on(const program::Plan& plan, const hardware::C
 
 }  // namespace
 
-std::optional<Promise> promise_of(const program::Job& job, const hardware::Cluster& cluster,
-                                  const simulator::Simulation& simulation, const std::vector<MeasuredMfu>& measured) {
+std::optional<Plausibility> plausibility_of(const program::Job& job, const hardware::Cluster& cluster,
+                                            const simulator::Simulation& simulation,
+                                            const std::vector<MeasuredMfu>& measured) {
   const program::Plan& plan = job.plan;
   if (plan.precision != program::DType::kBf16 && plan.precision != program::DType::kFp16) return std::nullopt;
   const auto best = measured_on(plan, cluster, measured);
   if (!best) return std::nullopt;
   const MeasuredMfu& run = *best->run;
-  Promise promise;
+  Plausibility promise;
   promise.measured = best->mfu;
   promise.above = simulation.mfu > best->mfu;
   const std::string which =

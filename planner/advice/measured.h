@@ -10,7 +10,7 @@
 namespace trivium::planner {
 
 /// A plan's MFU beside the best that was measured on its devices.
-struct Promise {
+struct Plausibility {
   double measured = 0;  ///< best measured MFU; of unlike devices the mean, weighted by peak
   bool above = false;   ///< the plan promises more
   std::string words;    ///< a sentence or two
@@ -19,8 +19,8 @@ struct Promise {
 /// Nothing for devices of which the table has no run in the plan's kind of attention, and where the plan does not
 /// compute in 16 bits. A promise above the measured says by how much, what the plan does that the measured run did
 /// not, and how far off the simulator is on that run. `simulation`: of the job on the cluster.
-std::optional<Promise> promise_of(const program::Job& job, const hardware::Cluster& cluster,
-                                  const simulator::Simulation& simulation,
-                                  const std::vector<hardware::MeasuredMfu>& measured);
+std::optional<Plausibility> plausibility_of(const program::Job& job, const hardware::Cluster& cluster,
+                                            const simulator::Simulation& simulation,
+                                            const std::vector<hardware::MeasuredMfu>& measured);
 
 }  // namespace trivium::planner

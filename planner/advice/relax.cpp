@@ -84,7 +84,7 @@ class Relaxer {
     return small_plan(other);
   }
 
-  // On unlike nodes there are several ways to use them, and nodes to look at are few.
+  // On heterogeneous nodes there are several ways to use them, and nodes to look at are few.
   std::optional<Candidate> any_plan(const SearchRequest& request) const {
     if (!request.cluster.homogeneous()) {
       SearchRequest some = with_small_plans(request);

@@ -67,7 +67,8 @@ std::vector<Candidate> memory_front(const SearchRequest& request, const Effort& 
       hardware::Device& device = group.node.device;  // what it reserves no plan can save
       device.memory = std::min(device.memory, device.reserved + (peak - device.reserved) * kNextMemory);
     }
-    // Played by segments two plans can change places: one that is no faster than a smaller one is no part of the front.
+    // SimulationTrace by segments two plans can change places: one that is no faster than a smaller one is no part of
+    // the front.
     while (!front.empty() && front.back().simulation.iteration_ps >= best->simulation.iteration_ps) front.pop_back();
     front.push_back(std::move(*best));
   }

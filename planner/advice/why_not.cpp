@@ -10,7 +10,7 @@
 #include "planner/advice/neighbours.h"
 #include "planner/advice/wording.h"
 #include "planner/bound/evaluate.h"
-#include "simulator/analytic/sketch.h"
+#include "simulator/analytic/cost_estimator.h"
 #include "simulator/schedule/engine.h"
 
 namespace trivium::planner {
@@ -36,7 +36,7 @@ std::string change_text(const std::vector<program::Difference>& differences) {
 /// The fastest plan one change away from one that does not fit, among those that do.
 std::string nearest_that_fits(const Job& job, const hardware::Cluster& cluster, const std::stop_token& stop) {
   const std::vector<Tried> tried = try_neighbours(job, cluster, stop);
-  if (stop.stop_requested()) throw base::Failure(simulator::given_up());
+  if (stop.stop_requested()) throw base::Failure(simulator::cancelled());
   const Tried* best = nullptr;
   for (const Tried& t : tried) {
     if (t.fits() && (best == nullptr || t.iteration_ps() < best->iteration_ps())) best = &t;
@@ -88,9 +88,9 @@ WhyNot why_not(const Job& chosen, const Job& favourite, const hardware::Cluster&
     why.sentences.push_back(fmt::format("It cannot run: {} ({}).", no->reason, no->rule));
     return why;
   }
-  simulator::Sketch sketch(favourite, cluster);
-  const bool alike = program::micro_batch_sizes(favourite.plan).size() == 1;  // which sketches and bounds count on
-  const auto memory = alike ? sketch.memory(favourite.plan)
+  simulator::CostEstimator estimator(favourite, cluster);
+  const bool alike = program::micro_batch_sizes(favourite.plan).size() == 1;  // which estimators and bounds count on
+  const auto memory = alike ? estimator.memory(favourite.plan)
                             : simulator::memory_of(std::get<program::Program>(program::lower(favourite)), cluster);
   if (const auto no = simulator::out_of_memory(memory)) {
     why.verdict = "memory";
@@ -103,7 +103,8 @@ WhyNot why_not(const Job& chosen, const Job& favourite, const hardware::Cluster&
   const Simulation second = full_simulation(favourite, cluster, stop).value_or_throw();
   why.iteration_s = second.iteration_s;
   if (alike) {
-    why.bound_s = static_cast<double>(simulator::lower_bound_ps(sketch.outline(favourite.plan))) * kSecondsPerPs;
+    why.bound_s =
+        static_cast<double>(simulator::lower_bound_ps(estimator.schedule_costs(favourite.plan))) * kSecondsPerPs;
   }
   const double change = second.iteration_s / first.iteration_s - 1;
   why.verdict = change < 0 ? "faster" : "slower";

@@ -108,18 +108,18 @@ std::int64_t slowest(std::span<const StageLoad> loads, int layers) {
   }
 }
 
-std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& sketch, program::Plan plan, int layers,
-                                                          bool memory) {
+std::variant<program::Plan, program::Infeasible> balanced(simulator::CostEstimator& estimator, program::Plan plan,
+                                                          int layers, bool memory) {
   program::Plan one = plan, two = plan;  // what a layer adds to a stage's memory is the same for every layer
   one.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 1);
   two.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 2);
   std::vector<simulator::StageMemory> least, more;
   if (memory) {
-    least = sketch.memory(one);
-    more = sketch.memory(two);
+    least = estimator.memory(one);
+    more = estimator.memory(two);
   }
   std::vector<StageLoad> loads;
-  for (const auto& pass : sketch.stage_passes(one)) {
+  for (const auto& pass : estimator.stage_passes(one)) {
     const std::size_t s = loads.size();
     const simulator::PartTimes times = pass.all();
     StageLoad load{times.ends, times.layer, layers};

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "simulator/analytic/sketch.h"
+#include "simulator/analytic/cost_estimator.h"
 
 namespace trivium::planner {
 
@@ -34,9 +34,9 @@ std::int64_t slowest(std::span<const StageLoad> loads, int layers);
 
 /// The plan with its layers balanced over its stages, each as fast as the nodes that hold it, with as many layers as
 /// fit there (`memory`: whether that counts). Refused by "memory", with no reason, where they fit in no way, and by
-/// "balanced-is-even" where they are those that the plan has anyway, unless it names its nodes. Preconditions: `sketch`
-/// serves the plan, and the plan has no virtual stages.
-std::variant<program::Plan, program::Infeasible> balanced(simulator::Sketch& sketch, program::Plan plan, int layers,
-                                                          bool memory);
+/// "balanced-is-even" where they are those that the plan has anyway, unless it names its nodes. Preconditions:
+/// `estimator` serves the plan, and the plan has no virtual stages.
+std::variant<program::Plan, program::Infeasible> balanced(simulator::CostEstimator& estimator, program::Plan plan,
+                                                          int layers, bool memory);
 
 }  // namespace trivium::planner

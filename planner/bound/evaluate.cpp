@@ -23,9 +23,9 @@ std::optional<Infeasible> refusal(const program::Job& job, const hardware::Clust
 
 namespace {
 
-simulator::SimulationOptions sharing(simulator::Worlds* worlds) {
+simulator::SimulationOptions sharing(simulator::TopologyCache* topologies) {
   simulator::SimulationOptions options;
-  options.worlds = worlds;
+  options.topologies = topologies;
   return options;
 }
 
@@ -51,13 +51,13 @@ std::optional<Infeasible> out_of_memory(const program::Job& job, const hardware:
 std::optional<std::variant<simulator::Simulation, Infeasible>> in_rounds(const program::Job& job,
                                                                          const hardware::Cluster& cluster, bool memory,
                                                                          const std::stop_token& stop,
-                                                                         simulator::Worlds* worlds) {
+                                                                         simulator::TopologyCache* topologies) {
   const auto rounds = simulator::rounds_to_play(job, cluster);
   if (!rounds) return std::nullopt;
   if (memory) {
     if (auto no = out_of_memory(job, cluster, *rounds)) return std::move(*no);
   }
-  auto counted = simulator::simulate_in_rounds(job, cluster, sharing(worlds), stop);
+  auto counted = simulator::simulate_in_rounds(job, cluster, sharing(topologies), stop);
   if (!counted) return Infeasible{kSimulationRule, counted.error().message};
   if (!counted.value()) return std::nullopt;
   return *std::move(counted).value();
@@ -66,9 +66,9 @@ std::optional<std::variant<simulator::Simulation, Infeasible>> in_rounds(const p
 }  // namespace
 
 std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster, bool memory,
-                                                 const std::stop_token& stop, simulator::Worlds* worlds) {
+                                                 const std::stop_token& stop, simulator::TopologyCache* topologies) {
   if (simulator::rounds_to_play(job, cluster)) {
-    auto counted = simulation_that_fits(job, cluster, memory, stop, worlds);
+    auto counted = simulation_that_fits(job, cluster, memory, stop, topologies);
     if (stop.stop_requested()) return kStopped;
     if (auto* no = std::get_if<Infeasible>(&counted)) return std::move(*no);
     return std::get<simulator::Simulation>(counted).iteration_ps;
@@ -76,7 +76,7 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
   const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (stop.stop_requested()) return kStopped;
   if (!prepared) return infeasible(prepared.error());
-  const auto ps = simulator::iteration_ps(prepared.value().program, cluster, stop, worlds);
+  const auto ps = simulator::iteration_ps(prepared.value().program, cluster, stop, topologies);
   if (stop.stop_requested()) return kStopped;
   if (!ps) return Infeasible{kSimulationRule, ps.error().message};
   return ps.value();
@@ -93,29 +93,29 @@ std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, cons
   }
   const auto prepared = simulator::prepare(job, cluster, {.fits = memory, .ordered = false});
   if (!prepared) return infeasible(prepared.error());
-  const auto played = simulator::play_makespan(simulator::cost(prepared.value().program, cluster));
+  const auto played = simulator::list_schedule_makespan(simulator::cost(prepared.value().program, cluster));
   if (!played) return Infeasible{kSimulationRule, played.error().message};
   return played.value();
 }
 
 base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
-                                                    const std::stop_token& stop, simulator::Worlds* worlds) {
-  auto counted = simulator::simulate_in_rounds(job, cluster, sharing(worlds), stop);
+                                                    const std::stop_token& stop, simulator::TopologyCache* topologies) {
+  auto counted = simulator::simulate_in_rounds(job, cluster, sharing(topologies), stop);
   if (!counted) return counted.error();
   if (counted.value()) return *std::move(counted).value();
   const auto prepared = simulator::prepare(job, cluster, {.fits = false}, stop);
   if (!prepared) return prepared.error();
-  return simulator::simulate(prepared.value().program, cluster, sharing(worlds), stop);
+  return simulator::simulate(prepared.value().program, cluster, sharing(topologies), stop);
 }
 
 std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const program::Job& job,
                                                                      const hardware::Cluster& cluster, bool memory,
                                                                      const std::stop_token& stop,
-                                                                     simulator::Worlds* worlds) {
-  if (auto counted = in_rounds(job, cluster, memory, stop, worlds)) return *std::move(counted);
+                                                                     simulator::TopologyCache* topologies) {
+  if (auto counted = in_rounds(job, cluster, memory, stop, topologies)) return *std::move(counted);
   const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (!prepared) return infeasible(prepared.error());
-  auto simulated = simulator::simulate(prepared.value().program, cluster, sharing(worlds), stop);
+  auto simulated = simulator::simulate(prepared.value().program, cluster, sharing(topologies), stop);
   if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
   return std::move(simulated).value();
 }

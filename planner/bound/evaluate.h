@@ -16,11 +16,11 @@ std::optional<program::Infeasible> refusal(const program::Job& job, const hardwa
 
 /// The iteration that simulating the plan by itself gives (ps): ordered, op by op, links shared. It is what plans are
 /// ranked by. `memory`: whether a plan that does not fit is refused. kStopped where `stop` asked to give it up.
-/// `worlds`: of the cluster, what simulations leave for each other.
+/// `topologies`: of the cluster, what simulations leave for each other.
 inline constexpr std::int64_t kStopped = -1;
 std::variant<std::int64_t, program::Infeasible> iteration(const program::Job& job, const hardware::Cluster& cluster,
                                                           bool memory, const std::stop_token& stop = {},
-                                                          simulator::Worlds* worlds = nullptr);
+                                                          simulator::TopologyCache* topologies = nullptr);
 
 /// A bound on that, several times as quick: the plan by segments, each communication with its links to itself, in the
 /// order in which its work becomes ready (ps). The plan is simulated in that very order, where nothing gets shorter: op
@@ -34,13 +34,11 @@ std::variant<std::int64_t, program::Infeasible> quick_bound(const program::Job& 
 /// `stop` asked to give it up.
 base::Result<simulator::Simulation> full_simulation(const program::Job& job, const hardware::Cluster& cluster,
                                                     const std::stop_token& stop = {},
-                                                    simulator::Worlds* worlds = nullptr);
+                                                    simulator::TopologyCache* topologies = nullptr);
 
 /// The same of a plan that need not fit: why it does not, where `memory` asks.
-std::variant<simulator::Simulation, program::Infeasible> simulation_that_fits(const program::Job& job,
-                                                                              const hardware::Cluster& cluster,
-                                                                              bool memory,
-                                                                              const std::stop_token& stop = {},
-                                                                              simulator::Worlds* worlds = nullptr);
+std::variant<simulator::Simulation, program::Infeasible> simulation_that_fits(
+    const program::Job& job, const hardware::Cluster& cluster, bool memory, const std::stop_token& stop = {},
+    simulator::TopologyCache* topologies = nullptr);
 
 }  // namespace trivium::planner

@@ -5,14 +5,14 @@
 namespace trivium::planner {
 
 using program::Job;
-using simulator::Sketch;
+using simulator::CostEstimator;
 using simulator::StageMemory;
 
-StateBytes::StateBytes(Job plain, std::vector<State> states, const hardware::Cluster& cluster,
+StateBytes::StateBytes(Job plain, std::vector<ShardingChoice> states, const hardware::Cluster& cluster,
                        simulator::SharedCosts& shared)
     : plain_(std::move(plain)), states_(std::move(states)), cluster_(cluster), shared_(shared), known_(states_.size()) {
-  Sketch sketch(plain_, cluster_, &shared_);
-  Sketch::MemoryByStage memory(sketch, plain_.plan);
+  CostEstimator estimator(plain_, cluster_, &shared_);
+  CostEstimator::MemoryByStage memory(estimator, plain_.plan);
   for (int stage = 0; stage < plain_.plan.pipeline; ++stage) {
     alike_.push_back(static_cast<std::size_t>(memory.alike(stage)));
     const bool fresh = alike_.back() == static_cast<std::size_t>(stage);
@@ -31,10 +31,10 @@ const StateBytes::ByStage& StateBytes::of(std::size_t state) {
   return *known_[state];
 }
 
-StateBytes::ByStage StateBytes::work_out(const State& state) const {
+StateBytes::ByStage StateBytes::work_out(const ShardingChoice& state) const {
   const Job stated{plain_.model, plain_.training, with(plain_.plan, state)};
-  Sketch sketch(stated, cluster_, &shared_);
-  Sketch::MemoryByStage memory(sketch, stated.plan);
+  CostEstimator estimator(stated, cluster_, &shared_);
+  CostEstimator::MemoryByStage memory(estimator, stated.plan);
   ByStage bytes;
   for (std::size_t s = 0; s < alike_.size(); ++s) {
     if (alike_[s] != s) {

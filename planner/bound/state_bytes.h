@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/space/space.h"
-#include "simulator/analytic/sketch.h"
+#include "simulator/analytic/cost_estimator.h"
 
 namespace trivium::planner {
 
@@ -21,18 +21,18 @@ class StateBytes {
   };
   using ByStage = std::vector<Bytes>;
 
-  /// `plain`: the job under the shape with the state that adds least to the passes (State{}).
-  StateBytes(program::Job plain, std::vector<State> states, const hardware::Cluster& cluster,
+  /// `plain`: the job under the shape with the state that adds least to the passes (ShardingChoice{}).
+  StateBytes(program::Job plain, std::vector<ShardingChoice> states, const hardware::Cluster& cluster,
              simulator::SharedCosts& shared);
 
   std::size_t states() const { return states_.size(); }
   const ByStage& of(std::size_t state);
 
  private:
-  ByStage work_out(const State& state) const;
+  ByStage work_out(const ShardingChoice& state) const;
 
   program::Job plain_;
-  std::vector<State> states_;
+  std::vector<ShardingChoice> states_;
   const hardware::Cluster& cluster_;
   simulator::SharedCosts& shared_;
   std::vector<std::size_t> alike_;             // by stage: the first with chunks of the same kinds

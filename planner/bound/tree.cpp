@@ -14,12 +14,12 @@ namespace {
 using program::Infeasible;
 using program::Plan;
 using program::Recompute;
-using simulator::Outline;
-using simulator::Sketch;
+using simulator::CostEstimator;
+using simulator::ScheduleCosts;
 
-// Whatever the request's own plan recomputes where that is open: until a keeping says more, nothing, which goes with
-// everything else. So do fused kernels, where a layout may have them.
-SearchRequest with_plainest_fields(SearchRequest request) {
+// Whatever the request's own plan recomputes where that is open: until a recompute choice says more, nothing, which
+// goes with everything else. So do fused kernels, where a layout may have them.
+SearchRequest with_relaxed_fields(SearchRequest request) {
   Plan& plan = request.job.plan;
   if (!request.fixed.contains("recompute") && plan.stage_recompute.empty()) plan.recompute = Recompute::kNone;
   if (!request.fixed.contains("attention") && simulator::has_fused_attention(plan, request.cluster)) {
@@ -29,12 +29,13 @@ SearchRequest with_plainest_fields(SearchRequest request) {
 }
 
 // The state that adds nothing to the passes, of all states with the least beside them.
-Plan with_plainest_state(Plan plan) {
-  State plain;
+Plan with_relaxed_sharding(Plan plan) {
+  ShardingChoice plain;
   return with(std::move(plan), plain);
 }
 
-// Keepings whose bound is above that of their shape by no more than this part of it have their turn soon, as a rule.
+// RecomputeChoices whose bound is above that of their shape by no more than this part of it have their turn soon, as a
+// rule.
 constexpr std::int64_t kPartSoon = 16;
 
 Node child_of(const Node& parent, Node::Level level, std::size_t index, std::int64_t bound_ps, std::int64_t plans,
@@ -56,7 +57,7 @@ const Value& of(const std::vector<Value>& values, const Node& node) {
 
 }  // namespace
 
-Plan plainest(Plan plan) {
+Plan relaxed(Plan plan) {
   plan.placement = Plan{}.placement;
   plan.sequence_parallel = plan.overlap.tensor = false;
   plan.overlap.gradient_reduction = plan.overlap.parameter_gather = false;
@@ -73,7 +74,7 @@ Plan plainest(Plan plan) {
 }
 
 Tree::Tree(const SearchRequest& request)
-    : request_(with_plainest_fields(request)),
+    : request_(with_relaxed_fields(request)),
       without_links_(request_.cluster),
       space_(request_),
       costs_(request.costs ? request.costs : std::make_shared<simulator::SharedCosts>()),
@@ -95,44 +96,44 @@ std::vector<Node> Tree::roots() const {
   return nodes;
 }
 
-Opened Tree::open(const Node& node) {
+Expansion Tree::open(const Node& node) {
   switch (node.level) {
     case Node::Level::kSplit:
-      return open_split(node);
-    case Node::Level::kLayout:
-      return open_layout(node);
-    case Node::Level::kShape:
-      return open_shape(node);
-    case Node::Level::kKeeping:
-      return node.close ? open_keeping(node) : walk(node);
-    case Node::Level::kState:
+      return expand_split(node);
+    case Node::Level::kPlacement:
+      return expand_placement_choice(node);
+    case Node::Level::kSchedule:
+      return expand_schedule_choice(node);
+    case Node::Level::kRecompute:
+      return node.close ? expand_recompute_choice(node) : walk(node);
+    case Node::Level::kSharding:
       break;
   }
   return settle(node);
 }
 
-Opened Tree::open_split(const Node& node) {
+Expansion Tree::expand_split(const Node& node) {
   const Plan& split = split_of(node);
-  const Plan plain = plainest(split);
+  const Plan plain = relaxed(split);
   if (auto no = refusal(job_of(plain), request_.cluster, ranks_of(request_))) {
     return {{}, {{std::move(*no), split, node.plans}}};
   }
   auto branch = std::make_shared<Branch>();
   branch->plan = split;
   branch->layouts = space_.layouts(split);
-  Opened opened;
+  Expansion opened;
   const std::int64_t layers = (request_.job.model.layers + split.pipeline - 1) / split.pipeline;
   for (std::size_t i = 0; i < branch->layouts.size(); ++i) {
-    const Layout& layout = branch->layouts[i];
+    const PlacementChoice& layout = branch->layouts[i];
     const std::int64_t plans = space_.count(split, layout);
     const Plan laid = with(plain, layout);
     if (auto no = refusal(job_of(laid), request_.cluster, ranks_of(request_))) {
       opened.refused.push_back({std::move(*no), with(split, layout), plans});
       continue;
     }
-    Shape even;  // where backwards are whole there are the most states
+    ScheduleChoice even;  // where backwards are whole there are the most states
     even.schedule = program::usual_schedule(1);
-    const std::vector<State> states = space_.states(split, layout, even);
+    const std::vector<ShardingChoice> states = space_.states(split, layout, even);
     if (!request_.ignore_memory && !state_may_fit(laid, states)) {
       opened.refused.push_back({{kMemoryRule, ""}, with(with(split, layout), states.back()), plans});
       continue;
@@ -140,25 +141,25 @@ Opened Tree::open_split(const Node& node) {
     // Whatever is recomputed, offloaded, delayed to a second half or reduced comes on top of this. Which stages lie at
     // which site is open: no link between sites holds a layer up here.
     const std::int64_t layer = request_.cluster.links.empty()
-                                   ? Sketch(job_of(laid), request_.cluster, &shared_).layer_ps()
-                                   : Sketch(job_of(laid), without_links_).layer_ps();
+                                   ? CostEstimator(job_of(laid), request_.cluster, &shared_).layer_ps()
+                                   : CostEstimator(job_of(laid), without_links_).layer_ps();
     opened.nodes.push_back(
-        child_of(node, Node::Level::kLayout, i, micro_batches(split) * layers * layer, plans, branch));
+        child_of(node, Node::Level::kPlacement, i, micro_batches(split) * layers * layer, plans, branch));
   }
   return opened;
 }
 
-Opened Tree::open_layout(const Node& node) {
+Expansion Tree::expand_placement_choice(const Node& node) {
   const Branch& above = *node.branch;
-  const Layout& layout = of(above.layouts, node);
+  const PlacementChoice& layout = of(above.layouts, node);
   auto branch = std::make_shared<Branch>();
   branch->plan = with(above.plan, layout);
   branch->shapes = space_.shapes(above.plan, layout);
-  Opened opened;
+  Expansion opened;
   for (std::size_t i = 0; i < branch->shapes.size(); ++i) {
-    const Shape& shape = branch->shapes[i];
+    const ScheduleChoice& shape = branch->shapes[i];
     const std::int64_t plans = space_.count(above.plan, layout, shape);
-    Plan plan = with(with(plainest(above.plan), layout), shape);
+    Plan plan = with(with(relaxed(above.plan), layout), shape);
     plan.stage_layers = above.plan.stage_layers;
     if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) {
       opened.refused.push_back({std::move(*no), with(branch->plan, shape), plans});
@@ -166,49 +167,50 @@ Opened Tree::open_layout(const Node& node) {
     }
     std::int64_t bound = 0;
     if (!shape.balanced) {
-      Sketch sketch(job_of(plan), request_.cluster, &shared_);
-      bound = simulator::lower_bound_ps(sketch.least_passes(plan));
+      CostEstimator estimator(job_of(plan), request_.cluster, &shared_);
+      bound = simulator::lower_bound_ps(estimator.least_passes(plan));
     }
     bound = std::max(bound, least_reduction_ps(job_of(plan), request_.cluster));
-    opened.nodes.push_back(child_of(node, Node::Level::kShape, i, bound, plans, branch));
+    opened.nodes.push_back(child_of(node, Node::Level::kSchedule, i, bound, plans, branch));
   }
   return opened;
 }
 
-Opened Tree::open_shape(const Node& node) {
+Expansion Tree::expand_schedule_choice(const Node& node) {
   const Branch& above = *node.branch;
-  const Shape& shape = of(above.shapes, node);
+  const ScheduleChoice& shape = of(above.shapes, node);
   const Plan& split = split_of(node);
   auto branch = std::make_shared<Branch>();
   branch->plan = with(above.plan, shape);
   branch->balanced = shape.balanced;
-  branch->keepings = space_.keepings(split, shape);
-  const Layout layout{branch->plan.placement, branch->plan.sequence_parallel, branch->plan.overlap.tensor,
-                      branch->plan.attention};
-  Plan plain = with(with(plainest(branch->plan), layout), shape);
+  branch->recompute_choices = space_.recompute_choices(split, shape);
+  const PlacementChoice layout{branch->plan.placement, branch->plan.sequence_parallel, branch->plan.overlap.tensor,
+                               branch->plan.attention};
+  Plan plain = with(with(relaxed(branch->plan), layout), shape);
   plain.stage_layers = branch->plan.stage_layers;
   branch->states = space_.states(split, layout, shape);
   branch->plans_of_each = static_cast<std::int64_t>(branch->states.size());
-  Sketch sketch(job_of(plain), request_.cluster, &shared_);
-  Opened opened;
-  for (std::size_t i = 0; i < branch->keepings.size(); ++i) {
-    Plan plan = with(plain, branch->keepings[i]);
+  CostEstimator estimator(job_of(plain), request_.cluster, &shared_);
+  Expansion opened;
+  for (std::size_t i = 0; i < branch->recompute_choices.size(); ++i) {
+    Plan plan = with(plain, branch->recompute_choices[i]);
     if (plan.stage_recompute.empty()) plan.stage_recompute = branch->plan.stage_recompute;
     if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) {
-      opened.refused.push_back({std::move(*no), with(branch->plan, branch->keepings[i]), branch->plans_of_each});
+      opened.refused.push_back(
+          {std::move(*no), with(branch->plan, branch->recompute_choices[i]), branch->plans_of_each});
       continue;
     }
     const std::int64_t bound = shape.balanced
-                                   ? balanced_bounds(plan, sketch, std::vector<std::vector<StageRoom>>(1)).front()
-                                   : simulator::lower_bound_ps(sketch.passes(plan));
+                                   ? balanced_bounds(plan, estimator, std::vector<std::vector<StageRoom>>(1)).front()
+                                   : simulator::lower_bound_ps(estimator.passes(plan));
     // Of the others memory is looked at when their turn comes, if it does.
     const bool soon = bound - node.bound_ps <= node.bound_ps / kPartSoon;
-    if (soon && !shape.balanced && !request_.ignore_memory && !first_stage_may_fit(*branch, plan, sketch)) {
-      Plan example = with(with(branch->plan, branch->keepings[i]), branch->states.front());
+    if (soon && !shape.balanced && !request_.ignore_memory && !first_stage_may_fit(*branch, plan, estimator)) {
+      Plan example = with(with(branch->plan, branch->recompute_choices[i]), branch->states.front());
       opened.refused.push_back({{kMemoryRule, ""}, std::move(example), branch->plans_of_each});
       continue;
     }
-    opened.nodes.push_back(child_of(node, Node::Level::kKeeping, i, bound, branch->plans_of_each, branch));
+    opened.nodes.push_back(child_of(node, Node::Level::kRecompute, i, bound, branch->plans_of_each, branch));
   }
   return opened;
 }
@@ -224,7 +226,7 @@ Opened Tree::open_shape(const Node& node) {
 // the first backward.
 // Behind all passes, as the norm joins the stages, come copies of a state that is away. Activations that are away leave
 // behind every forward and come back but for two layers' that are still there: m (2 L_s - 2) copies of a layer.
-std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch,
+std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, CostEstimator& estimator,
                                                 const std::vector<std::vector<StageRoom>>& rooms) const {
   const auto layers = static_cast<int>(request_.job.model.layers);
   const std::int64_t m = micro_batches(plan);
@@ -232,7 +234,7 @@ std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch
   const bool splits = schedule.splits_backward;
   std::vector<StageLoad> busy, behind, copying;
   std::int64_t way = 0, least = kNever;  // of one micro-batch: with a layer on every stage; the fastest layer
-  for (const auto& [forward, backward, weights, copy_layer] : sketch.least_stage_passes(plan)) {
+  for (const auto& [forward, backward, weights, copy_layer] : estimator.least_stage_passes(plan)) {
     copying.push_back({-2 * m * copy_layer, 2 * m * copy_layer, layers});
     const int stage = static_cast<int>(busy.size());
     std::int64_t warm_up = plan.pipeline - 1 - stage;
@@ -273,13 +275,13 @@ std::vector<std::int64_t> Tree::balanced_bounds(const Plan& plan, Sketch& sketch
 }
 
 // As planner::balanced will choose them.
-std::vector<std::vector<int>> Tree::layers_of_states(const Plan& plan, Sketch& sketch,
+std::vector<std::vector<int>> Tree::layers_of_states(const Plan& plan, CostEstimator& estimator,
                                                      const std::vector<std::vector<StageRoom>>& rooms) const {
   const auto layers = static_cast<int>(request_.job.model.layers);
   Plan one = plan;
   one.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 1);
   std::vector<StageLoad> loads;
-  for (const auto& pass : sketch.stage_passes(one)) loads.push_back({pass.all().ends, pass.all().layer, layers});
+  for (const auto& pass : estimator.stage_passes(one)) loads.push_back({pass.all().ends, pass.all().layer, layers});
   std::vector<std::vector<int>> found;
   for (const std::vector<StageRoom>& of_state : rooms) {
     const auto same = [&](const std::vector<StageRoom>& other) {
@@ -297,26 +299,26 @@ std::vector<std::vector<int>> Tree::layers_of_states(const Plan& plan, Sketch& s
   return found;
 }
 
-// On unlike nodes layers are balanced by what fits there, which hangs on the state.
+// On heterogeneous nodes layers are balanced by what fits there, which hangs on the state.
 bool Tree::layers_wait_for_state(const Branch& branch) const {
   return branch.balanced && !request_.cluster.homogeneous();
 }
 
-Opened Tree::walk(const Node& node) {
+Expansion Tree::walk(const Node& node) {
   const Branch& branch = *node.branch;
-  const Plan kept = with(branch.plan, of(branch.keepings, node));
-  auto walked = std::make_shared<Walked>();
-  Plan& plan = walked->plan = with_plainest_state(kept);
-  Sketch sketch(job_of(plan), request_.cluster, &shared_);
-  Opened opened;
+  const Plan kept = with(branch.plan, of(branch.recompute_choices, node));
+  auto walked = std::make_shared<PassTimes>();
+  Plan& plan = walked->plan = with_relaxed_sharding(kept);
+  CostEstimator estimator(job_of(plan), request_.cluster, &shared_);
+  Expansion opened;
   Node closer = node;
   closer.close = true;
   walked->may_fit.assign(branch.states.size(), 1);
   const bool layers_wait = layers_wait_for_state(branch);
   if (layers_wait && !request_.ignore_memory) {
-    const std::vector<std::vector<StageRoom>> room = rooms(branch, plan, sketch);
-    walked->bounds_ps = balanced_bounds(plan, sketch, room);
-    walked->layers = layers_of_states(plan, sketch, room);
+    const std::vector<std::vector<StageRoom>> room = rooms(branch, plan, estimator);
+    walked->bounds_ps = balanced_bounds(plan, estimator, room);
+    walked->layers = layers_of_states(plan, estimator, room);
     std::transform(walked->bounds_ps.begin(), walked->bounds_ps.end(), walked->may_fit.begin(),
                    [](std::int64_t ps) { return static_cast<char>(ps < kNever); });
     const auto least = std::min_element(walked->bounds_ps.begin(), walked->bounds_ps.end());
@@ -324,11 +326,11 @@ Opened Tree::walk(const Node& node) {
   }
   if (!layers_wait) {
     if (branch.balanced) {
-      auto layered = balanced(sketch, plan, static_cast<int>(request_.job.model.layers), false);
+      auto layered = balanced(estimator, plan, static_cast<int>(request_.job.model.layers), false);
       if (auto* no = std::get_if<Infeasible>(&layered)) return {{}, {{std::move(*no), kept, node.plans}}};
       plan = std::get<Plan>(std::move(layered));
     }
-    if (!request_.ignore_memory) walked->may_fit = states_that_may_fit(branch, plan, sketch);
+    if (!request_.ignore_memory) walked->may_fit = states_that_may_fit(branch, plan, estimator);
   }
   const auto full = std::find(walked->may_fit.begin(), walked->may_fit.end(), 0);
   if (full != walked->may_fit.end()) {
@@ -340,8 +342,8 @@ Opened Tree::walk(const Node& node) {
     if (closer.plans == 0) return opened;
   }
   if (!layers_wait) {
-    walked->passes = sketch.passes(plan);
-    walked->ends = simulator::walked_ends(walked->passes);
+    walked->passes = estimator.passes(plan);
+    walked->ends = simulator::recurrence_ends(walked->passes);
     closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(walked->passes, walked->ends));
   }
   closer.walked = std::move(walked);
@@ -349,56 +351,58 @@ Opened Tree::walk(const Node& node) {
   return opened;
 }
 
-const Outline& Tree::state_outline(const Branch& branch, std::size_t state) {
+const ScheduleCosts& Tree::sharding_costs(const Branch& branch, std::size_t state) {
   const std::lock_guard lock(branch.mutex);
-  branch.outlines.resize(branch.states.size());
-  if (!branch.outlines[state]) {
-    Plan plan = with(with_plainest_state(branch.plan), branch.states[state]);
+  branch.schedule_costs.resize(branch.states.size());
+  if (!branch.schedule_costs[state]) {
+    Plan plan = with(with_relaxed_sharding(branch.plan), branch.states[state]);
     plan.recompute = Recompute::kNone;  // no state hangs on what passes recompute, and the request may say
     plan.stage_recompute.clear();       // what no plan below does
-    branch.outlines[state] = std::make_unique<Outline>(Sketch(job_of(plan), request_.cluster, &shared_).state(plan));
+    branch.schedule_costs[state] =
+        std::make_unique<ScheduleCosts>(CostEstimator(job_of(plan), request_.cluster, &shared_).state(plan));
   }
-  return *branch.outlines[state];
+  return *branch.schedule_costs[state];
 }
 
-Opened Tree::open_keeping(const Node& node) {
+Expansion Tree::expand_recompute_choice(const Node& node) {
   const Branch& above = *node.branch;
-  const Walked& walked = *node.walked;
+  const PassTimes& walked = *node.walked;
   auto branch = std::make_shared<Branch>();
-  branch->plan = with(above.plan, of(above.keepings, node));
+  branch->plan = with(above.plan, of(above.recompute_choices, node));
   branch->balanced = layers_wait_for_state(above);
   if (!branch->balanced) branch->plan.stage_layers = walked.plan.stage_layers;
   branch->states = above.states;
-  Opened opened;
+  Expansion opened;
   for (std::size_t i = 0; i < branch->states.size(); ++i) {
     if (walked.may_fit[i] == 0) continue;
     std::int64_t bound = walked.bounds_ps.empty() ? 0 : walked.bounds_ps[i];
     if (!above.balanced) {
-      bound = simulator::lower_bound_ps(state_outline(above, i), walked.ends);  // behind the passes all is the state's
+      bound = simulator::lower_bound_ps(sharding_costs(above, i), walked.ends);  // behind the passes all is the state's
     }
-    opened.nodes.push_back(child_of(node, Node::Level::kState, i, bound, 1, branch));
+    opened.nodes.push_back(child_of(node, Node::Level::kSharding, i, bound, 1, branch));
   }
   return opened;
 }
 
 // A plan with its layers, what it needs, and its own passes walked.
-Opened Tree::settle(const Node& node) {
+Expansion Tree::settle(const Node& node) {
   Plan plan = with(node.branch->plan, of(node.branch->states, node));
-  const auto refuse = [&](Infeasible why) { return Opened{{}, {{std::move(why), plan, 1}}}; };
+  const auto refuse = [&](Infeasible why) { return Expansion{{}, {{std::move(why), plan, 1}}}; };
   if (auto no = refusal(job_of(plan), request_.cluster, ranks_of(request_))) return refuse(std::move(*no));
-  Sketch sketch(job_of(plan), request_.cluster, &shared_);
+  CostEstimator estimator(job_of(plan), request_.cluster, &shared_);
   if (node.branch->balanced) {
-    auto layered = balanced(sketch, plan, static_cast<int>(request_.job.model.layers), !request_.ignore_memory);
+    auto layered = balanced(estimator, plan, static_cast<int>(request_.job.model.layers), !request_.ignore_memory);
     if (auto* no = std::get_if<Infeasible>(&layered)) return refuse(std::move(*no));
     plan = std::get<Plan>(std::move(layered));
   }
   if (!request_.ignore_memory) {
-    if (auto no = simulator::out_of_memory(sketch.memory(plan))) return refuse(std::move(*no));
+    if (auto no = simulator::out_of_memory(estimator.memory(plan))) return refuse(std::move(*no));
   }
-  const Outline outline = sketch.outline(plan);
+  const ScheduleCosts schedule_costs = estimator.schedule_costs(plan);
   Node closer = node;
   closer.close = true;
-  closer.bound_ps = std::max(closer.bound_ps, simulator::lower_bound_ps(outline, simulator::walked_ends(outline)));
+  closer.bound_ps =
+      std::max(closer.bound_ps, simulator::lower_bound_ps(schedule_costs, simulator::recurrence_ends(schedule_costs)));
   closer.plan = std::make_shared<const Plan>(std::move(plan));
   return {{std::move(closer)}, {}};
 }

@@ -13,17 +13,17 @@
 #include "planner/bound/balance.h"
 #include "planner/bound/state_bytes.h"
 #include "planner/space/space.h"
-#include "simulator/analytic/sketch.h"
+#include "simulator/analytic/cost_estimator.h"
 
 namespace trivium::planner {
 
 using simulator::kMemoryRule;
 
 /// A split with the values of the levels below that no rule refuses and that take the least time and memory.
-program::Plan plainest(program::Plan split);
+program::Plan relaxed(program::Plan split);
 
 /// Plans that were refused together.
-struct Refusal {
+struct Rejection {
   program::Infeasible why;  ///< with an empty reason: by a bound on their memory
   program::Plan example;
   std::int64_t plans = 0;
@@ -32,20 +32,20 @@ struct Refusal {
 /// What the children of a node have in common.
 struct Branch {
   program::Plan plan;  ///< with the values of all levels above the children
-  std::vector<Layout> layouts;
-  std::vector<Shape> shapes;
-  std::vector<Keeping> keepings;
-  std::vector<State> states;
+  std::vector<PlacementChoice> layouts;
+  std::vector<ScheduleChoice> shapes;
+  std::vector<RecomputeChoice> recompute_choices;
+  std::vector<ShardingChoice> states;
   bool balanced = false;           ///< its layers are still to be balanced
   std::int64_t plans_of_each = 0;  ///< below a child
-  // Of keepings: what the states of their shape add to the passes, each worked out when first asked for.
+  // Of recompute_choices: what the states of their shape add to the passes, each worked out when first asked for.
   mutable std::mutex mutex;
-  mutable std::vector<std::unique_ptr<simulator::Outline>> outlines;
+  mutable std::vector<std::unique_ptr<simulator::ScheduleCosts>> schedule_costs;
 };
 
 /// Passes with their ends, once they were walked.
-struct Walked {
-  simulator::Outline passes;
+struct PassTimes {
+  simulator::ScheduleCosts passes;
   simulator::PassEnds ends;
   program::Plan plan;                    ///< with its layers
   std::vector<char> may_fit;             ///< by state; a state that needs too much is refused
@@ -62,7 +62,7 @@ struct StageRoom {
 
 /// A node of the space. The last level is a plan.
 struct Node {
-  enum class Level : std::uint8_t { kSplit, kLayout, kShape, kKeeping, kState };
+  enum class Level : std::uint8_t { kSplit, kPlacement, kSchedule, kRecompute, kSharding };
   Level level = Level::kSplit;
   bool close = false;                         ///< its bound is as close as it gets: what is next is to open or play it
   bool played = false;                        ///< a plan whose bound is its play by segments: next it is simulated
@@ -70,19 +70,19 @@ struct Node {
   std::array<std::int32_t, 5> path{};         ///< by level, its place among its siblings
   std::int64_t plans = 1;                     ///< below it
   std::shared_ptr<const Branch> branch;       ///< it is one of; none: of the splits
-  std::shared_ptr<const Walked> walked;       ///< close keepings
+  std::shared_ptr<const PassTimes> walked;    ///< close recompute choices
   std::shared_ptr<const program::Plan> plan;  ///< close plans, with their layers
 
-  bool is_plan() const { return level == Level::kState && close; }
+  bool is_plan() const { return level == Level::kSharding && close; }
   bool operator<(const Node& other) const {
     return bound_ps != other.bound_ps ? bound_ps < other.bound_ps : path < other.path;
   }
 };
 
 /// What comes of a look at a node: what is below it, or the same with a closer bound, and what was refused.
-struct Opened {
+struct Expansion {
   std::vector<Node> nodes;
-  std::vector<Refusal> refused;
+  std::vector<Rejection> refused;
 };
 
 /// Opens nodes. Bounds hold for plans as they are ranked, played by segments. Thread-safe; the request must outlive it.
@@ -98,7 +98,7 @@ class Tree {
   const Space& space() const { return space_; }
   std::vector<Node> roots() const;
   /// Precondition: not node.is_plan().
-  Opened open(const Node& node);
+  Expansion open(const Node& node);
   /// "TP8 PP16 DP8" of the split that the node is below.
   const program::Plan& split_of(const Node& node) const {
     return space_.splits()[static_cast<std::size_t>(node.path[0])];
@@ -107,25 +107,27 @@ class Tree {
 
  private:
   program::Job job_of(const program::Plan& plan) const;
-  Opened open_split(const Node& node);
-  Opened open_layout(const Node& node);
-  Opened open_shape(const Node& node);
-  Opened walk(const Node& node);
-  Opened open_keeping(const Node& node);
-  Opened settle(const Node& node);
-  bool first_stage_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
-  std::vector<char> states_that_may_fit(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
-  std::vector<std::vector<StageRoom>> rooms(const Branch& branch, const program::Plan& plan, simulator::Sketch& sketch);
+  Expansion expand_split(const Node& node);
+  Expansion expand_placement_choice(const Node& node);
+  Expansion expand_schedule_choice(const Node& node);
+  Expansion walk(const Node& node);
+  Expansion expand_recompute_choice(const Node& node);
+  Expansion settle(const Node& node);
+  bool first_stage_may_fit(const Branch& branch, const program::Plan& plan, simulator::CostEstimator& estimator);
+  std::vector<char> states_that_may_fit(const Branch& branch, const program::Plan& plan,
+                                        simulator::CostEstimator& estimator);
+  std::vector<std::vector<StageRoom>> rooms(const Branch& branch, const program::Plan& plan,
+                                            simulator::CostEstimator& estimator);
   StageLoad copies_of(const program::Plan& plan, std::size_t stage, std::int64_t one, std::int64_t two) const;
   std::int64_t least_copy_ps(const program::Plan& plan, std::size_t stage, std::int64_t bytes) const;
-  bool state_may_fit(const program::Plan& laid, const std::vector<State>& states);
-  std::shared_ptr<StateBytes> state_bytes(const program::Plan& plan, const std::vector<State>& states);
+  bool state_may_fit(const program::Plan& laid, const std::vector<ShardingChoice>& states);
+  std::shared_ptr<StateBytes> state_bytes(const program::Plan& plan, const std::vector<ShardingChoice>& states);
   bool layers_wait_for_state(const Branch& branch) const;
-  std::vector<std::int64_t> balanced_bounds(const program::Plan& plan, simulator::Sketch& sketch,
+  std::vector<std::int64_t> balanced_bounds(const program::Plan& plan, simulator::CostEstimator& estimator,
                                             const std::vector<std::vector<StageRoom>>& rooms) const;
-  std::vector<std::vector<int>> layers_of_states(const program::Plan& plan, simulator::Sketch& sketch,
+  std::vector<std::vector<int>> layers_of_states(const program::Plan& plan, simulator::CostEstimator& estimator,
                                                  const std::vector<std::vector<StageRoom>>& rooms) const;
-  const simulator::Outline& state_outline(const Branch& branch, std::size_t state);
+  const simulator::ScheduleCosts& sharding_costs(const Branch& branch, std::size_t state);
 
   const SearchRequest request_;      ///< fields of its plan that are open say nothing
   hardware::Cluster without_links_;  // of request_

@@ -10,13 +10,13 @@ namespace trivium::planner {
 
 using base::kPsPerSecond;
 using program::Plan;
-using simulator::Sketch;
+using simulator::CostEstimator;
 using simulator::StageMemory;
 namespace {
 
 // Whether the states hold the same one with nothing beside the passes and shards over all replicas: it keeps no more.
-bool has_smaller(const std::vector<State>& states, const State& state) {
-  State smaller = state;
+bool has_smaller(const std::vector<ShardingChoice>& states, const ShardingChoice& state) {
+  ShardingChoice smaller = state;
   smaller.shard_group = 0;
   smaller.gradient_reduction = smaller.parameter_gather = false;
   return !(smaller == state) && std::find(states.begin(), states.end(), smaller) != states.end();
@@ -31,11 +31,11 @@ bool fits(const StageMemory& passes, const StateBytes::Bytes& state) {
 
 }  // namespace
 
-// The first stage keeps the most micro-batches: of most keepings that need too much it says so. States that keep the
-// least come last.
-bool Tree::first_stage_may_fit(const Branch& branch, const Plan& plan, Sketch& sketch) {
+// The first stage keeps the most micro-batches: of most recompute choices that need too much it says so. States that
+// keep the least come last.
+bool Tree::first_stage_may_fit(const Branch& branch, const Plan& plan, CostEstimator& estimator) {
   if (plan.stage_layers != branch.plan.stage_layers || branch.states.empty()) return true;
-  const StageMemory passes = Sketch::MemoryByStage(sketch, plan).of(0);
+  const StageMemory passes = CostEstimator::MemoryByStage(estimator, plan).of(0);
   if (passes.activations > passes.capacity) return false;
   const std::shared_ptr<StateBytes> state = state_bytes(plan, branch.states);
   for (std::size_t i = state->states(); i-- > 0;) {
@@ -46,10 +46,10 @@ bool Tree::first_stage_may_fit(const Branch& branch, const Plan& plan, Sketch& s
 
 // Frames and workspace are the same in every state, and what a state keeps is the same whatever the passes keep. One
 // stage that is too small is enough.
-std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& plan, Sketch& sketch) {
+std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& plan, CostEstimator& estimator) {
   std::vector<char> fit(branch.states.size(), 1);
   if (plan.stage_layers != branch.plan.stage_layers) return fit;  // the states' bytes are of other layers
-  Sketch::MemoryByStage memory(sketch, plan);
+  CostEstimator::MemoryByStage memory(estimator, plan);
   std::shared_ptr<StateBytes> state;
   std::size_t left = fit.size();
   for (int stage = 0; stage < plan.pipeline && left > 0; ++stage) {
@@ -79,9 +79,9 @@ std::int64_t Tree::least_copy_ps(const Plan& plan, std::size_t stage, std::int64
   return least;
 }
 
-// State that is away comes and goes behind the norm, but for the first two buckets, which are fetched before it: those
-// of two layers, or the embedding's and a layer's, or, with one layer, that and the head's. `one`, `two`: bytes that
-// are away with so many layers.
+// ShardingChoice that is away comes and goes behind the norm, but for the first two buckets, which are fetched before
+// it: those of two layers, or the embedding's and a layer's, or, with one layer, that and the head's. `one`, `two`:
+// bytes that are away with so many layers.
 StageLoad Tree::copies_of(const Plan& plan, std::size_t stage, std::int64_t one, std::int64_t two) const {
   if (two <= one) return {};
   const std::int64_t layer = least_copy_ps(plan, stage, two - one), ends = least_copy_ps(plan, stage, 2 * one - two);
@@ -91,7 +91,7 @@ StageLoad Tree::copies_of(const Plan& plan, std::size_t stage, std::int64_t one,
 
 // By state and stage. How many layers fit is counted as planner::balanced counts it: what a layer adds is the same for
 // every layer.
-std::vector<std::vector<StageRoom>> Tree::rooms(const Branch& branch, const Plan& plan, Sketch& sketch) {
+std::vector<std::vector<StageRoom>> Tree::rooms(const Branch& branch, const Plan& plan, CostEstimator& estimator) {
   const auto layers = static_cast<int>(request_.job.model.layers);
   std::vector<std::vector<StageRoom>> rooms(branch.states.size());
   Plan one = plan, two = plan;
@@ -99,7 +99,7 @@ std::vector<std::vector<StageRoom>> Tree::rooms(const Branch& branch, const Plan
   two.stage_layers.assign(static_cast<std::size_t>(plan.pipeline), 2);
   const std::shared_ptr<StateBytes> of_one = state_bytes(one, branch.states);
   const std::shared_ptr<StateBytes> of_two = state_bytes(two, branch.states);
-  const std::vector<StageMemory> least = sketch.memory(one), more = sketch.memory(two);
+  const std::vector<StageMemory> least = estimator.memory(one), more = estimator.memory(two);
   const bool layers_alike = !request_.job.model.experts;
   for (std::size_t i = 0; i < rooms.size(); ++i) {
     const StateBytes::ByStage &first = of_one->of(i), &second = of_two->of(i);
@@ -117,7 +117,7 @@ std::vector<std::vector<StageRoom>> Tree::rooms(const Branch& branch, const Plan
 }
 
 // Layers may lie on any stage, so what all stages keep of a state must fit all of them together, whatever the shape.
-bool Tree::state_may_fit(const Plan& laid, const std::vector<State>& states) {
+bool Tree::state_may_fit(const Plan& laid, const std::vector<ShardingChoice>& states) {
   constexpr double kSure = 1.01;  // kinds of chunks round their buckets up
   if (!request_.cluster.homogeneous() || states.empty()) return true;
   const hardware::Node& node = request_.cluster.groups.front().node;
@@ -137,8 +137,8 @@ bool Tree::state_may_fit(const Plan& laid, const std::vector<State>& states) {
 }
 
 // What a state keeps hangs on neither the micro-batch nor the placement, nor on what is recomputed.
-std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<State>& states) {
-  Plan plain = with(plan, State{});
+std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vector<ShardingChoice>& states) {
+  Plan plain = with(plan, ShardingChoice{});
   plain.recompute = program::Recompute::kNone;  // which goes with activations that are away
   plain.stage_recompute.clear();
   const bool accumulates = micro_batches(plain) > 1, splits = program::traits_of(plain.schedule).splits_backward;

@@ -1,4 +1,4 @@
-// Clusters of unlike nodes: which of them to use, and how.
+// Clusters of heterogeneous nodes: which of them to use, and how.
 #pragma once
 
 #include <stop_token>

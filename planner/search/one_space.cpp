@@ -17,11 +17,11 @@
 #include "planner/bound/evaluate.h"
 #include "planner/bound/tree.h"
 #include "planner/search/costless.h"
-#include "planner/search/ledger.h"
 #include "planner/search/parallel.h"
 #include "planner/search/ranking.h"
+#include "planner/search/rejection_log.h"
 #include "program/schedules/schedule.h"
-#include "simulator/replay/worlds.h"
+#include "simulator/replay/topology_cache.h"
 
 namespace trivium::planner {
 namespace {
@@ -80,7 +80,7 @@ class Searcher {
       result_.proved = result_.proved && all;
     }
     check_answer();
-    result_.rejected = std::move(ledger_).rejections(request_, threads_);
+    result_.rejected = std::move(rejections_).rejections(request_, threads_);
     if (!part) result_.plans_forbidden = forbidden.get();
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
@@ -102,7 +102,7 @@ class Searcher {
     for (Node& root : tree_.roots()) {
       result_.plans_in_space += root.plans;
       if (lacks) {
-        ledger_.enter({{kMemoryRule, *lacks}, tree_.split_of(root), root.plans});
+        rejections_.enter({{kMemoryRule, *lacks}, tree_.split_of(root), root.plans});
       } else {
         open_.push(std::move(root));
       }
@@ -125,7 +125,7 @@ class Searcher {
   }
 
   void report() const {
-    if (progress_) progress_(ledger_.plans() + result_.plans_simulated, result_.plans_in_space, best_s());
+    if (progress_) progress_(rejections_.plans() + result_.plans_simulated, result_.plans_in_space, best_s());
   }
 
   double best_s() const {
@@ -174,7 +174,7 @@ class Searcher {
   }
 
   bool open(const std::vector<Node>& nodes) {
-    std::vector<Opened> opened(nodes.size());
+    std::vector<Expansion> opened(nodes.size());
     std::vector<char> done(nodes.size(), 0);
     const bool all = run_parallel(
         nodes.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(nodes[i]), done[i] = 1; },
@@ -186,7 +186,7 @@ class Searcher {
       }
       ++result_.nodes_opened;
       for (Node& node : opened[i].nodes) open_.push(std::move(node));
-      for (Refusal& refusal : opened[i].refused) ledger_.enter(std::move(refusal));
+      for (Rejection& refusal : opened[i].refused) rejections_.enter(std::move(refusal));
     }
     return all;
   }
@@ -207,7 +207,7 @@ class Searcher {
     return work_out(
         nodes,
         [&](const Node& node) {
-          return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop_, &worlds_);
+          return iteration(job_of(*node.plan), cluster(), !request_.ignore_memory, stop_, &topologies_);
         },
         [&](const Node& node, std::int64_t ps) {
           ++result_.plans_simulated;
@@ -226,7 +226,7 @@ class Searcher {
         [&](std::size_t) { report(); });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (auto* no = std::get_if<Infeasible>(&worked[i])) {
-        ledger_.enter({std::move(*no), *nodes[i].plan, 1});
+        rejections_.enter({std::move(*no), *nodes[i].plan, 1});
       } else if (const std::int64_t ps = std::get<std::int64_t>(worked[i]); ps == kStopped) {
         open_.push(nodes[i]);  // stopped before its turn
       } else {
@@ -260,7 +260,7 @@ class Searcher {
   }
 
   void take_stock() {
-    result_.plans_infeasible = ledger_.plans();
+    result_.plans_infeasible = rejections_.plans();
     result_.best_s = best_s();
     std::int64_t left = ranking_.empty() ? kNever : ranking_.front().iteration_ps;
     if (!open_.empty()) left = std::min(left, open_.top().bound_ps);
@@ -310,10 +310,10 @@ class Searcher {
         std::fill(known.begin(), known.end(), -1);
         plans.push_back(std::move(node));
       }
-      std::vector<Opened> opened(nodes.size());
+      std::vector<Expansion> opened(nodes.size());
       run_parallel(
           nodes.size(), threads_, stop_, [&](std::size_t i) { opened[i] = tree_.open(nodes[i]); }, [](std::size_t) {});
-      for (Opened& o : opened) {
+      for (Expansion& o : opened) {
         for (Node& node : o.nodes) open_.push(std::move(node));
       }
       nodes.clear();
@@ -327,7 +327,8 @@ class Searcher {
     run_parallel(
         plans.size(), threads_, stop_,
         [&](std::size_t i) {
-          shown[i] = simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_, &worlds_);
+          shown[i] =
+              simulation_that_fits(job_of(*plans[i].plan), cluster(), !request_.ignore_memory, stop_, &topologies_);
         },
         [](std::size_t) {});
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -362,7 +363,7 @@ class Searcher {
       return run_parallel(
           count, threads_, stop,
           [&](std::size_t i) {
-            auto simulated = full_simulation(job_of(entries[first + i].plan), cluster(), stop, &worlds_);
+            auto simulated = full_simulation(job_of(entries[first + i].plan), cluster(), stop, &topologies_);
             if (simulated) figures[first + i] = std::move(simulated).value();
           },
           [](std::size_t) {});
@@ -387,8 +388,8 @@ class Searcher {
   std::stop_token stop_;
   const Progress& progress_;
   Tree tree_;
-  simulator::Worlds worlds_;
-  Ledger ledger_;
+  simulator::TopologyCache topologies_;
+  RejectionLog rejections_;
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   std::vector<Entry> ranking_;  // best first
 };

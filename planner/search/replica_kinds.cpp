@@ -306,18 +306,18 @@ class KindSearch {
     const Space space(one);
     if (space.splits().size() != 1) return at->second;
     program::Job job = one.job;
-    job.plan = plainest(space.splits().front());
+    job.plan = relaxed(space.splits().front());
     if (const auto no = refusal(job, one.cluster, 0)) {
       if (!refused_) refused_ = no->reason;
       return at->second;
     }
-    for (const Layout& layout : space.layouts(job.plan)) {
+    for (const PlacementChoice& layout : space.layouts(job.plan)) {
       LayerTimes times;
       const auto passes_of = [&](program::Schedule schedule) {
         program::Job laid = job;
         laid.plan = with(job.plan, layout);
         laid.plan.schedule = schedule;
-        return simulator::Sketch(laid, one.cluster, costs_[group].get()).least_stage_passes(laid.plan);
+        return simulator::CostEstimator(laid, one.cluster, costs_[group].get()).least_stage_passes(laid.plan);
       };
       const auto least = [](const auto& passes, auto part) {
         std::int64_t ps = kNever;

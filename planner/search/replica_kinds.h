@@ -1,4 +1,5 @@
-// Replicas on clusters of unlike nodes: each on nodes of one kind, with micro-batches of the size that suits them.
+// Replicas on clusters of heterogeneous nodes: each on nodes of one kind, with micro-batches of the size that suits
+// them.
 #pragma once
 
 #include <stop_token>

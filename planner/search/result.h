@@ -25,7 +25,7 @@ struct Rejected {
   std::int64_t plans = 0;
 };
 
-/// One way to use a cluster of unlike nodes, and the best plan it allows.
+/// One way to use a cluster of heterogeneous nodes, and the best plan it allows.
 struct Alternative {
   std::string name;               ///< "mixed", "fast nodes only", "all treated as slow", "replicas by kind"
   std::string nodes;              ///< which nodes: "dgx-a100-80gb:16"
@@ -49,7 +49,7 @@ struct SearchResult {
   double best_s = 0;              ///< the fastest plan; 0: none
   double seconds = 0;
   int nodes_used = 0;                     ///< where some stay idle, as that is faster: how many do not; 0: all are used
-  std::vector<Alternative> alternatives;  ///< on a cluster of unlike nodes; `best` holds the best of all of them
+  std::vector<Alternative> alternatives;  ///< on a cluster of heterogeneous nodes; `best` holds the best of all of them
 };
 
 /// Called from the calling thread now and then: plans done, plans in all, best iteration so far (s, 0 for none).

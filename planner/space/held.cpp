@@ -40,7 +40,7 @@ class Holder {
       return "devices or stack have no fused kernels";
     }
     const bool unlike = !request_.cluster.homogeneous();
-    if (unlike && (field == "placement" || field == "stage_recompute")) return "not searched on unlike nodes";
+    if (unlike && (field == "placement" || field == "stage_recompute")) return "not searched on heterogeneous nodes";
     return "";
   }
 

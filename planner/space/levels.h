@@ -7,7 +7,7 @@
 namespace trivium::planner {
 
 /// The levels of planner/space/space.h.
-enum class Level { kSplit, kLayout, kShape, kKeeping, kState };
+enum class Level { kSplit, kPlacement, kSchedule, kRecompute, kSharding };
 inline constexpr int kLevels = 5;
 
 struct SearchedField {

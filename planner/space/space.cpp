@@ -151,12 +151,12 @@ std::vector<Attention> Space::attentions(const Plan& split) const {
   return {Attention::kFlash, Attention::kUnfused};
 }
 
-std::vector<Layout> Space::layouts(const Plan& split) const {
+std::vector<PlacementChoice> Space::layouts(const Plan& split) const {
   std::vector<bool> sequence{false}, overlap{false};
   if (split.tensor > 1) sequence = overlap = {false, true};
   if (fixed("sequence_parallel")) sequence = {given_.sequence_parallel};
   if (fixed("overlap.tensor") || !has_lanes()) overlap = {given_.overlap.tensor};
-  std::vector<Layout> found;
+  std::vector<PlacementChoice> found;
   std::set<Seating> seen;
   for (const std::string& placement : placements(split)) {
     const std::size_t before = found.size();
@@ -164,8 +164,8 @@ std::vector<Layout> Space::layouts(const Plan& split) const {
     for (const bool parallel : sequence) {
       for (const bool beside : overlap) {
         for (const Attention attention : attentions(split)) {
-          const Layout layout{placement, parallel, beside, attention};
-          if (of(Level::kLayout).none() || allows(Level::kLayout, with(split, layout))) found.push_back(layout);
+          const PlacementChoice layout{placement, parallel, beside, attention};
+          if (of(Level::kPlacement).none() || allows(Level::kPlacement, with(split, layout))) found.push_back(layout);
         }
       }
     }
@@ -182,7 +182,7 @@ std::vector<std::pair<Schedule, int>> Space::schedules_of(const Plan& split) con
   }
   const auto all = program::schedule_table();
   const bool may_be_single = open && (!counted || given_.virtual_stages == 1);
-  const bool splits = program::find_habits(given_.stack)->splits_backward;
+  const bool splits = program::find_stack(given_.stack)->splits_backward;
   const bool may_split = splits && (counted || !request_.job.model.experts);
   std::vector<std::pair<Schedule, int>> found;
   for (const program::ScheduleTraits& traits : all) {
@@ -207,16 +207,16 @@ std::vector<std::pair<Schedule, int>> Space::schedules_of(const Plan& split) con
   return found;
 }
 
-std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const {
+std::vector<ScheduleChoice> Space::shapes(const Plan& split, const PlacementChoice& layout) const {
   const std::vector<std::pair<Schedule, int>> schedules = schedules_of(split);
   const std::int64_t layers = request_.job.model.layers;
   std::vector<Storage> activations{given_.offload.activations};
   if (!fixed("offload.activations") && has_lanes()) activations = {Storage::kNone, Storage::kHost};
-  std::vector<Shape> found;
+  std::vector<ScheduleChoice> found;
   const Plan placed = with(split, layout);
-  const auto add = [&](const Shape& shape) {
+  const auto add = [&](const ScheduleChoice& shape) {
     if (shape.activations != Storage::kNone && program::traits_of(shape.schedule).splits_backward) return;
-    if (of(Level::kShape).none() || allows(Level::kShape, with(placed, shape))) found.push_back(shape);
+    if (of(Level::kSchedule).none() || allows(Level::kSchedule, with(placed, shape))) found.push_back(shape);
   };
   const bool open_layers = !fixed("stage_layers"), open_nodes = !fixed("stage_nodes");
   for (const Storage storage : activations) {
@@ -233,9 +233,9 @@ std::vector<Shape> Space::shapes(const Plan& split, const Layout& layout) const 
   return found;
 }
 
-std::vector<Keeping> Space::keepings(const Plan& split, const Shape& shape) const {
+std::vector<RecomputeChoice> Space::recompute_choices(const Plan& split, const ScheduleChoice& shape) const {
   const Plan base = with(split, shape);
-  std::vector<Keeping> all;
+  std::vector<RecomputeChoice> all;
   if (fixed("recompute") || (fixed("stage_recompute") && !given_.stage_recompute.empty())) {
     all.push_back({given_.recompute});
   } else {
@@ -257,12 +257,15 @@ std::vector<Keeping> Space::keepings(const Plan& split, const Shape& shape) cons
       }
     }
   }
-  if (of(Level::kKeeping).none()) return all;
-  std::erase_if(all, [&](const Keeping& keeping) { return !allows(Level::kKeeping, with(base, keeping)); });
+  if (of(Level::kRecompute).none()) return all;
+  std::erase_if(all, [&](const RecomputeChoice& recompute_choice) {
+    return !allows(Level::kRecompute, with(base, recompute_choice));
+  });
   return all;
 }
 
-std::vector<State> Space::states(const Plan& split, const Layout& layout, const Shape& shape) const {
+std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoice& layout,
+                                          const ScheduleChoice& shape) const {
   const bool lanes = has_lanes(), spread = split.expert > 1, alone = split.data * split.context == 1;
   std::vector<int> zero{0};
   if (split.data > 1) zero = {0, 1, 2, 3};
@@ -277,7 +280,7 @@ std::vector<State> Space::states(const Plan& split, const Layout& layout, const 
   };
   std::vector<Storage> away{given_.offload.optimizer};
   if (!fixed("offload.optimizer") && lanes) away = {Storage::kNone, Storage::kHost};
-  std::vector<State> found;
+  std::vector<ShardingChoice> found;
   Plan tried = split;
   for (const int stage : zero) {
     std::vector<int> groups{fixed("shard_group") || stage > 0 ? given_.shard_group : 0};
@@ -292,9 +295,9 @@ std::vector<State> Space::states(const Plan& split, const Layout& layout, const 
         for (const Storage optimizer : away) {
           for (const bool reduces : either("overlap.gradient_reduction", !alone, given_.overlap.gradient_reduction)) {
             for (const bool gathers : either("overlap.parameter_gather", stage > 0, given_.overlap.parameter_gather)) {
-              const State state{stage, group, reduces, gathers, optimizer, compression};
+              const ShardingChoice state{stage, group, reduces, gathers, optimizer, compression};
               tried = with(std::move(tried), state);
-              if (allows(Level::kState, tried)) found.push_back(state);
+              if (allows(Level::kSharding, tried)) found.push_back(state);
             }
           }
         }
@@ -306,7 +309,7 @@ std::vector<State> Space::states(const Plan& split, const Layout& layout, const 
 
 // ZeRO-3 whose gathers stay inside nodes: the replicas of a stage that share one, where that is fewer than all; 0:
 // none.
-int Space::replicas_on_a_node(const Plan& split, const Layout& layout) const {
+int Space::replicas_on_a_node(const Plan& split, const PlacementChoice& layout) const {
   if (!layout.placement.starts_with("tensor-context-data")) return 0;
   const auto& groups = request_.cluster.groups;
   int devices = groups.front().node.devices;
@@ -346,44 +349,46 @@ std::vector<std::vector<int>> Space::stages_on_groups(const Plan& placed) const 
 }
 
 // What may be kept hangs on these fields alone.
-std::int64_t Space::count_keepings(const Plan& split, const Shape& shape) const {
+std::int64_t Space::count_recompute_choices(const Plan& split, const ScheduleChoice& shape) const {
   const std::tuple key(split.pipeline, shape.virtual_stages, shape.activations);
   const std::lock_guard lock(mutex_);
-  const auto [known, fresh] = keepings_known_.try_emplace(key);
-  if (fresh) known->second = static_cast<std::int64_t>(keepings(split, shape).size());
+  const auto [known, fresh] = recompute_choices_known_.try_emplace(key);
+  if (fresh) known->second = static_cast<std::int64_t>(recompute_choices(split, shape).size());
   return known->second;
 }
 
 // Of a shape's fields it matters alone whether the schedule splits the backward.
-std::int64_t Space::count_states(const Plan& split, const Layout& layout, const Shape& shape) const {
+std::int64_t Space::count_sharding_choices(const Plan& split, const PlacementChoice& layout,
+                                           const ScheduleChoice& shape) const {
   const std::tuple key(split.tensor, split.context, split.data, split.expert,
                        program::traits_of(shape.schedule).splits_backward, layout.placement);
   const std::lock_guard lock(mutex_);
-  const auto [known, fresh] = states_known_.try_emplace(key);
+  const auto [known, fresh] = sharding_choices_known_.try_emplace(key);
   if (fresh) known->second = static_cast<std::int64_t>(states(split, layout, shape).size());
   return known->second;
 }
 
-std::int64_t Space::count(const Plan& split, const Layout& layout, const Shape& shape) const {
-  return count_keepings(split, shape) * count_states(split, layout, shape);
+std::int64_t Space::count(const Plan& split, const PlacementChoice& layout, const ScheduleChoice& shape) const {
+  return count_recompute_choices(split, shape) * count_sharding_choices(split, layout, shape);
 }
 
 // The other fields of a split and a layout change nothing below.
-std::int64_t Space::count(const Plan& split, const Layout& layout) const {
+std::int64_t Space::count(const Plan& split, const PlacementChoice& layout) const {
   const std::tuple key(split.tensor, split.context, split.pipeline, split.data, split.expert, layout.placement);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = layouts_known_.find(key); known != layouts_known_.end()) return known->second;
+    if (const auto known = placement_choices_known_.find(key); known != placement_choices_known_.end())
+      return known->second;
   }
   std::int64_t plans = 0;
-  for (const Shape& shape : shapes(split, layout)) plans += count(split, layout, shape);
+  for (const ScheduleChoice& shape : shapes(split, layout)) plans += count(split, layout, shape);
   const std::lock_guard lock(mutex_);
-  return layouts_known_.try_emplace(key, plans).first->second;
+  return placement_choices_known_.try_emplace(key, plans).first->second;
 }
 
 std::int64_t Space::count(const Plan& split) const {
   std::int64_t plans = 0;
-  for (const Layout& layout : layouts(split)) plans += count(split, layout);
+  for (const PlacementChoice& layout : layouts(split)) plans += count(split, layout);
   return plans;
 }
 
@@ -393,7 +398,7 @@ std::int64_t Space::count() const {
   return plans;
 }
 
-Plan with(Plan plan, const Layout& layout) {
+Plan with(Plan plan, const PlacementChoice& layout) {
   plan.placement = layout.placement;
   plan.sequence_parallel = layout.sequence_parallel;
   plan.overlap.tensor = layout.overlap_tensor;
@@ -401,7 +406,7 @@ Plan with(Plan plan, const Layout& layout) {
   return plan;
 }
 
-Plan with(Plan plan, const Shape& shape) {
+Plan with(Plan plan, const ScheduleChoice& shape) {
   plan.schedule = shape.schedule;
   plan.virtual_stages = shape.virtual_stages;
   plan.stage_nodes = shape.stage_nodes;
@@ -409,15 +414,15 @@ Plan with(Plan plan, const Shape& shape) {
   return plan;
 }
 
-Plan with(Plan plan, const Keeping& keeping) {
-  plan.recompute = keeping.recompute;
-  if (keeping.more == 0) return plan;
-  plan.stage_recompute.assign(static_cast<std::size_t>(plan.chunks()), keeping.recompute);
-  std::fill_n(plan.stage_recompute.begin(), keeping.more, keeping.of_more);
+Plan with(Plan plan, const RecomputeChoice& recompute_choice) {
+  plan.recompute = recompute_choice.recompute;
+  if (recompute_choice.more == 0) return plan;
+  plan.stage_recompute.assign(static_cast<std::size_t>(plan.chunks()), recompute_choice.recompute);
+  std::fill_n(plan.stage_recompute.begin(), recompute_choice.more, recompute_choice.of_more);
   return plan;
 }
 
-Plan with(Plan plan, const State& state) {
+Plan with(Plan plan, const ShardingChoice& state) {
   plan.zero_stage = state.zero_stage;
   plan.shard_group = state.shard_group;
   plan.overlap.gradient_reduction = state.gradient_reduction;
@@ -431,13 +436,13 @@ std::vector<Member> enumerate(const SearchRequest& request) {
   const Space space(request);
   std::vector<Member> members;
   for (const Plan& split : space.splits()) {
-    for (const Layout& layout : space.layouts(split)) {
-      for (const Shape& shape : space.shapes(split, layout)) {
+    for (const PlacementChoice& layout : space.layouts(split)) {
+      for (const ScheduleChoice& shape : space.shapes(split, layout)) {
         const Plan shaped = with(with(split, layout), shape);
-        const std::vector<State> states = space.states(split, layout, shape);
-        for (const Keeping& keeping : space.keepings(split, shape)) {
-          const Plan kept = with(shaped, keeping);
-          for (const State& state : states) members.push_back({with(kept, state), shape.balanced});
+        const std::vector<ShardingChoice> states = space.states(split, layout, shape);
+        for (const RecomputeChoice& recompute_choice : space.recompute_choices(split, shape)) {
+          const Plan kept = with(shaped, recompute_choice);
+          for (const ShardingChoice& state : states) members.push_back({with(kept, state), shape.balanced});
         }
       }
     }

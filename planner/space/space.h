@@ -25,7 +25,7 @@ inline constexpr std::int64_t kLongSequence = 16'384;
 int ranks_of(const SearchRequest& request);
 
 /// How the layers of a split are laid out: the second level.
-struct Layout {
+struct PlacementChoice {
   std::string placement;
   bool sequence_parallel = false;
   bool overlap_tensor = false;
@@ -33,28 +33,28 @@ struct Layout {
 };
 
 /// What runs in which order: the third level.
-struct Shape {
+struct ScheduleChoice {
   program::Schedule schedule{};
   int virtual_stages = 1;
   bool balanced = false;         ///< layers of the stages by their load (planner/bound/balance.h), else even
-  std::vector<int> stage_nodes;  ///< on unlike nodes
+  std::vector<int> stage_nodes;  ///< on heterogeneous nodes
   program::Storage activations = program::Storage::kNone;
 };
 
 /// What is kept for the backward: the fourth level. The first `more` chunks of the model keep less than the others.
-struct Keeping {
+struct RecomputeChoice {
   program::Recompute recompute = program::Recompute::kNone;
   int more = 0;
   program::Recompute of_more = program::Recompute::kNone;
 };
 
 /// What replicas share and what runs beside the passes: the last level.
-struct State {
+struct ShardingChoice {
   int zero_stage = 0, shard_group = 0;
   bool gradient_reduction = false, parameter_gather = false;
   program::Storage optimizer = program::Storage::kNone;
   program::Compression compression = program::Compression::kNone;
-  bool operator==(const State&) const = default;
+  bool operator==(const ShardingChoice&) const = default;
 };
 
 /// Levels and their values, in an order that depends on the request alone. A field that the request fixes has its value
@@ -70,9 +70,10 @@ struct State {
 ///    (flash and unfused where devices and stack have fused kernels, else as given).
 /// 3. shape: schedule and virtual_stages (those of program/schedules that are searched: 1f1b; zero_bubble with the
 ///    trivium stack; interleaved with every count that cuts the layers evenly), stage_layers (even, and with one chunk
-///    a stage balanced), on unlike nodes stage_nodes (none, and the groups in their order and in the opposite one,
-///    balanced), offload.activations (none, host).
-/// 4. keeping: recompute (none, selective, full; not full where activations are offloaded), and stage_recompute: the
+///    a stage balanced), on heterogeneous nodes stage_nodes (none, and the groups in their order and in the opposite
+///    one, balanced), offload.activations (none, host).
+/// 4. recompute_choice: recompute (none, selective, full; not full where activations are offloaded), and
+/// stage_recompute: the
 ///    first chunks of the model recompute more than the others, by eighths of the stages, with virtual stages by
 ///    eighths of the rounds through all stages.
 /// 5. state: zero_stage (0, and 1 to 3 with data ranks; up to 1 with split backwards or spread experts), shard_group
@@ -85,18 +86,20 @@ class Space {
   explicit Space(const SearchRequest& request);
 
   const std::vector<program::Plan>& splits() const { return splits_; }
-  std::vector<Layout> layouts(const program::Plan& split) const;
-  std::vector<Shape> shapes(const program::Plan& split, const Layout& layout) const;
-  std::vector<Keeping> keepings(const program::Plan& split, const Shape& shape) const;
-  std::vector<State> states(const program::Plan& split, const Layout& layout, const Shape& shape) const;
+  std::vector<PlacementChoice> layouts(const program::Plan& split) const;
+  std::vector<ScheduleChoice> shapes(const program::Plan& split, const PlacementChoice& layout) const;
+  std::vector<RecomputeChoice> recompute_choices(const program::Plan& split, const ScheduleChoice& shape) const;
+  std::vector<ShardingChoice> states(const program::Plan& split, const PlacementChoice& layout,
+                                     const ScheduleChoice& shape) const;
 
   /// Plans of the space, and under a node of it.
   std::int64_t count() const;
   std::int64_t count(const program::Plan& split) const;
-  std::int64_t count(const program::Plan& split, const Layout& layout) const;
-  std::int64_t count(const program::Plan& split, const Layout& layout, const Shape& shape) const;
-  std::int64_t count_keepings(const program::Plan& split, const Shape& shape) const;
-  std::int64_t count_states(const program::Plan& split, const Layout& layout, const Shape& shape) const;
+  std::int64_t count(const program::Plan& split, const PlacementChoice& layout) const;
+  std::int64_t count(const program::Plan& split, const PlacementChoice& layout, const ScheduleChoice& shape) const;
+  std::int64_t count_recompute_choices(const program::Plan& split, const ScheduleChoice& shape) const;
+  std::int64_t count_sharding_choices(const program::Plan& split, const PlacementChoice& layout,
+                                      const ScheduleChoice& shape) const;
 
  private:
   std::vector<std::pair<program::Schedule, int>> schedules_of(const program::Plan& split) const;
@@ -112,7 +115,7 @@ class Space {
   bool seats_decide() const;
   std::vector<program::Attention> attentions(const program::Plan& split) const;
   std::vector<std::vector<int>> stages_on_groups(const program::Plan& placed) const;
-  int replicas_on_a_node(const program::Plan& split, const Layout& layout) const;
+  int replicas_on_a_node(const program::Plan& split, const PlacementChoice& layout) const;
   bool has_lanes() const;
 
   const SearchRequest& request_;
@@ -120,16 +123,16 @@ class Space {
   std::vector<program::Plan> splits_;
   std::vector<Bounds> bounds_;  // by the level that decides them
   mutable std::mutex mutex_;
-  mutable std::map<std::tuple<int, int, program::Storage>, std::int64_t> keepings_known_;
-  mutable std::map<std::tuple<int, int, int, int, bool, std::string>, std::int64_t> states_known_;
-  mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> layouts_known_;
+  mutable std::map<std::tuple<int, int, program::Storage>, std::int64_t> recompute_choices_known_;
+  mutable std::map<std::tuple<int, int, int, int, bool, std::string>, std::int64_t> sharding_choices_known_;
+  mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> placement_choices_known_;
 };
 
 /// A plan with the values of a level.
-program::Plan with(program::Plan plan, const Layout& layout);
-program::Plan with(program::Plan plan, const Shape& shape);
-program::Plan with(program::Plan plan, const Keeping& keeping);
-program::Plan with(program::Plan plan, const State& state);
+program::Plan with(program::Plan plan, const PlacementChoice& layout);
+program::Plan with(program::Plan plan, const ScheduleChoice& shape);
+program::Plan with(program::Plan plan, const RecomputeChoice& recompute_choice);
+program::Plan with(program::Plan plan, const ShardingChoice& state);
 
 /// A plan of the space. Its layers are even, or those of planner::balanced.
 struct Member {

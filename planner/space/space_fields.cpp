@@ -52,21 +52,21 @@ std::vector<std::pair<std::string, std::vector<std::string>>> fields_of(const Se
   for (const Plan& split : space.splits()) {
     values.enter(split, Level::kSplit);
     if (!looked_at.insert({split.tensor, split.context, split.pipeline, split.data}).second) continue;
-    const std::vector<Layout> layouts = space.layouts(split);
+    const std::vector<PlacementChoice> layouts = space.layouts(split);
     std::set<std::string> placements;
-    for (const Layout& layout : layouts) {
+    for (const PlacementChoice& layout : layouts) {
       const Plan laid = with(split, layout);
-      values.enter(laid, Level::kLayout);
+      values.enter(laid, Level::kPlacement);
       if (!placements.insert(layout.placement).second) continue;
-      for (const Shape& shape : space.shapes(split, layout)) {
+      for (const ScheduleChoice& shape : space.shapes(split, layout)) {
         const Plan shaped = with(laid, shape);
-        values.enter(shaped, Level::kShape);
-        for (const State& state : space.states(split, layout, shape)) {
-          values.enter(with(laid, state), Level::kState);
+        values.enter(shaped, Level::kSchedule);
+        for (const ShardingChoice& state : space.states(split, layout, shape)) {
+          values.enter(with(laid, state), Level::kSharding);
         }
         if (placements.size() > 1) continue;  // what is kept does not hang on the layout
-        for (const Keeping& keeping : space.keepings(split, shape)) {
-          values.enter(with(shaped, keeping), Level::kKeeping);
+        for (const RecomputeChoice& recompute_choice : space.recompute_choices(split, shape)) {
+          values.enter(with(shaped, recompute_choice), Level::kRecompute);
         }
       }
     }

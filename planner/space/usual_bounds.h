@@ -10,8 +10,8 @@
 
 namespace trivium::planner {
 
-/// What closed_unless_allowed leaves out and, on unlike nodes, offload: its bounds count less there, where layers still
-/// wait for the state, and a search takes three times as long. Errors: as closed_unless_allowed.
+/// What closed_unless_allowed leaves out and, on heterogeneous nodes, offload: its bounds count less there, where
+/// layers still wait for the state, and a search takes three times as long. Errors: as closed_unless_allowed.
 std::vector<Constraint> usual_bounds(const hardware::Cluster& cluster, const std::vector<std::string>& allowed,
                                      const std::set<std::string>& fixed);
 

@@ -102,16 +102,17 @@ struct Body {
 };
 
 /// A run of consecutive layers with or without embedding and head; equal runs share one kind.
-struct ChunkKind {
+struct ChunkTemplate {
   int layers = 0;
   bool embedding = false, head = false;
   Recompute recompute = Recompute::kNone;
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
   std::vector<Bucket> buckets;
-  std::array<std::int64_t, kSpaces> bytes{};  ///< of every space (kFrame, kTokens, kDelayed, kAwayFrame: of one frame)
-  int forward = -1, backward = -1;            ///< bodies
-  int backward_weights = -1;                  ///< body of the second half where the schedule splits the backward
+  std::array<std::int64_t, kSpaces>
+      bytes{};                      ///< of every space (kFrame, kTokens, kDeferred, kOffloadedActivation: of one frame)
+  int forward = -1, backward = -1;  ///< bodies
+  int backward_weights = -1;        ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
   int gather_forward = -1, gather_backward = -1;  ///< of what was received in parts; -1: it came whole
   std::vector<int> reduce;  ///< per bucket, behind the last micro-batch, or with a gradient slot every one; -1: none
@@ -128,10 +129,10 @@ struct ChunkKind {
 /// A chunk of a stage.
 struct Chunk {
   int kind = 0;
-  int position = 0;        ///< in model order, 0 … pipeline * virtual_stages - 1
-  int first_layer = 0;     ///< number in the model
-  int frames = 1;          ///< micro-batches in flight, over all chunks of this kind on the stage: they share them
-  int delayed_frames = 0;  ///< micro-batches between the halves of their backwards at once
+  int position = 0;         ///< in model order, 0 … pipeline * virtual_stages - 1
+  int first_layer = 0;      ///< number in the model
+  int frames = 1;           ///< micro-batches in flight, over all chunks of this kind on the stage: they share them
+  int deferred_frames = 0;  ///< micro-batches between the halves of their backwards at once
   std::array<std::int64_t, kSpaces> base{};  ///< byte offset of the chunk's part in each space of the rank
 };
 
@@ -166,7 +167,7 @@ struct Task {
   std::int32_t body = 0;
   std::int16_t chunk = 0;
   std::int16_t frame = 0;
-  std::int16_t delayed_frame = 0;  ///< of Space::kDelayed
+  std::int16_t deferred_frame = 0;  ///< of Space::kDeferred
   std::int32_t micro_batch = -1;
   std::int32_t peer_stage = -1;  ///< kSend, kRecv
   std::int32_t transfer = -1;    ///< kSend, kRecv: the same number at both ends, unique in the Program
@@ -197,10 +198,10 @@ struct Role {
 struct Program {
   Job job;  ///< what was lowered: for those who show or plan it. Interpreters read `settings` and what follows
   Settings settings;
-  Habits habits;
+  StackTraits stack;
   Mesh mesh;
   std::int64_t micro_batches = 0;
-  std::vector<ChunkKind> kinds;
+  std::vector<ChunkTemplate> kinds;
   std::vector<Body> bodies;
   std::vector<Role> roles;         ///< one per stage, for every kind of replica: kind * pipeline + stage
   std::vector<int> replica_kinds;  ///< by data coordinate; empty where all replicas are alike
@@ -215,7 +216,7 @@ struct Program {
   /// The rank that stands for all ranks of a role: tensor and context coordinate 0, the first replica of its kind.
   int representative(const Role& role) const { return mesh.rank({0, 0, role.first_replica, role.stage}); }
   const Body& body_of(const Task& task) const { return bodies[static_cast<std::size_t>(task.body)]; }
-  const ChunkKind& kind_of(const Body& body) const { return kinds[static_cast<std::size_t>(body.chunk_kind)]; }
+  const ChunkTemplate& kind_of(const Body& body) const { return kinds[static_cast<std::size_t>(body.chunk_kind)]; }
 };
 
 }  // namespace trivium::program

@@ -48,9 +48,13 @@ struct Settings {
 
   Storage storage_of(Space space) const { return storage[static_cast<std::size_t>(space)]; }
   /// Where optimizer state and gradients lie.
-  Space state_space() const { return away(Space::kAwayState) ? Space::kAwayState : Space::kOptimizer; }
-  Space gradient_space() const { return away(Space::kAwayGradient) ? Space::kAwayGradient : Space::kGradient; }
-  bool away(Space space) const { return storage_of(space) != Storage::kNone; }
+  Space state_space() const {
+    return is_offloaded(Space::kOffloadedState) ? Space::kOffloadedState : Space::kOptimizer;
+  }
+  Space gradient_space() const {
+    return is_offloaded(Space::kOffloadedGradient) ? Space::kOffloadedGradient : Space::kGradient;
+  }
+  bool is_offloaded(Space space) const { return storage_of(space) != Storage::kNone; }
 };
 
 }  // namespace trivium::program

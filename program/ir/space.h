@@ -14,20 +14,20 @@ enum class Space : std::uint8_t {
   kFrame,      ///< what a micro-batch keeps between its forward and its backward; one frame per micro-batch in flight
   kWorkspace,  ///< alive within one body; shared by all bodies of the rank
   kTokens,     ///< ids and labels of a micro-batch, in frames like kFrame
-  kDelayed,    ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
+  kDeferred,   ///< what a micro-batch keeps between the two halves of a split backward, in frames of its own
   kStaging,    ///< on the device: what is kept elsewhere, while it is used or copied
-  kAwayState,  ///< optimizer state in the host's memory or on its disk (Plan::offload)
-  kAwayGradient,  ///< gradients there
-  kAwayFrame,     ///< activations there, in frames like kFrame
-  kScalar,        ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
-  kGathered       ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
+  kOffloadedState,       ///< optimizer state in the host's memory or on its disk (Plan::offload)
+  kOffloadedGradient,    ///< gradients there
+  kOffloadedActivation,  ///< activations there, in frames like kFrame
+  kScalar,               ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
+  kGathered  ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
 };
 constexpr int kSpaces = 13;
 std::string_view name_of(Space space);
 
 /// Whether a space lies outside the device.
-constexpr bool is_away(Space space) {
-  return space == Space::kAwayState || space == Space::kAwayGradient || space == Space::kAwayFrame;
+constexpr bool is_offloaded(Space space) {
+  return space == Space::kOffloadedState || space == Space::kOffloadedGradient || space == Space::kOffloadedActivation;
 }
 
 }  // namespace trivium::program

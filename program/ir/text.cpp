@@ -7,7 +7,7 @@
 namespace trivium::program {
 namespace {
 
-std::string operands(const ChunkKind& kind, const std::int32_t* begin, std::size_t count) {
+std::string operands(const ChunkTemplate& kind, const std::int32_t* begin, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) {
     if (begin[i] == kNoBuffer) continue;
@@ -32,7 +32,7 @@ std::string task_line(const Program& program, const Role& role, std::size_t id) 
   if (task.micro_batch >= 0) line += fmt::format(" frame {}", task.frame);
   const bool split = program.kind_of(program.body_of(task)).backward_weights >= 0;
   const bool half = task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeights;
-  if (split && half) line += fmt::format(" delayed {}", task.delayed_frame);
+  if (split && half) line += fmt::format(" delayed {}", task.deferred_frame);
   return line + after_text(task);
 }
 
@@ -49,7 +49,7 @@ std::string name_task(const Role& role, std::size_t task) {
 }
 
 std::string text_of(const Program& program, const Body& body, const Op& op) {
-  const ChunkKind& kind = program.kind_of(body);
+  const ChunkTemplate& kind = program.kind_of(body);
   std::string text = fmt::format("{:<9} {:<9} {:<22}", name_of(op.lane), name_of(op.pass), name_of(op.kind));
   if (is_communication(op.kind)) {
     const bool counted = op.kind == OpKind::kAllToAll && op.in[1] != kNoBuffer;  // how much is known when it runs
@@ -79,7 +79,7 @@ std::string text_of(const Program& program, int rank) {
   }
   text += fmt::format("  {:<12} {:>16} bytes\nchunks\n", "total", role.total_bytes());
   for (const Chunk& chunk : role.chunks) {
-    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     text += fmt::format("  position {} layers {}..{}{}{} frames {}\n", chunk.position, chunk.first_layer,
                         chunk.first_layer + kind.layers - 1, kind.embedding ? " embedding" : "",
                         kind.head ? " head" : "", chunk.frames);

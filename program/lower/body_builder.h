@@ -1,4 +1,5 @@
-// Builds the bodies of a chunk kind: ops in issue order, their buffers, workspace offsets and cross-lane dependencies.
+// Builds the bodies of a chunk template: ops in issue order, their buffers, workspace offsets and cross-lane
+// dependencies.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +13,7 @@ namespace trivium::program {
 class BodyBuilder {
  public:
   /// Buffers go to `kind`; bodies made here name it by `kind_index`.
-  BodyBuilder(ChunkKind& kind, int kind_index) : kind_(kind), kind_index_(kind_index) {}
+  BodyBuilder(ChunkTemplate& kind, int kind_index) : kind_(kind), kind_index_(kind_index) {}
 
   /// Declares a buffer of a persistent or frame space at the next free offset of that space.
   int place(const std::string& name, Space space, DType dtype, std::int64_t elements);
@@ -29,7 +30,7 @@ class BodyBuilder {
   Body finish();
 
   const Buffer& buffer(int index) const { return kind_.buffers[static_cast<std::size_t>(index)]; }
-  ChunkKind& kind() { return kind_; }
+  ChunkTemplate& kind() { return kind_; }
 
  private:
   void close_segment();
@@ -37,7 +38,7 @@ class BodyBuilder {
   void place_temporaries();
   void link_reused_memory();
 
-  ChunkKind& kind_;
+  ChunkTemplate& kind_;
   int kind_index_;
   Body body_;
   std::vector<int> temporaries_;  // of the body being built

@@ -56,8 +56,8 @@ Verdict check_away_gradients(const Job& job) {
   if (plan.expert > 1) {
     return missing("offload.gradients", "experts that are spread over ranks keep their own; use none, or expert 1");
   }
-  const Habits* habits = find_habits(plan.stack);
-  const bool apart = habits == nullptr || habits->separate_tied_gradients || Sharding(job, *habits).gradients;
+  const StackTraits* stack = find_stack(plan.stack);
+  const bool apart = stack == nullptr || stack->separate_tied_gradients || Sharding(job, *stack).gradients;
   if (apart || !job.model.tied_embeddings || plan.pipeline > 1) return std::nullopt;
   return missing("offload.gradients",
                  fmt::format("stack {} adds to the tied embedding of one stage at both ends of a backward; use stack "
@@ -84,7 +84,7 @@ Verdict check_supported(const Job& job) {
                                                name_of(plan.precision), name_of(plan.precision)));
   }
   if (!plan.overlap.pipeline) return missing("overlap.pipeline", "transfers always run beside compute; use true");
-  if (find_habits(plan.stack) == nullptr) return refuse("stack-known", fmt::format("unknown stack \"{}\"", plan.stack));
+  if (find_stack(plan.stack) == nullptr) return refuse("stack-known", fmt::format("unknown stack \"{}\"", plan.stack));
   return std::nullopt;
 }
 

@@ -65,8 +65,8 @@ ChunkShape::ChunkShape(const Job& job) {
   vocab = padded_vocabulary(job) / tensor;
   type = plan.precision;
   wide = is_half(type) ? DType::kFp32 : type;
-  const Habits* habits = find_habits(plan.stack);
-  gradient = is_half(type) && !(habits != nullptr && habits->keeps_half_gradients(type)) ? DType::kFp32 : type;
+  const StackTraits* stack = find_stack(plan.stack);
+  gradient = is_half(type) && !(stack != nullptr && stack->keeps_half_gradients(type)) ? DType::kFp32 : type;
   flash = plan.attention == Attention::kFlash;
   dropout = job.training.dropout > 0;
   bias = model.linear_bias;

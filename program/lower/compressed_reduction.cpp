@@ -20,7 +20,7 @@ bool lies_in(const Parameter& p, const Bucket& bucket) {
   return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
 }
 
-std::int64_t sent_of(const ChunkKind& kind, const Bucket& bucket, const Plan& plan) {
+std::int64_t sent_of(const ChunkTemplate& kind, const Bucket& bucket, const Plan& plan) {
   std::int64_t sum = 0;
   for (const Parameter& p : kind.parameters) sum += lies_in(p, bucket) ? sent_of(p, plan) : 0;
   return sum;
@@ -30,7 +30,7 @@ std::int64_t sent_of(const ChunkKind& kind, const Bucket& bucket, const Plan& pl
 
 // Reductions follow each other on one lane: one place for all. What is not sent stays, so every bucket has its own.
 void OptimizerBodies::place_wires() {
-  ChunkKind& kind = b_.kind();
+  ChunkTemplate& kind = b_.kind();
   const Compression how = job_.plan.compression;
   const int replicas = job_.plan.data * job_.plan.context;
   if (how == Compression::kNone || replicas == 1) return;
@@ -71,7 +71,7 @@ void OptimizerBodies::reduce_compressed(int index) {
 // 1809.07599, algorithm 1; Lin et al. 2018, arXiv 1712.01887, section 3). Chosen parameter by parameter, as in both, so
 // that ranks which hold the same parameter beside different others choose the same.
 void OptimizerBodies::reduce_largest(int index) {
-  const ChunkKind& kind = b_.kind();
+  const ChunkTemplate& kind = b_.kind();
   const Bucket bucket = kind.buckets[static_cast<std::size_t>(index)];
   b_.segment("bucket");
   const int replicas = job_.plan.data * job_.plan.context;

@@ -17,9 +17,10 @@ void GradientTasks::wait(int task, int for_task, std::int16_t segment, std::int1
 }
 
 void GradientTasks::use(int task, SegmentRange segments, std::size_t bucket, Behind behind) {
-  if (!away()) return;
+  if (!is_offloaded()) return;
   const int chunk = role_.tasks[static_cast<std::size_t>(task)].chunk;
-  const ChunkKind& kind = program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(chunk)].kind)];
+  const ChunkTemplate& kind =
+      program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(chunk)].kind)];
   Slot& slot = slots_[{chunk, bucket % 2}];
   const std::size_t count = program_.body_of(role_.tasks[static_cast<std::size_t>(task)]).segments.size();
   const bool throughout = segments.first == 0 && segments.last + 1 == static_cast<int>(count);

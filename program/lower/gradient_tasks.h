@@ -17,7 +17,7 @@ class GradientTasks {
  public:
   GradientTasks(const Program& program, Role& role) : program_(program), role_(role) {}
 
-  bool away() const { return program_.job.plan.offload.gradients != Storage::kNone; }
+  bool is_offloaded() const { return program_.job.plan.offload.gradients != Storage::kNone; }
 
   /// What becomes of the slot behind a use: nothing, a copy, or a copy behind the bucket's next use, which follows
   /// before another bucket's.

@@ -11,7 +11,7 @@
 
 namespace trivium::program {
 
-/// Writes ops of one chunk kind into the body that `builder` is building.
+/// Writes ops of one chunk template into the body that `builder` is building.
 class LayerWriter {
  public:
   LayerWriter(BodyBuilder& builder, const ChunkShape& shape, const ParameterBuffers& parameters)
@@ -24,7 +24,7 @@ class LayerWriter {
   /// What layers keep between their passes goes to these slots, which must outlive this.
   void offload_to(LayerSlots& slots) { slots_ = &slots; }
   /// While on, gradients of matrices are not written but kept for `write_weights`, and what they read is placed where
-  /// it outlives the body (Space::kDelayed).
+  /// it outlives the body (Space::kDeferred).
   void delay_weights(bool delay) { delaying_ = delay; }
   /// Writes the gradients of a layer's matrices (-1: the head's) that were kept.
   void write_weights(int layer);

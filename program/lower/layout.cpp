@@ -84,8 +84,8 @@ Parameter vocabulary_matrix(const Job& job, std::string name) {
 std::vector<int> chunk_layers(std::int64_t layers, const Plan& plan) {
   if (!plan.stage_layers.empty()) return plan.stage_layers;
   const int chunks = plan.chunks();
-  const Habits* habits = find_habits(plan.stack);
-  const bool ends_count = habits != nullptr && habits->balances_embedding_as_layer;
+  const StackTraits* stack = find_stack(plan.stack);
+  const bool ends_count = stack != nullptr && stack->balances_embedding_as_layer;
   // With the ends counted as a layer each the even share must leave a real layer in the first and last chunk.
   if (ends_count && chunks > 1 && (layers + 2) / chunks >= 2 && layers % chunks != 0) {
     std::vector<int> counts = spread(layers + 2, chunks);
@@ -99,16 +99,16 @@ std::vector<int> chunk_layers(std::int64_t layers, const Plan& plan) {
 std::vector<int> chunk_layers(const Job& job) { return chunk_layers(job.model.layers, job.plan); }
 
 std::int64_t padded_vocabulary(const Job& job) {
-  const Habits* habits = find_habits(job.plan.stack);
-  const bool pads = habits != nullptr && (habits->pads_without_tensor || job.plan.tensor > 1);
-  const std::int64_t multiple = job.plan.tensor * (pads ? habits->vocab_multiple : 1);
+  const StackTraits* stack = find_stack(job.plan.stack);
+  const bool pads = stack != nullptr && (stack->pads_without_tensor || job.plan.tensor > 1);
+  const std::int64_t multiple = job.plan.tensor * (pads ? stack->vocab_multiple : 1);
   return (job.model.vocab + multiple - 1) / multiple * multiple;
 }
 
 int transfer_parts(const Job& job) {
   const Plan& plan = job.plan;
-  const Habits* habits = find_habits(plan.stack);
-  const bool of_stack = plan.scatter_gather == ScatterGather::kStack && habits != nullptr && habits->scatter_gather;
+  const StackTraits* stack = find_stack(plan.stack);
+  const bool of_stack = plan.scatter_gather == ScatterGather::kStack && stack != nullptr && stack->scatter_gather;
   if (!of_stack && plan.scatter_gather != ScatterGather::kOn) return 1;
   if (plan.tensor == 1 || plan.pipeline == 1 || plan.sequence_parallel) return 1;
   for (const int size : micro_batch_sizes(plan)) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "program/lower/chunk_kind.h"
+#include "program/lower/chunk_template.h"
 #include "program/lower/layout.h"
 #include "program/lower/role_tasks.h"
 #include "program/lower/settings.h"
@@ -10,7 +10,7 @@
 namespace trivium::program {
 
 Plan normalised(Plan plan) {
-  const bool as_kept = find_habits(plan.stack)->keeps_half_gradients(plan.precision);
+  const bool as_kept = find_stack(plan.stack)->keeps_half_gradients(plan.precision);
   if (!is_half(plan.precision) || as_kept) plan.reduce_dtype = plan.precision;
   if (!plan.replica_micro_batch.empty()) plan.micro_batch = plan.replica_micro_batch.front();
   if (micro_batch_sizes(plan).size() == 1) plan.replica_micro_batch.clear();
@@ -34,7 +34,7 @@ void add_roles(Program& program, const Job& job, int replica_kind, int first_rep
     auto found = std::find(keys.begin(), keys.end(), key);
     if (found == keys.end()) {
       const int index = static_cast<int>(program.kinds.size());
-      program.kinds.push_back(make_chunk_kind(job, program.habits, key, index, program.bodies));
+      program.kinds.push_back(make_chunk_template(job, program.stack, key, index, program.bodies));
       keys.push_back(key);
       found = keys.end() - 1;
     }
@@ -67,9 +67,9 @@ std::variant<Program, Infeasible> lower(const Job& job) {
   program.job = job;
   program.job.plan = normalised(program.job.plan);
   const Plan& plan = program.job.plan;
-  program.habits = *find_habits(plan.stack);
+  program.stack = *find_stack(plan.stack);
   program.mesh = Mesh(plan, key_ranks(job));
-  program.settings = settings_of(program.job, program.habits);
+  program.settings = settings_of(program.job, program.stack);
   program.micro_batches = micro_batches(plan, job.training.global_batch);
 
   const std::vector<int> sizes = micro_batch_sizes(plan);
@@ -87,7 +87,7 @@ std::variant<Program, Infeasible> lower(const Job& job) {
 std::int64_t Role::total_bytes() const {
   std::int64_t total = 0;
   for (std::size_t space = 0; space < kSpaces; ++space) {
-    if (!is_away(static_cast<Space>(space))) total += bytes[space];
+    if (!is_offloaded(static_cast<Space>(space))) total += bytes[space];
   }
   return total;
 }

@@ -7,11 +7,12 @@
 namespace trivium::program {
 namespace {
 
-std::int64_t& bytes_of(ChunkKind& kind, Space space) { return kind.bytes[static_cast<std::size_t>(space)]; }
+std::int64_t& bytes_of(ChunkTemplate& kind, Space space) { return kind.bytes[static_cast<std::size_t>(space)]; }
 
-std::int64_t state_bytes(const ChunkKind& kind, std::size_t bucket) {
-  const std::int64_t end = bucket + 1 < kind.buckets.size() ? kind.buckets[bucket + 1].optimizer_offset
-                                                            : kind.bytes[static_cast<std::size_t>(Space::kAwayState)];
+std::int64_t state_bytes(const ChunkTemplate& kind, std::size_t bucket) {
+  const std::int64_t end = bucket + 1 < kind.buckets.size()
+                               ? kind.buckets[bucket + 1].optimizer_offset
+                               : kind.bytes[static_cast<std::size_t>(Space::kOffloadedState)];
   return end - kind.buckets[bucket].optimizer_offset;
 }
 
@@ -57,8 +58,8 @@ int LayerSlots::place(BodyBuilder& builder, int layer, bool mixture, const std::
 
 void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient) {
   if (plan.offload.gradients == Storage::kNone) return;
-  ChunkKind& kind = builder.kind();
-  std::swap(bytes_of(kind, Space::kAwayGradient), bytes_of(kind, Space::kGradient));
+  ChunkTemplate& kind = builder.kind();
+  std::swap(bytes_of(kind, Space::kOffloadedGradient), bytes_of(kind, Space::kGradient));
   const auto kept = [](const Bucket& bucket) { return bucket.gradient_shard >= 0 ? bucket.shard : bucket.elements; };
   std::int64_t widest = 0;
   for (const Bucket& bucket : kind.buckets) widest = std::max(widest, kept(bucket));
@@ -75,8 +76,8 @@ void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient
 
 void place_away_state(BodyBuilder& builder, const Plan& plan) {
   if (plan.offload.optimizer == Storage::kNone) return;
-  ChunkKind& kind = builder.kind();
-  std::swap(bytes_of(kind, Space::kAwayState), bytes_of(kind, Space::kOptimizer));
+  ChunkTemplate& kind = builder.kind();
+  std::swap(bytes_of(kind, Space::kOffloadedState), bytes_of(kind, Space::kOptimizer));
   std::int64_t widest = 0;
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) widest = std::max(widest, state_bytes(kind, i));
   std::array<std::int64_t, 2> slots{};
@@ -92,11 +93,11 @@ void place_away_state(BodyBuilder& builder, const Plan& plan) {
 }
 
 void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies) {
-  ChunkKind& kind = builder.kind();
+  ChunkTemplate& kind = builder.kind();
   CopyWriter writer(builder, bodies);
   for (std::size_t i = 0; plan.offload.optimizer != Storage::kNone && i < kind.buckets.size(); ++i) {
     const int staged = kind.buckets[i].staged_state;
-    const int away = builder.view(fmt::format("state of bucket {}", i), Space::kAwayState, DType::kUint8,
+    const int away = builder.view(fmt::format("state of bucket {}", i), Space::kOffloadedState, DType::kUint8,
                                   state_bytes(kind, i), kind.buckets[i].optimizer_offset);
     const std::string what = fmt::format("state of bucket {}", i);
     const Storage storage = plan.offload.optimizer;
@@ -106,7 +107,7 @@ void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots,
   for (std::size_t i = 0; plan.offload.gradients != Storage::kNone && i < kind.buckets.size(); ++i) {
     const Buffer staged = builder.buffer(kind.buckets[i].staged_gradient);
     const std::string what = fmt::format("gradients of bucket {}", i);
-    const int away = builder.view(what, Space::kAwayGradient, staged.dtype, staged.elements,
+    const int away = builder.view(what, Space::kOffloadedGradient, staged.dtype, staged.elements,
                                   kind.buckets[i].kept_gradients() * size_of(staged.dtype));
     const int here = kind.buckets[i].staged_gradient;
     const Storage storage = plan.offload.gradients;
@@ -117,7 +118,7 @@ void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots,
     const std::string what = fmt::format("activations of layer {}", layer);
     const int staged =
         builder.view("staged " + what, Space::kStaging, DType::kUint8, slots.bytes(layer), slots.offset(layer));
-    const int away = builder.place(what, Space::kAwayFrame, DType::kUint8, slots.bytes(layer));
+    const int away = builder.place(what, Space::kOffloadedActivation, DType::kUint8, slots.bytes(layer));
     const Storage storage = plan.offload.activations;
     kind.fetch_layer.push_back(writer.write(OpKind::kFetch, storage, what, away, staged, Pass::kBackward));
     kind.store_layer.push_back(writer.write(OpKind::kStore, storage, what, staged, away, Pass::kForward));

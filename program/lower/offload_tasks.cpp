@@ -4,7 +4,7 @@
 
 namespace trivium::program {
 
-const ChunkKind& OffloadTasks::kind_of(const Task& task) const {
+const ChunkTemplate& OffloadTasks::kind_of(const Task& task) const {
   return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(task.chunk)].kind)];
 }
 
@@ -25,7 +25,7 @@ void OffloadTasks::wait(int task, int for_task, std::int16_t segment, std::int16
 
 void OffloadTasks::around_pass(int task) {
   const Task& pass = role_.tasks[static_cast<std::size_t>(task)];
-  const ChunkKind& kind = kind_of(pass);
+  const ChunkTemplate& kind = kind_of(pass);
   if (kind.store_layer.empty()) return;
   const bool forward = pass.kind == TaskKind::kForward;
   for (int i = 0; i < kind.layers; ++i) forward ? after_forward(task, i) : before_backward(task, kind.layers - 1 - i);
@@ -33,7 +33,7 @@ void OffloadTasks::around_pass(int task) {
 
 void OffloadTasks::after_forward(int task, int layer) {
   const Task pass = role_.tasks[static_cast<std::size_t>(task)];
-  const ChunkKind& kind = kind_of(pass);
+  const ChunkTemplate& kind = kind_of(pass);
   const auto segment = static_cast<std::int16_t>(layer + (kind.embedding ? 1 : 0));
   Slot& slot = slots_[{pass.chunk, layer % 2}];
   wait(task, slot.store, kWholeTask, segment);
@@ -45,7 +45,7 @@ void OffloadTasks::after_forward(int task, int layer) {
 
 void OffloadTasks::before_backward(int task, int layer) {
   const Task pass = role_.tasks[static_cast<std::size_t>(task)];
-  const ChunkKind& kind = kind_of(pass);
+  const ChunkTemplate& kind = kind_of(pass);
   const auto segment = static_cast<std::int16_t>(kind.layers - 1 - layer + (kind.head ? 1 : 0));
   Slot& slot = slots_[{pass.chunk, layer % 2}];
   int store = slot.store;
@@ -62,7 +62,7 @@ void OffloadTasks::before_backward(int task, int layer) {
 
 void OffloadTasks::around_step(int task) {
   const Task step = role_.tasks[static_cast<std::size_t>(task)];
-  const ChunkKind& kind = kind_of(step);
+  const ChunkTemplate& kind = kind_of(step);
   std::vector<int> stores;
   for (std::size_t b = 0; b < kind.fetch_state.size(); ++b) {
     const auto segment = static_cast<std::int16_t>(b);

@@ -35,7 +35,7 @@ class OffloadTasks {
   void wait(int task, int for_task, std::int16_t segment = kWholeTask, std::int16_t before = 0);
   void after_forward(int pass, int layer);
   void before_backward(int pass, int layer);
-  const ChunkKind& kind_of(const Task& task) const;
+  const ChunkTemplate& kind_of(const Task& task) const;
 
   const Program& program_;
   Role& role_;

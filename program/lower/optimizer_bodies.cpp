@@ -7,7 +7,7 @@
 namespace trivium::program {
 namespace {
 
-int find_buffer(const ChunkKind& kind, const std::string& name) {
+int find_buffer(const ChunkTemplate& kind, const std::string& name) {
   for (std::size_t i = 0; i < kind.buffers.size(); ++i) {
     if (kind.buffers[i].name == name) return static_cast<int>(i);
   }
@@ -17,7 +17,7 @@ int find_buffer(const ChunkKind& kind, const std::string& name) {
 }  // namespace
 
 void OptimizerBodies::add() {
-  ChunkKind& kind = b_.kind();
+  ChunkTemplate& kind = b_.kind();
   if (sharding_.gradients && sharding_.accumulates) {  // reductions follow each other on one lane: one place for all
     std::int64_t widest = 0;
     for (const Bucket& bucket : kind.buckets) widest = std::max(widest, bucket.shard);
@@ -47,7 +47,7 @@ int OptimizerBodies::append() {
 // every tensor rank has a part of each expert.
 void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
   if (job_.plan.tensor == 1 || bucket.expert) return;
-  ChunkKind& kind = b_.kind();
+  ChunkTemplate& kind = b_.kind();
   const DType type = gradient_;
   for (int segment = bucket.first_segment; segment <= bucket.last_segment; ++segment) {
     std::int64_t begin = -1, end = -1;
@@ -76,7 +76,7 @@ void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
 // The two uses of a tied embedding accumulate apart and are added once: here where one chunk holds both, else between
 // the first and the last stage.
 void OptimizerBodies::reduce_tied(const Bucket& bucket) {
-  ChunkKind& kind = b_.kind();
+  ChunkTemplate& kind = b_.kind();
   if (!job_.model.tied_embeddings || bucket.expert) return;
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     if (kind.parameters[i].name != "wte.weight" || !spans(bucket, segment_of_parameter_[i])) continue;
@@ -220,7 +220,7 @@ int OptimizerBodies::reduce_replicas(int index) {
 }
 
 int OptimizerBodies::norm() {
-  ChunkKind& kind = b_.kind();
+  ChunkTemplate& kind = b_.kind();
   const int pair = b_.view("gradient norm", Space::kScalar, DType::kFp64, 2, size_of(DType::kFp64));
   b_.begin("gradient norm");
   const bool away = job_.plan.offload.gradients != Storage::kNone;  // they come one bucket after the other
@@ -254,7 +254,7 @@ int OptimizerBodies::norm_reduce() {
 }
 
 int OptimizerBodies::optimizer() {
-  ChunkKind& kind = b_.kind();
+  ChunkTemplate& kind = b_.kind();
   const int pair = find_buffer(kind, "gradient norm");
   b_.begin("optimizer");
   for (std::size_t i = 0; i < kind.buckets.size(); ++i) {

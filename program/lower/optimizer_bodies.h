@@ -21,10 +21,10 @@ inline std::string residual_name(const Parameter& p) {
 class OptimizerBodies {
  public:
   /// `segment_of_parameter`: forward segment of every parameter of the kind.
-  OptimizerBodies(const Job& job, const Habits& habits, BodyBuilder& builder, std::vector<Body>& bodies,
+  OptimizerBodies(const Job& job, const StackTraits& stack, BodyBuilder& builder, std::vector<Body>& bodies,
                   const std::vector<int>& segment_of_parameter)
       : job_(job),
-        sharding_(job, habits),
+        sharding_(job, stack),
         gradient_(ChunkShape(job).gradient),
         b_(builder),
         bodies_(bodies),

@@ -28,8 +28,8 @@ class TaskWriter {
       }
       chunk.frames = frames_needed(slots, alike);
       frames_[chunk.kind].resize(static_cast<std::size_t>(chunk.frames));
-      chunk.delayed_frames = delayed_frames_needed(slots, alike);
-      delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.delayed_frames), kFree);
+      chunk.deferred_frames = deferred_frames_needed(slots, alike);
+      delayed_[chunk.kind].resize(static_cast<std::size_t>(chunk.deferred_frames), kFree);
     }
     role_.tasks.reserve(slots.size() * 4 + 64);  // a pass with a receive and a gather before, a send behind; the step
     sharded_.gather_first();
@@ -54,7 +54,7 @@ class TaskWriter {
     int weights = -1;  // second half of the backward, where it is split
   };
 
-  const ChunkKind& kind_of(int chunk) const {
+  const ChunkTemplate& kind_of(int chunk) const {
     return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(chunk)].kind)];
   }
 
@@ -115,7 +115,7 @@ class TaskWriter {
     auto& frames = frames_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
     const auto free = std::find_if(frames.begin(), frames.end(), [](const FrameState& f) { return f.micro_batch < 0; });
     const int index = static_cast<int>(free - frames.begin());
-    const ChunkKind& kind = kind_of(slot.chunk);
+    const ChunkTemplate& kind = kind_of(slot.chunk);
     const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
     int received = -1;
     if (kind.recv_forward >= 0) {
@@ -141,7 +141,7 @@ class TaskWriter {
       return f.micro_batch == slot.micro_batch && f.chunk == slot.chunk;
     });
     const int index = static_cast<int>(frame - frames.begin());
-    const ChunkKind& kind = kind_of(slot.chunk);
+    const ChunkTemplate& kind = kind_of(slot.chunk);
     const int position = role_.chunks[static_cast<std::size_t>(slot.chunk)].position;
     int received = -1;
     if (kind.recv_backward >= 0) {
@@ -158,7 +158,7 @@ class TaskWriter {
       auto& delayed = delayed_[role_.chunks[static_cast<std::size_t>(slot.chunk)].kind];
       const auto free = std::find(delayed.begin(), delayed.end(), kFree);
       *free = slot.micro_batch;
-      role_.tasks[static_cast<std::size_t>(task)].delayed_frame = static_cast<std::int16_t>(free - delayed.begin());
+      role_.tasks[static_cast<std::size_t>(task)].deferred_frame = static_cast<std::int16_t>(free - delayed.begin());
     } else {
       frame->micro_batch = kFree;
     }
@@ -181,7 +181,7 @@ class TaskWriter {
     const auto kept = std::find(delayed.begin(), delayed.end(), slot.micro_batch);
     const int task = add_pass(TaskKind::kBackwardWeights, kind_of(slot.chunk).backward_weights, slot,
                               static_cast<int>(frame - frames.begin()));
-    role_.tasks[static_cast<std::size_t>(task)].delayed_frame = static_cast<std::int16_t>(kept - delayed.begin());
+    role_.tasks[static_cast<std::size_t>(task)].deferred_frame = static_cast<std::int16_t>(kept - delayed.begin());
     wait(task, frame->backward);
     sharded_.around_pass(task);
     frame->weights = task;
@@ -195,8 +195,8 @@ class TaskWriter {
   // Offloaded gradients that a backward adds to, or its reductions do, in the order in which it leaves the buckets.
   // What is reduced beside the last backward is reduced while it is there.
   void use_gradients(int task, const Slot& slot, bool whole) {
-    if (!gradients_.away()) return;
-    const ChunkKind& kind = kind_of(slot.chunk);
+    if (!gradients_.is_offloaded()) return;
+    const ChunkTemplate& kind = kind_of(slot.chunk);
     const bool last = whole && slot.micro_batch + 1 == program_.micro_batches;
     const bool reduces = last && program_.job.plan.overlap.gradient_reduction;
     const auto ranges =
@@ -221,7 +221,7 @@ class TaskWriter {
 
   // Sums what is kept whole of a bucket's gradients over ranks.
   int reduce(int chunk, std::size_t bucket) {
-    const ChunkKind& kind = kind_of(chunk);
+    const ChunkTemplate& kind = kind_of(chunk);
     const int task = add(TaskKind::kReduceGradients, kind.reduce[bucket], chunk);
     if (program_.job.plan.overlap.gradient_reduction) {
       const int backward = last_backward_[static_cast<std::size_t>(chunk)];
@@ -241,7 +241,7 @@ class TaskWriter {
     const int chunks = static_cast<int>(role_.chunks.size());
     std::vector<int> reduced;
     for (int chunk = chunks - 1; chunk >= 0; --chunk) {
-      const ChunkKind& kind = kind_of(chunk);
+      const ChunkTemplate& kind = kind_of(chunk);
       for (std::size_t bucket = kind.buckets.size(); bucket-- > 0;) {
         if (kind.buckets[bucket].gradient_slot >= 0) {
           reduced.push_back(sharded_.finish_reduction(chunk, static_cast<int>(bucket)));
@@ -270,7 +270,7 @@ class TaskWriter {
       for (const int done : norms) wait(norm, done);
     }
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const ChunkKind& kind = kind_of(chunk);
+      const ChunkTemplate& kind = kind_of(chunk);
       const int step = add(TaskKind::kOptimizer, kind.optimizer, chunk);
       wait(step, norm);
       offloaded_.around_step(step);
@@ -286,8 +286,9 @@ class TaskWriter {
 
   const Program& program_;
   Role& role_;
-  std::map<int, std::vector<FrameState>> frames_;     // by chunk kind
-  std::map<int, std::vector<std::int64_t>> delayed_;  // by chunk kind: micro-batch in every frame of Space::kDelayed
+  std::map<int, std::vector<FrameState>> frames_;  // by chunk template
+  std::map<int, std::vector<std::int64_t>>
+      delayed_;  // by chunk template: micro-batch in every frame of Space::kDeferred
   std::vector<int> last_backward_;
   ShardedTasks sharded_;
   OffloadTasks offloaded_;
@@ -304,7 +305,7 @@ void add_tasks(const Program& program, Role& role) { TaskWriter(program, role).w
 void lay_out_memory(const Program& program, Role& role) {
   role.bytes.fill(0);
   for (Chunk& chunk : role.chunks) {
-    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     for (std::size_t space = 0; space < kSpaces; ++space) {
       const auto which = static_cast<Space>(space);
       if (which == Space::kWorkspace) {  // one at a time: bodies of the compute lane never overlap
@@ -317,8 +318,8 @@ void lay_out_memory(const Program& program, Role& role) {
         role.bytes[space] = 3 * size_of(DType::kFp64);  // loss, and the norm as a pair
         continue;
       }
-      const bool framed =
-          which == Space::kFrame || which == Space::kTokens || which == Space::kDelayed || which == Space::kAwayFrame;
+      const bool framed = which == Space::kFrame || which == Space::kTokens || which == Space::kDeferred ||
+                          which == Space::kOffloadedActivation;
       const bool shared = framed || which == Space::kGathered;
       const auto alike = std::find_if(role.chunks.begin(), role.chunks.end(),
                                       [&](const Chunk& other) { return other.kind == chunk.kind; });
@@ -327,7 +328,7 @@ void lay_out_memory(const Program& program, Role& role) {
         continue;
       }
       chunk.base[space] = role.bytes[space];
-      const int frames = which == Space::kDelayed ? chunk.delayed_frames : framed ? chunk.frames : 1;
+      const int frames = which == Space::kDeferred ? chunk.deferred_frames : framed ? chunk.frames : 1;
       role.bytes[space] += kind.bytes[space] * frames;
     }
   }

@@ -13,9 +13,9 @@ namespace {
 std::array<Storage, kSpaces> storage_by_space(const Offload& offload) {
   std::array<Storage, kSpaces> storage{};
   const auto put = [&](Space space, Storage where) { storage[static_cast<std::size_t>(space)] = where; };
-  put(Space::kAwayState, offload.optimizer);
-  put(Space::kAwayGradient, offload.gradients);
-  put(Space::kAwayFrame, offload.activations);
+  put(Space::kOffloadedState, offload.optimizer);
+  put(Space::kOffloadedGradient, offload.gradients);
+  put(Space::kOffloadedActivation, offload.activations);
   return storage;
 }
 
@@ -33,7 +33,7 @@ std::int64_t Batch::first_sample(std::int64_t number, int data) const {
   return number * sum(micro_batch.end()) + sum(micro_batch.begin() + data);
 }
 
-Settings settings_of(const Job& job, const Habits& habits) {
+Settings settings_of(const Job& job, const StackTraits& stack) {
   const Plan& plan = job.plan;
   Settings s;
   s.precision = plan.precision;
@@ -55,7 +55,7 @@ Settings settings_of(const Job& job, const Habits& habits) {
   s.padded_vocabulary = padded_vocabulary(job);
   if (job.model.experts) s.balance_loss = job.model.experts->balance_loss;
   s.shards_parameters = plan.zero_stage == 3;
-  s.gathers_first = Sharding(job, habits).gathers_first;
+  s.gathers_first = Sharding(job, stack).gathers_first;
   s.compresses = plan.compression != Compression::kNone;
   s.sent_bytes_per_sample = sent_bytes_per_sample(job);
   s.model_flops_per_token = models::flops_per_token(job.model, job.training.sequence).model;

@@ -8,6 +8,6 @@
 namespace trivium::program {
 
 /// Precondition: check() accepts the job, whose plan is normalised().
-Settings settings_of(const Job& job, const Habits& habits);
+Settings settings_of(const Job& job, const StackTraits& stack);
 
 }  // namespace trivium::program

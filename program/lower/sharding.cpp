@@ -11,7 +11,7 @@ namespace trivium::program {
 namespace {
 
 // Places whole buckets that are in use for a while: ends apart, the others in turn in `slots` slots of equal size.
-void place_slots(ChunkKind& kind, std::int64_t size, int slots, std::int64_t Bucket::*slot,
+void place_slots(ChunkTemplate& kind, std::int64_t size, int slots, std::int64_t Bucket::*slot,
                  const std::function<bool(const Bucket&)>& chosen) {
   auto& bytes = kind.bytes[static_cast<std::size_t>(Space::kGathered)];
   std::int64_t widest = 0;
@@ -34,7 +34,7 @@ void place_slots(ChunkKind& kind, std::int64_t size, int slots, std::int64_t Buc
 
 // By bucket: the segments whose ops touch a buffer of it. `bucket_of`: by buffer; -1: of none.
 template <class Operands>
-std::vector<SegmentRange> scan(const Body& body, const ChunkKind& kind, const std::vector<int>& bucket_of,
+std::vector<SegmentRange> scan(const Body& body, const ChunkTemplate& kind, const std::vector<int>& bucket_of,
                                Operands operands) {
   std::vector<SegmentRange> ranges(kind.buckets.size());
   for (std::size_t s = 0; s < body.segments.size(); ++s) {
@@ -51,7 +51,7 @@ std::vector<SegmentRange> scan(const Body& body, const ChunkKind& kind, const st
   return ranges;
 }
 
-std::vector<int> buckets_of_buffers(const ChunkKind& kind, int Parameter::*buffer) {
+std::vector<int> buckets_of_buffers(const ChunkTemplate& kind, int Parameter::*buffer) {
   std::vector<int> bucket_of(kind.buffers.size(), -1);
   for (const Parameter& p : kind.parameters) {
     const auto holder = std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const Bucket& bucket) {
@@ -64,7 +64,7 @@ std::vector<int> buckets_of_buffers(const ChunkKind& kind, int Parameter::*buffe
 
 }  // namespace
 
-Sharding::Sharding(const Job& job, const Habits& habits) {
+Sharding::Sharding(const Job& job, const StackTraits& stack) {
   const Plan& plan = job.plan;
   hybrid = plan.shard_group > 0 && plan.shard_group < plan.data && plan.zero_stage > 0;
   shards = plan.zero_stage > 0 ? (hybrid ? plan.shard_group : plan.data) * plan.context : 1;
@@ -78,16 +78,16 @@ Sharding::Sharding(const Job& job, const Habits& habits) {
   gathers_first = !parameters && plan.overlap.parameter_gather;
   accumulates = micro_batches(plan, job.training.global_batch) > 1 || traits_of(plan.schedule).splits_backward;
   overlaps_reduce = plan.overlap.gradient_reduction;
-  ahead = parameters && plan.overlap.parameter_gather ? habits.units_ahead : 0;
-  parts = parameters ? habits.collectives_per_unit : 1;
+  ahead = parameters && plan.overlap.parameter_gather ? stack.units_ahead : 0;
+  parts = parameters ? stack.collectives_per_unit : 1;
 }
 
-bool holds_end(const ChunkKind& kind, const Bucket& bucket) {
+bool holds_end(const ChunkTemplate& kind, const Bucket& bucket) {
   const int head = kind.layers + (kind.embedding ? 1 : 0);  // its segment, where there is one
   return (kind.embedding && bucket.first_segment == 0) || (kind.head && bucket.last_segment == head);
 }
 
-void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DType type, DType gradient) {
+void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding, DType type, DType gradient) {
   std::int64_t parameters = 0, gradients = 0;  // elements
   const bool tied_apart = job.model.tied_embeddings && kind.embedding != kind.head;
   // Few ranks hold the same experts where they are spread; their gradients are reduced once a step.
@@ -120,12 +120,12 @@ void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DTy
 }
 
 std::vector<SegmentRange> parameter_readers(const Program& program, const Body& body) {
-  const ChunkKind& kind = program.kind_of(body);
+  const ChunkTemplate& kind = program.kind_of(body);
   return scan(body, kind, buckets_of_buffers(kind, &Parameter::value), [](const Op& op) { return op.in; });
 }
 
 std::vector<SegmentRange> gradient_writers(const Program& program, const Body& body, bool head_use) {
-  const ChunkKind& kind = program.kind_of(body);
+  const ChunkTemplate& kind = program.kind_of(body);
   std::vector<int> bucket_of = buckets_of_buffers(kind, &Parameter::gradient);
   if (head_use && kind.tied_head_gradient != kNoBuffer)
     bucket_of[static_cast<std::size_t>(kind.tied_head_gradient)] = 0;

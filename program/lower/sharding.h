@@ -13,7 +13,7 @@ namespace trivium::program {
 /// What of a job is sharded, and how far ahead it is gathered.
 struct Sharding {
   Sharding() = default;
-  Sharding(const Job& job, const Habits& habits);
+  Sharding(const Job& job, const StackTraits& stack);
 
   int shards = 1;                ///< ranks that share optimizer state; 1: nothing is sharded
   Group group = Group::kData;    ///< those ranks
@@ -33,7 +33,7 @@ struct Sharding {
 /// that are spread over ranks until the last micro-batch; their parameters have slots of their own, as they are used
 /// beside their layer's, and stay whole where no other rank holds them. Precondition: ranges and optimizer offsets of
 /// the buckets are set.
-void place_shards(ChunkKind& kind, const Job& job, const Sharding& sharding, DType type, DType gradient);
+void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding, DType type, DType gradient);
 
 /// Segments [first, last] of a body; first -1: none.
 struct SegmentRange {
@@ -49,6 +49,6 @@ std::vector<SegmentRange> gradient_writers(const Program& program, const Body& b
 std::vector<std::size_t> buckets_in_order(const std::vector<SegmentRange>& ranges, std::int16_t SegmentRange::*when);
 
 /// Whether bucket `bucket` holds the embedding or the head.
-bool holds_end(const ChunkKind& kind, const Bucket& bucket);
+bool holds_end(const ChunkTemplate& kind, const Bucket& bucket);
 
 }  // namespace trivium::program

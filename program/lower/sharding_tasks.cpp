@@ -3,11 +3,11 @@
 namespace trivium::program {
 
 ShardedTasks::ShardedTasks(const Program& program, Role& role)
-    : program_(program), role_(role), sharding_(program.job, program.habits) {}
+    : program_(program), role_(role), sharding_(program.job, program.stack) {}
 
 int ShardedTasks::kind_index(const Task& task) const { return role_.chunks[static_cast<std::size_t>(task.chunk)].kind; }
 
-const ChunkKind& ShardedTasks::kind_of(const Task& task) const {
+const ChunkTemplate& ShardedTasks::kind_of(const Task& task) const {
   return program_.kinds[static_cast<std::size_t>(kind_index(task))];
 }
 
@@ -43,7 +43,7 @@ void ShardedTasks::gather_first() {
   for (std::size_t chunk = 0; chunk < role_.chunks.size(); ++chunk) {
     Task no_pass;
     no_pass.chunk = static_cast<std::int16_t>(chunk);
-    const ChunkKind& kind = kind_of(no_pass);
+    const ChunkTemplate& kind = kind_of(no_pass);
     for (std::size_t b = 0; b < kind.buckets.size(); ++b) {
       if (kind.gather[b] < 0) continue;
       gathered_first_[{static_cast<int>(chunk), b}] = add(TaskKind::kGatherParameters, kind.gather[b], no_pass);
@@ -64,7 +64,7 @@ void ShardedTasks::around_pass(int task) {
 void ShardedTasks::gather(int task) {
   if (!gathers_in_passes()) return;
   const Task pass = role_.tasks[static_cast<std::size_t>(task)];
-  const ChunkKind& kind = kind_of(pass);
+  const ChunkTemplate& kind = kind_of(pass);
   const auto& ranges = readers(pass.body);
   for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::first)) {
     const SegmentRange range = ranges[b];
@@ -83,7 +83,7 @@ void ShardedTasks::gather(int task) {
                                          : Moment{last_pass_});
     }
     auto& reader = last_reader_[{kind_index(pass), bucket.parameter_slot}];
-    const bool kept = pass.kind == TaskKind::kBackward && program_.habits.keeps_end_units && holds_end(kind, bucket);
+    const bool kept = pass.kind == TaskKind::kBackward && program_.stack.keeps_end_units && holds_end(kind, bucket);
     if (!kept) {
       const int gathered = add(TaskKind::kGatherParameters, kind.gather[b], pass);
       const auto ahead = static_cast<std::size_t>(sharding_.ahead);
@@ -97,7 +97,7 @@ void ShardedTasks::gather(int task) {
 
 void ShardedTasks::reduce(int task) {
   const Task pass = role_.tasks[static_cast<std::size_t>(task)];
-  const ChunkKind& kind = kind_of(pass);
+  const ChunkTemplate& kind = kind_of(pass);
   const auto& ranges = writers(pass.body);
   const auto segments = static_cast<std::int16_t>(program_.body_of(pass).segments.size());
   for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::last)) {

@@ -35,7 +35,7 @@ class ShardedTasks {
     int task = -1;
     std::int16_t segment = kWholeTask;
   };
-  using Slot = std::pair<int, std::int64_t>;     // chunk kind and offset within its gathered space
+  using Slot = std::pair<int, std::int64_t>;     // chunk template and offset within its gathered space
   using BucketOf = std::pair<int, std::size_t>;  // chunk and bucket
 
   int add(TaskKind kind, int body, const Task& pass);
@@ -43,7 +43,7 @@ class ShardedTasks {
   void gather(int pass);
   void reduce(int pass);
   int kind_index(const Task& task) const;
-  const ChunkKind& kind_of(const Task& task) const;
+  const ChunkTemplate& kind_of(const Task& task) const;
   const std::vector<SegmentRange>& readers(int body);
   const std::vector<SegmentRange>& writers(int body);
 

@@ -19,7 +19,7 @@ void OptimizerBodies::place_keys() {
 void OptimizerBodies::reduce_keys(const Bucket& bucket) {
   if (keys_ == kNoBuffer || bucket.expert) return;
   const ChunkShape shape(job_);
-  ChunkKind& kind = b_.kind();
+  ChunkTemplate& kind = b_.kind();
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
     const Parameter p = kind.parameters[i];
     if (p.key_columns == 0 || !spans(bucket, segment_of_parameter_[i])) continue;

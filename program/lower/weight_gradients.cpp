@@ -5,7 +5,7 @@ namespace trivium::program {
 
 /// A buffer that the gradient of a matrix reads: with a split backward it outlives the body.
 int LayerWriter::hold(const std::string& name, DType type, std::int64_t elements) {
-  return delaying_ ? b_.place(name, Space::kDelayed, type, elements) : b_.temporary(name, type, elements);
+  return delaying_ ? b_.place(name, Space::kDeferred, type, elements) : b_.temporary(name, type, elements);
 }
 
 void LayerWriter::weight_gradient(const WeightGradient& gradient) {

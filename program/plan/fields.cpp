@@ -81,7 +81,7 @@ Names names_to() {
 
 Names stacks() {
   Names names;
-  for (const Habits& habits : all_habits()) names.push_back(habits.name);
+  for (const StackTraits& stack : all_stacks()) names.push_back(stack.name);
   return names;
 }
 
@@ -227,7 +227,7 @@ std::vector<PlanField> execution_fields() {
                  "Group of the cluster that holds each stage, counted from 0; default: ranks fill nodes in order", 0,
                  ""),
           TRIVIUM_FIELD(stage_nodes)),
-      row(choice("stack", kSoftware, "Software stack", "NAME", "Whose habits: trivium, megatron, fsdp, ...", stacks),
+      row(choice("stack", kSoftware, "Software stack", "NAME", "Whose traits: trivium, megatron, fsdp, ...", stacks),
           TRIVIUM_FIELD(stack)),
   };
 }

@@ -64,7 +64,7 @@ struct Plan {
   double top_k_share = 0.01;  ///< of each parameter's elements that compression top_k sends; above 0, at most 1
   std::string placement = "tensor-context-data-pipeline";  ///< dimensions, innermost (neighbouring devices) first
   std::vector<int> stage_nodes;   ///< group of the cluster whose nodes hold the stage, one per stage; empty: in order
-  std::string stack = "trivium";  ///< whose habits: program/plan/stack.h
+  std::string stack = "trivium";  ///< whose stack: program/plan/stack.h
 
   int ranks() const { return tensor * context * pipeline * data; }
   int chunks() const { return pipeline * virtual_stages; }

@@ -9,8 +9,8 @@ namespace {
 constexpr std::int64_t kMegatronVocabMultiple = 128;  // --make-vocab-size-divisible-by, times the tensor group
 
 /// Our own runtime: its reductions run on a lane of their own, so the engine itself sees what they hide.
-Habits trivium() {
-  Habits h;
+StackTraits trivium() {
+  StackTraits h;
   h.name = "trivium";
   h.splits_backward = true;
   h.separate_tied_gradients = true;  // DESIGN "Numerics": the two uses accumulate apart and are added once
@@ -19,8 +19,8 @@ Habits trivium() {
 
 /// Megatron-LM of 2020-21 (arXiv 2104.04473): fused mask-softmax and bias kernels, scatter-gather on pipeline
 /// transfers.
-Habits megatron() {
-  Habits h;
+StackTraits megatron() {
+  StackTraits h;
   h.name = "megatron";
   h.half_gradients = true;    // Megatron-LM README: fp16 parameters with fp16 gradients hold 20 B per parameter
   h.scatter_gather = true;    // 2104.04473, section 4.1
@@ -32,8 +32,8 @@ Habits megatron() {
 }
 
 /// Megatron-LM of 2022 (Korthikanti et al., arXiv 2205.05198).
-Habits megatron_2022() {
-  Habits h = megatron();
+StackTraits megatron_2022() {
+  StackTraits h = megatron();
   h.name = "megatron-2022";
   h.fused_attention = false;             // its published runs hold all scores in memory
   h.overlaps_tensor_collectives = true;  // beside the weight gradient; worth 3 points on the 2205.05198 rows
@@ -42,8 +42,8 @@ Habits megatron_2022() {
 }
 
 /// Megatron-DeepSpeed as BigScience ran it (BLOOM, 104B): DeepSpeed's 1F1B, ZeRO-1.
-Habits megatron_deepspeed() {
-  Habits h = megatron();
+StackTraits megatron_deepspeed() {
+  StackTraits h = megatron();
   h.name = "megatron-deepspeed";
   h.flat_buckets = true;
   h.balances_embedding_as_layer =
@@ -53,8 +53,8 @@ Habits megatron_deepspeed() {
 
 /// Megatron-DeepSpeed on one node of vTrain's authors: the logits of 50,257 words are slow where nothing is split
 /// (80-105 of 140 TFLOP/s at tensor 2 and more), which is what an unpadded vocabulary does.
-Habits megatron_deepspeed_vtrain() {
-  Habits h = megatron_deepspeed();
+StackTraits megatron_deepspeed_vtrain() {
+  StackTraits h = megatron_deepspeed();
   h.name = "megatron-deepspeed-vtrain";
   h.fused_attention = false;  // its published runs hold all scores in memory
   h.pads_without_tensor = false;
@@ -62,8 +62,8 @@ Habits megatron_deepspeed_vtrain() {
 }
 
 /// PyTorch FSDP as LLM Foundry ran it in 2023: unfused pointwise kernels, gathers and reductions prefetched.
-Habits fsdp() {
-  Habits h;
+StackTraits fsdp() {
+  StackTraits h;
   h.name = "fsdp";
   h.fused_kernels = false;
   h.memory_traffic = 1.2;  // joint fit over published runs
@@ -78,8 +78,8 @@ Habits fsdp() {
 /// DeepSpeed ZeRO-3 (Azure, 2022): stage 3 turns overlap_comm on, which hides little in practice: modules are fetched
 /// when they are reached, each of a layer's four products by itself. (Fetched a layer ahead, the runs of 175B with one
 /// sample come out 27 % too fast.)
-Habits deepspeed_zero3() {
-  Habits h;
+StackTraits deepspeed_zero3() {
+  StackTraits h;
   h.name = "deepspeed-zero3";
   h.memory_traffic = 1.4;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
@@ -90,8 +90,8 @@ Habits deepspeed_zero3() {
 }
 
 /// DeepSpeed ZeRO-3 of the 2021 papers: as above, but its collectives reached a quarter of the later network bandwidth.
-Habits deepspeed_zero3_2021() {
-  Habits h = deepspeed_zero3();
+StackTraits deepspeed_zero3_2021() {
+  StackTraits h = deepspeed_zero3();
   h.name = "deepspeed-zero3-2021";
   h.fused_attention = false;  // its published runs hold all scores in memory
   h.network_reach = 0.20;     // the three ZeRO-3 runs of 2104.04473; the same code of 2022 is not held back
@@ -100,32 +100,32 @@ Habits deepspeed_zero3_2021() {
 }
 
 /// Alpa's XLA runtime (arXiv 2201.12023): reported, never fitted to.
-Habits alpa_xla() {
-  Habits h;
+StackTraits alpa_xla() {
+  StackTraits h;
   h.name = "alpa-xla";
   h.fused_attention = false;  // its published runs hold all scores in memory
   return h;
 }
 
-const std::array<Habits, 9>& table() {
-  static const std::array<Habits, 9> kTable = {trivium(),
-                                               megatron(),
-                                               megatron_2022(),
-                                               megatron_deepspeed(),
-                                               megatron_deepspeed_vtrain(),
-                                               fsdp(),
-                                               deepspeed_zero3(),
-                                               deepspeed_zero3_2021(),
-                                               alpa_xla()};
+const std::array<StackTraits, 9>& table() {
+  static const std::array<StackTraits, 9> kTable = {trivium(),
+                                                    megatron(),
+                                                    megatron_2022(),
+                                                    megatron_deepspeed(),
+                                                    megatron_deepspeed_vtrain(),
+                                                    fsdp(),
+                                                    deepspeed_zero3(),
+                                                    deepspeed_zero3_2021(),
+                                                    alpa_xla()};
   return kTable;
 }
 
 }  // namespace
 
-std::span<const Habits> all_habits() { return table(); }
+std::span<const StackTraits> all_stacks() { return table(); }
 
-const Habits* find_habits(std::string_view name) {
-  const auto found = std::ranges::find(table(), name, &Habits::name);
+const StackTraits* find_stack(std::string_view name) {
+  const auto found = std::ranges::find(table(), name, &StackTraits::name);
   return found == table().end() ? nullptr : &*found;
 }
 

@@ -1,4 +1,4 @@
-// The habits of the software that executes a plan, as properties of the stack and never of a case.
+// The stack of the software that executes a plan, as properties of the stack and never of a case.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace trivium::program {
 
 /// What differs between trainers that are given the same plan. Rates multiply the cost rules; see docs/cost-model.md.
-struct Habits {
+struct StackTraits {
   std::string name;
   bool fused_kernels = true;             ///< mask-softmax, bias-GeLU, bias-dropout-residual in one kernel each
   bool fused_attention = true;           ///< FlashAttention or its like, where devices have kernels for it
@@ -43,9 +43,9 @@ struct Habits {
   bool keeps_half_gradients(DType precision) const { return half_gradients && precision == DType::kFp16; }
 };
 
-/// Habits by name: trivium, megatron, megatron-2022, megatron-deepspeed, fsdp, deepspeed-zero3, deepspeed-zero3-2021,
-/// alpa-xla. Null for an unknown name.
-const Habits* find_habits(std::string_view name);
-std::span<const Habits> all_habits();
+/// StackTraits by name: trivium, megatron, megatron-2022, megatron-deepspeed, fsdp, deepspeed-zero3,
+/// deepspeed-zero3-2021, alpa-xla. Null for an unknown name.
+const StackTraits* find_stack(std::string_view name);
+std::span<const StackTraits> all_stacks();
 
 }  // namespace trivium::program

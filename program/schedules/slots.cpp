@@ -59,7 +59,7 @@ int frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks) {
   return most;
 }
 
-int delayed_frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks) {
+int deferred_frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks) {
   const bool split = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.weights; });
   int alive = 0, most = 0;
   for (const Slot& slot : slots) {

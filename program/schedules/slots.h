@@ -97,6 +97,6 @@ int frames_needed(const std::vector<Slot>& slots, int chunk);
 
 /// Micro-batches between the halves of their backwards at once, at most, in any of `chunks` together; 0 where backwards
 /// are whole.
-int delayed_frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks);
+int deferred_frames_needed(const std::vector<Slot>& slots, std::span<const int> chunks);
 
 }  // namespace trivium::program

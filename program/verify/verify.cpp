@@ -53,12 +53,12 @@ void check_counts(const Program& program, Problems& problems) {
 }
 
 bool outlives_body(Space space) {
-  return space == Space::kFrame || space == Space::kDelayed || space == Space::kStaging;
+  return space == Space::kFrame || space == Space::kDeferred || space == Space::kStaging;
 }
 
 // What a body reads must have been written in it, or have come into the frame before.
 void check_buffers(const Program& program, Problems& problems) {
-  for (const ChunkKind& kind : program.kinds) {
+  for (const ChunkTemplate& kind : program.kinds) {
     std::set<int> in_frame, in_parts;  // the latter: a part of it came
     const auto space_of = [&](int b) { return kind.buffers[static_cast<std::size_t>(b)].space; };
     const auto run = [&](int id) {
@@ -69,7 +69,7 @@ void check_buffers(const Program& program, Problems& problems) {
         const Op& op = body.ops[i];
         for (const int b : op.in) {
           if (b == kNoBuffer) continue;
-          const bool framed = space_of(b) == Space::kFrame || space_of(b) == Space::kDelayed,
+          const bool framed = space_of(b) == Space::kFrame || space_of(b) == Space::kDeferred,
                      own = space_of(b) == Space::kWorkspace;
           const bool gathers = op.kind == OpKind::kAllGather && in_parts.contains(b);
           if ((framed && !in_frame.contains(b) && !gathers) || (own && !written.contains(b))) {
@@ -94,7 +94,7 @@ void check_buffers(const Program& program, Problems& problems) {
 
 // Key columns that several tensor ranks hold are summed over them wherever their bucket is reduced.
 void check_keys(const Program& program, Problems& problems) {
-  for (const ChunkKind& kind : program.kinds) {
+  for (const ChunkTemplate& kind : program.kinds) {
     for (std::size_t b = 0; b < kind.buckets.size(); ++b) {
       const Bucket& bucket = kind.buckets[b];
       std::int64_t held = 0, summed = 0;

@@ -28,16 +28,16 @@ class FrameChecker {
         case TaskKind::kBackward:
           use(frames_, task, task.frame, owner, id);
           if (split) {
-            take(delayed_, task, task.delayed_frame, owner, id);
+            take(delayed_, task, task.deferred_frame, owner, id);
           } else {
             free(frames_, task, task.frame, id);
           }
           break;
         case TaskKind::kBackwardWeights:
           use(frames_, task, task.frame, owner, id);
-          use(delayed_, task, task.delayed_frame, owner, id);
+          use(delayed_, task, task.deferred_frame, owner, id);
           free(frames_, task, task.frame, id);
-          free(delayed_, task, task.delayed_frame, id);
+          free(delayed_, task, task.deferred_frame, id);
           break;
         case TaskKind::kRecv:
           if (program_.body_of(task).ops.front().pass == Pass::kForward) receive(task, id);
@@ -57,7 +57,7 @@ class FrameChecker {
   };
   using Frames = std::map<std::pair<int, int>, Frame>;  // kind, number
 
-  const ChunkKind& kind_of(const Task& task) const {
+  const ChunkTemplate& kind_of(const Task& task) const {
     return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(task.chunk)].kind)];
   }
 

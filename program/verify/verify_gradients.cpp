@@ -42,7 +42,7 @@ class GradientChecker {
   };
 
   const Task& task_at(int id) const { return role_.tasks[static_cast<std::size_t>(id)]; }
-  const ChunkKind& kind_of(const Task& task) const {
+  const ChunkTemplate& kind_of(const Task& task) const {
     return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(task.chunk)].kind)];
   }
   std::int16_t segments_of(const Task& task) const {
@@ -68,7 +68,7 @@ class GradientChecker {
 
   void visit(int id) {
     const Task& task = task_at(id);
-    const ChunkKind& kind = kind_of(task);
+    const ChunkTemplate& kind = kind_of(task);
     switch (task.kind) {
       case TaskKind::kBackward:
       case TaskKind::kBackwardWeights:
@@ -94,7 +94,7 @@ class GradientChecker {
   // Behind what a pass leaves of a bucket comes its reduction, where that waits for no copy or is the pass's own.
   void visit_pass(int id) {
     const Task& task = task_at(id);
-    const ChunkKind& kind = kind_of(task);
+    const ChunkTemplate& kind = kind_of(task);
     const auto ranges = gradient_writers(program_, program_.body_of(task), false);
     for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::last)) {
       const bool whole = kind.buckets[b].gradient_slot < 0;

@@ -26,7 +26,7 @@ class OffloadChecker {
   void check() {
     for (std::size_t id = 0; id < role_.tasks.size(); ++id) {
       const Task& task = role_.tasks[id];
-      const ChunkKind& kind = kind_of(task);
+      const ChunkTemplate& kind = kind_of(task);
       const bool forward = task.kind == TaskKind::kForward, backward = task.kind == TaskKind::kBackward;
       if (!kind.store_layer.empty() && (forward || backward)) {
         for (int i = 0; i < kind.layers; ++i) {
@@ -47,7 +47,7 @@ class OffloadChecker {
 
   const Task& task_at(int id) const { return role_.tasks[static_cast<std::size_t>(id)]; }
 
-  const ChunkKind& kind_of(const Task& task) const {
+  const ChunkTemplate& kind_of(const Task& task) const {
     return program_.kinds[static_cast<std::size_t>(role_.chunks[static_cast<std::size_t>(task.chunk)].kind)];
   }
 
@@ -69,7 +69,7 @@ class OffloadChecker {
 
   void check_forward(int id, int layer) {
     const Task& pass = task_at(id);
-    const ChunkKind& kind = kind_of(pass);
+    const ChunkTemplate& kind = kind_of(pass);
     const auto segment = static_cast<std::int16_t>(layer + (kind.embedding ? 1 : 0));
     Slot& slot = slots_[{pass.chunk, layer % 2}];
     if (slot.store >= 0 && !waits(id, slot.store, kWholeTask, segment)) {
@@ -85,7 +85,7 @@ class OffloadChecker {
 
   void check_backward(int id, int layer) {
     const Task& pass = task_at(id);
-    const ChunkKind& kind = kind_of(pass);
+    const ChunkTemplate& kind = kind_of(pass);
     const auto segment = static_cast<std::int16_t>(kind.layers - 1 - layer + (kind.head ? 1 : 0));
     Slot& slot = slots_[{pass.chunk, layer % 2}];
     const std::pair<int, int> wanted{pass.micro_batch, layer};
@@ -108,7 +108,7 @@ class OffloadChecker {
 
   void check_step(int id) {
     const Task& step = task_at(id);
-    const ChunkKind& kind = kind_of(step);
+    const ChunkTemplate& kind = kind_of(step);
     for (std::size_t b = 0; b < kind.fetch_state.size(); ++b) {
       const auto segment = static_cast<std::int16_t>(b);
       const int fetch = copy_of(TaskKind::kFetch, step, kind.fetch_state[b]);

@@ -213,7 +213,7 @@ void check_temporaries(const Program& program, std::vector<std::string>& problem
     int first, last;
   };
   for (const Body& body : program.bodies) {
-    const ChunkKind& kind = program.kind_of(body);
+    const ChunkTemplate& kind = program.kind_of(body);
     std::map<int, Life> lives;
     for (int i = 0; i < static_cast<int>(body.ops.size()); ++i) {
       const Op& op = body.ops[static_cast<std::size_t>(i)];

@@ -12,7 +12,7 @@
 namespace trivium::program {
 namespace {
 
-// A stage's passes one after the other, with what lies in each slot. A slot is (chunk kind, offset).
+// A stage's passes one after the other, with what lies in each slot. A slot is (chunk template, offset).
 class SlotChecker {
  public:
   SlotChecker(const Program& program, const Role& role, std::vector<std::string>& problems)
@@ -74,7 +74,7 @@ class SlotChecker {
 
   void read_parameters(int id) {
     const Task& task = task_of(id);
-    const ChunkKind& kind = program_.kinds[static_cast<std::size_t>(kind_index(task))];
+    const ChunkTemplate& kind = program_.kinds[static_cast<std::size_t>(kind_index(task))];
     const auto ranges = parameter_readers(program_, program_.body_of(task));
     for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::first)) {
       const std::int64_t offset = kind.buckets[b].parameter_slot;
@@ -100,7 +100,7 @@ class SlotChecker {
 
   void write_gradients(int id) {
     const Task& task = task_of(id);
-    const ChunkKind& kind = program_.kinds[static_cast<std::size_t>(kind_index(task))];
+    const ChunkTemplate& kind = program_.kinds[static_cast<std::size_t>(kind_index(task))];
     const auto ranges = gradient_writers(program_, program_.body_of(task));
     for (const std::size_t b : buckets_in_order(ranges, &SegmentRange::first)) {
       const std::int64_t offset = kind.buckets[b].gradient_slot;
@@ -130,7 +130,7 @@ class SlotChecker {
 }  // namespace
 
 void check_sharding(const Program& program, std::vector<std::string>& problems) {
-  const Sharding sharding(program.job, program.habits);
+  const Sharding sharding(program.job, program.stack);
   if (!sharding.gradients) return;
   for (const Role& role : program.roles) SlotChecker(program, role, problems).run();
 }

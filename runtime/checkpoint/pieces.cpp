@@ -9,7 +9,7 @@ namespace trivium::runtime::checkpoint {
 namespace {
 
 using program::Bucket;
-using program::ChunkKind;
+using program::ChunkTemplate;
 using program::DType;
 using program::Group;
 using program::Parameter;
@@ -22,7 +22,7 @@ struct Stretch {
   DType type{};
 };
 
-const Bucket& bucket_of(const ChunkKind& kind, const Parameter& p) {
+const Bucket& bucket_of(const ChunkTemplate& kind, const Parameter& p) {
   return *std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const Bucket& bucket) {
     return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
   });
@@ -172,7 +172,7 @@ bool saves(const program::Program& program, int rank, const Parameter& p, const 
 }
 
 // What a rank has not sent of a parameter's gradient; nothing where all is sent.
-Stretch residual_of(const ChunkKind& kind, const Arenas& arenas, int chunk, const Parameter& p) {
+Stretch residual_of(const ChunkTemplate& kind, const Arenas& arenas, int chunk, const Parameter& p) {
   const std::string name = program::residual_name(p);
   const auto buffer = std::find_if(kind.buffers.begin(), kind.buffers.end(), [&](const program::Buffer& b) {
     return b.space == Space::kOptimizer && b.name == name;
@@ -187,7 +187,7 @@ void for_each_parameter(const program::Program& program, int rank, const Arenas&
   const program::Role& role = program.role_of(rank);
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
-    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     for (const Parameter& p : kind.parameters) {
       const Bucket& bucket = bucket_of(kind, p);
       visit(p, program::global_name(p, chunk.first_layer), bucket,

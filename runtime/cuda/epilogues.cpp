@@ -10,7 +10,7 @@ namespace {
 
 using program::Body;
 using program::Buffer;
-using program::ChunkKind;
+using program::ChunkTemplate;
 using program::Op;
 using program::OpKind;
 
@@ -24,7 +24,7 @@ struct Pair {
 /// Looks for pairs in one body of a kind.
 class BodyPairs {
  public:
-  BodyPairs(const ChunkKind& kind, const Body& body) : kind_(kind), body_(body) {}
+  BodyPairs(const ChunkTemplate& kind, const Body& body) : kind_(kind), body_(body) {}
 
   template <class Visit>
   void visit(const Visit& visit) const {
@@ -85,7 +85,7 @@ class BodyPairs {
                         [&](const Op& any) { return std::any_of(any.after.begin(), any.after.end(), counts_on_it); });
   }
 
-  const ChunkKind& kind_;
+  const ChunkTemplate& kind_;
   const Body& body_;
 };
 

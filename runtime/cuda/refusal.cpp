@@ -15,9 +15,9 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend runs fp32, bf16 and fp16, not {}; use --precision bf16",
                        name_of(settings.precision));
   }
-  if (program.habits.keeps_half_gradients(settings.precision)) {
+  if (program.stack.keeps_half_gradients(settings.precision)) {
     return fmt::format("the CUDA backend keeps gradients in fp32, the {} stack in fp16; use --stack trivium",
-                       program.habits.name);
+                       program.stack.name);
   }
   if (!settings.compresses && settings.reduce_dtype != DType::kFp32 && is_half(settings.reduce_dtype)) {
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",

@@ -27,8 +27,9 @@ Arenas::Arenas(const program::Program& program, const program::Role& role, Backe
       files_[s] = std::make_unique<DiskArena>(static_cast<std::size_t>(role.bytes[s]));
       continue;
     }
-    memory_[s] = program::is_away(space) ? backend.allocate_on_host(role.bytes[s]) : backend.allocate(role.bytes[s]);
-    if (!program::is_away(space)) bytes_ += role.bytes[s];
+    memory_[s] =
+        program::is_offloaded(space) ? backend.allocate_on_host(role.bytes[s]) : backend.allocate(role.bytes[s]);
+    if (!program::is_offloaded(space)) bytes_ += role.bytes[s];
   }
 }
 
@@ -36,10 +37,10 @@ std::byte* Arenas::base(int chunk, Space space, int frame, int delayed) const {
   const program::Chunk& part = role_.chunks[static_cast<std::size_t>(chunk)];
   const auto s = static_cast<std::size_t>(space);
   std::int64_t offset = part.base[s];
-  if (space == Space::kFrame || space == Space::kTokens || space == Space::kAwayFrame) {
+  if (space == Space::kFrame || space == Space::kTokens || space == Space::kOffloadedActivation) {
     offset += frame * program_.kinds[static_cast<std::size_t>(part.kind)].bytes[s];
   }
-  if (space == Space::kDelayed) {
+  if (space == Space::kDeferred) {
     offset += delayed * program_.kinds[static_cast<std::size_t>(part.kind)].bytes[s];
   }
   return this->space(space) + offset;

@@ -22,7 +22,7 @@ class Arenas {
   Arenas(const program::Program& program, const program::Role& role, Backend& backend,
          std::span<const program::Space> spaces);
 
-  /// Start of a chunk's part of a space; for kFrame and kTokens of its frame `frame`, for kDelayed of `delayed`.
+  /// Start of a chunk's part of a space; for kFrame and kTokens of its frame `frame`, for kDeferred of `delayed`.
   std::byte* base(int chunk, program::Space space, int frame, int delayed = 0) const;
   /// Address of a buffer of the chunk's kind; null for kNoBuffer.
   std::byte* address(int chunk, int buffer, int frame, int delayed = 0) const;

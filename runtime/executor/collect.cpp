@@ -15,7 +15,7 @@ using program::DType;
 using program::Space;
 
 // The bucket that holds element `offset` of the chunk.
-const Bucket& bucket_of(const program::ChunkKind& kind, std::int64_t offset) {
+const Bucket& bucket_of(const program::ChunkTemplate& kind, std::int64_t offset) {
   return *std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const Bucket& bucket) {
     return offset >= bucket.begin && offset < bucket.begin + bucket.elements;
   });
@@ -55,7 +55,7 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   const Space kept_in = program.settings.state_space(), gradients_in = program.settings.gradient_space();
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
-    const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     const std::byte* values = arenas.base(static_cast<int>(c), Space::kParameter, 0);
     const std::byte* gradients = arenas.base(static_cast<int>(c), gradients_in, 0);
     const std::byte* moments = arenas.base(static_cast<int>(c), kept_in, 0);

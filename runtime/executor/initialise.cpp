@@ -34,7 +34,7 @@ struct Kept {
   std::int64_t begin, end, at;
 };
 
-const program::Bucket& bucket_of(const program::ChunkKind& kind, const program::Parameter& p) {
+const program::Bucket& bucket_of(const program::ChunkTemplate& kind, const program::Parameter& p) {
   return *std::find_if(kind.buckets.begin(), kind.buckets.end(), [&](const program::Bucket& b) {
     return p.offset >= b.begin && p.offset < b.begin + b.elements;
   });
@@ -117,7 +117,7 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
   const auto to_float = [](double value) { return static_cast<float>(value); };
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
-    const program::ChunkKind& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
     std::byte* base = arenas.base(static_cast<int>(c), program::Space::kParameter, 0);
     std::byte* state = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {

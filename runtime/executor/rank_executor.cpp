@@ -29,7 +29,7 @@ constexpr int kScalars = 3;  // loss, and the norm as a pair
 /// Parameters in memory that the host cannot write are made beside it and copied.
 void set_first_values(const program::Program& program, int rank, Backend& backend, Arenas& arenas) {
   if (backend.shares_host_memory()) return initialise_parameters(program, rank, arenas);
-  const std::array spaces{Space::kParameter, Space::kOptimizer, Space::kAwayState};
+  const std::array spaces{Space::kParameter, Space::kOptimizer, Space::kOffloadedState};
   cpu::CpuBackend host;
   Arenas made(program, program.role_of(rank), host, spaces);
   initialise_parameters(program, rank, made);
@@ -178,7 +178,7 @@ void RankExecutor::keep_apart(const Task& task, int segment) {
 }
 
 bool RankExecutor::is_forward(const Task& task) const {
-  const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
+  const program::ChunkTemplate& kind = program_.kind_of(program_.body_of(task));
   if (task.kind == TaskKind::kSend) return task.body == kind.send_forward;
   if (task.kind == TaskKind::kRecv) return task.body == kind.recv_forward;
   if (task.kind == TaskKind::kGatherReceived) return task.body == kind.gather_forward;
@@ -265,7 +265,7 @@ void RankExecutor::replay_segment(std::int32_t task_id, int segment_id) {
   const program::Body& body = program_.body_of(task);
   const program::Segment& segment = body.segments[static_cast<std::size_t>(segment_id)];
   record(flight::Doing::kCompute, task_id, segment.begin);
-  const std::array<std::int64_t, 5> work{task.body, segment_id, task.chunk, task.frame, task.delayed_frame};
+  const std::array<std::int64_t, 5> work{task.body, segment_id, task.chunk, task.frame, task.deferred_frame};
   const std::uint64_t number = replay_numbers_.try_emplace(work, replay_numbers_.size()).first->second;
   backend_.replay(number, program::Lane::kCompute, [&] {
     for (int i = segment.begin; i < segment.end; ++i) run_kernel(task, body.ops[static_cast<std::size_t>(i)]);
@@ -298,13 +298,13 @@ void RankExecutor::run_ops(std::int32_t task_id, const program::Segment& segment
 }
 
 void RankExecutor::run_kernel(const Task& task, const Op& op) {
-  const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
+  const program::ChunkTemplate& kind = program_.kind_of(program_.body_of(task));
   KernelArguments a;
   a.op = &op;
   for (std::size_t j = 0; j < op.in.size(); ++j)
-    a.in[j] = arenas_.address(task.chunk, op.in[j], task.frame, task.delayed_frame);
+    a.in[j] = arenas_.address(task.chunk, op.in[j], task.frame, task.deferred_frame);
   for (std::size_t j = 0; j < op.out.size(); ++j)
-    a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame, task.delayed_frame);
+    a.out[j] = arenas_.address(task.chunk, op.out[j], task.frame, task.deferred_frame);
   a.tensor_rank = at_.tensor;
   a.tensor_ranks = program_.mesh.tensor();
   const bool of_experts = op.bucket >= 0 && kind.buckets[static_cast<std::size_t>(op.bucket)].expert;
@@ -397,7 +397,7 @@ void RankExecutor::finish_transfer(std::int32_t task_id) {
 // Samples are numbered through the whole training, so that every layout reads the same ones: micro-batch by micro-batch
 // over the replicas.
 void RankExecutor::read_samples(const Task& task) {
-  const program::ChunkKind& kind = program_.kind_of(program_.body_of(task));
+  const program::ChunkTemplate& kind = program_.kind_of(program_.body_of(task));
   if (!kind.embedding && !kind.head) return;
   const program::Batch& step = program_.settings.batch;
   const std::int64_t sequence = step.sequence, batch = step.micro_batch_of(at_.data);

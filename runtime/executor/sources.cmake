@@ -1,7 +1,7 @@
 list(APPEND runtime_sources
   executor/arenas.cpp
   executor/collect.cpp
-  executor/course.cpp
+  executor/training_schedule.cpp
   executor/disk_arena.cpp
   executor/dropout.cpp
   executor/exchange.cpp
@@ -17,6 +17,6 @@ list(APPEND runtime_sources
   executor/step_loop.cpp
   executor/step_timeline.cpp
   executor/train.cpp
-  executor/wire.cpp)
+  executor/network_bytes.cpp)
 set_source_files_properties(executor/host_facts.cpp PROPERTIES
   COMPILE_DEFINITIONS TRIVIUM_MATRIX_LIBRARY="Eigen ${Eigen3_VERSION}")

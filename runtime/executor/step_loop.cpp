@@ -29,7 +29,7 @@ auto or_abort(Communicator& communicator, const Work& work) {
   }
 }
 
-/// A rank's executor and keeper, made anew for every size of the batch: what lasts from step to step moves along.
+/// A rank's executor and checkpointer, made anew for every size of the batch: what lasts from step to step moves along.
 class Phases {
  public:
   Phases(const program::Program& program, Communicator& communicator, const data::Corpus& corpus, Backend& backend,
@@ -44,7 +44,7 @@ class Phases {
   }
 
   RankExecutor& executor() { return *executor_; }
-  StepKeeper* keeper() { return keeper_.get(); }
+  StepCheckpointer* checkpointer() { return checkpointer_.get(); }
   const program::Program& running() const { return smaller_ ? *smaller_ : program_; }
 
   /// Before a step of so many samples. Whether that is another number than before.
@@ -53,7 +53,7 @@ class Phases {
     if (ring_ != nullptr) ring_->note(flight::Doing::kStarting, now_ns(), 0);  // it may take longer than a step
     const Arenas kept = executor_->arenas_on_host(kLasting);
     const std::unique_ptr<program::Program> before = std::move(smaller_);  // whose map `kept` has
-    keeper_.reset();
+    checkpointer_.reset();
     executor_.reset();
     if (batch != program_.settings.batch.samples) {
       smaller_ = std::make_unique<program::Program>(options_.program_for(batch));
@@ -66,13 +66,14 @@ class Phases {
 
  private:
   static constexpr std::array kLasting{program::Space::kParameter, program::Space::kOptimizer,
-                                       program::Space::kAwayState};
+                                       program::Space::kOffloadedState};
 
   void start(const program::Program& program) {
     executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_);
     executor_->record_flight(ring_, smaller_ == nullptr);
     if (options_.replay) executor_->replay_segments();
-    if (options_.keeper) keeper_ = options_.keeper(program, communicator_, executor_->arenas(), backend_);
+    if (options_.checkpointer)
+      checkpointer_ = options_.checkpointer(program, communicator_, executor_->arenas(), backend_);
   }
 
   const program::Program& program_;
@@ -83,7 +84,7 @@ class Phases {
   flight::Ring* ring_;
   std::unique_ptr<program::Program> smaller_;  // while the batch is ramped up
   std::unique_ptr<RankExecutor> executor_;
-  std::unique_ptr<StepKeeper> keeper_;
+  std::unique_ptr<StepCheckpointer> checkpointer_;
 };
 
 /// On rank 0: the records of the steps, told as they come, and what stands out of them.
@@ -135,7 +136,7 @@ class StepLoop {
   }
 
   TrainResult run() {
-    if (phases_.keeper() != nullptr) now_ = phases_.keeper()->begin(now_);
+    if (phases_.checkpointer() != nullptr) now_ = phases_.checkpointer()->begin(now_);
     bool stopped = false;
     while (now_.step < options_.steps && !stopped && result_.diverged.empty()) {
       stopped = is_told_to_stop();
@@ -162,10 +163,10 @@ class StepLoop {
 
   void step() {
     const program::Settings& settings = program_.settings;
-    const std::int64_t batch = batch_at(options_.course.ramp, settings.batch.samples, now_.step);
+    const std::int64_t batch = batch_at(options_.training_schedule.ramp, settings.batch.samples, now_.step);
     if (phases_.enter(batch)) timeline_.clear();
     RankExecutor& executor = phases_.executor();
-    executor.samples_from(samples_before(options_.course.ramp, settings.batch.samples, now_.step));
+    executor.samples_from(samples_before(options_.training_schedule.ramp, settings.batch.samples, now_.step));
     const StepValues values = values_of(batch);
     std::vector<program::Event>* const events = batch == settings.batch.samples ? timeline_.next() : nullptr;
     const auto start = std::chrono::steady_clock::now();
@@ -201,8 +202,8 @@ class StepLoop {
     const program::Settings& settings = program_.settings;
     StepValues values;
     values.step = now_.step;
-    values.learning_rate =
-        learning_rate(options_.course, settings.optimizer, settings.batch.samples, now_.step, options_.steps);
+    values.learning_rate = learning_rate(options_.training_schedule, settings.optimizer, settings.batch.samples,
+                                         now_.step, options_.steps);
     values.loss_weight = 1 / static_cast<double>(batch * settings.batch.sequence);
     values.loss_scale = now_.scale.scale;
     values.skipped_steps = now_.scale.skipped;
@@ -226,9 +227,9 @@ class StepLoop {
 
   /// The checkpoint behind a step; `last`: no further step follows now.
   void keep(bool last) {
-    if (phases_.keeper() == nullptr) return;
+    if (phases_.checkpointer() == nullptr) return;
     if (ring_ != nullptr) ring_->note(flight::Doing::kCheckpoint, now_ns(), now_.step);
-    phases_.keeper()->after_step(now_, last);
+    phases_.checkpointer()->after_step(now_, last);
   }
 
   const program::Program& program_;

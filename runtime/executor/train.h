@@ -12,8 +12,8 @@
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
-#include "runtime/executor/course.h"
-#include "runtime/executor/step_keeper.h"
+#include "runtime/executor/step_checkpointer.h"
+#include "runtime/executor/training_schedule.h"
 
 namespace trivium::runtime {
 
@@ -24,7 +24,7 @@ struct TrainOptions {
   std::stop_token stop;                                     ///< ends after the current step
   std::filesystem::path flight_folder;                      ///< where ranks keep their flight records; empty: none
   std::chrono::milliseconds deadline{0};                    ///< gives up when no rank moves for so long; 0: never
-  Course course;
+  TrainingSchedule training_schedule;
   /// With a batch ramp: the program of a smaller batch, ordered and verified; it may be called by all ranks at once.
   std::function<program::Program(std::int64_t global_batch)> program_for;
   const data::Corpus* validation = nullptr;  ///< where given: its loss is measured, nothing learnt from it
@@ -33,7 +33,7 @@ struct TrainOptions {
   std::function<void(const program::Spike&)> on_spike;  ///< on rank 0's thread
   bool replay =
       false;  ///< segments that are the same work every time are recorded, in steps whose timeline is not kept
-  KeeperFactory keeper;  ///< where given: makes each rank's end of checkpoints
+  CheckpointerFactory checkpointer;  ///< where given: makes each rank's end of checkpoints
 };
 
 /// Values of all parameters (or gradients) of the model, gathered: global name -> row-major values.

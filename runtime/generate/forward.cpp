@@ -64,7 +64,7 @@ Forward::Forward(const models::Model& model, const checkpoint::StoredTensors& te
 
 std::vector<std::span<const float>> Forward::operator()(std::span<const std::int32_t> tokens) {
   assert(!tokens.empty() && std::ssize(tokens) <= longest());
-  const program::ChunkKind& kind = program_.kinds.front();
+  const program::ChunkTemplate& kind = program_.kinds.front();
   // Later tokens do not change earlier ones, so what stands behind the text does not matter.
   auto* ids = reinterpret_cast<std::int32_t*>(arenas_->address(0, kind.ids, 0));
   std::fill(std::copy(tokens.begin(), tokens.end(), ids), ids + longest(), 0);

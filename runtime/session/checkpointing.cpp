@@ -2,14 +2,14 @@
 
 #include "base/quote.h"
 #include "base/say.h"
-#include "runtime/checkpoint/keeper.h"
+#include "runtime/checkpoint/checkpointer.h"
 
 namespace trivium::runtime::session {
 
-KeeperFactory keepers_of(const CheckpointOptions& options, const BatchRamp& ramp, const program::PlanFile& job,
-                         std::int64_t corpus_tokens) {
+CheckpointerFactory checkpointers_of(const CheckpointOptions& options, const BatchRamp& ramp,
+                                     const program::PlanFile& job, std::int64_t corpus_tokens) {
   if (options.folder.empty()) return {};
-  checkpoint::KeeperOptions keeping;
+  checkpoint::CheckpointerOptions keeping;
   keeping.folder = options.folder;
   keeping.every = options.every;
   keeping.keep = options.keep;
@@ -18,7 +18,7 @@ KeeperFactory keepers_of(const CheckpointOptions& options, const BatchRamp& ramp
   keeping.ramp = ramp;
   keeping.corpus_tokens = corpus_tokens;
   keeping.note = [](const std::string& text) { base::say("note: {}\n", base::one_line(text)); };
-  return checkpoint::make_keepers(keeping);
+  return checkpoint::make_checkpointers(keeping);
 }
 
 }  // namespace trivium::runtime::session

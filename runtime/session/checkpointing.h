@@ -5,8 +5,8 @@
 #include <string>
 
 #include "program/plan/plan_file.h"
-#include "runtime/executor/course.h"
-#include "runtime/executor/step_keeper.h"
+#include "runtime/executor/step_checkpointer.h"
+#include "runtime/executor/training_schedule.h"
 
 namespace trivium::runtime::session {
 
@@ -18,7 +18,7 @@ struct CheckpointOptions {
 };
 
 /// What reads and writes the checkpoints of a job; nothing where there is no folder. Notes go to stderr.
-KeeperFactory keepers_of(const CheckpointOptions& options, const BatchRamp& ramp, const program::PlanFile& job,
-                         std::int64_t corpus_tokens);
+CheckpointerFactory checkpointers_of(const CheckpointOptions& options, const BatchRamp& ramp,
+                                     const program::PlanFile& job, std::int64_t corpus_tokens);
 
 }  // namespace trivium::runtime::session

@@ -38,7 +38,7 @@ TrainResult Session::train(const program::Program& program, TrainOptions how, Co
   how.flight_folder = supervisor.exists() ? supervisor.flight_record() : options_.flight_record;
   CheckpointOptions checkpoint = options_.checkpoint;
   checkpoint.resume = checkpoint.resume || supervisor.wants_resume();
-  how.keeper = keepers_of(checkpoint, how.course.ramp, options_.job, corpus_->tokens());
+  how.checkpointer = checkpointers_of(checkpoint, how.training_schedule.ramp, options_.job, corpus_->tokens());
   return communicator != nullptr ? train_as_rank(*communicator, backend, program, *corpus_, how)
                                  : train_in_threads(program, *corpus_, how);
 }

@@ -6,8 +6,8 @@
 
 #include "base/seconds.h"
 #include "simulator/collectives/network.h"
+#include "simulator/collectives/network_bytes.h"
 #include "simulator/collectives/places.h"
-#include "simulator/collectives/wire.h"
 
 namespace trivium::simulator {
 namespace {

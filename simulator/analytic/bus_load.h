@@ -9,7 +9,7 @@
 
 namespace trivium::simulator {
 
-/// Serves ranks of one stage. Claims nothing (0) on clusters of unlike nodes and where lanes are merged.
+/// Serves ranks of one stage. Claims nothing (0) on clusters of heterogeneous nodes and where lanes are merged.
 class BusLoad {
  public:
   /// `cluster`: as the ranks of the program's plan see it. Both must outlive it.

@@ -160,7 +160,7 @@ class KindReader {
   const CostedProgram& costed_;
   const program::Program& program_;
   BusLoad bus_;
-  const program::ChunkKind& kind_;
+  const program::ChunkTemplate& kind_;
   std::size_t stage_;
 };
 

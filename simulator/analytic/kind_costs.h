@@ -1,4 +1,4 @@
-// A chunk kind of one layer, costed: the pieces that chunks of any length are added up from.
+// A chunk template of one layer, costed: the pieces that chunks of any length are added up from.
 #pragma once
 
 #include <cstdint>

@@ -52,9 +52,9 @@ bool is_of_passes(Space space) {
   switch (space) {
     case Space::kFrame:
     case Space::kTokens:
-    case Space::kDelayed:
+    case Space::kDeferred:
     case Space::kWorkspace:
-    case Space::kAwayFrame:
+    case Space::kOffloadedActivation:
       return true;
     default:
       return false;
@@ -140,19 +140,19 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
 
 // Buffers of a space lie one behind the other: slots of copies are those of the state and behind them those of the
 // passes.
-SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::Habits& habits, const ChunkKey& kind) {
+SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::StackTraits& stack, const ChunkKey& kind) {
   const Key pass_key = pass_fields(job.plan, kind), state_key = state_fields(job, kind);
   auto passes = find(pass_bytes_, pass_key);
   if (!passes) {
     Job here = job;  // whose state stays, so that all slots are of the passes
     here.plan.offload.optimizer = here.plan.offload.gradients = Storage::kNone;
     std::vector<program::Body> bodies;
-    note_bytes(here, kind, program::make_chunk_kind(here, habits, kind, 0, bodies).bytes);
+    note_bytes(here, kind, program::make_chunk_template(here, stack, kind, 0, bodies).bytes);
     passes = find(pass_bytes_, pass_key);
   }
   auto state = find(state_bytes_, state_key);
   if (!state) {
-    state = program::bytes_without_passes(job, habits, kind);
+    state = program::bytes_without_passes(job, stack, kind);
     const std::lock_guard lock(mutex_);
     state_bytes_.try_emplace(state_key, *state);
   }
@@ -215,7 +215,7 @@ std::vector<Frames> SharedCosts::frames(const Plan& plan, int stage, std::int64_
     for (std::size_t other = 0; other < kinds.size(); ++other) {
       if (kinds[other] == kinds[c]) alike.push_back(static_cast<int>(other));
     }
-    frames.push_back({program::frames_needed(slots, alike), program::delayed_frames_needed(slots, alike)});
+    frames.push_back({program::frames_needed(slots, alike), program::deferred_frames_needed(slots, alike)});
   }
   const std::lock_guard lock(mutex_);
   frames_.try_emplace(std::move(key), frames);

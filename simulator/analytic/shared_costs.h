@@ -1,4 +1,5 @@
-// What plans of one search have in common, worked out once: costs and bytes of chunk kinds, frames, places of stages.
+// What plans of one search have in common, worked out once: costs and bytes of chunk templates, frames, places of
+// stages.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "program/lower/chunk_kind.h"
+#include "program/lower/chunk_template.h"
 #include "simulator/analytic/kind_costs.h"
 #include "simulator/analytic/stage_places.h"
 #include "simulator/memory/limits.h"
@@ -43,7 +44,7 @@ class SharedCosts {
                   const Coster& coster);
 
   /// Bytes of the kind `key` under a plan; lowered where no plan needed them before.
-  Bytes bytes(const program::Job& job, const program::Habits& habits, const program::ChunkKey& key);
+  Bytes bytes(const program::Job& job, const program::StackTraits& stack, const program::ChunkKey& key);
 
   /// Keeps the bytes of a kind that was lowered for its costs.
   void note_bytes(const program::Job& job, const program::ChunkKey& key, const Bytes& bytes);

@@ -38,20 +38,20 @@ base::Seconds inside_time(OpKind kind, base::Bytes bytes, int ranks, const hardw
 }  // namespace
 
 base::Seconds collective_cost(OpKind kind, base::Bytes bytes, const GroupPlacement& group, const hardware::Node& node,
-                              const program::Habits& habits) {
+                              const program::StackTraits& stack) {
   assert(kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
          kind == OpKind::kAllToAll || kind == OpKind::kRingShift);
   if (group.ranks <= 1) return base::Seconds(0);
   // Neighbours exchange; a node that the ring enters it also leaves, once for each of the groups that share it.
   if (kind == OpKind::kRingShift) {
-    return transfer_cost(bytes, group.nodes == 1, group.sharing, node, habits, group.between);
+    return transfer_cost(bytes, group.nodes == 1, group.sharing, node, stack, group.between);
   }
   const base::Seconds late = late_hosts(node, group.ranks);
   if (group.nodes > 1) {
     const base::BytesPerSecond inside =
         group.ranks_per_node > 1 ? node_curve(node, group.ranks_per_node).bus * node.device.physics.collective_bus
                                  : base::BytesPerSecond(std::numeric_limits<double>::infinity());
-    return late + network_collective(kind, bytes, group, node, inside, habits);
+    return late + network_collective(kind, bytes, group, node, inside, stack);
   }
   if (node.topology == hardware::Topology::kSharedMemory) {
     return late + shared_memory_time(kind, bytes, group.ranks, node);
@@ -60,7 +60,7 @@ base::Seconds collective_cost(OpKind kind, base::Bytes bytes, const GroupPlaceme
 }
 
 base::Seconds transfer_cost(base::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
-                            const program::Habits&, const SiteShare& between) {
+                            const program::StackTraits&, const SiteShare& between) {
   if (same_node) {
     // Cores are not as even as GPUs: of two that exchange one is late, as at a collective.
     const base::Seconds late =

@@ -36,11 +36,11 @@ struct GroupPlacement {
 /// kRingShift. `bytes`: of the whole buffer (all-reduce, all-to-all, ring shift: of a rank's buffer; the others: of the
 /// unsharded side).
 base::Seconds collective_cost(program::OpKind kind, base::Bytes bytes, const GroupPlacement& group,
-                              const hardware::Node& node, const program::Habits& habits);
+                              const hardware::Node& node, const program::StackTraits& stack);
 
 /// Time of one transfer between two devices; `sharing` transfers leave the node at once (1 inside a node). `between`:
 /// of the link that it crosses from site to site.
 base::Seconds transfer_cost(base::Bytes bytes, bool same_node, int sharing, const hardware::Node& node,
-                            const program::Habits& habits, const SiteShare& between = {});
+                            const program::StackTraits& stack, const SiteShare& between = {});
 
 }  // namespace trivium::simulator

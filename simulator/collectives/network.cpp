@@ -13,8 +13,8 @@ constexpr double kTreeEfficiency = 0.82;
 constexpr double kTreeInsideHop = 4e-6;  // s: NCCL 2.18 src/graph/tuning.cc, Tree, Simple, NVLink
 
 /// What the stack leaves of the network's efficiency.
-double stack_share(const program::Habits& habits, const hardware::Node& node) {
-  return habits.network_reach < 1 ? std::min(1.0, habits.network_reach / node.network.efficiency) : 1.0;
+double stack_share(const program::StackTraits& stack, const hardware::Node& node) {
+  return stack.network_reach < 1 ? std::min(1.0, stack.network_reach / node.network.efficiency) : 1.0;
 }
 
 }  // namespace
@@ -36,10 +36,10 @@ base::BytesPerSecond network_share(const hardware::Node& node, int ranks_per_nod
 // data leaves of a long link.
 base::Seconds network_collective(program::OpKind kind, base::Bytes bytes, const GroupPlacement& group,
                                  const hardware::Node& node, base::BytesPerSecond inside,
-                                 const program::Habits& habits) {
+                                 const program::StackTraits& stack) {
   const double n = group.ranks, nodes = group.nodes;
   const base::BytesPerSecond network =
-      network_share(node, group.ranks_per_node, group.sharing) * stack_share(habits, node);
+      network_share(node, group.ranks_per_node, group.sharing) * stack_share(stack, node);
   if (kind == program::OpKind::kAllToAll) {
     // All messages are under way at once: one hop. Of a rank's buffer (n-r)/n leave its node, (r-1)/n stay in it.
     const double r = group.ranks_per_node;

@@ -16,6 +16,6 @@ base::BytesPerSecond network_share(const hardware::Node& node, int ranks_per_nod
 /// of one node (infinite for one rank per node).
 base::Seconds network_collective(program::OpKind kind, base::Bytes bytes, const GroupPlacement& group,
                                  const hardware::Node& node, base::BytesPerSecond inside,
-                                 const program::Habits& habits);
+                                 const program::StackTraits& stack);
 
 }  // namespace trivium::simulator

@@ -49,12 +49,12 @@ base::Seconds matmul_time(const program::Op& op, const hardware::Device& device)
 
 bool is_wgrad(OpKind kind) { return kind == OpKind::kMatmulWgrad || kind == OpKind::kExpertMatmulWgrad; }
 
-/// Kernels that are the same in all stacks, with byte counts as they stand: a stack's habits scale those of the layers.
+/// Kernels that are the same in all stacks, with byte counts as they stand: a stack's stack scale those of the layers.
 bool in_all_stacks(OpClass of) { return of == OpClass::kOptimizer || of == OpClass::kLoss; }
 
-base::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
-  const double traffic = in_all_stacks(traits_of(op.kind).op_class) ? 1.0 : habits.memory_traffic;
-  return base::Bytes((op.bytes + unfused_softmax_bytes(op, habits)) * traffic) /
+base::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
+  const double traffic = in_all_stacks(traits_of(op.kind).op_class) ? 1.0 : stack.memory_traffic;
+  return base::Bytes((op.bytes + unfused_softmax_bytes(op, stack)) * traffic) /
          (device.memory_bandwidth * device.memory_efficiency);
 }
 
@@ -94,27 +94,28 @@ bool issued_by_host(const program::Op& op, const hardware::Device& device) {
 
 }  // namespace
 
-base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
   if (const hardware::OpRate* rate = rate_of(op, device)) {
     return rate->overhead +
            base::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
   }
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
   if (traits_of(op.kind).op_class == OpClass::kProduct) return matmul_time(op, device);
-  const base::Seconds traffic = traffic_time(op, device, habits);
+  const base::Seconds traffic = traffic_time(op, device, stack);
   return traits_of(op.kind).op_class == OpClass::kAttention ? attention_products(op, device) + traffic : traffic;
 }
 
-base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
+base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
   assert(!program::is_communication(op.kind));
-  const base::Seconds time = device_cost(op, device, habits);
+  const base::Seconds time = device_cost(op, device, stack);
   if (!issued_by_host(op, device)) return time;
-  const base::Seconds issue = issue_cost(op, device, habits);
+  const base::Seconds issue = issue_cost(op, device, stack);
   return traits_of(op.kind).synchronises ? time + issue : combine(time, issue, device.physics.issue_exponent);
 }
 
 std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
-                                         const program::Habits& habits, std::span<const base::Seconds> communication) {
+                                         const program::StackTraits& stack,
+                                         std::span<const base::Seconds> communication) {
   assert(communication.empty() || communication.size() == ops.size());
   std::vector<base::Seconds> costs(ops.size());
   // Of the ops whose issue the host can run ahead with: kernels, and what else fills the same stream meanwhile.
@@ -123,18 +124,18 @@ std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const
     const program::Op& op = ops[i];
     const bool elsewhere = program::is_communication(op.kind) || program::is_copy(op.kind);
     if (!elsewhere) {
-      costs[i] = device_cost(op, device, habits);
+      costs[i] = device_cost(op, device, stack);
     } else if (!communication.empty()) {
       costs[i] = communication[i];
       if (op.lane == program::Lane::kCompute) beside += costs[i];
     }
     if (!issued_by_host(op, device)) continue;
     if (traits_of(op.kind).synchronises) {
-      costs[i] += issue_cost(op, device, habits);
+      costs[i] += issue_cost(op, device, stack);
       continue;
     }
     if (!elsewhere) on_device += costs[i];
-    on_host += issue_cost(op, device, habits);
+    on_host += issue_cost(op, device, stack);
   }
   if (on_device.value() <= 0) return costs;
   const base::Seconds both = combine(on_device + beside, on_host, device.physics.issue_exponent);

@@ -14,10 +14,10 @@ namespace trivium::simulator {
 /// Time of a compute op. A device with an OpRate for the kind is costed from what was measured; else by physics: GEMMs
 /// by tiles and waves, memory-bound kernels by bytes, never below the host's issue time. The device must support the
 /// op's dtype (`Device::peak`): the check of a plan refuses it earlier.
-base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
+base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack);
 
 /// Time on the device alone, as if the host had issued it long before.
-base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits);
+base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack);
 
 /// Times of the ops of a run that the host issues without waiting (a segment of a body), same order. The host runs
 /// ahead of long kernels, so its floor holds for the run as a whole and not kernel by kernel: the sum is never above
@@ -25,7 +25,7 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
 /// comes back as it is: issuing it keeps the host busy, and on the compute lane the host runs ahead of it as of
 /// kernels.
 std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
-                                         const program::Habits& habits,
+                                         const program::StackTraits& stack,
                                          std::span<const base::Seconds> communication = {});
 
 }  // namespace trivium::simulator

@@ -38,7 +38,7 @@ base::Seconds transfer_time(const Program& program, const hardware::Cluster& clu
                             int peer_stage) {
   const auto [same_node, sharing, between] = transfer_placement(program.mesh, cluster, rank, peer_stage);
   const int transfers = std::max(1, sharing);
-  return transfer_cost(base::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.habits,
+  return transfer_cost(base::Bytes(op.bytes), same_node, transfers, cluster.node_of_device(rank), program.stack,
                        between);
 }
 
@@ -58,7 +58,7 @@ class Coster {
         if (program::is_copy(ops[i].kind)) communicated[i] = copy(ops[i]);
         if (program::is_communication(ops[i].kind)) communicated[i] = communication(ops[i], peer_stage);
       }
-      for (const base::Seconds time : segment_costs(ops, node_.device, program_.habits, communicated)) {
+      for (const base::Seconds time : segment_costs(ops, node_.device, program_.stack, communicated)) {
         at->second.push_back(to_ps(time));
       }
     }
@@ -80,7 +80,7 @@ class Coster {
     }
     base::Seconds slowest(0);
     for (const GroupPlacement& group : placed->second) {
-      slowest = std::max(slowest, collective_cost(op.kind, base::Bytes(op.bytes), group, node_, program_.habits));
+      slowest = std::max(slowest, collective_cost(op.kind, base::Bytes(op.bytes), group, node_, program_.stack));
     }
     return slowest;
   }

@@ -17,29 +17,29 @@ constexpr double kLooseForward = 9, kLooseBackward = 6;
 
 }  // namespace
 
-bool softmax_falls_back(const program::Op& op, const program::Habits& habits) {
+bool softmax_falls_back(const program::Op& op, const program::StackTraits& stack) {
   const bool attention = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward;
-  if (!attention || op.flash || !habits.fused_kernels || !program::is_half(op.dtype)) return false;
-  return op.m / std::max(1, op.sequence) * op.heads % habits.fused_softmax_batch != 0;
+  if (!attention || op.flash || !stack.fused_kernels || !program::is_half(op.dtype)) return false;
+  return op.m / std::max(1, op.sequence) * op.heads % stack.fused_softmax_batch != 0;
 }
 
-double unfused_softmax_bytes(const program::Op& op, const program::Habits& habits) {
+double unfused_softmax_bytes(const program::Op& op, const program::StackTraits& stack) {
   constexpr double kForward = 32, kBackward = 16;  // to fp32 6, scale 8, mask 9, softmax 8, to 16 bit 6, less the fused
-  if (!softmax_falls_back(op, habits)) return 0;
+  if (!softmax_falls_back(op, stack)) return 0;
   const double scores = static_cast<double>(op.m) * op.sequence * op.heads;
   return scores * (op.kind == OpKind::kAttention ? kForward : kBackward);
 }
 
-double kernels_of(const program::Op& op, const program::Habits& habits) {
+double kernels_of(const program::Op& op, const program::StackTraits& stack) {
   const program::Launches& launches = program::traits_of(op.kind).launches;
   const double kernels =
-      (op.flash ? launches.flash : launches.fused) + (habits.fused_kernels || op.flash ? 0 : launches.unfused_more) +
-      (softmax_falls_back(op, habits) ? (op.kind == OpKind::kAttention ? kLooseForward : kLooseBackward) : 0);
+      (op.flash ? launches.flash : launches.fused) + (stack.fused_kernels || op.flash ? 0 : launches.unfused_more) +
+      (softmax_falls_back(op, stack) ? (op.kind == OpKind::kAttention ? kLooseForward : kLooseBackward) : 0);
   return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
 }
 
-base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::Habits& habits) {
-  return device.kernel_issue * kernels_of(op, habits);
+base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
+  return device.kernel_issue * kernels_of(op, stack);
 }
 
 base::Seconds combine(base::Seconds device, base::Seconds host, double exponent) {

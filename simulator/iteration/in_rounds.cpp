@@ -6,7 +6,7 @@
 
 #include "base/seconds.h"
 #include "simulator/cost/supported.h"
-#include "simulator/iteration/played.h"
+#include "simulator/iteration/trace.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -17,12 +17,12 @@ constexpr std::int64_t kLonger = 4;
 /// A play of a few micro-batches, and how it repeats itself.
 struct FewPlayed {
   std::unique_ptr<program::Program> program;
-  Played played;
+  SimulationTrace played;
   std::int64_t period = 0;  ///< micro-batches; 0: none was found
   std::int64_t period_ps = 0;
 };
 
-/// Periods after which all that was heard of so far came again, and how much later.
+/// Periods after which all that was sampled of so far came again, and how much later.
 class Periods {
  public:
   Periods(const std::vector<std::int64_t>& periods, std::int64_t micro_batches, std::int64_t depth)
@@ -30,7 +30,7 @@ class Periods {
     for (const std::int64_t period : periods) left_.push_back({period, std::nullopt});
   }
 
-  void hear(const program::Role& role, const std::vector<Span>& spans) {
+  void add(const program::Role& role, const std::vector<Span>& spans) {
     std::erase_if(left_, [&](Period& p) {
       const std::int64_t last = micro_batches_ - depth_ - p.micro_batches;  // those behind see the end come
       const auto shift = comes_again(role, spans, last - 2 * depth_, last, p.micro_batches);
@@ -73,8 +73,8 @@ class InRounds {
            const SteadyState& rounds, const std::stop_token& stop, Until until = Until::kReplayed)
       : job_(job), cluster_(cluster), options_(options), rounds_(rounds), stop_(stop), until_(until) {}
 
-  /// Played as all of them would be, and the Program of few. Without a period where they do not repeat themselves, also
-  /// later on: what runs ahead may take long to be as far ahead as it can be.
+  /// SimulationTrace as all of them would be, and the Program of few. Without a period where they do not repeat
+  /// themselves, also later on: what runs ahead may take long to be as far ahead as it can be.
   base::Result<FewPlayed> play() {
     base::Result<FewPlayed> found = FewPlayed{};
     for (std::int64_t some = rounds_.enough(); found && found.value().period == 0; some *= kLonger) {
@@ -107,11 +107,11 @@ class InRounds {
     if (std::holds_alternative<program::Infeasible>(lowered)) return few;
     few.program = std::make_unique<program::Program>(std::get<program::Program>(std::move(lowered)));
     const CostedProgram costed = cost(*few.program, cluster_);
-    base::Result<Play> ready_first = simulator::play(costed, Granularity::kSegment, stop_);
+    base::Result<ListSchedule> ready_first = simulator::list_schedule(costed, Granularity::kSegment, stop_);
     if (!ready_first) return ready_first.error();
     const std::vector<program::Role>& roles = few.program->roles;
     Periods by_readiness(periods, micro_batches, rounds_.depth);
-    for (std::size_t r = 0; r < roles.size(); ++r) by_readiness.hear(roles[r], ready_first.value().stages[r]);
+    for (std::size_t r = 0; r < roles.size(); ++r) by_readiness.add(roles[r], ready_first.value().stages[r]);
     if (by_readiness.none() && !periods.empty()) return few;
     if (until_ == Until::kReady) {
       few.played.makespan_ps = ready_first.value().makespan_ps;
@@ -120,21 +120,21 @@ class InRounds {
     }
     issue_in_order_of(*few.program, ready_first.value());
     Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
-    std::int64_t heard = 0;
-    base::Result<Played> played = play_it(costed, cluster_, options_, stop_, [&](const RankSpans& rank) {
-      heard += rank.stands_for;
-      in_order.hear(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
+    std::int64_t sampled = 0;
+    base::Result<SimulationTrace> played = trace_of(costed, cluster_, options_, stop_, [&](const RankSpans& rank) {
+      sampled += rank.stands_for;
+      in_order.add(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
     });
     if (!played) return played.error();
     few.played = std::move(played).value();
-    if (heard == few.program->mesh.size()) in_order.note_in(few);
+    if (sampled == few.program->mesh.size()) in_order.note_in(few);
     return few;
   }
 
   // One more period takes as much more of everything as the last one did.
-  static FewPlayed lengthened(FewPlayed few, const Played& fewer, std::int64_t periods) {
-    Played& all = few.played;
-    if (all.makespan_ps - fewer.makespan_ps != few.period_ps || all.heard != fewer.heard) {
+  static FewPlayed lengthened(FewPlayed few, const SimulationTrace& fewer, std::int64_t periods) {
+    SimulationTrace& all = few.played;
+    if (all.makespan_ps - fewer.makespan_ps != few.period_ps || all.sampled != fewer.sampled) {
       few.period = 0;
       return few;
     }
@@ -177,7 +177,7 @@ base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& j
   const auto rounds = rounds_to_play(job, cluster);
   const bool all_alike = !options.timeline && !options.every_rank && options.disturbance.none();
   if (!rounds || !all_alike) return std::optional<Simulation>();
-  if (stop.stop_requested()) return given_up();
+  if (stop.stop_requested()) return cancelled();
   if (const auto no = unsupported_by(job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
   auto few = InRounds(job, cluster, options, *rounds, stop).play();
   if (!few) return few.error();

@@ -13,7 +13,7 @@ namespace trivium::simulator {
 /// Nothing else.
 std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster);
 
-/// What play_makespan() gives of the job lowered, counted likewise. Nothing where that cannot be.
+/// What list_schedule_makespan() gives of the job lowered, counted likewise. Nothing where that cannot be.
 std::optional<std::int64_t> play_makespan_in_rounds(const program::Job& job, const hardware::Cluster& cluster);
 
 /// What simulate() gives of the job lowered and ordered. A few of its micro-batches are ordered and played; where all

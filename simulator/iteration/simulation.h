@@ -13,7 +13,7 @@
 
 namespace trivium::simulator {
 
-class Worlds;
+class TopologyCache;
 
 /// Of a role: a stage, or where micro-batches differ what one kind of replica does of it.
 struct StageResult {
@@ -38,18 +38,18 @@ struct Simulation {
 struct SimulationOptions {
   Granularity granularity = Granularity::kOp;
   bool timeline = false;
-  /// Play every rank instead of one rank for every stage where that is the same; needed for a disturbance. The timeline
-  /// is then that of every rank, the breakdown of a stage the mean over its ranks: over all, or where they have
-  /// millions of spans together over some that lie evenly among them. Ranks that share cores are always all played, op
-  /// by op.
+  /// ListSchedule every rank instead of one rank for every stage where that is the same; needed for a disturbance. The
+  /// timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all, or where they
+  /// have millions of spans together over some that lie evenly among them. Ranks that share cores are always all
+  /// played, op by op.
   bool every_rank = false;
   /// Communication that overlaps on a link shares it: played by one rank for all of a stage that sit alike. False:
   /// every transfer has its links to itself.
   bool shared_links = true;
   bool unshared = false;  ///< find Simulation::unshared_s too
   Disturbance disturbance{};
-  std::uint64_t seed = 0;    ///< of the jitter
-  Worlds* worlds = nullptr;  ///< of the same cluster: what simulations leave for each other; not owned
+  std::uint64_t seed = 0;               ///< of the jitter
+  TopologyCache* topologies = nullptr;  ///< of the same cluster: what simulations leave for each other; not owned
 };
 
 }  // namespace trivium::simulator

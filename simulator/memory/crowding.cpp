@@ -13,7 +13,7 @@ constexpr double kMost = 0.35;  // what was seen at the most
 /// Parameters of the largest unit that is gathered by itself.
 double unit_bytes(const program::Program& program) {
   std::int64_t largest = 0;
-  for (const program::ChunkKind& kind : program.kinds) {
+  for (const program::ChunkTemplate& kind : program.kinds) {
     for (const program::Bucket& bucket : kind.buckets) largest = std::max(largest, bucket.elements);
   }
   return static_cast<double>(largest * program::size_of(program.settings.precision));
@@ -22,13 +22,13 @@ double unit_bytes(const program::Program& program) {
 }  // namespace
 
 double crowding(const program::Program& program, const hardware::Cluster& cluster) {
-  if (program.habits.crowded_above <= 0) return 1;
+  if (program.stack.crowded_above <= 0) return 1;
   const double holes = unit_bytes(program);
   double fullest = 0;
   for (const StageMemory& m : memory_of(program, cluster)) {
     fullest = std::max(fullest, (static_cast<double>(m.total()) + holes) / static_cast<double>(m.capacity));
   }
-  return 1 + std::clamp(kSlope * (fullest - program.habits.crowded_above), 0.0, kMost);
+  return 1 + std::clamp(kSlope * (fullest - program.stack.crowded_above), 0.0, kMost);
 }
 
 }  // namespace trivium::simulator

@@ -22,7 +22,7 @@ struct StageLimits {
 std::vector<StageLimits> limits_of(const program::Mesh& mesh, std::span<const int> replica_kinds,
                                    const hardware::Cluster& placed);
 
-/// Of a stage alone. Reads of the program its settings, its habits, its mesh, and of its kinds their bytes and `head`.
+/// Of a stage alone. Reads of the program its settings, its stack, its mesh, and of its kinds their bytes and `head`.
 StageMemory memory_of(const program::Program& program, const program::Role& role, const StageLimits& limits);
 
 }  // namespace trivium::simulator

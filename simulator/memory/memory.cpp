@@ -25,11 +25,11 @@ StageLimits limits_of(const hardware::Node& node, int ranks) {
 /// before they are added to the fp32 ones (BF16_Optimizer).
 std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
   constexpr std::int64_t kBucketElements = 500'000'000;
-  if (!program.habits.flat_buckets) return 0;
+  if (!program.stack.flat_buckets) return 0;
   const program::Settings& s = program.settings;
   const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(s.precision));
   const std::int64_t buckets = elements * (program::size_of(s.reduce_dtype) + program::size_of(s.precision));
-  const bool wide = program::is_half(s.precision) && !program.habits.keeps_half_gradients(s.precision);
+  const bool wide = program::is_half(s.precision) && !program.stack.keeps_half_gradients(s.precision);
   return buckets + (wide ? memory.parameters : 0);
 }
 
@@ -37,8 +37,8 @@ std::int64_t framework_bytes(const program::Program& program, const StageMemory&
 /// gradient comes back; a stack that frees them holds one of each chunk, the one being sent.
 std::int64_t freed_outputs(const program::Program& program, const program::Role& role) {
   const program::Settings& s = program.settings;
-  const bool here = !s.away(program::Space::kAwayFrame);
-  if (!program.habits.frees_sent_outputs || program.mesh.pipeline() == 1 || !here) return 0;
+  const bool here = !s.is_offloaded(program::Space::kOffloadedActivation);
+  if (!program.stack.frees_sent_outputs || program.mesh.pipeline() == 1 || !here) return 0;
   const std::int64_t output = s.sent_bytes_per_sample * s.batch.micro_batch_of(role.first_replica);
   std::int64_t freed = 0;
   for (const program::Chunk& chunk : role.chunks) {
@@ -96,16 +96,16 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   memory.gradients = bytes(program::Space::kGradient);
   memory.optimizer = bytes(program::Space::kOptimizer);
   memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) +
-                       bytes(program::Space::kDelayed) - freed_outputs(program, role);
+                       bytes(program::Space::kDeferred) - freed_outputs(program, role);
   memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
                      bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
   for (std::size_t space = 0; space < program::kSpaces; ++space) {
     if (settings.storage[space] == program::Storage::kHost) memory.host += role.bytes[space];
   }
-  const bool sharded =
-      settings.shards_parameters && program::is_half(settings.precision) && !settings.away(program::Space::kAwayState);
-  if (sharded && program.habits.wide_shards_only) memory.parameters = 0;  // they are the optimizer's fp32 copies
-  if (sharded && program.habits.half_gradient_shards) memory.gradients /= 2;
+  const bool sharded = settings.shards_parameters && program::is_half(settings.precision) &&
+                       !settings.is_offloaded(program::Space::kOffloadedState);
+  if (sharded && program.stack.wide_shards_only) memory.parameters = 0;  // they are the optimizer's fp32 copies
+  if (sharded && program.stack.half_gradient_shards) memory.gradients /= 2;
   memory.capacity = limits.capacity;
   memory.host_capacity = limits.host_capacity;
   memory.reserved = limits.reserved + framework_bytes(program, memory);

@@ -24,8 +24,8 @@ program::DType best_precision(const hardware::Cluster& cluster) {
 }
 
 bool has_fused_attention(const program::Plan& plan, const hardware::Cluster& cluster) {
-  const program::Habits* habits = program::find_habits(plan.stack);
-  if (habits == nullptr || !habits->fused_attention) return false;
+  const program::StackTraits* stack = program::find_stack(plan.stack);
+  if (stack == nullptr || !stack->fused_attention) return false;
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const hardware::NodeGroup& group) {
     const hardware::Device& device = group.node.device;
     return device.flash_attention && (device.kind == hardware::DeviceKind::kCpu || program::is_half(plan.precision));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/collectives/wire.h"
+#include "simulator/collectives/network_bytes.h"
 
 namespace trivium::simulator {
 namespace {
@@ -13,7 +13,7 @@ using program::OpKind;
 bool is_transfer(const Op& op) { return op.kind == OpKind::kSend || op.kind == OpKind::kRecv; }
 
 // How many have to meet: with one rank for every role, and links that nobody shares, only other roles matter.
-int members_of(const program::Program& program, const Op& op, const CastOptions& options) {
+int members_of(const program::Program& program, const Op& op, const ReplayOptions& options) {
   if (options.ranks == Ranks::kEvery || options.contention) return program.mesh.group_size(op.group);
   const bool unlike = !program.replica_kinds.empty() && joins_replicas(op.group);
   const int kinds = unlike ? static_cast<int>(program.roles.size()) / program.mesh.pipeline() : 1;
@@ -31,12 +31,12 @@ std::int16_t channel_of(const Op& op, int stream, std::vector<Channel>& channels
   return static_cast<std::int16_t>(channels.size() - 1);
 }
 
-void describe_op(const program::Program& program, const Op& op, const CastOptions& options,
+void describe_op(const program::Program& program, const Op& op, const ReplayOptions& options,
                  std::vector<Channel>& channels, TemplateStep& at, Step& step) {
   if (program::is_copy(op.kind)) {
     step.wire = op.bytes;
     if (!options.contention) return;  // nobody else is on its way
-    at.joint = Joint::kCopy;
+    at.rendezvous = RendezvousKind::kCopy;
     at.channel = op.kind == OpKind::kFetch ? 1 : 0;
     return;
   }
@@ -48,16 +48,16 @@ void describe_op(const program::Program& program, const Op& op, const CastOption
   step.exchange = op.kind == OpKind::kAllToAll;
   if (is_transfer(op)) {
     step.sends = op.kind == OpKind::kSend;
-    at.joint = Joint::kTransfer;
+    at.rendezvous = RendezvousKind::kTransfer;
   } else if (members_of(program, op, options) > 1) {
-    at.joint = Joint::kCollective;
+    at.rendezvous = RendezvousKind::kCollective;
     at.channel = channel_of(op, at.stream, channels);
   }
 }
 
 }  // namespace
 
-BodyTemplate make_template(const CostedProgram& costed, int role, int body, const CastOptions& options,
+BodyTemplate make_template(const CostedProgram& costed, int role, int body, const ReplayOptions& options,
                            std::vector<Channel>& channels, std::vector<Step>& steps) {
   const program::Program& program = *costed.program;
   const program::Body& source = program.bodies[static_cast<std::size_t>(body)];

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "simulator/cost/costed_program.h"
-#include "simulator/replay/cast.h"
-#include "simulator/replay/script.h"
+#include "simulator/replay/instructions.h"
+#include "simulator/replay/replay_program.h"
 #include "simulator/schedule/step_body.h"
 
 namespace trivium::simulator {
@@ -18,9 +18,9 @@ using LastSteps = std::array<std::int32_t, kStreams>;
 
 struct TemplateStep {
   std::int8_t stream = 0;
-  Joint joint = Joint::kNone;
+  RendezvousKind rendezvous = RendezvousKind::kNone;
   std::int16_t channel = -1;        ///< kCollective; kCopy: 0 out of the device, 1 into it
-  std::int32_t place = 0;           ///< in Script::steps
+  std::int32_t place = 0;           ///< in InstructionStreams::steps
   std::vector<std::int32_t> after;  ///< steps of other streams
 };
 
@@ -32,7 +32,7 @@ struct BodyTemplate {
 };
 
 /// The template of a body, its steps appended to `steps`, those of one stream side by side. New channels are added.
-BodyTemplate make_template(const CostedProgram& costed, int role, int body, const CastOptions& options,
+BodyTemplate make_template(const CostedProgram& costed, int role, int body, const ReplayOptions& options,
                            std::vector<Channel>& channels, std::vector<Step>& steps);
 
 }  // namespace trivium::simulator

@@ -18,13 +18,13 @@ std::optional<base::Error> unknown_rank(const Disturbance& disturbance, int rank
   return std::nullopt;
 }
 
-Variation variation_of(const Disturbance& disturbance, const World& world, std::uint64_t seed) {
+Variation variation_of(const Disturbance& disturbance, const ReplayTopology& topology, std::uint64_t seed) {
   Variation variation;
   variation.jitter = disturbance.jitter;
   variation.seed = seed;
   const auto fill = [&](std::vector<double>& factors, const std::map<int, double>& slow) {
     if (slow.empty()) return;
-    for (const std::int32_t rank : world.rank) {
+    for (const std::int32_t rank : topology.rank) {
       const auto found = slow.find(rank);
       factors.push_back(found == slow.end() ? 1.0 : found->second);
     }

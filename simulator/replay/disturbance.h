@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "simulator/replay/topology.h"
 #include "simulator/replay/variation.h"
-#include "simulator/replay/world.h"
 
 namespace trivium::simulator {
 
@@ -22,7 +22,7 @@ struct Disturbance {
 /// kUsage where a rank is named that is not one of `ranks`.
 std::optional<base::Error> unknown_rank(const Disturbance& disturbance, int ranks);
 
-/// For the players of a world: factors of every rank.
-Variation variation_of(const Disturbance& disturbance, const World& world, std::uint64_t seed);
+/// For the actors of a topology: factors of every rank.
+Variation variation_of(const Disturbance& disturbance, const ReplayTopology& topology, std::uint64_t seed);
 
 }  // namespace trivium::simulator

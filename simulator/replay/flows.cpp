@@ -12,8 +12,11 @@ using base::kPsPerSecond;
 
 }  // namespace
 
-Flows::Flows(const World& world)
-    : routes_(world), shared_(!world.capacity.empty()), on_cores_(world.cores >= 0), links_(world.capacity) {}
+Flows::Flows(const ReplayTopology& topology)
+    : routes_(topology),
+      shared_(!topology.capacity.empty()),
+      on_cores_(topology.cores >= 0),
+      links_(topology.capacity) {}
 
 bool Flows::enter(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire) {
   if (!shared_ || (wire <= 0 && !on_cores_) || ps <= 0) return false;

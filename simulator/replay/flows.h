@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "simulator/replay/routes.h"
-#include "simulator/replay/world.h"
+#include "simulator/replay/topology.h"
 #include "simulator/sharing/shared_links.h"
 
 namespace trivium::simulator {
@@ -19,11 +19,11 @@ struct FlowEnd {
 
 class Flows {
  public:
-  explicit Flows(const World& world);
+  explicit Flows(const ReplayTopology& topology);
 
-  /// A meeting at `begin` that takes `ps` when nothing hinders it and moves `wire` bytes from each member to the next.
-  /// False: it touches no shared link, and nothing is kept of it. Where players take turns on cores, whatever takes
-  /// time needs a core for every member, `wire` or not.
+  /// A rendezvous at `begin` that takes `ps` when nothing hinders it and moves `wire` bytes from each member to the
+  /// next. False: it touches no shared link, and nothing is kept of it. Where actors take turns on cores, whatever
+  /// takes time needs a core for every member, `wire` or not.
   bool enter(const FlowParty& party, std::int64_t begin, std::int64_t ps, double wire);
 
   bool idle() const { return events_.empty(); }

@@ -1,4 +1,4 @@
-// The world of every rank as a world of classes: one player for all ranks that do the same at the same time.
+// The topology of every rank as a topology of classes: one actor for all ranks that do the same at the same time.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "simulator/replay/routes.h"
-#include "simulator/replay/world_builder.h"
+#include "simulator/replay/topology_builder.h"
 
 namespace trivium::simulator {
 namespace {
@@ -97,21 +97,21 @@ class Lists {
   std::vector<std::int32_t> values_;
 };
 
-/// What moves data between players over links that may be overbooked.
+/// What moves data between actors over links that may be overbooked.
 struct Moves {
   FlowKind kind{};
-  std::int32_t from = 0, to = 0;  ///< communicator and 0 · players · player and direction
+  std::int32_t from = 0, to = 0;  ///< communicator and 0 · actors · actor and direction
   double limit = 0;
   std::int32_t first = 0, last = 0;  ///< in Partition::uses_
 };
 
-/// Refines the partition by role until all players of a class see the same: their communicators and peers are of the
+/// Refines the partition by role until all actors of a class see the same: their communicators and peers are of the
 /// same classes, and so are the links that their flows cross.
 class Partition {
  public:
-  Partition(const World& every, const std::vector<Traffic>& traffic) : every_(every), traffic_(traffic) {
-    players_.reserve(every.role.size());
-    for (const std::int32_t role : every.role) players_.push_back(role);
+  Partition(const ReplayTopology& every, const std::vector<Traffic>& traffic) : every_(every), traffic_(traffic) {
+    actors_.reserve(every.role.size());
+    for (const std::int32_t role : every.role) actors_.push_back(role);
     communicators_.assign(every.communicators.size(), 0);
     for (std::size_t i = 0; i < every.communicator.size(); ++i) {  // those of two channels never are of one class
       if (every.communicator[i] >= 0) communicators_[at(every.communicator[i])] = static_cast<int>(i) % every.channels;
@@ -122,7 +122,7 @@ class Partition {
   }
 
   /// Precondition: there are links.
-  World folded() {
+  ReplayTopology folded() {
     while (refine()) {
     }
     return quotient();
@@ -130,8 +130,8 @@ class Partition {
 
  private:
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  std::int32_t communicator(std::int32_t player, std::int32_t channel) const {
-    return every_.communicator[at(player * every_.channels + channel)];
+  std::int32_t communicator(std::int32_t actor, std::int32_t channel) const {
+    return every_.communicator[at(actor * every_.channels + channel)];
   }
   std::int32_t roles() const { return static_cast<std::int32_t>(traffic_.size()); }
 
@@ -155,7 +155,7 @@ class Partition {
       partners.push_back({role.all(&Traffic::Stream::rings), role.all(&Traffic::Stream::exchanges),
                           role.all(&Traffic::Stream::copies)});
     }
-    for (std::int32_t p = 0; p < every_.players(); ++p) {
+    for (std::int32_t p = 0; p < every_.actors(); ++p) {
       const std::size_t role = at(every_.role[at(p)]);
       const Partners& mine = partners[role];
       for (const FlowKind kind : {FlowKind::kCollective, FlowKind::kExchange}) {
@@ -213,7 +213,7 @@ class Partition {
     Numbers numbers;
     for (std::size_t id = 0; id < communicators_.size(); ++id) {
       sums_.clear();
-      for (const std::int32_t member : members(static_cast<std::int32_t>(id))) sums_.add(players_[at(member)]);
+      for (const std::int32_t member : members(static_cast<std::int32_t>(id))) sums_.add(actors_[at(member)]);
       key_.assign(sums_.colours().begin(), sums_.colours().end());
       key_.push_back(communicators_[id]);
       communicators_[id] = numbers.of(key_);
@@ -228,8 +228,8 @@ class Partition {
       sums_.clear();
       for (std::int32_t use = flow.first; use < flow.last; ++use) sums_.add(links_[at(uses_[at(use)].link)]);
       key_.assign(sums_.colours().begin(), sums_.colours().end());
-      const std::int64_t from = joins_many(flow) ? communicators_[at(flow.from)] : players_[at(flow.from)];
-      const std::int64_t to = flow.kind == FlowKind::kTransfer ? players_[at(flow.to)] : flow.to;
+      const std::int64_t from = joins_many(flow) ? communicators_[at(flow.from)] : actors_[at(flow.from)];
+      const std::int64_t to = flow.kind == FlowKind::kTransfer ? actors_[at(flow.to)] : flow.to;
       const std::int64_t kind = static_cast<std::int64_t>(flow.kind);
       key_.insert(key_.end(), {kind, from, to, digits_of(flow.limit), flow_colours_[f]});
       flow_colours_[f] = numbers.of(key_);
@@ -263,84 +263,84 @@ class Partition {
 
   std::size_t colour_players() {
     Numbers numbers;
-    std::vector<std::int32_t> colours(players_.size());
-    for (std::int32_t p = 0; p < every_.players(); ++p) {
+    std::vector<std::int32_t> colours(actors_.size());
+    for (std::int32_t p = 0; p < every_.actors(); ++p) {
       sums_.clear();
       for (const std::int32_t flow : flows_of_players_.of(at(p))) sums_.add(flow_colours_[at(flow)]);
       key_.assign(sums_.colours().begin(), sums_.colours().end());
       key_.push_back(static_cast<std::int64_t>(key_.size()));
-      key_.push_back(players_[at(p)]);
+      key_.push_back(actors_[at(p)]);
       for (std::int32_t channel = 0; channel < every_.channels; ++channel) {
         const std::int32_t id = communicator(p, channel);
         key_.push_back(id < 0 ? -1 : communicators_[at(id)]);
       }
       for (const std::int32_t role : traffic_[at(every_.role[at(p)])].peers) {
-        key_.push_back(players_[at(every_.peer(p, role))]);
+        key_.push_back(actors_[at(every_.peer(p, role))]);
       }
       colours[at(p)] = numbers.of(key_);
     }
-    players_ = std::move(colours);
+    actors_ = std::move(colours);
     return numbers.count();
   }
 
-  // A player for every class, in the order of their roles and first ranks.
-  World quotient() {
-    World world;
-    std::vector<std::int32_t> first;  // by colour: the first player
-    for (std::int32_t p = 0; p < every_.players(); ++p) {
-      if (at(players_[at(p)]) == first.size()) first.push_back(p);
+  // An actor for every class, in the order of their roles and first ranks.
+  ReplayTopology quotient() {
+    ReplayTopology topology;
+    std::vector<std::int32_t> first;  // by colour: the first actor
+    for (std::int32_t p = 0; p < every_.actors(); ++p) {
+      if (at(actors_[at(p)]) == first.size()) first.push_back(p);
     }
     std::vector<std::int32_t> order = first;
     std::stable_sort(order.begin(), order.end(),
                      [&](std::int32_t a, std::int32_t b) { return every_.role[at(a)] < every_.role[at(b)]; });
     std::vector<std::int32_t> class_of(first.size());
     for (std::size_t c = 0; c < order.size(); ++c) {
-      world.role.push_back(every_.role[at(order[c])]);
-      world.rank.push_back(every_.rank[at(order[c])]);
-      class_of[at(players_[at(order[c])])] = static_cast<std::int32_t>(c);
+      topology.role.push_back(every_.role[at(order[c])]);
+      topology.rank.push_back(every_.rank[at(order[c])]);
+      class_of[at(actors_[at(order[c])])] = static_cast<std::int32_t>(c);
     }
-    for (std::int32_t& colour : players_) colour = class_of[at(colour)];
-    world.stands_for.assign(order.size(), 0);
-    for (const std::int32_t c : players_) ++world.stands_for[at(c)];
-    world.peers.assign(order.size() * at(roles()), -1);
+    for (std::int32_t& colour : actors_) colour = class_of[at(colour)];
+    topology.stands_for.assign(order.size(), 0);
+    for (const std::int32_t c : actors_) ++topology.stands_for[at(c)];
+    topology.peers.assign(order.size() * at(roles()), -1);
     for (std::size_t c = 0; c < order.size(); ++c) {
-      for (const std::int32_t role : traffic_[at(world.role[c])].peers) {
-        world.peers[c * at(roles()) + at(role)] = players_[at(every_.peer(order[c], role))];
+      for (const std::int32_t role : traffic_[at(topology.role[c])].peers) {
+        topology.peers[c * at(roles()) + at(role)] = actors_[at(every_.peer(order[c], role))];
       }
     }
-    join(world, order);
-    give_links(world);
-    return world;
+    join(topology, order);
+    give_links(topology);
+    return topology;
   }
 
-  void join(World& world, const std::vector<std::int32_t>& order) {
-    world.channels = every_.channels;
+  void join(ReplayTopology& topology, const std::vector<std::int32_t>& order) {
+    topology.channels = every_.channels;
     for (const std::int32_t p : order) {
       for (std::int32_t channel = 0; channel < every_.channels; ++channel) {
         const std::int32_t id = communicator(p, channel);
-        world.communicator.push_back(id < 0 ? -1 : communicators_[at(id)]);
+        topology.communicator.push_back(id < 0 ? -1 : communicators_[at(id)]);
       }
     }
     for (std::size_t id = 0; id < communicators_.size(); ++id) {
-      if (at(communicators_[id]) != world.communicators.size()) continue;  // not the first of its class
+      if (at(communicators_[id]) != topology.communicators.size()) continue;  // not the first of its class
       sums_.clear();
-      for (const std::int32_t member : members(static_cast<std::int32_t>(id))) sums_.add(players_[at(member)]);
+      for (const std::int32_t member : members(static_cast<std::int32_t>(id))) sums_.add(actors_[at(member)]);
       const std::vector<std::int32_t>& classes = sums_.colours();
-      world.communicators.push_back(
-          {static_cast<std::int32_t>(world.members.size()), static_cast<std::int32_t>(classes.size())});
-      world.members.insert(world.members.end(), classes.begin(), classes.end());
+      topology.communicators.push_back(
+          {static_cast<std::int32_t>(topology.members.size()), static_cast<std::int32_t>(classes.size())});
+      topology.members.insert(topology.members.end(), classes.begin(), classes.end());
     }
   }
 
   // Of each class one link, and of each class of flows what all of them take of it.
-  void give_links(World& world) {
+  void give_links(ReplayTopology& topology) {
     std::vector<std::int32_t> first;  // by colour: the first link
     for (std::size_t l = 0; l < links_.size(); ++l) {
       if (at(links_[l]) == first.size()) first.push_back(static_cast<std::int32_t>(l));
     }
     std::vector<std::vector<sharing::Use>> uses(flows_.size());  // by colour of flow
     for (std::size_t c = 0; c < first.size(); ++c) {
-      world.capacity.push_back(every_.capacity[at(first[c])]);
+      topology.capacity.push_back(every_.capacity[at(first[c])]);
       Sums& loads = loads_of(at(first[c]));
       for (const std::int32_t colour : loads.colours()) {
         uses[at(colour)].push_back({static_cast<std::int32_t>(c), loads.amount(colour)});
@@ -348,19 +348,19 @@ class Partition {
     }
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const Moves& flow = flows_[f];
-      const std::int32_t from = joins_many(flow) ? communicators_[at(flow.from)] : players_[at(flow.from)];
-      const std::int32_t to = flow.kind == FlowKind::kTransfer ? players_[at(flow.to)] : flow.to;
-      world.folded.try_emplace({flow.kind, from, to}, Route{uses[at(flow_colours_[f])], flow.limit});
+      const std::int32_t from = joins_many(flow) ? communicators_[at(flow.from)] : actors_[at(flow.from)];
+      const std::int32_t to = flow.kind == FlowKind::kTransfer ? actors_[at(flow.to)] : flow.to;
+      topology.folded.try_emplace({flow.kind, from, to}, Route{uses[at(flow_colours_[f])], flow.limit});
     }
   }
 
-  const World& every_;
+  const ReplayTopology& every_;
   const std::vector<Traffic>& traffic_;  // by role
   std::vector<Moves> flows_;
   std::vector<sharing::Use> uses_;
   std::vector<std::int32_t> flow_of_use_;
   Lists uses_of_links_, flows_of_players_;
-  std::vector<std::int32_t> players_, communicators_, flow_colours_, links_;  // their colours
+  std::vector<std::int32_t> actors_, communicators_, flow_colours_, links_;  // their colours
   std::size_t classes_ = 0;
   Sums sums_;
   Key key_;
@@ -368,6 +368,8 @@ class Partition {
 
 }  // namespace
 
-World fold(const World& every, const std::vector<Traffic>& traffic) { return Partition(every, traffic).folded(); }
+ReplayTopology fold(const ReplayTopology& every, const std::vector<Traffic>& traffic) {
+  return Partition(every, traffic).folded();
+}
 
 }  // namespace trivium::simulator

@@ -52,31 +52,32 @@ std::vector<Span> merged(const std::vector<Span>& spans, const Bounds& streams) 
 }
 
 // Runs of steps back into the spans of single steps.
-std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::int32_t player,
+std::vector<Span> spans_of(const ReplayProgram& compiled, const Variation& variation, std::int32_t actor,
                            const std::array<std::vector<RunTimes>, kStreams>& runs) {
   std::vector<Span> spans;
-  const auto p = static_cast<std::size_t>(player);
-  const Script& script = cast.scripts[static_cast<std::size_t>(cast.world.role[p])];
+  const auto p = static_cast<std::size_t>(actor);
+  const InstructionStreams& instructions =
+      compiled.streams_by_role[static_cast<std::size_t>(compiled.topology.role[p])];
   Bounds streams{};
   std::size_t count = 0;
   for (std::size_t stream = 0; stream < kStreams; ++stream) {
     for (std::size_t i = 0; i < runs[stream].size(); ++i) {
-      count += static_cast<std::size_t>(script.streams[stream][i].steps);
+      count += static_cast<std::size_t>(instructions.streams[stream][i].steps);
     }
     streams[stream + 1] = count;
   }
   spans.reserve(count);
   for (std::size_t stream = 0; stream < kStreams; ++stream) {
-    const Draws draws(variation.seed, static_cast<std::uint32_t>(cast.world.rank[p]),
+    const Draws draws(variation.seed, static_cast<std::uint32_t>(compiled.topology.rank[p]),
                       static_cast<std::uint32_t>(stream));
     const double device = variation.device.empty() ? 1.0 : variation.device[p];
     std::uint64_t drawn = 0;
     for (std::size_t i = 0; i < runs[stream].size(); ++i) {
-      const Instruction& in = script.streams[stream][i];
+      const Instruction& in = instructions.streams[stream][i];
       const RunTimes& run = runs[stream][i];
       std::int64_t at = run.begin;
       for (std::int32_t s = 0; s < in.steps; ++s, ++drawn) {
-        const Step& step = script.steps[static_cast<std::size_t>(in.first_step + s)];
+        const Step& step = instructions.steps[static_cast<std::size_t>(in.first_step + s)];
         Span span;
         span.task = in.task;
         span.segment = step.segment;
@@ -84,11 +85,13 @@ std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::in
         span.lane = static_cast<program::Lane>(stream);
         span.start_ps = s == 0 ? run.arrival : at;
         span.begin_ps = at;
-        span.end_ps = in.joint == Joint::kNone ? at + varied(step, variation, draws, drawn, device) : run.end;
+        span.end_ps =
+            in.rendezvous == RendezvousKind::kNone ? at + varied(step, variation, draws, drawn, device) : run.end;
         at = span.end_ps;
         spans.push_back(span);
       }
-      if (cast.world.cores >= 0 && in.joint == Joint::kNone) stretch(std::span(spans).last(in.steps), run.end);
+      if (compiled.topology.cores >= 0 && in.rendezvous == RendezvousKind::kNone)
+        stretch(std::span(spans).last(in.steps), run.end);
     }
   }
   spans = merged(spans, streams);
@@ -98,46 +101,46 @@ std::vector<Span> spans_of(const Cast& cast, const Variation& variation, std::in
 
 }  // namespace
 
-base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
-                            const std::stop_token& stop) {
-  const World& world = cast.world;
-  std::vector<bool> record(static_cast<std::size_t>(world.players()), keep == Keep::kEverything);
+base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& compiled, const Variation& variation,
+                            Keep keep, const std::stop_token& stop) {
+  const ReplayTopology& topology = compiled.topology;
+  std::vector<bool> record(static_cast<std::size_t>(topology.actors()), keep == Keep::kEverything);
   if (keep == Keep::kRepresentatives) {
     for (std::size_t p = 0; p < record.size(); ++p) {
-      record[p] = world.rank[p] == representative(*costed.program, world.role[p]);
+      record[p] = topology.rank[p] == representative(*costed.program, topology.role[p]);
     }
   }
   std::vector<RankSpans> kept;
   base::Result<Replay> result = replay(
-      costed, cast, variation, record, [&](const RankSpans& spans) { kept.push_back(spans); }, stop);
+      costed, compiled, variation, record, [&](const RankSpans& spans) { kept.push_back(spans); }, stop);
   if (result) result.value().ranks = std::move(kept);
   return result;
 }
 
-base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
+base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& compiled, const Variation& variation,
                             const std::vector<bool>& record, const Listener& listener, const std::stop_token& stop) {
-  const World& world = cast.world;
-  const Performance played = perform(cast.scripts, world, variation, record, stop);
-  if (played.given_up) return given_up();
+  const ReplayTopology& topology = compiled.topology;
+  const ReplayOutcome played = run_replay(compiled.streams_by_role, topology, variation, record, stop);
+  if (played.cancelled) return cancelled();
   if (!played.blocked.empty()) {
-    return base::Error{base::ErrorKind::kRuntime, why_stuck(*costed.program, cast, played.blocked)};
+    return base::Error{base::ErrorKind::kRuntime, why_stuck(*costed.program, compiled, played.blocked)};
   }
-  std::vector<std::int32_t> players;
-  for (std::int32_t p = 0; p < world.players(); ++p) {
-    if (record[static_cast<std::size_t>(p)]) players.push_back(p);
+  std::vector<std::int32_t> actors;
+  for (std::int32_t p = 0; p < topology.actors(); ++p) {
+    if (record[static_cast<std::size_t>(p)]) actors.push_back(p);
   }
-  std::sort(players.begin(), players.end(), [&](std::int32_t a, std::int32_t b) {
-    return world.rank[static_cast<std::size_t>(a)] < world.rank[static_cast<std::size_t>(b)];
+  std::sort(actors.begin(), actors.end(), [&](std::int32_t a, std::int32_t b) {
+    return topology.rank[static_cast<std::size_t>(a)] < topology.rank[static_cast<std::size_t>(b)];
   });
-  for (const std::int32_t p : players) {
-    if (stop.stop_requested()) return given_up();
-    const auto player = static_cast<std::size_t>(p);
-    const std::int64_t ranks = world.stands_for.empty() ? 1 : world.stands_for[player];
-    listener({world.rank[player], ranks, spans_of(cast, variation, p, played.runs[player])});
+  for (const std::int32_t p : actors) {
+    if (stop.stop_requested()) return cancelled();
+    const auto actor = static_cast<std::size_t>(p);
+    const std::int64_t ranks = topology.stands_for.empty() ? 1 : topology.stands_for[actor];
+    listener({topology.rank[actor], ranks, spans_of(compiled, variation, p, played.runs[actor])});
   }
   Replay result;
   result.makespan_ps = played.makespan_ps;
-  result.joints = played.joints;
+  result.rendezvous = played.rendezvous;
   result.flows = played.flows;
   return result;
 }

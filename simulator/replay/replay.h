@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "simulator/replay/cast.h"
-#include "simulator/replay/player.h"
+#include "simulator/replay/replay_engine.h"
+#include "simulator/replay/replay_program.h"
 #include "simulator/replay/variation.h"
 
 namespace trivium::simulator {
@@ -28,20 +28,21 @@ struct RankSpans {
 
 struct Replay {
   std::int64_t makespan_ps = 0;
-  std::vector<RankSpans> ranks;        ///< those asked for, ascending
-  std::int64_t joints = 0, flows = 0;  ///< meetings of ranks, and those that were played over shared links
+  std::vector<RankSpans> ranks;            ///< those asked for, ascending
+  std::int64_t rendezvous = 0, flows = 0;  ///< rendezvous of ranks, and those that were played over shared links
 };
 
 /// Who is told of the spans of a rank, rank after rank in ascending order, so that not all have to be kept.
 using Listener = std::function<void(const RankSpans&)>;
 
-/// Plays one step of the cast. Errors: kRuntime when it cannot proceed; the message names the ranks, their instructions
-/// and the partners that are missing; kInterrupted where `stop` asked to give it up. Same input, same result.
-base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation, Keep keep,
-                            const std::stop_token& stop = {});
+/// Plays one step of the compiled. Errors: kRuntime when it cannot proceed; the message names the ranks, their
+/// instructions and the partners that are missing; kInterrupted where `stop` asked to give it up. Same input, same
+/// result.
+base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& compiled, const Variation& variation,
+                            Keep keep, const std::stop_token& stop = {});
 
-/// The same; nothing is kept, and `listener` hears of the players of `record`.
-base::Result<Replay> replay(const CostedProgram& costed, const Cast& cast, const Variation& variation,
+/// The same; nothing is kept, and `listener` hears of the actors of `record`.
+base::Result<Replay> replay(const CostedProgram& costed, const ReplayProgram& compiled, const Variation& variation,
                             const std::vector<bool>& record, const Listener& listener,
                             const std::stop_token& stop = {});
 

@@ -14,14 +14,14 @@ constexpr std::size_t kNamed = 4;  // ranks, and partners of each: enough to see
 
 class Explanation {
  public:
-  Explanation(const program::Program& program, const Cast& cast, const std::vector<Blocked>& blocked)
-      : program_(program), cast_(cast), blocked_(blocked) {}
+  Explanation(const program::Program& program, const ReplayProgram& compiled, const std::vector<Blocked>& blocked)
+      : program_(program), cast_(compiled), blocked_(blocked) {}
 
   std::string text() const {
     std::set<std::int32_t> stuck;
-    for (const Blocked& b : blocked_) stuck.insert(b.player);
+    for (const Blocked& b : blocked_) stuck.insert(b.actor);
     std::string text =
-        fmt::format("the simulation cannot proceed: {} of {} ranks are stuck", stuck.size(), cast_.world.players());
+        fmt::format("the simulation cannot proceed: {} of {} ranks are stuck", stuck.size(), cast_.topology.actors());
     // What waits for another stream of its own rank only follows from what that stream waits for.
     std::size_t named = 0;
     for (const bool at_joint : {true, false}) {
@@ -36,16 +36,17 @@ class Explanation {
 
  private:
   const Instruction& instruction(const Blocked& b) const {
-    const auto role = static_cast<std::size_t>(cast_.world.role[static_cast<std::size_t>(b.player)]);
-    return cast_.scripts[role].streams[static_cast<std::size_t>(b.stream)][static_cast<std::size_t>(b.instruction)];
+    const auto role = static_cast<std::size_t>(cast_.topology.role[static_cast<std::size_t>(b.actor)]);
+    return cast_.streams_by_role[role]
+        .streams[static_cast<std::size_t>(b.stream)][static_cast<std::size_t>(b.instruction)];
   }
 
   std::string place(const Blocked& b) const {
-    const auto player = static_cast<std::size_t>(b.player);
-    const auto role = static_cast<std::size_t>(cast_.world.role[player]);
+    const auto actor = static_cast<std::size_t>(b.actor);
+    const auto role = static_cast<std::size_t>(cast_.topology.role[actor]);
     const Instruction& in = instruction(b);
     const program::Task& task = program_.roles[role].tasks[static_cast<std::size_t>(in.task)];
-    const Step& step = cast_.scripts[role].steps[static_cast<std::size_t>(in.first_step)];
+    const Step& step = cast_.streams_by_role[role].steps[static_cast<std::size_t>(in.first_step)];
     std::string what = fmt::format("task {} ({}", in.task, describe(task));
     if (task.transfer >= 0) {
       what += fmt::format(", transfer {}", task.transfer);
@@ -53,7 +54,7 @@ class Explanation {
       const program::Op& op = program_.body_of(task).ops[static_cast<std::size_t>(step.op)];
       what += fmt::format(", op {} {}", step.op, name_of(op.kind));
     }
-    return fmt::format("rank {} at {})", cast_.world.rank[player], what);
+    return fmt::format("rank {} at {})", cast_.topology.rank[actor], what);
   }
 
   std::string story(const Blocked& b) const {
@@ -62,15 +63,16 @@ class Explanation {
       return fmt::format("{} waits for its own {} lane", place(b),
                          name_of(static_cast<program::Lane>(b.awaited_stream)));
     }
-    if (in.joint == Joint::kTransfer) {
-      return fmt::format("{} waits for {}", place(b), partner(cast_.world.peer(b.player, in.peer_role), b.stream));
+    if (in.rendezvous == RendezvousKind::kTransfer) {
+      return fmt::format("{} waits for {}", place(b), partner(cast_.topology.peer(b.actor, in.peer_role), b.stream));
     }
-    const auto id = cast_.world.communicator[static_cast<std::size_t>(b.player * cast_.world.channels + in.partner)];
-    const Communicator& all = cast_.world.communicators[static_cast<std::size_t>(id)];
+    const auto id =
+        cast_.topology.communicator[static_cast<std::size_t>(b.actor * cast_.topology.channels + in.partner)];
+    const Communicator& all = cast_.topology.communicators[static_cast<std::size_t>(id)];
     std::vector<std::string> missing;
     std::size_t count = 0;
     for (std::int32_t i = all.first; i < all.first + all.size; ++i) {
-      const std::int32_t member = cast_.world.members[static_cast<std::size_t>(i)];
+      const std::int32_t member = cast_.topology.members[static_cast<std::size_t>(i)];
       if (is_at(member, b.stream, in.partner)) continue;
       if (count++ < kNamed) missing.push_back(partner(member, b.stream));
     }
@@ -79,32 +81,33 @@ class Explanation {
                        more);
   }
 
-  bool is_at(std::int32_t player, std::int32_t stream, std::int32_t channel) const {
+  bool is_at(std::int32_t actor, std::int32_t stream, std::int32_t channel) const {
     for (const Blocked& b : blocked_) {
-      if (b.player != player || b.stream != stream || b.awaited_stream >= 0) continue;
-      return instruction(b).joint == Joint::kCollective && instruction(b).partner == channel;
+      if (b.actor != actor || b.stream != stream || b.awaited_stream >= 0) continue;
+      return instruction(b).rendezvous == RendezvousKind::kCollective && instruction(b).partner == channel;
     }
     return false;
   }
 
-  std::string partner(std::int32_t player, std::int32_t stream) const {
+  std::string partner(std::int32_t actor, std::int32_t stream) const {
     for (const Blocked& b : blocked_) {
-      if (b.player != player || b.stream != stream) continue;
+      if (b.actor != actor || b.stream != stream) continue;
       return place(b);
     }
     return fmt::format("rank {}, which has nothing left to do on that lane",
-                       cast_.world.rank[static_cast<std::size_t>(player)]);
+                       cast_.topology.rank[static_cast<std::size_t>(actor)]);
   }
 
   const program::Program& program_;
-  const Cast& cast_;
+  const ReplayProgram& cast_;
   const std::vector<Blocked>& blocked_;
 };
 
 }  // namespace
 
-std::string why_stuck(const program::Program& program, const Cast& cast, const std::vector<Blocked>& blocked) {
-  return Explanation(program, cast, blocked).text();
+std::string why_stuck(const program::Program& program, const ReplayProgram& compiled,
+                      const std::vector<Blocked>& blocked) {
+  return Explanation(program, compiled, blocked).text();
 }
 
 }  // namespace trivium::simulator

@@ -8,15 +8,15 @@ namespace trivium::simulator {
 namespace {
 
 void count(Traffic& traffic, Traffic::Stream& stream, const Instruction& in, const Step& step) {
-  if (in.joint == Joint::kCollective) traffic.channels.insert(in.partner);
-  if (in.joint == Joint::kTransfer) traffic.peers.insert(in.peer_role);
+  if (in.rendezvous == RendezvousKind::kCollective) traffic.channels.insert(in.partner);
+  if (in.rendezvous == RendezvousKind::kTransfer) traffic.peers.insert(in.peer_role);
   if (step.wire <= 0 || in.ps <= 0) return;
-  if (in.joint == Joint::kTransfer && step.sends) traffic.receivers.insert(in.peer_role);
-  auto& rates = in.joint == Joint::kTransfer ? stream.peers
-                : in.joint == Joint::kCopy   ? stream.copies
-                : step.exchange              ? stream.exchanges
-                                             : stream.rings;
-  double& fastest = rates[in.joint == Joint::kTransfer ? in.peer_role : in.partner];
+  if (in.rendezvous == RendezvousKind::kTransfer && step.sends) traffic.receivers.insert(in.peer_role);
+  auto& rates = in.rendezvous == RendezvousKind::kTransfer ? stream.peers
+                : in.rendezvous == RendezvousKind::kCopy   ? stream.copies
+                : step.exchange                            ? stream.exchanges
+                                                           : stream.rings;
+  double& fastest = rates[in.rendezvous == RendezvousKind::kTransfer ? in.peer_role : in.partner];
   fastest = std::max(fastest, step.wire * base::kPsPerSecond / static_cast<double>(in.ps));
 }
 
@@ -30,14 +30,14 @@ std::set<std::int32_t> Traffic::all(std::map<std::int32_t, double> Stream::*of) 
   return keys;
 }
 
-std::vector<Traffic> traffic_of(const std::vector<Script>& scripts) {
+std::vector<Traffic> traffic_of(const std::vector<InstructionStreams>& streams_by_role) {
   std::vector<Traffic> all;
-  for (const Script& script : scripts) {
+  for (const InstructionStreams& instructions : streams_by_role) {
     Traffic& traffic = all.emplace_back();
     for (std::size_t s = 0; s < kStreams; ++s) {
-      for (const Instruction& in : script.streams[s]) {
-        if (in.joint == Joint::kNone) continue;
-        count(traffic, traffic.streams[s], in, script.steps[static_cast<std::size_t>(in.first_step)]);
+      for (const Instruction& in : instructions.streams[s]) {
+        if (in.rendezvous == RendezvousKind::kNone) continue;
+        count(traffic, traffic.streams[s], in, instructions.steps[static_cast<std::size_t>(in.first_step)]);
       }
     }
   }

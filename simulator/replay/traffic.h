@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "simulator/replay/script.h"
+#include "simulator/replay/instructions.h"
 
 namespace trivium::simulator {
 
@@ -31,6 +31,6 @@ struct Traffic {
 };
 
 /// By role.
-std::vector<Traffic> traffic_of(const std::vector<Script>& scripts);
+std::vector<Traffic> traffic_of(const std::vector<InstructionStreams>& streams_by_role);
 
 }  // namespace trivium::simulator

@@ -10,8 +10,8 @@ namespace trivium::simulator {
 struct Variation {
   double jitter = 0;  ///< every step that computes takes (1 + jitter · u) as long, u uniform in [-1, 1)
   std::uint64_t seed = 0;
-  std::vector<double> device;  ///< by player: factor on what it computes; empty: 1
-  std::vector<double> link;    ///< by player: factor on every communication it takes part in; empty: 1
+  std::vector<double> device;  ///< by actor: factor on what it computes; empty: 1
+  std::vector<double> link;    ///< by actor: factor on every communication it takes part in; empty: 1
 };
 
 /// The stream of factors of one (seed, rank, stream): a counter-based generator, SplitMix64 (Steele, Lea and Flood,

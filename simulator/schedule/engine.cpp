@@ -30,17 +30,17 @@ struct Rendezvous {
 struct LaneState {
   bool busy = false;
   bool ordered = true;
-  bool chooses = false;                // it is among Player::choosing_
+  bool chooses = false;                // it is among ListScheduler::choosing_
   const std::int32_t* next = nullptr;  // ordered: in TaskGraph::lane_order
   const std::int32_t* end = nullptr;
   // Unordered: (ready time, node), ascending, of what nobody's readiness is missing for.
   std::vector<std::pair<std::int64_t, std::int32_t>> ready;
 };
 
-class Player {
+class ListScheduler {
  public:
   /// `spans`: keep them; without, tasks of which nothing waits for a part are played whole.
-  Player(const CostedProgram& costed, Granularity granularity, bool spans)
+  ListScheduler(const CostedProgram& costed, Granularity granularity, bool spans)
       : program_(*costed.program), keeps_spans_(spans) {
     const bool merge = !costed.asynchronous_lanes;
     for (const auto& times : costed.op_ps) {
@@ -67,24 +67,24 @@ class Player {
     find_rendezvous();
   }
 
-  base::Result<Play> play(const std::stop_token& stop) {
+  base::Result<ListSchedule> play(const std::stop_token& stop) {
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
       if (node(n).pending == 0) became_ready(n);
     }
     choose();
     while (!ends_.empty()) {
-      if (++ended_ % kEndsBetweenLooks == 0 && stop.stop_requested()) return given_up();
+      if (++ended_ % kEndsBetweenLooks == 0 && stop.stop_requested()) return cancelled();
       const End end = ends_.pop();
       now_ = end.time;
       if (end.what >= 0) {
         finish(end.what);
       } else {
-        for (const std::int32_t member : members_of(meetings_[static_cast<std::size_t>(~end.what)])) finish(member);
+        for (const std::int32_t member : members_of(rendezvous_[static_cast<std::size_t>(~end.what)])) finish(member);
       }
       if (!choosing_.empty() && (ends_.empty() || ends_.earliest() != now_)) choose();
     }
     if (auto stuck = find_stuck(); !stuck.empty()) return base::Error{base::ErrorKind::kRuntime, stuck};
-    Play result;
+    ListSchedule result;
     result.makespan_ps = now_;
     result.stages = std::move(spans_);
     return result;
@@ -107,10 +107,10 @@ class Player {
     std::map<std::tuple<program::Group, int, int, std::int64_t>, std::int32_t> collectives;
     std::vector<std::map<program::Group, std::int64_t>> counts(program_.roles.size());
     std::vector<std::int32_t> transfers;  // by number
-    std::vector<std::int32_t> joint;
+    std::vector<std::int32_t> joining;
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.nodes.size()); ++n) {
       Node& at = node(n);
-      if (!at.step->joint) continue;
+      if (!at.step->rendezvous) continue;
       std::int32_t* known = nullptr;
       if (const std::int32_t transfer = task_at(at).transfer; transfer >= 0) {
         const auto number = static_cast<std::size_t>(transfer);
@@ -125,29 +125,29 @@ class Player {
         known = &collectives.try_emplace({group, stage, kind, place}, kNone).first->second;
       }
       if (*known == kNone) {
-        *known = static_cast<std::int32_t>(meetings_.size());
-        meetings_.emplace_back();
+        *known = static_cast<std::int32_t>(rendezvous_.size());
+        rendezvous_.emplace_back();
       }
-      ++meetings_[static_cast<std::size_t>(*known)].size;
-      at.meeting = *known;
-      joint.push_back(n);
+      ++rendezvous_[static_cast<std::size_t>(*known)].size;
+      at.rendezvous = *known;
+      joining.push_back(n);
     }
     std::int32_t first = 0;
-    for (Rendezvous& meeting : meetings_) {
-      meeting.first = first;
-      first += meeting.size;
-      meeting.size = 0;
+    for (Rendezvous& rendezvous : rendezvous_) {
+      rendezvous.first = first;
+      first += rendezvous.size;
+      rendezvous.size = 0;
     }
-    members_.resize(joint.size());
-    for (const std::int32_t n : joint) {
-      Rendezvous& meeting = meetings_[static_cast<std::size_t>(node(n).meeting)];
-      members_[static_cast<std::size_t>(meeting.first + meeting.size++)] = n;
+    members_.resize(joining.size());
+    for (const std::int32_t n : joining) {
+      Rendezvous& rendezvous = rendezvous_[static_cast<std::size_t>(node(n).rendezvous)];
+      members_[static_cast<std::size_t>(rendezvous.first + rendezvous.size++)] = n;
     }
-    for (Rendezvous& meeting : meetings_) {
-      Node& one = node(members_[static_cast<std::size_t>(meeting.first)]);
+    for (Rendezvous& rendezvous : rendezvous_) {
+      Node& one = node(members_[static_cast<std::size_t>(rendezvous.first)]);
       const bool transfer = one.step->group == program::Group::kPipeline;
-      meeting.expected = transfer ? 2 : meeting.size;
-      if (!transfer && meeting.size == 1) one.meeting = kNone;
+      rendezvous.expected = transfer ? 2 : rendezvous.size;
+      if (!transfer && rendezvous.size == 1) one.rendezvous = kNone;
     }
   }
 
@@ -156,11 +156,11 @@ class Player {
     LaneState& lane = lane_of(at);
     if (!lane.ordered) {
       // A pass waits for what gathers received parts, which goes before the transfers that are ready.
-      at.arrival = at.step->lane == Lane::kPipeline && !at.step->joint ? 0 : now_;
-      if (at.meeting == kNone) {
+      at.arrival = at.step->lane == Lane::kPipeline && !at.step->rendezvous ? 0 : now_;
+      if (at.rendezvous == kNone) {
         enlist(n);
       } else {
-        Rendezvous& r = meetings_[static_cast<std::size_t>(at.meeting)];
+        Rendezvous& r = rendezvous_[static_cast<std::size_t>(at.rendezvous)];
         if (++r.ready == r.expected) {
           for (const std::int32_t member : members_of(r)) enlist(member);
         }
@@ -204,14 +204,14 @@ class Player {
     lane.busy = true;
     at.arrival = now_;
     look_ahead(n);
-    if (at.meeting == kNone) return begin(n);
-    Rendezvous& r = meetings_[static_cast<std::size_t>(at.meeting)];
+    if (at.rendezvous == kNone) return begin(n);
+    Rendezvous& r = rendezvous_[static_cast<std::size_t>(at.rendezvous)];
     ++r.ready;
     if (r.complete()) meet(r);
   }
 
   // Stages advance by turns, so that what a stage needs next has left the near caches by the time it does. Nodes of a
-  // stage are needed about in order, and with each its waiters, its meeting and that one's members.
+  // stage are needed about in order, and with each its waiters, its rendezvous and that one's members.
   void look_ahead(std::int32_t n) {
     constexpr std::size_t kFar = 14, kNear = 6;
     const std::size_t far = static_cast<std::size_t>(n) + kFar, near = static_cast<std::size_t>(n) + kNear;
@@ -222,10 +222,10 @@ class Player {
     const auto task = static_cast<std::size_t>(graph_.first_task[static_cast<std::size_t>(soon.stage)] + soon.task);
     __builtin_prefetch(graph_.waiters.data() + graph_.first_waiter[task]);
     for (std::size_t i = near; i < near + 3; ++i) {
-      const std::int32_t meeting = graph_.nodes[i].meeting;
-      if (meeting == kNone) continue;
-      __builtin_prefetch(meetings_.data() + meeting);
-      __builtin_prefetch(members_.data() + std::min(static_cast<std::size_t>(meeting) * 2, members_.size()));
+      const std::int32_t rendezvous = graph_.nodes[i].rendezvous;
+      if (rendezvous == kNone) continue;
+      __builtin_prefetch(rendezvous_.data() + rendezvous);
+      __builtin_prefetch(members_.data() + std::min(static_cast<std::size_t>(rendezvous) * 2, members_.size()));
     }
   }
 
@@ -233,13 +233,13 @@ class Player {
     for (std::size_t i = 0; i < lane.ready.size(); ++i) {
       const std::int32_t n = lane.ready[i].second;
       Node& at = node(n);
-      if (at.meeting == kNone) {
+      if (at.rendezvous == kNone) {
         lane.ready.erase(lane.ready.begin() + static_cast<std::ptrdiff_t>(i));
         lane.busy = true;
         at.arrival = now_;
         return begin(n);
       }
-      const Rendezvous& r = meetings_[static_cast<std::size_t>(at.meeting)];
+      const Rendezvous& r = rendezvous_[static_cast<std::size_t>(at.rendezvous)];
       const auto members = members_of(r);
       if (std::any_of(members.begin(), members.end(), [&](std::int32_t m) { return lane_of(node(m)).busy; })) continue;
       for (const std::int32_t member : members) {
@@ -258,7 +258,7 @@ class Player {
     for (const std::int32_t member : members_of(r)) longest = std::max(longest, node(member).step->ps);
     const std::int64_t sequence = sequence_++;
     for (const std::int32_t member : members_of(r)) note(member, longest, sequence);
-    ends_.push({now_ + longest, ends_pushed_++, ~static_cast<std::int32_t>(&r - meetings_.data())});
+    ends_.push({now_ + longest, ends_pushed_++, ~static_cast<std::int32_t>(&r - rendezvous_.data())});
   }
 
   void begin(std::int32_t n) {
@@ -328,8 +328,8 @@ class Player {
       text += fmt::format(" stage {} waits at task {} ({});", program_.roles[s].stage, at.task, describe(task_at(at)));
       ++named;
     }
-    for (std::size_t m = 0; m < meetings_.size() && named < 8; ++m) {
-      const Rendezvous& r = meetings_[m];
+    for (std::size_t m = 0; m < rendezvous_.size() && named < 8; ++m) {
+      const Rendezvous& r = rendezvous_[m];
       if (r.ready == 0 || r.complete()) continue;
       const Node& one = node(members_of(r).front());
       text += fmt::format(" {} of stage {} task {} ({}) has {} of {} members;", name_of(one.step->group),
@@ -346,40 +346,41 @@ class Player {
   TaskGraph graph_;
   std::vector<LaneState> lanes_;          // [stage * kLanes + lane]
   std::vector<std::vector<Span>> spans_;  // by stage, in order of sequence
-  std::vector<Rendezvous> meetings_;
+  std::vector<Rendezvous> rendezvous_;
   std::vector<std::int32_t> members_;
   std::vector<std::int32_t> choosing_;  // lanes that are free and take what is ready
-  EndQueue ends_;                       // `what`: a node, or ~meeting
+  EndQueue ends_;                       // `what`: a node, or ~rendezvous
   std::int64_t now_ = 0, sequence_ = 0, finished_ = 0, ended_ = 0;
   std::uint32_t ends_pushed_ = 0;
 };
 
 }  // namespace
 
-base::Error given_up() { return {base::ErrorKind::kInterrupted, "given up before it was played to its end"}; }
+base::Error cancelled() { return {base::ErrorKind::kInterrupted, "given up before it was played to its end"}; }
 
-base::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop) {
-  return Player(costed, granularity, true).play(stop);
+base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularity granularity,
+                                         const std::stop_token& stop) {
+  return ListScheduler(costed, granularity, true).play(stop);
 }
 
-base::Result<std::int64_t> play_makespan(const CostedProgram& costed) {
-  const base::Result<Play> played = Player(costed, Granularity::kSegment, false).play({});
+base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed) {
+  const base::Result<ListSchedule> played = ListScheduler(costed, Granularity::kSegment, false).play({});
   if (!played) return played.error();
   return played.value().makespan_ps;
 }
 
 base::Result<program::Program> order(program::Program program, const hardware::Cluster& cluster,
                                      const std::stop_token& stop) {
-  if (stop.stop_requested()) return given_up();
+  if (stop.stop_requested()) return cancelled();
   for (program::Role& role : program.roles) role.order.clear();
   const CostedProgram costed = cost(program, cluster);
-  base::Result<Play> played = play(costed, Granularity::kSegment, stop);
+  base::Result<ListSchedule> played = list_schedule(costed, Granularity::kSegment, stop);
   if (!played) return played.error();
   issue_in_order_of(program, played.value());
   return program;
 }
 
-void issue_in_order_of(program::Program& program, Play& played) {
+void issue_in_order_of(program::Program& program, ListSchedule& played) {
   for (std::size_t s = 0; s < program.roles.size(); ++s) {
     program::Role& role = program.roles[s];
     std::vector<std::int32_t> first;  // by task: its first segment in `issued`

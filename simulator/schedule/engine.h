@@ -30,7 +30,7 @@ struct Span {
 };
 
 /// What the engine saw: spans of every stage's representative rank.
-struct Play {
+struct ListSchedule {
   std::int64_t makespan_ps = 0;
   std::vector<std::vector<Span>> stages;
 };
@@ -40,15 +40,16 @@ struct Play {
 /// becomes ready at one time nothing starts before all of it is known. Errors: kRuntime when it cannot proceed; the
 /// message names stages, tasks and the missing partner; kInterrupted where `stop` asked to give it up, at which it
 /// looks every kEndsBetweenLooks steps.
-base::Result<Play> play(const CostedProgram& costed, Granularity granularity, const std::stop_token& stop = {});
+base::Result<ListSchedule> list_schedule(const CostedProgram& costed, Granularity granularity,
+                                         const std::stop_token& stop = {});
 
 /// The makespan that `play` finds at segment granularity, exactly, and nothing else of it: tasks whose segments nothing
 /// depends on are played whole. Errors: as `play`.
-base::Result<std::int64_t> play_makespan(const CostedProgram& costed);
+base::Result<std::int64_t> list_schedule_makespan(const CostedProgram& costed);
 
 /// Fills `Role::order` of every stage from such a play by segments: segments by start, one total order over all stages.
 /// The spans are sorted.
-void issue_in_order_of(program::Program& program, Play& played);
+void issue_in_order_of(program::Program& program, ListSchedule& played);
 
 /// Fills `Role::order` of every stage from a play without order: segments by start, one total order over all stages.
 /// Errors: as `play`; kInterrupted also where `stop` came before the start.
@@ -56,7 +57,7 @@ base::Result<program::Program> order(program::Program program, const hardware::C
                                      const std::stop_token& stop = {});
 
 /// What a play that was asked to stop returns: kInterrupted.
-base::Error given_up();
+base::Error cancelled();
 
 constexpr int kEndsBetweenLooks = 4096;  ///< steps that end between two looks at a stop token: a millisecond or two
 

@@ -10,7 +10,7 @@ namespace {
 using program::Lane;
 using program::Op;
 
-bool is_joint(const Op& op, bool unlike_replicas) {
+bool is_rendezvous(const Op& op, bool unlike_replicas) {
   if (!program::is_communication(op.kind)) return false;
   return op.group == program::Group::kPipeline || program::joins_stages(op.group) ||
          (unlike_replicas && program::joins_replicas(op.group));
@@ -69,7 +69,7 @@ StepBody by_op(const program::Body& body, const std::vector<std::int64_t>& op_ps
       step.segment = static_cast<std::int32_t>(s);
       step.op = i;
       step.ps = op_ps[static_cast<std::size_t>(i)];
-      step.joint = is_joint(op, unlike_replicas);
+      step.rendezvous = is_rendezvous(op, unlike_replicas);
       step.group = op.group;
       for (const int before : op.after) {
         if (before < 0 || lane_of(body.ops[static_cast<std::size_t>(before)], merge_lanes) == step.lane) continue;
@@ -124,10 +124,10 @@ StepBody by_segment(const program::Body& body, const std::vector<std::int64_t>& 
 StepBody make_steps(const program::Body& body, const std::vector<std::int64_t>& op_ps, Granularity granularity,
                     bool merge_lanes, bool unlike_replicas) {
   // Rendezvous between roles are always seen one by one; such bodies are short.
-  const bool joint =
-      std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& op) { return is_joint(op, unlike_replicas); });
-  StepBody steps = granularity == Granularity::kOp || joint ? by_op(body, op_ps, merge_lanes, unlike_replicas)
-                                                            : by_segment(body, op_ps, merge_lanes);
+  const bool rendezvous =
+      std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& op) { return is_rendezvous(op, unlike_replicas); });
+  StepBody steps = granularity == Granularity::kOp || rendezvous ? by_op(body, op_ps, merge_lanes, unlike_replicas)
+                                                                 : by_segment(body, op_ps, merge_lanes);
   std::int32_t begin = 0;
   for (const std::int32_t count : steps.segment_steps) {
     steps.segment_begin.push_back(begin);

@@ -17,8 +17,8 @@ struct BodyStep {
   std::int32_t segment = 0;
   std::int32_t op = -1;
   std::int64_t ps = 0;
-  bool joint = false;              ///< a collective that joins roles, or an end of a transfer
-  program::Group group{};          ///< of a joint step
+  bool rendezvous = false;         ///< a collective that joins roles, or an end of a transfer
+  program::Group group{};          ///< of a rendezvous step
   std::vector<std::int32_t> next;  ///< steps of the body that wait for this one (other lanes)
   std::int32_t waits = 0;          ///< how many steps of the body it waits for
 };

@@ -13,12 +13,12 @@ namespace trivium::simulator {
 /// One step of one task of one stage. Nodes of a task lie together, as do those of a stage.
 struct Node {
   const BodyStep* step = nullptr;
-  std::int64_t arrival = 0;   ///< when it could start
-  std::int32_t pending = 0;   ///< what it still waits for
-  std::int32_t meeting = -1;  ///< -1: it joins nobody
-  std::int32_t task = 0;      ///< of its stage
-  std::int16_t stage = 0;     ///< place of its role, which is the stage where replicas are alike
-  bool whole = false;         ///< the only step of its task
+  std::int64_t arrival = 0;      ///< when it could start
+  std::int32_t pending = 0;      ///< what it still waits for
+  std::int32_t rendezvous = -1;  ///< -1: it joins nobody
+  std::int32_t task = 0;         ///< of its stage
+  std::int16_t stage = 0;        ///< place of its role, which is the stage where replicas are alike
+  bool whole = false;            ///< the only step of its task
 };
 
 /// Nodes [first, first + count), one segment of a task, that wait until `segment` of another has ended.

@@ -27,17 +27,17 @@ base::Result<Uncertainty> sample_iterations(const program::Program& program, con
                                             const std::stop_token& stop) {
   auto played = sample_until(program, cluster, disturbance, samples, seed, stop, {});
   const bool all = !played || played.value().samples_ps.size() == static_cast<std::size_t>(samples);
-  if (!all) return given_up();
+  if (!all) return cancelled();
   return played;
 }
 
 base::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
                                        const Disturbance& disturbance, int samples, std::uint64_t seed,
                                        const std::stop_token& stop, const std::function<void(int)>& played) {
-  if (stop.stop_requested()) return given_up();
+  if (stop.stop_requested()) return cancelled();
   if (auto wrong = unknown_rank(disturbance, program.mesh.size())) return *wrong;
   const CostedProgram costed = cost(program, cluster);
-  const auto made = cast(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
+  const auto made = compile_replay(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
   if (!made) return made.error();
   std::vector<std::optional<base::Result<std::int64_t>>> found(static_cast<std::size_t>(samples));
   std::atomic<std::size_t> next{0};
@@ -45,7 +45,7 @@ base::Result<Uncertainty> sample_until(const program::Program& program, const ha
   int done = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < found.size() && !stop.stop_requested(); i = next++) {
-      const Variation variation = variation_of(disturbance, made.value().world, seed + i);
+      const Variation variation = variation_of(disturbance, made.value().topology, seed + i);
       const auto one = replay(costed, made.value(), variation, Keep::kNothing, stop);
       if (!one && stop.stop_requested()) return;
       const std::lock_guard lock(mutex);
@@ -69,7 +69,7 @@ base::Result<Uncertainty> sample_until(const program::Program& program, const ha
     if (!*one) return one->error();
     result.samples_ps.push_back(one->value());
   }
-  if (result.samples_ps.empty() && stop.stop_requested()) return given_up();
+  if (result.samples_ps.empty() && stop.stop_requested()) return cancelled();
   return result;
 }
 

@@ -6,7 +6,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower/lower.h"
-#include "simulator/analytic/sketch.h"
+#include "simulator/analytic/cost_estimator.h"
 #include "simulator/replay/replay.h"
 #include "simulator/simulate.h"
 
@@ -47,22 +47,23 @@ program::Job job_1t() {
 }
 
 struct Counts {
-  std::int64_t joints = 0, flows = 0, steps = 0;
+  std::int64_t rendezvous = 0, flows = 0, steps = 0;
 };
 
-Counts iteration(const program::Job& job, const std::string& where, const simulator::CastOptions& how, double jitter) {
+Counts iteration(const program::Job& job, const std::string& where, const simulator::ReplayOptions& how,
+                 double jitter) {
   const hardware::Cluster cluster = hardware::load_cluster(where);
   const auto program = simulator::order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
   const simulator::CostedProgram costed = simulator::cost(program, cluster);
-  const simulator::Cast cast = simulator::cast(costed, cluster, how).value_or_throw();
+  const simulator::ReplayProgram cast = simulator::compile_replay(costed, cluster, how).value_or_throw();
   simulator::Variation variation;
   variation.jitter = jitter;
   variation.seed = 1;
   const auto played = simulator::replay(costed, cast, variation, simulator::Keep::kNothing).value_or_throw();
   benchmark::DoNotOptimize(played.makespan_ps);
-  Counts counts{played.joints, played.flows, 0};
-  for (const std::int32_t role : cast.world.role) {
-    for (const auto& stream : cast.scripts[static_cast<std::size_t>(role)].streams) {
+  Counts counts{played.rendezvous, played.flows, 0};
+  for (const std::int32_t role : cast.topology.role) {
+    for (const auto& stream : cast.streams_by_role[static_cast<std::size_t>(role)].streams) {
       for (const simulator::Instruction& in : stream) counts.steps += in.steps;
     }
   }
@@ -71,13 +72,13 @@ Counts iteration(const program::Job& job, const std::string& where, const simula
 
 void report(benchmark::State& state, const Counts& counts) {
   state.counters["steps"] = static_cast<double>(counts.steps);
-  state.counters["joints"] = static_cast<double>(counts.joints);
+  state.counters["rendezvous"] = static_cast<double>(counts.rendezvous);
   state.counters["flows"] = static_cast<double>(counts.flows);
   state.counters["peak_MiB"] = peak_mib();
 }
 
-constexpr simulator::CastOptions kOps{simulator::Granularity::kOp, simulator::Ranks::kEvery, true};
-constexpr simulator::CastOptions kTasks{simulator::Granularity::kSegment, simulator::Ranks::kEvery, false};
+constexpr simulator::ReplayOptions kOps{simulator::Granularity::kOp, simulator::Ranks::kEvery, true};
+constexpr simulator::ReplayOptions kTasks{simulator::Granularity::kSegment, simulator::Ranks::kEvery, false};
 
 void every_rank_ops(benchmark::State& state, std::int64_t micro_batches, double jitter) {
   Counts counts;
@@ -87,7 +88,7 @@ void every_rank_ops(benchmark::State& state, std::int64_t micro_batches, double 
 
 // The same iteration by one rank for every stage, links shared as classes of links.
 void folded_ops_shared_links(benchmark::State& state) {
-  constexpr simulator::CastOptions kFoldedOps{simulator::Granularity::kOp, simulator::Ranks::kFolded, true};
+  constexpr simulator::ReplayOptions kFoldedOps{simulator::Granularity::kOp, simulator::Ranks::kFolded, true};
   Counts counts;
   for (auto _ : state) counts = iteration(job_175b(16), "dgx-a100-80gb:64", kFoldedOps, 0);
   report(state, counts);
@@ -104,7 +105,7 @@ void folded_tasks(benchmark::State& state) {
   for (auto _ : state) {
     const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:384");
     const auto program = std::get<program::Program>(program::lower(job_1t()));
-    const auto played = simulator::play_makespan(simulator::cost(program, cluster));
+    const auto played = simulator::list_schedule_makespan(simulator::cost(program, cluster));
     benchmark::DoNotOptimize(played.value());
   }
   state.counters["peak_MiB"] = peak_mib();
@@ -123,12 +124,12 @@ void cost_curve(benchmark::State& state) {
       static_cast<double>(gpus) / 1024, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-// One evaluation of the closed-form bound, as the search makes them: plans that share a layer share a sketch.
+// One evaluation of the closed-form bound, as the search makes them: plans that share a layer share an estimator.
 void analytic(benchmark::State& state) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:64");
   const program::Job job = job_175b(16);
-  simulator::Sketch sketch(job, cluster);
-  for (auto _ : state) benchmark::DoNotOptimize(simulator::lower_bound_ps(sketch.outline(job.plan)));
+  simulator::CostEstimator estimator(job, cluster);
+  for (auto _ : state) benchmark::DoNotOptimize(simulator::lower_bound_ps(estimator.schedule_costs(job.plan)));
 }
 
 BENCHMARK(analytic)->Unit(benchmark::kMicrosecond);

@@ -26,10 +26,10 @@ constexpr double kFlopsPerSecond = 1e9;
 
 /// What the actors share.
 struct Stage {
-  const simulator::Cast& cast;
+  const simulator::ReplayProgram& cast;
   double jitter;
   std::vector<sg4::BarrierPtr> barriers;                                                          // by communicator
-  std::vector<std::array<sg4::SemaphorePtr, simulator::kStreams * simulator::kStreams>> signals;  // by player
+  std::vector<std::array<sg4::SemaphorePtr, simulator::kStreams * simulator::kStreams>> signals;  // by actor
 };
 
 void transfer(const simulator::Instruction& in, const simulator::Step& step, int place) {
@@ -44,29 +44,31 @@ void transfer(const simulator::Instruction& in, const simulator::Step& step, int
   }
 }
 
-void run_stream(const Stage& stage, int player, int stream) {
-  const simulator::World& world = stage.cast.world;
-  const auto p = static_cast<std::size_t>(player);
-  const simulator::Script& script = stage.cast.scripts[static_cast<std::size_t>(world.role[p])];
-  const simulator::Draws draws(1, static_cast<std::uint32_t>(player), static_cast<std::uint32_t>(stream));
+void run_stream(const Stage& stage, int actor, int stream) {
+  const simulator::ReplayTopology& topology = stage.cast.topology;
+  const auto p = static_cast<std::size_t>(actor);
+  const simulator::InstructionStreams& instructions =
+      stage.cast.streams_by_role[static_cast<std::size_t>(topology.role[p])];
+  const simulator::Draws draws(1, static_cast<std::uint32_t>(actor), static_cast<std::uint32_t>(stream));
   simulator::Variation variation;
   variation.jitter = stage.jitter;
   std::uint64_t drawn = 0;
   const auto signal = [&](int from, int to) -> const sg4::SemaphorePtr& {
     return stage.signals[p][static_cast<std::size_t>(from * simulator::kStreams + to)];
   };
-  for (const simulator::Instruction& in : script.streams[static_cast<std::size_t>(stream)]) {
+  for (const simulator::Instruction& in : instructions.streams[static_cast<std::size_t>(stream)]) {
     for (int from = 0; from < simulator::kStreams; ++from) {
       if ((in.waits >> from & 1) != 0) signal(from, stream)->acquire();
     }
     for (std::int32_t s = 0; s < in.steps; ++s, ++drawn) {
-      const simulator::Step& step = script.steps[static_cast<std::size_t>(in.first_step + s)];
+      const simulator::Step& step = instructions.steps[static_cast<std::size_t>(in.first_step + s)];
       const double seconds = static_cast<double>(varied(step, variation, draws, drawn, 1.0)) * kSecondsPerPs;
-      if (in.joint == simulator::Joint::kTransfer) {
-        transfer(in, step, player % world.role_stride);
-      } else if (in.joint == simulator::Joint::kCollective) {
+      if (in.rendezvous == simulator::RendezvousKind::kTransfer) {
+        transfer(in, step, actor % topology.role_stride);
+      } else if (in.rendezvous == simulator::RendezvousKind::kCollective) {
         const auto id =
-            world.communicator[p * static_cast<std::size_t>(world.channels) + static_cast<std::size_t>(in.partner)];
+            topology
+                .communicator[p * static_cast<std::size_t>(topology.channels) + static_cast<std::size_t>(in.partner)];
         stage.barriers[static_cast<std::size_t>(id)]->wait();
         sg4::this_actor::sleep_for(seconds);
       } else {
@@ -87,24 +89,24 @@ void build(const hardware::Cluster& cluster, Stage& stage) {
   for (int n = 0; n < cluster.nodes(); ++n) {
     adapters.push_back(zone->create_split_duplex_link(fmt::format("adapters-{}", n), capacity));
   }
-  for (int p = 0; p < stage.cast.world.players(); ++p) {
+  for (int p = 0; p < stage.cast.topology.actors(); ++p) {
     sg4::Host* host = zone->create_host(fmt::format("rank-{}", p), kFlopsPerSecond);
     host->set_core_count(simulator::kStreams)->seal();
     const sg4::LinkInRoute out(adapters[static_cast<std::size_t>(p / node.devices)], sg4::LinkInRoute::Direction::UP);
     zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, {out}, true);
   }
   zone->seal();
-  for (const simulator::Communicator& all : stage.cast.world.communicators) {
+  for (const simulator::Communicator& all : stage.cast.topology.communicators) {
     stage.barriers.push_back(sg4::Barrier::create(static_cast<unsigned>(all.size)));
   }
-  stage.signals.resize(static_cast<std::size_t>(stage.cast.world.players()));
+  stage.signals.resize(static_cast<std::size_t>(stage.cast.topology.actors()));
   for (auto& pairs : stage.signals) {
     for (auto& one : pairs) one = sg4::Semaphore::create(0);
   }
-  for (int p = 0; p < stage.cast.world.players(); ++p) {
-    const auto role = static_cast<std::size_t>(stage.cast.world.role[static_cast<std::size_t>(p)]);
+  for (int p = 0; p < stage.cast.topology.actors(); ++p) {
+    const auto role = static_cast<std::size_t>(stage.cast.topology.role[static_cast<std::size_t>(p)]);
     for (int s = 0; s < simulator::kStreams; ++s) {
-      if (stage.cast.scripts[role].streams[static_cast<std::size_t>(s)].empty()) continue;
+      if (stage.cast.streams_by_role[role].streams[static_cast<std::size_t>(s)].empty()) continue;
       sg4::Actor::create(fmt::format("{}-{}", p, s), sg4::Host::by_name(fmt::format("rank-{}", p)),
                          [&stage, p, s] { run_stream(stage, p, s); });
     }
@@ -140,8 +142,9 @@ int main(int argc, char** argv) {
   const hardware::Cluster cluster = hardware::load_cluster(fmt::format("dgx-a100-80gb:{}", 8 * replicas));
   const auto program = simulator::order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
   const simulator::CostedProgram costed = simulator::cost(program, cluster);
-  const simulator::Cast cast =
-      simulator::cast(costed, cluster, {simulator::Granularity::kOp, simulator::Ranks::kEvery, true}).value_or_throw();
+  const simulator::ReplayProgram cast =
+      simulator::compile_replay(costed, cluster, {simulator::Granularity::kOp, simulator::Ranks::kEvery, true})
+          .value_or_throw();
   simulator::Variation variation;
   variation.jitter = jitter;
   variation.seed = 1;

@@ -45,7 +45,7 @@ void simulate(benchmark::State& state, program::Job (*make)(), const char* where
   const auto program = simulator::order(std::get<program::Program>(program::lower(make())), cluster).value_or_throw();
   std::size_t spans = 0;
   for (auto _ : state) {
-    const auto played = simulator::play(simulator::cost(program, cluster), granularity).value_or_throw();
+    const auto played = simulator::list_schedule(simulator::cost(program, cluster), granularity).value_or_throw();
     spans = 0;
     for (const auto& stage : played.stages) spans += stage.size();
   }

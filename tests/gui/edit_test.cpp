@@ -23,36 +23,36 @@ Scenario mixed() {
 
 TEST_F(Window, SaysAndTakesWhatEveryChunkRecomputes) {
   begin(staged_scenario());
-  QComboBox& knob = window_.knobs().knob("recompute");
-  QLineEdit& list = window_.knobs().list("stage_recompute");
+  QComboBox& plan_control = window_.plan_controls().plan_control("recompute");
+  QLineEdit& list = window_.plan_controls().list("stage_recompute");
   EXPECT_EQ(plain(list.placeholderText()), "none in all 4 chunks");
   const double before = window_.document().evaluation()->figures.iteration_s;
   type(list, "full:3, none:1");
   EXPECT_THAT(plan().stage_recompute,
               ElementsAre(Recompute::kFull, Recompute::kFull, Recompute::kFull, Recompute::kNone));
-  EXPECT_EQ(plain(knob.currentText()), "by chunk");
+  EXPECT_EQ(plain(plan_control.currentText()), "by chunk");
   EXPECT_EQ(plain(list.text()), "full:3, none:1");
   ASSERT_TRUE(settles());
   EXPECT_GT(window_.document().evaluation()->figures.iteration_s, before);
   type(list, "full:3");
-  EXPECT_THAT(plain(window_.knobs().message().text()), HasSubstr("3 entries"));
+  EXPECT_THAT(plain(window_.plan_controls().message().text()), HasSubstr("3 entries"));
   EXPECT_EQ(plan().stage_recompute.size(), 4U);
-  choose(knob, "none");
+  choose(plan_control, "none");
   EXPECT_TRUE(plan().stage_recompute.empty());
   EXPECT_EQ(plain(list.text()), "");
-  EXPECT_EQ(knob.findText("by chunk"), -1);
+  EXPECT_EQ(plan_control.findText("by chunk"), -1);
   window_.document().history().undo();
-  EXPECT_EQ(plain(knob.currentText()), "by chunk");
+  EXPECT_EQ(plain(plan_control.currentText()), "by chunk");
   EXPECT_EQ(plain(list.text()), "full:3, none:1");
 }
 
 TEST_F(Window, ShowsListsOnlyWhereThereIsSomethingToTellApart) {
   begin(small_scenario());
-  EXPECT_TRUE(window_.knobs().list("stage_recompute").isHidden());
-  EXPECT_TRUE(window_.knobs().list("stage_nodes").isHidden());
+  EXPECT_TRUE(window_.plan_controls().list("stage_recompute").isHidden());
+  EXPECT_TRUE(window_.plan_controls().list("stage_nodes").isHidden());
   window_.begin_example(mixed());
-  EXPECT_FALSE(window_.knobs().list("stage_layers").isHidden());
-  EXPECT_FALSE(window_.knobs().list("stage_nodes").isHidden());
+  EXPECT_FALSE(window_.plan_controls().list("stage_layers").isHidden());
+  EXPECT_FALSE(window_.plan_controls().list("stage_nodes").isHidden());
 }
 
 TEST_F(Window, SaysAtOnceWhatTheMoveOfAStageCosts) {
@@ -104,7 +104,7 @@ TEST_F(Window, DraggingANamedStageSwapsItWithTheOneThere) {
   send(QEvent::MouseButtonRelease, middle(16), Qt::LeftButton, Qt::NoButton);
   EXPECT_THAT(plan().stage_nodes, ElementsAre(0, 1, 0, 1));
   ASSERT_TRUE(settles());
-  EXPECT_EQ(plain(window_.knobs().list("stage_nodes").text()), "0x1, 1x1, 0x1, 1x1");
+  EXPECT_EQ(plain(window_.plan_controls().list("stage_nodes").text()), "0x1, 1x1, 0x1, 1x1");
   EXPECT_THAT(plain(window_.cluster().cost_of_move().text()), HasSubstr("Stage 1 to node 2: an iteration takes"));
 }
 

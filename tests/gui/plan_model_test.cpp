@@ -1,4 +1,4 @@
-// Plans as knobs, rows, points and reports; projects as files.
+// Plans as plan controls, rows, points and reports; projects as files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "gui/model/axis.h"
 #include "gui/model/evaluation.h"
-#include "gui/model/knobs.h"
+#include "gui/model/plan_controls.h"
 #include "gui/model/plan_rows.h"
 #include "gui/model/project.h"
 #include "gui/model/report.h"
@@ -39,17 +39,18 @@ TEST(Ticks, AreRoundNumbersWithinTheRange) {
   EXPECT_FALSE(ticks(1e12, 1e12 + 1, 7).empty());
 }
 
-TEST(Knobs, OfferWhatTheJobAllows) {
+TEST(PlanControls, OfferWhatTheJobAllows) {
   const Scenario scenario = example_scenario();
   EXPECT_THAT(choices(scenario, "pipeline"), Contains("96"));  // 96 layers
   EXPECT_THAT(choices(scenario, "pipeline"), Not(Contains("5")));
   EXPECT_THAT(choices(scenario, "tensor"), Contains("8"));
-  for (const Knob& knob : knobs()) {
-    EXPECT_THAT(choices(scenario, knob.field), Contains(value_of(scenario, knob.field))) << knob.field;
+  for (const PlanControl& plan_control : plan_controls()) {
+    EXPECT_THAT(choices(scenario, plan_control.field), Contains(value_of(scenario, plan_control.field)))
+        << plan_control.field;
   }
 }
 
-TEST(Knobs, TurnWithThemWhatWouldMakeNoSense) {
+TEST(PlanControls, TurnWithThemWhatWouldMakeNoSense) {
   Scenario scenario = turn(example_scenario(), "virtual_stages", "2", true);
   EXPECT_EQ(plan_of(scenario).schedule, program::Schedule::kInterleaved);
   scenario = turn(std::move(scenario), "schedule", "1f1b", true);
@@ -64,17 +65,17 @@ TEST(Knobs, TurnWithThemWhatWouldMakeNoSense) {
   EXPECT_EQ(plan_of(scenario).schedule, program::Schedule::k1f1b);
 }
 
-TEST(Knobs, FillTheDevicesOrLeaveThemAlone) {
+TEST(PlanControls, FillTheDevicesOrLeaveThemAlone) {
   EXPECT_EQ(plan_of(turn(example_scenario(), "tensor", "4", true)).data, 16);
   EXPECT_EQ(plan_of(turn(example_scenario(), "tensor", "4", false)).data, 8);
 }
 
-TEST(Knobs, RefuseWhatIsNoValue) {
+TEST(PlanControls, RefuseWhatIsNoValue) {
   EXPECT_THROW(turn(example_scenario(), "tensor", "eight", true), base::Failure);
   EXPECT_THROW(turn(example_scenario(), "recompute", "some", true), base::Failure);
 }
 
-TEST(Knobs, OfferExpertsAndShardGroupsThatDivide) {
+TEST(PlanControls, OfferExpertsAndShardGroupsThatDivide) {
   Scenario scenario = example_scenario();  // eight replicas of a dense model
   EXPECT_THAT(choices(scenario, "expert"), ElementsAre("1"));
   EXPECT_THAT(choices(scenario, "shard_group"), ElementsAre("0", "2", "4"));
@@ -89,11 +90,12 @@ TEST(Knobs, OfferExpertsAndShardGroupsThatDivide) {
   EXPECT_EQ(plan_of(scenario).shard_group, 0);
 }
 
-TEST(Knobs, AreTurnedWhateverTheirKind) {
+TEST(PlanControls, AreTurnedWhateverTheirKind) {
   Scenario scenario = example_scenario();
-  for (const Knob& knob : knobs()) {
-    for (const std::string& value : choices(scenario, knob.field)) {
-      EXPECT_EQ(value_of(with_field(scenario, knob.field, value), knob.field), value) << knob.field;
+  for (const PlanControl& plan_control : plan_controls()) {
+    for (const std::string& value : choices(scenario, plan_control.field)) {
+      EXPECT_EQ(value_of(with_field(scenario, plan_control.field, value), plan_control.field), value)
+          << plan_control.field;
     }
   }
   EXPECT_EQ(shown("bucket_bytes", "26214400"), "25.0 MiB");

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "gui/model/count_text.h"
-#include "gui/model/knobs.h"
+#include "gui/model/plan_controls.h"
 #include "gui/model/plan_rows.h"
 #include "tests/gui/scenarios.h"
 
@@ -83,7 +83,7 @@ TEST(StageLists, StandOnlyWhereThereIsSomethingToTellApart) {
   EXPECT_EQ(list_hint(staged_scenario(), "stage_recompute"), "none in all 4 chunks");
 }
 
-TEST(Knobs, ShowThatChunksRecomputeOnTheirOwn) {
+TEST(PlanControls, ShowThatChunksRecomputeOnTheirOwn) {
   Scenario scenario = staged_scenario();
   EXPECT_EQ(present(scenario, "recompute"), "none");
   EXPECT_THAT(choices(scenario, "recompute"), Not(Contains(kByChunk)));
@@ -97,7 +97,7 @@ TEST(Knobs, ShowThatChunksRecomputeOnTheirOwn) {
   EXPECT_EQ(present(turned, "recompute"), "none");
 }
 
-TEST(Knobs, OfferAShareWhereOneIsSent) {
+TEST(PlanControls, OfferAShareWhereOneIsSent) {
   const Scenario scenario = example_scenario();
   EXPECT_EQ(choices(scenario, "top_k_share").size(), 1U);
   EXPECT_THAT(choices(turn(scenario, "compression", "top_k", true), "top_k_share"), Contains("0.05"));

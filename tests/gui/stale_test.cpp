@@ -26,7 +26,7 @@ class StaleResults : public Window {
   bool compares() {
     return QTest::qWaitFor([&] { return !window_.compare().canvas().timelines().empty(); }, kPatienceMs);
   }
-  void turn_micro_batch(const QString& to) { choose(window_.knobs().knob("micro_batch"), to); }
+  void turn_micro_batch(const QString& to) { choose(window_.plan_controls().plan_control("micro_batch"), to); }
 };
 
 TEST_F(StaleResults, AComparisonOfThePlanBeforeGoes) {

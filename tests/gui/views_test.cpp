@@ -109,7 +109,7 @@ TEST_F(Window, SaysWhatWasPlayedForTheBand) {
   window_.show_view(MainWindow::kExplain);
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
   EXPECT_THAT(plain(window_.explain().sure().text()), HasSubstr("50 plays of every rank, op by op"));
-  choose(window_.knobs().knob("tensor"), "1");
+  choose(window_.plan_controls().plan_control("tensor"), "1");
   EXPECT_TRUE(window_.explain().sure().text().isEmpty());
 }
 
@@ -138,7 +138,7 @@ TEST_F(Window, EditsOfLinksAreTypedWithUnitsAndUndone) {
   const double time = window_.document().evaluation()->figures.iteration_s;
   type(network, "1 Gb/s");
   EXPECT_DOUBLE_EQ(window_.document().scenario().cluster.groups[0].node.network.bandwidth.value(), 125e6);
-  choose(window_.knobs().knob("data"), "2");  // gradients cross the network now
+  choose(window_.plan_controls().plan_control("data"), "2");  // gradients cross the network now
   ASSERT_TRUE(settles());
   EXPECT_GT(window_.document().evaluation()->figures.iteration_s, time);
   type(network, "3 parsecs");

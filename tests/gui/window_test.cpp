@@ -50,14 +50,14 @@ TEST_F(Window, TellsTheKeysThatNoMenuShows) {
 TEST_F(Window, KnobsTurnThePlanAndCanBeUndone) {
   begin(staged_scenario());
   const QString before = window_.headline().figure(0);
-  choose(window_.knobs().knob("recompute"), "full");
+  choose(window_.plan_controls().plan_control("recompute"), "full");
   EXPECT_EQ(plan().recompute, program::Recompute::kFull);
   ASSERT_TRUE(settles());
   EXPECT_NE(window_.headline().figure(0), before);
   EXPECT_THAT(plain(window_.headline().state().text()), HasSubstr("against the plan before"));
   window_.document().history().undo();
   EXPECT_EQ(plan().recompute, program::Recompute::kNone);
-  EXPECT_EQ(window_.knobs().knob("recompute").currentText(), "none");
+  EXPECT_EQ(window_.plan_controls().plan_control("recompute").currentText(), "none");
   ASSERT_TRUE(settles());
   EXPECT_EQ(window_.headline().figure(0), before);
   window_.document().history().redo();
@@ -67,16 +67,16 @@ TEST_F(Window, KnobsTurnThePlanAndCanBeUndone) {
 TEST_F(Window, SaysWhatIsKeptInTheHostsMemory) {
   begin(staged_scenario());
   EXPECT_THAT(plain(window_.memory().reason().text()), testing::Not(HasSubstr("host")));
-  choose(window_.knobs().knob("offload.optimizer"), "host");
+  choose(window_.plan_controls().plan_control("offload.optimizer"), "host");
   ASSERT_TRUE(settles());
   EXPECT_THAT(plain(window_.memory().reason().text()), HasSubstr("In the host's memory a rank keeps"));
-  EXPECT_FALSE(window_.knobs().knob("expert").isEnabled());  // a dense model has one choice
+  EXPECT_FALSE(window_.plan_controls().plan_control("expert").isEnabled());  // a dense model has one choice
 }
 
 TEST_F(Window, SaysInWordsWhatCannotRun) {
   begin(staged_scenario());
-  window_.knobs().fill().setChecked(false);
-  choose(window_.knobs().knob("data"), "8");
+  window_.plan_controls().fill().setChecked(false);
+  choose(window_.plan_controls().plan_control("data"), "8");
   ASSERT_TRUE(settles());
   EXPECT_THAT(plain(window_.headline().state().text()), HasSubstr("cannot run"));
   EXPECT_THAT(plain(window_.start_panel().verdict().text()), HasSubstr("64 ranks"));
@@ -264,14 +264,14 @@ TEST_F(Window, SaysHowSureItIsAndHowMuchThatHangsOnChance) {
   EXPECT_FALSE(window_.explain().is_current());
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
   EXPECT_GT(window_.explain().spread()->p95_s - window_.explain().spread()->p5_s, usual.p95_s - usual.p5_s);
-  choose(window_.knobs().knob("tensor"), "1");  // the old band says nothing of another plan
+  choose(window_.plan_controls().plan_control("tensor"), "1");  // the old band says nothing of another plan
   EXPECT_FALSE(window_.explain().is_current());
 }
 
 TEST_F(Window, SavesAndReloadsAProject) {
   begin(staged_scenario());
   window_.plans().pin_current();
-  choose(window_.knobs().knob("micro_batch"), "2");
+  choose(window_.plan_controls().plan_control("micro_batch"), "2");
   ASSERT_TRUE(window_.save(file("a.json")));
   MainWindow second;
   ASSERT_TRUE(second.open(file("a.json")));
@@ -283,7 +283,7 @@ TEST_F(Window, SavesAndReloadsAProject) {
 
 TEST_F(Window, RestoresWhatACrashLeft) {
   begin(staged_scenario());
-  choose(window_.knobs().knob("micro_batch"), "4");
+  choose(window_.plan_controls().plan_control("micro_batch"), "4");
   const auto is_saved = [&] {
     return window_.has_autosave() && read_project(autosave_path()).scenario.file.job.plan.micro_batch == 4;
   };
@@ -357,7 +357,7 @@ TEST_F(Window, ExportsWhatLaunchesThePlanInOtherTrainers) {
     EXPECT_TRUE(written.readAll().contains("gpt2-124m")) << name;
     EXPECT_THAT(plain(window_.banner().text()), HasSubstr(std::string(known.software))) << name;
   }
-  window_.knobs().fill().setChecked(false);
+  window_.plan_controls().fill().setChecked(false);
   window_.document().edit(with_field(window_.document().scenario(), "tensor", "5"), "tensor 5");
   EXPECT_FALSE(window_.export_launch(file("bad"), planner::launch::Trainer::kMegatron));
   EXPECT_THAT(plain(window_.banner().text()), HasSubstr("does not divide"));

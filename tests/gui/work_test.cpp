@@ -70,7 +70,7 @@ TEST_P(ClosedWindow, LetsGoOfWhatItWasDoing) {
   window->begin_example(work == "run" || work == "validation" ? local_example() : example_scenario());
   window->show();
   ASSERT_TRUE(QTest::qWaitFor([&] { return window->document().settled(); }, kPatienceMs));
-  if (work == "knob") window->knobs().knob("recompute").setCurrentText("none");
+  if (work == "plan_control") window->plan_controls().plan_control("recompute").setCurrentText("none");
   if (work == "search") window->plans().search();
   if (work == "explanation") window->show_view(MainWindow::kExplain);
   if (work == "timeline") window->show_view(MainWindow::kTimeline);
@@ -96,7 +96,7 @@ TEST_P(ClosedWindow, LetsGoOfWhatItWasDoing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Window, ClosedWindow,
-                         testing::Values("knob", "search", "explanation", "timeline", "trace", "pins", "run",
+                         testing::Values("plan_control", "search", "explanation", "timeline", "trace", "pins", "run",
                                          "validation"),
                          [](const auto& tested) { return std::string(tested.param); });
 

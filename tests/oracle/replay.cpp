@@ -86,7 +86,7 @@ struct Case {
 };
 
 /// Begins with the weights of the case.
-class FromWeights final : public runtime::StepKeeper {
+class FromWeights final : public runtime::StepCheckpointer {
  public:
   FromWeights(const Case& from, const program::Program& program, int rank, const runtime::Arenas& arenas)
       : from_(from), program_(program), rank_(rank), arenas_(arenas) {}
@@ -111,8 +111,10 @@ std::vector<program::StepRecord> trained(const Case& c, const program::Plan& pla
   runtime::TrainOptions options;
   options.steps = std::ssize(c.expected.at("losses"));
   options.timeline_steps = 0;
-  options.keeper = [&](const program::Program& p, runtime::Communicator& communicator, runtime::Arenas& arenas,
-                       runtime::Backend&) { return std::make_unique<FromWeights>(c, p, communicator.rank(), arenas); };
+  options.checkpointer = [&](const program::Program& p, runtime::Communicator& communicator, runtime::Arenas& arenas,
+                             runtime::Backend&) {
+    return std::make_unique<FromWeights>(c, p, communicator.rank(), arenas);
+  };
   return runtime::train_in_threads(program, *c.corpus, options).steps;
 }
 

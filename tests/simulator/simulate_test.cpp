@@ -175,13 +175,14 @@ TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
   const program::Program ordered = order(program, cluster).value_or_throw();
   std::stop_source stop;
   const CostedProgram costed = cost(ordered, cluster);
-  EXPECT_TRUE(play(costed, Granularity::kSegment, stop.get_token()).ok());
+  EXPECT_TRUE(list_schedule(costed, Granularity::kSegment, stop.get_token()).ok());
   stop.request_stop();
   const std::stop_token now = stop.get_token();
   const auto kind_of = [](const auto& outcome) {
     return outcome.ok() ? base::ErrorKind::kRuntime : outcome.error().kind;
   };
-  EXPECT_EQ(kind_of(play(costed, Granularity::kSegment, now)), base::ErrorKind::kInterrupted);  // by looks on the way
+  EXPECT_EQ(kind_of(list_schedule(costed, Granularity::kSegment, now)),
+            base::ErrorKind::kInterrupted);  // by looks on the way
   EXPECT_EQ(kind_of(order(program, cluster, now)), base::ErrorKind::kInterrupted);
   EXPECT_EQ(kind_of(simulate(ordered, cluster, {Granularity::kSegment, true}, now)), base::ErrorKind::kInterrupted);
   EXPECT_EQ(kind_of(sample_iterations(ordered, cluster, {}, 3, 1, now)), base::ErrorKind::kInterrupted);

@@ -21,7 +21,7 @@ TEST_F(MadeUpTree, InterpretersKnowNoJob) {
 
 TEST_F(MadeUpTree, NothingIsDecidedByAStacksName) {
   write("program/plan/stack.cpp", "h.name = \"megatron\";\nh.name = \"fsdp\";\nif (name == \"fsdp\")\n");
-  write("simulator/cost/a.cpp", "if (habits.name == \"fsdp\") {\nif (name.starts_with(\"mega\")) {\n");
+  write("simulator/cost/a.cpp", "if (stack.name == \"fsdp\") {\nif (name.starts_with(\"mega\")) {\n");
   write("cli/b.cpp", "add(\"fsdp\");\nif (text == \"other\")\nreturn stack != \"megatron\";\n");
   EXPECT_THAT(stacks_in_branches(root()),
               ElementsAre("cli/b.cpp:3: megatron", "simulator/cost/a.cpp:1: fsdp", "simulator/cost/a.cpp:2: mega"));

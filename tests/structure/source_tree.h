@@ -9,7 +9,7 @@
 
 namespace trivium::structure {
 
-/// Every C++ and CUDA file of the folders of the house and their tests, relative to `root`, sorted.
+/// Every C++ and CUDA file of the folders of the project and their tests, relative to `root`, sorted.
 std::vector<std::filesystem::path> source_files(const std::filesystem::path& root);
 
 /// One sentence per include that the architecture forbids, `FILE:LINE: includes HEADER: REASON`, sorted by file:

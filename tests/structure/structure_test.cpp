@@ -123,8 +123,8 @@ TEST_F(MadeUpTree, AsksSchedulesForTheirTraits) {
   write("tests/program/plan_test.cpp", "plan.schedule = Schedule::kGpipe;\n");
   write("planner/advice/baselines.cpp", "plan.schedule = program::Schedule::kSequential;\n");
   write("runtime/decay.cpp", "RateSchedule::kCosine;\nSchedule schedule = program::kUsualSchedule;\n");
-  write("simulator/walk.cpp", "\n  if (plan.schedule == program::Schedule::k1f1b) return;\n");
-  EXPECT_THAT(schedules_named(root()), ElementsAre("simulator/walk.cpp:2: names a schedule; ask its traits"));
+  write("simulator/recurrence.cpp", "\n  if (plan.schedule == program::Schedule::k1f1b) return;\n");
+  EXPECT_THAT(schedules_named(root()), ElementsAre("simulator/recurrence.cpp:2: names a schedule; ask its traits"));
 }
 
 TEST_F(MadeUpTree, WrapsProseButNeitherTablesNorCode) {

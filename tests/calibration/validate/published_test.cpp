@@ -50,7 +50,7 @@ TEST(PublishedRow, BecomesAJobOnItsCluster) {
   EXPECT_EQ(run.job.model.head_dim, 128);
   EXPECT_EQ(run.job.plan.schedule, program::Schedule::kInterleaved);
   EXPECT_TRUE(run.job.plan.sequence_parallel);
-  EXPECT_TRUE(run.job.plan.overlap.tensor);  // a habit of the stack
+  EXPECT_TRUE(run.job.plan.overlap.tensor);  // a trait of the stack
   EXPECT_FALSE(run.job.plan.overlap.gradient_reduction);
   EXPECT_EQ(run.job.plan.reduce_dtype, program::DType::kFp16);
   EXPECT_DOUBLE_EQ(run.job.training.dropout, 0.1);

@@ -1,5 +1,5 @@
-// How long a person waits: from a knob to the picture, and from picture to picture while a cluster is panned. The
-// goals: 100 ms for the one (GPT-3 175B on 1,024 GPUs), a 60th of a second for the other.
+// How long a person waits: from a plan control to the picture, and from picture to picture while a cluster is panned.
+// The goals: 100 ms for the one (GPT-3 175B on 1,024 GPUs), a 60th of a second for the other.
 #include <benchmark/benchmark.h>
 
 #include <QApplication>
@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "gui/model/evaluation.h"
-#include "gui/model/knobs.h"
+#include "gui/model/plan_controls.h"
 #include "gui/views/cluster_canvas.h"
 #include "gui/window/main_window.h"
 
@@ -42,22 +42,22 @@ Scenario interleaved() {
   return scenario;
 }
 
-/// A knob turned to and fro in a window that shows `view`: until the figures of the plan have come and the view, its
-/// spans laid out, is painted. That the plan is played op by op as well is waited for between two turns.
-void knob_to_picture(benchmark::State& state, MainWindow::View view, const Scenario& scenario) {
+/// A plan control turned to and fro in a window that shows `view`: until the figures of the plan have come and the
+/// view, its spans laid out, is painted. That the plan is played op by op as well is waited for between two turns.
+void plan_control_to_picture(benchmark::State& state, MainWindow::View view, const Scenario& scenario) {
   MainWindow window;
   window.resize(1600, 900);
   window.begin_example(scenario);
   window.show_view(view);
   window.show();
-  QComboBox& knob = window.knobs().knob("recompute");
+  QComboBox& plan_control = window.plan_controls().plan_control("recompute");
   bool full = true;
   for (auto _ : state) {
     wait_until([&] { return window.view_is_ready(); });
     full = !full;
     QElapsedTimer clock;
     clock.start();
-    knob.setCurrentText(full ? "full" : "selective");
+    plan_control.setCurrentText(full ? "full" : "selective");
     const program::Recompute wanted = window.document().scenario().file.job.plan.recompute;
     wait_until([&] {
       const auto& evaluation = window.document().evaluation();
@@ -70,7 +70,7 @@ void knob_to_picture(benchmark::State& state, MainWindow::View view, const Scena
 }
 
 /// The figures alone.
-void knob_to_figures(benchmark::State& state) {
+void plan_control_to_figures(benchmark::State& state) {
   Scenario scenario = example_scenario();
   bool full = true;
   for (auto _ : state) {
@@ -115,16 +115,16 @@ int main(int argc, char** argv) {
   for (const char* name : {"XDG_CONFIG_HOME", "XDG_DATA_HOME"}) setenv(name, home.c_str(), 1);
   const QApplication application(argc, argv);
   for (const MainWindow::View view : {MainWindow::kCluster, MainWindow::kTimeline, MainWindow::kMemory}) {
-    const std::string name = "knob_to_picture/" + MainWindow::view_names()[view].toStdString();
+    const std::string name = "plan_control_to_picture/" + MainWindow::view_names()[view].toStdString();
     for (const auto& [plan, scenario] :
          {std::pair("TP8_PP16_DP8", example_scenario()), std::pair("TP4_PP8x12_DP32", interleaved())}) {
-      benchmark::RegisterBenchmark((name + "/" + plan).c_str(), knob_to_picture, view, scenario)
+      benchmark::RegisterBenchmark((name + "/" + plan).c_str(), plan_control_to_picture, view, scenario)
           ->UseManualTime()
           ->Iterations(11)
           ->Unit(benchmark::kMillisecond);
     }
   }
-  benchmark::RegisterBenchmark("knob_to_figures", knob_to_figures)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("plan_control_to_figures", plan_control_to_figures)->Unit(benchmark::kMillisecond);
   for (const int nearer : {0, 3, 6}) {
     for (const QSize size : {QSize(1600, 900), QSize(2560, 1440)}) {
       const std::string name = "pan_cluster/" + std::to_string(size.width()) + "/nearer:" + std::to_string(nearer);

@@ -8,7 +8,7 @@
 
 #include "gui/background.h"
 #include "gui/look/theme.h"
-#include "gui/model/knobs.h"
+#include "gui/model/plan_controls.h"
 #include "tests/gui/scenarios.h"
 
 namespace trivium::gui {
@@ -30,9 +30,9 @@ Hand::~Hand() { QDir::setCurrent(home_); }
 
 std::string Hand::act() {
   using Action = void (Hand::*)();
-  static const std::vector<std::pair<const char*, Action>> kActions{{"turn a knob", &Hand::turn_a_knob},
-                                                                    {"turn a knob", &Hand::turn_a_knob},
-                                                                    {"turn a knob", &Hand::turn_a_knob},
+  static const std::vector<std::pair<const char*, Action>> kActions{{"turn a plan_control", &Hand::turn_a_plan_control},
+                                                                    {"turn a plan_control", &Hand::turn_a_plan_control},
+                                                                    {"turn a plan_control", &Hand::turn_a_plan_control},
                                                                     {"type a list", &Hand::type_a_list},
                                                                     {"undo", &Hand::undo},
                                                                     {"redo", &Hand::redo},
@@ -130,16 +130,16 @@ void Hand::type(QLineEdit& edit, const QString& text) {
   QTest::keyClick(&edit, Qt::Key_Return);
 }
 
-void Hand::turn_a_knob() {
-  const Knob& knob = knobs()[pick(knobs().size())];
-  QComboBox& box = window_.knobs().knob(knob.field);
+void Hand::turn_a_plan_control() {
+  const PlanControl& plan_control = plan_controls()[pick(plan_controls().size())];
+  QComboBox& box = window_.plan_controls().plan_control(plan_control.field);
   box.setCurrentIndex(up_to(box.count() - 1));
 }
 
 void Hand::type_a_list() {
   const StageList& list = stage_lists()[pick(stage_lists().size())];
   const char* words[] = {"full:2, none:2", "selective:4", "none", "", "3x4", "6x2", "0x2, 1x2", "1x9999999", "x:"};
-  QLineEdit& edit = window_.knobs().list(list.field);
+  QLineEdit& edit = window_.plan_controls().list(list.field);
   if (!edit.isHidden()) type(edit, words[pick(std::size(words))]);
 }
 

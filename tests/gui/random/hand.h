@@ -31,7 +31,7 @@ class Hand {
   void press_button(QWidget& in, const QString& text);
   void type(QLineEdit& edit, const QString& text);
 
-  void turn_a_knob();
+  void turn_a_plan_control();
   void type_a_list();
   void undo();
   void redo();

@@ -14,19 +14,19 @@
 namespace trivium::gui {
 namespace {
 
-struct Played {
+struct SimulationTrace {
   program::Program program;
   hardware::Cluster cluster;
   simulator::Simulation simulation;
 };
 
-Played play(const program::Plan& plan) {
+SimulationTrace play(const program::Plan& plan) {
   program::Job job;
   job.model = models::load_model("gpt-tiny");
   job.training.sequence = 64;
   job.training.global_batch = 8 * plan.data;
   job.plan = plan;
-  Played played;
+  SimulationTrace played;
   played.cluster = hardware::load_cluster("dgx-a100-80gb:2");
   played.program = simulator::order(std::get<program::Program>(program::lower(job)), played.cluster).value_or_throw();
   played.simulation =
@@ -34,7 +34,7 @@ Played play(const program::Plan& plan) {
   return played;
 }
 
-Played play(int tensor, int pipeline, int data) {
+SimulationTrace play(int tensor, int pipeline, int data) {
   program::Plan plan;
   plan.tensor = tensor;
   plan.pipeline = pipeline;
@@ -45,7 +45,7 @@ Played play(int tensor, int pipeline, int data) {
 
 /// Names of the categories that spans of the plan have.
 std::set<std::string> categories_of(const program::Plan& plan) {
-  const Played played = play(plan);
+  const SimulationTrace played = play(plan);
   const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
   std::set<std::string> names;
   for (std::uint32_t s = 0; s < store->size(); ++s) {
@@ -72,7 +72,7 @@ TEST(ProgramSpans, TellEveryKindOfExchangeApart) {
 }
 
 TEST(ProgramSpans, HoldsEveryEventUnderItsName) {
-  const Played played = play(2, 2, 1);
+  const SimulationTrace played = play(2, 2, 1);
   const auto& events = played.simulation.timeline.events;
   const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
   std::vector<std::int64_t> length(events.size());
@@ -91,7 +91,7 @@ TEST(ProgramSpans, HoldsEveryEventUnderItsName) {
 }
 
 TEST(ProgramSpans, StandInTheHierarchyOfTheCluster) {
-  const Played played = play(2, 2, 4);  // a stage on each of the two nodes
+  const SimulationTrace played = play(2, 2, 4);  // a stage on each of the two nodes
   const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
   std::vector<std::string> groups;
   for (const Row& row : store->rows()) {
@@ -103,7 +103,7 @@ TEST(ProgramSpans, StandInTheHierarchyOfTheCluster) {
 }
 
 TEST(ProgramSpans, JoinBothEndsOfEveryTransfer) {
-  const Played played = play(1, 2, 1);
+  const SimulationTrace played = play(1, 2, 1);
   const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
   std::size_t sends = 0, arrows = 0;
   for (const program::Task& task : played.program.roles[0].tasks) sends += task.transfer >= 0;
@@ -116,7 +116,7 @@ TEST(ProgramSpans, JoinBothEndsOfEveryTransfer) {
 }
 
 TEST(ProgramSpans, TheCriticalPathOfASimulationHasNoGap) {
-  const Played played = play(2, 2, 2);
+  const SimulationTrace played = play(2, 2, 2);
   const auto store = spans_of(played.program, played.simulation.timeline, &played.cluster);
   const CriticalPath path = critical_path(*store);
   EXPECT_EQ(path.idle_ps, 0);
@@ -124,7 +124,7 @@ TEST(ProgramSpans, TheCriticalPathOfASimulationHasNoGap) {
 }
 
 TEST(ProgramSpans, PutStepsOneAfterTheOther) {
-  Played played = play(1, 1, 1);
+  SimulationTrace played = play(1, 1, 1);
   program::Timeline timeline = played.simulation.timeline;
   const std::size_t count = timeline.events.size();
   for (std::size_t e = 0; e < count; ++e) {
@@ -138,7 +138,7 @@ TEST(ProgramSpans, PutStepsOneAfterTheOther) {
 }
 
 TEST(ProgramSpans, CountsEventsOfAnotherPlanAndShowsThemAllTheSame) {
-  const Played played = play(1, 1, 1);
+  const SimulationTrace played = play(1, 1, 1);
   program::Timeline timeline;
   timeline.events.push_back({0, 0, 0, 0, program::Lane::kCompute, 0, 10, 0});
   timeline.events.push_back({0, 99, 0, 0, program::Lane::kCompute, 0, 10, 0});

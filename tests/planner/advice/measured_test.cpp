@@ -37,8 +37,8 @@ simulator::Simulation with_mfu(double mfu) {
   return s;
 }
 
-TEST(Promise, AboveAnythingMeasuredSaysByHowMuchAndWhy) {
-  const auto promise = promise_of(job(8), hardware::load_cluster("dgx-a100-80gb:1"), with_mfu(0.52), table());
+TEST(Plausibility, AboveAnythingMeasuredSaysByHowMuchAndWhy) {
+  const auto promise = plausibility_of(job(8), hardware::load_cluster("dgx-a100-80gb:1"), with_mfu(0.52), table());
   ASSERT_TRUE(promise.has_value());
   EXPECT_TRUE(promise->above);
   EXPECT_DOUBLE_EQ(promise->measured, 0.5);
@@ -50,31 +50,31 @@ TEST(Promise, AboveAnythingMeasuredSaysByHowMuchAndWhy) {
   }
 }
 
-TEST(Promise, BelowItNamesTheBest) {
-  const auto promise = promise_of(job(8), hardware::load_cluster("dgx-a100-80gb:1"), with_mfu(0.49), table());
+TEST(Plausibility, BelowItNamesTheBest) {
+  const auto promise = plausibility_of(job(8), hardware::load_cluster("dgx-a100-80gb:1"), with_mfu(0.49), table());
   ASSERT_TRUE(promise.has_value());
   EXPECT_FALSE(promise->above);
   EXPECT_THAT(promise->words, HasSubstr("below the best of the published runs in validation/runs on a100-sxm-80gb"));
 }
 
 // Eight A100s have 8 x 312 TFLOP/s, eight V100s 8 x 125: (312 * .5 + 125 * .4) / 437 = .4714.
-TEST(Promise, UnlikeDevicesCountByTheirPeak) {
+TEST(Plausibility, UnlikeDevicesCountByTheirPeak) {
   const auto cluster = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");
-  const auto promise = promise_of(job(16), cluster, with_mfu(0.48), table());
+  const auto promise = plausibility_of(job(16), cluster, with_mfu(0.48), table());
   ASSERT_TRUE(promise.has_value());
   EXPECT_NEAR(promise->measured, 0.4714, 1e-4);
   EXPECT_TRUE(promise->above);
 }
 
-TEST(Promise, NothingIsSaidWhereNothingWasMeasured) {
+TEST(Plausibility, NothingIsSaidWhereNothingWasMeasured) {
   const auto cluster = hardware::load_cluster("dgx-a100-80gb:1");
   program::Job flash = job(8);
   flash.plan.attention = program::Attention::kFlash;
-  EXPECT_FALSE(promise_of(flash, cluster, with_mfu(0.9), table()).has_value());
+  EXPECT_FALSE(plausibility_of(flash, cluster, with_mfu(0.9), table()).has_value());
   program::Job fp32 = job(8);
   fp32.plan.precision = program::DType::kFp32;
-  EXPECT_FALSE(promise_of(fp32, cluster, with_mfu(0.9), table()).has_value());
-  EXPECT_FALSE(promise_of(job(8), hardware::load_cluster("dgx-h100-80gb:1"), with_mfu(0.9), table()).has_value());
+  EXPECT_FALSE(plausibility_of(fp32, cluster, with_mfu(0.9), table()).has_value());
+  EXPECT_FALSE(plausibility_of(job(8), hardware::load_cluster("dgx-h100-80gb:1"), with_mfu(0.9), table()).has_value());
 }
 
 }  // namespace

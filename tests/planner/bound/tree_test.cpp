@@ -64,14 +64,14 @@ TEST(StateBytes, AreNoMoreWithNothingBesideThePassesAndShardsOverAllReplicas) {
     const Space space(request);
     simulator::SharedCosts shared;
     for (const program::Plan& split : space.splits()) {
-      const Layout layout = space.layouts(split).front();
-      const std::vector<State> states = space.states(split, layout, Shape{});
+      const PlacementChoice layout = space.layouts(split).front();
+      const std::vector<ShardingChoice> states = space.states(split, layout, ScheduleChoice{});
       program::Job job = request.job;
-      job.plan = with(plainest(split), layout);
+      job.plan = with(relaxed(split), layout);
       if (refusal(job, request.cluster, ranks_of(request))) continue;
       StateBytes bytes(job, states, request.cluster, shared);
       for (std::size_t s = 0; s < states.size(); ++s) {
-        State smaller = states[s];
+        ShardingChoice smaller = states[s];
         smaller.gradient_reduction = smaller.parameter_gather = false;
         smaller.shard_group = 0;
         const auto at = std::find(states.begin(), states.end(), smaller);
@@ -89,7 +89,7 @@ TEST(StateBytes, AreNoMoreWithNothingBesideThePassesAndShardsOverAllReplicas) {
   EXPECT_GT(pairs, 500);
 }
 
-// Costs and bytes that other plans of the search left behind are those of a sketch by itself.
+// Costs and bytes that other plans of the search left behind are those of an estimator by itself.
 TEST(Tree, SharedCostsAreThoseOfEachPlanAlone) {
   std::mt19937 random(23);
   int plans = 0;
@@ -104,11 +104,11 @@ TEST(Tree, SharedCostsAreThoseOfEachPlanAlone) {
       job.plan = member.plan;
       if (refusal(job, request.cluster, ranks_of(request))) continue;
       SCOPED_TRACE(program::summary(job.plan) + " " + job.plan.placement + " on " + request.cluster.name);
-      simulator::Sketch alone(job, request.cluster), other(job, request.cluster, &shared);
-      const simulator::Outline a = alone.outline(job.plan), b = other.outline(job.plan);
+      simulator::CostEstimator alone(job, request.cluster), other(job, request.cluster, &shared);
+      const simulator::ScheduleCosts a = alone.schedule_costs(job.plan), b = other.schedule_costs(job.plan);
       EXPECT_EQ(simulator::lower_bound_ps(a), simulator::lower_bound_ps(b));
-      EXPECT_EQ(simulator::lower_bound_ps(a, simulator::walked_ends(a)),
-                simulator::lower_bound_ps(b, simulator::walked_ends(b)));
+      EXPECT_EQ(simulator::lower_bound_ps(a, simulator::recurrence_ends(a)),
+                simulator::lower_bound_ps(b, simulator::recurrence_ends(b)));
       const auto needed = alone.memory(job.plan), shares = other.memory(job.plan);
       for (std::size_t s = 0; s < needed.size(); ++s) {
         EXPECT_EQ(shares[s].total(), needed[s].total());
@@ -143,24 +143,25 @@ TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
     const Space space(request);
     for (int k = 0; k < 20 && !space.splits().empty(); ++k) {
       const program::Plan& split = one_of(space.splits());
-      const std::vector<Layout> layouts = space.layouts(split);
-      const Layout& layout = one_of(layouts);
-      const std::vector<Shape> shapes = space.shapes(split, layout);
-      const Shape& shape = one_of(shapes);
+      const std::vector<PlacementChoice> layouts = space.layouts(split);
+      const PlacementChoice& layout = one_of(layouts);
+      const std::vector<ScheduleChoice> shapes = space.shapes(split, layout);
+      const ScheduleChoice& shape = one_of(shapes);
       if (shape.balanced || shape.activations == program::Storage::kNone) continue;
-      const std::vector<Keeping> keepings = space.keepings(split, shape);
-      const std::vector<State> states = space.states(split, layout, shape);
+      const std::vector<RecomputeChoice> recompute_choices = space.recompute_choices(split, shape);
+      const std::vector<ShardingChoice> states = space.states(split, layout, shape);
       program::Job job = request.job;
-      job.plan = with(with(with(with(split, layout), shape), one_of(keepings)), one_of(states));
+      job.plan = with(with(with(with(split, layout), shape), one_of(recompute_choices)), one_of(states));
       if (refusal(job, request.cluster, ranks_of(request))) continue;
       SCOPED_TRACE(program::summary(job.plan) + " on " + request.cluster.name);
-      const simulator::Outline outline = simulator::Sketch(job, request.cluster).outline(job.plan);
-      const std::int64_t bound = simulator::lower_bound_ps(outline, simulator::walked_ends(outline));
+      const simulator::ScheduleCosts schedule_costs =
+          simulator::CostEstimator(job, request.cluster).schedule_costs(job.plan);
+      const std::int64_t bound = simulator::lower_bound_ps(schedule_costs, simulator::recurrence_ends(schedule_costs));
       const auto played = iteration(job, request.cluster, false);
       ASSERT_TRUE(std::holds_alternative<std::int64_t>(played));
       EXPECT_LE(bound, std::get<std::int64_t>(played));
-      EXPECT_EQ(simulator::walked_ends(outline).stages,
-                simulator::walked_ends(outline, simulator::Rounds::kWalked).stages);
+      EXPECT_EQ(simulator::recurrence_ends(schedule_costs).stages,
+                simulator::recurrence_ends(schedule_costs, simulator::Rounds::kAll).stages);
       ++plans;
       tight += static_cast<double>(bound) > 0.95 * static_cast<double>(std::get<std::int64_t>(played)) ? 1 : 0;
     }

@@ -47,8 +47,8 @@ TEST(ExhaustiveSearch, FindsNothingFasterThanTheSearchProved) {
         job.plan = plans[i].plan;
         if (refusal(job, request.cluster, ranks_of(request))) return;
         if (plans[i].balanced) {
-          simulator::Sketch sketch(job, request.cluster);
-          auto layered = balanced(sketch, job.plan, static_cast<int>(job.model.layers), false);
+          simulator::CostEstimator estimator(job, request.cluster);
+          auto layered = balanced(estimator, job.plan, static_cast<int>(job.model.layers), false);
           if (!std::holds_alternative<program::Plan>(layered)) return;
           job.plan = std::get<program::Plan>(layered);
         }
@@ -89,12 +89,12 @@ TEST(ExhaustiveSearch, NoPlanOfASampleBeatsTheOptimumOfMillions) {
   double fastest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kSample; ++i) {
     const program::Plan split = any(space.splits());
-    const Layout layout = any(space.layouts(split));
-    const Shape shape = any(space.shapes(split, layout));
+    const PlacementChoice layout = any(space.layouts(split));
+    const ScheduleChoice shape = any(space.shapes(split, layout));
     if (shape.balanced) continue;
-    const Keeping keeping = any(space.keepings(split, shape));
+    const RecomputeChoice recompute_choice = any(space.recompute_choices(split, shape));
     program::Job job = request.job;
-    job.plan = with(with(with(with(split, layout), shape), keeping), any(space.states(split, layout, shape)));
+    job.plan = with(with(with(with(split, layout), shape), recompute_choice), any(space.states(split, layout, shape)));
     if (broken_by(request.constraints, job.plan) || refusal(job, request.cluster, ranks_of(request))) continue;
     const auto alone = iteration(job, request.cluster, true);
     const auto* ps = std::get_if<std::int64_t>(&alone);

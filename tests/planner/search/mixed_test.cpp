@@ -1,4 +1,4 @@
-// Clusters of unlike nodes: when the slow ones help, and when they are better left alone.
+// Clusters of heterogeneous nodes: when the slow ones help, and when they are better left alone.
 #include "planner/search/mixed.h"
 
 #include <gmock/gmock.h>

@@ -80,8 +80,8 @@ std::int64_t fastest_of_all(const SearchRequest& request, std::int64_t& tried) {
             of_kind.training.global_batch =
                 batch / program::samples_of_pass(job.plan) * plan.data * of_kind.plan.micro_batch;
             if (refusal(of_kind, one, 0)) continue;
-            simulator::Sketch sketch(of_kind, one);
-            auto layered = balanced(sketch, of_kind.plan, static_cast<int>(job.model.layers), false);
+            simulator::CostEstimator estimator(of_kind, one);
+            auto layered = balanced(estimator, of_kind.plan, static_cast<int>(job.model.layers), false);
             if (!std::holds_alternative<program::Plan>(layered)) continue;
             job.plan.stage_layers = std::get<program::Plan>(layered).stage_layers;
             if (refusal(job, request.cluster, 0)) continue;

@@ -38,12 +38,16 @@ std::int64_t rejected_plans(const SearchResult& result) {
                          [](std::int64_t sum, const Rejected& r) { return sum + r.plans; });
 }
 
-struct Played {
+struct SimulationTrace {
   std::int64_t ps;
   std::string summary;
   program::Plan plan;
-  auto operator<=>(const Played& other) const { return std::tie(ps, summary) <=> std::tie(other.ps, other.summary); }
-  bool operator==(const Played& other) const { return std::tie(ps, summary) == std::tie(other.ps, other.summary); }
+  auto operator<=>(const SimulationTrace& other) const {
+    return std::tie(ps, summary) <=> std::tie(other.ps, other.summary);
+  }
+  bool operator==(const SimulationTrace& other) const {
+    return std::tie(ps, summary) == std::tie(other.ps, other.summary);
+  }
 };
 
 // Every plan simulated by itself, links shared.
@@ -56,7 +60,7 @@ struct BruteForce {
 BruteForce by_brute_force(const SearchRequest& request) {
   BruteForce found;
   std::int64_t& infeasible = found.infeasible;
-  std::vector<Played> played;
+  std::vector<SimulationTrace> played;
   for (const Member& member : enumerate(request)) {
     program::Plan plan = member.plan;
     program::Job job = request.job;
@@ -67,8 +71,8 @@ BruteForce by_brute_force(const SearchRequest& request) {
     }
     if (member.balanced) {
       const bool memory = !request.cluster.homogeneous() && !request.ignore_memory;
-      simulator::Sketch sketch(job, request.cluster);
-      auto layered = balanced(sketch, plan, static_cast<int>(job.model.layers), memory);
+      simulator::CostEstimator estimator(job, request.cluster);
+      auto layered = balanced(estimator, plan, static_cast<int>(job.model.layers), memory);
       if (!std::holds_alternative<program::Plan>(layered)) {
         ++infeasible;
         continue;
@@ -87,7 +91,7 @@ BruteForce by_brute_force(const SearchRequest& request) {
   }
   std::sort(played.begin(), played.end());
   played.resize(std::min(played.size(), static_cast<std::size_t>(request.best)));
-  for (const Played& p : played) found.best.push_back(p.summary + " " + std::to_string(p.ps));
+  for (const SimulationTrace& p : played) found.best.push_back(p.summary + " " + std::to_string(p.ps));
   return found;
 }
 
@@ -109,7 +113,8 @@ struct Kinds {
 
   std::string text() const {
     return fmt::format(
-        "{} problems: {} with experts, {} with offload open, {} on unlike nodes, {} at two sites, {} with plans that "
+        "{} problems: {} with experts, {} with offload open, {} on heterogeneous nodes, {} at two sites, {} with plans "
+        "that "
         "shared links slow down",
         all, experts, offload, unlike, sites, shared);
   }

@@ -94,7 +94,7 @@ TEST(Placements, OfASeatingTheFirstThatIsAllowedIsInTheSpace) {
   const program::Plan split = split_of(request, 2, 1, 8, 4);
   const auto of = [&](const SearchRequest& asked) {
     std::set<std::string> found;
-    for (const Layout& layout : Space(asked).layouts(split)) found.insert(layout.placement);
+    for (const PlacementChoice& layout : Space(asked).layouts(split)) found.insert(layout.placement);
     return found;
   };
   const std::set<std::string> open = of(request);

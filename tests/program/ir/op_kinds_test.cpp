@@ -111,14 +111,14 @@ TEST(OpWork, OfTheOptimizerIs23BytesPerParameterAnd4) {
   EXPECT_EQ(bytes(OpKind::kAllReduce, DType::kFp16), 2);
 }
 
-TEST(Habits, AreFoundByName) {
+TEST(StackTraits, AreFoundByName) {
   for (const char* name : {"trivium", "megatron", "megatron-2022", "megatron-deepspeed", "megatron-deepspeed-vtrain",
                            "fsdp", "deepspeed-zero3", "deepspeed-zero3-2021", "alpa-xla"}) {
-    ASSERT_NE(find_habits(name), nullptr) << name;
-    EXPECT_EQ(find_habits(name)->name, name);
+    ASSERT_NE(find_stack(name), nullptr) << name;
+    EXPECT_EQ(find_stack(name)->name, name);
   }
-  EXPECT_EQ(all_habits().size(), 9u);
-  EXPECT_EQ(find_habits("megatron-2099"), nullptr);
+  EXPECT_EQ(all_stacks().size(), 9u);
+  EXPECT_EQ(find_stack("megatron-2099"), nullptr);
 }
 
 }  // namespace

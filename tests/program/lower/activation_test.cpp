@@ -92,7 +92,7 @@ TEST(Frames, OfOneForwardOneBackwardHoldTheMicroBatchesInFlight) {
   for (int stage = 0; stage < 4; ++stage) {
     const Role& role = program.roles[static_cast<std::size_t>(stage)];
     EXPECT_EQ(role.chunks[0].frames, 4 - stage);
-    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
     EXPECT_EQ(role.bytes[kFrame], kind.bytes[kFrame] * (4 - stage));
   }
 }
@@ -134,7 +134,7 @@ TEST(RankMemory, TotalIsTheSumOfTheSpacesAndChunksLieApart) {
   for (const std::int64_t bytes : role.bytes) sum += bytes;
   EXPECT_EQ(role.total_bytes(), sum);
   const auto parameter = static_cast<std::size_t>(Space::kParameter);
-  const ChunkKind& first = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
+  const ChunkTemplate& first = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
   EXPECT_EQ(role.chunks[1].base[parameter], first.bytes[parameter]);
   EXPECT_EQ(role.chunks[1].base[kFrame], first.bytes[kFrame] * role.chunks[0].frames);
   EXPECT_EQ(role.chunks[1].base[static_cast<std::size_t>(Space::kWorkspace)], 0);

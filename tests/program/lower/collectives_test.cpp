@@ -30,7 +30,7 @@ Job tensor_job() {
 
 TEST(TensorCollectives, TwoAllReducesForwardAndTwoBackwardInALayer) {
   const Program program = lowered(tensor_job());
-  const ChunkKind& kind = program.kinds[0];
+  const ChunkTemplate& kind = program.kinds[0];
   for (int layer = 0; layer < 4; ++layer) {
     EXPECT_EQ(count_in(program, kind.forward, Group::kTensor, layer),
               (Counts{{{Pass::kForward, OpKind::kAllReduce}, 2}}));
@@ -97,7 +97,7 @@ TEST(TensorCollectives, SequenceParallelSplitsEachAllReduceInTwoAndGathersInputs
   Job job = tensor_job();
   job.plan.sequence_parallel = true;
   const Program program = lowered(job);
-  const ChunkKind& kind = program.kinds[0];
+  const ChunkTemplate& kind = program.kinds[0];
   EXPECT_EQ(count_in(program, kind.forward, Group::kTensor, 2),
             (Counts{{{Pass::kForward, OpKind::kAllGather}, 2}, {{Pass::kForward, OpKind::kReduceScatter}, 2}}));
   EXPECT_EQ(count_in(program, kind.backward, Group::kTensor, 2),

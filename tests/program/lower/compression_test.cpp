@@ -19,7 +19,7 @@ Job job_of_two_replicas(Compression compression) {
 
 TEST(Compression, EveryBucketIsRoundedSummedAndWidenedOnTheDataLane) {
   const Program program = lowered(job_of_two_replicas(Compression::kFp16));
-  const ChunkKind& kind = program.kinds[0];
+  const ChunkTemplate& kind = program.kinds[0];
   for (std::size_t b = 1; b < kind.buckets.size(); ++b) {
     const Body& body = program.bodies[static_cast<std::size_t>(kind.reduce[b])];
     std::vector<OpKind> kinds;
@@ -51,7 +51,7 @@ TEST(Compression, TheLargestOfEveryParameterAreGathered) {
   Job job = job_of_two_replicas(Compression::kTopK);
   job.plan.top_k_share = 0.1;
   const Program program = lowered(job);
-  const ChunkKind& kind = program.kinds[0];
+  const ChunkTemplate& kind = program.kinds[0];
   for (std::size_t b = 1; b + 1 < kind.buckets.size(); ++b) {  // layers: the ends may share a tied weight
     const Body& body = program.bodies[static_cast<std::size_t>(kind.reduce[b])];
     std::int64_t sent = 0;

@@ -98,7 +98,7 @@ TEST(Context, RingBlocksTogetherDoTheWorkOfFlashAttentionOnTheOwnTokens) {
 // on 3 times; backward passes them on 3 times and their gradients 4 times, the last time home.
 TEST(Context, RingShiftsByHand) {
   const Program program = lowered(context_job(4, ContextMethod::kRing));
-  const ChunkKind& kind = program.kinds[0];
+  const ChunkTemplate& kind = program.kinds[0];
   const auto forward = of_kind(program, kind.forward, OpKind::kRingShift);
   EXPECT_EQ(forward.size(), 3u);
   EXPECT_EQ(of_kind(program, kind.backward, OpKind::kRingShift).size(), 7u);
@@ -126,7 +126,7 @@ TEST(Context, AllToAllMovesAPartOfTheHeadsOfAllTokens) {
   Job job = context_job(4, ContextMethod::kAllToAll);
   job.model = tiny_llama();
   const Program program = lowered(job);
-  const ChunkKind& kind = program.kinds[0];
+  const ChunkTemplate& kind = program.kinds[0];
   const auto forward = of_kind(program, kind.forward, OpKind::kAllToAll);
   const auto backward = of_kind(program, kind.backward, OpKind::kAllToAll);
   ASSERT_EQ(forward.size(), 2u);

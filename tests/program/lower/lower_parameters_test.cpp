@@ -73,7 +73,7 @@ TEST(LoweredParameters, LieInTheirSpaceAlignedAndApart) {
   RandomJobs jobs(5);
   for (int i = 0; i < 100; ++i) {
     const Program program = lowered(jobs.next());
-    for (const ChunkKind& kind : program.kinds) {
+    for (const ChunkTemplate& kind : program.kinds) {
       std::int64_t end = 0;
       for (const Parameter& p : kind.parameters) {
         ASSERT_EQ(p.offset % 16, 0) << p.name;

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-/// Four experts in every second layer; LLaMA's other habits.
+/// Four experts in every second layer; LLaMA's other stack.
 Job mixture_job(int expert, int data) {
   Job job = tiny_job();
   job.model = tiny_llama();
@@ -225,7 +225,7 @@ TEST(Mixture, ExpertsAreGatheredFromTheirHoldersWithZero3) {
         if (task.kind == TaskKind::kGatherParameters) ++gathers[op.group];
       });
       EXPECT_EQ(gathers[Group::kExpertData], data == 4 ? 2 * 2 * 2 : 0);
-      const ChunkKind& kind = program.kinds[0];
+      const ChunkTemplate& kind = program.kinds[0];
       std::int64_t whole = 0, kept = 0;
       for (const Bucket& bucket : kind.buckets) {
         EXPECT_GE(bucket.parameter_shard, 0);

@@ -47,7 +47,7 @@ TEST(Offload, OptimizerStateLeavesTheDeviceButForTwoBuckets) {
   const Program kept = lowered(offloaded(Storage::kNone, Storage::kNone));
   const Program away = lowered(offloaded(Storage::kHost, Storage::kNone));
   for (std::size_t stage = 0; stage < 2; ++stage) {
-    EXPECT_EQ(bytes_of(away, stage, Space::kAwayState), bytes_of(kept, stage, Space::kOptimizer));
+    EXPECT_EQ(bytes_of(away, stage, Space::kOffloadedState), bytes_of(kept, stage, Space::kOptimizer));
     EXPECT_EQ(bytes_of(away, stage, Space::kOptimizer), 0);
     // The widest bucket is a layer: 12 h^2 weights and 13 h of biases and norms, padded to 16 elements, two moments in
     // fp32.
@@ -71,7 +71,7 @@ TEST(Offload, ActivationsLeaveTheDeviceButForTwoLayers) {
   for (std::size_t stage = 0; stage < 2; ++stage) {
     const std::int64_t frames = away.roles[stage].chunks[0].frames;
     EXPECT_EQ(bytes_of(away, stage, Space::kStaging), 2 * layer);
-    EXPECT_EQ(bytes_of(away, stage, Space::kAwayFrame), frames * 2 * layer);
+    EXPECT_EQ(bytes_of(away, stage, Space::kOffloadedActivation), frames * 2 * layer);
     EXPECT_EQ(bytes_of(away, stage, Space::kFrame), bytes_of(kept, stage, Space::kFrame) - frames * 2 * layer);
   }
   EXPECT_THAT(verify(away), IsEmpty());
@@ -88,7 +88,7 @@ Job gradients_away(Storage storage = Storage::kHost) {
 TEST(Offload, GradientsLeaveTheDeviceButForTwoBuckets) {
   const Program kept = lowered(offloaded(Storage::kNone, Storage::kNone)), away = lowered(gradients_away());
   for (std::size_t stage = 0; stage < 2; ++stage) {
-    EXPECT_EQ(bytes_of(away, stage, Space::kAwayGradient), bytes_of(kept, stage, Space::kGradient));
+    EXPECT_EQ(bytes_of(away, stage, Space::kOffloadedGradient), bytes_of(kept, stage, Space::kGradient));
     EXPECT_EQ(bytes_of(away, stage, Space::kGradient), 0);
     EXPECT_EQ(bytes_of(away, stage, Space::kStaging), 2 * (12 * 32 * 32 + 13 * 32) * 4);
   }
@@ -138,7 +138,7 @@ TEST(Offload, LayersUseTwoSlotsInTurn) {
   Job job = offloaded(Storage::kNone, Storage::kHost);
   job.plan.pipeline = 1;
   const Program program = lowered(job);
-  const ChunkKind& kind = program.kinds[0];
+  const ChunkTemplate& kind = program.kinds[0];
   const auto offset = [&](int layer) {
     const auto found = std::find_if(kind.buffers.begin(), kind.buffers.end(),
                                     [&](const Buffer& b) { return b.name == fmt::format("layer {} qkv", layer); });
@@ -209,7 +209,7 @@ TEST(Offload, KeepsLayersWithAndWithoutExpertsApart) {
     job.plan.pipeline = 1;
     const Program program = lowered(job);
     EXPECT_THAT(verify(program), IsEmpty());
-    const ChunkKind& kind = program.kinds[0];
+    const ChunkTemplate& kind = program.kinds[0];
     std::set<std::int64_t> staged;
     std::map<bool, std::set<std::int64_t>> sizes;  // by kind of layer
     for (int layer = 0; layer < 4; ++layer) {

@@ -132,7 +132,7 @@ TEST(ScatterGatherMutation, AGatherThatIsMissing) {
 
 TEST(ScatterGatherMutation, ABodyThatReadsAPartAsTheWhole) {
   Program program = two_stages();
-  for (ChunkKind& kind : program.kinds) kind.gather_forward = -1;
+  for (ChunkTemplate& kind : program.kinds) kind.gather_forward = -1;
   EXPECT_THAT(verify(program), Contains("body \"forward\" op 0 (norm) reads \"chunk input\" before anything wrote it"));
 }
 

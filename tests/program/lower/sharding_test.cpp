@@ -191,7 +191,7 @@ TEST(ZeroThree, ATiedEmbeddingOfTwoStagesIsReducedOnceAndWhole) {
   Job job = sharded_job(3, 4);
   job.plan.pipeline = 2;
   const Program program = lowered(job);
-  for (const ChunkKind& kind : program.kinds) {
+  for (const ChunkTemplate& kind : program.kinds) {
     for (const Bucket& bucket : kind.buckets) {
       EXPECT_EQ(bucket.gradient_slot < 0, holds_end(kind, bucket));
       EXPECT_GE(bucket.parameter_slot, 0);
@@ -208,7 +208,7 @@ TEST(Sharding, SlotsOfBucketsInUseDoNotMeet) {
   for (int i = 0; i < 200; ++i) {
     const Program program = lowered(jobs.next());
     const DType type = program.job.plan.precision;
-    for (const ChunkKind& kind : program.kinds) {
+    for (const ChunkTemplate& kind : program.kinds) {
       // Ends have room of their own: no other bucket's slot, of parameters or gradients, meets it.
       std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
       for (const Bucket& bucket : kind.buckets) {

@@ -22,7 +22,7 @@ TEST(StageRecompute, EveryStageRecomputesWhatItIsTold) {
   const Program program = lowered(job_of_four_stages());
   std::map<int, std::map<OpKind, int>> again;  // stage -> ops of one backward
   for (const Role& role : program.roles) {
-    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
     for (const Op& op : program.bodies[static_cast<std::size_t>(kind.backward)].ops) {
       if (op.pass == Pass::kRecompute) ++again[role.stage][op.kind];
     }
@@ -43,7 +43,7 @@ TEST(StageRecompute, EveryStageKeepsWhatItDoesNotRecompute) {
   const auto frame = [&](Recompute how) {
     job.plan.stage_recompute = {Recompute::kFull, how, how, Recompute::kFull};
     const Program program = lowered(job);
-    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(program.roles[1].chunks[0].kind)];
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(program.roles[1].chunks[0].kind)];
     return kind.bytes[static_cast<std::size_t>(Space::kFrame)];
   };
   constexpr std::int64_t kToken = 16 * 4;

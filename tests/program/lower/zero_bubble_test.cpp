@@ -55,10 +55,10 @@ TEST(ZeroBubble, EveryStageHasAsManyFramesAsThereAreStages) {
     const auto slots = schedule_of(Schedule::kZeroBubble, stage, 4, 1, 16);
     EXPECT_EQ(frames_needed(slots, 0), 4) << stage;
     const int chunk = 0;
-    EXPECT_EQ(delayed_frames_needed(slots, std::span(&chunk, 1)), stage + 1) << stage;
+    EXPECT_EQ(deferred_frames_needed(slots, std::span(&chunk, 1)), stage + 1) << stage;
   }
   const int chunk = 0;
-  EXPECT_EQ(delayed_frames_needed(schedule_of(Schedule::k1f1b, 1, 4, 1, 16), std::span(&chunk, 1)), 0);
+  EXPECT_EQ(deferred_frames_needed(schedule_of(Schedule::k1f1b, 1, 4, 1, 16), std::span(&chunk, 1)), 0);
 }
 
 // What the halves do together is what the whole does, op for op.
@@ -102,7 +102,7 @@ TEST(ZeroBubble, BucketsAreReducedBehindTheLastSegmentThatAddsToThem) {
   const Program program = lowered(job);
   int checked = 0;
   for (const Role& role : program.roles) {
-    const ChunkKind& kind = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
+    const ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(role.chunks[0].kind)];
     for (const Task& task : role.tasks) {
       if (task.kind != TaskKind::kReduceGradients) continue;
       const auto bucket = std::find(kind.reduce.begin(), kind.reduce.end(), task.body) - kind.reduce.begin();
@@ -123,14 +123,14 @@ TEST(ZeroBubble, KeepsTheGradientsThatTheSecondHalfReads) {
   const std::int64_t tokens = 16, size = 4;
   const std::int64_t first = tokens * size * (2 * (128 + 96 + 32) + 32);
   const std::int64_t last = first + tokens * size * 32;  // and the gradient that the head hands down
-  EXPECT_EQ(program.roles[0].bytes[static_cast<std::size_t>(Space::kDelayed)], first);
-  EXPECT_EQ(program.roles[1].bytes[static_cast<std::size_t>(Space::kDelayed)], 2 * last);
+  EXPECT_EQ(program.roles[0].bytes[static_cast<std::size_t>(Space::kDeferred)], first);
+  EXPECT_EQ(program.roles[1].bytes[static_cast<std::size_t>(Space::kDeferred)], 2 * last);
 }
 
 // With full recomputation also what was computed again: the inputs of the four matrices, 32 + 32 + 32 + 128 wide.
 TEST(ZeroBubble, KeepsWhatWasRecomputedForTheSecondHalf) {
   Job job = split_job(2, 4);
-  const auto delayed = [&] { return lowered(job).roles[0].bytes[static_cast<std::size_t>(Space::kDelayed)]; };
+  const auto delayed = [&] { return lowered(job).roles[0].bytes[static_cast<std::size_t>(Space::kDeferred)]; };
   const std::int64_t kept = delayed();
   job.plan.recompute = Recompute::kFull;
   EXPECT_EQ(delayed(), kept + 2 * 16 * 4 * (32 + 32 + 32 + 128));
@@ -182,7 +182,7 @@ TEST(ZeroBubble, VerifierSeesAFrameTakenBeforeTheSecondHalfRan) {
 TEST(ZeroBubble, VerifierSeesKeptGradientsOverwritten) {
   Program program = lowered(split_job(2, 4));
   Task& later = task_of(program, TaskKind::kBackward, 1);
-  later.delayed_frame = task_of(program, TaskKind::kBackward, 0).delayed_frame;
+  later.deferred_frame = task_of(program, TaskKind::kBackward, 0).deferred_frame;
   EXPECT_THAT(verify(program), Contains(HasSubstr("takes frame 0 while chunk 0 micro-batch 0 needs it")));
 }
 

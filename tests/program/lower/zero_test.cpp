@@ -9,7 +9,7 @@ namespace {
 // Elements of the tiny model's segments: embedding 16 x 32 + 64 x 32 = 2,560; a layer 4 norms x 32 + biases 32 + 32 +
 // 96 + 128
 // + weights 3,072 + 1,024 + 4,096 + 4,096 = 12,704; head 2 x 32 = 64.
-std::vector<std::int64_t> sizes_of(const ChunkKind& kind) {
+std::vector<std::int64_t> sizes_of(const ChunkTemplate& kind) {
   std::vector<std::int64_t> sizes;
   for (const Bucket& bucket : kind.buckets) sizes.push_back(bucket.elements);
   return sizes;
@@ -50,7 +50,7 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
   for (int i = 0; i < 200; ++i) {
     const Program program = lowered(jobs.next());
     const Plan& plan = program.job.plan;
-    for (const ChunkKind& kind : program.kinds) {
+    for (const ChunkTemplate& kind : program.kinds) {
       std::int64_t end = 0, state = 0;
       int segment = 0;
       for (const Bucket& bucket : kind.buckets) {
@@ -65,7 +65,7 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
         ASSERT_EQ(bucket.optimizer_offset, state);
         end += bucket.elements;
         const bool half = is_half(plan.precision);
-        const int numbers = !half ? 2 : program.habits.keeps_half_gradients(program.job.plan.precision) ? 4 : 3;
+        const int numbers = !half ? 2 : program.stack.keeps_half_gradients(program.job.plan.precision) ? 4 : 3;
         state += bucket.shard * numbers * (half ? 4 : size_of(plan.precision));
       }
       ASSERT_EQ(segment, kind.layers + (kind.embedding ? 1 : 0) + (kind.head ? 1 : 0));
@@ -156,7 +156,7 @@ TEST(OptimizerWork, CoversEveryShardOnce) {
     if (op.kind == OpKind::kAdamW) stepped += op.elements;
     if (op.kind == OpKind::kGradientNorm) squared += op.elements;
   });
-  for (const ChunkKind& kind : program.kinds) {
+  for (const ChunkTemplate& kind : program.kinds) {
     for (const Bucket& bucket : kind.buckets) owned += bucket.shard;
   }
   EXPECT_EQ(stepped, owned);

@@ -30,20 +30,20 @@ TEST(Plan, CountsRanksChunksAndMicroBatches) {
 
 TEST(Stack, IsFoundByEveryNameItIsKnownBy) {
   std::set<std::string> names;
-  for (const Habits& habits : all_habits()) {
-    EXPECT_EQ(find_habits(habits.name), &habits);
-    names.insert(habits.name);
+  for (const StackTraits& stack : all_stacks()) {
+    EXPECT_EQ(find_stack(stack.name), &stack);
+    names.insert(stack.name);
   }
   EXPECT_EQ(names, (std::set<std::string>{"trivium", "megatron", "megatron-2022", "megatron-deepspeed",
                                           "megatron-deepspeed-vtrain", "fsdp", "deepspeed-zero3",
                                           "deepspeed-zero3-2021", "alpa-xla"}));
-  EXPECT_EQ(find_habits("megatron-2077"), nullptr);
+  EXPECT_EQ(find_stack("megatron-2077"), nullptr);
 }
 
 TEST(Stack, ShareOfHiddenTimeIsAShare) {
-  for (const Habits& habits : all_habits()) {
-    EXPECT_GT(habits.memory_traffic, 0) << habits.name;
-    EXPECT_GE(habits.vocab_multiple, 1) << habits.name;
+  for (const StackTraits& stack : all_stacks()) {
+    EXPECT_GT(stack.memory_traffic, 0) << stack.name;
+    EXPECT_GE(stack.vocab_multiple, 1) << stack.name;
   }
 }
 

@@ -156,7 +156,7 @@ TEST(VerifyMutation, TransfersThatCrossInOneOrder) {
 TEST(VerifyMutation, TwoTemporariesAtOnePlace) {
   // The first temporary of the last stage's backward is the gradient, alive to its end: another is laid over it.
   Program program = two_stages();
-  ChunkKind& kind = program.kinds[1];
+  ChunkTemplate& kind = program.kinds[1];
   Body& body = body_of(program, kind.backward);
   std::vector<std::int32_t> temporaries;
   for (const Op& op : body.ops) {

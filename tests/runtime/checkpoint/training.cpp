@@ -45,19 +45,19 @@ struct Gathered {
   bool replicas_agree() const { return values.replicas_agree() && first.replicas_agree() && second.replicas_agree(); }
 };
 
-/// A keeper that also looks at the memory behind the last step.
-class Watching final : public StepKeeper {
+/// A checkpointer that also looks at the memory behind the last step.
+class Watching final : public StepCheckpointer {
  public:
-  Watching(std::unique_ptr<StepKeeper> keeper, std::function<void()> at_end)
-      : keeper_(std::move(keeper)), at_end_(std::move(at_end)) {}
-  Progress begin(const Progress& fresh) override { return keeper_->begin(fresh); }
+  Watching(std::unique_ptr<StepCheckpointer> checkpointer, std::function<void()> at_end)
+      : checkpointer_(std::move(checkpointer)), at_end_(std::move(at_end)) {}
+  Progress begin(const Progress& fresh) override { return checkpointer_->begin(fresh); }
   void after_step(const Progress& done, bool last) override {
-    keeper_->after_step(done, last);
+    checkpointer_->after_step(done, last);
     if (last) at_end_();
   }
 
  private:
-  std::unique_ptr<StepKeeper> keeper_;
+  std::unique_ptr<StepCheckpointer> checkpointer_;
   std::function<void()> at_end_;
 };
 
@@ -94,7 +94,7 @@ Toy train(const program::Job& job, const std::filesystem::path& folder, std::int
           std::int64_t stop_after, std::int64_t every, std::int64_t keep, const BatchRamp& ramp) {
   const program::Program program = program_of(job);
   const auto corpus = testing::toy_corpus(kCorpusTokens, static_cast<std::int32_t>(job.model.vocab));
-  KeeperOptions keeping;
+  CheckpointerOptions keeping;
   keeping.folder = folder;
   keeping.every = every;
   keeping.keep = keep;
@@ -108,7 +108,7 @@ Toy train(const program::Job& job, const std::filesystem::path& folder, std::int
   options.steps = total;
   options.timeline_steps = 0;
   options.stop = stop.get_token();
-  options.course.ramp = ramp;
+  options.training_schedule.ramp = ramp;
   options.program_for = [&](std::int64_t batch) {
     program::Job smaller = job;
     smaller.training.global_batch = batch;
@@ -117,8 +117,9 @@ Toy train(const program::Job& job, const std::filesystem::path& folder, std::int
   options.on_step = [&](const program::StepRecord& step) {
     if (step.step + 1 == stop_after) stop.request_stop();
   };
-  options.keeper = [&, make = make_keepers(keeping)](const program::Program& p, Communicator& communicator,
-                                                     Arenas& arenas, Backend& backend) -> std::unique_ptr<StepKeeper> {
+  options.checkpointer = [&, make = make_checkpointers(keeping)](
+                             const program::Program& p, Communicator& communicator, Arenas& arenas,
+                             Backend& backend) -> std::unique_ptr<StepCheckpointer> {
     return std::make_unique<Watching>(make(p, communicator, arenas, backend),
                                       [&, rank = communicator.rank()] { gathered.add(program, rank, arenas); });
   };

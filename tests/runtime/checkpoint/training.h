@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "program/ir/program.h"
-#include "runtime/checkpoint/keeper.h"
+#include "runtime/checkpoint/checkpointer.h"
 #include "runtime/executor/collect.h"
 #include "tests/runtime/executor/harness.h"
 

@@ -62,7 +62,7 @@ class HalfCall {
     kind_.buffers.push_back({"operand", program::Space::kWorkspace, type, static_cast<std::int64_t>(elements), 0});
     return static_cast<int>(kind_.buffers.size()) - 1;
   }
-  program::ChunkKind kind_;
+  program::ChunkTemplate kind_;
   Call call_;
 };
 
@@ -144,7 +144,7 @@ struct HalfParameter {
     base(program::Space::kOptimizer, state.data());
     find_kernel(call.op.kind, call.op.dtype)(call.arguments);
   }
-  program::ChunkKind kind;
+  program::ChunkTemplate kind;
   program::Optimizer optimizer;
   std::array<std::uint16_t, 4> parameters{};
   std::vector<float> gradients = std::vector<float>(4, 512.0F);

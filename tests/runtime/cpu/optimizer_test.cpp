@@ -50,7 +50,7 @@ struct Chunk {
     call.run<T>();
   }
 
-  program::ChunkKind kind;
+  program::ChunkTemplate kind;
   program::Optimizer optimizer;
   std::int64_t step = 0;
   std::vector<T> parameters, gradients, moments;

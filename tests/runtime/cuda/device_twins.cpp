@@ -47,7 +47,7 @@ OnDevice bring(std::byte* host, std::int64_t bytes) {
 std::array<std::vector<double>, 3> TwinCall::on_twin(DType type) const {
   return run(type, type, [&](const KernelArguments& arguments, const Sizes& sizes) {
     // The backend reads the program's precision off the parameters.
-    program::ChunkKind kind;
+    program::ChunkTemplate kind;
     kind.parameters.emplace_back().value = 0;
     kind.buffers.push_back({"parameter", program::Space::kParameter, type, 1, 0});
     program::Op copy = *arguments.op;

@@ -16,7 +16,7 @@ using program::Split;
 /// tensor ranks share the last two columns of some. More of them than one launch takes.
 struct Chunk {
   static constexpr std::int64_t kElements = 40 * 32;
-  program::ChunkKind kind;
+  program::ChunkTemplate kind;
   program::Optimizer optimizer;
   std::vector<float> gradients, state;
 

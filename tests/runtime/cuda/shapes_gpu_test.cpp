@@ -74,7 +74,7 @@ TEST(GpuShapes, LargestOfAMillionGradients) {
   for (const double x : uniform(kCount, 1)) gradient.push_back(static_cast<float>(x));
   const Memory given = gpu().allocate(kBytes), left = gpu().allocate(kBytes), wire = gpu().allocate(kSent * 8);
   gpu().upload(program::Lane::kCompute, given.get(), gradient.data(), kBytes);
-  program::ChunkKind kind;
+  program::ChunkTemplate kind;
   kind.parameters.emplace_back().value = 0;
   kind.buffers.push_back({"parameter", program::Space::kParameter, DType::kFp32, 1, 0});
   program::Op op;

@@ -10,10 +10,10 @@
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
 #include "runtime/executor/collect.h"
-#include "runtime/executor/course.h"
 #include "runtime/executor/loss_scale.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/executor/train.h"
+#include "runtime/executor/training_schedule.h"
 #include "runtime/inproc/threads.h"
 #include "simulator/schedule/engine.h"
 

@@ -67,7 +67,7 @@ TEST(Mutation, ASkippedReductionOverReplicasIsSeen) {
 TEST(Mutation, AReplicaCountedTwiceInTheGradientNormIsSeen) {
   std::string where;
   const auto count_twice = [](program::Program& program) {
-    for (program::ChunkKind& kind : program.kinds) {
+    for (program::ChunkTemplate& kind : program.kinds) {
       for (program::Parameter& p : kind.parameters) p.tied_copy = false;  // the last stage's copy of the embedding
     }
   };

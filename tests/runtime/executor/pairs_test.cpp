@@ -33,7 +33,7 @@ enum Field {
   kOverlapTensor,
   kBuckets,
   kMicroBatch,
-  kAwayState,
+  kOffloadedState,
   kAwayActivations,
   kPlacement,
   kScatterGather,
@@ -100,7 +100,7 @@ program::Job job_of(const Choice& c) {
   plan.overlap.tensor = c[kOverlapTensor] != 0;
   plan.bucket_bytes = 50'000 * c[kBuckets];
   plan.micro_batch = 1 << c[kMicroBatch];
-  plan.offload.optimizer = static_cast<program::Storage>(c[kAwayState]);
+  plan.offload.optimizer = static_cast<program::Storage>(c[kOffloadedState]);
   plan.offload.activations = static_cast<program::Storage>(c[kAwayActivations]);
   if (c[kScatterGather] != 0) plan.scatter_gather = program::ScatterGather::kOn;
   if (c[kPlacement] != 0) plan.placement = "data-pipeline-tensor-context";

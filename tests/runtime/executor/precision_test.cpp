@@ -141,7 +141,7 @@ TEST_P(HalfPrecision, SpreadExpertsStayWithinTheBounds) {
   expect_within_bounds(job, together);
 }
 
-// fp16 gradients of Megatron's habit: kept and summed in 16 bits.
+// fp16 gradients of Megatron's trait: kept and summed in 16 bits.
 TEST_P(HalfPrecision, AStackThatKeepsFp16GradientsRunsToo) {
   program::Job job = job_of(split(2, 1, 2, 1), GetParam());
   job.plan.stack = "megatron";

@@ -72,7 +72,7 @@ TEST(Mutation, SkippedSumsOfSharedKeysAreSeen) {
 
 TEST(Mutation, SharedKeysCountedTwiceInTheGradientNormAreSeen) {
   const auto count_twice = [](program::Program& program) {
-    for (program::ChunkKind& kind : program.kinds) {
+    for (program::ChunkTemplate& kind : program.kinds) {
       for (program::Parameter& p : kind.parameters) p.key_columns = 0;
     }
   };

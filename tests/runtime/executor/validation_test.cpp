@@ -102,7 +102,7 @@ TEST(BatchRampRun, ReadsTheSameSamplesUnderEverySplit) {
   TrainOptions options;
   options.steps = 6;
   options.timeline_steps = 1;
-  options.course.ramp = {4, 4, 2};  // 4, 4, 8, 8, 8, 8 samples
+  options.training_schedule.ramp = {4, 4, 2};  // 4, 4, 8, 8, 8, 8 samples
   program::Job job = toy_job({});
   const TrainResult ramped = train(job, options);
   ASSERT_EQ(ramped.steps.size(), 6u);
@@ -128,7 +128,7 @@ TEST(BatchRampRun, BeginsAsATrainingWithTheSmallBatch) {
   program::Job job = toy_job({}, 4);
   const std::vector<double> plain = losses_of(train(job, options));
   job.training.global_batch = 8;
-  options.course.ramp = {4, 4, 3};  // 4, 4, 4, then 8
+  options.training_schedule.ramp = {4, 4, 3};  // 4, 4, 4, then 8
   const std::vector<double> ramped = losses_of(train(job, options));
   EXPECT_EQ(std::vector<double>(ramped.begin(), ramped.begin() + 3),
             std::vector<double>(plain.begin(), plain.begin() + 3));

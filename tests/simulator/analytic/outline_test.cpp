@@ -1,28 +1,28 @@
-#include "simulator/analytic/outline.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "simulator/analytic/schedule_costs.h"
 
 namespace trivium::simulator {
 namespace {
 
 // Equal chunks: forward 10, backward 20, transfers as told.
-Outline equal_stages(int pipeline, int virtual_stages, std::int64_t micro_batches, std::int64_t transfer) {
-  Outline outline;
-  outline.schedule = virtual_stages > 1 ? program::Schedule::kInterleaved : program::Schedule::k1f1b;
-  outline.pipeline = pipeline;
-  outline.virtual_stages = virtual_stages;
-  outline.micro_batches = micro_batches;
-  outline.chunks.assign(static_cast<std::size_t>(pipeline * virtual_stages), {10, 20, transfer, transfer});
-  outline.endings.resize(static_cast<std::size_t>(pipeline));
-  return outline;
+ScheduleCosts equal_stages(int pipeline, int virtual_stages, std::int64_t micro_batches, std::int64_t transfer) {
+  ScheduleCosts schedule_costs;
+  schedule_costs.schedule = virtual_stages > 1 ? program::Schedule::kInterleaved : program::Schedule::k1f1b;
+  schedule_costs.pipeline = pipeline;
+  schedule_costs.virtual_stages = virtual_stages;
+  schedule_costs.micro_batches = micro_batches;
+  schedule_costs.chunks.assign(static_cast<std::size_t>(pipeline * virtual_stages), {10, 20, transfer, transfer});
+  schedule_costs.endings.resize(static_cast<std::size_t>(pipeline));
+  return schedule_costs;
 }
 
-TEST(Outline, OneStageIsItsMicroBatches) { EXPECT_EQ(lower_bound_ps(equal_stages(1, 1, 8, 0)), 8 * 30); }
+TEST(ScheduleCosts, OneStageIsItsMicroBatches) { EXPECT_EQ(lower_bound_ps(equal_stages(1, 1, 8, 0)), 8 * 30); }
 
 // 1F1B with equal stages: (m + p - 1) (f + b) = (8 + 3) 30.
-TEST(Outline, BubbleOfEqualStagesIsPipelineMinusOneOverMicroBatches) {
+TEST(ScheduleCosts, BubbleOfEqualStagesIsPipelineMinusOneOverMicroBatches) {
   EXPECT_EQ(lower_bound_ps(equal_stages(4, 1, 8, 0)), 330);
 }
 
@@ -30,96 +30,97 @@ TEST(Outline, BubbleOfEqualStagesIsPipelineMinusOneOverMicroBatches) {
 // = 55. By then the last stage has done its first chunk's two forwards and this one; left are 1 x 10 forward and 1 x 20
 // backward of its second chunk, and of the first chunk nothing but what comes behind. The last micro-batch then goes
 // back in 4 x 20 + 3 x 5 = 95.
-TEST(Outline, InterleavedTheEndsGoThroughAllChunks) {
-  Outline outline = equal_stages(2, 2, 2, 5);
-  EXPECT_EQ(pass_ends(outline).stages[0], 55 + 30 + 95);
-  EXPECT_GE(walked_ends(outline).stages[0], 180);
+TEST(ScheduleCosts, InterleavedTheEndsGoThroughAllChunks) {
+  ScheduleCosts schedule_costs = equal_stages(2, 2, 2, 5);
+  EXPECT_EQ(pass_ends(schedule_costs).stages[0], 55 + 30 + 95);
+  EXPECT_GE(recurrence_ends(schedule_costs).stages[0], 180);
 }
 
 // Equal stages without transfers: the walk finds the closed form.
-TEST(Outline, WalkOfEqualStagesIsTheClosedForm) {
+TEST(ScheduleCosts, WalkOfEqualStagesIsTheClosedForm) {
   for (const int pipeline : {1, 2, 4, 8}) {
-    const Outline outline = equal_stages(pipeline, 1, 16, 0);
-    EXPECT_EQ(walked_ends(outline).stages.front(), (16 + pipeline - 1) * 30);
+    const ScheduleCosts schedule_costs = equal_stages(pipeline, 1, 16, 0);
+    EXPECT_EQ(recurrence_ends(schedule_costs).stages.front(), (16 + pipeline - 1) * 30);
   }
 }
 
 // One stage whose gradients (4 a layer, one layer) are reduced behind every micro-batch: without a second slot each
 // forward waits for the reduction before it, 3 x (10 + 20) + 2 x 4; the last reduction is no part of the passes.
-TEST(Outline, ReductionsBetweenMicroBatchesHoldUpTheStage) {
-  Outline outline = equal_stages(2, 1, 3, 0);
-  for (Outline::Chunk& chunk : outline.chunks) chunk.layers = 1;
-  const std::int64_t without = walked_ends(outline).stages[1];
-  outline.chunks[1].reduce_layer = 4;
-  EXPECT_EQ(walked_ends(outline).stages[1], without + 2 * 4);
+TEST(ScheduleCosts, ReductionsBetweenMicroBatchesHoldUpTheStage) {
+  ScheduleCosts schedule_costs = equal_stages(2, 1, 3, 0);
+  for (ScheduleCosts::Chunk& chunk : schedule_costs.chunks) chunk.layers = 1;
+  const std::int64_t without = recurrence_ends(schedule_costs).stages[1];
+  schedule_costs.chunks[1].reduce_layer = 4;
+  EXPECT_EQ(recurrence_ends(schedule_costs).stages[1], without + 2 * 4);
 }
 
 // Copies of 30 each way of every micro-batch: the lane is busy 3 x 60 behind the first forward's start.
-TEST(Outline, CopiesOfActivationsHoldUpTheStage) {
-  Outline outline = equal_stages(2, 1, 3, 0);
-  outline.chunks[0].store = outline.chunks[0].fetch = 30;
-  EXPECT_EQ(walked_ends(outline).stages[0], 180);
+TEST(ScheduleCosts, CopiesOfActivationsHoldUpTheStage) {
+  ScheduleCosts schedule_costs = equal_stages(2, 1, 3, 0);
+  schedule_costs.chunks[0].store = schedule_costs.chunks[0].fetch = 30;
+  EXPECT_EQ(recurrence_ends(schedule_costs).stages[0], 180);
 }
 
 // Random chunks, transfers, second halves, copies, reductions and gathers: what repeats is left out to the same ends.
-TEST(Outline, RoundsThatRepeatAreCountedToTheSameEnds) {
+TEST(ScheduleCosts, RoundsThatRepeatAreCountedToTheSameEnds) {
   std::mt19937 random(5);
   const auto any = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
   for (int i = 0; i < 3000; ++i) {
     const int pipeline = any(1, 6), virtual_stages = any(0, 2) == 0 && pipeline > 1 ? any(2, 3) : 1;
     const int rounds = any(1, 120);
-    Outline outline = equal_stages(pipeline, virtual_stages, virtual_stages > 1 ? rounds * pipeline : rounds, 0);
-    if (virtual_stages == 1 && any(0, 3) == 0) outline.schedule = program::Schedule::kZeroBubble;
-    outline.reduces_beside = any(0, 1) == 0;
+    ScheduleCosts schedule_costs =
+        equal_stages(pipeline, virtual_stages, virtual_stages > 1 ? rounds * pipeline : rounds, 0);
+    if (virtual_stages == 1 && any(0, 3) == 0) schedule_costs.schedule = program::Schedule::kZeroBubble;
+    schedule_costs.reduces_beside = any(0, 1) == 0;
     const bool unequal = any(0, 1) == 0, copies = any(0, 3) == 0, reduces = any(0, 3) == 0, gathers = any(0, 3) == 0;
     const int transfer = any(0, 2) * any(0, 40);
-    for (Outline::Chunk& chunk : outline.chunks) {
+    for (ScheduleCosts::Chunk& chunk : schedule_costs.chunks) {
       if (unequal) chunk.forward = any(1, 30), chunk.backward = any(1, 60);
       chunk.send_forward = chunk.send_backward = transfer;
-      if (outline.schedule == program::Schedule::kZeroBubble) chunk.weights = any(0, 30);
+      if (schedule_costs.schedule == program::Schedule::kZeroBubble) chunk.weights = any(0, 30);
       chunk.layers = any(1, 3);
       chunk.kind = any(0, 1);
       if (copies) chunk.store = chunk.fetch = any(0, 40), chunk.fetch_inner = chunk.store / 2;
       if (reduces) chunk.reduce_layer = any(1, 20);
       if (gathers) chunk.gather_layer = any(1, 20), chunk.gathered = any(0, 200);
     }
-    const PassEnds counted = walked_ends(outline), walked = walked_ends(outline, Rounds::kWalked);
+    const PassEnds counted = recurrence_ends(schedule_costs), walked = recurrence_ends(schedule_costs, Rounds::kAll);
     ASSERT_EQ(counted.stages, walked.stages) << i;
     ASSERT_EQ(counted.last_backward, walked.last_backward) << i;
   }
 }
 
 // Two chunks a stage: 2 m (f + b) + (p - 1) (f + b) = 480 + 90, half the bubble for the work.
-TEST(Outline, InterleavingHalvesTheBubble) { EXPECT_EQ(lower_bound_ps(equal_stages(4, 2, 8, 0)), 570); }
+TEST(ScheduleCosts, InterleavingHalvesTheBubble) { EXPECT_EQ(lower_bound_ps(equal_stages(4, 2, 8, 0)), 570); }
 
 // Two stages, transfers of 50. Stage 0 has two micro-batches under way; a round trip is 30 + 50 + 30 + 50 = 160 for
 // both, so four micro-batches take two of them, the second backward of the last round behind: 320 + 20.
-TEST(Outline, SlowTransfersLimitAFullPipe) { EXPECT_EQ(lower_bound_ps(equal_stages(2, 1, 4, 50)), 340); }
+TEST(ScheduleCosts, SlowTransfersLimitAFullPipe) { EXPECT_EQ(lower_bound_ps(equal_stages(2, 1, 4, 50)), 340); }
 
 // Sequential: every micro-batch runs up and down alone, 70 each.
-TEST(Outline, SequentialRunsOneMicroBatchAtATime) {
-  Outline outline = equal_stages(2, 1, 4, 5);
-  outline.schedule = program::Schedule::kSequential;
-  EXPECT_EQ(lower_bound_ps(outline), 280);
+TEST(ScheduleCosts, SequentialRunsOneMicroBatchAtATime) {
+  ScheduleCosts schedule_costs = equal_stages(2, 1, 4, 5);
+  schedule_costs.schedule = program::Schedule::kSequential;
+  EXPECT_EQ(lower_bound_ps(schedule_costs), 280);
 }
 
 // One stage: 30, reduction 7, norm 2, its reduction 1, then gathers of 6 in all behind the first bucket's step of 1: 7,
 // against all steps and the last gather, 4 + 2.
-TEST(Outline, StepFollowsTheLastBackward) {
-  Outline outline = equal_stages(1, 1, 1, 0);
-  outline.endings[0] = {7, 2, 4, 1, 6, 2};
-  outline.norm_reduce = 1;
-  EXPECT_EQ(lower_bound_ps(outline), 30 + 7 + 2 + 1 + 7);
+TEST(ScheduleCosts, StepFollowsTheLastBackward) {
+  ScheduleCosts schedule_costs = equal_stages(1, 1, 1, 0);
+  schedule_costs.endings[0] = {7, 2, 4, 1, 6, 2};
+  schedule_costs.norm_reduce = 1;
+  EXPECT_EQ(lower_bound_ps(schedule_costs), 30 + 7 + 2 + 1 + 7);
 }
 
 // The norm joins the stages: stage 1 ends at 10 + 30 = 40 and reduces for 50; stage 0, at 60, waits for it with its
 // step of 9.
-TEST(Outline, NormWaitsForTheSlowestStage) {
-  Outline outline = equal_stages(2, 1, 1, 0);
-  outline.norm_joins_stages = true;
-  outline.endings[1].reduce = 50;
-  outline.endings[0].optimizer = 9;
-  EXPECT_EQ(lower_bound_ps(outline), 40 + 50 + 9);
+TEST(ScheduleCosts, NormWaitsForTheSlowestStage) {
+  ScheduleCosts schedule_costs = equal_stages(2, 1, 1, 0);
+  schedule_costs.norm_joins_stages = true;
+  schedule_costs.endings[1].reduce = 50;
+  schedule_costs.endings[0].optimizer = 9;
+  EXPECT_EQ(lower_bound_ps(schedule_costs), 40 + 50 + 9);
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ program::Plan random_plan(std::mt19937& random) {
   using program::Storage;
   plan.offload.optimizer = one_of(random, {Storage::kNone, Storage::kNone, Storage::kHost});
   plan.offload.activations = one_of(random, {Storage::kNone, Storage::kNone, Storage::kHost});
-  const auto habits = program::all_habits();
-  plan.stack = habits[std::uniform_int_distribution<std::size_t>(0, habits.size() - 1)(random)].name;
+  const auto stack = program::all_stacks();
+  plan.stack = stack[std::uniform_int_distribution<std::size_t>(0, stack.size() - 1)(random)].name;
   return plan;
 }
 

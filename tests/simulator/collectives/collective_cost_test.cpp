@@ -13,7 +13,7 @@ namespace {
 using program::OpKind;
 
 constexpr GroupPlacement kEight{.ranks = 8, .nodes = 1, .ranks_per_node = 8, .sharing = 1};
-const program::Habits& megatron() { return *program::find_habits("megatron"); }
+const program::StackTraits& megatron() { return *program::find_stack("megatron"); }
 
 // .67 · 60 us + 2 · 7/8 · 92 MB / (.92 · 200 GB/s) = 40.2 + 875 = 915.2 us.
 TEST(CollectiveCost, OfAnAllReduceInANodeIsTheMeasuredCurveAsTrainingReachesIt) {

@@ -11,7 +11,7 @@ namespace {
 
 using program::OpKind;
 
-const program::Habits& habits(const char* name) { return *program::find_habits(name); }
+const program::StackTraits& stack_named(const char* name) { return *program::find_stack(name); }
 
 // 8 adapters of .8 · 25 = 20 GB/s. A group with one rank a node drives one adapter, also when alone; 8 such groups have
 // one each; a group with all 8 ranks has 160 GB/s.
@@ -29,7 +29,7 @@ TEST(NetworkCollective, OfAGatherIsARingWithALatencyPerRank) {
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
   const auto inside = base::BytesPerSecond(184e9);
   const auto time = [&](const char* stack) {
-    return network_collective(OpKind::kAllGather, base::Bytes(160e6), group, fast_node(), inside, habits(stack))
+    return network_collective(OpKind::kAllGather, base::Bytes(160e6), group, fast_node(), inside, stack_named(stack))
         .value();
   };
   EXPECT_NEAR(time("deepspeed-zero3"), 1117.5e-6, 1e-9);
@@ -42,7 +42,7 @@ TEST(NetworkCollective, OfAGatherIsARingWithALatencyPerRank) {
 TEST(NetworkCollective, OfAnAllToAllSendsWhatLeavesTheNodeInOneHop) {
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
   EXPECT_NEAR(network_collective(OpKind::kAllToAll, base::Bytes(160e6), group, fast_node(), base::BytesPerSecond(184e9),
-                                 habits("megatron"))
+                                 stack_named("megatron"))
                   .value(),
               4040e-6, 1e-9);
 }
@@ -53,7 +53,7 @@ TEST(NetworkCollective, HasALatencyThatGrowsWithTheRanks) {
   node.network.latency = base::Seconds(14e-6);
   const GroupPlacement group{.ranks = 512, .nodes = 64, .ranks_per_node = 8, .sharing = 1};
   EXPECT_NEAR(network_collective(OpKind::kAllGather, base::Bytes(1), group, node, base::BytesPerSecond(184e9),
-                                 habits("deepspeed-zero3"))
+                                 stack_named("deepspeed-zero3"))
                   .value(),
               7.184e-3, 1e-6);
 }
@@ -68,7 +68,7 @@ TEST(NetworkCollective, OfAnAllReduceOverTwoNodesAddsWhatItDoesInsideThem) {
   node.network.latency = base::Seconds(14e-6);
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8, .sharing = 1};
   const double time = network_collective(OpKind::kAllReduce, base::Bytes(50e6), group, node,
-                                         base::BytesPerSecond(211e9), habits("megatron"))
+                                         base::BytesPerSecond(211e9), stack_named("megatron"))
                           .value();
   EXPECT_NEAR(time, 1340.0e-6, 0.1e-6);
 }
@@ -79,7 +79,8 @@ TEST(NetworkCollective, OfAnAllReduceTakesTheFasterOfRingAndTree) {
   const GroupPlacement group{.ranks = 64, .nodes = 64, .ranks_per_node = 1, .sharing = 8};
   const auto inside = base::BytesPerSecond(std::numeric_limits<double>::infinity());
   const auto time = [&](double bytes) {
-    return network_collective(OpKind::kAllReduce, base::Bytes(bytes), group, fast_node(), inside, habits("megatron"))
+    return network_collective(OpKind::kAllReduce, base::Bytes(bytes), group, fast_node(), inside,
+                              stack_named("megatron"))
         .value();
   };
   EXPECT_NEAR(time(1), 150e-6, 1e-8);

@@ -12,7 +12,7 @@ namespace {
 using program::Group;
 using program::OpKind;
 
-const program::Habits& habits() { return *program::find_habits("megatron"); }
+const program::StackTraits& stack() { return *program::find_stack("megatron"); }
 
 /// A link of 100 Gb/s at 80 %, 10 GB/s, and 1 ms.
 hardware::SiteLink far_link(int a, int b) {
@@ -97,7 +97,7 @@ GroupPlacement two_sites() {
 }
 
 double time_of(OpKind kind) {
-  return network_collective(kind, base::Bytes(160e6), two_sites(), fast_node(), base::BytesPerSecond(184e9), habits())
+  return network_collective(kind, base::Bytes(160e6), two_sites(), fast_node(), base::BytesPerSecond(184e9), stack())
       .value();
 }
 
@@ -114,14 +114,14 @@ TEST(SiteLinks, HoldUpAnAllToAll) { EXPECT_NEAR(time_of(OpKind::kAllToAll), 65.0
 // 10 us + 1 ms + 100 MB / 1.25 GB/s = 81.01 ms, where the adapter alone (20 GB/s) would take 5.01.
 TEST(SiteLinks, HoldUpATransfer) {
   const SiteShare share{base::BytesPerSecond(1.25e9), base::Seconds(1e-3)};
-  EXPECT_NEAR(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits(), share).value(), 81.01e-3, 1e-9);
-  EXPECT_NEAR(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits()).value(), 5.01e-3, 1e-9);
+  EXPECT_NEAR(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), stack(), share).value(), 81.01e-3, 1e-9);
+  EXPECT_NEAR(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), stack()).value(), 5.01e-3, 1e-9);
 }
 
 TEST(SiteLinks, FasterThanTheAdaptersLeaveThemTheirPace) {
   const SiteShare share{base::BytesPerSecond(1e12), base::Seconds(0)};
-  EXPECT_EQ(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits(), share),
-            transfer_cost(base::Bytes(100e6), false, 8, fast_node(), habits()));
+  EXPECT_EQ(transfer_cost(base::Bytes(100e6), false, 8, fast_node(), stack(), share),
+            transfer_cost(base::Bytes(100e6), false, 8, fast_node(), stack()));
 }
 
 }  // namespace

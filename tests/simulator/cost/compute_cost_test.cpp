@@ -11,7 +11,7 @@ namespace {
 using program::Op;
 using program::OpKind;
 
-const program::Habits& habits(const char* name) { return *program::find_habits(name); }
+const program::StackTraits& stack(const char* name) { return *program::find_stack(name); }
 
 Op op_of(OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k = 0, program::DType type = program::DType::kFp16) {
   Op op;
@@ -25,30 +25,30 @@ Op op_of(OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k = 0, progra
 // .7 to .76 of the peak is what well-shaped projections of a layer reach (SimuMax, A100).
 TEST(ComputeCost, OfALayersProjectionLiesInTheMeasuredBand) {
   const Op op = op_of(OpKind::kMatmul, 4096, 5120, 5120);
-  const double efficiency = op.flops / compute_cost(op, a100(), habits("megatron")).value() / 312e12;
+  const double efficiency = op.flops / compute_cost(op, a100(), stack("megatron")).value() / 312e12;
   EXPECT_GT(efficiency, 0.66);
   EXPECT_LT(efficiency, 0.76);
 }
 
 // dx (m,k) = dy (m,n) w^T is the product of a forward with n and k exchanged.
 TEST(ComputeCost, OfADataGradientIsThatOfTheForwardWithItsWidthsExchanged) {
-  EXPECT_EQ(compute_cost(op_of(OpKind::kMatmulDgrad, 2048, 4608, 12288), a100(), habits("megatron")),
-            compute_cost(op_of(OpKind::kMatmul, 2048, 12288, 4608), a100(), habits("megatron")));
+  EXPECT_EQ(compute_cost(op_of(OpKind::kMatmulDgrad, 2048, 4608, 12288), a100(), stack("megatron")),
+            compute_cost(op_of(OpKind::kMatmul, 2048, 12288, 4608), a100(), stack("megatron")));
 }
 
 // 50,257 words are no multiple of 8: 80-85 TFLOP/s where 50,304 run at more than twice that (vTrain, tensor 1).
 TEST(ComputeCost, OfLogitsFallsOffACliffWithoutAPaddedVocabulary) {
   const Op padded = op_of(OpKind::kMatmul, 8192, 50304, 2048), unpadded = op_of(OpKind::kMatmul, 8192, 50257, 2048);
-  const double rate = unpadded.flops / compute_cost(unpadded, a100(), habits("megatron")).value();
+  const double rate = unpadded.flops / compute_cost(unpadded, a100(), stack("megatron")).value();
   EXPECT_GT(rate, 77e12);
   EXPECT_LT(rate, 85e12);
-  EXPECT_GT(padded.flops / compute_cost(padded, a100(), habits("megatron")).value(), 2 * rate);
+  EXPECT_GT(padded.flops / compute_cost(padded, a100(), stack("megatron")).value(), 2 * rate);
 }
 
 // .35 of the rate at odd sizes; a multiple of 4 lacks one halving of three: .35^(1/3) = .705; of 2: .35^(2/3) = .497.
 TEST(ComputeCost, FallsWithEveryHalvingOfTheAlignment) {
   const auto time = [](std::int64_t n) {
-    return compute_cost(op_of(OpKind::kMatmul, 8192, n, 8192), a100(), habits("megatron")).value();
+    return compute_cost(op_of(OpKind::kMatmul, 8192, n, 8192), a100(), stack("megatron")).value();
   };
   EXPECT_NEAR(time(8192) / time(8188), 0.705, 0.001);
   EXPECT_NEAR(time(8192) / time(8190), 0.497, 0.001);
@@ -58,15 +58,15 @@ TEST(ComputeCost, FallsWithEveryHalvingOfTheAlignment) {
 TEST(ComputeCost, HasNoAlignmentCliffInFp32) {
   const Op padded = op_of(OpKind::kMatmul, 4096, 8192, 2048, program::DType::kFp32);
   const Op unpadded = op_of(OpKind::kMatmul, 4096, 8191, 2048, program::DType::kFp32);
-  EXPECT_LE(compute_cost(unpadded, a100(), habits("megatron")), compute_cost(padded, a100(), habits("megatron")));
+  EXPECT_LE(compute_cost(unpadded, a100(), stack("megatron")), compute_cost(padded, a100(), stack("megatron")));
 }
 
 // 4 B · 2048 · 12288 = 100.66 MB at .77 · 2039 = 1570.03 GB/s: 64.1 us; Megatron .86 of it, DeepSpeed ZeRO-3 1.4.
 TEST(ComputeCost, OfAMemoryBoundKernelIsItsTrafficTimesTheStacksHabit) {
   const Op op = op_of(OpKind::kNorm, 2048, 12288);
-  EXPECT_NEAR(compute_cost(op, a100(), habits("trivium")).value(), 64.12e-6, 0.02e-6);
-  EXPECT_NEAR(compute_cost(op, a100(), habits("megatron")).value(), 0.86 * 64.12e-6, 0.02e-6);
-  EXPECT_NEAR(compute_cost(op, a100(), habits("deepspeed-zero3")).value(), 1.4 * 64.12e-6, 0.03e-6);
+  EXPECT_NEAR(compute_cost(op, a100(), stack("trivium")).value(), 64.12e-6, 0.02e-6);
+  EXPECT_NEAR(compute_cost(op, a100(), stack("megatron")).value(), 0.86 * 64.12e-6, 0.02e-6);
+  EXPECT_NEAR(compute_cost(op, a100(), stack("deepspeed-zero3")).value(), 1.4 * 64.12e-6, 0.03e-6);
 }
 
 // The optimizer's 23 B per parameter are no layer's traffic: 19 B · 1e9 / 1570.03 GB/s = 12.10 ms in every stack.
@@ -74,8 +74,8 @@ TEST(ComputeCost, OfTheOptimizerIsTheSameInEveryStack) {
   Op op = op_of(OpKind::kAdamW, 0, 0);
   op.elements = 1'000'000'000;
   program::fill_work(op);
-  EXPECT_NEAR(compute_cost(op, a100(), habits("megatron")).value(), 12.10e-3, 0.01e-3);
-  EXPECT_NEAR(compute_cost(op, a100(), habits("fsdp")).value(), 12.10e-3, 0.01e-3);
+  EXPECT_NEAR(compute_cost(op, a100(), stack("megatron")).value(), 12.10e-3, 0.01e-3);
+  EXPECT_NEAR(compute_cost(op, a100(), stack("fsdp")).value(), 12.10e-3, 0.01e-3);
 }
 
 // A slower cluster stretches arithmetic, not memory traffic.
@@ -83,9 +83,9 @@ TEST(ComputeCost, ScalesArithmeticWithTheClustersSustainedClocks) {
   hardware::Device slow = a100();
   slow.compute_scale = 0.88;
   const Op product = op_of(OpKind::kMatmul, 4096, 8192, 8192), norm = op_of(OpKind::kNorm, 4096, 8192);
-  EXPECT_NEAR(compute_cost(product, slow, habits("megatron")) / compute_cost(product, a100(), habits("megatron")),
+  EXPECT_NEAR(compute_cost(product, slow, stack("megatron")) / compute_cost(product, a100(), stack("megatron")),
               1 / 0.88, 1e-6);
-  EXPECT_EQ(compute_cost(norm, slow, habits("megatron")), compute_cost(norm, a100(), habits("megatron")));
+  EXPECT_EQ(compute_cost(norm, slow, stack("megatron")), compute_cost(norm, a100(), stack("megatron")));
 }
 
 // 2 · 64 · 32 · 16 = 65,536 FLOP and 4 · (64·16 + 16·32 + 64·32) = 14,336 B:
@@ -94,14 +94,14 @@ TEST(ComputeCost, OfAProfiledKindIsItsMeasuredRate) {
   hardware::Device device = core();
   device.op_rates["matmul"] = {.overhead = base::Seconds(1e-6), .seconds_per_flop = 1e-10, .seconds_per_byte = 2e-10};
   const Op op = op_of(OpKind::kMatmul, 64, 32, 16, program::DType::kFp32);
-  EXPECT_NEAR(compute_cost(op, device, habits("trivium")).value(), 10.4208e-6, 1e-12);
+  EXPECT_NEAR(compute_cost(op, device, stack("trivium")).value(), 10.4208e-6, 1e-12);
 }
 
 // The same product on an unmeasured core: 65536 / (32e9 · .6) = 3.4133 us, 14336 / (5e9 · .7) = 4.096 us, 2 us
 // dispatch.
 TEST(ComputeCost, OfAnUnmeasuredCoreAddsArithmeticTrafficAndDispatch) {
   const Op op = op_of(OpKind::kMatmul, 64, 32, 16, program::DType::kFp32);
-  EXPECT_NEAR(compute_cost(op, core(), habits("trivium")).value(), 9.5093e-6, 1e-10);
+  EXPECT_NEAR(compute_cost(op, core(), stack("trivium")).value(), 9.5093e-6, 1e-10);
 }
 
 TEST(ComputeCost, IsFiniteAndPositiveForEveryComputeKind) {
@@ -111,7 +111,7 @@ TEST(ComputeCost, IsFiniteAndPositiveForEveryComputeKind) {
       op.heads = op.kv_heads = 4, op.head_dim = 16, op.sequence = 64, op.elements = 4096;
       if (op.kind == OpKind::kActivation || op.kind == OpKind::kActivationBackward) op.k = 0;
       program::fill_work(op);
-      const double time = compute_cost(op, device, habits("trivium")).value();
+      const double time = compute_cost(op, device, stack("trivium")).value();
       EXPECT_TRUE(time > 0 && time < 1e-2) << program::name_of(op.kind) << " on " << device.name << ": " << time;
     }
   }
@@ -122,7 +122,7 @@ TEST(ComputeCost, IsFiniteAndPositiveForEveryComputeKind) {
 TEST(ComputeCost, OfSixteenBitsOnACoreIsThatOfFp32AndOfTheConversion) {
   const double products = 2.0 * 512 * 512 * 512 / (0.6 * 32e9), traffic = 3.0 * 512 * 512 * 4 / 3.5e9;
   const auto seconds = [](program::DType type) {
-    return compute_cost(op_of(OpKind::kMatmul, 512, 512, 512, type), core(), habits("trivium")).value();
+    return compute_cost(op_of(OpKind::kMatmul, 512, 512, 512, type), core(), stack("trivium")).value();
   };
   EXPECT_NEAR(seconds(program::DType::kFp32), products + traffic + 2e-6, 1e-9);
   EXPECT_NEAR(seconds(program::DType::kBf16), products + 2.5 * traffic + 2e-6, 1e-9);

@@ -13,7 +13,7 @@ namespace {
 
 using program::OpKind;
 
-const program::Habits& megatron() { return *program::find_habits("megatron"); }
+const program::StackTraits& megatron() { return *program::find_stack("megatron"); }
 
 program::Op norm(std::int64_t tokens, std::int64_t hidden) {
   program::Op op;
@@ -44,7 +44,7 @@ TEST(Issue, CostsMoreWithoutFusedKernels) {
   program::Op op = norm(64, 64);
   op.kind = OpKind::kActivation;
   EXPECT_EQ(kernels_of(op, megatron()), 2);
-  EXPECT_EQ(kernels_of(op, *program::find_habits("fsdp")), 3);
+  EXPECT_EQ(kernels_of(op, *program::find_stack("fsdp")), 3);
 }
 
 // Two heads of one sample are no block of four: softmax runs kernel by kernel, 8 + 9 kernels forward. 2048^2 scores of
@@ -56,7 +56,7 @@ TEST(Issue, CostsMoreWhereTheFusedSoftmaxDoesNotApply) {
   EXPECT_TRUE(softmax_falls_back(op, megatron()));
   EXPECT_EQ(kernels_of(op, megatron()), 17);
   EXPECT_DOUBLE_EQ(unfused_softmax_bytes(op, megatron()), 32.0 * 2 * 2048 * 2048);
-  EXPECT_FALSE(softmax_falls_back(op, *program::find_habits("trivium")));
+  EXPECT_FALSE(softmax_falls_back(op, *program::find_stack("trivium")));
   op.m = 2 * 2048;  // two samples
   EXPECT_FALSE(softmax_falls_back(op, megatron()));
   EXPECT_EQ(kernels_of(op, megatron()), 8);

@@ -42,19 +42,19 @@ double layer_time(const MegatronShape& shape, const hardware::Node& node) {
 
 /// T = m · (last stage, head and loss in it) + (p - 1) / v · stage + gradient reduction + optimizer. No transfers.
 double iteration(const PrintedRun& run, const hardware::Node& node) {
-  const program::Habits& habits = *program::find_habits("megatron");
+  const program::StackTraits& stack = *program::find_stack("megatron");
   const double stage = layer_time(run.shape, node) * run.layers / run.pipeline;
   const double last = stage + time_of(head(run.shape), node);
   const double held = run.parameters / (run.pipeline * run.shape.tensor);
   const GroupPlacement data{.ranks = run.data, .nodes = run.data, .ranks_per_node = 1, .sharing = 8};
   const double reduction =
-      collective_cost(program::OpKind::kAllReduce, base::Bytes(2 * held), data, node, habits).value();
+      collective_cost(program::OpKind::kAllReduce, base::Bytes(2 * held), data, node, stack).value();
   const double optimizer = 27 * held / (2039e9 * 0.77);
   return run.micro_batches * last + (run.pipeline - 1) * stage / run.virtual_stages + reduction + optimizer;
 }
 
 // The closed form leaves out pipeline transfers and fixed costs, 1-2 %, so it must come out low; the rest of the bound
-// is what a single run of the joint fit is off.
+// is what a single run of the rendezvous fit is off.
 TEST(Layer, OfMegatronTakesWhatThePrintedRunsImply) {
   const hardware::Node node = selene();
   // 175B on 1,024 GPUs at 140 TFLOP/s per GPU: 1,536 samples over 8 replicas, micro-batch 1.
@@ -88,11 +88,11 @@ TEST(Layer, Of175BSumsToItsParts) {
 
 // 26 kernels forward and 48 backward at .75 each, and 2 for each of the pass's two collectives.
 TEST(Layer, OfMegatronIssuesTheKernelsThatRunsOfSmallModelsImply) {
-  const program::Habits& habits = *program::find_habits("megatron");
+  const program::StackTraits& stack = *program::find_stack("megatron");
   const MegatronShape shape{.tokens = 2048, .samples = 1, .hidden = 1024, .heads = 16, .tensor = 2};
   double forward = 0, backward = 0;
-  for (const program::Op& op : layer_forward(shape, Pass::kForward)) forward += kernels_of(op, habits);
-  for (const program::Op& op : layer_backward(shape)) backward += kernels_of(op, habits);
+  for (const program::Op& op : layer_forward(shape, Pass::kForward)) forward += kernels_of(op, stack);
+  for (const program::Op& op : layer_backward(shape)) backward += kernels_of(op, stack);
   EXPECT_DOUBLE_EQ(forward, 26 + 4);
   EXPECT_DOUBLE_EQ(backward, 0.75 * (48 + 4));
 }

@@ -93,13 +93,13 @@ std::vector<Op> head(const MegatronShape& shape) {
 }
 
 double time_of(const std::vector<Op>& ops, const hardware::Node& node) {
-  const program::Habits& habits = *program::find_habits("megatron");
+  const program::StackTraits& stack = *program::find_stack("megatron");
   const GroupPlacement tensor{.ranks = 8, .nodes = 1, .ranks_per_node = 8, .sharing = 1};
-  const std::vector<base::Seconds> costs = segment_costs(ops, node.device, habits);
+  const std::vector<base::Seconds> costs = segment_costs(ops, node.device, stack);
   double total = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     total += program::is_communication(ops[i].kind)
-                 ? collective_cost(ops[i].kind, base::Bytes(ops[i].bytes), tensor, node, habits).value()
+                 ? collective_cost(ops[i].kind, base::Bytes(ops[i].bytes), tensor, node, stack).value()
                  : costs[i].value();
   }
   return total;

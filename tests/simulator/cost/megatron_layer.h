@@ -20,7 +20,7 @@ std::vector<program::Op> layer_backward(const MegatronShape& shape);
 /// Final norm, logits of 51,200 words and loss, forward and backward.
 std::vector<program::Op> head(const MegatronShape& shape);
 
-/// Ops one after the other with the habits of megatron; tensor collectives among 8 devices of the node.
+/// Ops one after the other with the stack of megatron; tensor collectives among 8 devices of the node.
 double time_of(const std::vector<program::Op>& ops, const hardware::Node& node);
 
 }  // namespace trivium::simulator

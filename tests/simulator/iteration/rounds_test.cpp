@@ -42,7 +42,7 @@ TEST(Rounds, AreCountedAsTheyWouldBePlayed) {
     const Simulation all = played(made.job, made.cluster, how);
     const Program lowered = std::get<Program>(program::lower(made.job));
     EXPECT_EQ(play_makespan_in_rounds(made.job, made.cluster).value(),
-              play_makespan(cost(lowered, made.cluster)).value_or_throw());
+              list_schedule_makespan(cost(lowered, made.cluster)).value_or_throw());
     EXPECT_EQ(few->iteration_ps, all.iteration_ps);
     EXPECT_EQ(few->peak_memory_bytes, all.peak_memory_bytes);
     EXPECT_EQ(few->tokens_per_s, all.tokens_per_s);

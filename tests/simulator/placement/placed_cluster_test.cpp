@@ -7,7 +7,7 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "simulator/cost/costed_program.h"
-#include "simulator/replay/world_builder.h"
+#include "simulator/replay/topology_builder.h"
 #include "simulator/schedule/engine.h"
 #include "simulator/simulate.h"
 
@@ -107,7 +107,7 @@ TEST(PlacedCluster, EveryStageIsPricedOnItsOwnNodes) {
     return costed.op_ps[stage][static_cast<std::size_t>(body)][0];
   };
   EXPECT_EQ(send_of(mixed, 1), send_of(fast, 1));  // its own end
-  const auto played = play(mixed, Granularity::kOp);
+  const auto played = list_schedule(mixed, Granularity::kOp);
   ASSERT_TRUE(played.ok());
   std::int64_t longest = 0;
   for (const Span& span : played.value().stages[2]) {

@@ -1,10 +1,10 @@
-// The engine knows scripts and links, never a plan or a model: had one of its headers seen them, the types below would
-// be defined twice and this file would not compile.
+// The engine knows streams by role and links, never a plan or a model: had one of its headers seen them, the types
+// below would be defined twice and this file would not compile.
 #include "simulator/replay/flows.h"
-#include "simulator/replay/player.h"
-#include "simulator/replay/script.h"
+#include "simulator/replay/instructions.h"
+#include "simulator/replay/replay_engine.h"
+#include "simulator/replay/topology.h"
 #include "simulator/replay/variation.h"
-#include "simulator/replay/world.h"
 #include "simulator/sharing/max_min.h"
 #include "simulator/sharing/shared_links.h"
 

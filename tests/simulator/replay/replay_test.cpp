@@ -10,7 +10,7 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
-#include "simulator/analytic/sketch.h"
+#include "simulator/analytic/cost_estimator.h"
 #include "simulator/schedule/engine.h"
 #include "tests/simulator/analytic/random_jobs.h"
 
@@ -19,9 +19,9 @@ namespace {
 
 using program::Program;
 
-std::int64_t makespan(const CostedProgram& costed, const hardware::Cluster& cluster, const CastOptions& options,
+std::int64_t makespan(const CostedProgram& costed, const hardware::Cluster& cluster, const ReplayOptions& options,
                       const Variation& variation = {}) {
-  const Cast made = cast(costed, cluster, options).value_or_throw();
+  const ReplayProgram made = compile_replay(costed, cluster, options).value_or_throw();
   return replay(costed, made, variation, Keep::kNothing).value_or_throw().makespan_ps;
 }
 
@@ -41,7 +41,7 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
     std::vector<std::int64_t> times;
     for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
       const std::int64_t folded = makespan(costed, made.cluster, {granularity, Ranks::kFolded, false});
-      EXPECT_EQ(folded, play(costed, granularity).value_or_throw().makespan_ps);
+      EXPECT_EQ(folded, list_schedule(costed, granularity).value_or_throw().makespan_ps);
       EXPECT_EQ(makespan(costed, made.cluster, {granularity, Ranks::kEvery, false}), folded);
       times.push_back(folded);
     }
@@ -74,21 +74,21 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {
     const CostedProgram costed = cost(ordered.value(), made.cluster);
     for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
       const std::int64_t folded = makespan(costed, made.cluster, {granularity, Ranks::kFolded, false});
-      EXPECT_EQ(folded, play(costed, granularity).value_or_throw().makespan_ps);
+      EXPECT_EQ(folded, list_schedule(costed, granularity).value_or_throw().makespan_ps);
       EXPECT_EQ(makespan(costed, made.cluster, {granularity, Ranks::kEvery, false}), folded);
     }
     ++compared;
     // What bounds as many replicas that are all of one kind bounds these: searches count on it.
     if (!made.cluster.homogeneous()) continue;
-    const std::int64_t together = play(costed, Granularity::kSegment).value_or_throw().makespan_ps;
+    const std::int64_t together = list_schedule(costed, Granularity::kSegment).value_or_throw().makespan_ps;
     for (const int size : {3, 1}) {
       program::Job alike = made.job;
       alike.plan.replica_micro_batch.clear();
       alike.plan.micro_batch = size;
       alike.training.global_batch = micro_batches * plan.data * size;
       if (!std::holds_alternative<std::monostate>(program::check(alike))) continue;
-      const Outline outline = Sketch(alike, made.cluster).outline(alike.plan);
-      const std::int64_t bound = lower_bound_ps(outline, walked_ends(outline));
+      const ScheduleCosts schedule_costs = CostEstimator(alike, made.cluster).schedule_costs(alike.plan);
+      const std::int64_t bound = lower_bound_ps(schedule_costs, recurrence_ends(schedule_costs));
       EXPECT_LE(bound, together);
       close += bound > together - together / 10 ? 1 : 0;
     }
@@ -107,9 +107,10 @@ TEST(Replay, OneRankOfThoseThatSitAlikeSharesLinksAsEveryRankDoes) {
     SCOPED_TRACE(program::summary(made.job.plan));
     const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();
     const CostedProgram costed = cost(program, made.cluster);
-    const Cast folded = cast(costed, made.cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
-    fewer += folded.world.players() < program.mesh.size() ? 1 : 0;
-    apart += folded.world.players() > static_cast<std::int32_t>(program.roles.size()) ? 1 : 0;
+    const ReplayProgram folded =
+        compile_replay(costed, made.cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
+    fewer += folded.topology.actors() < program.mesh.size() ? 1 : 0;
+    apart += folded.topology.actors() > static_cast<std::int32_t>(program.roles.size()) ? 1 : 0;
     const std::int64_t one = replay(costed, folded, {}, Keep::kNothing).value_or_throw().makespan_ps;
     const std::int64_t every = makespan(costed, made.cluster, {Granularity::kOp, Ranks::kEvery, true});
     EXPECT_NEAR(static_cast<double>(one), static_cast<double>(every), 1e-9 * static_cast<double>(every));
@@ -129,7 +130,8 @@ TEST(Replay, TheIterationLiesBetweenTheBusiestStreamAndTheSerialSum) {
     SCOPED_TRACE(program::summary(made.job.plan));
     const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();
     const CostedProgram costed = cost(program, made.cluster);
-    const Cast every = cast(costed, made.cluster, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
+    const ReplayProgram every =
+        compile_replay(costed, made.cluster, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
     Variation variation;
     variation.jitter = .3;
     variation.seed = static_cast<std::uint64_t>(i);
@@ -163,7 +165,7 @@ Program ordered(const program::Job& job, const hardware::Cluster& cluster) {
   return order(std::get<Program>(program::lower(job)), cluster).value_or_throw();
 }
 
-constexpr CastOptions kAlone{Granularity::kOp, Ranks::kEvery, false}, kShared{Granularity::kOp, Ranks::kEvery, true};
+constexpr ReplayOptions kAlone{Granularity::kOp, Ranks::kEvery, false}, kShared{Granularity::kOp, Ranks::kEvery, true};
 
 // A whole node for every stage and replica. With stages alone, or replicas alone, only siblings meet on the adapters,
 // and their parts are counted in what each takes: nothing is counted twice.
@@ -182,8 +184,8 @@ TEST(Replay, TransfersAndReductionsThatOverlapSlowEachOtherDown) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
   const Program program = ordered(job_of(8, 2, 2), cluster);
   const CostedProgram costed = cost(program, cluster);
-  const Cast shared = cast(costed, cluster, kShared).value_or_throw();
-  EXPECT_FALSE(shared.world.capacity.empty());
+  const ReplayProgram shared = compile_replay(costed, cluster, kShared).value_or_throw();
+  EXPECT_FALSE(shared.topology.capacity.empty());
   const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
   EXPECT_GT(played.flows, 0);
   const std::int64_t alone = makespan(costed, cluster, kAlone);
@@ -222,16 +224,17 @@ TEST(Replay, FlowsOfDifferentStagesShareALinkBetweenSites) {
   job.plan.placement = "tensor-pipeline-context-data";
   const Program program = ordered(job, cluster);
   const CostedProgram costed = cost(program, cluster);
-  const Cast shared = cast(costed, cluster, kShared).value_or_throw();
-  ASSERT_EQ(shared.world.between.size(), 1u);
-  EXPECT_EQ(shared.world.capacity[static_cast<std::size_t>(shared.world.between.front().link)], 2e9);
+  const ReplayProgram shared = compile_replay(costed, cluster, kShared).value_or_throw();
+  ASSERT_EQ(shared.topology.between.size(), 1u);
+  EXPECT_EQ(shared.topology.capacity[static_cast<std::size_t>(shared.topology.between.front().link)], 2e9);
   const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
   const std::int64_t alone = makespan(costed, cluster, kAlone);
   EXPECT_GT(played.makespan_ps, alone);
   EXPECT_LT(played.makespan_ps, 2 * alone);
   // One rank for every stage sees what all see.
-  const Cast folded = cast(costed, cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
-  EXPECT_EQ(folded.world.players(), 2);
+  const ReplayProgram folded =
+      compile_replay(costed, cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
+  EXPECT_EQ(folded.topology.actors(), 2);
   const std::int64_t one = replay(costed, folded, {}, Keep::kNothing).value_or_throw().makespan_ps;
   EXPECT_NEAR(static_cast<double>(one), static_cast<double>(played.makespan_ps), 1e-9 * static_cast<double>(one));
 }
@@ -259,7 +262,7 @@ TEST(Replay, JitterAndStragglersAreSeededAndOnlyEverCostTime) {
   variation.seed = 3;
   const std::int64_t jittered = makespan(costed, cluster, kAlone, variation);
   EXPECT_EQ(makespan(costed, cluster, kAlone, variation), jittered);
-  EXPECT_GT(jittered, nominal);  // every meeting waits for the slowest
+  EXPECT_GT(jittered, nominal);  // every rendezvous waits for the slowest
   EXPECT_LT(jittered, nominal + nominal / 20);
   Variation slow;
   slow.device.assign(32, 1.0);
@@ -276,7 +279,7 @@ TEST(Replay, KeepsTheSpansOfTheRanksAskedFor) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
   const Program program = ordered(job_of(2, 2, 2), cluster);
   const CostedProgram costed = cost(program, cluster);
-  const Cast every = cast(costed, cluster, kShared).value_or_throw();
+  const ReplayProgram every = compile_replay(costed, cluster, kShared).value_or_throw();
   Variation variation;
   variation.jitter = .1;
   const Replay some = replay(costed, every, variation, Keep::kRepresentatives).value_or_throw();
@@ -305,7 +308,7 @@ TEST(Replay, AMissingPartnerIsNamedWithRanksAndInstructions) {
     if (task.kind == program::TaskKind::kRecv && task.micro_batch == 1) task.transfer += 1000;
   }
   const CostedProgram costed = cost(program, cluster);
-  const Cast made = cast(costed, cluster, kAlone).value_or_throw();
+  const ReplayProgram made = compile_replay(costed, cluster, kAlone).value_or_throw();
   const auto played = replay(costed, made, {}, Keep::kNothing);
   ASSERT_FALSE(played.ok());
   EXPECT_EQ(static_cast<int>(played.error().kind), 1);  // what trivium exits with
@@ -331,7 +334,7 @@ TEST(Replay, ARankThatNeverJoinsACollectiveIsNamed) {
     });
   }
   const CostedProgram costed = cost(program, cluster);
-  const Cast made = cast(costed, cluster, kAlone).value_or_throw();
+  const ReplayProgram made = compile_replay(costed, cluster, kAlone).value_or_throw();
   const auto played = replay(costed, made, {}, Keep::kNothing);
   ASSERT_FALSE(played.ok());
   EXPECT_NE(played.error().message.find("waits for 1 of 2 members: rank 1, which has nothing left to do on that lane"),

@@ -28,10 +28,10 @@ class LongestChain {
   std::int64_t length() {
     do {
       moved_ = false;
-      meetings_.swap(known_);
-      meetings_.clear();
+      rendezvous_.swap(known_);
+      rendezvous_.clear();
       for (const program::Role& role : program_.roles) walk(role);
-    } while (moved_ || meetings_ != known_);
+    } while (moved_ || rendezvous_ != known_);
     return longest_;
   }
 
@@ -63,7 +63,7 @@ class LongestChain {
             const std::pair<int, int> key = task.transfer >= 0
                                                 ? std::pair(-1, task.transfer)
                                                 : std::pair(static_cast<int>(op.group), places[op.group]++);
-            auto& [latest, longest] = meetings_[key];
+            auto& [latest, longest] = rendezvous_[key];
             latest = std::max(latest, start);
             longest = std::max(longest, ps);
             if (const auto known = known_.find(key); known != known_.end()) {
@@ -101,8 +101,8 @@ class LongestChain {
 
   const CostedProgram& costed_;
   const Program& program_;
-  std::vector<std::vector<std::vector<std::int64_t>>> ends_;                               // [stage][task][op]
-  std::map<std::pair<int, int>, std::pair<std::int64_t, std::int64_t>> meetings_, known_;  // latest start, longest
+  std::vector<std::vector<std::vector<std::int64_t>>> ends_;                                 // [stage][task][op]
+  std::map<std::pair<int, int>, std::pair<std::int64_t, std::int64_t>> rendezvous_, known_;  // latest start, longest
   std::int64_t longest_ = 0;
   bool moved_ = false;
 };
@@ -116,7 +116,7 @@ TEST(CriticalPath, NoIterationIsShorterNorLongerThanAllWorkInARow) {
     const Program program = std::get<Program>(program::lower(made.job));
     const CostedProgram costed = cost(program, made.cluster);
     const std::int64_t chain = LongestChain(costed).length();
-    const Play played = play(costed, Granularity::kOp).value_or_throw();
+    const ListSchedule played = list_schedule(costed, Granularity::kOp).value_or_throw();
     std::int64_t serial = 0;
     for (const auto& spans : played.stages) {
       for (const Span& span : spans) serial += span.end_ps - span.begin_ps;

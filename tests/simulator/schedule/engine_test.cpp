@@ -70,7 +70,7 @@ CostedProgram with_durations(const Program& program, std::int64_t forward, std::
 std::int64_t makespan(const Plan& plan, std::int64_t micro_batches, std::int64_t forward, std::int64_t backward,
                       std::int64_t transfer) {
   const Program program = std::get<Program>(program::lower(job_of(plan, micro_batches)));
-  auto played = play(with_durations(program, forward, backward, transfer), Granularity::kOp);
+  auto played = list_schedule(with_durations(program, forward, backward, transfer), Granularity::kOp);
   return std::move(played).value_or_throw().makespan_ps;
 }
 
@@ -119,7 +119,7 @@ TEST(Engine, AMissingPartnerIsNamed) {
   for (program::Task& task : program.roles[1].tasks) {
     if (task.kind == program::TaskKind::kRecv && task.micro_batch == 1) task.transfer += 1000;
   }
-  const auto played = play(with_durations(program, 10, 20, 1), Granularity::kOp);
+  const auto played = list_schedule(with_durations(program, 10, 20, 1), Granularity::kOp);
   ASSERT_FALSE(played.ok());
   EXPECT_NE(played.error().message.find("stage 1 waits at task"), std::string::npos) << played.error().message;
   EXPECT_NE(played.error().message.find("has 1 of 2 members"), std::string::npos) << played.error().message;
@@ -154,7 +154,7 @@ TEST(Engine, TheIterationLiesBetweenTheBusiestLaneAndTheSerialSum) {
   for (int i = 0; i < 60; ++i) {
     const program::Job job = job_of(random_plan(random), 32);
     const Program program = std::get<Program>(program::lower(job));
-    const auto played = play(cost(program, cluster), Granularity::kOp);
+    const auto played = list_schedule(cost(program, cluster), Granularity::kOp);
     ASSERT_TRUE(played.ok()) << program::summary(job.plan) << played.error().message;
     std::int64_t serial = 0;
     for (const auto& spans : played.value().stages) {
@@ -176,10 +176,12 @@ TEST(Engine, OrderedProgramsVerifyAndPlayAsFastAsUnorderedOnes) {
     const program::Job job = job_of(random_plan(random), 32);
     SCOPED_TRACE(program::summary(job.plan));
     const Program program = std::get<Program>(program::lower(job));
-    const std::int64_t unordered = play(cost(program, cluster), Granularity::kSegment).value_or_throw().makespan_ps;
+    const std::int64_t unordered =
+        list_schedule(cost(program, cluster), Granularity::kSegment).value_or_throw().makespan_ps;
     const Program ordered = order(program, cluster).value_or_throw();
     EXPECT_EQ(program::verify(ordered), std::vector<std::string>{});
-    const std::int64_t in_order = play(cost(ordered, cluster), Granularity::kSegment).value_or_throw().makespan_ps;
+    const std::int64_t in_order =
+        list_schedule(cost(ordered, cluster), Granularity::kSegment).value_or_throw().makespan_ps;
     EXPECT_EQ(in_order, unordered);
     const Program again = order(program, cluster).value_or_throw();
     for (std::size_t r = 0; r < ordered.roles.size(); ++r) EXPECT_EQ(ordered.roles[r].order, again.roles[r].order);
@@ -193,8 +195,8 @@ TEST(Engine, SegmentsAndOpsGiveTheSameTimesWhereNoLaneIsShared) {
     const program::Job job = job_of(random_plan(random), 32);
     const Program program = order(std::get<Program>(program::lower(job)), cluster).value_or_throw();
     const CostedProgram costed = cost(program, cluster);
-    EXPECT_EQ(play(costed, Granularity::kOp).value_or_throw().makespan_ps,
-              play(costed, Granularity::kSegment).value_or_throw().makespan_ps)
+    EXPECT_EQ(list_schedule(costed, Granularity::kOp).value_or_throw().makespan_ps,
+              list_schedule(costed, Granularity::kSegment).value_or_throw().makespan_ps)
         << program::summary(job.plan);
   }
 }

@@ -66,7 +66,7 @@ TEST(Offload, TheStepTakesTheTimeOfItsCopies) {
   const Simulation kept = simulated(job_of(Storage::kNone, Storage::kNone), cluster);
   const Simulation away = simulated(job_of(Storage::kHost, Storage::kNone), cluster);
   const auto lowered = std::get<program::Program>(program::lower(job_of(Storage::kHost, Storage::kNone)));
-  const program::ChunkKind& middle = lowered.kinds[static_cast<std::size_t>(lowered.roles[3].chunks[0].kind)];
+  const program::ChunkTemplate& middle = lowered.kinds[static_cast<std::size_t>(lowered.roles[3].chunks[0].kind)];
   double behind = 0;  // bytes that cannot have come before: buckets from the third on, and all that go back
   for (std::size_t b = 0; b < middle.buckets.size(); ++b) {
     behind += static_cast<double>(middle.buckets[b].shard) * 12 * (b < 2 ? 1 : 2);

@@ -45,7 +45,7 @@ std::int64_t makespan(std::int64_t micro_batches, bool asynchronous_lanes) {
       if (task.kind == TaskKind::kGatherReceived) times.front() = 3;
     }
   }
-  return play(costed, Granularity::kOp).value_or_throw().makespan_ps;
+  return list_schedule(costed, Granularity::kOp).value_or_throw().makespan_ps;
 }
 
 // F 0-1, part 1-6, gather 6-9, F 9-10, B 10-11, part 11-16, gather 16-19, B 19-20.
@@ -73,15 +73,15 @@ TEST(ScatterGather, CostsThePartBetweenNodesAndTheGatherInside) {
   const auto played = [&](ScatterGather how) {
     job.plan.scatter_gather = how;
     const Program program = std::get<Program>(program::lower(job));
-    return play(cost(program, cluster), Granularity::kOp).value_or_throw().makespan_ps;
+    return list_schedule(cost(program, cluster), Granularity::kOp).value_or_throw().makespan_ps;
   };
   const auto ps = [](base::Seconds time) { return std::llround(time.value() * 1e12); };
   const base::Bytes bytes(2048.0 * 2048 * 2);
-  const program::Habits& habits = *program::find_habits("trivium");
-  const std::int64_t whole = ps(transfer_cost(bytes, false, 8, node, habits));
-  const std::int64_t part = ps(transfer_cost(bytes / 8, false, 8, node, habits));
+  const program::StackTraits& stack = *program::find_stack("trivium");
+  const std::int64_t whole = ps(transfer_cost(bytes, false, 8, node, stack));
+  const std::int64_t part = ps(transfer_cost(bytes / 8, false, 8, node, stack));
   const std::int64_t gather = ps(
-      collective_cost(program::OpKind::kAllGather, bytes, {.ranks = 8, .nodes = 1, .ranks_per_node = 8}, node, habits));
+      collective_cost(program::OpKind::kAllGather, bytes, {.ranks = 8, .nodes = 1, .ranks_per_node = 8}, node, stack));
   EXPECT_LT(part + gather, whole);  // what it is for
   EXPECT_EQ(played(ScatterGather::kOff) - played(ScatterGather::kOn), 2 * (whole - part - gather));
 }

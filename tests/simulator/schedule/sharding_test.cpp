@@ -36,7 +36,7 @@ std::int64_t iteration(const program::Job& job, bool lanes = true) {
     const program::Body& body = program.bodies[b];
     auto& times = costed.op_ps[0].emplace_back(body.ops.size(), 0);
     const int index = static_cast<int>(b);
-    const program::ChunkKind& kind = program.kinds[0];
+    const program::ChunkTemplate& kind = program.kinds[0];
     for (const program::Segment& segment : body.segments) {
       if (index == kind.forward || index == kind.backward) times[static_cast<std::size_t>(segment.begin)] = kC;
     }
@@ -45,9 +45,9 @@ std::int64_t iteration(const program::Job& job, bool lanes = true) {
       if (body.ops[i].kind == program::OpKind::kReduceScatter) times[i] = kR;
     }
   }
-  const auto by_segment = play(costed, Granularity::kSegment), by_op = play(costed, Granularity::kOp);
+  const auto by_segment = list_schedule(costed, Granularity::kSegment), by_op = list_schedule(costed, Granularity::kOp);
   EXPECT_EQ(by_segment.value().makespan_ps, by_op.value().makespan_ps);
-  EXPECT_EQ(play_makespan(costed).value_or_throw(), by_op.value().makespan_ps);
+  EXPECT_EQ(list_schedule_makespan(costed).value_or_throw(), by_op.value().makespan_ps);
   return by_op.value().makespan_ps;
 }
 

@@ -40,7 +40,7 @@ std::int64_t makespan(Schedule schedule, int stages, std::int64_t micro_batches,
       if (task.kind == TaskKind::kBackwardWeights) times.front() = w;
     }
   }
-  return play(costed, Granularity::kOp).value_or_throw().makespan_ps;
+  return list_schedule(costed, Granularity::kOp).value_or_throw().makespan_ps;
 }
 
 // Qi et al. 2023, arXiv 2401.10241, table 1: ZB-H1 idles (p-1)(f+b-w), 1F1B (p-1)(f+b+w). p = 4, m = 8,

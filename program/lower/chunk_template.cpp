@@ -1,0 +1,362 @@
+#include "program/lower/chunk_template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "program/lower/layers.h"
+#include "program/lower/layout.h"
+#include "program/lower/offload.h"
+#include "program/lower/optimizer_bodies.h"
+#include "program/lower/sharding.h"
+#include "program/schedules/schedule.h"
+
+namespace trivium::program {
+namespace {
+
+constexpr std::int64_t kParameterAlignment = 16;  // elements: 64 bytes in fp32, 32 in 16 bits
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+class TemplateMaker {
+ public:
+  TemplateMaker(const Job& job, const StackTraits& stack, const ChunkKey& key, int index, std::vector<Body>& bodies)
+      : job_(job), stack_(stack), key_(key), shape_(job), bodies_(bodies), builder_(kind_, index) {
+    kind_.layers = key.layers;
+    kind_.embedding = key.embedding;
+    kind_.head = key.head;
+    kind_.recompute = key.recompute;
+    shape_.first_layer = key.phase;
+  }
+
+  ChunkTemplate make() {
+    place_state();
+    make_transfers_and_passes();
+    add_optimizer();
+    add_copies(builder_, job_.plan, slots_, bodies_);
+    return std::move(kind_);
+  }
+
+  ChunkTemplate make_without_passes() {
+    place_state();
+    add_optimizer();
+    return std::move(kind_);
+  }
+
+ private:
+  void place_state() {
+    place_parameters();
+    place_buckets();
+    place_away_state(builder_, job_.plan);
+  }
+
+  void add_optimizer() { OptimizerBodies(job_, stack_, builder_, bodies_, segment_of_parameter_).add(); }
+
+  int segments() const { return key_.layers + (key_.embedding ? 1 : 0) + (key_.head ? 1 : 0); }
+
+  void place_parameters() {
+    const auto place = [&](std::vector<Parameter> list, int segment) {
+      for (Parameter& p : list) {
+        p.offset = elements_;
+        elements_ += round_up(p.local_rows * p.local_columns, kParameterAlignment);
+        segment_of_parameter_.push_back(segment);
+        kind_.parameters.push_back(std::move(p));
+      }
+      segment_end_.push_back(elements_);
+    };
+    int segment = 0;
+    if (key_.embedding) place(embedding_parameters(job_), segment++);
+    for (int layer = 0; layer < key_.layers; ++layer) {
+      const bool mixture = shape_.mixture(layer);
+      std::vector<Parameter> parameters = layer_parameters(job_, layer, mixture);
+      if (mixture && job_.plan.expert > 1) {
+        experts_.emplace_back(segment, expert_parameters(job_, layer));
+      } else if (mixture) {
+        for (Parameter& p : expert_parameters(job_, layer)) parameters.push_back(std::move(p));
+      }
+      place(std::move(parameters), segment++);
+    }
+    if (key_.head) place(head_parameters(job_, key_.embedding), segment++);
+  }
+
+  // Buckets are runs of segments, filled from the end as the backward reaches them; each is padded so that every rank
+  // of the shard group owns an equal part. Parameters move up behind the padding of the buckets before them.
+  void place_buckets() {
+    const Sharding sharding(job_, stack_);
+    const int shards = sharding.shards;
+    const std::int64_t width = size_of(shape_.gradient);
+    std::vector<std::pair<int, int>> runs;  // first and last segment, last run first
+    for (int last = segments() - 1; last >= 0;) {
+      int first = last;
+      const auto bytes = [&] { return (segment_end_[static_cast<std::size_t>(last)] - begin_of(first)) * width; };
+      while (first > 0 && bytes() < job_.plan.bucket_bytes) --first;
+      runs.emplace_back(first, last);
+      last = first - 1;
+    }
+    std::int64_t shift = 0, end = 0;
+    const std::int64_t state = stack_.keeps_half_gradients(shape_.type) ? 4 : is_half(shape_.type) ? 3 : 2;
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      Bucket bucket;
+      bucket.first_segment = static_cast<std::int16_t>(run->first);
+      bucket.last_segment = static_cast<std::int16_t>(run->second);
+      bucket.begin = end;
+      shift = end - begin_of(run->first);
+      bucket.elements = round_up(segment_end_[static_cast<std::size_t>(run->second)] - begin_of(run->first),
+                                 shards * sharding.parts * kParameterAlignment);
+      bucket.shard = bucket.elements / shards;
+      bucket.parts = shards > 1 ? sharding.parts : 1;
+      bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
+      kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
+      for (std::size_t i = 0; i < kind_.parameters.size(); ++i) {
+        if (segment_of_parameter_[i] >= run->first && segment_of_parameter_[i] <= run->second) {
+          kind_.parameters[i].offset += shift;
+        }
+      }
+      end = bucket.begin + bucket.elements;
+      kind_.buckets.push_back(bucket);
+    }
+    for (auto& [segment, matrices] : experts_) {
+      end = place_experts(segment, std::move(matrices), end, state, sharding.parts);
+    }
+    place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
+    place_away_gradients(builder_, job_.plan, shape_.gradient);
+    for (Parameter& p : kind_.parameters) name_parameter(p);
+    if (key_.embedding && key_.head && job_.model.tied_embeddings && stack_.separate_tied_gradients) {
+      Parameter twin = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
+      twin.name = "wte.weight as head";
+      const int gradient = builder_.place("gradient of wte.weight as head", Space::kGradient, shape_.gradient,
+                                          twin.local_rows * twin.local_columns);
+      parameters_.add(twin, kNoBuffer, gradient);
+      kind_.tied_head_gradient = gradient;
+    }
+  }
+
+  // Makes the buffers of a parameter and of its gradient: in the bucket where it is kept whole on the device, else in
+  // the bucket's slot. Experts that no other rank holds are whole beside shards.
+  void name_parameter(Parameter& p) {
+    const auto holder = std::find_if(kind_.buckets.begin(), kind_.buckets.end(), [&](const Bucket& bucket) {
+      return p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
+    });
+    const std::int64_t count = p.local_rows * p.local_columns, inside = p.offset - holder->begin;
+    const auto name = [&](const std::string& text, Space space, DType type, std::int64_t bucket_begins) {
+      return builder_.view(text, space, type, count, bucket_begins + inside * size_of(type));
+    };
+    p.value =
+        holder->parameter_slot >= 0
+            ? name(p.name, Space::kGathered, shape_.type, holder->parameter_slot)
+            : name(p.name, Space::kParameter, shape_.type,
+                   (holder->parameter_shard >= 0 ? holder->parameter_shard : holder->begin) * size_of(shape_.type));
+    const std::string gradient = "gradient of " + p.name;
+    if (holder->gradient_slot >= 0) {
+      p.gradient = name(gradient, Space::kGathered, shape_.gradient, holder->gradient_slot);
+    } else if (holder->staged_gradient != kNoBuffer) {
+      p.gradient = name(gradient, Space::kStaging, shape_.gradient, builder_.buffer(holder->staged_gradient).offset);
+    } else {
+      p.gradient =
+          name(gradient, Space::kGradient, shape_.gradient, holder->kept_gradients() * size_of(shape_.gradient));
+    }
+    parameters_.add(p, p.value, p.gradient);
+  }
+
+  // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture
+  // layer, behind all others.
+  std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state,
+                             int parts) {
+    const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / job_.plan.expert * job_.plan.context : 1;
+    Bucket bucket;
+    bucket.expert = true;
+    bucket.first_segment = bucket.last_segment = static_cast<std::int16_t>(segment);
+    bucket.begin = end;
+    for (Parameter& p : matrices) {
+      p.offset = end;
+      end += round_up(p.local_rows * p.local_columns, kParameterAlignment);
+      segment_of_parameter_.push_back(segment);
+      kind_.parameters.push_back(std::move(p));
+    }
+    bucket.elements = round_up(end - bucket.begin, shards * parts * kParameterAlignment);
+    bucket.shard = bucket.elements / shards;
+    bucket.parts = shards > 1 ? parts : 1;
+    bucket.optimizer_offset = kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)];
+    kind_.bytes[static_cast<std::size_t>(Space::kOptimizer)] += bucket.shard * state * size_of(shape_.wide);
+    kind_.buckets.push_back(bucket);
+    return bucket.begin + bucket.elements;
+  }
+
+  std::int64_t begin_of(int segment) const {
+    return segment == 0 ? 0 : segment_end_[static_cast<std::size_t>(segment) - 1];
+  }
+
+  // The buffer a transfer fills forward is read as layer input and, spent, takes the gradient that is sent back; the
+  // output likewise takes the gradient that comes back once the output has left.
+  void make_transfers_and_passes() {
+    const std::int64_t own = shape_.own_tokens * shape_.hidden;
+    const int input = builder_.place("chunk input", Space::kFrame, shape_.type, own);
+    const int output = key_.head ? kNoBuffer : builder_.place("chunk output", Space::kFrame, shape_.type, own);
+    const auto tokens = [&](const char* name) {
+      return builder_.place(name, Space::kTokens, DType::kInt32, shape_.tokens);
+    };
+    const int ids = kind_.ids = key_.embedding ? tokens("ids") : kNoBuffer;
+    const int labels = kind_.labels = key_.head ? tokens("labels") : kNoBuffer;
+    bool in_loss = key_.head;  // mixture layers add their balance loss
+    for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.mixture(layer);
+    const int loss = in_loss ? builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0) : kNoBuffer;
+    LayerWriter writer(builder_, shape_, parameters_);
+    if (job_.plan.offload.activations != Storage::kNone) writer.offload_to(slots_);
+    const bool recompute = key_.recompute == Recompute::kFull;
+    std::vector<int> inputs{input};  // of every layer, and of the head
+    for (int layer = 1; layer < key_.layers + (key_.head ? 1 : 0); ++layer) {
+      inputs.push_back(builder_.place(fmt::format("layer {} input", layer), Space::kFrame, shape_.type, own));
+    }
+    const auto input_of = [&](int layer) { return inputs[static_cast<std::size_t>(layer)]; };
+    const auto output_of = [&](int layer) {
+      return layer + 1 < static_cast<int>(inputs.size()) ? input_of(layer + 1) : output;
+    };
+    LayerWriter::HeadKept head;
+    if (key_.head) head = writer.keep_head(inputs.back());
+    std::vector<LayerKept> kept;
+    const auto keep_all = [&] {
+      kept.clear();
+      for (int layer = 0; layer < key_.layers; ++layer) {
+        kept.push_back(writer.keep(layer, input_of(layer), !recompute, key_.recompute == Recompute::kNone));
+        kept.back().loss = loss;
+      }
+    };
+
+    builder_.begin("forward");
+    keep_all();
+    if (key_.embedding) builder_.segment("embedding"), writer.embedding_forward(ids, input);
+    for (int layer = 0; layer < key_.layers; ++layer) {
+      builder_.segment(fmt::format("layer {}", layer));
+      writer.layer_forward(layer, kept[static_cast<std::size_t>(layer)], output_of(layer), Pass::kForward);
+    }
+    if (key_.head) builder_.segment("head"), writer.head_forward(head, labels, loss);
+    kind_.forward = append();
+
+    const bool split = traits_of(job_.plan.schedule).splits_backward;
+    writer.delay_weights(split);
+    builder_.begin("backward");
+    if (recompute) keep_all();
+    int d = output;
+    if (key_.head) {
+      builder_.segment("head");
+      d = split ? builder_.place("gradient", Space::kDeferred, shape_.type, own)
+                : builder_.temporary("gradient", shape_.type, own);
+      writer.head_backward(head, labels, d);
+    }
+    for (int layer = key_.layers - 1; layer >= 0; --layer) {
+      builder_.segment(fmt::format("layer {}", layer));
+      LayerKept& k = kept[static_cast<std::size_t>(layer)];
+      if (recompute) {
+        const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, own);
+        writer.layer_forward(layer, k, again, Pass::kRecompute);
+      } else if (key_.recompute == Recompute::kSelective && !shape_.ring()) {
+        k.saved = renew(k.saved);
+        k.scores_dropped = renew(k.scores_dropped);
+        writer.attention_again(layer, k);
+      }
+      int d_input = layer == 0 ? input : d;
+      if (layer > 0 && writer.keeps_gradients()) {
+        d_input = builder_.place(fmt::format("gradient of layer {} input", layer), Space::kDeferred, shape_.type, own);
+      }
+      writer.layer_backward(layer, k, d, d_input);
+      d = d_input;
+    }
+    const auto embedding_backward = [&] {
+      if (key_.embedding) builder_.segment("embedding"), writer.embedding_backward(ids, input);
+    };
+    if (!split) embedding_backward();
+    kind_.backward = append();
+    if (split) {
+      writer.delay_weights(false);
+      builder_.begin("backward weights");
+      if (key_.head) builder_.segment("head"), writer.write_weights(-1);
+      for (int layer = key_.layers - 1; layer >= 0; --layer) {
+        builder_.segment(fmt::format("layer {}", layer));
+        writer.write_weights(layer);
+      }
+      embedding_backward();
+      kind_.backward_weights = append();
+    }
+
+    if (job_.plan.pipeline > 1) {
+      if (!key_.embedding) kind_.recv_forward = transfer(OpKind::kRecv, Pass::kForward, input);
+      if (!key_.head) kind_.send_forward = transfer(OpKind::kSend, Pass::kForward, output);
+      if (!key_.head) kind_.recv_backward = transfer(OpKind::kRecv, Pass::kBackward, output);
+      if (!key_.embedding) kind_.send_backward = transfer(OpKind::kSend, Pass::kBackward, input);
+      if (!key_.embedding) kind_.gather_forward = gather_received(Pass::kForward, input);
+      if (!key_.head) kind_.gather_backward = gather_received(Pass::kBackward, output);
+    }
+  }
+
+  // A temporary of the forward, again in the backward: the same shape under a new number.
+  int renew(int buffer) {
+    if (buffer == kNoBuffer) return kNoBuffer;
+    const Buffer old = builder_.buffer(buffer);
+    return builder_.temporary(old.name + " again", old.dtype, old.elements);
+  }
+
+  int transfer(OpKind kind, Pass pass, int buffer) {
+    const bool send = kind == OpKind::kSend;
+    builder_.begin(fmt::format("{} {}", send ? "send" : "recv", name_of(pass)));
+    builder_.segment("transfer");
+    Op& op = send ? builder_.add(kind, pass, {buffer}, {}) : builder_.add(kind, pass, {}, {buffer});
+    op.lane = Lane::kPipeline;
+    op.group = Group::kPipeline;
+    op.dtype = shape_.type;
+    op.parts = shape_.transfer_parts;
+    op.elements = builder_.buffer(buffer).elements / op.parts;
+    return append();
+  }
+
+  // Each tensor rank has its own part where it belongs in the buffer.
+  int gather_received(Pass pass, int buffer) {
+    if (shape_.transfer_parts == 1) return -1;
+    builder_.begin(fmt::format("gather received {}", name_of(pass)));
+    builder_.segment("transfer");
+    Op& op = builder_.add(OpKind::kAllGather, pass, {buffer}, {buffer});
+    op.lane = Lane::kPipeline;
+    op.group = Group::kTensor;
+    op.dtype = shape_.type;
+    op.elements = builder_.buffer(buffer).elements;
+    return append();
+  }
+
+  int append() {
+    bodies_.push_back(builder_.finish());
+    return static_cast<int>(bodies_.size()) - 1;
+  }
+
+  const Job& job_;
+  const StackTraits& stack_;
+  ChunkKey key_;
+  ChunkShape shape_;
+  std::vector<Body>& bodies_;
+  ChunkTemplate kind_;
+  BodyBuilder builder_;
+  ParameterBuffers parameters_;
+  LayerSlots slots_;
+  std::vector<int> segment_of_parameter_;
+  std::vector<std::pair<int, std::vector<Parameter>>> experts_;  // segment, matrices
+  std::vector<std::int64_t> segment_end_;                        // elements, before buckets are padded
+  std::int64_t elements_ = 0;
+};
+
+}  // namespace
+
+int phase_of(const models::Model& model, int first_layer) {
+  return model.experts ? static_cast<int>(first_layer % model.experts->every) : 0;
+}
+
+ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, const ChunkKey& key, int kind_index,
+                                  std::vector<Body>& bodies) {
+  return TemplateMaker(job, stack, key, kind_index, bodies).make();
+}
+
+std::array<std::int64_t, kSpaces> bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key) {
+  std::vector<Body> bodies;
+  return TemplateMaker(job, stack, key, 0, bodies).make_without_passes().bytes;
+}
+
+}  // namespace trivium::program

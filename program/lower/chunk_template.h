@@ -1,0 +1,31 @@
+// A chunk template: parameters, buckets, buffers and every body that tasks of such a chunk run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "program/ir/program.h"
+
+namespace trivium::program {
+
+/// What tells chunk templates apart.
+struct ChunkKey {
+  int layers = 0;
+  bool embedding = false, head = false;
+  Recompute recompute = Recompute::kNone;
+  int phase = 0;  ///< mixture models: number of the first layer modulo `every`, which tells the mixture layers
+  bool operator==(const ChunkKey&) const = default;
+};
+
+/// The phase of a chunk that begins with the given layer of the model; 0 where all layers are alike.
+int phase_of(const models::Model& model, int first_layer);
+
+/// Builds the kind and appends its bodies to `bodies`. `kind_index`: where the caller will put it.
+ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, const ChunkKey& key, int kind_index,
+                                  std::vector<Body>& bodies);
+
+/// Bytes of the kind, by space, without what its passes keep and stage: all that hangs on how replicas share it.
+std::array<std::int64_t, kSpaces> bytes_without_passes(const Job& job, const StackTraits& stack, const ChunkKey& key);
+
+}  // namespace trivium::program

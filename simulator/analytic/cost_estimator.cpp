@@ -1,0 +1,351 @@
+#include "simulator/analytic/cost_estimator.h"
+
+#include <algorithm>
+
+#include "program/lower/layout.h"
+#include "program/lower/lower.h"
+#include "program/lower/settings.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::ChunkKey;
+using program::Plan;
+using program::Program;
+
+// A task for every body that is wanted of the kind, so that it is costed on the stage.
+void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pipeline,
+                const SharedCosts::Wanted& wanted) {
+  const auto add = [&](int body, int peer = -1) {
+    if (body < 0) return;
+    program::Task task;
+    task.body = body;
+    task.peer_stage = peer;
+    role.tasks.push_back(task);
+  };
+  if (wanted.passes) {
+    for (const int body : {kind.forward, kind.backward, kind.backward_weights}) add(body);
+    if (!kind.store_layer.empty()) add(kind.store_layer.front());
+  }
+  if (wanted.state) {
+    for (const int body : {kind.norm, kind.norm_reduce, kind.optimizer}) add(body);
+    for (const auto* bodies : {&kind.reduce, &kind.reduce_replicas, &kind.gather, &kind.fetch_state}) {
+      for (const int body : *bodies) add(body);
+    }
+  }
+  if (wanted.transfers) {
+    add(kind.send_forward, (role.stage + 1) % pipeline);
+    add(kind.send_backward, (role.stage + pipeline - 1) % pipeline);
+    add(kind.gather_forward);
+    add(kind.gather_backward);
+  }
+}
+
+}  // namespace
+
+CostEstimator::CostEstimator(program::Job job, const hardware::Cluster& cluster, SharedCosts* shared)
+    : cluster_(cluster),
+      placed_(job.plan, cluster),
+      stack_(*program::find_stack(job.plan.stack)),
+      own_(shared != nullptr ? nullptr : std::make_unique<SharedCosts>()),
+      shared_(shared != nullptr ? shared : own_.get()) {
+  program_.job = std::move(job);
+  program_.job.plan = program::normalised(std::move(program_.job.plan));
+  program_.stack = stack_;
+  program_.settings = program::settings_of(program_.job, stack_);
+  program_.mesh = program::Mesh(program_.job.plan, program::key_ranks(program_.job));
+  sharding_ = program::Sharding(program_.job, stack_);
+  for (const hardware::NodeGroup& group : placed_.get().groups) merged_lanes_ |= !group.node.asynchronous_lanes;
+  places_ = shared_->places().of(program_.job.plan, placed_.get());
+}
+
+std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
+  const std::vector<int> layers = program::chunk_layers(job().model.layers, plan);
+  std::vector<ChunkKey> keys;
+  int first_layer = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[i];
+    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, program::phase_of(job().model, first_layer)});
+    first_layer += layers[i];
+  }
+  return keys;
+}
+
+KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const {
+  Program program;
+  program.settings = program_.settings;
+  program.stack = stack_;
+  program.mesh = program_.mesh;
+  program.kinds.push_back(program::make_chunk_template(job(), stack_, one_layer, 0, program.bodies));
+  shared_->note_bytes(job(), one_layer, program.kinds.front().bytes);
+  program.roles.resize(static_cast<std::size_t>(stage) + 1);
+  for (int s = 0; s <= stage; ++s) program.roles[static_cast<std::size_t>(s)].stage = s;
+  add_bodies(program.roles.back(), program.kinds.front(), job().plan.pipeline, wanted);
+  return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
+}
+
+std::vector<int> CostEstimator::phases() const {
+  if (!job().model.experts || job().model.experts->every == 1) return {0};
+  return {0, static_cast<int>(job().model.experts->every) - 1};
+}
+
+int CostEstimator::mixtures(const ChunkKey& key) const {
+  return job().model.experts ? static_cast<int>((key.phase + key.layers) / job().model.experts->every) : 0;
+}
+
+const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCosts::Part part) {
+  const StagePlace& place = (*places_)[static_cast<std::size_t>(stage)];
+  const ChunkKey alike{job().model.experts ? key.layers : 1, key.embedding, key.head, key.recompute, key.phase};
+  for (const Asked& asked : asked_) {
+    if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
+  }
+  const auto of_phase = [&](int phase) {
+    const ChunkKey one{1, key.embedding, key.head, key.recompute, phase};
+    return shared_->costs(job(), one, place, part,
+                          [&](const SharedCosts::Wanted& wanted) { return anew(one, stage, wanted); });
+  };
+  asked_.push_back({alike, place, part,
+                    job().model.experts ? both(of_phase(phases().front()), of_phase(phases().back())) : of_phase(0)});
+  return asked_.back().costs;
+}
+
+std::vector<CostEstimator::StagePass> CostEstimator::stage_passes(const Plan& plan) {
+  const std::int64_t every = job().model.experts ? job().model.experts->every : 0;
+  return passes_with(plan, [every](const PartTimes& times) {
+    return every == 0 ? times.layer : ((every - 1) * times.layer + times.mixture) / every;
+  });
+}
+
+std::vector<CostEstimator::StagePass> CostEstimator::least_stage_passes(const Plan& plan) {
+  const std::int64_t every = job().model.experts ? job().model.experts->every : 0;
+  return passes_with(plan, [every](const PartTimes& times) {
+    return every == 0 ? times.layer : every == 1 ? times.mixture : std::min(times.layer, times.mixture);
+  });
+}
+
+std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
+    const Plan& plan, const std::function<std::int64_t(const PartTimes&)>& layer) {
+  const auto part = [&](const PartTimes& times) { return PartTimes{times.ends, layer(times)}; };
+  std::vector<StagePass> passes;
+  for (const ChunkKey& key : keys_of(plan)) {
+    const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
+    passes.push_back({part(c.forward), part(c.backward), part(c.weights), merged_lanes_ ? 0 : c.copy_layer});
+  }
+  return passes;
+}
+
+std::int64_t CostEstimator::layer_ps() {
+  std::int64_t least = 0;
+  for (int stage = 0; stage < job().plan.pipeline; ++stage) {
+    const bool seen = stage > 0 && (*places_)[static_cast<std::size_t>(stage)].passes == places_->front().passes;
+    if (seen) continue;
+    const KindCosts& c = costs({1, false, false, job().plan.recompute}, stage, SharedCosts::Part::kPasses);
+    const std::int64_t dense = c.forward.layer + c.backward.layer + c.weights.layer;
+    const std::int64_t layer = job().model.experts ? std::min(dense, c.forward.mixture + c.backward.mixture) : dense;
+    least = stage == 0 ? layer : std::min(least, layer);
+  }
+  return least;
+}
+
+ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t chunks) const {
+  ScheduleCosts schedule_costs;
+  schedule_costs.schedule = plan.schedule;
+  schedule_costs.pipeline = plan.pipeline;
+  schedule_costs.virtual_stages = plan.virtual_stages;
+  schedule_costs.micro_batches = program::micro_batches(plan, job().training.global_batch);
+  schedule_costs.norm_joins_stages = plan.pipeline > 1;
+  schedule_costs.chunks.resize(chunks);
+  schedule_costs.endings.resize(static_cast<std::size_t>(plan.pipeline));
+  return schedule_costs;
+}
+
+ScheduleCosts CostEstimator::passes(const Plan& plan) {
+  return passes_of(plan, keys_of(plan), [&](const ChunkKey& key, int stage) {
+    return costs(key, stage, SharedCosts::Part::kPassesAndTransfers);
+  });
+}
+
+// What is not kept for the backward need not be copied either.
+ScheduleCosts CostEstimator::least_passes(const Plan& plan) {
+  std::vector<ChunkKey> chunks = keys_of(plan);
+  for (ChunkKey& key : chunks) key.recompute = program::Recompute::kNone;
+  return passes_of(plan, chunks, [&](ChunkKey key, int stage) {
+    KindCosts least = costs(key, stage, SharedCosts::Part::kPassesAndTransfers);
+    if (least.copy_layer == 0) return least;
+    key.recompute = program::Recompute::kSelective;
+    const KindCosts& fewest = costs(key, stage, SharedCosts::Part::kPasses);
+    least.copy_layer = std::min(least.copy_layer, fewest.copy_layer);
+    least.copy_bus = std::min(least.copy_bus, fewest.copy_bus);
+    return least;
+  });
+}
+
+ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<ChunkKey>& chunks,
+                                       const std::function<KindCosts(const ChunkKey&, int)>& costs_of) const {
+  ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const int stage = static_cast<int>(i) % plan.pipeline, layers = chunks[i].layers, experts = mixtures(chunks[i]);
+    const KindCosts c = costs_of(chunks[i], stage);
+    ScheduleCosts::Chunk& chunk = schedule_costs.chunks[i];
+    chunk.forward = c.forward.of(layers, experts);
+    chunk.backward = c.backward.of(layers, experts);
+    chunk.weights = c.weights.of(layers, experts);
+    chunk.send_forward += c.send_forward;
+    chunk.send_backward += c.send_backward;
+    if (i > 0) schedule_costs.chunks[i - 1].send_forward += c.gather_forward;
+    if (i + 1 < chunks.size()) schedule_costs.chunks[i + 1].send_backward += c.gather_backward;
+    chunk.layers = layers;
+    chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
+    add_copies(chunk, chunks[i], c);
+    const std::int64_t forward = c.forward_bus.of(layers, experts), backward = c.backward_bus.of(layers, experts);
+    const std::int64_t copies = merged_lanes_ ? 0 : c.copy_bus;
+    chunk.forward_bus = forward + std::max(0, layers - 2) * copies;
+    chunk.backward_bus = backward + std::max(0, layers - 2) * copies;
+    chunk.bus = forward + backward + layers * copies + c.send_bus;
+    hold_to_bus(chunk);
+  }
+  return schedule_costs;
+}
+
+ScheduleCosts CostEstimator::state(const Plan& plan) {
+  const std::vector<ChunkKey> chunks = keys_of(plan);
+  ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
+  schedule_costs.reduces_beside = sharding_.overlaps_reduce;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const int stage = static_cast<int>(i) % plan.pipeline;
+    const Serial serial = serial_of(chunks[i], stage);
+    if (!merged_lanes_ && plan.bucket_bytes == 0) {
+      const KindCosts& middle = costs({1, false, false, chunks[i].recompute}, stage);
+      if (sharding_.gradients) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer;
+      if (sharding_.parameters && sharding_.ahead == 0) schedule_costs.chunks[i].gather_layer = middle.gather.layer;
+    }
+    schedule_costs.chunks[i].forward = serial.forward;
+    schedule_costs.chunks[i].backward = serial.backward;
+    add_bus(schedule_costs, chunks[i], i);
+    schedule_costs.norm_reduce = std::max(schedule_costs.norm_reduce, costs(chunks[i], stage).norm_reduce);
+  }
+  for (int stage = 0; stage < plan.pipeline; ++stage) add_ending(schedule_costs, plan, chunks, stage);
+  return schedule_costs;
+}
+
+ScheduleCosts CostEstimator::schedule_costs(const Plan& plan) { return joined(passes(plan), state(plan)); }
+
+// Of three layers each waits until its slot was stored, or fetched, behind the first: a pass takes no less than the
+// copies of all layers but two. A backward finds two layers in their slots.
+void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key, const KindCosts& costs) const {
+  const std::int64_t copy_layer = costs.copy_layer;
+  if (copy_layer == 0 || merged_lanes_) return;
+  const std::int64_t inside = std::max(0, key.layers - 2) * copy_layer;
+  chunk.forward = std::max(chunk.forward, inside);
+  chunk.backward = std::max(chunk.backward, inside);
+  chunk.store = chunk.fetch = key.layers * copy_layer;
+  chunk.fetch_inner = inside;
+  if (job().model.experts) return;
+  chunk.copy_layer = copy_layer;
+  chunk.forward_layer = costs.forward.layer;
+  chunk.backward_layer = costs.backward.layer;
+}
+
+// What of a chunk's state is copied behind the norm: all of it both ways, but for the first two buckets, which come
+// before. The first is the embedding's where there is one. Of mixtures, whose experts' buckets come last, only layers
+// count.
+std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
+  const std::int64_t layer = middle.copy_state.layer, ends = costs.copy_state.ends;
+  if (job().model.experts) return 2 * middle.copy_state.of(key.layers, mixtures(key)) - 2 * layer;
+  const std::int64_t before = key.embedding ? ends + layer : key.layers > 1 ? 2 * layer : layer + ends;
+  return 2 * costs.copy_state.of(key.layers) - before;
+}
+
+// A layer is gathered when the one before it is done and computed when it is gathered, and likewise reduced, where
+// nothing runs ahead or beside; cores do all of it one after the other. What may run before the chunk's input came, or
+// after its output left, is left out: the first layers gathered and the last reduced.
+CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
+  if (job().plan.bucket_bytes > 0) return {};
+  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
+  const auto layer_of = [&](const PartTimes& times) {
+    return job().model.experts ? std::min(times.layer, times.mixture) : times.layer;
+  };
+  const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
+  Serial serial;
+  if (sharding_.parameters && (merged_lanes_ || sharding_.ahead == 0)) {
+    serial.forward = serial.backward = layers(sharding_.ahead) * layer_of(middle.gather);
+  }
+  if (sharding_.gradients && (merged_lanes_ || !sharding_.overlaps_reduce)) {
+    serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * layer_of(middle.reduce);
+  }
+  return serial;
+}
+
+// What the bus carries beside a pass are the gathers and reductions that serial_of counts, whatever they run beside;
+// with once a step what is reduced and gathered then.
+void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, std::size_t position) {
+  if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
+  const int stage = static_cast<int>(position) % schedule_costs.pipeline;
+  const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
+  const auto layer_of = [&](const PartTimes& times) {
+    return job().model.experts ? std::min(times.layer, times.mixture) : times.layer;
+  };
+  const std::int64_t gather = layer_of(middle.gather_bus), reduce = layer_of(middle.reduce_bus);
+  const auto inside = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
+  ScheduleCosts::Chunk& chunk = schedule_costs.chunks[position];
+  ScheduleCosts::Ending& ending = schedule_costs.endings[static_cast<std::size_t>(stage)];
+  if (sharding_.parameters) {
+    chunk.forward_bus = chunk.backward_bus = inside(sharding_.ahead) * gather;
+    chunk.bus = 2 * key.layers * gather;
+  } else {
+    ending.bus += key.layers * gather;
+  }
+  if (sharding_.gradients) {
+    chunk.backward_bus += inside(sharding_.overlaps_reduce ? 2 : 0) * reduce;
+    chunk.bus += key.layers * reduce;
+  } else {
+    ending.bus += key.layers * reduce;
+  }
+}
+
+void CostEstimator::add_ending(ScheduleCosts& schedule_costs, const Plan& plan, const std::vector<ChunkKey>& chunks,
+                               int stage) {
+  if (plan.bucket_bytes > 0) return;  // buckets of several layers: nothing is claimed of them
+  ScheduleCosts::Ending& ending = schedule_costs.endings[static_cast<std::size_t>(stage)];
+  std::int64_t apart = 0, replicas = 0, gathered = 0, copied = 0;
+  const bool beside = !merged_lanes_ && plan.overlap.gradient_reduction;
+  for (int v = 0; v < plan.virtual_stages; ++v) {
+    const auto position = static_cast<std::size_t>(v * plan.pipeline + stage);
+    const ChunkKey& chunk = chunks[position];
+    const KindCosts &c = costs(chunk, stage), &middle = costs({1, false, false, chunk.recompute}, stage);
+    const int layers = chunk.layers, experts = mixtures(chunk);
+    if (v == 0) ending.first_optimizer = c.first_optimizer;
+    const std::int64_t reduce = c.reduce.of(layers, experts);
+    if (beside) schedule_costs.chunks[position].reduce = middle.reduce.of(layers, experts);
+    if (!sharding_.gradients) {
+      ending.reduce += reduce;
+      apart = std::max(apart, c.reduce_apart);
+    }
+    const std::int64_t collectives =
+        (sharding_.parameters ? 2 * middle.gather.of(layers, experts) : 0) + middle.reduce.of(layers, experts);
+    if (sharding_.gradients) ending.data += schedule_costs.micro_batches * collectives;
+    if (sharding_.gathers_first) {
+      ending.data += middle.gather.of(layers, experts);
+      gathered += middle.gather.of(layers, experts);
+      if (!merged_lanes_) schedule_costs.chunks[position].gathered = gathered;
+    }
+    replicas += c.replicas.of(layers, experts);
+    // Host and device times of a norm's kernels combine over all of them, so the sum over unlike layers says too much.
+    ending.norm += std::max((layers - experts) * middle.norm.layer, experts * middle.norm.mixture);
+    ending.optimizer += c.optimizer.of(layers, experts);
+    copied += state_copies(chunk, c, middle);
+    if (sharding_.parameters || sharding_.gathers_first) continue;
+    ending.gathers += c.gather.of(layers, experts);
+    ending.last_gather = c.last_gather;
+  }
+  ending.reduce = std::max(ending.reduce, apart);
+  if (beside || sharding_.gradients) ending.reduce = costs(chunks[static_cast<std::size_t>(stage)], stage).first_reduce;
+  if (!beside) ending.reduce += replicas;
+  ending.copies = merged_lanes_ || copied <= 0 ? 0 : copied + ending.first_optimizer;  // none before the first AdamW
+  if (merged_lanes_) {
+    ending.optimizer += ending.gathers;
+    ending.gathers = ending.data = 0;
+  }
+}
+
+}  // namespace trivium::simulator

@@ -1,0 +1,128 @@
+// Plans costed from one layer, the embedding and the head, without lowering them whole.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "program/lower/chunk_template.h"
+#include "program/lower/lower.h"
+#include "program/lower/sharding.h"
+#include "simulator/analytic/schedule_costs.h"
+#include "simulator/analytic/shared_costs.h"
+#include "simulator/memory/memory.h"
+#include "simulator/placement/placed_cluster.h"
+
+namespace trivium::simulator {
+
+/// Serves all plans of a job that differ in virtual stages, schedule and the number of layers of a stage only: a layer,
+/// and the ranks that run it, are the same. Schedules that split the backward have an estimator of their own. The
+/// cluster must outlive it. Not shared between threads: it keeps what it worked out.
+class CostEstimator {
+ public:
+  /// Preconditions: program::check accepts the job with some virtual stages and schedule, unsupported_by the cluster.
+  /// `shared`, where given, keeps what estimators of the same search have in common; it must outlive this.
+  CostEstimator(program::Job job, const hardware::Cluster& cluster, SharedCosts* shared = nullptr);
+
+  /// Preconditions: `plan` differs from the job's in virtual stages, schedule and stage layers at most, and passed
+  /// program::check.
+  ScheduleCosts schedule_costs(const program::Plan& plan);
+  /// The same in two halves, whose `joined` it is. The passes hang on neither what ranks share nor what runs beside;
+  /// with endings of zero they bound the plan whatever its state is. The state does not hang on how layers are
+  /// recomputed.
+  ScheduleCosts passes(const program::Plan& plan);
+  /// The passes that none of the plan's goes below however it recomputes its layers (but for kFull where activations
+  /// are away, which program::check refuses): nothing is computed twice, and no more activations are copied than where
+  /// the fewest are kept.
+  ScheduleCosts least_passes(const program::Plan& plan);
+  ScheduleCosts state(const program::Plan& plan);
+  /// Memory of every stage: what lowering the plan counts.
+  std::vector<StageMemory> memory(const program::Plan& plan);
+  /// The same of one stage after the other, each counted when it is asked for. Of an estimator one at a time.
+  class MemoryByStage {
+   public:
+    MemoryByStage(CostEstimator& estimator, const program::Plan& plan);
+    StageMemory of(int stage);
+    /// The first stage with chunks of the same kinds: of it, all is the same but what micro-batches keep.
+    int alike(int stage) const;
+
+   private:
+    std::vector<int> kinds(int stage) const;
+    void count_bytes(const std::vector<int>& kinds);
+
+    CostEstimator& estimator_;
+    const program::Plan& plan_;
+    std::int64_t micro_batches_;
+    std::shared_ptr<const std::vector<StageLimits>> limits_;
+    std::vector<int> kind_of_;              // by position
+    std::vector<program::ChunkKey> kinds_;  // different ones
+    std::vector<char> counted_;             // by kind: whether its bytes are known
+  };
+  /// Compute time of one micro-batch on a stage that holds one chunk: what grows with its layers (dense and mixture
+  /// layers in the model's proportion), and what the embedding and the head add.
+  struct StagePass {
+    PartTimes forward, backward, weights;
+    std::int64_t copy_layer = 0;  ///< a layer's activations, one way; 0 where they stay
+    PartTimes all() const {
+      return {forward.ends + backward.ends + weights.ends, forward.layer + backward.layer + weights.layer};
+    }
+  };
+  /// By stage. Precondition: `plan` has no virtual stages.
+  std::vector<StagePass> stage_passes(const program::Plan& plan);
+  /// The same with the least that a layer may take: which layers are mixtures is open until layers have their stages.
+  std::vector<StagePass> least_stage_passes(const program::Plan& plan);
+  /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
+  std::int64_t layer_ps();
+
+ private:
+  using Bytes = SharedCosts::Bytes;
+
+  std::vector<StagePass> passes_with(const program::Plan& plan,
+                                     const std::function<std::int64_t(const PartTimes&)>& layer);
+  ScheduleCosts passes_of(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
+                          const std::function<KindCosts(const program::ChunkKey&, int stage)>& costs_of) const;
+  std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
+  KindCosts anew(const program::ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const;
+  const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll);
+  std::vector<int> phases() const;  // of one dense layer, where there are any, and of one mixture layer
+  int mixtures(const program::ChunkKey& key) const;  // mixture layers of a chunk
+  ScheduleCosts empty_schedule_costs(const program::Plan& plan, std::size_t chunks) const;
+  /// What collectives add to the passes of a chunk, where they do not run beside them (ps).
+  struct Serial {
+    std::int64_t forward = 0, backward = 0;
+  };
+  Serial serial_of(const program::ChunkKey& key, int stage);
+  void add_copies(ScheduleCosts::Chunk& chunk, const program::ChunkKey& key, const KindCosts& costs) const;
+  std::int64_t state_copies(const program::ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const;
+  void add_bus(ScheduleCosts& schedule_costs, const program::ChunkKey& key, std::size_t position);
+  void add_ending(ScheduleCosts& schedule_costs, const program::Plan& plan,
+                  const std::vector<program::ChunkKey>& chunks, int stage);
+  Bytes bytes(const program::ChunkKey& key);
+  Bytes lowered_bytes(const program::ChunkKey& key);
+
+  const program::Job& job() const { return program_.job; }
+
+  program::Program program_;  // the job, and what the layout of memory reads; no bodies, no tasks
+  const hardware::Cluster& cluster_;
+  PlacedCluster placed_;
+  const program::StackTraits& stack_;
+  program::Sharding sharding_{};
+  bool merged_lanes_ = false;
+  std::unique_ptr<SharedCosts> own_;  // where none was given
+  SharedCosts* shared_;
+  std::shared_ptr<const std::vector<StagePlace>> places_;  // by stage
+  /// What was asked of `shared_`, again and again for every chunk.
+  struct Asked {
+    program::ChunkKey key;
+    StagePlace place;
+    SharedCosts::Part part;
+    KindCosts costs;
+  };
+  std::deque<Asked> asked_;
+  std::vector<std::pair<program::ChunkKey, Bytes>> bytes_;
+};
+
+}  // namespace trivium::simulator

@@ -1,0 +1,107 @@
+// The memory side of CostEstimator: bytes of a chunk grow by the same amount with every layer.
+#include <algorithm>
+
+#include "program/lower/role_tasks.h"
+#include "simulator/analytic/cost_estimator.h"
+
+namespace trivium::simulator {
+namespace {
+
+using program::ChunkKey;
+
+constexpr int kLayersBuilt = 2;  // the second shows what a layer adds
+
+}  // namespace
+
+CostEstimator::MemoryByStage::MemoryByStage(CostEstimator& estimator, const program::Plan& plan)
+    : estimator_(estimator),
+      plan_(plan),
+      micro_batches_(program::micro_batches(plan, estimator.job().training.global_batch)),
+      limits_(estimator.shared_->limits(plan, estimator.placed_.get())) {
+  for (const ChunkKey& key : estimator.keys_of(plan)) {
+    const auto known = std::find(kinds_.begin(), kinds_.end(), key);
+    kind_of_.push_back(static_cast<int>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(key);
+  }
+  estimator.program_.kinds.resize(kinds_.size());
+  counted_.assign(kinds_.size(), 0);
+}
+
+void CostEstimator::MemoryByStage::count_bytes(const std::vector<int>& kinds) {
+  for (const int kind : kinds) {
+    const auto k = static_cast<std::size_t>(kind);
+    if (counted_[k] != 0) continue;
+    estimator_.program_.kinds[k].bytes = estimator_.bytes(kinds_[k]);
+    estimator_.program_.kinds[k].head = kinds_[k].head;
+    counted_[k] = 1;
+  }
+}
+
+std::vector<int> CostEstimator::MemoryByStage::kinds(int stage) const {
+  std::vector<int> kinds;
+  for (int v = 0; v < plan_.virtual_stages; ++v) {
+    kinds.push_back(kind_of_[static_cast<std::size_t>(v * plan_.pipeline + stage)]);
+  }
+  return kinds;
+}
+
+int CostEstimator::MemoryByStage::alike(int stage) const {
+  const std::vector<int> here = kinds(stage);
+  for (int other = 0; other < stage; ++other) {
+    if (kinds(other) == here) return other;
+  }
+  return stage;
+}
+
+StageMemory CostEstimator::MemoryByStage::of(int stage) {
+  const std::vector<int> here = kinds(stage);
+  count_bytes(here);
+  const std::vector<Frames> in_flight = estimator_.shared_->frames(plan_, stage, micro_batches_, here);
+  program::Role role;
+  role.stage = stage;
+  for (std::size_t v = 0; v < here.size(); ++v) {
+    program::Chunk chunk;
+    chunk.kind = here[v];
+    chunk.frames = in_flight[v].whole;
+    chunk.deferred_frames = in_flight[v].delayed;
+    role.chunks.push_back(chunk);
+  }
+  program::lay_out_memory(estimator_.program_, role);
+  return memory_of(estimator_.program_, role, (*limits_)[static_cast<std::size_t>(stage)]);
+}
+
+std::vector<StageMemory> CostEstimator::memory(const program::Plan& plan) {
+  MemoryByStage by_stage(*this, plan);
+  std::vector<StageMemory> stages;
+  for (int stage = 0; stage < plan.pipeline; ++stage) stages.push_back(by_stage.of(stage));
+  return stages;
+}
+
+CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
+  // Buckets of several layers are padded as they fall, and layers of two kinds do not add the same: such chunks are
+  // built whole.
+  const bool alike = !job().model.experts || job().model.experts->every == 1;
+  if (key.layers <= kLayersBuilt || job().plan.bucket_bytes > 0 || !alike) return lowered_bytes(key);
+  ChunkKey shorter = key, shortest = key;
+  shorter.layers = kLayersBuilt;
+  shortest.layers = kLayersBuilt - 1;
+  const Bytes more = lowered_bytes(shorter), less = lowered_bytes(shortest);
+  Bytes bytes = more;
+  for (std::size_t space = 0; space < bytes.size(); ++space) {
+    const auto which = static_cast<program::Space>(space);
+    const bool shared = which == program::Space::kWorkspace || which == program::Space::kGathered ||
+                        which == program::Space::kStaging;  // a few at a time
+    if (!shared) bytes[space] += (more[space] - less[space]) * (key.layers - kLayersBuilt);
+  }
+  return bytes;
+}
+
+CostEstimator::Bytes CostEstimator::lowered_bytes(const ChunkKey& key) {
+  for (const auto& [known, bytes] : bytes_) {
+    if (known == key) return bytes;
+  }
+  bytes_.emplace_back(key, shared_->bytes(job(), stack_, key));
+  return bytes_.back().second;
+}
+
+}  // namespace trivium::simulator

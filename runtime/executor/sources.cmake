@@ -17,6 +17,6 @@ list(APPEND runtime_sources
   executor/step_loop.cpp
   executor/step_timeline.cpp
   executor/train.cpp
-  executor/network_bytes.cpp)
+  executor/wire.cpp)
 set_source_files_properties(executor/host_facts.cpp PROPERTIES
   COMPILE_DEFINITIONS TRIVIUM_MATRIX_LIBRARY="Eigen ${Eigen3_VERSION}")

@@ -34,7 +34,7 @@ Plan with_relaxed_sharding(Plan plan) {
   return with(std::move(plan), plain);
 }
 
-// RecomputeChoices whose bound is above that of their shape by no more than this part of it have their turn soon, as a
+// Recompute choices whose bound is above that of their shape by no more than this part of it have their turn soon, as a
 // rule.
 constexpr std::int64_t kPartSoon = 16;
 

@@ -79,7 +79,7 @@ std::int64_t Tree::least_copy_ps(const Plan& plan, std::size_t stage, std::int64
   return least;
 }
 
-// ShardingChoice that is away comes and goes behind the norm, but for the first two buckets, which are fetched before
+// Sharded state that is away comes and goes behind the norm, but for the first two buckets, which are fetched before
 // it: those of two layers, or the embedding's and a layer's, or, with one layer, that and the head's. `one`, `two`:
 // bytes that are away with so many layers.
 StageLoad Tree::copies_of(const Plan& plan, std::size_t stage, std::int64_t one, std::int64_t two) const {

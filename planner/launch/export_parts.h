@@ -41,7 +41,8 @@ std::int64_t bucket_elements(const program::Plan& plan);
 /// "gpt3-175b as TP8 …, for Megatron-LM d98e8a64ddf3 of 2026-08-22": the first comment of every file.
 std::string title_of(const program::Job& job, Trainer trainer);
 
-/// ScheduleChoice and training as Megatron's flags (Megatron-LM and Megatron-DeepSpeed); losses of what it cannot say.
+/// The model's shape and its training as Megatron's flags (Megatron-LM and Megatron-DeepSpeed); losses of what it
+/// cannot say.
 std::vector<Argument> model_arguments(const models::Model& model, Trainer trainer, std::vector<Loss>& losses);
 std::vector<Argument> training_arguments(const program::Training& training, std::vector<Loss>& losses);
 

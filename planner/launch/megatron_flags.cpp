@@ -1,4 +1,5 @@
-// ScheduleChoice and training as Megatron's flags, which Megatron-LM and Megatron-DeepSpeed share but for a few names.
+// The model's shape and its training as Megatron's flags, which Megatron-LM and Megatron-DeepSpeed share but for a few
+// names.
 #include <fmt/format.h>
 
 #include "planner/launch/export_parts.h"

@@ -38,7 +38,7 @@ struct Simulation {
 struct SimulationOptions {
   Granularity granularity = Granularity::kOp;
   bool timeline = false;
-  /// ListSchedule every rank instead of one rank for every stage where that is the same; needed for a disturbance. The
+  /// Simulate every rank instead of one rank for every stage where that is the same; needed for a disturbance. The
   /// timeline is then that of every rank, the breakdown of a stage the mean over its ranks: over all, or where they
   /// have millions of spans together over some that lie evenly among them. Ranks that share cores are always all
   /// played, op by op.

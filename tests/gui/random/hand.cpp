@@ -30,9 +30,9 @@ Hand::~Hand() { QDir::setCurrent(home_); }
 
 std::string Hand::act() {
   using Action = void (Hand::*)();
-  static const std::vector<std::pair<const char*, Action>> kActions{{"turn a plan_control", &Hand::turn_a_plan_control},
-                                                                    {"turn a plan_control", &Hand::turn_a_plan_control},
-                                                                    {"turn a plan_control", &Hand::turn_a_plan_control},
+  static const std::vector<std::pair<const char*, Action>> kActions{{"change a field", &Hand::turn_a_plan_control},
+                                                                    {"change a field", &Hand::turn_a_plan_control},
+                                                                    {"change a field", &Hand::turn_a_plan_control},
                                                                     {"type a list", &Hand::type_a_list},
                                                                     {"undo", &Hand::undo},
                                                                     {"redo", &Hand::redo},

@@ -66,8 +66,7 @@ std::map<int, double> factors_of(const std::string& option, const std::vector<st
 void add_disturbance_options(CLI::App& command, DisturbanceOptions& options) {
   const std::string group = "Uncertainty";
   command
-      .add_flag("--every-rank", options.every_rank,
-                "Simulate every rank, with links shared by what overlaps on them")
+      .add_flag("--every-rank", options.every_rank, "Simulate every rank, with links shared by what overlaps on them")
       ->group(group);
   CLI::Option* jitter =
       command.add_option("--jitter", options.jitter, "Every op that computes takes up to this share longer or shorter")

@@ -40,7 +40,9 @@ std::map<std::string, std::vector<std::string>> include_graph(const fs::path& ro
     auto& reached = graph[file.generic_string()];
     each_line(root / file, [&](int, const std::string& line) {
       std::smatch match;
-      if (std::regex_match(line, match, kInclude) && fs::exists(root / match[1].str())) reached.push_back(match[1]);
+      if (line.find("include") != std::string::npos && std::regex_match(line, match, kInclude) &&
+          fs::exists(root / match[1].str()))
+        reached.push_back(match[1]);
     });
   }
   return graph;
@@ -87,7 +89,7 @@ std::vector<std::string> jobs_in_interpreters(const fs::path& root) {
     const auto holds = [&](const char* folder) { return name.starts_with(folder); };
     if (std::none_of(kInterpreters.begin(), kInterpreters.end(), holds)) continue;
     each_line(root / file, [&](int number, const std::string& line) {
-      if (std::regex_search(line, kJob)) places.push_back(at(file, number));
+      if (line.find("job") != std::string::npos && std::regex_search(line, kJob)) places.push_back(at(file, number));
     });
   }
   return places;
@@ -105,6 +107,7 @@ std::vector<std::string> stacks_in_branches(const fs::path& root) {
   for (const fs::path& file : source_files(root)) {
     if (file.begin()->string() == "tests" || file == kStacks) continue;
     each_line(root / file, [&](int number, const std::string& line) {
+      if (line.find('"') == std::string::npos) return;
       for (std::sregex_iterator match(line.begin(), line.end(), kCompared), end; match != end; ++match) {
         const std::string word = (*match)[2];
         const bool begins_one =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/quote.h"
@@ -35,14 +36,82 @@ bool flag_or(const JsonReader& config, std::string_view key, bool otherwise) {
 Activation activation_of(const JsonReader& config, std::string_view key, bool gated, const std::string& otherwise) {
   const auto member = given(config, key);
   const std::string name = member ? member->text() : otherwise;
-  const bool gelu = name == "gelu" || name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh";
+  const bool tanh_form = name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh";
   if (gated && (name == "silu" || name == "swish")) return Activation::kSwiglu;
-  if (gated && gelu) return Activation::kGeglu;
-  if (!gated && gelu) return Activation::kGelu;
+  if (gated && tanh_form) return Activation::kGeglu;
+  if (!gated && tanh_form) return Activation::kGelu;
+  if (!gated && name == "gelu") return Activation::kGeluErf;
   if (!gated && name == "relu") return Activation::kRelu;
+  if (!gated && name == "relu2") return Activation::kSquaredRelu;
   (member ? *member : config)
       .fail(fmt::format("unsupported activation {}; supported here: {}", base::quote(name),
-                        gated ? "silu, gelu" : "gelu, relu"));
+                        gated ? "silu, gelu_pytorch_tanh" : "gelu, gelu_new, relu, relu2"));
+}
+
+double number_or(const JsonReader& config, std::string_view key, double otherwise) {
+  const auto member = given(config, key);
+  if (!member) return otherwise;
+  if (!(member->number() >= 0)) member->fail("must not be negative");
+  return member->number();
+}
+
+/// A factor that must be above 0.
+double factor_or(const JsonReader& config, std::string_view key, double otherwise) {
+  const double value = number_or(config, key, otherwise);
+  if (value == 0) config.at(key).fail("must be more than 0");
+  return value;
+}
+
+/// YaRN raises scores by lengthening queries and keys (arXiv 2309.00071, eq. 22).
+double yarn_amplitude(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
+
+void read_yarn(const JsonReader& scaling, Rotary& rotary) {
+  rotary.fast_turns = factor_or(scaling, "beta_fast", 32);
+  rotary.slow_turns = factor_or(scaling, "beta_slow", 1);
+  rotary.whole_pairs = flag_or(scaling, "truncate", true);
+  const double mine = number_or(scaling, "mscale", 0), all = number_or(scaling, "mscale_all_dim", 0);
+  const double usual = mine > 0 && all > 0 ? yarn_amplitude(rotary.factor, mine) / yarn_amplitude(rotary.factor, all)
+                                           : yarn_amplitude(rotary.factor, 1);
+  rotary.amplitude = factor_or(scaling, "attention_factor", usual);
+}
+
+/// Scaling as transformers 4 ("rope_scaling") and 5 ("rope_parameters", with theta in it) write it.
+void read_scaling(const JsonReader& config, std::string_view key, Model& model) {
+  static const std::array<std::string, 4> kKinds = {"default", "linear", "llama3", "yarn"};
+  const auto scaling = given(config, key);
+  if (!scaling) return;
+  Rotary& rotary = model.rotary;
+  rotary.theta = factor_or(*scaling, "rope_theta", rotary.theta);
+  rotary.share = factor_or(*scaling, "partial_rotary_factor", rotary.share);
+  const auto kind = given(*scaling, given(*scaling, "rope_type") ? "rope_type" : "type");
+  const std::string name = kind ? kind->one_of(kKinds) : "default";
+  if (name == "default") return;
+  rotary.factor = factor_or(*scaling, "factor", 1);
+  if (name == "linear") {
+    rotary.scaling = RotaryScaling::kLinear;
+    return;
+  }
+  rotary.original_sequence = count_or(*scaling, "original_max_position_embeddings", kMostPositions, model.max_sequence);
+  rotary.scaling = name == "llama3" ? RotaryScaling::kLlama3 : RotaryScaling::kYarn;
+  if (name == "yarn") return read_yarn(*scaling, rotary);
+  rotary.slow_turns = factor_or(*scaling, "low_freq_factor", rotary.slow_turns);
+  rotary.fast_turns = factor_or(*scaling, "high_freq_factor", rotary.fast_turns);
+}
+
+/// `theta`, `share`: what the type calls them, and its default share. After max_sequence is known.
+void read_rotary(const JsonReader& config, Model& model, std::string_view theta, std::string_view share,
+                 double usual_share) {
+  model.rotary.theta = factor_or(config, theta, model.rotary.theta);
+  model.rotary.share = factor_or(config, share, usual_share);
+  if (model.rotary.share > 1) config.at(share).fail("must be at most 1");
+  read_scaling(config, "rope_scaling", model);
+  read_scaling(config, "rope_parameters", model);
+}
+
+/// Members that change what is computed and have no like here: refused unless they have the value that changes nothing.
+void refuse_flag(const JsonReader& config, std::string_view key) {
+  const auto member = given(config, key);
+  if (member && member->boolean()) member->fail("is not supported: it changes what attention computes");
 }
 
 /// Members that all but gpt2 spell alike.
@@ -64,6 +133,9 @@ Model read_gpt2(const JsonReader& config) {
   model.ffn_hidden = count_or(config, "n_inner", kMostWidth, 0);
   model.activation = activation_of(config, "activation_function", false, "gelu_new");
   model.tied_embeddings = flag_or(config, "tie_word_embeddings", true);
+  model.norm_epsilon = number_or(config, "layer_norm_epsilon", 1e-5);
+  if (!flag_or(config, "scale_attn_weights", true)) model.attention_scale = 1;
+  refuse_flag(config, "scale_attn_by_inverse_layer_idx");
   return model;
 }
 
@@ -78,6 +150,9 @@ Model read_gpt_neox(const JsonReader& config) {
   model.parallel_block = flag_or(config, "use_parallel_residual", true);
   // Parallel or not, its layers keep both norms (input_layernorm, post_attention_layernorm).
   model.shared_norm = !model.parallel_block;
+  model.norm_epsilon = number_or(config, "layer_norm_eps", 1e-5);
+  read_rotary(config, model, given(config, "rope_theta") ? "rope_theta" : "rotary_emb_base",
+              given(config, "partial_rotary_factor") ? "partial_rotary_factor" : "rotary_pct", 0.25);
   if (const auto bias = given(config, "attention_bias"); bias && !bias->boolean()) {
     bias->fail("attention without biases beside an MLP with biases is not supported");
   }
@@ -95,7 +170,10 @@ Model read_llama(const JsonReader& config, const std::string& type) {
   model.ffn_hidden = config.at("intermediate_size").integer(1, kMostWidth);
   model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
   model.norm = Norm::kRmsNorm;
+  model.norm_epsilon = number_or(config, "rms_norm_eps", 1e-6);
   model.positions = Positions::kRotary;
+  if (type == "mixtral") model.rotary.theta = 1e6;
+  read_rotary(config, model, "rope_theta", "partial_rotary_factor", 1);
   model.activation = activation_of(config, "hidden_act", true, "silu");
   model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
   model.qkv_bias = type == "qwen2";  // on q, k and v alone
@@ -135,6 +213,8 @@ Model read_falcon(const JsonReader& config) {
   model.ffn_hidden = count_or(config, "ffn_hidden_size", kMostWidth, 0);
   model.max_sequence = count_or(config, "max_position_embeddings", kMostPositions, 2048);
   model.positions = flag_or(config, "alibi", false) ? Positions::kNone : Positions::kRotary;
+  if (model.positions == Positions::kRotary) read_rotary(config, model, "rope_theta", "partial_rotary_factor", 1);
+  model.norm_epsilon = number_or(config, "layer_norm_epsilon", 1e-5);
   model.activation = activation_of(config, "activation", false, "gelu");
   model.linear_bias = flag_or(config, "bias", false);
   model.qkv_bias = model.linear_bias;
@@ -146,8 +226,7 @@ Model read_falcon(const JsonReader& config) {
 /// damaged, or of something else.
 void check_what_is_not_used(const JsonReader& config) {
   for (const char* key : {"rope_theta", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "initializer_range"}) {
-    const auto member = given(config, key);
-    if (member && !(member->number() >= 0)) member->fail("must not be negative");
+    number_or(config, key, 0);
   }
   count_or(config, "sliding_window", kMostPositions, kMostPositions);
 }

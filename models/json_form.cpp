@@ -1,4 +1,6 @@
 // Our own JSON form of a model, schema trivium.model/1.
+#include <fmt/format.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -16,9 +18,11 @@ const std::string kSchema = "trivium.model/1";
 // In the order of the enumerators, so that a name's index is its value.
 const std::array<std::string, 2> kNorms = {"layer_norm", "rms_norm"};
 const std::array<std::string, 3> kPositions = {"learned", "rotary", "none"};
-const std::array<std::string, 4> kActivations = {"gelu", "relu", "swiglu", "geglu"};
+const std::array<std::string, 6> kActivations = {"gelu", "relu", "swiglu", "geglu", "gelu_erf", "squared_relu"};
+const std::array<std::string, 4> kScalings = {"none", "linear", "llama3", "yarn"};
 
 constexpr double kMostCapacity = 1e6, kMostBalance = 1e6;
+constexpr double kLeastTheta = 1.001, kMostTheta = 1e12, kMostFactor = 1e6, kLeastTurns = 1e-6;
 
 template <class Enum>
 Enum read_choice(const JsonReader& reader, std::string_view key, std::span<const std::string> names, Enum otherwise) {
@@ -62,14 +66,51 @@ Experts read_experts(const JsonReader& reader) {
   return experts;
 }
 
+double read_number(const JsonReader& reader, std::string_view key, double least, double most, double otherwise) {
+  const auto member = reader.find(key);
+  if (!member) return otherwise;
+  const double value = member->number();
+  if (!(value >= least && value <= most)) member->fail(fmt::format("must lie between {:g} and {:g}", least, most));
+  return value;
+}
+
+Rotary read_rotary(const JsonReader& reader) {
+  reader.allow_only({"theta", "share", "scaling", "factor", "original_sequence", "slow_turns", "fast_turns",
+                     "amplitude", "whole_pairs"});
+  Rotary r;
+  r.theta = read_number(reader, "theta", kLeastTheta, kMostTheta, r.theta);
+  r.share = read_number(reader, "share", 0, 1, r.share);
+  r.scaling = read_choice(reader, "scaling", kScalings, r.scaling);
+  r.factor = read_number(reader, "factor", 1, kMostFactor, r.factor);
+  r.original_sequence = read_count(reader, "original_sequence", kMostPositions, r.original_sequence);
+  r.slow_turns = read_number(reader, "slow_turns", kLeastTurns, kMostFactor, r.slow_turns);
+  r.fast_turns = read_number(reader, "fast_turns", kLeastTurns, kMostFactor, r.fast_turns);
+  r.amplitude = read_number(reader, "amplitude", kLeastTurns, kMostFactor, r.amplitude);
+  r.whole_pairs = read_flag(reader, "whole_pairs", r.whole_pairs);
+  return r;
+}
+
+nlohmann::json to_json(const Rotary& r) {
+  nlohmann::json json = {{"theta", r.theta},
+                         {"share", r.share},
+                         {"scaling", kScalings[static_cast<std::size_t>(r.scaling)]},
+                         {"factor", r.factor},
+                         {"slow_turns", r.slow_turns},
+                         {"fast_turns", r.fast_turns},
+                         {"amplitude", r.amplitude},
+                         {"whole_pairs", r.whole_pairs}};
+  if (r.original_sequence > 0) json["original_sequence"] = r.original_sequence;
+  return json;
+}
+
 }  // namespace
 
 Model model_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonReader reader = JsonReader(json, where);
-  reader.allow_only({"schema",      "name",       "source",      "layers",   "hidden",          "heads",
-                     "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",    "max_sequence",    "norm",
-                     "positions",   "activation", "linear_bias", "qkv_bias", "tied_embeddings", "parallel_block",
-                     "shared_norm", "experts"});
+  reader.allow_only({"schema",      "name",       "source",      "layers",       "hidden",          "heads",
+                     "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",        "max_sequence",    "norm",
+                     "positions",   "activation", "linear_bias", "qkv_bias",     "tied_embeddings", "parallel_block",
+                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;
@@ -93,6 +134,9 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   model.parallel_block = read_flag(reader, "parallel_block", model.parallel_block);
   model.shared_norm = read_flag(reader, "shared_norm", model.shared_norm);
   if (const auto experts = reader.find("experts")) model.experts = read_experts(*experts);
+  if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
+  model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
+  model.attention_scale = read_number(reader, "attention_scale", 0, kMostFactor, model.attention_scale);
   complete_and_validate(model, reader);
   return model;
 }
@@ -117,6 +161,10 @@ nlohmann::json to_json(const Model& model) {
                          {"tied_embeddings", model.tied_embeddings},
                          {"parallel_block", model.parallel_block},
                          {"shared_norm", model.shared_norm}};
+  const Model usual;
+  if (model.rotary != usual.rotary) json["rotary"] = to_json(model.rotary);
+  if (model.norm_epsilon != usual.norm_epsilon) json["norm_epsilon"] = model.norm_epsilon;
+  if (model.attention_scale != usual.attention_scale) json["attention_scale"] = model.attention_scale;
   if (model.experts) {
     json["experts"] = {{"count", model.experts->count},
                        {"top_k", model.experts->top_k},

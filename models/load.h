@@ -16,7 +16,8 @@ Model load_model(const std::string& name_or_path);
 /// A model in our own JSON form (schema `trivium.model/1`); `where` names it in errors: a file, or a file and a place
 /// in it (`plan.json#/model`). Errors: Failure(kInput) for missing, unknown, mistyped or contradictory members.
 Model model_from_json(const nlohmann::json& json, const std::string& where);
-/// The same form, every member written out. `model_from_json` reads it back to an equal model.
+/// The same form, every member written out but for those of rotary positions, norms and attention that are usual.
+/// `model_from_json` reads it back to an equal model.
 nlohmann::json to_json(const Model& model);
 
 /// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2 alike), mixtral, falcon.

@@ -4,12 +4,37 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trivium::models {
 
 enum class Norm { kLayerNorm, kRmsNorm };
-enum class Positions { kLearned, kRotary, kNone };        // kNone: no parameters and no rotation (ALiBi, relative bias)
-enum class Activation { kGelu, kRelu, kSwiglu, kGeglu };  // the last two are gated: three matrices in the MLP
+enum class Positions { kLearned, kRotary, kNone };  // kNone: no parameters and no rotation (ALiBi, relative bias)
+/// kGelu and kGeglu by the tanh form, kGeluErf exact. kSwiglu and kGeglu are gated: three matrices in the MLP.
+enum class Activation { kGelu, kRelu, kSwiglu, kGeglu, kGeluErf, kSquaredRelu };
+
+/// How rotary frequencies are changed for sequences that are longer than those first trained on.
+enum class RotaryScaling {
+  kNone,
+  kLinear,  ///< all divided by `factor` (Chen et al. 2023, arXiv 2306.15595)
+  kLlama3,  ///< slow ones divided by `factor`, fast ones kept, a ramp between (Llama 3.1's release)
+  kYarn     ///< the same by other bounds, and amplitudes raised (Peng et al. 2023, arXiv 2309.00071, §3.2 to 3.4)
+};
+
+/// Rotary positions (Su et al. 2021, arXiv 2104.09864): pair i of a head's n turning components turns by
+/// position x theta^(-2i/n), before scaling.
+struct Rotary {
+  double theta = 10000;
+  double share = 1;  ///< of a head's components, its first ones, that turn
+  RotaryScaling scaling = RotaryScaling::kNone;
+  double factor = 1;
+  std::int64_t original_sequence = 0;  ///< that was trained on before; kLlama3, kYarn
+  /// Turns within `original_sequence` below which a frequency is slow and above which it is fast; kLlama3, kYarn.
+  double slow_turns = 1, fast_turns = 4;
+  double amplitude = 1;     ///< kYarn: factor on sines and cosines
+  bool whole_pairs = true;  ///< kYarn: the ramp's ends are rounded to pairs
+  bool operator==(const Rotary&) const = default;
+};
 
 /// Mixture of experts in the MLP (Switch, Mixtral).
 struct Experts {
@@ -36,8 +61,11 @@ struct Model {
   std::int64_t max_sequence = 0;
   Norm norm = Norm::kLayerNorm;
   Positions positions = Positions::kLearned;
+  Rotary rotary;  ///< where positions are rotary
   Activation activation = Activation::kGelu;
-  bool linear_bias = true;  ///< biases in attention output and MLP
+  double norm_epsilon = 1e-5;
+  double attention_scale = 0;  ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
+  bool linear_bias = true;     ///< biases in attention output and MLP
   bool qkv_bias = true;
   bool tied_embeddings = true;  ///< the logits use the token embedding
   bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
@@ -46,6 +74,8 @@ struct Model {
 
   bool operator==(const Model&) const = default;
   bool gated() const { return activation == Activation::kSwiglu || activation == Activation::kGeglu; }
+  /// Components of a head that turn with its position.
+  std::int64_t rotary_width() const;
   /// Norms in one layer, the final norm of the model not counted.
   std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : 2; }
   /// Layers whose MLP is a mixture of experts: each `every`-th one, counted from the first.
@@ -82,5 +112,9 @@ struct FlopsPerToken {
 };
 /// `sequence`: tokens in one sample, s above.
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
+
+/// By how much (radians) a position turns every pair of a head: component i with component i + rotary_width() / 2.
+/// Empty where positions are not rotary.
+std::vector<double> rotary_frequencies(const Model& model);
 
 }  // namespace trivium::models

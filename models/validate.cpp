@@ -35,8 +35,12 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
     reader.fail(fmt::format("heads ({}) is not a multiple of kv_heads ({}); every key head serves as many query heads",
                             model.heads, model.kv_heads));
   }
-  if (model.positions == Positions::kRotary && model.head_dim % 2 != 0) {
+  if (model.positions == Positions::kRotary && model.rotary.share == 1 && model.head_dim % 2 != 0) {
     reader.fail(fmt::format("head_dim ({}) is odd; rotary positions turn pairs of numbers", model.head_dim));
+  }
+  const bool ramps = model.rotary.scaling == RotaryScaling::kLlama3 || model.rotary.scaling == RotaryScaling::kYarn;
+  if (ramps && (model.rotary.original_sequence == 0 || model.rotary.fast_turns <= model.rotary.slow_turns)) {
+    reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
   }
   if (model.experts && model.experts->top_k > model.experts->count) {
     reader.fail(

@@ -35,6 +35,7 @@ struct KernelArguments {
   const program::Optimizer* optimizer = nullptr;
   const StepValues* values = nullptr;
   Dropout dropout;              ///< what this op drops
+  const program::RotaryTable* rotary = nullptr;  ///< of the model
   double balance_loss = 0;      ///< kRoute: weight of a mixture layer's balance loss
   std::int64_t vocabulary = 0;  ///< true vocabulary: columns from here on are padding
 };

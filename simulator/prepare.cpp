@@ -1,14 +1,10 @@
 #include "simulator/prepare.h"
 
-#include <fmt/format.h>
-
-#include <string>
 #include <utility>
 #include <variant>
 
-#include "program/verify/verify.h"
+#include "simulator/cost/supported.h"
 #include "simulator/schedule/engine.h"
-#include "simulator/simulate.h"
 
 namespace trivium::simulator {
 namespace {
@@ -30,21 +26,25 @@ base::Result<Prepared> prepare(const program::Job& job, const hardware::Cluster&
 
 base::Result<Prepared> prepare(program::Program lowered, const hardware::Cluster& cluster,
                                const PrepareOptions& options, const std::stop_token& stop) {
+  if (stop.stop_requested()) return cancelled();
+  const auto program = std::make_shared<program::Program>(std::move(lowered));
+  const auto placed = std::make_shared<const PlacedCluster>(*program, cluster);
   Prepared prepared;
-  prepared.program = std::move(lowered);
-  prepared.memory = memory_of(prepared.program, cluster);
-  prepared.too_big = out_of_memory(prepared.memory);
-  if (prepared.too_big && options.fits) return refusal(*prepared.too_big);
+  prepared.program_ = program;
+  prepared.memory_ = memory_of(*program, *placed);
+  prepared.too_big_ = out_of_memory(prepared.memory_);
+  if (prepared.too_big_ && options.fits) return refusal(*prepared.too_big_);
+  prepared.costed_ = std::make_shared<const CostedProgram>(cost(*program, placed));
   if (options.ordered) {
-    auto in_order = order(std::move(prepared.program), cluster, stop);
-    if (!in_order) return in_order.error();
-    prepared.program = std::move(in_order).value();
+    for (program::Role& role : program->roles) role.order.clear();
+    auto ready_first = list_schedule(*prepared.costed_, Granularity::kSegment, stop);
+    if (!ready_first) return ready_first.error();
+    issue_in_order_of(*program, ready_first.value());
   }
   if (!options.verified || !options.ordered) return prepared;
-  if (const std::vector<std::string> problems = program::verify(prepared.program); !problems.empty()) {
-    return base::Error{base::ErrorKind::kRuntime,
-                       fmt::format("the program is not sound ({} problems): {}", problems.size(), problems.front())};
-  }
+  auto verified = program::VerifiedProgram::of(program);
+  if (!verified) return verified.error();
+  prepared.verified_ = std::move(verified).value();
   return prepared;
 }
 

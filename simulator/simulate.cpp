@@ -8,10 +8,10 @@ namespace {
 
 using base::kSecondsPerPs;
 
-// Nothing is kept of the play but its end.
-base::Result<std::int64_t> makespan(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                    const SimulationOptions& options, const std::stop_token& stop) {
-  const auto made = replay_program_for(costed, cluster, options);
+// Nothing is kept of the replay but its end.
+base::Result<std::int64_t> makespan(const CostedProgram& costed, const SimulationOptions& options,
+                                    const std::stop_token& stop) {
+  const auto made = replay_program_for(costed, options);
   if (!made) return made.error();
   const auto replayed = replay(costed, made.value(), {}, Keep::kNothing, stop);
   if (!replayed) return replayed.error();
@@ -20,31 +20,29 @@ base::Result<std::int64_t> makespan(const CostedProgram& costed, const hardware:
 
 }  // namespace
 
-base::Result<std::int64_t> iteration_ps(const program::Program& program, const hardware::Cluster& cluster,
-                                        const std::stop_token& stop, TopologyCache* topologies) {
+base::Result<std::int64_t> iteration_ps(const Prepared& prepared, const std::stop_token& stop,
+                                        TopologyCache* topologies) {
   if (stop.stop_requested()) return cancelled();
-  if (const auto no = unsupported_by(program.job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
   SimulationOptions options;
   options.topologies = topologies;
-  return makespan(cost(program, cluster), cluster, options, stop);
+  return makespan(prepared.costed(), options, stop);
 }
 
-base::Result<Simulation> simulate(const program::Program& program, const hardware::Cluster& cluster,
-                                  const SimulationOptions& options, const std::stop_token& stop) {
+base::Result<Simulation> simulate(const Prepared& prepared, const SimulationOptions& options,
+                                  const std::stop_token& stop) {
   if (stop.stop_requested()) return cancelled();
-  if (const auto no = unsupported_by(program.job, cluster)) return base::Error{base::ErrorKind::kUsage, no->reason};
+  const program::Program& program = prepared.program();
   if (auto wrong = unknown_rank(options.disturbance, program.mesh.size())) return *wrong;
-  const CostedProgram costed = cost(program, cluster);
-  base::Result<SimulationTrace> outcome = trace_of(costed, cluster, options, stop);
+  base::Result<SimulationTrace> outcome = trace_of(prepared.costed(), options, stop);
   if (!outcome) return outcome.error();
-  SimulationTrace& played = outcome.value();
-  const bool shared = played.flows > 0;
-  Simulation result = figures_of(program.job, program, cluster, std::move(played));
+  SimulationTrace& trace = outcome.value();
+  const bool shared = trace.flows > 0;
+  Simulation result = figures_of(program.job, program, prepared.memory(), prepared.cluster(), std::move(trace));
   const bool undisturbed = options.disturbance.none();
   if (options.unshared && options.shared_links && undisturbed && shared && !program.roles.front().order.empty()) {
     SimulationOptions apart = options;
     apart.shared_links = apart.every_rank = false;
-    const auto unshared = makespan(costed, cluster, apart, stop);
+    const auto unshared = makespan(prepared.costed(), apart, stop);
     if (!unshared) return unshared.error();
     if (unshared.value() < result.iteration_ps) {
       result.unshared_s = static_cast<double>(unshared.value()) * kSecondsPerPs;

@@ -51,7 +51,7 @@ void fit_topology(Fit& fit, const imports::GpuTopology& matrix) {
     note(fit, {"/intra/bandwidth", node.intra.bandwidth.value(), node.intra.bandwidth.value(), 0, 0, false,
                model == nullptr ? "kept from the base: the matrix does not tell the generation of NVLink, nor does \"" +
                                       node.device.name + "\""
-                                : "kept from the base: links of unlike pairs are no one bandwidth"});
+                                : "kept from the base: links of different pairs have no common bandwidth"});
     return;
   }
   const double bandwidth = model->nvlink_rate * matrix.least_nvlinks();

@@ -68,14 +68,13 @@ void unpack(std::string_view bytes, const std::string& file, const Sink& sink) {
     // Without room or input left zlib makes no progress (Z_BUF_ERROR): the room is never what is missing.
     if (code == Z_BUF_ERROR) {
       refuse(
-          fmt::format("is compressed and ends early, behind {} bytes of what it holds; copy it again, or unpack what "
+          fmt::format("is compressed and ends early, after {} bytes of what it holds; copy it again, or unpack what "
                       "is there (zcat FILE > PART) and give that",
                       size));
     }
     if (code != Z_STREAM_END) refuse("is compressed and cannot be unpacked; it is damaged, copy it again");
     if (bytes.find_first_not_of('\0') == std::string_view::npos) break;  // tapes fill blocks up with zeros
-    if (!is_gzip(bytes))
-      refuse("is compressed, and something else stands behind its end; was it put together by hand?");
+    if (!is_gzip(bytes)) refuse("is compressed, and something else follows its end; was it put together by hand?");
   }
 }
 

@@ -67,7 +67,7 @@ constexpr std::array<Importer, 9> kImporters{{
      .read = read_export,
      .by_path = true},
     {.name = "logs of Megatron-LM or DeepSpeed",
-     .help = "Megatron-LM and DeepSpeed logs (behind their plan)",
+     .help = "Megatron-LM and DeepSpeed logs (after their plan)",
      .sniff = imports::is_training_log,
      .read = read_log},
 }};

@@ -1,8 +1,5 @@
 #include "calibration/replay/prepared_run.h"
 
-#include <utility>
-#include <variant>
-
 #include "calibration/measurements/quantities.h"
 #include "calibration/replay/replay.h"
 #include "simulator/cost/costed_program.h"
@@ -12,13 +9,13 @@
 namespace trivium::calibration {
 
 PreparedRun::PreparedRun(const PublishedRun& run) : cluster_(run.cluster), by_op_(needs_ops(run.job)) {
-  auto result = prepare(run.job, run.cluster);
-  if (const auto* no = std::get_if<Unsupported>(&result)) {
-    reason_ = no->reason;
-  } else {
-    program_ = std::make_shared<program::Program>(std::get<program::Program>(std::move(result)));
-    crowding_ = simulator::crowding(*program_, cluster_);
+  const auto prepared = simulator::prepare(run.job, run.cluster, {.fits = false});
+  if (!prepared) {
+    reason_ = prepared.error().message;
+    return;
   }
+  program_ = prepared.value().shared_program();
+  crowding_ = simulator::crowding(*program_, cluster_);
 }
 
 double PreparedRun::iteration_s(const hardware::Node& node) const {

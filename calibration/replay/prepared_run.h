@@ -21,7 +21,7 @@ class PreparedRun {
  private:
   std::string reason_;
   hardware::Cluster cluster_;
-  std::shared_ptr<const program::Program> program_;
+  std::shared_ptr<const program::Program> program_;  ///< as simulator::prepare() orders it
   double crowding_ = 1;
   bool by_op_ = false;  ///< collectives beside kernels: only seen op by op
 };

@@ -22,9 +22,9 @@ struct Outcome {
 Outcome predict(const PublishedRun& run) {
   const auto granularity = needs_ops(run.job) ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
   const auto result = replay(run.job, run.cluster, granularity);
-  if (const auto* no = std::get_if<Unsupported>(&result)) return {0, 0, no->reason};
-  const auto& [program, simulation] = std::get<Replayed>(result);
-  const double crowding = simulator::crowding(program, run.cluster);
+  if (!result) return {0, 0, result.error().message};
+  const auto& [prepared, simulation] = result.value();
+  const double crowding = simulator::crowding(prepared.program(), run.cluster);
   return {simulation.iteration_s * crowding, static_cast<double>(simulation.peak_memory_bytes), std::nullopt};
 }
 

@@ -245,14 +245,15 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   if (!record.peak_memory_bytes.empty()) {
     row.measured_peak_bytes = static_cast<double>(*std::ranges::max_element(record.peak_memory_bytes));
   }
-  auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, true, stop);
+  const auto replayed = replay(plan.job, cluster, simulator::Granularity::kOp, true, stop);
   patience.look();
-  if (const auto* no = std::get_if<Unsupported>(&replayed)) {
-    row.unsupported = no->reason;
+  if (!replayed) {
+    row.unsupported = replayed.error().message;
     result.rows.push_back(std::move(row));
     return result;
   }
-  const auto& [program, simulation] = std::get<Replayed>(replayed);
+  const simulator::Simulation& simulation = replayed.value().simulation;
+  const program::Program& program = replayed.value().prepared.program();
   // Hashes hold the order, which depends on the profile that ordered; what the events name does not.
   const bool same_program =
       program::hash_of(program) == record.program_hash ||

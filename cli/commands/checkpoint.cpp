@@ -101,24 +101,6 @@ models::Model model_beside(const Conversion& c) {
                   base::one_line(c.from)));
 }
 
-/// transformers' models may compute with other constants than the kernels here.
-void warn_of_constants(const fs::path& config) {
-  std::error_code ignored;
-  if (!fs::exists(config, ignored)) return;
-  const nlohmann::json json = base::read_json_file(config);
-  const auto check = [&](const nlohmann::json& object, const char* member, double ours) {
-    const auto found = object.find(member);
-    if (found == object.end() || !found->is_number() || found->get<double>() == ours) return;
-    base::say("note: {}: {} is {}, the kernels here compute with {}: results will differ\n",
-              base::one_line(config.string()), member, found->get<double>(), ours);
-  };
-  constexpr double kEpsilon = 1e-5, kTheta = 10000;
-  check(json, "layer_norm_epsilon", kEpsilon);
-  check(json, "rms_norm_eps", kEpsilon);
-  check(json, "rope_theta", kTheta);
-  if (const auto rope = json.find("rope_parameters"); rope != json.end()) check(*rope, "rope_theta", kTheta);
-}
-
 program::PlanFile first_job(const models::Model& model) {
   program::PlanFile file;
   file.job.model = model;
@@ -157,7 +139,6 @@ void convert(const Conversion& c) {
     return write(c, std::move(opened.description), opened.tensors);
   }
   const models::Model model = model_beside(c);
-  warn_of_constants(fs::path(c.from).parent_path() / "config.json");
   const checkpoint::WholeTensors whole =
       checkpoint::from_hugging_face(checkpoint::SafetensorsFile(c.from), model, c.from);
   std::map<std::string, checkpoint::StoredTensors::Borrowed> borrowed;

@@ -41,7 +41,7 @@ Compared look_at(const std::string& file, const CompareOptions& options) {
   Compared compared{file, resolve_plan(job), {}, ""};
   try {
     const simulator::Prepared prepared = prepare(compared.request, options.ignore_memory);
-    compared.simulation = simulator::simulate(prepared.program, compared.request.cluster, {}).value_or_throw();
+    compared.simulation = simulator::simulate(prepared, {}).value_or_throw();
   } catch (const base::Failure& failure) {
     if (failure.error().kind != base::ErrorKind::kNoPlan) throw;
     compared.refused = failure.error().message;

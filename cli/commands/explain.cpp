@@ -53,10 +53,10 @@ void run(const ExplainOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const simulator::Prepared prepared = prepare(request, false);
   if (!options.why_not.empty()) return explain_other(options, request);
-  const simulator::Simulation simulation = simulator::simulate(prepared.program, request.cluster, {}).value_or_throw();
-  std::vector<std::string> sentences = planner::explain(prepared.program, simulation, request.cluster);
+  const simulator::Simulation simulation = simulator::simulate(prepared, {}).value_or_throw();
+  std::vector<std::string> sentences = planner::explain(prepared.program(), simulation, request.cluster);
   const auto promise =
-      planner::plausibility_of(prepared.program.job, request.cluster, simulation, hardware::measured_mfu());
+      planner::plausibility_of(prepared.program().job, request.cluster, simulation, hardware::measured_mfu());
   if (promise) sentences.push_back(promise->words);
   if (options.json) {
     nlohmann::json json = headline_json(simulation);

@@ -85,8 +85,7 @@ std::string uncertainty(const StudyOptions& options, const SearchRequest& reques
   const auto prepared = simulator::prepare(job, request.cluster, {.fits = !request.ignore_memory}).value_or_throw();
   const auto seed = static_cast<std::uint64_t>(job.training.seed);
   const auto samples =
-      simulator::sample_iterations(prepared.program, request.cluster, disturbance, kUncertaintySamples, seed)
-          .value_or_throw();
+      simulator::sample_iterations(prepared.costed(), disturbance, kUncertaintySamples, seed).value_or_throw();
   out["uncertainty"] = uncertainty_json(disturbance, samples, seed);
   std::string text = uncertainty_line(disturbance, samples, seed);
   const auto whole = training_of(request, best);

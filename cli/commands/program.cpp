@@ -21,11 +21,11 @@ struct ProgramOptions {
 void run(const ProgramOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const simulator::Prepared prepared = prepare(request, true);
-  if (options.rank < 0 || options.rank >= prepared.program.mesh.size()) {
+  if (options.rank < 0 || options.rank >= prepared.program().mesh.size()) {
     throw base::Failure(base::ErrorKind::kUsage, fmt::format("--rank {}: the plan has ranks 0 to {}", options.rank,
-                                                             prepared.program.mesh.size() - 1));
+                                                             prepared.program().mesh.size() - 1));
   }
-  print(program::text_of(prepared.program, options.rank));
+  print(program::text_of(prepared.program(), options.rank));
 }
 
 }  // namespace

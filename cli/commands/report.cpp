@@ -37,13 +37,12 @@ std::vector<report::ChangeBar> other_plans(const JobRequest& request, double ite
 }
 
 std::optional<report::Spread> spread(const ReportOptions& options, const JobRequest& request, double nominal_s,
-                                     const program::Program& program) {
+                                     const simulator::Prepared& prepared) {
   const simulator::Disturbance chance = disturbance_of(options.disturbance);
   if (chance.jitter == 0) return std::nullopt;
   const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
   const simulator::Uncertainty all =
-      simulator::sample_iterations(program, request.cluster, chance, options.disturbance.samples, seed)
-          .value_or_throw();
+      simulator::sample_iterations(prepared.costed(), chance, options.disturbance.samples, seed).value_or_throw();
   const auto at = [&](double share) { return all.quantile_ps(share) * kSecondsPerPs; };
   return report::Spread{chance.jitter, options.disturbance.samples, nominal_s, at(kLow), at(kMiddle), at(kHigh)};
 }
@@ -56,17 +55,17 @@ void run(const ReportOptions& options) {
   how.every_rank = plays_every_rank(options.disturbance);
   how.disturbance = disturbance_of(options.disturbance);
   how.disturbance.jitter = 0;  // drawn in `spread`; this is the run that all samples vary
-  const simulator::Simulation played = simulator::simulate(prepared.program, request.cluster, how).value_or_throw();
+  const simulator::Simulation played = simulator::simulate(prepared, how).value_or_throw();
   const report::PlanReport page{request.file,
                                 request.cluster,
-                                prepared.program,
+                                prepared.program(),
                                 played,
                                 played.timeline,
-                                prepared.too_big ? prepared.too_big->reason : "",
-                                planner::explain(prepared.program, played, request.cluster),
+                                prepared.too_big() ? prepared.too_big()->reason : "",
+                                planner::explain(prepared.program(), played, request.cluster),
                                 {},
                                 other_plans(request, played.iteration_s),
-                                spread(options, request, played.iteration_s, prepared.program),
+                                spread(options, request, played.iteration_s, prepared),
                                 {},
                                 {}};
   base::write_file_atomically(options.output, report::plan_report(page));

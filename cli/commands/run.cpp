@@ -144,7 +144,7 @@ runtime::TrainOptions how_to_train(const RunOptions& options, const JobRequest& 
   how.program_for = [&request](std::int64_t batch) {
     JobRequest smaller = request;
     smaller.file.job.training.global_batch = batch;
-    return prepare(smaller, false).program;
+    return prepare(smaller, false).verified();
   };
   how.validate_every = options.training_schedule.validate_every;
   how.peak_flops_per_s =
@@ -185,16 +185,16 @@ int train(const RunOptions& options, runtime::Communicator* communicator, runtim
   const JobRequest request = request_of(options, speaks);
   require_devices(request, on_gpus(options));
   const simulator::Prepared prepared = prepare(request, false);
-  const program::Program& program = prepared.program;
+  const program::VerifiedProgram& program = prepared.verified();
   const std::string why =
       backend != nullptr ? runtime::cannot_run(program, *backend) : runtime::cannot_run_on_cpu(program);
   if (!why.empty()) throw base::Failure(base::ErrorKind::kUsage, why);
   if (options.supervision.processes > 0 && communicator == nullptr) {
     return session::supervise(options.supervision, program, options.checkpoint.folder, interrupts.token());
   }
-  if (communicator != nullptr && communicator->size() != program.mesh.size()) {
+  if (communicator != nullptr && communicator->size() != program->mesh.size()) {
     throw base::Failure(base::ErrorKind::kUsage,
-                        fmt::format("the plan has {} ranks, {} started {}", program.mesh.size(),
+                        fmt::format("the plan has {} ranks, {} started {}", program->mesh.size(),
                                     on_gpus(options) ? "the launcher" : "mpirun", communicator->size()));
   }
   const session::Session training({.job = request.file,

@@ -68,11 +68,11 @@ struct SimulationTrace {
   std::optional<simulator::Uncertainty> uncertainty;
 };
 
-SimulationTrace play(const SimulateOptions& options, const JobRequest& request, const program::Program& program,
+SimulationTrace play(const SimulateOptions& options, const JobRequest& request, const simulator::Prepared& prepared,
                      const simulator::SimulationOptions& how, double jitter, const std::stop_token& stop,
                      Doing& doing) {
-  doing.say(fmt::format("playing {} ranks", program.mesh.size()));
-  SimulationTrace played{simulator::simulate(program, request.cluster, how, stop).value_or_throw(), std::nullopt};
+  doing.say(fmt::format("playing {} ranks", prepared.program().mesh.size()));
+  SimulationTrace played{simulator::simulate(prepared, how, stop).value_or_throw(), std::nullopt};
   if (jitter <= 0) return played;
   simulator::Disturbance disturbance = how.disturbance;
   disturbance.jitter = jitter;
@@ -83,7 +83,7 @@ SimulationTrace play(const SimulateOptions& options, const JobRequest& request, 
   };
   say(0);
   const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
-  auto sampled = simulator::sample_until(program, request.cluster, disturbance, samples, seed, stop, say);
+  auto sampled = simulator::sample_until(prepared.costed(), disturbance, samples, seed, stop, say);
   if (sampled || !stop.stop_requested()) played.uncertainty = std::move(sampled).value_or_throw();
   return played;
 }
@@ -103,23 +103,22 @@ void run(const SimulateOptions& options) {
   // Names of a trace are those of ops, and it is ops that vary.
   const bool by_segment = options.granularity == "segment" && !how.timeline && disturbance.none();
   how.granularity = by_segment ? simulator::Granularity::kSegment : simulator::Granularity::kOp;
-  const SimulationTrace played =
-      play(options, request, prepared.program, how, disturbance.jitter, interrupts.token(), *doing);
+  const SimulationTrace played = play(options, request, prepared, how, disturbance.jitter, interrupts.token(), *doing);
   doing.reset();
   const auto& [simulation, uncertainty] = played;
   if (how.timeline) {
-    base::write_file_atomically(options.trace, program::chrome_trace(prepared.program, simulation.timeline));
+    base::write_file_atomically(options.trace, program::chrome_trace(prepared.program(), simulation.timeline));
   }
   const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
   std::optional<FailureOutlook> failures;
   if (wants_failures(options.failures)) failures = outlook(options.failures, request, simulation);
   if (options.json) {
-    nlohmann::json json = simulation_json(request, prepared.program, simulation, prepared.too_big.has_value());
+    nlohmann::json json = simulation_json(request, prepared.program(), simulation, prepared.too_big().has_value());
     if (uncertainty) json["uncertainty"] = uncertainty_json(disturbance, *uncertainty, seed);
     if (failures) json["failures"] = failures_json(*failures);
     print_json(json);
   } else {
-    std::string text = simulation_report(request, simulation, prepared.too_big);
+    std::string text = simulation_report(request, simulation, prepared.too_big());
     if (uncertainty) text += uncertainty_line(disturbance, *uncertainty, seed);
     if (failures) text += failures_report(*failures);
     print(text);

@@ -45,7 +45,7 @@ runtime::BatchRamp ramp_of(const TrainingScheduleOptions& options, const program
 }  // namespace
 
 void add_course_options(CLI::App& command, TrainingScheduleOptions& options) {
-  command.add_option("--rate-schedule", options.decay, "How the learning rate goes on behind the warm-up")
+  command.add_option("--rate-schedule", options.decay, "The learning rate after the warm-up")
       ->check(CLI::IsMember(names_of(kDecays)))
       ->capture_default_str();
   command
@@ -69,7 +69,8 @@ void add_course_options(CLI::App& command, TrainingScheduleOptions& options) {
           ->check([](const std::string& name) { return name.empty() ? "the name of the file is empty" : ""; })
           ->type_name("FILE");
   command
-      .add_option("--validate-every", options.validate_every, "Steps from one to the next (0: behind the last alone)")
+      .add_option("--validate-every", options.validate_every,
+                  "Steps from one to the next (0: after the last step only)")
       ->check(CLI::Range(std::int64_t{0}, kMost))
       ->needs(file);
 }

@@ -236,7 +236,7 @@ Scenario move_stage(Scenario scenario, int stage, int node) {
   std::vector<std::pair<int, int>> pairs;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const int to = node + static_cast<int>(i);
-    if (to >= scenario.cluster.nodes()) throw refuse("there are not enough nodes behind it");
+    if (to >= scenario.cluster.nodes()) throw refuse("there are not enough nodes after it");
     if (std::find(from.begin(), from.end(), to) != from.end()) throw refuse("it would overlap itself");
     pairs.emplace_back(from[i], to);
   }

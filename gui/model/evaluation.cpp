@@ -13,24 +13,23 @@ void fill(Evaluation& evaluation, const std::stop_token& stop) {
   const program::Job& job = evaluation.scenario.file.job;
   const hardware::Cluster& cluster = evaluation.scenario.cluster;
   const bool full = evaluation.depth == Depth::kFull;
-  auto prepared = simulator::prepare(job, cluster, {.fits = false, .ordered = full}, stop);
+  const auto prepared = simulator::prepare(job, cluster, {.fits = false, .ordered = full}, stop);
   if (!prepared) {
     evaluation.refusal = display_name(prepared.error().message);
     return;
   }
-  auto& [program, memory, too_big] = prepared.value();
   const simulator::SimulationOptions how{full ? simulator::Granularity::kOp : simulator::Granularity::kSegment, true};
-  auto simulated = simulator::simulate(program, cluster, how, stop);
+  auto simulated = simulator::simulate(prepared.value(), how, stop);
   if (!simulated) {
     evaluation.refusal = display_name(simulated.error().message);
     return;
   }
-  evaluation.memory = std::move(memory);
-  if (too_big) evaluation.overflow = too_big->reason;
+  evaluation.memory = prepared.value().memory();
+  if (const auto& too_big = prepared.value().too_big()) evaluation.overflow = too_big->reason;
   evaluation.figures = std::move(simulated).value();
   evaluation.timeline = std::make_shared<const program::Timeline>(std::move(evaluation.figures.timeline));
   evaluation.figures.timeline = {};
-  evaluation.program = std::make_shared<const program::Program>(std::move(program));
+  evaluation.program = prepared.value().shared_program();
 }
 
 }  // namespace

@@ -26,9 +26,10 @@ int spread_samples(const Evaluation& evaluation) {
 std::optional<report::Spread> sample_spread(const Evaluation& evaluation, double jitter, const std::stop_token& stop) {
   if (!evaluation.runs() || evaluation.depth != Depth::kFull) return std::nullopt;
   const auto seed = static_cast<std::uint64_t>(evaluation.scenario.file.job.training.seed);
+  const simulator::CostedProgram costed = simulator::cost(*evaluation.program, evaluation.scenario.cluster);
   const auto sample = [&](double share, int count) {
-    return simulator::sample_iterations(*evaluation.program, evaluation.scenario.cluster,
-                                        {.jitter = share, .slow_devices = {}, .slow_links = {}}, count, seed, stop);
+    return simulator::sample_iterations(costed, {.jitter = share, .slow_devices = {}, .slow_links = {}}, count, seed,
+                                        stop);
   };
   const auto nominal = sample(0, 1);
   if (!nominal) return std::nullopt;

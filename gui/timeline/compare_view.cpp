@@ -163,7 +163,7 @@ void CompareView::update_summary() {
                           measured > 0 ? signed_percent(predicted / measured - 1) : QString("–"),
                           QLocale::c().toString(static_cast<qulonglong>(shown_->ops.size())));
   if (shown_->unmatched > 0) {
-    text += tr(", %1 events without a predicted twin: the record is of another plan")
+    text += tr(", %1 events without a predicted counterpart: the record is of another plan")
                 .arg(QLocale::c().toString(static_cast<qulonglong>(shown_->unmatched)));
   }
   summary_->setText(text);

@@ -47,20 +47,27 @@ TimelineView::TimelineView(QWidget* parent)
   setAccessibleName(tr("Timeline"));
   setFocusProxy(canvas_);
   canvas_->set_hint(hint());
-  search_->setPlaceholderText(tr("Search: matmul mb3"));
-  search_->setAccessibleName(tr("Search spans"));
-  search_->setToolTip(tr("Every word must occur. / comes here, Enter goes to the next, Shift+Enter to the previous"));
-  search_->setClearButtonEnabled(true);
-  search_->setFixedWidth(220);
-  found_->setMinimumWidth(110);
+  auto* split = new QSplitter;
+  split->addWidget(canvas_);
+  split->addWidget(panel_);
+  split->setStretchFactor(0, 1);
+  split->setSizes({1200, 330});
+  panel_->setMinimumWidth(300);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(6, 6, 6, 6);
+  column->addLayout(make_bar());
+  column->addWidget(split, 1);
+
+  connect(canvas_, &TimelineCanvas::selection_changed, this, &TimelineView::update_panel);
+  auto* find = new QShortcut(QKeySequence("/"), this);
+  find->setContext(Qt::WidgetWithChildrenShortcut);
+  connect(find, &QShortcut::activated, search_, qOverload<>(&QWidget::setFocus));
+}
+
+QHBoxLayout* TimelineView::make_bar() {
+  set_up_search();
   note_->setMinimumWidth(120);
   note_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  search_soon_.setSingleShot(true);
-  search_soon_.setInterval(kSearchDelay);
-  connect(&search_soon_, &QTimer::timeout, this, &TimelineView::search);
-  connect(search_, &QLineEdit::textChanged, &search_soon_, qOverload<>(&QTimer::start));
-  connect(search_, &QLineEdit::returnPressed, this,
-          [this] { go_to_match((QGuiApplication::keyboardModifiers() & Qt::ShiftModifier) != 0 ? -1 : 1); });
   auto* path = box(tr("Critical path"), tr("A line above the spans that set the length"));
   connect(path, &QCheckBox::toggled, canvas_, &TimelineCanvas::set_path_shown);
   auto* arrows = box(tr("Transfers"), tr("Arrows from sends to receives"));
@@ -69,6 +76,36 @@ TimelineView::TimelineView(QWidget* parent)
       canvas_, &TimelineCanvas::arrows_changed, this,
       [this, arrows] { arrows->setText(canvas_->arrows_hidden() ? tr("Transfers (zoom in)") : tr("Transfers")); },
       Qt::QueuedConnection);  // it is told in the middle of a picture
+  auto* rows = make_rows_button();
+  set_up_history();
+  auto* all = new QPushButton(tr("Fit"));
+  all->setToolTip(tr("The selection, or everything (F)"));
+  connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fit);
+
+  auto* bar = new QHBoxLayout;
+  for (QWidget* widget : std::initializer_list<QWidget*>{search_, found_, path, arrows, rows, all, back_, forward_})
+    bar->addWidget(widget);
+  bar->addStretch(1);
+  bar->addWidget(note_);
+  return bar;
+}
+
+void TimelineView::set_up_search() {
+  search_->setPlaceholderText(tr("Search: matmul mb3"));
+  search_->setAccessibleName(tr("Search spans"));
+  search_->setToolTip(tr("Every word must occur. / comes here, Enter goes to the next, Shift+Enter to the previous"));
+  search_->setClearButtonEnabled(true);
+  search_->setFixedWidth(220);
+  found_->setMinimumWidth(110);
+  search_soon_.setSingleShot(true);
+  search_soon_.setInterval(kSearchDelay);
+  connect(&search_soon_, &QTimer::timeout, this, &TimelineView::search);
+  connect(search_, &QLineEdit::textChanged, &search_soon_, qOverload<>(&QTimer::start));
+  connect(search_, &QLineEdit::returnPressed, this,
+          [this] { go_to_match((QGuiApplication::keyboardModifiers() & Qt::ShiftModifier) != 0 ? -1 : 1); });
+}
+
+QToolButton* TimelineView::make_rows_button() {
   auto* rows = new QToolButton;
   rows->setText(tr("Rows"));
   rows->setAccessibleName(tr("Fold rows"));
@@ -81,6 +118,10 @@ TimelineView::TimelineView(QWidget* parent)
   menu->addSeparator();
   menu->addAction(tr("Only the selected"), this, [this] { show_only_selected(); });
   menu->addAction(tr("All rows again"), this, [this] { canvas_->show_only(std::nullopt); });
+  return rows;
+}
+
+void TimelineView::set_up_history() {
   back_->setIcon(style()->standardIcon(QStyle::SP_ArrowBack));
   back_->setAccessibleName(tr("Back"));
   back_->setToolTip(tr("What was seen before (Backspace)"));
@@ -96,30 +137,6 @@ TimelineView::TimelineView(QWidget* parent)
   connect(canvas_, &TimelineCanvas::history_changed, this, show_ways);
   connect(canvas_, &TimelineCanvas::time_changed, this, show_ways);
   show_ways();
-  auto* all = new QPushButton(tr("Fit"));
-  all->setToolTip(tr("The selection, or everything (F)"));
-  connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fit);
-
-  auto* bar = new QHBoxLayout;
-  for (QWidget* widget : std::initializer_list<QWidget*>{search_, found_, path, arrows, rows, all, back_, forward_})
-    bar->addWidget(widget);
-  bar->addStretch(1);
-  bar->addWidget(note_);
-  auto* split = new QSplitter;
-  split->addWidget(canvas_);
-  split->addWidget(panel_);
-  split->setStretchFactor(0, 1);
-  split->setSizes({1200, 330});
-  panel_->setMinimumWidth(300);
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(6, 6, 6, 6);
-  column->addLayout(bar);
-  column->addWidget(split, 1);
-
-  connect(canvas_, &TimelineCanvas::selection_changed, this, &TimelineView::update_panel);
-  auto* find = new QShortcut(QKeySequence("/"), this);
-  find->setContext(Qt::WidgetWithChildrenShortcut);
-  connect(find, &QShortcut::activated, search_, qOverload<>(&QWidget::setFocus));
 }
 
 void TimelineView::keyPressEvent(QKeyEvent* event) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QCheckBox>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -61,6 +62,10 @@ class TimelineView : public QWidget {
   };
   static Answer lay_out(const Request& request, const std::stop_token& stop);
   static QString hint();
+  QHBoxLayout* make_bar();
+  QToolButton* make_rows_button();
+  void set_up_search();
+  void set_up_history();
   void post(Request request);
   void take(Answer answer);
   void search();

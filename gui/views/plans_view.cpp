@@ -157,7 +157,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   why_->setAlignment(Qt::AlignTop);
   why_->setMargin(8);
   why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  why_->setText("Select a plan of the table and press “Why not?” to see what keeps it behind the fastest.");
+  why_->setText("Select a plan of the table and press “Why not?” to see what makes it slower than the fastest.");
   comparison_->viewport()->installEventFilter(this);
   rejected_->setColumnCount(3);
   rejected_->setHorizontalHeaderLabels({"Plans", "Split", "Why they cannot run"});
@@ -169,7 +169,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   auto* unpin_button = new QPushButton("Unpin all");
   auto* why_button = new QPushButton("Why &not?");
   auto* why_current_button = new QPushButton("Why not c&urrent?");
-  why_current_button->setToolTip("What keeps the plan that is set behind the best of the table, or rules it out");
+  why_current_button->setToolTip("What makes the current plan slower than the best of the table, or rules it out");
   auto* top = new QHBoxLayout;
   top->addWidget(search_);
   top->addWidget(cancel_);

@@ -68,16 +68,7 @@ MainWindow::MainWindow(QWidget* parent)
       validation_(new ValidationPanel) {
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
-  auto* close_banner = new QPushButton("Dismiss");
-  auto* banner_row = new QHBoxLayout(banner_);
-  banner_row->setContentsMargins(8, 2, 8, 2);
-  banner_row->addWidget(banner_text_, 1);
-  banner_row->addWidget(close_banner);
-  banner_text_->setWordWrap(true);
-  banner_text_->setAccessibleName("Message");
-  banner_text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  banner_->hide();
-  connect(close_banner, &QPushButton::clicked, banner_, &QWidget::hide);
+  set_up_banner();
   const QStringList titles{"&Cluster", "&Plans", "&Timeline", "&Memory", "&Explain", "C&ompare"};
   QWidget* views[] = {cluster_, plans_, timeline_, memory_, explain_, compare_};
   for (int i = 0; i < kViews; ++i) tabs_->addTab(views[i], titles[i]);
@@ -94,6 +85,27 @@ MainWindow::MainWindow(QWidget* parent)
   make_docks();
   make_menus();
 
+  connect_views();
+  autosave_timer_.setSingleShot(true);
+  connect(&autosave_timer_, &QTimer::timeout, this, [this] { autosave(); });
+  restore_layout(*this);
+  fill_recent();
+}
+
+void MainWindow::set_up_banner() {
+  auto* close_banner = new QPushButton("Dismiss");
+  auto* banner_row = new QHBoxLayout(banner_);
+  banner_row->setContentsMargins(8, 2, 8, 2);
+  banner_row->addWidget(banner_text_, 1);
+  banner_row->addWidget(close_banner);
+  banner_text_->setWordWrap(true);
+  banner_text_->setAccessibleName("Message");
+  banner_text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  banner_->hide();
+  connect(close_banner, &QPushButton::clicked, banner_, &QWidget::hide);
+}
+
+void MainWindow::connect_views() {
   connect(tabs_, &QTabWidget::currentChanged, this, [this] {
     explain_->set_wanted(view() == kExplain);
     refresh_timeline();
@@ -126,10 +138,6 @@ MainWindow::MainWindow(QWidget* parent)
     show_view(kPlans);
     plans_->search();
   });
-  autosave_timer_.setSingleShot(true);
-  connect(&autosave_timer_, &QTimer::timeout, this, [this] { autosave(); });
-  restore_layout(*this);
-  fill_recent();
 }
 
 MainWindow::~MainWindow() {

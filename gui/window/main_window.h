@@ -91,6 +91,8 @@ class MainWindow : public QMainWindow {
   void make_export_menu(QMenu& file);
   void make_run_menu();
   void make_docks();
+  void set_up_banner();
+  void connect_views();
   void open_dock(QDockWidget& dock);
   void refresh_timeline();
   void refresh_compare();

@@ -10,6 +10,7 @@
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
 #include "simulator/analytic/shared_costs.h"
+#include "simulator/cost/supported.h"
 #include "simulator/placement/defaults.h"
 
 namespace trivium::planner {

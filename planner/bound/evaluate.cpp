@@ -1,5 +1,6 @@
 #include "planner/bound/evaluate.h"
 
+#include "simulator/cost/supported.h"
 #include "simulator/iteration/in_rounds.h"
 #include "simulator/prepare.h"
 #include "simulator/simulate.h"
@@ -76,7 +77,7 @@ std::variant<std::int64_t, Infeasible> iteration(const program::Job& job, const 
   const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (stop.stop_requested()) return kStopped;
   if (!prepared) return infeasible(prepared.error());
-  const auto ps = simulator::iteration_ps(prepared.value().program, cluster, stop, topologies);
+  const auto ps = simulator::iteration_ps(prepared.value(), stop, topologies);
   if (stop.stop_requested()) return kStopped;
   if (!ps) return Infeasible{kSimulationRule, ps.error().message};
   return ps.value();
@@ -93,7 +94,7 @@ std::variant<std::int64_t, Infeasible> quick_bound(const program::Job& job, cons
   }
   const auto prepared = simulator::prepare(job, cluster, {.fits = memory, .ordered = false});
   if (!prepared) return infeasible(prepared.error());
-  const auto played = simulator::list_schedule_makespan(simulator::cost(prepared.value().program, cluster));
+  const auto played = simulator::list_schedule_makespan(prepared.value().costed());
   if (!played) return Infeasible{kSimulationRule, played.error().message};
   return played.value();
 }
@@ -105,7 +106,7 @@ base::Result<simulator::Simulation> full_simulation(const program::Job& job, con
   if (counted.value()) return *std::move(counted).value();
   const auto prepared = simulator::prepare(job, cluster, {.fits = false}, stop);
   if (!prepared) return prepared.error();
-  return simulator::simulate(prepared.value().program, cluster, sharing(topologies), stop);
+  return simulator::simulate(prepared.value(), sharing(topologies), stop);
 }
 
 std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const program::Job& job,
@@ -115,7 +116,7 @@ std::variant<simulator::Simulation, Infeasible> simulation_that_fits(const progr
   if (auto counted = in_rounds(job, cluster, memory, stop, topologies)) return *std::move(counted);
   const auto prepared = prepared_to_rank(job, cluster, memory, stop);
   if (!prepared) return infeasible(prepared.error());
-  auto simulated = simulator::simulate(prepared.value().program, cluster, sharing(topologies), stop);
+  auto simulated = simulator::simulate(prepared.value(), sharing(topologies), stop);
   if (!simulated) return Infeasible{kSimulationRule, simulated.error().message};
   return std::move(simulated).value();
 }

@@ -19,15 +19,28 @@ std::int64_t needed(Settings& settings, const char* name) {
   settings.fail(fmt::format("--{} is missing; give --model to say the shape", name));
 }
 
+void read_rotary(Settings& settings, models::Rotary& rotary) {
+  rotary.theta = settings.number({"rotary-base"}).value_or(rotary.theta);
+  rotary.share = settings.number({"rotary-percent"}).value_or(rotary.share);
+  if (const auto factor = settings.number({"rotary-seq-len-interpolation-factor"})) {
+    rotary.scaling = models::RotaryScaling::kLinear;
+    rotary.factor = *factor;
+  }
+  if (!settings.has({"use-rope-scaling"})) return;
+  rotary.scaling = models::RotaryScaling::kLlama3;  // with Llama 3.1's bounds, which are the usual ones here
+  rotary.factor = settings.number({"rope-scaling-factor"}).value_or(8);
+  rotary.original_sequence = 8192;
+}
+
 void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   const std::string norm = settings.text({"normalization"}).value_or("LayerNorm");
   model.norm = norm == "RMSNorm" ? models::Norm::kRmsNorm : models::Norm::kLayerNorm;
   if (settings.has({"swiglu"})) model.activation = Activation::kSwiglu;
   if (settings.has({"quick-geglu"})) model.activation = Activation::kGeglu;
   if (settings.has({"squared-relu"})) {
-    model.activation = Activation::kRelu;
-    losses.push_back({"--squared-relu", "taken as relu"});
+    model.activation = Activation::kSquaredRelu;
   }
+  model.norm_epsilon = settings.number({"norm-epsilon"}).value_or(model.norm_epsilon);
   const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
   if (positions == "learned_absolute") {
     model.positions = Positions::kLearned;
@@ -38,6 +51,7 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
     if (positions != "rope") losses.push_back({"--position-embedding-type", positions + " taken as rope"});
   }
   if (settings.has({"use-rotary-position-embeddings"})) model.positions = Positions::kRotary;
+  if (model.positions == Positions::kRotary) read_rotary(settings, model.rotary);
   const bool no_biases = settings.has({"disable-bias-linear"});
   model.linear_bias = !no_biases;
   model.qkv_bias = settings.has({"add-qkv-bias"}) || !no_biases;

@@ -27,6 +27,7 @@ class ModelFlags {
     positions();
     flags_.push_back({"normalization", {model_.norm == models::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm"}});
     activation();
+    numbers();
     biases();
     if (!model_.tied_embeddings) flags_.push_back({"untie-embeddings-and-output-weights", {}});
     if (model_.parallel_block) losses_.push_back({"parallel_block", "attention and MLP run one after the other"});
@@ -57,15 +58,43 @@ class ModelFlags {
                        : model_.positions == Positions::kRotary ? "rope"
                                                                 : "none";
     flags_.push_back({"position-embedding-type", {name}});
+    if (model_.positions == Positions::kRotary) rotary();
+  }
+
+  // Megatron-LM's --use-rope-scaling has Llama 3.1's bounds and 8,192 tokens built in; --rotary-seq-len-interpolation-
+  // factor is the linear form.
+  void rotary() {
+    const models::Rotary usual, &r = model_.rotary;
+    if (r.theta != usual.theta) flags_.push_back({"rotary-base", {fmt::format("{:.0f}", r.theta)}});
+    if (r.share != usual.share) flags_.push_back({"rotary-percent", {fmt::format("{:g}", r.share)}});
+    models::Rotary llama = r;
+    llama.original_sequence = 8192;
+    llama.slow_turns = usual.slow_turns, llama.fast_turns = usual.fast_turns;
+    if (r.scaling == models::RotaryScaling::kLlama3 && is_megatron_ && r == llama) {
+      flags_.push_back({"use-rope-scaling", {}});
+      flags_.push_back({"rope-scaling-factor", {fmt::format("{:g}", r.factor)}});
+    } else if (r.scaling == models::RotaryScaling::kLinear) {
+      flags_.push_back({"rotary-seq-len-interpolation-factor", {fmt::format("{:.0f}", r.factor)}});
+    } else if (r.scaling != models::RotaryScaling::kNone) {
+      losses_.push_back({"rotary", "scaled frequencies; written without, which costs the same"});
+    }
   }
 
   void activation() {
     if (model_.activation == Activation::kSwiglu) flags_.push_back({"swiglu", {}});
+    if (model_.activation == Activation::kSquaredRelu) flags_.push_back({"squared-relu", {}});
     if (model_.activation == Activation::kRelu) losses_.push_back({"activation", "relu; written as gelu"});
     if (model_.activation == Activation::kGeglu) {
       losses_.push_back({"activation", "geglu; written as swiglu, which costs the same"});
       flags_.push_back({"swiglu", {}});
     }
+  }
+
+  void numbers() {
+    if (model_.norm_epsilon != models::Model().norm_epsilon) {
+      flags_.push_back({"norm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
+    }
+    if (model_.attention_scale != 0) losses_.push_back({"attention_scale", "1 / sqrt(head_dim)"});
   }
 
   void biases() {

@@ -76,7 +76,14 @@ class NemoExport {
     set(kConfig, "hidden_dropout", fmt::format("{:g}", job_.training.dropout));
     set(kConfig, "attention_dropout", fmt::format("{:g}", job_.training.dropout));
     lose("model.vocab", fmt::format("{}; the tokenizer sets the vocabulary", m.vocab));
+    const models::Model usual;
+    if (m.norm_epsilon != usual.norm_epsilon) set(kConfig, "layernorm_epsilon", fmt::format("{:g}", m.norm_epsilon));
+    if (m.rotary.theta != usual.rotary.theta) set(kConfig, "rotary_base", fmt::format("{:.0f}", m.rotary.theta));
+    if (m.rotary.share != usual.rotary.share) set(kConfig, "rotary_percent", fmt::format("{:g}", m.rotary.share));
+    if (m.rotary.scaling != usual.rotary.scaling) lose("rotary", "scaled frequencies; written without");
+    if (m.attention_scale != usual.attention_scale) lose("attention_scale", "1 / sqrt(head_dim)");
     if (m.activation == models::Activation::kRelu) lose("activation", "relu; written as gelu");
+    if (m.activation == models::Activation::kSquaredRelu) lose("activation", "squared relu; written as gelu");
     if (m.parallel_block) lose("parallel_block", "attention and MLP run one after the other");
     if (!m.experts) return;
     set(kConfig, "num_moe_experts", m.experts->count);

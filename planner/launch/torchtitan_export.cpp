@@ -54,6 +54,12 @@ class TorchtitanExport {
       lose("model",
            fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases, untied", m.name));
     }
+    const models::Model usual;
+    if (m.rotary != usual.rotary || m.norm_epsilon != usual.norm_epsilon) {
+      lose("model",
+           fmt::format("the flavor has to set rope_theta {:g} and norm_eps {:g}{}", m.rotary.theta, m.norm_epsilon,
+                       m.rotary.scaling != usual.rotary.scaling ? ", and to scale the frequencies" : ""));
+    }
     if (m.experts) lose("experts", "the flavor has to define them");
   }
 

@@ -78,7 +78,7 @@ class KindSearch {
     const auto& groups = request_.cluster.groups;
     const int devices = groups.front().node.devices;
     if (std::any_of(groups.begin(), groups.end(), [&](const auto& g) { return g.node.devices != devices; })) {
-      return "replicas of unlike micro-batches are looked for on nodes of equally many devices";
+      return "replicas with different micro-batches are searched for on nodes of equally many devices";
     }
     const Plan& plan = request_.job.plan;
     if (fixed("replica_micro_batch") && plan.replica_micro_batch.empty()) {

@@ -31,9 +31,9 @@ SearchRequest with_lists_settled(SearchRequest request) {
   const bool alike = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
   if (!alike && (request.cluster.homogeneous() || request.ranks > 0)) {
     refuse(
-        ": unlike sizes are searched for on clusters of heterogeneous nodes, all of them used; trivium simulate plays "
-        "them "
-        "anywhere");
+        ": different sizes are searched for on clusters of heterogeneous nodes, all of them used; trivium simulate "
+        "takes "
+        "them anywhere");
   }
   plan.data = static_cast<int>(sizes.size());
   plan.micro_batch = sizes.front();

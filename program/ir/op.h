@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -151,6 +152,8 @@ struct Op {
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend
   std::int64_t m = 0, n = 0, k = 0;
+  double epsilon = 1e-5;      ///< norm kinds
+  double score_scale = 0;     ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim)
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart
@@ -160,5 +163,10 @@ struct Op {
   std::array<std::int32_t, kLanes - 1> after{-1, -1, -1, -1,
                                              -1};  ///< earlier ops of the body on other lanes that must have ended
 };
+
+/// The factor on scores of an attention kind.
+inline double score_scale_of(const Op& op) {
+  return op.score_scale > 0 ? op.score_scale : 1 / std::sqrt(static_cast<double>(op.head_dim));
+}
 
 }  // namespace trivium::program

@@ -25,6 +25,13 @@ struct Batch {
   std::int64_t first_sample(std::int64_t number, int data) const;
 };
 
+/// How rotary positions turn heads (models/model.h).
+struct RotaryTable {
+  std::vector<double> frequencies;  ///< radians a position, by pair; components behind the pairs do not turn
+  double amplitude = 1;             ///< factor on sines and cosines
+  bool operator==(const RotaryTable&) const = default;
+};
+
 struct Settings {
   DType precision = DType::kFp32;          ///< of parameters and activations
   DType reduce_dtype = DType::kFp32;       ///< gradients between ranks
@@ -39,6 +46,7 @@ struct Settings {
   bool scales_loss = false;     ///< gradients pass through fp16
   std::int64_t vocabulary = 0;  ///< without padding
   std::int64_t padded_vocabulary = 0;
+  RotaryTable rotary;
   double balance_loss = 0;                 ///< weight of a mixture layer's balance loss
   bool shards_parameters = false;          ///< ZeRO 3
   bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered beside the next forward

@@ -57,6 +57,9 @@ std::string text_of(const Program& program, const Body& body, const Op& op) {
         fmt::format(" group={} {}{} x {}", name_of(op.group), counted ? "about " : "", op.elements, name_of(op.dtype));
   } else {
     text += fmt::format(" m={} n={} k={} {}", op.m, op.n, op.k, name_of(op.dtype));
+    const Op usual;
+    if (op.epsilon != usual.epsilon) text += fmt::format(" epsilon={}", op.epsilon);
+    if (op.score_scale != usual.score_scale) text += fmt::format(" score_scale={}", op.score_scale);
   }
   text += fmt::format("  {} -> {}", operands(kind, op.in.data(), op.in.size()),
                       operands(kind, op.out.data(), op.out.size()));

@@ -12,6 +12,7 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
   op.flash = s_.flash;
   op.part_of_heads = s_.exchanges();
   op.dropout = dropout_at(DropoutSite::kAttention);
+  op.score_scale = s_.attention_scale;
   op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   return op;

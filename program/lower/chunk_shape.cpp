@@ -76,6 +76,8 @@ ChunkShape::ChunkShape(const Job& job) {
   learned_positions = model.positions == models::Positions::kLearned;
   parallel_block = model.parallel_block;
   shared_norm = model.shared_norm;
+  norm_epsilon = model.norm_epsilon;
+  attention_scale = model.attention_scale;
   activation = static_cast<int>(model.activation);
   collective_lane = plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
 }

@@ -40,6 +40,7 @@ struct ChunkShape {
   bool dropout = false;
   bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;
   bool parallel_block = false, shared_norm = true;
+  double norm_epsilon = 1e-5, attention_scale = 0;
   // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
   std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
   std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts

@@ -8,6 +8,7 @@
 #include "program/lower/layout.h"
 #include "program/lower/offload.h"
 #include "program/lower/optimizer_bodies.h"
+#include "program/lower/pass_writer.h"
 #include "program/lower/sharding.h"
 #include "program/schedules/schedule.h"
 
@@ -33,7 +34,7 @@ class TemplateMaker {
 
   ChunkTemplate make() {
     place_state();
-    make_transfers_and_passes();
+    PassWriter(job_, key_, shape_, parameters_, slots_, builder_, kind_, bodies_).write();
     add_optimizer();
     add_copies(builder_, job_.plan, slots_, bodies_);
     return std::move(kind_);
@@ -186,146 +187,6 @@ class TemplateMaker {
 
   std::int64_t begin_of(int segment) const {
     return segment == 0 ? 0 : segment_end_[static_cast<std::size_t>(segment) - 1];
-  }
-
-  // The buffer a transfer fills forward is read as layer input and, spent, takes the gradient that is sent back; the
-  // output likewise takes the gradient that comes back once the output has left.
-  void make_transfers_and_passes() {
-    const std::int64_t own = shape_.own_tokens * shape_.hidden;
-    const int input = builder_.place("chunk input", Space::kFrame, shape_.type, own);
-    const int output = key_.head ? kNoBuffer : builder_.place("chunk output", Space::kFrame, shape_.type, own);
-    const auto tokens = [&](const char* name) {
-      return builder_.place(name, Space::kTokens, DType::kInt32, shape_.tokens);
-    };
-    const int ids = kind_.ids = key_.embedding ? tokens("ids") : kNoBuffer;
-    const int labels = kind_.labels = key_.head ? tokens("labels") : kNoBuffer;
-    bool in_loss = key_.head;  // mixture layers add their balance loss
-    for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.mixture(layer);
-    const int loss = in_loss ? builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0) : kNoBuffer;
-    LayerWriter writer(builder_, shape_, parameters_);
-    if (job_.plan.offload.activations != Storage::kNone) writer.offload_to(slots_);
-    const bool recompute = key_.recompute == Recompute::kFull;
-    std::vector<int> inputs{input};  // of every layer, and of the head
-    for (int layer = 1; layer < key_.layers + (key_.head ? 1 : 0); ++layer) {
-      inputs.push_back(builder_.place(fmt::format("layer {} input", layer), Space::kFrame, shape_.type, own));
-    }
-    const auto input_of = [&](int layer) { return inputs[static_cast<std::size_t>(layer)]; };
-    const auto output_of = [&](int layer) {
-      return layer + 1 < static_cast<int>(inputs.size()) ? input_of(layer + 1) : output;
-    };
-    LayerWriter::HeadKept head;
-    if (key_.head) head = writer.keep_head(inputs.back());
-    std::vector<LayerKept> kept;
-    const auto keep_all = [&] {
-      kept.clear();
-      for (int layer = 0; layer < key_.layers; ++layer) {
-        kept.push_back(writer.keep(layer, input_of(layer), !recompute, key_.recompute == Recompute::kNone));
-        kept.back().loss = loss;
-      }
-    };
-
-    builder_.begin("forward");
-    keep_all();
-    if (key_.embedding) builder_.segment("embedding"), writer.embedding_forward(ids, input);
-    for (int layer = 0; layer < key_.layers; ++layer) {
-      builder_.segment(fmt::format("layer {}", layer));
-      writer.layer_forward(layer, kept[static_cast<std::size_t>(layer)], output_of(layer), Pass::kForward);
-    }
-    if (key_.head) builder_.segment("head"), writer.head_forward(head, labels, loss);
-    kind_.forward = append();
-
-    const bool split = traits_of(job_.plan.schedule).splits_backward;
-    writer.delay_weights(split);
-    builder_.begin("backward");
-    if (recompute) keep_all();
-    int d = output;
-    if (key_.head) {
-      builder_.segment("head");
-      d = split ? builder_.place("gradient", Space::kDeferred, shape_.type, own)
-                : builder_.temporary("gradient", shape_.type, own);
-      writer.head_backward(head, labels, d);
-    }
-    for (int layer = key_.layers - 1; layer >= 0; --layer) {
-      builder_.segment(fmt::format("layer {}", layer));
-      LayerKept& k = kept[static_cast<std::size_t>(layer)];
-      if (recompute) {
-        const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, own);
-        writer.layer_forward(layer, k, again, Pass::kRecompute);
-      } else if (key_.recompute == Recompute::kSelective && !shape_.ring()) {
-        k.saved = renew(k.saved);
-        k.scores_dropped = renew(k.scores_dropped);
-        writer.attention_again(layer, k);
-      }
-      int d_input = layer == 0 ? input : d;
-      if (layer > 0 && writer.keeps_gradients()) {
-        d_input = builder_.place(fmt::format("gradient of layer {} input", layer), Space::kDeferred, shape_.type, own);
-      }
-      writer.layer_backward(layer, k, d, d_input);
-      d = d_input;
-    }
-    const auto embedding_backward = [&] {
-      if (key_.embedding) builder_.segment("embedding"), writer.embedding_backward(ids, input);
-    };
-    if (!split) embedding_backward();
-    kind_.backward = append();
-    if (split) {
-      writer.delay_weights(false);
-      builder_.begin("backward weights");
-      if (key_.head) builder_.segment("head"), writer.write_weights(-1);
-      for (int layer = key_.layers - 1; layer >= 0; --layer) {
-        builder_.segment(fmt::format("layer {}", layer));
-        writer.write_weights(layer);
-      }
-      embedding_backward();
-      kind_.backward_weights = append();
-    }
-
-    if (job_.plan.pipeline > 1) {
-      if (!key_.embedding) kind_.recv_forward = transfer(OpKind::kRecv, Pass::kForward, input);
-      if (!key_.head) kind_.send_forward = transfer(OpKind::kSend, Pass::kForward, output);
-      if (!key_.head) kind_.recv_backward = transfer(OpKind::kRecv, Pass::kBackward, output);
-      if (!key_.embedding) kind_.send_backward = transfer(OpKind::kSend, Pass::kBackward, input);
-      if (!key_.embedding) kind_.gather_forward = gather_received(Pass::kForward, input);
-      if (!key_.head) kind_.gather_backward = gather_received(Pass::kBackward, output);
-    }
-  }
-
-  // A temporary of the forward, again in the backward: the same shape under a new number.
-  int renew(int buffer) {
-    if (buffer == kNoBuffer) return kNoBuffer;
-    const Buffer old = builder_.buffer(buffer);
-    return builder_.temporary(old.name + " again", old.dtype, old.elements);
-  }
-
-  int transfer(OpKind kind, Pass pass, int buffer) {
-    const bool send = kind == OpKind::kSend;
-    builder_.begin(fmt::format("{} {}", send ? "send" : "recv", name_of(pass)));
-    builder_.segment("transfer");
-    Op& op = send ? builder_.add(kind, pass, {buffer}, {}) : builder_.add(kind, pass, {}, {buffer});
-    op.lane = Lane::kPipeline;
-    op.group = Group::kPipeline;
-    op.dtype = shape_.type;
-    op.parts = shape_.transfer_parts;
-    op.elements = builder_.buffer(buffer).elements / op.parts;
-    return append();
-  }
-
-  // Each tensor rank has its own part where it belongs in the buffer.
-  int gather_received(Pass pass, int buffer) {
-    if (shape_.transfer_parts == 1) return -1;
-    builder_.begin(fmt::format("gather received {}", name_of(pass)));
-    builder_.segment("transfer");
-    Op& op = builder_.add(OpKind::kAllGather, pass, {buffer}, {buffer});
-    op.lane = Lane::kPipeline;
-    op.group = Group::kTensor;
-    op.dtype = shape_.type;
-    op.elements = builder_.buffer(buffer).elements;
-    return append();
-  }
-
-  int append() {
-    bodies_.push_back(builder_.finish());
-    return static_cast<int>(bodies_.size()) - 1;
   }
 
   const Job& job_;

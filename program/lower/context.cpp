@@ -51,6 +51,7 @@ void LayerWriter::ring_attention(const LayerKept& kept, int layer, Pass pass) {
     Op& block = context_op(b_.add(OpKind::kAttentionBlock, pass, {kept.qkv, kv}, {kept.attended, kept.saved}),
                            s_.tokens, s_.query, layer);
     block.flash = true;
+    block.score_scale = s_.attention_scale;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     kv = next;
@@ -69,6 +70,7 @@ void LayerWriter::ring_attention_backward(const LayerKept& kept, int d_attended,
                                   {kept.qkv, kept.attended, kept.saved, d_attended, kv}, {d_qkv, mine}),
                            s_.tokens, s_.query, layer);
     block.flash = true;
+    block.score_scale = s_.attention_scale;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     if (d_kv == kNoBuffer) {

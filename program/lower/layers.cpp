@@ -80,7 +80,8 @@ void LayerWriter::matmul_backward(int x, const char* parameter, int dy, int dx, 
 void LayerWriter::norm(int x, const char* parameter, int y, int stats, int layer, Pass pass) {
   const std::string name(parameter);
   rows(b_.add(OpKind::kNorm, pass, {x, p_.value(name + ".weight", layer), p_.value(name + ".bias", layer)}, {y, stats}),
-       s_.own_tokens, s_.hidden, layer);
+       s_.own_tokens, s_.hidden, layer)
+      .epsilon = s_.norm_epsilon;
 }
 
 void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer) {

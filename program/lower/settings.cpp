@@ -53,6 +53,7 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   s.scales_loss = plan.precision == DType::kFp16;
   s.vocabulary = job.model.vocab;
   s.padded_vocabulary = padded_vocabulary(job);
+  s.rotary = {models::rotary_frequencies(job.model), job.model.rotary.amplitude};
   if (job.model.experts) s.balance_loss = job.model.experts->balance_loss;
   s.shards_parameters = plan.zero_stage == 3;
   s.gathers_first = Sharding(job, stack).gathers_first;

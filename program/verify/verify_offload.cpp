@@ -78,7 +78,7 @@ class OffloadChecker {
     }
     const int store = copy_of(TaskKind::kStore, pass, kind.store_layer[static_cast<std::size_t>(layer)]);
     if (store < 0 || !waits(store, id, segment, 0)) {
-      say(id, fmt::format("leaves activations of layer {} that nothing stores behind it", layer));
+      say(id, fmt::format("leaves activations of layer {} that nothing stores after it", layer));
     }
     slot = {id, segment, store, {pass.micro_batch, layer}};
   }

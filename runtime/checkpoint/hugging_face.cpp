@@ -32,12 +32,12 @@ struct Correspondence {
 bool is_gpt2(const models::Model& model) {
   return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
          model.linear_bias && model.qkv_bias && !model.parallel_block && !model.experts &&
-         model.kv_heads == model.heads;
+         model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1);
 }
 
 bool is_llama(const models::Model& model) {
   return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
-         !model.parallel_block && !model.experts;
+         !model.parallel_block && !model.experts && model.rotary.share == 1 && model.attention_scale == 0;
 }
 
 class Table {
@@ -252,8 +252,55 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
   }
 }
 
+namespace {
+
+/// As transformers names it: without gates, and with.
+std::string activation_name(models::Activation activation) {
+  switch (activation) {
+    case models::Activation::kRelu:
+      return "relu";
+    case models::Activation::kSwiglu:
+      return "silu";
+    case models::Activation::kGeglu:
+      return "gelu_pytorch_tanh";
+    case models::Activation::kGeluErf:
+      return "gelu";
+    case models::Activation::kSquaredRelu:
+      return "relu2";
+    case models::Activation::kGelu:
+      break;
+  }
+  return "gelu_new";
+}
+
+/// Of scaled frequencies; nothing where they are not.
+nlohmann::json rope_scaling(const models::Rotary& r) {
+  switch (r.scaling) {
+    case models::RotaryScaling::kNone:
+      break;
+    case models::RotaryScaling::kLinear:
+      return {{"rope_type", "linear"}, {"factor", r.factor}};
+    case models::RotaryScaling::kLlama3:
+      return {{"rope_type", "llama3"},
+              {"factor", r.factor},
+              {"low_freq_factor", r.slow_turns},
+              {"high_freq_factor", r.fast_turns},
+              {"original_max_position_embeddings", r.original_sequence}};
+    case models::RotaryScaling::kYarn:
+      return {{"rope_type", "yarn"},
+              {"factor", r.factor},
+              {"beta_slow", r.slow_turns},
+              {"beta_fast", r.fast_turns},
+              {"truncate", r.whole_pairs},
+              {"attention_factor", r.amplitude},
+              {"original_max_position_embeddings", r.original_sequence}};
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 nlohmann::json hugging_face_config(const models::Model& m) {
-  constexpr double kNormEpsilon = 1e-5, kRopeTheta = 10000;  // what the kernels compute with
   if (is_gpt2(m)) {
     return {{"model_type", "gpt2"},
             {"architectures", {"GPT2LMHeadModel"}},
@@ -263,26 +310,29 @@ nlohmann::json hugging_face_config(const models::Model& m) {
             {"n_layer", m.layers},
             {"n_head", m.heads},
             {"n_inner", m.ffn_hidden},
-            {"activation_function", m.activation == models::Activation::kRelu ? "relu" : "gelu_new"},
-            {"layer_norm_epsilon", kNormEpsilon},
+            {"activation_function", activation_name(m.activation)},
+            {"layer_norm_epsilon", m.norm_epsilon},
+            {"scale_attn_weights", m.attention_scale == 0},
             {"tie_word_embeddings", m.tied_embeddings}};
   }
-  return {{"model_type", "llama"},
-          {"architectures", {"LlamaForCausalLM"}},
-          {"vocab_size", m.vocab},
-          {"max_position_embeddings", m.max_sequence},
-          {"hidden_size", m.hidden},
-          {"num_hidden_layers", m.layers},
-          {"num_attention_heads", m.heads},
-          {"num_key_value_heads", m.kv_heads},
-          {"head_dim", m.head_dim},
-          {"intermediate_size", m.ffn_hidden},
-          {"hidden_act", m.activation == models::Activation::kSwiglu ? "silu" : "gelu_pytorch_tanh"},
-          {"rms_norm_eps", kNormEpsilon},
-          {"rope_theta", kRopeTheta},
-          {"attention_bias", m.qkv_bias},
-          {"mlp_bias", m.linear_bias},
-          {"tie_word_embeddings", m.tied_embeddings}};
+  nlohmann::json config = {{"model_type", "llama"},
+                           {"architectures", {"LlamaForCausalLM"}},
+                           {"vocab_size", m.vocab},
+                           {"max_position_embeddings", m.max_sequence},
+                           {"hidden_size", m.hidden},
+                           {"num_hidden_layers", m.layers},
+                           {"num_attention_heads", m.heads},
+                           {"num_key_value_heads", m.kv_heads},
+                           {"head_dim", m.head_dim},
+                           {"intermediate_size", m.ffn_hidden},
+                           {"hidden_act", activation_name(m.activation)},
+                           {"rms_norm_eps", m.norm_epsilon},
+                           {"rope_theta", m.rotary.theta},
+                           {"attention_bias", m.qkv_bias},
+                           {"mlp_bias", m.linear_bias},
+                           {"tie_word_embeddings", m.tied_embeddings}};
+  if (nlohmann::json scaling = rope_scaling(m.rotary); !scaling.is_null()) config["rope_scaling"] = std::move(scaling);
+  return config;
 }
 
 }  // namespace trivium::runtime::checkpoint

@@ -15,8 +15,6 @@ namespace trivium::runtime::cuda {
 
 inline constexpr int kRowWarps = 4;  ///< rows of attention a block takes
 
-inline float attention_scale(int dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim))); }
-
 /// Without a split of the sequence: keys and values lie in (T, q|k|v) beside the queries.
 inline AttentionShape whole_attention(const KernelArguments& a) {
   const program::Op& op = *a.op;
@@ -27,7 +25,7 @@ inline AttentionShape whole_attention(const KernelArguments& a) {
   s.key_at = static_cast<std::int64_t>(op.heads) * op.head_dim;
   s.value_at = s.key_at + static_cast<std::int64_t>(op.kv_heads) * op.head_dim;
   s.positions.sequence = s.positions.local = op.sequence;
-  s.scale = attention_scale(op.head_dim);
+  s.scale = static_cast<float>(program::score_scale_of(op));
   s.dropout = a.dropout;
   return s;
 }

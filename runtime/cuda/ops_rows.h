@@ -153,8 +153,9 @@ void norm(Launcher& l, const KernelArguments& a) {
   const std::int64_t n = a.op->n;
   with_width(n, [&](auto w) {
     constexpr int W = decltype(w)::value;
-    l.run(Norm<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), output<T>(a, 0), output<float>(a, 1), n}, a.op->m,
-          row_threads(n / W), kReduceBytes);
+    l.run(Norm<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), output<T>(a, 0), output<float>(a, 1), n,
+                     static_cast<float>(a.op->epsilon)},
+          a.op->m, row_threads(n / W), kReduceBytes);
   });
 }
 
@@ -203,11 +204,19 @@ template <class T, class Launcher>
 void rotary(Launcher& l, const KernelArguments& a) {
   const program::Op& op = *a.op;
   const bool forward = op.kind == program::OpKind::kRotary;
-  run_elements(
-      l,
-      Rotary<T>{a.in[0] != nullptr ? input<T>(a, 0) : output<T>(a, 0), output<T>(a, 0), op.m, op.heads + op.kv_heads,
-                op.heads + 2 * op.kv_heads, op.head_dim, forward ? 1.0F : -1.0F, positions_of(a, op.sequence)},
-      op.m * op.head_dim / 2);
+  Rotary<T> work{a.in[0] != nullptr ? input<T>(a, 0) : output<T>(a, 0),
+                 output<T>(a, 0),
+                 op.m,
+                 op.heads + op.kv_heads,
+                 op.heads + 2 * op.kv_heads,
+                 op.head_dim,
+                 forward ? 1.0F : -1.0F,
+                 positions_of(a, op.sequence),
+                 static_cast<int>(a.rotary->frequencies.size()),
+                 a.rotary->amplitude,
+                 {}};
+  std::copy(a.rotary->frequencies.begin(), a.rotary->frequencies.end(), work.frequencies);
+  run_elements(l, work, op.m * ((op.head_dim + 1) / 2));
 }
 
 /// Columns of this rank that are not padding.

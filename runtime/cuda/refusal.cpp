@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "runtime/cuda/kernels/attention_rows.h"
+#include "runtime/cuda/kernels/rotary.h"
 
 namespace trivium::runtime::cuda {
 
@@ -28,6 +31,10 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   if (by_rows && op.flash && op.head_dim > kMostRowDim) {
     return fmt::format("the CUDA backend's flash attention takes heads of up to {}, not {}; use --attention unfused",
                        kMostRowDim, op.head_dim);
+  }
+  if (std::ssize(settings.rotary.frequencies) > kMostRotaryPairs) {
+    return fmt::format("the CUDA backend turns up to {} pairs of a head with its position, not {}; use --backend cpu",
+                       kMostRotaryPairs, settings.rotary.frequencies.size());
   }
   return "";
 }

@@ -45,18 +45,18 @@ class Phases {
 
   RankExecutor& executor() { return *executor_; }
   StepCheckpointer* checkpointer() { return checkpointer_.get(); }
-  const program::Program& running() const { return smaller_ ? *smaller_ : program_; }
+  const program::Program& running() const { return smaller_ ? smaller_->get() : program_; }
 
   /// Before a step of so many samples. Whether that is another number than before.
   bool enter(std::int64_t batch) {
     if (batch == running().settings.batch.samples) return false;
     if (ring_ != nullptr) ring_->note(flight::Doing::kStarting, now_ns(), 0);  // it may take longer than a step
     const Arenas kept = executor_->arenas_on_host(kLasting);
-    const std::unique_ptr<program::Program> before = std::move(smaller_);  // whose map `kept` has
+    const auto before = std::exchange(smaller_, std::nullopt);  // whose map `kept` has
     checkpointer_.reset();
     executor_.reset();
     if (batch != program_.settings.batch.samples) {
-      smaller_ = std::make_unique<program::Program>(options_.program_for(batch));
+      smaller_ = options_.program_for(batch);
     }
     start(running());
     executor_->arenas().take(backend_, kept, kLasting);
@@ -70,7 +70,7 @@ class Phases {
 
   void start(const program::Program& program) {
     executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_);
-    executor_->record_flight(ring_, smaller_ == nullptr);
+    executor_->record_flight(ring_, !smaller_);
     if (options_.replay) executor_->replay_segments();
     if (options_.checkpointer)
       checkpointer_ = options_.checkpointer(program, communicator_, executor_->arenas(), backend_);
@@ -82,7 +82,7 @@ class Phases {
   Backend& backend_;
   const TrainOptions& options_;
   flight::Ring* ring_;
-  std::unique_ptr<program::Program> smaller_;  // while the batch is ramped up
+  std::optional<program::VerifiedProgram> smaller_;  // while the batch is ramped up
   std::unique_ptr<RankExecutor> executor_;
   std::unique_ptr<StepCheckpointer> checkpointer_;
 };

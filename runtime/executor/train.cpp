@@ -40,7 +40,7 @@ std::string cannot_run(const program::Program& program, const Backend& backend) 
 
 std::string cannot_run_on_cpu(const program::Program& program) { return cannot_run(program, cpu::CpuBackend()); }
 
-TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+TrainResult train_rank(const program::VerifiedProgram& program, Communicator& communicator, const data::Corpus& corpus,
                        const TrainOptions& options) {
   TrainResult result;
   if (result.refused = cannot_run_on_cpu(program); !result.refused.empty()) return result;
@@ -48,7 +48,7 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
   return train_rank(program, communicator, corpus, core, options);
 }
 
-TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+TrainResult train_rank(const program::VerifiedProgram& program, Communicator& communicator, const data::Corpus& corpus,
                        Backend& backend, const TrainOptions& options) {
   TrainResult result;
   if (result.refused = cannot_run(program, backend); !result.refused.empty()) return result;
@@ -74,10 +74,11 @@ TrainResult train_rank(const program::Program& program, Communicator& communicat
   return result;
 }
 
-TrainResult train_in_threads(const program::Program& program, const data::Corpus& corpus, const TrainOptions& options) {
+TrainResult train_in_threads(const program::VerifiedProgram& program, const data::Corpus& corpus,
+                             const TrainOptions& options) {
   TrainResult result;
   if (result.refused = cannot_run_on_cpu(program); !result.refused.empty()) return result;
-  inproc::run_ranks(program.mesh.size(), [&](Communicator& communicator) {
+  inproc::run_ranks(program->mesh.size(), [&](Communicator& communicator) {
     TrainResult mine = train_rank(program, communicator, corpus, options);
     if (communicator.rank() == 0) result = std::move(mine);
   });

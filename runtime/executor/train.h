@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/record/run_record.h"
+#include "program/verify/verified.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
@@ -25,8 +26,8 @@ struct TrainOptions {
   std::filesystem::path flight_folder;                      ///< where ranks keep their flight records; empty: none
   std::chrono::milliseconds deadline{0};                    ///< gives up when no rank moves for so long; 0: never
   TrainingSchedule training_schedule;
-  /// With a batch ramp: the program of a smaller batch, ordered and verified; it may be called by all ranks at once.
-  std::function<program::Program(std::int64_t global_batch)> program_for;
+  /// With a batch ramp: the program of a smaller batch, ordered; it may be called by all ranks at once.
+  std::function<program::VerifiedProgram(std::int64_t global_batch)> program_for;
   const data::Corpus* validation = nullptr;  ///< where given: its loss is measured, nothing learnt from it
   std::int64_t validate_every = 0;           ///< steps from one measurement to the next; the last step has one too
   double peak_flops_per_s = 0;               ///< dense, of all ranks' devices; 0: not known
@@ -56,15 +57,16 @@ struct TrainResult {
 std::string cannot_run(const program::Program& program, const Backend& backend);
 std::string cannot_run_on_cpu(const program::Program& program);
 
-/// Runs every rank as a thread of this process. `program` must be ordered and verified.
-TrainResult train_in_threads(const program::Program& program, const data::Corpus& corpus, const TrainOptions& options);
+/// Runs every rank as a thread of this process. `program` must be ordered.
+TrainResult train_in_threads(const program::VerifiedProgram& program, const data::Corpus& corpus,
+                             const TrainOptions& options);
 
 /// Runs this process's rank; every rank of the communicator calls it with the same program. Steps and timeline are
 /// complete on rank 0. The communicator takes the backend's memory.
-TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+TrainResult train_rank(const program::VerifiedProgram& program, Communicator& communicator, const data::Corpus& corpus,
                        Backend& backend, const TrainOptions& options);
 /// On a core.
-TrainResult train_rank(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
+TrainResult train_rank(const program::VerifiedProgram& program, Communicator& communicator, const data::Corpus& corpus,
                        const TrainOptions& options);
 
 }  // namespace trivium::runtime

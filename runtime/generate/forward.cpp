@@ -78,6 +78,7 @@ std::vector<std::span<const float>> Forward::operator()(std::span<const std::int
     for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_->address(0, op.out[j], 0);
     a.kind = &kind;
     a.values = &values;
+    a.rotary = &program_.settings.rotary;
     a.vocabulary = program_.settings.vocabulary;
     cpu::find_kernel(op.kind, op.dtype)(a);
   }

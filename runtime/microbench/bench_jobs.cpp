@@ -153,18 +153,18 @@ std::vector<program::Program> gpu_bench_programs(bool quick) {
   return quick ? programs_of(kGpuQuick, {}) : programs_of(kGpuFull, {});
 }
 
-program::Program tensor_program(int ranks) {
+program::VerifiedProgram tensor_program(int ranks) {
   constexpr Variant kSplit{256, 128, 4, 1};
   Variant variant = kSplit;
   variant.tensor = ranks;
-  return program_of(job_of(variant));
+  return program::VerifiedProgram::of(program_of(job_of(variant))).value_or_throw();
 }
 
-program::Program data_program(std::int64_t hidden, int ranks) {
+program::VerifiedProgram data_program(std::int64_t hidden, int ranks) {
   program::Job job = job_of({hidden, 128, 1, 1});
   job.plan.data = ranks;
   job.training.global_batch *= ranks;
-  return program_of(job);
+  return program::VerifiedProgram::of(program_of(job)).value_or_throw();
 }
 
 }  // namespace trivium::runtime::microbench

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "program/ir/program.h"
+#include "program/verify/verified.h"
 
 namespace trivium::runtime::microbench {
 
@@ -17,10 +17,10 @@ std::vector<program::Program> gpu_bench_programs(bool quick);
 
 /// As bench_programs for one rank of `ranks` that split a layer: what is run for real to see how late ranks come to
 /// collectives.
-program::Program tensor_program(int ranks);
+program::VerifiedProgram tensor_program(int ranks);
 
 /// As bench_programs, of `ranks` that split the batch: each has a whole layer of that width and the same samples.
-program::Program data_program(std::int64_t hidden, int ranks);
+program::VerifiedProgram data_program(std::int64_t hidden, int ranks);
 
 /// Order of the tasks as they stand in the role, each as soon as what it waits for is done. Precondition: one stage.
 void order_by_dependencies(program::Program& program);

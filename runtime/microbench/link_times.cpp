@@ -93,12 +93,13 @@ double bytes_read(OpKind kind, int members, std::int64_t count) {
 /// Of every step of a training split over tensor ranks: mean wait at a collective, over log2(ranks).
 std::vector<double> skews(int ranks, bool quick) {
   const int split = static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(ranks, 8))));  // divides the heads
-  const program::Program program = tensor_program(split);
+  const program::VerifiedProgram verified = tensor_program(split);
+  const program::Program& program = verified;
   const auto corpus = random_corpus(1 << 20, static_cast<std::int32_t>(program.job.model.vocab));
   TrainOptions options;
   options.steps = quick ? 6 : 12;
   options.timeline_steps = options.steps - 1;
-  const TrainResult result = train_in_threads(program, *corpus, options);
+  const TrainResult result = train_in_threads(verified, *corpus, options);
   std::map<int, std::pair<double, double>> by_step;  // waits, collectives
   for (const program::Event& event : result.timeline.events) {
     const program::Task& task = program.role_of(event.rank).tasks[static_cast<std::size_t>(event.task)];

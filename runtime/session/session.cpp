@@ -10,7 +10,7 @@
 namespace trivium::runtime::session {
 namespace {
 
-TrainResult train_as_rank(Communicator& communicator, Backend* backend, const program::Program& program,
+TrainResult train_as_rank(Communicator& communicator, Backend* backend, const program::VerifiedProgram& program,
                           const data::Corpus& corpus, const TrainOptions& how) {
   check_same_program(communicator, program);
   try {
@@ -31,7 +31,7 @@ Session::Session(SessionOptions options) : options_(std::move(options)) {
   validation_ = data::open_corpus(options_.validation, job.training.sequence, job.model.vocab);
 }
 
-TrainResult Session::train(const program::Program& program, TrainOptions how, Communicator* communicator,
+TrainResult Session::train(const program::VerifiedProgram& program, TrainOptions how, Communicator* communicator,
                            Backend* backend) const {
   const Supervisor supervisor = Supervisor::of_this_process();
   how.validation = validation_.get();

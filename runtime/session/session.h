@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "program/ir/program.h"
 #include "program/plan/plan_file.h"
+#include "program/verify/verified.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/data/corpus.h"
@@ -28,10 +28,10 @@ class Session {
   /// Opens what is learnt from. Errors: Failure(kInput) naming the file.
   explicit Session(SessionOptions options);
 
-  /// Trains. `how`: all but what the session itself has, its validation, checkpoints and flight records. Without a
+  /// Trains. `how`: all but validation, checkpoints and flight records, which are set here. Without a
   /// communicator all ranks run as threads on cores, else this process is one of its ranks, on `backend` or, where
   /// that is null, on a core. Ranks whose programs differ end all of them. Errors: as train_in_threads and train_rank.
-  TrainResult train(const program::Program& program, TrainOptions how, Communicator* communicator,
+  TrainResult train(const program::VerifiedProgram& program, TrainOptions how, Communicator* communicator,
                     Backend* backend) const;
 
  private:

@@ -128,11 +128,11 @@ int representative(const Program& program, int role) {
   return program.representative(program.roles[static_cast<std::size_t>(role)]);
 }
 
-CostedProgram cost(const Program& program, const hardware::Cluster& given) {
-  const PlacedCluster placed(program, given);
-  const hardware::Cluster& cluster = placed.get();
+CostedProgram cost(const Program& program, std::shared_ptr<const PlacedCluster> placed) {
+  const hardware::Cluster &cluster = placed->get(), &given = placed->given();
   CostedProgram costed;
   costed.program = &program;
+  costed.placed = std::move(placed);
   costed.op_ps.resize(program.roles.size());
   for (const auto& group : cluster.groups) costed.asynchronous_lanes &= group.node.asynchronous_lanes;
   for (const program::Role& role : program.roles) {
@@ -163,6 +163,10 @@ CostedProgram cost(const Program& program, const hardware::Cluster& given) {
     slow_down(costed, core_sharing(program, given.groups.front().node));
   }
   return costed;
+}
+
+CostedProgram cost(const Program& program, const hardware::Cluster& cluster) {
+  return cost(program, std::make_shared<const PlacedCluster>(program, cluster));
 }
 
 }  // namespace trivium::simulator

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
 #include "program/ir/program.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
 
@@ -13,15 +15,19 @@ namespace trivium::simulator {
 /// cluster the slowest node kind that the role touches sets it.
 struct CostedProgram {
   const program::Program* program = nullptr;
+  std::shared_ptr<const PlacedCluster> placed;  ///< where its ranks run
   std::vector<std::vector<std::vector<std::int64_t>>>
       op_ps;                       ///< [role][body][op]; empty for bodies the role never runs
   bool asynchronous_lanes = true;  ///< false: tensor, data and copy work runs on the compute lane, in host order
 };
 
-/// Precondition: unsupported_by (simulator/cost/supported.h) accepts the program's job on the cluster `given`. A
-/// transfer between stages is costed at both ends, each with its own node; the engine holds both to the slower. The
-/// program must outlive the result.
-CostedProgram cost(const program::Program& program, const hardware::Cluster& given);
+/// Precondition: unsupported_by (simulator/cost/supported.h) accepts the program's job on the cluster. A transfer
+/// between stages is costed at both ends, each with its own node; the engine holds both to the slower. The program and
+/// the cluster must outlive the result.
+CostedProgram cost(const program::Program& program, std::shared_ptr<const PlacedCluster> placed);
+
+/// The same where nothing else has placed the ranks yet.
+CostedProgram cost(const program::Program& program, const hardware::Cluster& cluster);
 
 /// The rank that stands for all ranks of a role (Program::representative).
 int representative(const program::Program& program, int role);

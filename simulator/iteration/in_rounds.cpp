@@ -121,7 +121,7 @@ class InRounds {
     issue_in_order_of(*few.program, ready_first.value());
     Periods in_order(by_readiness.lengths(), micro_batches, rounds_.depth);
     std::int64_t sampled = 0;
-    base::Result<SimulationTrace> played = trace_of(costed, cluster_, options_, stop_, [&](const RankSpans& rank) {
+    base::Result<SimulationTrace> played = trace_of(costed, options_, stop_, [&](const RankSpans& rank) {
       sampled += rank.stands_for;
       in_order.add(roles[static_cast<std::size_t>(few.program->role_index(rank.rank))], rank.spans);
     });
@@ -183,7 +183,9 @@ base::Result<std::optional<Simulation>> simulate_in_rounds(const program::Job& j
   if (!few) return few.error();
   if (few.value().period == 0) return std::optional<Simulation>();
   const bool shared = few.value().played.flows > 0;
-  std::optional<Simulation> result = figures_of(job, *few.value().program, cluster, std::move(few.value().played));
+  const program::Program& shown = *few.value().program;
+  std::optional<Simulation> result =
+      figures_of(job, shown, memory_of(shown, cluster), cluster, std::move(few.value().played));
   if (options.unshared && options.shared_links && shared) {
     SimulationOptions apart = options;
     apart.shared_links = false;

@@ -107,22 +107,21 @@ Breakdown mean(const Sums& sums, std::int64_t count, std::int64_t iteration_ps) 
 
 }  // namespace
 
-base::Result<ReplayProgram> replay_program_for(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                               const SimulationOptions& options) {
+base::Result<ReplayProgram> replay_program_for(const CostedProgram& costed, const SimulationOptions& options) {
+  const hardware::Cluster& cluster = costed.placed->given();
   if (shares_cores(*costed.program, cluster)) {
-    return compile_replay(costed, cluster, {Granularity::kOp, Ranks::kEvery, false, cluster.devices()});
+    return compile_replay(costed, {Granularity::kOp, Ranks::kEvery, false, cluster.devices()});
   }
   const Ranks ranks = options.every_rank ? Ranks::kEvery : Ranks::kFolded;
-  return compile_replay(costed, cluster, {options.granularity, ranks, options.shared_links}, options.topologies);
+  return compile_replay(costed, {options.granularity, ranks, options.shared_links}, options.topologies);
 }
 
-base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                       const SimulationOptions& options, const std::stop_token& stop,
-                                       const Listener& also) {
+base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const SimulationOptions& options,
+                                       const std::stop_token& stop, const Listener& also) {
   const program::Program& program = *costed.program;
-  BreakdownAccumulator accumulator(costed, options, shares_cores(program, cluster));
+  BreakdownAccumulator accumulator(costed, options, shares_cores(program, costed.placed->given()));
   if (is_ordered(program)) {
-    const auto made = replay_program_for(costed, cluster, options);
+    const auto made = replay_program_for(costed, options);
     if (!made) return made.error();
     const Variation variation = variation_of(options.disturbance, made.value().topology, options.seed);
     const auto replayed = replay(
@@ -145,17 +144,16 @@ base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const hardwa
   return accumulator.close(all);
 }
 
-Simulation figures_of(const program::Job& job, const program::Program& program, const hardware::Cluster& cluster,
-                      SimulationTrace played) {
+Simulation figures_of(const program::Job& job, const program::Program& program, const std::vector<StageMemory>& memory,
+                      const hardware::Cluster& cluster, SimulationTrace trace) {
   Simulation result;
-  result.iteration_ps = played.makespan_ps;
+  result.iteration_ps = trace.makespan_ps;
   result.iteration_s = static_cast<double>(result.iteration_ps) * kSecondsPerPs;
-  const std::vector<StageMemory> memory = memory_of(program, cluster);
   for (std::size_t i = 0; i < program.roles.size(); ++i) {
     const program::Role& role = program.roles[i];
     StageResult part;
     part.stage = role.stage;
-    part.breakdown = mean(played.sums[i], played.sampled[i], result.iteration_ps);
+    part.breakdown = mean(trace.sums[i], trace.sampled[i], result.iteration_ps);
     part.memory = memory[i];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
     const double ranks = share_of_ranks(program, role);
@@ -172,7 +170,7 @@ Simulation figures_of(const program::Job& job, const program::Program& program, 
   result.mfu = result.model_flops_per_s_per_device / peak;
   result.hfu = result.hardware_flops_per_s_per_device / peak;
   result.tokens_per_s = static_cast<double>(job.training.global_batch * job.training.sequence) / result.iteration_s;
-  result.timeline = std::move(played.timeline);
+  result.timeline = std::move(trace.timeline);
   return result;
 }
 

@@ -23,17 +23,16 @@ struct SimulationTrace {
 };
 
 /// One rank for all that sit alike. Ranks that share cores take turns on them, op by op. Errors: as compiled().
-base::Result<ReplayProgram> replay_program_for(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                               const SimulationOptions& options);
+base::Result<ReplayProgram> replay_program_for(const CostedProgram& costed, const SimulationOptions& options);
 
 /// An ordered program is replayed; one without an order is played in the order of readiness, one rank for every role.
 /// `also` hears of the ranks too. Errors: as simulate().
-base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                       const SimulationOptions& options, const std::stop_token& stop,
-                                       const Listener& also = {});
+base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const SimulationOptions& options,
+                                       const std::stop_token& stop, const Listener& also = {});
 
-/// The figures of `job` that was played so. `program`: its roles and mesh; of fewer micro-batches, it may be.
-Simulation figures_of(const program::Job& job, const program::Program& program, const hardware::Cluster& cluster,
-                      SimulationTrace played);
+/// The figures of `job` that was simulated so. `program`: its roles and mesh; of fewer micro-batches, it may be.
+/// `memory`: of its roles.
+Simulation figures_of(const program::Job& job, const program::Program& program, const std::vector<StageMemory>& memory,
+                      const hardware::Cluster& cluster, SimulationTrace trace);
 
 }  // namespace trivium::simulator

@@ -112,14 +112,17 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   return memory;
 }
 
-std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
-  const PlacedCluster placed(program, cluster);
+std::vector<StageMemory> memory_of(const program::Program& program, const PlacedCluster& placed) {
   const std::vector<StageLimits> limits = limits_of(program.mesh, program.replica_kinds, placed.get());
   std::vector<StageMemory> stages;
   for (const program::Role& role : program.roles) {
     stages.push_back(memory_of(program, role, limits[stages.size()]));
   }
   return stages;
+}
+
+std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster) {
+  return memory_of(program, PlacedCluster(program, cluster));
 }
 
 std::optional<program::Infeasible> out_of_memory(const std::vector<StageMemory>& stages) {

@@ -8,6 +8,7 @@
 
 #include "hardware_profiles/hardware.h"
 #include "program/lower/lower.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
 
@@ -28,6 +29,8 @@ struct StageMemory {
 };
 
 /// One entry per role. The map is the one the runtime allocates by, so parts but `reserved` are exact for it.
+std::vector<StageMemory> memory_of(const program::Program& program, const PlacedCluster& placed);
+/// The same where nothing else has placed the ranks yet.
 std::vector<StageMemory> memory_of(const program::Program& program, const hardware::Cluster& cluster);
 
 /// Rules of out_of_memory(): it is the device's memory that does not hold a stage, or the host's what was offloaded.

@@ -30,6 +30,7 @@ class PlacedCluster {
   /// Precondition: misplaced(ranks, cluster) is nothing.
   PlacedCluster(const RanksToPlace& ranks, const hardware::Cluster& cluster);
   const hardware::Cluster& get() const { return own_ ? *own_ : given_; }
+  const hardware::Cluster& given() const { return given_; }
 
  private:
   std::optional<hardware::Cluster> own_;

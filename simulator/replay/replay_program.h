@@ -36,7 +36,7 @@ struct Channel {
 
 class TopologyCache;
 
-/// Scripts by role. Valid as long as nothing of the Program is needed but its names.
+/// Instruction streams by role. Valid as long as nothing of the Program is needed but its names.
 struct ReplayProgram {
   ReplayOptions options;
   std::vector<InstructionStreams> streams_by_role;
@@ -47,7 +47,7 @@ struct ReplayProgram {
 /// Errors: kRuntime where a stage's order asks a stream to wait for what it does later itself; the message names the
 /// rank and the tasks. Precondition: every role has an order; the cluster holds the program.
 /// `topologies`: of this cluster, where topologies may be found and are left.
-base::Result<ReplayProgram> compile_replay(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                           const ReplayOptions& options, TopologyCache* topologies = nullptr);
+base::Result<ReplayProgram> compile_replay(const CostedProgram& costed, const ReplayOptions& options,
+                                           TopologyCache* topologies = nullptr);
 
 }  // namespace trivium::simulator

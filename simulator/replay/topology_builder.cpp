@@ -86,8 +86,8 @@ base::Seconds wake_up(const hardware::Node& node, int cores) {
   return std::max(base::Seconds(0), seconds * (static_cast<double>(cores) / ranks) - node.intra.latency);
 }
 
-base::Result<ReplayProgram> compile_replay(const CostedProgram& costed, const hardware::Cluster& cluster,
-                                           const ReplayOptions& options, TopologyCache* topologies) {
+base::Result<ReplayProgram> compile_replay(const CostedProgram& costed, const ReplayOptions& options,
+                                           TopologyCache* topologies) {
   ReplayProgram made;
   made.options = options;
   for (std::size_t role = 0; role < costed.program->roles.size(); ++role) {
@@ -99,14 +99,13 @@ base::Result<ReplayProgram> compile_replay(const CostedProgram& costed, const ha
   std::vector<Traffic> traffic = traffic_of(made.streams_by_role);
   if (options.cores > 0) {
     made.topology = make_topology(program, traffic, made.channels, options.ranks);
-    share_cores(made.topology, options.cores, wake_up(cluster.groups.front().node, options.cores));
+    share_cores(made.topology, options.cores, wake_up(costed.placed->given().groups.front().node, options.cores));
     return made;
   }
-  const PlacedCluster placed(program, cluster);
   const auto with_links = [&](Ranks ranks) {
     ReplayTopology topology =
         make_topology(program, traffic, made.channels, options.contention ? Ranks::kEvery : ranks);
-    if (options.contention) add_links(topology, placed.get(), traffic);
+    if (options.contention) add_links(topology, costed.placed->get(), traffic);
     if (ranks == Ranks::kEvery || !options.contention) return topology;
     return topology.capacity.empty() ? make_topology(program, traffic, made.channels, ranks) : fold(topology, traffic);
   };

@@ -22,22 +22,20 @@ double Uncertainty::quantile_ps(double share) const {
   return static_cast<double>(sorted[below]) * (1 - rest) + static_cast<double>(sorted[above]) * rest;
 }
 
-base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
-                                            const Disturbance& disturbance, int samples, std::uint64_t seed,
-                                            const std::stop_token& stop) {
-  auto played = sample_until(program, cluster, disturbance, samples, seed, stop, {});
+base::Result<Uncertainty> sample_iterations(const CostedProgram& costed, const Disturbance& disturbance, int samples,
+                                            std::uint64_t seed, const std::stop_token& stop) {
+  auto played = sample_until(costed, disturbance, samples, seed, stop, {});
   const bool all = !played || played.value().samples_ps.size() == static_cast<std::size_t>(samples);
   if (!all) return cancelled();
   return played;
 }
 
-base::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
-                                       const Disturbance& disturbance, int samples, std::uint64_t seed,
-                                       const std::stop_token& stop, const std::function<void(int)>& played) {
+base::Result<Uncertainty> sample_until(const CostedProgram& costed, const Disturbance& disturbance, int samples,
+                                       std::uint64_t seed, const std::stop_token& stop,
+                                       const std::function<void(int)>& played) {
   if (stop.stop_requested()) return cancelled();
-  if (auto wrong = unknown_rank(disturbance, program.mesh.size())) return *wrong;
-  const CostedProgram costed = cost(program, cluster);
-  const auto made = compile_replay(costed, cluster, {Granularity::kOp, Ranks::kEvery, true});
+  if (auto wrong = unknown_rank(disturbance, costed.program->mesh.size())) return *wrong;
+  const auto made = compile_replay(costed, {Granularity::kOp, Ranks::kEvery, true});
   if (!made) return made.error();
   std::vector<std::optional<base::Result<std::int64_t>>> found(static_cast<std::size_t>(samples));
   std::atomic<std::size_t> next{0};

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "hardware_profiles/hardware.h"
-#include "program/ir/program.h"
+#include "simulator/cost/costed_program.h"
 #include "simulator/replay/disturbance.h"
 
 namespace trivium::simulator {
@@ -23,14 +22,13 @@ struct Uncertainty {
 /// Plays every rank at op level with seeds `seed`, `seed` + 1, …, on as many threads as there are cores: the result
 /// does not depend on how many. The order of communication is the program's own in every sample. Errors: kUsage for a
 /// rank that the program does not have; kRuntime when the program cannot proceed.
-base::Result<Uncertainty> sample_iterations(const program::Program& program, const hardware::Cluster& cluster,
-                                            const Disturbance& disturbance, int samples, std::uint64_t seed,
-                                            const std::stop_token& stop = {});
+base::Result<Uncertainty> sample_iterations(const CostedProgram& costed, const Disturbance& disturbance, int samples,
+                                            std::uint64_t seed, const std::stop_token& stop = {});
 
 /// The samples that were played when `stop` came, in the order of their seeds; kInterrupted where there are none.
 /// `played` hears how many there are by then, from one thread at a time of those that play them.
-base::Result<Uncertainty> sample_until(const program::Program& program, const hardware::Cluster& cluster,
-                                       const Disturbance& disturbance, int samples, std::uint64_t seed,
-                                       const std::stop_token& stop, const std::function<void(int)>& played);
+base::Result<Uncertainty> sample_until(const CostedProgram& costed, const Disturbance& disturbance, int samples,
+                                       std::uint64_t seed, const std::stop_token& stop,
+                                       const std::function<void(int)>& played);
 
 }  // namespace trivium::simulator

@@ -8,7 +8,7 @@
 #include "program/lower/lower.h"
 #include "simulator/analytic/cost_estimator.h"
 #include "simulator/replay/replay.h"
-#include "simulator/simulate.h"
+#include "simulator/schedule/engine.h"
 
 namespace {
 
@@ -55,7 +55,7 @@ Counts iteration(const program::Job& job, const std::string& where, const simula
   const hardware::Cluster cluster = hardware::load_cluster(where);
   const auto program = simulator::order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
   const simulator::CostedProgram costed = simulator::cost(program, cluster);
-  const simulator::ReplayProgram cast = simulator::compile_replay(costed, cluster, how).value_or_throw();
+  const simulator::ReplayProgram cast = simulator::compile_replay(costed, how).value_or_throw();
   simulator::Variation variation;
   variation.jitter = jitter;
   variation.seed = 1;

@@ -143,8 +143,7 @@ int main(int argc, char** argv) {
   const auto program = simulator::order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
   const simulator::CostedProgram costed = simulator::cost(program, cluster);
   const simulator::ReplayProgram cast =
-      simulator::compile_replay(costed, cluster, {simulator::Granularity::kOp, simulator::Ranks::kEvery, true})
-          .value_or_throw();
+      simulator::compile_replay(costed, {simulator::Granularity::kOp, simulator::Ranks::kEvery, true}).value_or_throw();
   simulator::Variation variation;
   variation.jitter = jitter;
   variation.seed = 1;

@@ -4,7 +4,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower/lower.h"
-#include "simulator/simulate.h"
+#include "simulator/schedule/engine.h"
 
 namespace {
 

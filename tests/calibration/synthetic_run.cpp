@@ -4,6 +4,7 @@
 #include "program/lower/lower.h"
 #include "simulator/schedule/engine.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::calibration {
 
@@ -50,9 +51,9 @@ hardware::Cluster cluster_of(const hardware::Node& node) { return {"synthetic", 
 
 program::RunRecord synthetic_run(const program::Job& job, const hardware::Node& node) {
   const hardware::Cluster cluster = cluster_of(node);
-  auto lowered = std::get<program::Program>(program::lower(job));
-  const program::Program program = simulator::order(std::move(lowered), cluster).value_or_throw();
-  const auto simulation = simulator::simulate(program, cluster, {simulator::Granularity::kOp, true}).value_or_throw();
+  const simulator::Prepared prepared = simulator::prepared(job, cluster);
+  const program::Program& program = prepared.program();
+  const auto simulation = simulator::simulate(prepared, {simulator::Granularity::kOp, true}).value_or_throw();
   program::RunRecord record;
   record.job = job;
   record.cluster = "generic-cpu";

@@ -10,22 +10,24 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::program {
 namespace {
 
 using nlohmann::json;
 
-Program two_stages() {
+simulator::Prepared prepared_stages(const hardware::Cluster& cluster) {
   Job job;
   job.model = models::load_model("gpt-tiny");
   job.training.sequence = 32;
   job.training.global_batch = 2;
   job.plan.pipeline = 2;
   job.plan.precision = DType::kFp32;
-  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  return simulator::order(std::get<Program>(lower(job)), cluster).value_or_throw();
+  return simulator::prepared(job, cluster);
 }
+
+Program two_stages() { return prepared_stages(hardware::load_cluster("dgx-a100-80gb:1")).program(); }
 
 /// An event of the first task of a kind on a rank.
 Event event_of(const Program& program, int rank, TaskKind kind, std::int32_t op) {
@@ -67,10 +69,12 @@ TEST(ChromeTrace, KeepsPicosecondsAndPutsStepsOneAfterTheOther) {
 }
 
 TEST(ChromeTrace, HasANamedProcessPerRankAndThreadPerLane) {
-  const Program program = two_stages();
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
+  const simulator::Prepared prepared = prepared_stages(cluster);
+  const Program& program = prepared.program();
   simulator::SimulationOptions how;
   how.timeline = true;
-  const auto simulation = simulator::simulate(program, hardware::load_cluster("dgx-a100-80gb:1"), how).value_or_throw();
+  const auto simulation = simulator::simulate(prepared, how).value_or_throw();
   const json trace = json::parse(chrome_trace(program, simulation.timeline));
   std::set<std::pair<int, int>> named, used;
   for (const json& event : trace.at("traceEvents")) {

@@ -17,7 +17,6 @@
 #include "runtime/data/corpus.h"
 #include "runtime/executor/train.h"
 #include "runtime/microbench/profile.h"
-#include "simulator/schedule/engine.h"
 #include "simulator/simulate.h"
 #include "tests/fidelity/plans.h"
 
@@ -56,17 +55,24 @@ struct Outcome {
 
 hardware::Cluster cluster_of(const hardware::Node& node) { return {node.name, {{node, 1}}}; }
 
-program::Program prepared(const program::Job& job, const hardware::Cluster& cluster) {
-  auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered))
-    throw base::Failure(base::ErrorKind::kNoPlan, program::summary(job.plan) + ": " + no->reason);
-  return simulator::order(std::get<program::Program>(std::move(lowered)), cluster).value_or_throw();
+simulator::Prepared prepared(const program::Job& job, const hardware::Cluster& cluster) {
+  auto result = simulator::prepare(job, cluster, {.fits = false});
+  if (!result) throw base::Failure(result.error().kind, program::summary(job.plan) + ": " + result.error().message);
+  return std::move(result).value();
+}
+
+/// Seconds of an iteration with a fitted profile, in the order in which it was measured.
+double predicted(const program::Job& job, const hardware::Cluster& measured_with, const hardware::Cluster& fitted) {
+  const simulator::Prepared same =
+      simulator::prepare(prepared(job, measured_with).program(), fitted, {.fits = false, .ordered = false})
+          .value_or_throw();
+  return simulator::simulate(same, {}).value_or_throw().iteration_s;
 }
 
 program::RunRecord measured(const Case& one, const hardware::Cluster& cluster, const runtime::data::Corpus& corpus,
                             std::int64_t steps) {
   const program::Job job = fidelity::job_of(one);
-  const program::Program program = prepared(job, cluster);
+  const auto program = prepared(job, cluster).verified();
   runtime::TrainOptions options;
   options.steps = steps;
   options.timeline_steps = steps - static_cast<std::int64_t>(kWarmUp);
@@ -163,8 +169,7 @@ int compare(const std::string& text, int rounds, std::int64_t steps) {
   const calibration::Fit fit = calibration::calibrate(profile, least_disturbed(taught));
   for (const std::string& line : fit.report) say(line);
   for (Outcome& outcome : outcomes) {
-    const program::Program program = prepared(fidelity::job_of(*outcome.plan), cluster);
-    outcome.predicted = simulator::simulate(program, cluster_of(fit.node), {}).value_or_throw().iteration_s;
+    outcome.predicted = predicted(fidelity::job_of(*outcome.plan), cluster, cluster_of(fit.node));
   }
   fmt::print("{} cores; calibrated on {} other runs of one and two ranks\n\n", profile.devices, taught.size());
   return report(outcomes, rounds, steps, profile.devices) ? 0 : 1;

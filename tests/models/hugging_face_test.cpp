@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "models/load.h"
@@ -108,10 +111,86 @@ TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),
-            "config.json#/activation_function: unsupported activation \"silu\"; supported here: gelu, relu");
+            "config.json#/activation_function: unsupported activation \"silu\"; supported here: gelu, gelu_new, "
+            "relu, relu2");
   EXPECT_EQ(message_for(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2,
       "intermediate_size": 16, "vocab_size": 9, "max_position_embeddings": 4, "attention_bias": true})"),
             "config.json#: attention_bias and mlp_bias differ, which is not supported");
+}
+
+/// A small llama with members of its own.
+std::string llama_with(const std::string& members) {
+  return R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 512, "num_attention_heads": 4,
+      "intermediate_size": 16, "vocab_size": 9, "max_position_embeddings": 131072)" +
+         members + "}";
+}
+
+TEST(HuggingFace, NormsTakeTheLibrarysEpsilonUnlessTold) {
+  EXPECT_EQ(read(llama_with("")).norm_epsilon, 1e-6);
+  EXPECT_EQ(read(llama_with(R"(, "rms_norm_eps": 1e-5)")).norm_epsilon, 1e-5);
+  EXPECT_EQ(read(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9, "n_positions": 4,
+                     "layer_norm_epsilon": 1e-3})")
+                .norm_epsilon,
+            1e-3);
+}
+
+// Heads of 128 components, Llama 3.1's scaling: factor 8 from 8,192 tokens, bounds 1 and 4.
+TEST(HuggingFace, ScaledFrequenciesAreThoseOfLlama31) {
+  const Model model = read(llama_with(R"(, "rope_theta": 500000.0, "rope_scaling": {"factor": 8.0,
+      "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+      "rope_type": "llama3"})"));
+  const std::vector<double> found = rotary_frequencies(model);
+  ASSERT_EQ(found.size(), 64U);
+  const auto plain = [](int i) { return std::pow(500000.0, -2.0 * i / 128); };
+  EXPECT_DOUBLE_EQ(found[0], 1);
+  EXPECT_DOUBLE_EQ(found[20], plain(20));      // wavelength 379, a 21st of the sequence: fast
+  EXPECT_DOUBLE_EQ(found[63], plain(63) / 8);  // turns .0003 times
+  const double turns = 8192 * plain(32) / (2 * std::numbers::pi), share = (turns - 1) / 3;  // 1.84: between
+  EXPECT_DOUBLE_EQ(found[32], plain(32) * share + plain(32) / 8 * (1 - share));
+}
+
+// The same in transformers 5's spelling, with theta inside.
+TEST(HuggingFace, RopeParametersSayWhatRopeScalingSaid) {
+  const Model model = read(llama_with(R"(, "rope_parameters": {"rope_theta": 20000.0, "rope_type": "linear",
+      "factor": 4.0})"));
+  EXPECT_EQ(model.rotary.theta, 20000);
+  EXPECT_DOUBLE_EQ(rotary_frequencies(model)[1], std::pow(20000.0, -2.0 / 128) / 4);
+}
+
+// arXiv 2309.00071, eq. 17 and 22: 32 turns of 4,096 tokens fall on pair 20.95, one turn on pair 45.03 of 64.
+TEST(HuggingFace, YarnKeepsTheFastAndDividesTheSlow) {
+  const Model model = read(llama_with(R"(, "rope_scaling": {"type": "yarn", "factor": 40.0,
+      "original_max_position_embeddings": 4096})"));
+  const std::vector<double> found = rotary_frequencies(model);
+  const auto plain = [](int i) { return std::pow(10000.0, -2.0 * i / 128); };
+  EXPECT_DOUBLE_EQ(found[20], plain(20));
+  EXPECT_DOUBLE_EQ(found[46], plain(46) / 40);
+  const double divided = (33.0 - 20) / (46 - 20);
+  EXPECT_NEAR(found[33], plain(33) * (1 - divided) + plain(33) / 40 * divided, 1e-15);
+  EXPECT_DOUBLE_EQ(model.rotary.amplitude, 0.1 * std::log(40.0) + 1);
+  EXPECT_EQ(read(llama_with(R"(, "rope_scaling": {"type": "yarn", "factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+      "original_max_position_embeddings": 4096})"))
+                .rotary.amplitude,
+            1);
+}
+
+TEST(HuggingFace, GptNeoxTurnsAQuarterOfEachHead) {
+  const Model model = read(R"({"model_type": "gpt_neox", "num_hidden_layers": 2, "hidden_size": 256,
+      "num_attention_heads": 4, "intermediate_size": 256, "vocab_size": 100, "max_position_embeddings": 32})");
+  EXPECT_EQ(model.rotary_width(), 16);
+  EXPECT_EQ(model.activation, Activation::kGeluErf);
+}
+
+TEST(HuggingFace, WhatWouldBeComputedOtherwiseIsRefused) {
+  EXPECT_EQ(message_for(llama_with(R"(, "rope_scaling": {"type": "dynamic", "factor": 2.0})")),
+            "config.json#/rope_scaling/type: unknown value \"dynamic\"; known: default, linear, llama3, yarn");
+  EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
+                            "n_positions": 4, "scale_attn_by_inverse_layer_idx": true})"),
+            "config.json#/scale_attn_by_inverse_layer_idx: is not supported: it changes what attention computes");
+  EXPECT_EQ(read(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9, "n_positions": 4,
+                     "scale_attn_weights": false})")
+                .attention_scale,
+            1);
 }
 
 // What changes neither times nor sizes is not used, but a text or a negative number there shows a damaged file.

@@ -23,7 +23,7 @@ std::string printed(const std::string& name, int digits) {
 
 TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_EQ(names.size(), 40u);
+  EXPECT_EQ(names.size(), 50u);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -42,6 +42,20 @@ TEST(ShippedModels, Gpt2HasTheCountsOfTheReleasedWeights) {
   EXPECT_EQ(total_of("gpt2-350m"), 354823168);
   EXPECT_EQ(total_of("gpt2-774m"), 774030080);
   EXPECT_EQ(total_of("gpt2-1.5b"), 1557611200);
+}
+
+// Counts of the released weights, as their safetensors indices have them.
+TEST(ShippedModels, Llama3AndQwen25HaveTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(total_of("llama3-8b"), 8030261248);
+  EXPECT_EQ(total_of("llama3-70b"), 70553706496);
+  EXPECT_EQ(total_of("llama3.1-8b"), 8030261248);
+  EXPECT_EQ(total_of("llama3.1-70b"), 70553706496);
+  EXPECT_EQ(total_of("llama3.1-405b"), 405853388800);
+  EXPECT_EQ(total_of("llama3.2-1b"), 1235814400);
+  EXPECT_EQ(total_of("llama3.2-3b"), 3212749824);
+  EXPECT_EQ(total_of("qwen2.5-7b"), 7615616512);
+  EXPECT_EQ(total_of("qwen2.5-32b"), 32763876352);
+  EXPECT_EQ(total_of("qwen2.5-72b"), 72706203648);
 }
 
 TEST(ShippedModels, Gpt3HasThePrintedSizes) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -47,11 +48,30 @@ void expect_same_file(const std::string& name) {
 
 TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("gpt2");
+  expect_same_file("gpt2-exact");
   expect_same_file("llama");
+  expect_same_file("llama3");
 }
 
 TEST(Oracle, Gpt2AgreesWithPyTorch) { expect_agreement("gpt2"); }
 TEST(Oracle, LlamaAgreesWithPyTorch) { expect_agreement("llama"); }
+// Exact GELU, an epsilon of 1e-3, scores that are not scaled.
+TEST(Oracle, Gpt2WithOtherFormulasAgreesWithPyTorch) { expect_agreement("gpt2-exact"); }
+// Frequencies scaled as Llama 3.1's, theta 500.
+TEST(Oracle, Llama3AgreesWithPyTorch) { expect_agreement("llama3"); }
+
+/// The description that is written beside the weights says the same model.
+void expect_same_config(const std::string& name) {
+  const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
+  models::Model model = models::load_model((folder / "config.json").string());
+  models::Model again = models::model_from_hugging_face(runtime::checkpoint::hugging_face_config(model), name);
+  again.name = model.name, again.source = model.source;
+  EXPECT_EQ(again, model) << name;
+}
+
+TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
+  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3"}) expect_same_config(name);
+}
 
 }  // namespace
 }  // namespace trivium::oracle

@@ -21,18 +21,37 @@ TRAINING = dict(learning_rate=1e-3, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_
 STEPS = 10
 
 
-def gpt2(s):
+def gpt2(s, **more):
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(
         vocab_size=s["vocab"], n_positions=s["sequence"], n_embd=s["hidden"], n_layer=s["layers"], n_head=s["heads"],
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0))
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0, **more))
 
 
-def llama(s, tied):
+def llama(s, **more):
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
-        intermediate_size=5 * s["hidden"] // 2, rms_norm_eps=1e-5, tie_word_embeddings=tied, bos_token_id=0,
-        eos_token_id=0, pad_token_id=None))  # a padding token would get no gradient
+        intermediate_size=5 * s["hidden"] // 2, bos_token_id=0, eos_token_id=0,
+        pad_token_id=None, **dict(dict(rms_norm_eps=1e-5), **more)))  # a padding token would get no gradient
+
+
+def scaled(s, kind, **more):
+    """Rotary positions that were trained on an eighth of the sequence before."""
+    return dict(rope_type=kind, rope_theta=500.0, factor=4.0, original_max_position_embeddings=s["sequence"] // 8, **more)
+
+
+# Every case has what another has not: a reader that took one for another would be found out.
+CASES = {
+    "gpt2": gpt2,
+    "gpt2-exact": lambda s: gpt2(s, activation_function="gelu", layer_norm_epsilon=1e-3, scale_attn_weights=False),
+    "llama": llama,
+    "llama-tied": lambda s: llama(s, tie_word_embeddings=True),
+    "llama-linear": lambda s: llama(s, rms_norm_eps=1e-3, rope_parameters=dict(
+        rope_type="linear", rope_theta=500.0, factor=4.0)),
+    "llama3": lambda s: llama(s, rope_parameters=scaled(s, "llama3", low_freq_factor=0.05, high_freq_factor=0.5)),
+    "llama-yarn": lambda s: llama(s, rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05)),
+}
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3"]
 
 
 def parameters_of(model):
@@ -79,11 +98,9 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     size = SIZES[sys.argv[2] if len(sys.argv) > 2 else "full"]
     torch.set_num_threads(1)
-    for name, make in {"gpt2": gpt2, "llama": lambda s: llama(s, False), "llama-tied": lambda s: llama(s, True)}.items():
+    for name in GOLDEN if size is SIZES["golden"] else CASES:
         torch.manual_seed(11)
-        if name == "llama-tied" and size is SIZES["golden"]:
-            continue
-        model = make(size)
+        model = CASES[name](size)
         with torch.no_grad():  # norms of 1 and biases of 0 would hide which is which
             for parameter in model.parameters():
                 if parameter.dim() < 2:

@@ -16,7 +16,7 @@
 #include "runtime/executor/train.h"
 #include "runtime/generate/forward.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/schedule/engine.h"
+#include "simulator/prepare.h"
 
 namespace trivium::oracle {
 namespace {
@@ -43,10 +43,11 @@ double worst_of(const std::vector<double>& ours, const std::vector<double>& thei
   return worst;
 }
 
-program::Program ordered(const program::Job& job) {
+program::VerifiedProgram ordered(const program::Job& job) {
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = job.plan.ranks();
-  return simulator::order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
+  cluster.groups.front().node.device.flash_attention = true;  // the kernels are there
+  return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
 }
 
 /// One folder's files.
@@ -107,7 +108,7 @@ std::vector<program::StepRecord> trained(const Case& c, const program::Plan& pla
   program::Job job = c.job;
   job.plan = plan;
   job.plan.precision = program::DType::kFp32;
-  const program::Program program = ordered(job);
+  const program::VerifiedProgram program = ordered(job);
   runtime::TrainOptions options;
   options.steps = std::ssize(c.expected.at("losses"));
   options.timeline_steps = 0;

@@ -6,11 +6,13 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "models/model.h"
 #include "program/lower/lower.h"
+#include "program/verify/verified.h"
 
 namespace trivium::program {
 
@@ -57,6 +59,9 @@ inline Program lowered(const Job& job) {
   if (const auto* no = std::get_if<Infeasible>(&result)) throw std::runtime_error(no->rule + ": " + no->reason);
   return std::get<Program>(std::move(result));
 }
+
+/// What a backend takes of a Program that is sound.
+inline VerifiedProgram verified(Program program) { return VerifiedProgram::of(std::move(program)).value_or_throw(); }
 
 /// Calls `visit(role, task, op)` for every op that one rank of every stage runs in a step.
 template <class Visit>

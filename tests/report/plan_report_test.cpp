@@ -7,6 +7,7 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "report/timeline_chart.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::report {
 namespace {
@@ -27,11 +28,11 @@ class PlanReportPage : public testing::Test {
     file_.cluster = "dgx-a100-80gb:1";
   }
   std::string page() {
-    auto lowered = std::get<program::Program>(program::lower(file_.job));
-    program_ = simulator::order(std::move(lowered), cluster_).value_or_throw();
+    const simulator::Prepared prepared = simulator::prepared(file_.job, cluster_);
+    program_ = prepared.program();
     simulator::SimulationOptions how;
     how.timeline = true;
-    played_ = simulator::simulate(program_, cluster_, how).value_or_throw();
+    played_ = simulator::simulate(prepared, how).value_or_throw();
     return plan_report(
         {file_, cluster_, program_, played_, played_.timeline, overflow_, sentences_, {}, {}, spread_, others_, {}});
   }

@@ -35,9 +35,9 @@ TEST(Prepare, GivesAnOrderedProgramThatIsSoundWithItsMemory) {
     const RandomJob made = random_job(random);
     const auto prepared = prepare(made.job, made.cluster, {.fits = false});
     ASSERT_TRUE(prepared.ok()) << prepared.error().message;
-    EXPECT_TRUE(program::verify(prepared.value().program).empty());
-    EXPECT_EQ(prepared.value().memory.size(), prepared.value().program.roles.size());
-    for (const program::Role& role : prepared.value().program.roles) EXPECT_FALSE(role.order.empty());
+    EXPECT_TRUE(program::verify(prepared.value().verified()).empty());
+    EXPECT_EQ(prepared.value().memory().size(), prepared.value().program().roles.size());
+    for (const program::Role& role : prepared.value().program().roles) EXPECT_FALSE(role.order.empty());
   }
 }
 
@@ -59,8 +59,8 @@ TEST(Prepare, RefusesWhatDoesNotFitUnlessItNeedNot) {
   EXPECT_EQ(refused(job, "dgx-a100-80gb:2").rule, kMemoryRule);
   const auto prepared = prepare(job, hardware::load_cluster("dgx-a100-80gb:2"), {.fits = false});
   ASSERT_TRUE(prepared.ok());
-  ASSERT_TRUE(prepared.value().too_big);
-  EXPECT_EQ(prepared.value().too_big->reason, refused(job, "dgx-a100-80gb:2").message);
+  ASSERT_TRUE(prepared.value().too_big());
+  EXPECT_EQ(prepared.value().too_big()->reason, refused(job, "dgx-a100-80gb:2").message);
 }
 
 TEST(Prepare, RefusesAProgramThatIsNotSoundUnlessItIsNotAsked) {
@@ -78,7 +78,7 @@ TEST(Prepare, RefusesAProgramThatIsNotSoundUnlessItIsNotAsked) {
 TEST(Prepare, LeavesTheOrderToThoseWhoPlaySegments) {
   const auto prepared = prepare(gpt3_13b(), hardware::load_cluster("dgx-a100-80gb:2"), {.ordered = false});
   ASSERT_TRUE(prepared.ok());
-  for (const program::Role& role : prepared.value().program.roles) EXPECT_TRUE(role.order.empty());
+  for (const program::Role& role : prepared.value().program().roles) EXPECT_TRUE(role.order.empty());
 }
 
 TEST(Prepare, EndsWhereItIsStopped) {

@@ -8,8 +8,10 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/lower/lower.h"
+#include "simulator/cost/supported.h"
 #include "simulator/schedule/engine.h"
 #include "simulator/studies/uncertainty.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {
 namespace {
@@ -27,8 +29,7 @@ program::Job gpt3_175b() {
 }
 
 Simulation simulated(const program::Job& job, const hardware::Cluster& cluster, Granularity granularity) {
-  const program::Program program = order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
-  return simulate(program, cluster, {granularity, false}).value_or_throw();
+  return simulate(prepared(job, cluster), {granularity, false}).value_or_throw();
 }
 
 // Narayanan et al. 2021, arXiv 2104.04473, Table 1 and §5.1: 175B (145.6B class), 1,024 A100, 138 TFLOP/s per GPU: 32
@@ -130,13 +131,12 @@ program::Job small(int tensor, int pipeline, int data) {
 // One of a stage's four ranks computes twice as long: on average (3 + 2) / 4 as long, and the other three wait for it.
 TEST(Simulation, TheBreakdownOfEveryRankIsTheMeanOverThem) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  const program::Program program =
-      order(std::get<program::Program>(program::lower(small(4, 1, 1))), cluster).value_or_throw();
+  const Prepared job = prepared(small(4, 1, 1), cluster);
   SimulationOptions every;
   every.every_rank = true;
-  const Simulation plain = simulate(program, cluster, every).value_or_throw();
+  const Simulation plain = simulate(job, every).value_or_throw();
   every.disturbance.slow_devices[2] = 2;
-  const Simulation slow = simulate(program, cluster, every).value_or_throw();
+  const Simulation slow = simulate(job, every).value_or_throw();
   const auto part = [](const Simulation& s, Part which) { return s.breakdown_s[static_cast<std::size_t>(which)]; };
   EXPECT_NEAR(part(slow, Part::kCompute), 1.25 * part(plain, Part::kCompute), 1e-9);
   for (const Simulation* s : {&plain, &slow}) {
@@ -151,19 +151,18 @@ TEST(Simulation, TheBreakdownOfEveryRankIsTheMeanOverThem) {
 // Transfers and the reductions beside them leave through one node's adapters: slower, and as slow as with every rank.
 TEST(Simulation, SharesLinksAndFindsTheIterationWithout) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
-  const program::Program program =
-      order(std::get<program::Program>(program::lower(small(8, 2, 2))), cluster).value_or_throw();
+  const Prepared job = prepared(small(8, 2, 2), cluster);
   SimulationOptions folded, every, apart;
   folded.unshared = true;
   every.every_rank = true;
   apart.shared_links = false;
-  const Simulation one = simulate(program, cluster, folded).value_or_throw();
-  const Simulation all = simulate(program, cluster, every).value_or_throw();
+  const Simulation one = simulate(job, folded).value_or_throw();
+  const Simulation all = simulate(job, every).value_or_throw();
   ASSERT_TRUE(one.unshared_s.has_value());
   EXPECT_LT(*one.unshared_s, one.iteration_s);
   EXPECT_NEAR(one.iteration_s, all.iteration_s, 1e-9 * all.iteration_s);
-  EXPECT_DOUBLE_EQ(*one.unshared_s, simulate(program, cluster, apart).value_or_throw().iteration_s);
-  EXPECT_EQ(iteration_ps(program, cluster, {}).value_or_throw(), one.iteration_ps);
+  EXPECT_DOUBLE_EQ(*one.unshared_s, simulate(job, apart).value_or_throw().iteration_s);
+  EXPECT_EQ(iteration_ps(job, {}).value_or_throw(), one.iteration_ps);
   EXPECT_EQ(std::accumulate(one.stages[0].breakdown.begin(), one.stages[0].breakdown.end(), std::int64_t{0}),
             one.iteration_ps);
 }
@@ -172,9 +171,9 @@ TEST(Simulation, SharesLinksAndFindsTheIterationWithout) {
 TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:128");
   const program::Program program = std::get<program::Program>(program::lower(gpt3_175b()));
-  const program::Program ordered = order(program, cluster).value_or_throw();
+  const Prepared ordered = prepared(gpt3_175b(), cluster);
   std::stop_source stop;
-  const CostedProgram costed = cost(ordered, cluster);
+  const CostedProgram& costed = ordered.costed();
   EXPECT_TRUE(list_schedule(costed, Granularity::kSegment, stop.get_token()).ok());
   stop.request_stop();
   const std::stop_token now = stop.get_token();
@@ -184,13 +183,13 @@ TEST(Stop, EndsWhatIsPlayedWithoutAResult) {
   EXPECT_EQ(kind_of(list_schedule(costed, Granularity::kSegment, now)),
             base::ErrorKind::kInterrupted);  // by looks on the way
   EXPECT_EQ(kind_of(order(program, cluster, now)), base::ErrorKind::kInterrupted);
-  EXPECT_EQ(kind_of(simulate(ordered, cluster, {Granularity::kSegment, true}, now)), base::ErrorKind::kInterrupted);
-  EXPECT_EQ(kind_of(sample_iterations(ordered, cluster, {}, 3, 1, now)), base::ErrorKind::kInterrupted);
-  EXPECT_EQ(kind_of(sample_until(ordered, cluster, {}, 3, 1, now, {})), base::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(simulate(ordered, {Granularity::kSegment, true}, now)), base::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(sample_iterations(costed, {}, 3, 1, now)), base::ErrorKind::kInterrupted);
+  EXPECT_EQ(kind_of(sample_until(costed, {}, 3, 1, now, {})), base::ErrorKind::kInterrupted);
 
   // What was played by then is kept: on so many cores at most one sample more each.
   std::stop_source later;
-  const auto some = sample_until(ordered, cluster, {}, 10'000, 1, later.get_token(), [&](int played) {
+  const auto some = sample_until(costed, {}, 10'000, 1, later.get_token(), [&](int played) {
     if (played == 3) later.request_stop();
   });
   ASSERT_TRUE(some.ok());

@@ -27,28 +27,30 @@ using program::Event;
 constexpr std::array<double, kErrorHues - 1> kErrorBounds{-0.5, -0.2, -0.05, 0.05, 0.2, 0.5};
 
 struct Prediction {
-  program::Program program;
+  hardware::Cluster on_time;  ///< the cluster, as if no host were ever late: measured events tell that apart
+  std::shared_ptr<const program::Program> program;
   simulator::Simulation simulation;
-  simulator::CostedProgram costed;  ///< without waiting for late hosts, which measured events tell apart
+  simulator::CostedProgram costed;  ///< there
 };
 
 [[noreturn]] void refuse(const std::string& why) {
   throw base::Failure(base::ErrorKind::kInput, "cannot compare: " + why);
 }
 
-void predict(const program::PlanFile& plan, hardware::Cluster cluster, Prediction& prediction,
+void predict(const program::PlanFile& plan, const hardware::Cluster& cluster, Prediction& prediction,
              const std::stop_token& stop) {
   const base::Patience patience(stop);
-  auto prepared = simulator::prepare(plan.job, cluster, {.fits = false}, stop);
+  const auto prepared = simulator::prepare(plan.job, cluster, {.fits = false}, stop);
   patience.look();
   if (!prepared) refuse(prepared.error().message);
-  prediction.program = std::move(prepared.value().program);
-  auto simulated = simulator::simulate(prediction.program, cluster, {simulator::Granularity::kOp, true}, stop);
+  prediction.program = prepared.value().shared_program();
+  auto simulated = simulator::simulate(prepared.value(), {simulator::Granularity::kOp, true}, stop);
   patience.look();
   if (!simulated) refuse(simulated.error().message);
   prediction.simulation = std::move(simulated).value();
-  for (hardware::NodeGroup& group : cluster.groups) group.node.collective_skew = base::Seconds(0);
-  prediction.costed = simulator::cost(prediction.program, cluster);
+  prediction.on_time = cluster;
+  for (hardware::NodeGroup& group : prediction.on_time.groups) group.node.collective_skew = base::Seconds(0);
+  prediction.costed = simulator::cost(*prediction.program, prediction.on_time);
 }
 
 /// Lengths of the recorded steps, as their events say.
@@ -118,12 +120,12 @@ class Comparer {
 
   /// -1 where the prediction has no such op: the record was made of another plan.
   double predicted_seconds(const Event& event, const program::Task& task, const program::Op& op) const {
-    const program::Program& program = predicted_.program;
+    const program::Program& program = *predicted_.program;
     const program::Task* twin = task_of(program, event);
     const program::Op* twin_op = op_of(program, event);
     if (twin == nullptr || twin_op == nullptr) return -1;
     if (twin->kind != task.kind || twin->micro_batch != task.micro_batch || twin_op->kind != op.kind) return -1;
-    const auto role = static_cast<std::size_t>(predicted_.program.role_index(event.rank));
+    const auto role = static_cast<std::size_t>(predicted_.program->role_index(event.rank));
     const auto& bodies = predicted_.costed.op_ps[role];
     return static_cast<double>(bodies[static_cast<std::size_t>(twin->body)][static_cast<std::size_t>(event.op)]) *
            kSecondsPerPs;
@@ -131,10 +133,10 @@ class Comparer {
 
   // A stage is simulated by one rank; every measured rank of it stands beside that one.
   void add_predicted_rank(int rank) {
-    if (rank < 0 || rank >= predicted_.program.mesh.size() || !predicted_ranks_.emplace(rank, true).second) return;
-    for (const std::size_t e : by_rank_[predicted_.program.representative(predicted_.program.role_of(rank))]) {
+    if (rank < 0 || rank >= predicted_.program->mesh.size() || !predicted_ranks_.emplace(rank, true).second) return;
+    for (const std::size_t e : by_rank_[predicted_.program->representative(predicted_.program->role_of(rank))]) {
       patience_.step();
-      add_span(predicted_.simulation.timeline.events[e], predicted_.program, rank, kPredicted);
+      add_span(predicted_.simulation.timeline.events[e], *predicted_.program, rank, kPredicted);
     }
   }
 

@@ -3,8 +3,12 @@
 //   1 ReLU:  y = max(u, 0)
 //   2 SwiGLU, 3 GeGLU (Shazeer 2020, arXiv 2002.05202, eq. 6):  u is (T, gate n | up n),  y = silu(gate) up, gelu(gate)
 //   up
+//   4 GELU, exact:  y = u/2 (1 + erf(u / sqrt 2))
+//   5 squared ReLU (So et al. 2021, arXiv 2109.08668):  y = max(u, 0)^2
 // Since (1 + tanh z)/2 = s(2z) with s the logistic function, GELU and SiLU are both  f(u) = u s(g(u)),  with
 //   GELU: g = 2 z = 2 sqrt(2/pi) (u + 0.044715 u^3);  SiLU: g = u.  Then  f' = s + u s (1 - s) g'.
+
+#include <cmath>
 
 #include "models/model.h"
 #include "runtime/cpu/variants/eigen.h"
@@ -16,12 +20,23 @@ using models::Activation;
 
 constexpr double kTwoRootTwoOverPi = 1.5957691216057308;  // 2 sqrt(2/pi)
 constexpr double kCubic = 0.044715;
+constexpr double kRootOfHalf = 0.70710678118654752, kRootOfOneOverTwoPi = 0.39894228040143268;
 // |g| is cut here, where s is 0 or 1 to 2e-35: beyond, floats turn subnormal and ten times slower.
 constexpr double kFlat = 80;
 
 [[maybe_unused]] static Activation kind_of(const program::Op& op) { return static_cast<Activation>(op.k); }
 [[maybe_unused]] static bool is_gated(Activation kind) {
   return kind == Activation::kSwiglu || kind == Activation::kGeglu;
+}
+
+template <class T>
+static void apply_gelu_erf(const ConstRow<T>& u, Row<T>& value, T* slope_data) {
+  const T root = static_cast<T>(kRootOfHalf), peak = static_cast<T>(kRootOfOneOverTwoPi);
+  for (Index i = 0; i < u.size(); ++i) {
+    const T x = u[i], below = T(0.5) * (T(1) + std::erf(x * root));  // of the normal distribution
+    if (slope_data != nullptr) slope_data[i] = below + x * peak * std::exp(T(-0.5) * x * x);
+    value[i] = x * below;
+  }
 }
 
 /// value = f(u) and, where asked for, slope = f'(u). `value` may be `u`; `slope` lies apart.
@@ -34,6 +49,12 @@ static void apply(Activation kind, const T* u_data, Index n, T* value_data, T* s
     value = u.max(T(0));
     return;
   }
+  if (kind == Activation::kSquaredRelu) {
+    if (slope_data != nullptr) Row<T>(slope_data, n) = T(2) * u.max(T(0));
+    value = u.max(T(0)).square();
+    return;
+  }
+  if (kind == Activation::kGeluErf) return apply_gelu_erf(u, value, slope_data);
   Row<T> s(scratch<T, 0>(n), n);
   const bool silu = kind == Activation::kSwiglu;
   const T scale = static_cast<T>(kTwoRootTwoOverPi), cubic = static_cast<T>(kCubic), flat = static_cast<T>(kFlat);

@@ -14,7 +14,7 @@ static void attention(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);
   const bool flash = a.op->flash;
   const Index out_width = s.heads * s.dim;
-  const T scale = attention_scale<T>(s);
+  const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* qkv = input<T>(a, 0);
   T* saved = output<T>(a, 1);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {

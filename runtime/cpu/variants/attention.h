@@ -26,11 +26,6 @@ struct AttentionShape {
   return {op.m / op.sequence, op.sequence, op.heads, op.kv_heads, op.head_dim};
 }
 
-template <class T>
-static T attention_scale(const AttentionShape& s) {
-  return static_cast<T>(1.0 / std::sqrt(static_cast<double>(s.dim)));
-}
-
 /// Scores to probabilities over the first `valid` of `length` columns; the rest becomes 0. Returns L.
 template <class T>
 static T softmax(T* row, Index valid, Index length, T scale) {

@@ -13,7 +13,7 @@ static void attention_backward(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);
   const bool flash = a.op->flash;
   const Index out_width = s.heads * s.dim, width = s.width();
-  const T scale = attention_scale<T>(s);
+  const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* qkv = input<T>(a, 0);
   const T* saved = input<T>(a, 2);
   T* dqkv = output<T>(a, 0);

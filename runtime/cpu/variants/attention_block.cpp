@@ -70,7 +70,7 @@ template <class T>
 static void attention_block(const KernelArguments& a) {
   const RingShape s = ring_shape(*a.op);
   const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
-  const T scale = attention_scale<T>(s.attention);
+  const T scale = static_cast<T>(program::score_scale_of(*a.op));
   T* y = output<T>(a, 0);
   T* log_sum = output<T>(a, 1);
   if (a.op->k == 0) {
@@ -107,7 +107,7 @@ template <class T>
 static void attention_block_backward(const KernelArguments& a) {
   const RingShape s = ring_shape(*a.op);
   const Index dim = s.attention.dim, heads = s.attention.heads, width = s.attention.width(), out_width = heads * dim;
-  const T scale = attention_scale<T>(s.attention);
+  const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* log_sum = input<T>(a, 2);
   T* dqkv = output<T>(a, 0);
   T* dkv = output<T>(a, 1);

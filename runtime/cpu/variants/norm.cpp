@@ -11,8 +11,6 @@
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
-constexpr double kEpsilon = 1e-5;  // GPT-2's and llama's
-
 template <class T>
 static void norm(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
@@ -24,7 +22,7 @@ static void norm(const KernelArguments& a) {
     Row<T> y(output<T>(a, 0) + r * n, n);
     const T mean = bias != nullptr ? x.sum() / static_cast<T>(n) : T(0);
     const T variance = (x - mean).square().sum() / static_cast<T>(n);
-    const T inverse = T(1) / std::sqrt(variance + static_cast<T>(kEpsilon));
+    const T inverse = T(1) / std::sqrt(variance + static_cast<T>(a.op->epsilon));
     stats[2 * r] = mean;
     stats[2 * r + 1] = inverse;
     if (bias != nullptr) {

@@ -1,5 +1,5 @@
 // Rotary position embedding (Su et al. 2021, arXiv 2104.09864, eq. 34) on the q and k heads of (T, q|k|v), in place.
-// Half-split pairing as in llama: component i turns with component i + dim/2 by the angle position * 10000^(-2i/dim).
+// Half-split pairing as in llama: of the components that turn, i turns with i + half by position x frequency i.
 
 #include <cmath>
 
@@ -8,25 +8,30 @@
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
-constexpr double kBase = 10000;
-
-/// Cosines, then sines, of every position: (2, sequence, dim/2). Kept by the thread until the shape changes.
+/// Cosines, then sines, of every position: (2, sequence, half). Kept by the thread until they are others.
 template <class T>
-static const T* angles(Index sequence, Index half) {
-  thread_local Index known_sequence = 0, known_half = 0;
+static const T* angles(Index sequence, const program::RotaryTable& rotary) {
+  thread_local Index known_sequence = 0;
+  thread_local double known_amplitude = 0;
+  thread_local DenseRow<double> known;
   thread_local DenseRow<T> table;
-  if (known_sequence == sequence && known_half == half) return table.data();
+  const auto half = static_cast<Index>(rotary.frequencies.size());
+  const ConstRow<double> frequencies(rotary.frequencies.data(), half);
+  if (known_sequence == sequence && known_amplitude == rotary.amplitude && known.size() == half &&
+      (known == frequencies).all()) {
+    return table.data();
+  }
   table.resize(2 * sequence * half);
   for (Index p = 0; p < sequence; ++p) {
     for (Index i = 0; i < half; ++i) {
-      const double frequency = std::pow(kBase, -static_cast<double>(i) / static_cast<double>(half));
-      const double angle = static_cast<double>(p) * frequency;
-      table[p * half + i] = static_cast<T>(std::cos(angle));
-      table[(sequence + p) * half + i] = static_cast<T>(std::sin(angle));
+      const double angle = static_cast<double>(p) * frequencies[i];
+      table[p * half + i] = static_cast<T>(std::cos(angle) * rotary.amplitude);
+      table[(sequence + p) * half + i] = static_cast<T>(std::sin(angle) * rotary.amplitude);
     }
   }
   known_sequence = sequence;
-  known_half = half;
+  known_amplitude = rotary.amplitude;
+  known = frequencies;
   return table.data();
 }
 
@@ -34,9 +39,10 @@ static const T* angles(Index sequence, Index half) {
 template <class T>
 static void turn(const KernelArguments& a, T direction) {
   const program::Op& op = *a.op;
-  const Index half = op.head_dim / 2, turned = op.heads + op.kv_heads;
+  const auto half = static_cast<Index>(a.rotary->frequencies.size());
+  const Index turned = op.heads + op.kv_heads;
   const Index width = static_cast<Index>(op.heads + 2 * op.kv_heads) * op.head_dim;
-  const T* table = angles<T>(op.sequence, half);
+  const T* table = angles<T>(op.sequence, *a.rotary);
   T* qkv = output<T>(a, 0);
   if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
   Row<T> kept(scratch<T, 0>(half), half);

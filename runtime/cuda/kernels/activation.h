@@ -7,7 +7,7 @@
 namespace trivium::runtime::cuda {
 
 /// As models::Activation.
-enum class Curve : int { kGelu, kRelu, kSwiglu, kGeglu };
+enum class Curve : int { kGelu, kRelu, kSwiglu, kGeglu, kGeluErf, kSquaredRelu };
 
 TRIVIUM_DEVICE bool is_gated(Curve curve) { return curve == Curve::kSwiglu || curve == Curve::kGeglu; }
 
@@ -17,6 +17,12 @@ struct CurvePoint {
 
 TRIVIUM_DEVICE CurvePoint curve_at(Curve curve, float u) {
   if (curve == Curve::kRelu) return {u > 0 ? u : 0.0F, u > 0 ? 1.0F : 0.0F};
+  if (curve == Curve::kSquaredRelu) return {u > 0 ? u * u : 0.0F, u > 0 ? 2 * u : 0.0F};
+  if (curve == Curve::kGeluErf) {
+    constexpr float kRootOfHalf = 0.70710678F, kPeak = 0.39894228F;  // sqrt(1/2), 1 / sqrt(2 pi)
+    const float below = 0.5F * (1.0F + erf_of(u * kRootOfHalf));
+    return {u * below, below + u * kPeak * exp_of(-0.5F * u * u)};
+  }
   constexpr float kScale = 1.5957691216057308F, kCubic = 0.044715F, kFlat = 80;  // 2 sqrt(2/pi)
   const bool silu = curve == Curve::kSwiglu;
   float g = silu ? u : kScale * (u + kCubic * u * u * u);

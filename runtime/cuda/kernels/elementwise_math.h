@@ -17,11 +17,13 @@ TRIVIUM_DEVICE float exp2_of(float x) {
 }
 TRIVIUM_DEVICE float log_of(float x) { return logf(x); }
 TRIVIUM_DEVICE float root_of(float x) { return sqrtf(x); }
+TRIVIUM_DEVICE float erf_of(float x) { return erff(x); }
 #else
 TRIVIUM_DEVICE float exp_of(float x) { return std::exp(x); }
 TRIVIUM_DEVICE float exp2_of(float x) { return std::exp2(x); }
 TRIVIUM_DEVICE float log_of(float x) { return std::log(x); }
 TRIVIUM_DEVICE float root_of(float x) { return std::sqrt(x); }
+TRIVIUM_DEVICE float erf_of(float x) { return std::erf(x); }
 #endif
 
 constexpr float kLowest = -3.402823466e+38F;

@@ -15,13 +15,13 @@ TRIVIUM_DEVICE float inverse_root(float x) {
 
 template <class T, int W>
 struct Norm {
-  static constexpr float kEpsilon = 1e-5F;  // GPT-2's and llama's
   const T* x;
   const T* weight;
   const T* bias;  ///< null: RMSNorm
   T* y;
   float* stats;
   std::int64_t n;
+  float epsilon;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* room = reinterpret_cast<float*>(t.shared());
@@ -43,7 +43,7 @@ struct Norm {
       load<W>(row + j, value);
       for (int i = 0; i < W; ++i) squares += (value[i] - mean) * (value[i] - mean);
     }
-    const float inverse = inverse_root(over_block(t, squares, room, Sum()) / count + kEpsilon);
+    const float inverse = inverse_root(over_block(t, squares, room, Sum()) / count + epsilon);
     for (std::int64_t j = t.thread() * W; j < n; j += t.threads() * W) {
       float value[W], w[W], b[W] = {};
       load<W>(row + j, value);

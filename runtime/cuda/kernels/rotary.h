@@ -8,7 +8,10 @@
 
 namespace trivium::runtime::cuda {
 
-/// Threads over (row, pair of components): the angle is computed once, in fp64, for all heads.
+inline constexpr int kMostRotaryPairs = 128;
+
+/// Threads over (row, pair of components): the angle is computed once, in fp64, for all heads. Components behind the
+/// pairs that turn are copied, two by a thread.
 template <class T>
 struct Rotary {
   const T* from;
@@ -17,16 +20,20 @@ struct Rotary {
   int turned, heads_in_all, dim;
   float direction;
   Positions positions;
+  int pairs;  ///< that turn
+  double amplitude;
+  double frequencies[kMostRotaryPairs];
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     const std::int64_t item = t.block() * t.threads() + t.thread();
-    const int half = dim / 2;
-    if (item >= m * half) return;
-    const std::int64_t r = item / half, i = item % half;
-    constexpr double kLog2OfBase = 13.287712379549449;  // of 10000
-    const double angle = static_cast<double>(positions.of_row(r)) *
-                         exp2(-kLog2OfBase * static_cast<double>(i) / static_cast<double>(half));
-    const float cosine = static_cast<float>(cos(angle)), sine = static_cast<float>(sin(angle)) * direction;
+    const int threads_of_row = (dim + 1) / 2;
+    if (item >= m * threads_of_row) return;
+    const std::int64_t r = item / threads_of_row, i = item % threads_of_row;
+    if (i >= pairs) return copy(r, 2 * i);
+    const double angle = static_cast<double>(positions.of_row(r)) * frequencies[i];
+    const float cosine = static_cast<float>(cos(angle) * amplitude),
+                sine = static_cast<float>(sin(angle) * amplitude) * direction;
+    const int half = pairs;
     const std::int64_t row = r * heads_in_all * dim + i;
     for (int h = 0; h < heads_in_all; ++h) {
       const std::int64_t at = row + static_cast<std::int64_t>(h) * dim;
@@ -34,6 +41,13 @@ struct Rotary {
       const bool turns = h < turned;
       to[at] = narrow<T>(turns ? first * cosine - second * sine : first);
       to[at + half] = narrow<T>(turns ? second * cosine + first * sine : second);
+    }
+  }
+
+  TRIVIUM_DEVICE void copy(std::int64_t r, std::int64_t i) const {
+    for (int h = 0; h < heads_in_all; ++h) {
+      const std::int64_t at = (r * heads_in_all + h) * dim;
+      for (std::int64_t c = i; c < i + 2 && c < dim; ++c) to[at + c] = from[at + c];
     }
   }
 };

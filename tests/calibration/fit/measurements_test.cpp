@@ -143,8 +143,9 @@ TEST(Measurements, IterationsOfOthersSetWhatOnlyTheyShow) {
   truth.device.compute_scale = base.device.compute_scale * .88;
   Measurements all;
   for (const program::Job& job : {gpu_job(1, 1, 4), gpu_job(2, 1, 4), gpu_job(1, 2, 8), gpu_job(1, 1, 8)}) {
-    const auto replayed = replay(job, {"c", {{truth, 1}}}, simulator::Granularity::kSegment);
-    all.jobs.push_back({job, std::get<Replayed>(replayed).simulation.iteration_s, std::nullopt, "a log"});
+    const hardware::Cluster cluster{"c", {{truth, 1}}};
+    const auto replayed = replay(job, cluster, simulator::Granularity::kSegment).value_or_throw();
+    all.jobs.push_back({job, replayed.simulation.iteration_s, std::nullopt, "a log"});
   }
   const Fit fit = calibrate(base, all);
   EXPECT_NEAR(fit.node.device.compute_scale / truth.device.compute_scale, 1, .03);

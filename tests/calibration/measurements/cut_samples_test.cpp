@@ -186,7 +186,7 @@ TEST(CutSamples, Gzip) {
   EXPECT_THAT(unpacked(whole, "f"), HasSubstr("\"traceEvents\""));
   for (std::size_t i = 1; i < kCuts; ++i) {
     const std::string cut = whole.substr(0, 2 + (whole.size() - 3) * i / kCuts);
-    EXPECT_THAT(refusal([&] { unpacked(cut, "f"); }), StartsWith("f: is compressed and ends early, behind ")) << i;
+    EXPECT_THAT(refusal([&] { unpacked(cut, "f"); }), StartsWith("f: is compressed and ends early, after ")) << i;
   }
 }
 
@@ -208,7 +208,7 @@ TEST(Gzip, MembersFollowEachOther) {
   const std::string both = std::string(a) + std::string(b);
   EXPECT_EQ(unpacked(both, "f"), "AB");
   EXPECT_EQ(unpacked(both + std::string(512, '\0'), "f"), "AB");
-  EXPECT_THAT(refusal([&] { unpacked(both + "more", "f"); }), HasSubstr("something else stands behind its end"));
+  EXPECT_THAT(refusal([&] { unpacked(both + "more", "f"); }), HasSubstr("something else follows its end"));
   EXPECT_FALSE(is_gzip("\x1f"));
 }
 

@@ -7,6 +7,7 @@
 #include "calibration/validate/validate.h"
 #include "hardware_profiles/load.h"
 #include "simulator/memory/memory.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::calibration {
 namespace {
@@ -43,12 +44,7 @@ simulator::StageMemory memory_of(const PaperModel& paper, bool best, bool first_
   job.plan.sequence_parallel = best;
   job.plan.recompute = best ? program::Recompute::kSelective : program::Recompute::kNone;
   hardware::Cluster cluster{"selene", {{hardware::load_node("selene-dgx-a100-80gb"), paper.pipeline}}};
-  const auto prepared = prepare(job, cluster);
-  if (const auto* no = std::get_if<Unsupported>(&prepared)) {
-    ADD_FAILURE() << no->reason;
-    return {};
-  }
-  const auto stages = simulator::memory_of(std::get<program::Program>(prepared), cluster);
+  const auto stages = simulator::prepared(job, cluster).memory();
   return stages.at(first_stage ? 0 : stages.size() / 2);
 }
 

@@ -10,6 +10,7 @@
 #include "program/lower/lower.h"
 #include "program/record/chrome_trace.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::gui {
 namespace {
@@ -28,9 +29,9 @@ SimulationTrace play(const program::Plan& plan) {
   job.plan = plan;
   SimulationTrace played;
   played.cluster = hardware::load_cluster("dgx-a100-80gb:2");
-  played.program = simulator::order(std::get<program::Program>(program::lower(job)), played.cluster).value_or_throw();
-  played.simulation =
-      simulator::simulate(played.program, played.cluster, {simulator::Granularity::kOp, true}).value_or_throw();
+  const simulator::Prepared prepared = simulator::prepared(job, played.cluster);
+  played.program = prepared.program();
+  played.simulation = simulator::simulate(prepared, {simulator::Granularity::kOp, true}).value_or_throw();
   return played;
 }
 

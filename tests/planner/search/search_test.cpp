@@ -150,7 +150,7 @@ TEST(Search, FindsWhatPlayingEveryPlanFinds) {
   EXPECT_GT(kinds.experts, kProblems / 8);
   EXPECT_GT(kinds.offload, kProblems / 4);
   EXPECT_GT(kinds.unlike, kProblems / 6);
-  EXPECT_GT(kinds.sites, kProblems / 10);
+  EXPECT_GT(kinds.sites, kProblems / 15);
 }
 
 TEST(Search, FindsWhatPlayingEveryPlanFindsWhereLinksAreShared) {

@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/train.h"
-#include "simulator/schedule/engine.h"
+#include "simulator/prepare.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
@@ -74,14 +74,11 @@ Folder::~Folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-program::Program program_of(const program::Job& job) {
-  auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) throw std::runtime_error(no->reason);
+program::VerifiedProgram program_of(const program::Job& job) {
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = job.plan.ranks();
-  program::Program program = simulator::order(std::get<program::Program>(std::move(lowered)), cluster).value_or_throw();
-  if (const auto problems = program::verify(program); !problems.empty()) throw std::runtime_error(problems.front());
-  return program;
+  cluster.groups.front().node.device.flash_attention = true;  // the kernels are there
+  return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
 }
 
 program::Job small_job(const program::Plan& plan) {
@@ -92,7 +89,7 @@ program::Job small_job(const program::Plan& plan) {
 
 Toy train(const program::Job& job, const std::filesystem::path& folder, std::int64_t total, bool resume,
           std::int64_t stop_after, std::int64_t every, std::int64_t keep, const BatchRamp& ramp) {
-  const program::Program program = program_of(job);
+  const program::VerifiedProgram program = program_of(job);
   const auto corpus = testing::toy_corpus(kCorpusTokens, static_cast<std::int32_t>(job.model.vocab));
   CheckpointerOptions keeping;
   keeping.folder = folder;

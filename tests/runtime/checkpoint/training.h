@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "program/ir/program.h"
+#include "program/verify/verified.h"
 #include "runtime/checkpoint/checkpointer.h"
 #include "runtime/executor/collect.h"
 #include "tests/runtime/executor/harness.h"
@@ -30,7 +30,7 @@ class Folder {
 using Whole = std::map<std::string, std::vector<double>>;
 
 /// The job lowered, ordered and verified.
-program::Program program_of(const program::Job& job);
+program::VerifiedProgram program_of(const program::Job& job);
 
 /// The toy job with fewer layers, so that many of them take seconds.
 program::Job small_job(const program::Plan& plan);

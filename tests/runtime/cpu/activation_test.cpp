@@ -47,6 +47,12 @@ TEST_P(Activation, IsItsDefinitionAfterTheBias) {
         case models::Activation::kRelu:
           want.push_back(std::fmax(u, 0));
           break;
+        case models::Activation::kGeluErf:
+          want.push_back(0.5 * u * (1 + std::erf(u / std::numbers::sqrt2)));
+          break;
+        case models::Activation::kSquaredRelu:
+          want.push_back(u > 0 ? u * u : 0);
+          break;
       }
     }
   }
@@ -66,7 +72,8 @@ TEST_P(Activation, BackwardIsTheDerivativeByInputAndBias) {
 
 INSTANTIATE_TEST_SUITE_P(Kind, Activation,
                          testing::Values(models::Activation::kGelu, models::Activation::kRelu,
-                                         models::Activation::kSwiglu, models::Activation::kGeglu));
+                                         models::Activation::kSwiglu, models::Activation::kGeglu,
+                                         models::Activation::kGeluErf, models::Activation::kSquaredRelu));
 
 TEST(ActivationWithoutBias, TakesTheInputAsItIs) {
   const std::vector<double> x{-1, 2}, dy{10, 100};

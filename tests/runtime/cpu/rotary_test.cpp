@@ -10,8 +10,15 @@ namespace {
 constexpr int kHeads = 3, kKvHeads = 1, kDim = 6, kSequence = 4;
 constexpr int kWidth = (kHeads + 2 * kKvHeads) * kDim;
 
+/// All of a head's components turn, theta 10,000.
+program::RotaryTable usual() {
+  program::RotaryTable table;
+  for (int i = 0; i < kDim / 2; ++i) table.frequencies.push_back(std::pow(10000.0, -2.0 * i / kDim));
+  return table;
+}
+
 std::vector<double> turned(OpKind kind, std::vector<double> qkv, std::int64_t tokens, int tensor_rank = 0,
-                           bool token_sharded = false) {
+                           bool token_sharded = false, const program::RotaryTable& rotary = usual()) {
   Call call(kind, tokens, (kHeads + kKvHeads) * kDim);
   call.op.heads = kHeads;
   call.op.kv_heads = kKvHeads;
@@ -19,6 +26,7 @@ std::vector<double> turned(OpKind kind, std::vector<double> qkv, std::int64_t to
   call.op.sequence = kSequence;
   call.op.token_sharded = token_sharded;
   call.arguments.tensor_rank = tensor_rank;
+  call.arguments.rotary = &rotary;
   call.in(0, qkv).out(0, qkv).run<double>();
   return qkv;
 }
@@ -55,6 +63,32 @@ TEST(Rotary, StartsWhereThisRanksPartOfTheTokensStarts) {
   const std::vector<double> whole = turned(OpKind::kRotary, qkv, 6);
   const std::vector<double> part = turned(OpKind::kRotary, {qkv.begin() + 3 * kWidth, qkv.end()}, 3, 1, true);
   expect_near(part, {whole.begin() + 3 * kWidth, whole.end()}, kRounding);
+}
+
+// GPT-NeoX turns a part of every head: components 0 and 2, 1 and 3 of six; the last two stay.
+TEST(Rotary, LeavesComponentsBehindThePairs) {
+  const std::vector<double> qkv = numbers(4 * kWidth, 1);
+  const program::RotaryTable table{{1, 0.25}, 1};
+  const std::vector<double> y = turned(OpKind::kRotary, qkv, 4, 0, false, table);
+  for (std::size_t t = 0; t < 4; ++t) {
+    const std::size_t head = t * kWidth + kDim;  // the second
+    const auto second = static_cast<double>(t) * 0.25;
+    EXPECT_NEAR(y[head + 1], qkv[head + 1] * std::cos(second) - qkv[head + 3] * std::sin(second), kRounding);
+    EXPECT_NEAR(y[head + 3], qkv[head + 3] * std::cos(second) + qkv[head + 1] * std::sin(second), kRounding);
+    EXPECT_EQ(y[head + 4], qkv[head + 4]);
+    EXPECT_EQ(y[head + 5], qkv[head + 5]);
+  }
+}
+
+// YaRN lengthens what turns; the next call has other frequencies of the same number.
+TEST(Rotary, TakesTheTableItIsGivenEveryTime) {
+  const std::vector<double> qkv = numbers(4 * kWidth, 1);
+  const program::RotaryTable still{{0, 0, 0}, 1}, longer{{0, 0, 0}, 1.5};
+  EXPECT_EQ(turned(OpKind::kRotary, qkv, 4, 0, false, still), qkv);
+  const std::vector<double> y = turned(OpKind::kRotary, qkv, 4, 0, false, longer);
+  EXPECT_NEAR(y[0], 1.5 * qkv[0], kRounding);
+  EXPECT_EQ(y.back(), qkv.back());  // a value
+  EXPECT_EQ(turned(OpKind::kRotary, qkv, 4, 0, false, still), qkv);
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ class Outputs {
       call.op.head_dim = kDim;
       call.op.sequence = kSequence;
       call.op.flash = true;
+      const program::RotaryTable rotary{std::vector<double>(kDim / 2, 0.5), 1};
+      call.arguments.rotary = &rotary;
       call.in(0, qkv);
       if (kind == OpKind::kRotary) call.out(0, qkv);
       if (kind == OpKind::kAttention) call.out(0, y).out(1, saved);
@@ -89,7 +91,7 @@ class Outputs {
     keep("attention_backward", dqkv);
   }
   void activation() {
-    for (const std::int64_t which : {0, 1, 2, 3}) {
+    for (const std::int64_t which : {0, 1, 2, 3, 4, 5}) {
       const auto x = input(kTokens * 2 * kHidden, 1), dy = input(kTokens * kHidden, 2);
       auto y = space(kTokens * kHidden), dx = space(kTokens * 2 * kHidden);
       Call(OpKind::kActivation, kTokens, kHidden, which).in(0, x).out(0, y).template run<T>(variant_);

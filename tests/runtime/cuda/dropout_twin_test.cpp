@@ -3,6 +3,7 @@
 
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
+#include "tests/program/jobs.h"
 #include "tests/runtime/cuda/twin_backend.h"
 #include "tests/runtime/executor/harness.h"
 
@@ -13,7 +14,7 @@ using program::DType;
 
 /// Losses and gradient norms of two steps on one rank; on a core where `backend` is null.
 std::vector<double> train(const program::Job& job, Backend* backend) {
-  const program::Program program = testing::ordered_program(job);
+  const auto program = program::verified(testing::ordered_program(job));
   const auto corpus = testing::toy_corpus(2000, static_cast<std::int32_t>(job.model.vocab));
   const auto alone = std::move(inproc::make_communicators(1).front());
   TrainOptions options;

@@ -10,7 +10,7 @@
 #include "program/lower/lower.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/schedule/engine.h"
+#include "simulator/prepare.h"
 #include "tests/program/jobs.h"
 #include "tests/runtime/cuda/twin_backend.h"
 #include "tests/runtime/executor/harness.h"
@@ -133,8 +133,8 @@ TEST(Epilogues, AreLeftWhereSomebodyElseReadsTheKeptInput) {
 
 /// Losses and gradient norms of two steps on one rank; on a core where `backend` is null.
 std::vector<double> train(const program::Job& job, Backend* backend) {
-  const program::Program program =
-      simulator::order(program::lowered(job), hardware::load_cluster("h200")).value_or_throw();
+  const hardware::Cluster cluster = hardware::load_cluster("h200");
+  const auto program = simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
   const auto corpus = testing::toy_corpus(2000, static_cast<std::int32_t>(job.model.vocab));
   const auto alone = std::move(inproc::make_communicators(1).front());
   TrainOptions options;

@@ -135,9 +135,9 @@ TEST(NormTwin, NormalisesWithAndWithoutMean) {
 
 TEST(ActivationTwin, FollowsEveryCurve) {
   for (const std::int64_t n : {24, 5}) {
-    for (std::int64_t curve = 0; curve < 4; ++curve) {
+    for (std::int64_t curve = 0; curve < 6; ++curve) {
       for (const bool has_bias : {true, false}) {
-        const std::int64_t width = curve >= 2 ? 2 * n : n;
+        const std::int64_t width = curve == 2 || curve == 3 ? 2 * n : n;
         TwinCall call(OpKind::kActivation, 13, n, curve), back(OpKind::kActivationBackward, 13, n, curve);
         for (TwinCall* each : {&call, &back}) {
           each->with_in(0, Form::kTyped, uniform(13 * width, 1));
@@ -153,9 +153,12 @@ TEST(ActivationTwin, FollowsEveryCurve) {
 }
 
 TEST(RotaryTwin, TurnsQueriesAndKeysAndBack) {
-  for (const OpKind kind : {OpKind::kRotary, OpKind::kRotaryBackward}) {
+  const program::RotaryTable whole{{1, 0.1, 0.01, 0.001}, 1}, part{{1, 0.1, 0.01}, 1.25};  // of eight components
+  for (const auto& [kind, rotary] : {std::pair(OpKind::kRotary, &whole), std::pair(OpKind::kRotaryBackward, &whole),
+                                     std::pair(OpKind::kRotary, &part), std::pair(OpKind::kRotaryBackward, &part)}) {
     TwinCall call(kind, 24, 0, 0);  // three heads' queries on one of keys and values, eight components
     call.op.heads = 3, call.op.kv_heads = 1, call.op.head_dim = 8, call.op.sequence = 12;
+    call.a.rotary = rotary;
     call.in_place = true;
     call.with_in(0, Form::kTyped, uniform(24 * 40, 1));
     expect_twins(call.with_out(0, Form::kTyped, uniform(24 * 40, 1)));

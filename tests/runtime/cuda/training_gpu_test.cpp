@@ -9,7 +9,7 @@
 #include "runtime/cuda/loader.h"
 #include "runtime/executor/train.h"
 #include "runtime/inproc/threads.h"
-#include "simulator/schedule/engine.h"
+#include "simulator/prepare.h"
 #include "tests/runtime/cuda/gpu_here.h"
 #include "tests/runtime/executor/harness.h"
 
@@ -39,14 +39,14 @@ program::Job job_of(DType precision, program::Attention attention, bool llama) {
   return job;
 }
 
-program::Program program_of(const program::Job& job) {
-  auto lowered = std::get<program::Program>(program::lower(job));
-  return simulator::order(std::move(lowered), hardware::load_cluster("h200")).value_or_throw();
+program::VerifiedProgram program_of(const program::Job& job) {
+  const hardware::Cluster cluster = hardware::load_cluster("h200");
+  return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
 }
 
 /// Of ten steps; on a core where `device` is null.
 std::vector<double> losses(const program::Job& job, Backend* device, bool replay = false) {
-  const program::Program program = program_of(job);
+  const program::VerifiedProgram program = program_of(job);
   const auto corpus = testing::toy_corpus(20000, static_cast<std::int32_t>(job.model.vocab));
   const auto alone = std::move(inproc::make_communicators(1).front());
   TrainOptions options;
@@ -129,7 +129,7 @@ TEST(GpuTraining, TimesOpsByTheirKernels) {
   if (!opened) GTEST_SKIP() << opened.error().message;
   Backend* const device = opened.value().get();
   const program::Job job = job_of(DType::kBf16, program::Attention::kFlash, false);
-  const program::Program program = program_of(job);
+  const program::VerifiedProgram program = program_of(job);
   const auto corpus = testing::toy_corpus(20000, static_cast<std::int32_t>(job.model.vocab));
   const auto alone = std::move(inproc::make_communicators(1).front());
   TrainOptions options;

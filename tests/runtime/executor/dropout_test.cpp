@@ -10,6 +10,7 @@
 #include "runtime/cpu/dropping.h"
 #include "runtime/executor/replay.h"
 #include "runtime/executor/train.h"
+#include "tests/program/jobs.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime::testing {
@@ -127,9 +128,9 @@ TEST(Validation, DropsNothing) {
   options.steps = 2;
   options.validation = other.get();
   options.validate_every = 1;
-  const TrainResult plain = train_in_threads(ordered_program(job), *corpus, options);
+  const TrainResult plain = train_in_threads(program::verified(ordered_program(job)), *corpus, options);
   job.training.dropout = kProbability;
-  const TrainResult dropped = train_in_threads(ordered_program(job), *corpus, options);
+  const TrainResult dropped = train_in_threads(program::verified(ordered_program(job)), *corpus, options);
   ASSERT_EQ(dropped.refused, "");
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(*dropped.steps[i].validation_loss, *plain.steps[i].validation_loss);

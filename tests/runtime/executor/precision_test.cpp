@@ -9,6 +9,7 @@
 #include "program/lower/lower.h"
 #include "runtime/executor/loss_scale.h"
 #include "runtime/executor/train.h"
+#include "tests/program/jobs.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime::testing {
@@ -156,7 +157,7 @@ TrainResult train(const program::Job& job, std::int64_t steps) {
   options.steps = steps;
   options.timeline_steps = 0;
   const auto corpus = toy_corpus(4000, static_cast<std::int32_t>(job.model.vocab));
-  return train_in_threads(ordered_program(job), *corpus, options);
+  return train_in_threads(program::verified(ordered_program(job)), *corpus, options);
 }
 
 // 2^40 times the gradients is beyond fp16; every rank backs off alike until they fit.

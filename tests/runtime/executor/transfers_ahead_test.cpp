@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/executor/train.h"
+#include "tests/program/jobs.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime {
@@ -32,12 +33,13 @@ TEST(TransfersAhead, SendsLeaveBehindThePassThatMadeThem) {
   plan.virtual_stages = 2;
   plan.schedule = program::Schedule::kInterleaved;
   const program::Job job = testing::toy_job(plan);
-  const program::Program program = testing::ordered_program(job);
+  const program::VerifiedProgram verified = program::verified(testing::ordered_program(job));
+  const program::Program& program = verified;
   const auto corpus = testing::toy_corpus(4000, static_cast<std::int32_t>(job.model.vocab));
   TrainOptions options;
   options.steps = 2;
   options.timeline_steps = 1;
-  const TrainResult result = train_in_threads(program, *corpus, options);
+  const TrainResult result = train_in_threads(verified, *corpus, options);
   ASSERT_EQ(result.refused, "");
   int sends = 0;
   for (const Event& send : result.timeline.events) {

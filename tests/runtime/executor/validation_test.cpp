@@ -6,16 +6,17 @@
 #include "hardware_profiles/load.h"
 #include "program/lower/lower.h"
 #include "runtime/executor/train.h"
-#include "simulator/schedule/engine.h"
+#include "simulator/prepare.h"
 #include "tests/runtime/executor/harness.h"
 
 namespace trivium::runtime::testing {
 namespace {
 
-program::Program ordered(const program::Job& job) {
+program::VerifiedProgram ordered(const program::Job& job) {
   hardware::Cluster cluster = hardware::load_cluster("generic-cpu");
   cluster.groups.front().node.devices = job.plan.ranks();
-  return simulator::order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
+  cluster.groups.front().node.device.flash_attention = true;  // the kernels are there
+  return simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
 }
 
 TrainResult train(const program::Job& job, TrainOptions options) {

@@ -14,6 +14,7 @@
 #include "runtime/flight/report.h"
 #include "runtime/flight/watchdog.h"
 #include "runtime/told_by.h"
+#include "tests/program/jobs.h"
 #include "tests/runtime/checkpoint/training.h"
 
 namespace trivium::runtime::flight {
@@ -184,7 +185,7 @@ TEST(FlightRecord, FollowsTheExecutor) {
   options.timeline_steps = 0;
   options.flight_folder = folder.path();
   options.deadline = std::chrono::seconds(60);
-  train_in_threads(program, *corpus, options);
+  train_in_threads(program::verified(program), *corpus, options);
   const std::vector<Log> logs = read_logs(folder.path());
   ASSERT_EQ(logs.size(), 4u);
   for (const Log& log : logs) {

@@ -76,7 +76,7 @@ TEST(Session, ResumesWhatItKept) {
   const Folder folder;
   SessionOptions options = options_of(folder);
   options.checkpoint.folder = (folder.path() / "checkpoints").string();
-  const program::Program program = checkpoint::program_of(options.job.job);
+  const program::VerifiedProgram program = checkpoint::program_of(options.job.job);
   TrainOptions how;
   how.steps = 2;
   EXPECT_EQ(Session(options).train(program, how, nullptr, nullptr).steps.size(), 2U);

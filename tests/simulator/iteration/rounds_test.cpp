@@ -10,6 +10,7 @@
 #include "simulator/iteration/in_rounds.h"
 #include "simulator/simulate.h"
 #include "tests/simulator/analytic/random_jobs.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {
 namespace {
@@ -17,8 +18,7 @@ namespace {
 using program::Program;
 
 Simulation played(const program::Job& job, const hardware::Cluster& cluster, const SimulationOptions& how) {
-  const Program program = order(std::get<Program>(program::lower(job)), cluster).value_or_throw();
-  return simulate(program, cluster, how).value_or_throw();
+  return simulate(prepared(job, cluster), how).value_or_throw();
 }
 
 TEST(Rounds, AreCountedAsTheyWouldBePlayed) {

@@ -7,9 +7,11 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "simulator/cost/costed_program.h"
+#include "simulator/cost/supported.h"
 #include "simulator/replay/topology_builder.h"
 #include "simulator/schedule/engine.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {
 namespace {
@@ -179,8 +181,7 @@ TEST(PlacedCluster, MoreRanksThanCoresAreNotFaster) {
   const hardware::Cluster cores = two_cores();
   const auto simulated = [&](int data) {
     const program::Job job = job_on_cores(data);
-    const auto program = order(std::get<program::Program>(program::lower(job)), cores).value_or_throw();
-    return simulate(program, cores, {Granularity::kOp, true}).value_or_throw();
+    return simulate(prepared(job, cores), {Granularity::kOp, true}).value_or_throw();
   };
   const Simulation two = simulated(2), four = simulated(4), eight = simulated(8);
   EXPECT_GT(four.iteration_s, two.iteration_s);
@@ -205,8 +206,7 @@ TEST(PlacedCluster, WakeUpsAreWhatTheMachineMeasured) {
   node.intra.latency = base::Seconds(2e-6);
   EXPECT_DOUBLE_EQ(wake_up(node, 2).value(), 5e-6);
   const auto iteration = [&] {
-    const auto program = order(std::get<program::Program>(program::lower(job_on_cores(4))), cores).value_or_throw();
-    return simulate(program, cores, {Granularity::kOp, true}).value_or_throw().iteration_s;
+    return simulate(prepared(job_on_cores(4), cores), {Granularity::kOp, true}).value_or_throw().iteration_s;
   };
   const double usual = iteration();
   node.allreduce_latency[4] = base::Seconds(60e-6);

@@ -22,7 +22,7 @@ using What = std::pair<program::Group, OpKind>;
 std::map<What, double> sent_by_first_stage(const program::Job& job, const hardware::Cluster& cluster) {
   const auto program = order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
   const CostedProgram costed = cost(program, cluster);
-  const ReplayProgram made = compile_replay(costed, cluster, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
+  const ReplayProgram made = compile_replay(costed, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
   std::map<What, double> sent;
   const program::Role& role = program.roles[0];
   for (const auto& stream : made.streams_by_role[0].streams) {

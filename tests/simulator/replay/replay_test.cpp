@@ -19,9 +19,8 @@ namespace {
 
 using program::Program;
 
-std::int64_t makespan(const CostedProgram& costed, const hardware::Cluster& cluster, const ReplayOptions& options,
-                      const Variation& variation = {}) {
-  const ReplayProgram made = compile_replay(costed, cluster, options).value_or_throw();
+std::int64_t makespan(const CostedProgram& costed, const ReplayOptions& options, const Variation& variation = {}) {
+  const ReplayProgram made = compile_replay(costed, options).value_or_throw();
   return replay(costed, made, variation, Keep::kNothing).value_or_throw().makespan_ps;
 }
 
@@ -40,9 +39,9 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStage) {
     const CostedProgram costed = cost(ordered.value(), made.cluster);
     std::vector<std::int64_t> times;
     for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
-      const std::int64_t folded = makespan(costed, made.cluster, {granularity, Ranks::kFolded, false});
+      const std::int64_t folded = makespan(costed, {granularity, Ranks::kFolded, false});
       EXPECT_EQ(folded, list_schedule(costed, granularity).value_or_throw().makespan_ps);
-      EXPECT_EQ(makespan(costed, made.cluster, {granularity, Ranks::kEvery, false}), folded);
+      EXPECT_EQ(makespan(costed, {granularity, Ranks::kEvery, false}), folded);
       times.push_back(folded);
     }
     const program::Plan& plan = made.job.plan;
@@ -73,9 +72,9 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {
     EXPECT_TRUE(program::verify(ordered.value()).empty());
     const CostedProgram costed = cost(ordered.value(), made.cluster);
     for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
-      const std::int64_t folded = makespan(costed, made.cluster, {granularity, Ranks::kFolded, false});
+      const std::int64_t folded = makespan(costed, {granularity, Ranks::kFolded, false});
       EXPECT_EQ(folded, list_schedule(costed, granularity).value_or_throw().makespan_ps);
-      EXPECT_EQ(makespan(costed, made.cluster, {granularity, Ranks::kEvery, false}), folded);
+      EXPECT_EQ(makespan(costed, {granularity, Ranks::kEvery, false}), folded);
     }
     ++compared;
     // What bounds as many replicas that are all of one kind bounds these: searches count on it.
@@ -107,14 +106,13 @@ TEST(Replay, OneRankOfThoseThatSitAlikeSharesLinksAsEveryRankDoes) {
     SCOPED_TRACE(program::summary(made.job.plan));
     const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();
     const CostedProgram costed = cost(program, made.cluster);
-    const ReplayProgram folded =
-        compile_replay(costed, made.cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
+    const ReplayProgram folded = compile_replay(costed, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
     fewer += folded.topology.actors() < program.mesh.size() ? 1 : 0;
     apart += folded.topology.actors() > static_cast<std::int32_t>(program.roles.size()) ? 1 : 0;
     const std::int64_t one = replay(costed, folded, {}, Keep::kNothing).value_or_throw().makespan_ps;
-    const std::int64_t every = makespan(costed, made.cluster, {Granularity::kOp, Ranks::kEvery, true});
+    const std::int64_t every = makespan(costed, {Granularity::kOp, Ranks::kEvery, true});
     EXPECT_NEAR(static_cast<double>(one), static_cast<double>(every), 1e-9 * static_cast<double>(every));
-    slower += one > makespan(costed, made.cluster, {Granularity::kOp, Ranks::kFolded, false}) ? 1 : 0;
+    slower += one > makespan(costed, {Granularity::kOp, Ranks::kFolded, false}) ? 1 : 0;
   }
   EXPECT_GT(fewer, 500);
   EXPECT_GT(apart, 300);
@@ -130,8 +128,7 @@ TEST(Replay, TheIterationLiesBetweenTheBusiestStreamAndTheSerialSum) {
     SCOPED_TRACE(program::summary(made.job.plan));
     const Program program = order(std::get<Program>(program::lower(made.job)), made.cluster).value_or_throw();
     const CostedProgram costed = cost(program, made.cluster);
-    const ReplayProgram every =
-        compile_replay(costed, made.cluster, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
+    const ReplayProgram every = compile_replay(costed, {Granularity::kOp, Ranks::kEvery, true}).value_or_throw();
     Variation variation;
     variation.jitter = .3;
     variation.seed = static_cast<std::uint64_t>(i);
@@ -175,7 +172,7 @@ TEST(Replay, WhereOnlySiblingsShareTheAdaptersSharingChangesNothing) {
        std::vector<std::array<int, 3>>{{8, 4, 1}, {8, 1, 4}, {4, 1, 8}, {2, 1, 16}}) {
     const Program program = ordered(job_of(tensor, pipeline, data), cluster);
     const CostedProgram costed = cost(program, cluster);
-    EXPECT_EQ(makespan(costed, cluster, kShared), makespan(costed, cluster, kAlone)) << tensor << pipeline << data;
+    EXPECT_EQ(makespan(costed, kShared), makespan(costed, kAlone)) << tensor << pipeline << data;
   }
 }
 
@@ -184,14 +181,14 @@ TEST(Replay, TransfersAndReductionsThatOverlapSlowEachOtherDown) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
   const Program program = ordered(job_of(8, 2, 2), cluster);
   const CostedProgram costed = cost(program, cluster);
-  const ReplayProgram shared = compile_replay(costed, cluster, kShared).value_or_throw();
+  const ReplayProgram shared = compile_replay(costed, kShared).value_or_throw();
   EXPECT_FALSE(shared.topology.capacity.empty());
   const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
   EXPECT_GT(played.flows, 0);
-  const std::int64_t alone = makespan(costed, cluster, kAlone);
+  const std::int64_t alone = makespan(costed, kAlone);
   EXPECT_GT(played.makespan_ps, alone);
   EXPECT_LT(played.makespan_ps, 2 * alone);
-  EXPECT_EQ(played.makespan_ps, makespan(costed, cluster, kShared));
+  EXPECT_EQ(played.makespan_ps, makespan(costed, kShared));
 }
 
 /// Two nodes at two sites, whose link carries so much and takes no time.
@@ -209,11 +206,11 @@ TEST(Replay, WhereOnlySiblingsShareALinkBetweenSitesSharingChangesNothing) {
     const hardware::Cluster cluster = two_sites(5e9);
     const Program program = ordered(job_of(tensor, pipeline, data), cluster);
     const CostedProgram costed = cost(program, cluster);
-    EXPECT_EQ(makespan(costed, cluster, kShared), makespan(costed, cluster, kAlone)) << tensor << pipeline << data;
+    EXPECT_EQ(makespan(costed, kShared), makespan(costed, kAlone)) << tensor << pipeline << data;
     hardware::Cluster without = cluster, wide = two_sites(1e15);
     without.links.clear();
-    EXPECT_EQ(makespan(cost(program, wide), wide, kShared), makespan(cost(program, without), without, kShared));
-    EXPECT_LT(makespan(cost(program, wide), wide, kShared), makespan(costed, cluster, kShared));
+    EXPECT_EQ(makespan(cost(program, wide), kShared), makespan(cost(program, without), kShared));
+    EXPECT_LT(makespan(cost(program, wide), kShared), makespan(costed, kShared));
   }
 }
 
@@ -224,16 +221,15 @@ TEST(Replay, FlowsOfDifferentStagesShareALinkBetweenSites) {
   job.plan.placement = "tensor-pipeline-context-data";
   const Program program = ordered(job, cluster);
   const CostedProgram costed = cost(program, cluster);
-  const ReplayProgram shared = compile_replay(costed, cluster, kShared).value_or_throw();
+  const ReplayProgram shared = compile_replay(costed, kShared).value_or_throw();
   ASSERT_EQ(shared.topology.between.size(), 1u);
   EXPECT_EQ(shared.topology.capacity[static_cast<std::size_t>(shared.topology.between.front().link)], 2e9);
   const Replay played = replay(costed, shared, {}, Keep::kNothing).value_or_throw();
-  const std::int64_t alone = makespan(costed, cluster, kAlone);
+  const std::int64_t alone = makespan(costed, kAlone);
   EXPECT_GT(played.makespan_ps, alone);
   EXPECT_LT(played.makespan_ps, 2 * alone);
   // One rank for every stage sees what all see.
-  const ReplayProgram folded =
-      compile_replay(costed, cluster, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
+  const ReplayProgram folded = compile_replay(costed, {Granularity::kOp, Ranks::kFolded, true}).value_or_throw();
   EXPECT_EQ(folded.topology.actors(), 2);
   const std::int64_t one = replay(costed, folded, {}, Keep::kNothing).value_or_throw().makespan_ps;
   EXPECT_NEAR(static_cast<double>(one), static_cast<double>(played.makespan_ps), 1e-9 * static_cast<double>(one));
@@ -244,42 +240,42 @@ TEST(Replay, AnOversubscribedTreeSlowsWhatLeavesTheLeaf) {
   hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:2");
   const Program program = ordered(job_of(8, 2, 1), cluster);
   const CostedProgram costed = cost(program, cluster);
-  const std::int64_t free = makespan(costed, cluster, kShared);
+  const std::int64_t free = makespan(costed, kShared);
   cluster.groups.front().node.leaf_nodes = 1;
   cluster.groups.front().node.oversubscription = 8;
-  EXPECT_GT(makespan(costed, cluster, kShared), free);
+  EXPECT_GT(makespan(costed, kShared), free);
   cluster.groups.front().node.leaf_nodes = 2;  // both nodes under one switch: nothing crosses an uplink
-  EXPECT_EQ(makespan(costed, cluster, kShared), free);
+  EXPECT_EQ(makespan(costed, kShared), free);
 }
 
 TEST(Replay, JitterAndStragglersAreSeededAndOnlyEverCostTime) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:4");
   const Program program = ordered(job_of(4, 2, 4), cluster);
   const CostedProgram costed = cost(program, cluster);
-  const std::int64_t nominal = makespan(costed, cluster, kAlone);
+  const std::int64_t nominal = makespan(costed, kAlone);
   Variation variation;
   variation.jitter = .05;
   variation.seed = 3;
-  const std::int64_t jittered = makespan(costed, cluster, kAlone, variation);
-  EXPECT_EQ(makespan(costed, cluster, kAlone, variation), jittered);
+  const std::int64_t jittered = makespan(costed, kAlone, variation);
+  EXPECT_EQ(makespan(costed, kAlone, variation), jittered);
   EXPECT_GT(jittered, nominal);  // every rendezvous waits for the slowest
   EXPECT_LT(jittered, nominal + nominal / 20);
   Variation slow;
   slow.device.assign(32, 1.0);
   slow.device[17] = 1.3;
-  EXPECT_GT(makespan(costed, cluster, kAlone, slow), nominal);
-  EXPECT_LT(makespan(costed, cluster, kAlone, slow), nominal + nominal * 3 / 10);
+  EXPECT_GT(makespan(costed, kAlone, slow), nominal);
+  EXPECT_LT(makespan(costed, kAlone, slow), nominal + nominal * 3 / 10);
   Variation link;
   link.link.assign(32, 1.0);
   link.link[17] = 2;
-  EXPECT_GT(makespan(costed, cluster, kAlone, link), nominal);
+  EXPECT_GT(makespan(costed, kAlone, link), nominal);
 }
 
 TEST(Replay, KeepsTheSpansOfTheRanksAskedFor) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
   const Program program = ordered(job_of(2, 2, 2), cluster);
   const CostedProgram costed = cost(program, cluster);
-  const ReplayProgram every = compile_replay(costed, cluster, kShared).value_or_throw();
+  const ReplayProgram every = compile_replay(costed, kShared).value_or_throw();
   Variation variation;
   variation.jitter = .1;
   const Replay some = replay(costed, every, variation, Keep::kRepresentatives).value_or_throw();
@@ -308,7 +304,7 @@ TEST(Replay, AMissingPartnerIsNamedWithRanksAndInstructions) {
     if (task.kind == program::TaskKind::kRecv && task.micro_batch == 1) task.transfer += 1000;
   }
   const CostedProgram costed = cost(program, cluster);
-  const ReplayProgram made = compile_replay(costed, cluster, kAlone).value_or_throw();
+  const ReplayProgram made = compile_replay(costed, kAlone).value_or_throw();
   const auto played = replay(costed, made, {}, Keep::kNothing);
   ASSERT_FALSE(played.ok());
   EXPECT_EQ(static_cast<int>(played.error().kind), 1);  // what trivium exits with
@@ -334,7 +330,7 @@ TEST(Replay, ARankThatNeverJoinsACollectiveIsNamed) {
     });
   }
   const CostedProgram costed = cost(program, cluster);
-  const ReplayProgram made = compile_replay(costed, cluster, kAlone).value_or_throw();
+  const ReplayProgram made = compile_replay(costed, kAlone).value_or_throw();
   const auto played = replay(costed, made, {}, Keep::kNothing);
   ASSERT_FALSE(played.ok());
   EXPECT_NE(played.error().message.find("waits for 1 of 2 members: rank 1, which has nothing left to do on that lane"),

@@ -7,17 +7,12 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {
 namespace {
 
 using program::ContextMethod;
-
-program::Program ordered(const program::Job& job, const hardware::Cluster& cluster) {
-  auto lowered = program::lower(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&lowered)) ADD_FAILURE() << no->reason;
-  return order(std::get<program::Program>(std::move(lowered)), cluster).value_or_throw();
-}
 
 /// One sample of 65,536 tokens on eight A100s of one node.
 program::Job long_job(int context, ContextMethod method) {
@@ -49,10 +44,10 @@ double seconds_of(const program::Program& program, const hardware::Cluster& clus
 
 TEST(ContextExchange, TheRingTravelsBesideItsBlocks) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  const program::Program program = ordered(long_job(8, ContextMethod::kRing), cluster);
-  const double shifts = seconds_of(program, cluster, program::OpKind::kRingShift);
+  const Prepared ready = prepared(long_job(8, ContextMethod::kRing), cluster);
+  const double shifts = seconds_of(ready.program(), cluster, program::OpKind::kRingShift);
   for (const Granularity granularity : {Granularity::kOp, Granularity::kSegment}) {
-    const Simulation s = simulate(program, cluster, {granularity, false}).value_or_throw();
+    const Simulation s = simulate(ready, {granularity, false}).value_or_throw();
     // The last shift of a backward brings gradients home with nothing beside it: about one of 23 a layer.
     EXPECT_GT(part(s, Part::kExposedContext), 0);
     EXPECT_LT(part(s, Part::kExposedContext), 0.1 * shifts);
@@ -63,9 +58,9 @@ TEST(ContextExchange, TheRingTravelsBesideItsBlocks) {
 
 TEST(ContextExchange, AnAllToAllIsExposedWhole) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  const program::Program program = ordered(long_job(8, ContextMethod::kAllToAll), cluster);
-  const Simulation s = simulate(program, cluster, {Granularity::kOp, false}).value_or_throw();
-  EXPECT_NEAR(part(s, Part::kExposedContext), seconds_of(program, cluster, program::OpKind::kAllToAll), 1e-9);
+  const Prepared ready = prepared(long_job(8, ContextMethod::kAllToAll), cluster);
+  const Simulation s = simulate(ready, {Granularity::kOp, false}).value_or_throw();
+  EXPECT_NEAR(part(s, Part::kExposedContext), seconds_of(ready.program(), cluster, program::OpKind::kAllToAll), 1e-9);
 }
 
 // Attention is most of the work at this length, and the rest is split too: eight devices are at least six times faster.
@@ -73,7 +68,7 @@ TEST(ContextExchange, EightDevicesShareALongSequence) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
   const auto seconds = [&](int context, ContextMethod method) {
     const program::Job job = long_job(context, method);
-    return simulate(ordered(job, cluster), cluster, {Granularity::kOp, false}).value_or_throw().iteration_s;
+    return simulate(prepared(job, cluster), {Granularity::kOp, false}).value_or_throw().iteration_s;
   };
   const double alone = seconds(1, ContextMethod::kRing);
   for (const ContextMethod method : {ContextMethod::kRing, ContextMethod::kAllToAll}) {
@@ -91,9 +86,9 @@ TEST(ExpertExchange, RowsUnderWayAreExposed) {
   job.plan.data = job.plan.expert = 8;
   job.plan.attention = program::Attention::kFlash;
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
-  const program::Program program = ordered(job, cluster);
-  const Simulation s = simulate(program, cluster, {Granularity::kOp, false}).value_or_throw();
-  const double exchanges = seconds_of(program, cluster, program::OpKind::kAllToAll);
+  const Prepared ready = prepared(job, cluster);
+  const Simulation s = simulate(ready, {Granularity::kOp, false}).value_or_throw();
+  const double exchanges = seconds_of(ready.program(), cluster, program::OpKind::kAllToAll);
   EXPECT_GT(exchanges, 0);
   EXPECT_NEAR(part(s, Part::kExposedExpert), exchanges, 1e-9);
   EXPECT_NEAR(std::accumulate(s.breakdown_s.begin(), s.breakdown_s.end(), 0.0), s.iteration_s, 1e-12 * s.iteration_s);
@@ -111,7 +106,7 @@ TEST(ExpertExchange, RoomForImbalanceCostsTime) {
     job.training.global_batch = 8;
     job.plan.data = job.plan.expert = 8;
     job.plan.attention = program::Attention::kFlash;
-    return simulate(ordered(job, cluster), cluster, {Granularity::kOp, false}).value_or_throw().iteration_s;
+    return simulate(prepared(job, cluster), {Granularity::kOp, false}).value_or_throw().iteration_s;
   };
   EXPECT_GT(seconds(2), 1.1 * seconds(1));
 }

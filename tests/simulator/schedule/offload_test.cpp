@@ -8,7 +8,9 @@
 #include "models/load.h"
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
+#include "simulator/cost/supported.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {
 namespace {
@@ -27,9 +29,7 @@ program::Job job_of(Storage optimizer, Storage activations) {
 }
 
 Simulation simulated(const program::Job& job, const hardware::Cluster& cluster) {
-  const auto ordered = order(std::get<program::Program>(program::lower(job)), cluster).value_or_throw();
-  EXPECT_TRUE(program::verify(ordered).empty());
-  return simulate(ordered, cluster, {}).value_or_throw();
+  return simulate(prepared(job, cluster), {}).value_or_throw();
 }
 
 double exposed(const Simulation& s) { return s.breakdown_s[static_cast<std::size_t>(Part::kExposedOffload)]; }

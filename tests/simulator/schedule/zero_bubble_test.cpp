@@ -8,6 +8,7 @@
 #include "program/lower/lower.h"
 #include "program/verify/verify.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::simulator {
 namespace {
@@ -71,9 +72,7 @@ TEST(ZeroBubble, BeatsOneForwardOneBackwardOnAnA100Node) {
   const hardware::Cluster cluster = hardware::load_cluster("dgx-a100-80gb:1");
   const auto iteration = [&](Schedule schedule) {
     job.plan.schedule = schedule;
-    const Program ordered = order(std::get<Program>(program::lower(job)), cluster).value_or_throw();
-    EXPECT_TRUE(program::verify(ordered).empty());
-    return simulate(ordered, cluster, {}).value_or_throw();
+    return simulate(prepared(job, cluster), {}).value_or_throw();
   };
   const Simulation split = iteration(Schedule::kZeroBubble), whole = iteration(Schedule::k1f1b);
   EXPECT_LT(split.iteration_ps, whole.iteration_ps);

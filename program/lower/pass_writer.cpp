@@ -1,0 +1,178 @@
+#include "program/lower/pass_writer.h"
+
+#include <fmt/format.h>
+
+#include "program/schedules/schedule.h"
+
+namespace trivium::program {
+
+PassWriter::PassWriter(const Job& job, const ChunkKey& key, const ChunkShape& shape, const ParameterBuffers& parameters,
+                       LayerSlots& slots, BodyBuilder& builder, ChunkTemplate& chunk, std::vector<Body>& bodies)
+    : job_(job),
+      key_(key),
+      shape_(shape),
+      builder_(builder),
+      chunk_(chunk),
+      bodies_(bodies),
+      writer_(builder, shape, parameters),
+      elements_(shape.own_tokens * shape.hidden),
+      splits_backward_(traits_of(job.plan.schedule).splits_backward) {
+  if (job.plan.offload.activations != Storage::kNone) writer_.offload_to(slots);
+}
+
+void PassWriter::write() {
+  place_inputs();
+  write_forward();
+  write_backward();
+  if (splits_backward_) write_backward_weights();
+  if (job_.plan.pipeline > 1) write_transfers();
+}
+
+// The buffer a transfer fills forward is read as layer input and, spent, takes the gradient that is sent back; the
+// output likewise takes the gradient that comes back once the output has left.
+void PassWriter::place_inputs() {
+  inputs_.push_back(builder_.place("chunk input", Space::kFrame, shape_.type, elements_));
+  if (!key_.head) output_ = builder_.place("chunk output", Space::kFrame, shape_.type, elements_);
+  const auto tokens = [&](const char* name) {
+    return builder_.place(name, Space::kTokens, DType::kInt32, shape_.tokens);
+  };
+  chunk_.ids = key_.embedding ? tokens("ids") : kNoBuffer;
+  chunk_.labels = key_.head ? tokens("labels") : kNoBuffer;
+  bool in_loss = key_.head;  // mixture layers add their balance loss
+  for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.mixture(layer);
+  if (in_loss) loss_ = builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0);
+  for (int layer = 1; layer < key_.layers + (key_.head ? 1 : 0); ++layer) {
+    inputs_.push_back(builder_.place(fmt::format("layer {} input", layer), Space::kFrame, shape_.type, elements_));
+  }
+  if (key_.head) head_ = writer_.keep_head(inputs_.back());
+}
+
+void PassWriter::keep_layers() {
+  kept_.clear();
+  for (int layer = 0; layer < key_.layers; ++layer) {
+    kept_.push_back(writer_.keep(layer, input_of(layer), !recomputes_all(), key_.recompute == Recompute::kNone));
+    kept_.back().loss = loss_;
+  }
+}
+
+void PassWriter::write_forward() {
+  builder_.begin("forward");
+  keep_layers();
+  if (key_.embedding) builder_.segment("embedding"), writer_.embedding_forward(chunk_.ids, inputs_.front());
+  for (int layer = 0; layer < key_.layers; ++layer) {
+    builder_.segment(fmt::format("layer {}", layer));
+    writer_.layer_forward(layer, kept(layer), output_of(layer), Pass::kForward);
+  }
+  if (key_.head) builder_.segment("head"), writer_.head_forward(head_, chunk_.labels, loss_);
+  chunk_.forward = append();
+}
+
+void PassWriter::write_backward() {
+  writer_.delay_weights(splits_backward_);
+  builder_.begin("backward");
+  if (recomputes_all()) keep_layers();
+  int d = key_.head ? head_gradient() : output_;
+  for (int layer = key_.layers - 1; layer >= 0; --layer) {
+    builder_.segment(fmt::format("layer {}", layer));
+    layer_again(layer);
+    const int d_input = gradient_of_input(layer, d);
+    writer_.layer_backward(layer, kept(layer), d, d_input);
+    d = d_input;
+  }
+  if (!splits_backward_) embedding_backward();
+  chunk_.backward = append();
+}
+
+// The gradient that the head leaves for the last layer.
+int PassWriter::head_gradient() {
+  builder_.segment("head");
+  const int d = splits_backward_ ? builder_.place("gradient", Space::kDeferred, shape_.type, elements_)
+                                 : builder_.temporary("gradient", shape_.type, elements_);
+  writer_.head_backward(head_, chunk_.labels, d);
+  return d;
+}
+
+// What the forward did not keep of a layer.
+void PassWriter::layer_again(int layer) {
+  if (recomputes_all()) {
+    const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, elements_);
+    writer_.layer_forward(layer, kept(layer), again, Pass::kRecompute);
+  } else if (key_.recompute == Recompute::kSelective && !shape_.ring()) {
+    kept(layer).saved = renew(kept(layer).saved);
+    kept(layer).scores_dropped = renew(kept(layer).scores_dropped);
+    writer_.attention_again(layer, kept(layer));
+  }
+}
+
+// Where a layer leaves the gradient of its input; `d`: that of its output.
+int PassWriter::gradient_of_input(int layer, int d) {
+  if (layer == 0) return inputs_.front();
+  if (!writer_.keeps_gradients()) return d;
+  return builder_.place(fmt::format("gradient of layer {} input", layer), Space::kDeferred, shape_.type, elements_);
+}
+
+void PassWriter::embedding_backward() {
+  if (key_.embedding) builder_.segment("embedding"), writer_.embedding_backward(chunk_.ids, inputs_.front());
+}
+
+void PassWriter::write_backward_weights() {
+  writer_.delay_weights(false);
+  builder_.begin("backward weights");
+  if (key_.head) builder_.segment("head"), writer_.write_weights(-1);
+  for (int layer = key_.layers - 1; layer >= 0; --layer) {
+    builder_.segment(fmt::format("layer {}", layer));
+    writer_.write_weights(layer);
+  }
+  embedding_backward();
+  chunk_.backward_weights = append();
+}
+
+void PassWriter::write_transfers() {
+  const int input = inputs_.front();
+  if (!key_.embedding) chunk_.recv_forward = transfer(OpKind::kRecv, Pass::kForward, input);
+  if (!key_.head) chunk_.send_forward = transfer(OpKind::kSend, Pass::kForward, output_);
+  if (!key_.head) chunk_.recv_backward = transfer(OpKind::kRecv, Pass::kBackward, output_);
+  if (!key_.embedding) chunk_.send_backward = transfer(OpKind::kSend, Pass::kBackward, input);
+  if (!key_.embedding) chunk_.gather_forward = gather_received(Pass::kForward, input);
+  if (!key_.head) chunk_.gather_backward = gather_received(Pass::kBackward, output_);
+}
+
+// A temporary of the forward, again in the backward: the same shape under a new number.
+int PassWriter::renew(int buffer) {
+  if (buffer == kNoBuffer) return kNoBuffer;
+  const Buffer old = builder_.buffer(buffer);
+  return builder_.temporary(old.name + " again", old.dtype, old.elements);
+}
+
+int PassWriter::transfer(OpKind kind, Pass pass, int buffer) {
+  const bool send = kind == OpKind::kSend;
+  builder_.begin(fmt::format("{} {}", send ? "send" : "recv", name_of(pass)));
+  builder_.segment("transfer");
+  Op& op = send ? builder_.add(kind, pass, {buffer}, {}) : builder_.add(kind, pass, {}, {buffer});
+  op.lane = Lane::kPipeline;
+  op.group = Group::kPipeline;
+  op.dtype = shape_.type;
+  op.parts = shape_.transfer_parts;
+  op.elements = builder_.buffer(buffer).elements / op.parts;
+  return append();
+}
+
+// Each tensor rank has its own part where it belongs in the buffer.
+int PassWriter::gather_received(Pass pass, int buffer) {
+  if (shape_.transfer_parts == 1) return -1;
+  builder_.begin(fmt::format("gather received {}", name_of(pass)));
+  builder_.segment("transfer");
+  Op& op = builder_.add(OpKind::kAllGather, pass, {buffer}, {buffer});
+  op.lane = Lane::kPipeline;
+  op.group = Group::kTensor;
+  op.dtype = shape_.type;
+  op.elements = builder_.buffer(buffer).elements;
+  return append();
+}
+
+int PassWriter::append() {
+  bodies_.push_back(builder_.finish());
+  return static_cast<int>(bodies_.size()) - 1;
+}
+
+}  // namespace trivium::program

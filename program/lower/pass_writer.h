@@ -1,0 +1,61 @@
+// Bodies of a chunk template that a micro-batch passes through: forward, backward and the transfers between stages.
+#pragma once
+
+#include <vector>
+
+#include "program/lower/chunk_template.h"
+#include "program/lower/layers.h"
+#include "program/lower/offload.h"
+
+namespace trivium::program {
+
+/// Writes the passes of one chunk template. What it is given must outlive it.
+class PassWriter {
+ public:
+  PassWriter(const Job& job, const ChunkKey& key, const ChunkShape& shape, const ParameterBuffers& parameters,
+             LayerSlots& slots, BodyBuilder& builder, ChunkTemplate& chunk, std::vector<Body>& bodies);
+
+  /// Places the frame's buffers, appends the bodies and enters their numbers in the template. `slots`: where layers
+  /// are kept that are offloaded.
+  void write();
+
+ private:
+  void place_inputs();
+  void write_forward();
+  void write_backward();
+  void write_backward_weights();
+  void write_transfers();
+
+  void keep_layers();
+  int head_gradient();
+  void layer_again(int layer);
+  int gradient_of_input(int layer, int d);
+  void embedding_backward();
+  int renew(int buffer);
+  int transfer(OpKind kind, Pass pass, int buffer);
+  int gather_received(Pass pass, int buffer);
+  int append();
+
+  LayerKept& kept(int layer) { return kept_[static_cast<std::size_t>(layer)]; }
+  int input_of(int layer) const { return inputs_[static_cast<std::size_t>(layer)]; }
+  int output_of(int layer) const {
+    return layer + 1 < static_cast<int>(inputs_.size()) ? input_of(layer + 1) : output_;
+  }
+  bool recomputes_all() const { return key_.recompute == Recompute::kFull; }
+
+  const Job& job_;
+  const ChunkKey& key_;
+  const ChunkShape& shape_;
+  BodyBuilder& builder_;
+  ChunkTemplate& chunk_;
+  std::vector<Body>& bodies_;
+  LayerWriter writer_;
+  const std::int64_t elements_;  ///< of what passes between layers
+  const bool splits_backward_;
+  int output_ = kNoBuffer, loss_ = kNoBuffer;
+  std::vector<int> inputs_;  ///< of every layer, and of the head
+  LayerWriter::HeadKept head_;
+  std::vector<LayerKept> kept_;  ///< by layer
+};
+
+}  // namespace trivium::program

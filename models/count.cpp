@@ -54,6 +54,7 @@ ParameterCount count_parameters(const Model& model) {
 
   const std::int64_t norm = model.norm == Norm::kLayerNorm ? 2 * model.hidden : model.hidden;
   count.norms = (model.layers * model.norms_per_layer() + 1) * norm;
+  if (model.head_norms) count.norms += model.layers * 2 * model.head_dim;  // one for queries, one for keys
   count.head = model.tied_embeddings ? 0 : model.vocab * model.hidden;
   count.total =
       count.token_embedding + count.position_embedding + count.attention + count.mlp + count.norms + count.head;

@@ -159,14 +159,32 @@ Model read_gpt_neox(const JsonReader& config) {
   return model;
 }
 
-/// llama, mistral, qwen2 and mixtral: RMS norms, rotary positions, a gated MLP.
+/// Every layer a mixture: the one kind of Qwen 3's that was released.
+void read_qwen3_experts(const JsonReader& config, Model& model) {
+  const auto only = [&](std::string_view key, bool holds, const char* what) {
+    if (!holds) config.at(key).fail(fmt::format("is not supported but {}", what));
+  };
+  const auto dense = given(config, "mlp_only_layers");
+  only("mlp_only_layers", !dense || dense->json().empty(), "empty: dense layers among mixtures");
+  only("decoder_sparse_step", count_or(config, "decoder_sparse_step", kMostLayers, 1) == 1, "1: dense layers");
+  only("norm_topk_prob", flag_or(config, "norm_topk_prob", false), "true: weights of the chosen experts add up to 1");
+  Experts experts;
+  experts.count = config.at("num_experts").integer(1, kMostExperts);
+  experts.top_k = config.at("num_experts_per_tok").integer(1, kMostExperts);
+  model.experts = experts;
+  model.ffn_hidden = config.at("moe_intermediate_size").integer(1, kMostWidth);
+}
+
+/// llama, mistral, qwen2, qwen3 and the mixtures of the last kinds: RMS norms, rotary positions, a gated MLP.
 Model read_llama(const JsonReader& config, const std::string& type) {
   Model model;
   read_common(config, model);
   // The library's default differs by type (all heads, 8, 32), so only llama, older than the member, may leave it out.
   model.kv_heads = type == "llama" ? count_or(config, "num_key_value_heads", kMostHeads, 0)
                                    : config.at("num_key_value_heads").integer(1, kMostHeads);
-  model.head_dim = count_or(config, "head_dim", kMostHeads, 0);
+  const bool qwen3 = type == "qwen3" || type == "qwen3_moe";
+  model.head_dim = count_or(config, "head_dim", kMostHeads, qwen3 ? 128 : 0);
+  model.head_norms = qwen3;
   model.ffn_hidden = config.at("intermediate_size").integer(1, kMostWidth);
   model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
   model.norm = Norm::kRmsNorm;
@@ -178,17 +196,18 @@ Model read_llama(const JsonReader& config, const std::string& type) {
   model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
   model.qkv_bias = type == "qwen2";  // on q, k and v alone
   model.linear_bias = false;
-  if (type == "llama") {
+  if (type == "llama" || qwen3) {
     // Here attention_bias also covers the output projection, so only both or none can be told.
     model.qkv_bias = flag_or(config, "attention_bias", false);
     model.linear_bias = flag_or(config, "mlp_bias", false);
     if (model.qkv_bias != model.linear_bias) config.fail("attention_bias and mlp_bias differ, which is not supported");
   }
-  const bool windowed = type != "llama" && flag_or(config, "use_sliding_window", type != "qwen2");
+  const bool windowed = type != "llama" && flag_or(config, "use_sliding_window", type != "qwen2" && !qwen3);
   if (windowed) {
     model.max_sequence =
         std::min(model.max_sequence, count_or(config, "sliding_window", kMostPositions, kMostPositions));
   }
+  if (type == "qwen3_moe") read_qwen3_experts(config, model);
   if (type == "mixtral") {
     Experts experts;
     experts.count = config.at("num_local_experts").integer(1, kMostExperts);
@@ -234,8 +253,8 @@ void check_what_is_not_used(const JsonReader& config) {
 }  // namespace
 
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 7> kTypes = {"gpt2",  "gpt_neox", "llama", "mistral",
-                                                    "qwen2", "mixtral",  "falcon"};
+  static const std::array<std::string, 9> kTypes = {"gpt2",  "gpt_neox",  "llama",   "mistral", "qwen2",
+                                                    "qwen3", "qwen3_moe", "mixtral", "falcon"};
   const JsonReader reader(config, where);
   const std::string type = reader.at("model_type").one_of(kTypes);
   Model model = type == "gpt2"       ? read_gpt2(reader)

@@ -110,7 +110,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   reader.allow_only({"schema",      "name",       "source",      "layers",       "hidden",          "heads",
                      "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",        "max_sequence",    "norm",
                      "positions",   "activation", "linear_bias", "qkv_bias",     "tied_embeddings", "parallel_block",
-                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale"});
+                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale", "head_norms"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;
@@ -135,6 +135,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   model.shared_norm = read_flag(reader, "shared_norm", model.shared_norm);
   if (const auto experts = reader.find("experts")) model.experts = read_experts(*experts);
   if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
+  model.head_norms = read_flag(reader, "head_norms", model.head_norms);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
   model.attention_scale = read_number(reader, "attention_scale", 0, kMostFactor, model.attention_scale);
   complete_and_validate(model, reader);
@@ -163,6 +164,7 @@ nlohmann::json to_json(const Model& model) {
                          {"shared_norm", model.shared_norm}};
   const Model usual;
   if (model.rotary != usual.rotary) json["rotary"] = to_json(model.rotary);
+  if (model.head_norms) json["head_norms"] = true;
   if (model.norm_epsilon != usual.norm_epsilon) json["norm_epsilon"] = model.norm_epsilon;
   if (model.attention_scale != usual.attention_scale) json["attention_scale"] = model.attention_scale;
   if (model.experts) {

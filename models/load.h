@@ -20,7 +20,8 @@ Model model_from_json(const nlohmann::json& json, const std::string& where);
 /// `model_from_json` reads it back to an equal model.
 nlohmann::json to_json(const Model& model);
 
-/// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2 alike), mixtral, falcon.
+/// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2, qwen3 alike), mixtral,
+/// qwen3_moe, falcon.
 /// Where attention looks back less far than `max_position_embeddings` (sliding_window), the window is the longest
 /// sequence: up to there attention is full. Errors: Failure(kInput) naming the unsupported `model_type` or the missing
 /// member.

@@ -69,6 +69,7 @@ struct Model {
   bool qkv_bias = true;
   bool tied_embeddings = true;  ///< the logits use the token embedding
   bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
+  bool head_norms = false;      ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
   bool shared_norm = true;      ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Experts> experts;
 

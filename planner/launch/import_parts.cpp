@@ -40,6 +40,7 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   if (settings.has({"squared-relu"})) {
     model.activation = Activation::kSquaredRelu;
   }
+  model.head_norms = settings.has({"qk-layernorm"});
   model.norm_epsilon = settings.number({"norm-epsilon"}).value_or(model.norm_epsilon);
   const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
   if (positions == "learned_absolute") {

@@ -91,6 +91,7 @@ class ModelFlags {
   }
 
   void numbers() {
+    if (model_.head_norms) flags_.push_back({"qk-layernorm", {}});
     if (model_.norm_epsilon != models::Model().norm_epsilon) {
       flags_.push_back({"norm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
     }

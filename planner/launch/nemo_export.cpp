@@ -77,6 +77,7 @@ class NemoExport {
     set(kConfig, "attention_dropout", fmt::format("{:g}", job_.training.dropout));
     lose("model.vocab", fmt::format("{}; the tokenizer sets the vocabulary", m.vocab));
     const models::Model usual;
+    if (m.head_norms) set_flag(kConfig, "qk_layernorm", true);
     if (m.norm_epsilon != usual.norm_epsilon) set(kConfig, "layernorm_epsilon", fmt::format("{:g}", m.norm_epsilon));
     if (m.rotary.theta != usual.rotary.theta) set(kConfig, "rotary_base", fmt::format("{:.0f}", m.rotary.theta));
     if (m.rotary.share != usual.rotary.share) set(kConfig, "rotary_percent", fmt::format("{:g}", m.rotary.share));

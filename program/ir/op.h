@@ -33,10 +33,14 @@ enum class OpKind : std::uint8_t {
   kNorm,          // T, hidden                     x, weight (n), bias (n or -1)        y, stats (T,2) mean and 1/sigma
   kNormBackward,  //  "                            x, weight, stats, dy, dskip or -1    dx = dskip + …, dweight +=,
                   //  dbias += (or -1)
-  kMatmul,        // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
-  kMatmulDgrad,   // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
-  kMatmulWgrad,   // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
-  kRotary,        // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
+  kHeadNorm,      // T, dim                        qkv (T, q|k|v), weight of q (n), of k (n)   y (T, q|k|v): every head
+                  // of q and k by its root mean square, v as it is; 1/sigma (T, heads+kv)
+  kHeadNormBackward,  //  "                        qkv, weight of q, of k, 1/sigma, dy         dx, may be dy; dweight of
+                      // q +=, of k +=
+  kMatmul,            // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
+  kMatmulDgrad,       // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
+  kMatmulWgrad,  // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
+  kRotary,       // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
   kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
                     // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
@@ -148,7 +152,7 @@ struct Op {
   DropoutSite dropout = DropoutSite::kNone;  ///< draws a mask, or needs the one that another drew
   std::int16_t layer = -1;                   ///< layer within the chunk
   std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication
-  std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention and rotary kinds, local counts
+  std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention, rotary and head norm kinds, local
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend
   std::int64_t m = 0, n = 0, k = 0;

@@ -130,6 +130,15 @@ void attention_block(Op& op) {
   op.bytes = tokens * dim * (query + keys + kBlockAccumulator * heads) * scale_of(op.dtype);
 }
 
+/// Norms of every query and key head; values are copied forward and left alone backward.
+template <bool backward>
+void head_norm(Op& op) {
+  const double heads = static_cast<double>(op.heads + op.kv_heads) * static_cast<double>(op.head_dim);
+  const double values = static_cast<double>(op.kv_heads) * static_cast<double>(op.head_dim);
+  const double row = backward ? kNormBackward * heads : kNormForward * heads + kCopy * values;
+  op.bytes = static_cast<double>(op.m) * row * scale_of(op.dtype);
+}
+
 /// Gated activations (SwiGLU, GeGLU; `k` is the activation's kind) read gate and up, 2 n wide.
 double activation_inputs(const Op& op) {
   const auto activation = static_cast<models::Activation>(op.k);
@@ -212,6 +221,8 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"position_backward", Class::kRows, rows, {3}, kPosition},
     {"norm", Class::kRows, rows, {2}, kNormForward},
     {"norm_backward", Class::kRows, rows, {4}, kNormBackward},
+    {"head_norm", Class::kRows, head_norm<false>, {2}},  // of q and of k
+    {"head_norm_backward", Class::kRows, head_norm<true>, {4}},
     {"matmul", Class::kProduct, product, {2}},
     {"matmul_dgrad", Class::kProduct, product, {2}},
     {"matmul_wgrad", Class::kProduct, weight_gradient, {4}},  // product, accumulation, bias sum, views

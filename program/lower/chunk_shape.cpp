@@ -76,6 +76,7 @@ ChunkShape::ChunkShape(const Job& job) {
   learned_positions = model.positions == models::Positions::kLearned;
   parallel_block = model.parallel_block;
   shared_norm = model.shared_norm;
+  head_norms = model.head_norms;
   norm_epsilon = model.norm_epsilon;
   attention_scale = model.attention_scale;
   activation = static_cast<int>(model.activation);

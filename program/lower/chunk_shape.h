@@ -40,6 +40,7 @@ struct ChunkShape {
   bool dropout = false;
   bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;
   bool parallel_block = false, shared_norm = true;
+  bool head_norms = false;
   double norm_epsilon = 1e-5, attention_scale = 0;
   // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
   std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
@@ -59,6 +60,7 @@ struct ChunkShape {
 struct LayerKept {
   int input = kNoBuffer;  ///< (own_tokens, hidden): always in the frame
   int norm1 = kNoBuffer, stats1 = kNoBuffer;
+  int projected = kNoBuffer, head_sigma = kNoBuffer;  ///< with head norms: qkv before them, 1/sigma of each head
   int qkv = kNoBuffer, saved = kNoBuffer, attended = kNoBuffer;
   int attended_whole = kNoBuffer;  ///< with all-to-all over heads: of all tokens, a part of the heads; qkv likewise
   int middle = kNoBuffer;          ///< residual stream after attention

@@ -112,6 +112,10 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   kept.input = input;
   kept.norm1 = input_of_matrix("norm1", own, s_.sequence_parallel);
   kept.stats1 = make("norm1 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
+  if (s_.head_norms) {
+    kept.projected = make("qkv before its norms", s_.type, s_.tokens * s_.qkv, in_frame);
+    kept.head_sigma = make("head norm statistics", s_.wide, s_.tokens * (s_.heads + s_.kv_heads), in_frame);
+  }
   kept.qkv = make("qkv", s_.type, s_.all_tokens * s_.part_qkv, in_frame);
   scores_in_frame = scores_in_frame || (s_.ring() && in_frame);
   kept.saved = s_.flash ? make("attention log-sum-exp", s_.wide, s_.all_tokens * s_.part_heads, scores_in_frame)
@@ -149,15 +153,25 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   return kept;
 }
 
+Op& LayerWriter::of_heads(Op& op, std::int64_t n, int layer) {
+  rows(op, s_.tokens, n, layer);
+  op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
+  op.sequence = static_cast<std::int32_t>(s_.sequence);
+  return op;
+}
+
 int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   const int qkv =
       s_.exchanges() ? b_.temporary(fmt::format("qkv of own tokens {}", layer), s_.type, s_.tokens * s_.qkv) : kept.qkv;
-  matmul(read, "attn.c_attn", qkv, s_.qkv, s_.hidden, layer, pass, true);
-  if (s_.rotary) {
-    Op& op = rows(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), s_.tokens, s_.qkv, layer);
-    op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
-    op.sequence = static_cast<std::int32_t>(s_.sequence);
+  matmul(read, "attn.c_attn", s_.head_norms ? kept.projected : qkv, s_.qkv, s_.hidden, layer, pass, true);
+  if (s_.head_norms) {
+    of_heads(b_.add(OpKind::kHeadNorm, pass,
+                    {kept.projected, p_.value("attn.q_norm.weight", layer), p_.value("attn.k_norm.weight", layer)},
+                    {qkv, kept.head_sigma}),
+             s_.head_dim, layer)
+        .epsilon = s_.norm_epsilon;
   }
+  if (s_.rotary) of_heads(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), s_.qkv, layer);
   attention(qkv, kept, layer, pass);
   const int partial = b_.temporary(fmt::format("attention projection {}", layer), s_.type, s_.tokens * s_.hidden);
   matmul(kept.attended, "attn.c_proj", partial, s_.hidden, s_.query, layer, pass, false);
@@ -243,10 +257,13 @@ void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int
   matmul_backward(kept.attended, "attn.c_proj", d_branch, d_attended, s_.hidden, s_.query, layer, false, {});
   const int d_qkv = late_gradient_of("qkv", s_.tokens * s_.qkv, layer);
   attention_backward(kept, d_attended, d_qkv, layer);
-  if (s_.rotary) {
-    Op& op = rows(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.tokens, s_.qkv, layer);
-    op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
-    op.sequence = static_cast<std::int32_t>(s_.sequence);
+  if (s_.rotary) of_heads(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.qkv, layer);
+  if (s_.head_norms) {
+    of_heads(b_.add(OpKind::kHeadNormBackward, Pass::kBackward,
+                    {kept.projected, p_.value("attn.q_norm.weight", layer), p_.value("attn.k_norm.weight", layer),
+                     kept.head_sigma, d_qkv},
+                    {d_qkv, p_.gradient("attn.q_norm.weight", layer), p_.gradient("attn.k_norm.weight", layer)}),
+             s_.head_dim, layer);
   }
   if (read == kNoBuffer) read = gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward);
   const int d_norm = gradient_of("norm1", s_.tokens * s_.hidden, layer);

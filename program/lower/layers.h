@@ -121,6 +121,7 @@ class LayerWriter {
 
   int head_weight() const;
   Op& rows(Op& op, std::int64_t m, std::int64_t n, int layer);  // fills dims of a token-wise op
+  Op& of_heads(Op& op, std::int64_t n, int layer);              // and of one that sees heads of all own tokens
 
   BodyBuilder& b_;
   const ChunkShape& s_;

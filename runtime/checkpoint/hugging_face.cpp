@@ -31,13 +31,14 @@ struct Correspondence {
 
 bool is_gpt2(const models::Model& model) {
   return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
-         model.linear_bias && model.qkv_bias && !model.parallel_block && !model.experts &&
+         model.linear_bias && model.qkv_bias && !model.head_norms && !model.parallel_block && !model.experts &&
          model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1);
 }
 
 bool is_llama(const models::Model& model) {
   return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
-         !model.parallel_block && !model.experts && model.rotary.share == 1 && model.attention_scale == 0;
+         !model.parallel_block && !model.experts && model.rotary.share == 1 && model.attention_scale == 0 &&
+         !(model.head_norms && model.linear_bias);
 }
 
 class Table {
@@ -113,6 +114,10 @@ class Table {
       same(at + "ln_1.weight", there + "input_layernorm.weight", 1, h);
       both("attn.c_attn", h, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, k, k},
            "self_attn.qkv_proj", m_.qkv_bias);
+      if (m_.head_norms) {
+        same(at + "attn.q_norm.weight", there + "self_attn.q_norm.weight", 1, m_.head_dim);
+        same(at + "attn.k_norm.weight", there + "self_attn.k_norm.weight", 1, m_.head_dim);
+      }
       both("attn.c_proj", q, {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
       same(at + "ln_2.weight", there + "post_attention_layernorm.weight", 1, h);
       both("mlp.c_fc", h, {"mlp.gate_proj", "mlp.up_proj"}, {f, f}, "mlp.gate_up_proj", m_.linear_bias);
@@ -298,6 +303,17 @@ nlohmann::json rope_scaling(const models::Rotary& r) {
   return nullptr;
 }
 
+struct LlamaKind {
+  const char *type, *architecture;
+};
+
+/// The kind of llama that has the model's parameters.
+LlamaKind llama_kind(const models::Model& m) {
+  if (m.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
+  if (m.qkv_bias && !m.linear_bias) return {"qwen2", "Qwen2ForCausalLM"};
+  return {"llama", "LlamaForCausalLM"};
+}
+
 }  // namespace
 
 nlohmann::json hugging_face_config(const models::Model& m) {
@@ -315,8 +331,9 @@ nlohmann::json hugging_face_config(const models::Model& m) {
             {"scale_attn_weights", m.attention_scale == 0},
             {"tie_word_embeddings", m.tied_embeddings}};
   }
-  nlohmann::json config = {{"model_type", "llama"},
-                           {"architectures", {"LlamaForCausalLM"}},
+  const auto kind = llama_kind(m);
+  nlohmann::json config = {{"model_type", kind.type},
+                           {"architectures", {kind.architecture}},
                            {"vocab_size", m.vocab},
                            {"max_position_embeddings", m.max_sequence},
                            {"hidden_size", m.hidden},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/cuda/kernels/activation.h"
+#include "runtime/cuda/kernels/head_norm.h"
 #include "runtime/cuda/kernels/launch.h"
 #include "runtime/cuda/kernels/loss.h"
 #include "runtime/cuda/kernels/norm.h"
@@ -175,6 +176,38 @@ void norm_backward(Launcher& l, const KernelArguments& a) {
   });
 }
 
+inline HeadRows head_rows(const program::Op& op) { return {op.heads, op.kv_heads, op.head_dim}; }
+
+template <class T, class Launcher>
+void head_norm(Launcher& l, const KernelArguments& a) {
+  const HeadRows rows = head_rows(*a.op);
+  with_width(rows.dim, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    l.run(HeadNorm<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), output<T>(a, 0), output<float>(a, 1), rows,
+                         static_cast<float>(a.op->epsilon)},
+          a.op->m * (rows.heads + 2 * rows.kv_heads), row_threads(rows.dim / W), kReduceBytes);
+  });
+}
+
+// Column sums first: dx may lie where dy does.
+template <class T, class Launcher>
+void head_norm_backward(Launcher& l, const KernelArguments& a) {
+  const HeadRows rows = head_rows(*a.op);
+  const T* x = input<T>(a, 0);
+  const T* dy = input<T>(a, 4);
+  const float* sigma = input<float>(a, 3);
+  const std::int64_t m = a.op->m;
+  column_sums(l, NormedHeadProducts<T>{x, dy, sigma, rows, 0, rows.heads}, m * rows.heads, rows.dim,
+              output<float>(a, 1));
+  column_sums(l, NormedHeadProducts<T>{x, dy, sigma, rows, rows.heads, rows.kv_heads}, m * rows.kv_heads, rows.dim,
+              output<float>(a, 2));
+  with_width(rows.dim, [&](auto w) {
+    constexpr int W = decltype(w)::value;
+    l.run(HeadNormBackward<T, W>{x, input<T>(a, 1), input<T>(a, 2), sigma, dy, output<T>(a, 0), rows},
+          m * (rows.heads + 2 * rows.kv_heads), row_threads(rows.dim / W), kReduceBytes);
+  });
+}
+
 template <class T, class Launcher>
 void activation(Launcher& l, const KernelArguments& a) {
   with_width(a.op->n, [&](auto w) {
@@ -328,6 +361,10 @@ Operation<Launcher> row_operation(const program::Op& op) {
       return norm<T, Launcher>;
     case OpKind::kNormBackward:
       return norm_backward<T, Launcher>;
+    case OpKind::kHeadNorm:
+      return head_norm<T, Launcher>;
+    case OpKind::kHeadNormBackward:
+      return head_norm_backward<T, Launcher>;
     case OpKind::kMatmul:
       return matmul<T, Launcher>;
     case OpKind::kMatmulDgrad:

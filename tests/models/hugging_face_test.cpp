@@ -80,6 +80,27 @@ TEST(HuggingFace, Qwen2HasBiasesOnQueryKeyAndValueAlone) {
             494032768);
 }
 
+TEST(HuggingFace, Qwen3NormalisesItsHeads) {
+  const Model model = read(R"({"model_type": "qwen3", "num_hidden_layers": 28, "hidden_size": 1024,
+      "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072,
+      "vocab_size": 151936, "max_position_embeddings": 40960, "rope_theta": 1000000, "tie_word_embeddings": true})");
+  EXPECT_TRUE(model.head_norms);
+  EXPECT_EQ(count_parameters(model).total, 596049920);  // Qwen3-0.6B
+}
+
+TEST(HuggingFace, Qwen3sMixturesAreOfEveryLayer) {
+  const std::string shape = R"({"model_type": "qwen3_moe", "num_hidden_layers": 48, "hidden_size": 2048,
+      "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144,
+      "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936,
+      "max_position_embeddings": 40960)";
+  EXPECT_EQ(total_of(shape + R"(, "norm_topk_prob": true, "mlp_only_layers": [], "decoder_sparse_step": 1})"),
+            30532122624);  // Qwen3-30B-A3B
+  EXPECT_EQ(message_for(shape + R"(, "norm_topk_prob": true, "mlp_only_layers": [3]})"),
+            "config.json#/mlp_only_layers: is not supported but empty: dense layers among mixtures");
+  EXPECT_EQ(message_for(shape + R"(, "norm_topk_prob": false})"),
+            "config.json#/norm_topk_prob: is not supported but true: weights of the chosen experts add up to 1");
+}
+
 TEST(HuggingFace, MixtralIsTheShippedOne) {
   const Model model = read(R"({"model_type": "mixtral", "num_hidden_layers": 32, "hidden_size": 4096,
       "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000,
@@ -106,8 +127,8 @@ TEST(HuggingFace, FalconsOfBothArchitecturesAreRead) {
 
 TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(message_for(R"({"model_type": "bert"})"),
-            "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, mixtral, "
-            "falcon");
+            "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
+            "qwen3_moe, mixtral, falcon");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

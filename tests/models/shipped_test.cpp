@@ -23,7 +23,7 @@ std::string printed(const std::string& name, int digits) {
 
 TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_EQ(names.size(), 50u);
+  EXPECT_EQ(names.size(), 55u);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -56,6 +56,16 @@ TEST(ShippedModels, Llama3AndQwen25HaveTheCountsOfTheReleasedWeights) {
   EXPECT_EQ(total_of("qwen2.5-7b"), 7615616512);
   EXPECT_EQ(total_of("qwen2.5-32b"), 32763876352);
   EXPECT_EQ(total_of("qwen2.5-72b"), 72706203648);
+}
+
+// Qwen3-235B-A22B: 94 layers of 128 experts, of which a token visits 8.
+TEST(ShippedModels, Qwen3HasTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(total_of("qwen3-0.6b"), 596049920);
+  EXPECT_EQ(total_of("qwen3-8b"), 8190735360);
+  EXPECT_EQ(total_of("qwen3-32b"), 32762123264);
+  EXPECT_EQ(total_of("qwen3-30b-a3b"), 30532122624);
+  EXPECT_EQ(total_of("qwen3-235b-a22b"), 235093634560);
+  EXPECT_NEAR(static_cast<double>(count_parameters(load_model("qwen3-235b-a22b")).active), 22.2e9, .05e9);
 }
 
 TEST(ShippedModels, Gpt3HasThePrintedSizes) {

@@ -51,6 +51,7 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("gpt2-exact");
   expect_same_file("llama");
   expect_same_file("llama3");
+  expect_same_file("qwen3");
 }
 
 TEST(Oracle, Gpt2AgreesWithPyTorch) { expect_agreement("gpt2"); }
@@ -59,6 +60,9 @@ TEST(Oracle, LlamaAgreesWithPyTorch) { expect_agreement("llama"); }
 TEST(Oracle, Gpt2WithOtherFormulasAgreesWithPyTorch) { expect_agreement("gpt2-exact"); }
 // Frequencies scaled as Llama 3.1's, theta 500.
 TEST(Oracle, Llama3AgreesWithPyTorch) { expect_agreement("llama3"); }
+
+// Norms of heads that are wider than hidden / heads.
+TEST(Oracle, Qwen3AgreesWithPyTorch) { expect_agreement("qwen3"); }
 
 /// The description that is written beside the weights says the same model.
 void expect_same_config(const std::string& name) {
@@ -69,8 +73,14 @@ void expect_same_config(const std::string& name) {
   EXPECT_EQ(again, model) << name;
 }
 
+TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
+  const nlohmann::json config = runtime::checkpoint::hugging_face_config(models::load_model("qwen2.5-7b"));
+  EXPECT_EQ(config.at("model_type"), "qwen2");
+  EXPECT_EQ(config.at("architectures").front(), "Qwen2ForCausalLM");
+}
+
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3"}) expect_same_config(name);
+  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3"}) expect_same_config(name);
 }
 
 }  // namespace

@@ -35,6 +35,15 @@ def llama(s, **more):
         pad_token_id=None, **dict(dict(rms_norm_eps=1e-5), **more)))  # a padding token would get no gradient
 
 
+def qwen3(s):
+    return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, rms_norm_eps=1e-6,
+        rope_parameters=dict(rope_type="default", rope_theta=2000.0), tie_word_embeddings=False, bos_token_id=0,
+        eos_token_id=0, pad_token_id=None))
+
+
 def scaled(s, kind, **more):
     """Rotary positions that were trained on an eighth of the sequence before."""
     return dict(rope_type=kind, rope_theta=500.0, factor=4.0, original_max_position_embeddings=s["sequence"] // 8, **more)
@@ -50,8 +59,9 @@ CASES = {
         rope_type="linear", rope_theta=500.0, factor=4.0)),
     "llama3": lambda s: llama(s, rope_parameters=scaled(s, "llama3", low_freq_factor=0.05, high_freq_factor=0.5)),
     "llama-yarn": lambda s: llama(s, rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05)),
+    "qwen3": qwen3,
 }
-GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3"]
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3"]
 
 
 def parameters_of(model):

@@ -67,7 +67,63 @@ static void norm_backward(const KernelArguments& a) {
   if (dbias != nullptr) Row<T>(dbias, n) += dbias_sum;
 }
 
+/// A head of (T, q|k|v) that is normalised, with the weight of its kind.
+struct Head {
+  Index at, weight, sigma;  ///< first element, which input or output is its weight, place among the statistics
+};
+
+/// Visits every query and key head of every row.
+template <class Visit>
+static void for_each_head(const program::Op& op, Visit visit) {
+  const Index heads = op.heads, all = op.heads + op.kv_heads, width = (all + op.kv_heads) * op.head_dim;
+  for (Index r = 0; r < op.m; ++r) {
+    for (Index h = 0; h < all; ++h) visit(Head{r * width + h * op.head_dim, h < heads ? 1 : 2, r * all + h});
+  }
+}
+
+template <class T>
+static void head_norm(const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const Index dim = op.head_dim, values = op.kv_heads * dim, at = (op.heads + op.kv_heads) * dim;
+  for_each_head(op, [&](const Head& head) {
+    const ConstRow<T> x(input<T>(a, 0) + head.at, dim);
+    const ConstRow<T> weight(input<T>(a, static_cast<std::size_t>(head.weight)), dim);
+    const T inverse = T(1) / std::sqrt(x.square().sum() / static_cast<T>(dim) + static_cast<T>(op.epsilon));
+    output<T>(a, 1)[head.sigma] = inverse;
+    Row<T>(output<T>(a, 0) + head.at, dim) = x * inverse * weight;
+  });
+  for (Index r = 0; r < op.m; ++r) {
+    const Index row = r * (at + values) + at;
+    Row<T>(output<T>(a, 0) + row, values) = ConstRow<T>(input<T>(a, 0) + row, values);
+  }
+}
+
+// As norm_backward, head by head; gradients of values pass.
+template <class T>
+static void head_norm_backward(const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const Index dim = op.head_dim, values = op.kv_heads * dim, at = (op.heads + op.kv_heads) * dim;
+  Row<T> xhat(scratch<T, 0>(dim), dim), g(scratch<T, 1>(dim), dim);
+  for_each_head(op, [&](const Head& head) {
+    const auto which = static_cast<std::size_t>(head.weight);
+    const ConstRow<T> x(input<T>(a, 0) + head.at, dim), dy(input<T>(a, 4) + head.at, dim);
+    const T inverse = input<T>(a, 3)[head.sigma];
+    xhat = x * inverse;
+    g = dy * ConstRow<T>(input<T>(a, which), dim);
+    Row<T>(output<T>(a, which), dim) += dy * xhat;
+    const T mean_gx = (g * xhat).sum() / static_cast<T>(dim);
+    Row<T>(output<T>(a, 0) + head.at, dim) = (g - xhat * mean_gx) * inverse;
+  });
+  if (a.out[0] == a.in[4]) return;
+  for (Index r = 0; r < op.m; ++r) {
+    const Index row = r * (at + values) + at;
+    Row<T>(output<T>(a, 0) + row, values) = ConstRow<T>(input<T>(a, 4) + row, values);
+  }
+}
+
 void add_norms(KernelTable& table) {
+  table.add(program::OpKind::kHeadNorm, head_norm<float>, head_norm<double>);
+  table.add(program::OpKind::kHeadNormBackward, head_norm_backward<float>, head_norm_backward<double>);
   table.add(program::OpKind::kNorm, norm<float>, norm<double>);
   table.add(program::OpKind::kNormBackward, norm_backward<float>, norm_backward<double>);
 }

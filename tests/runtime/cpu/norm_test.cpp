@@ -1,5 +1,7 @@
 // Layer and RMS normalisation against their definitions and central differences; aliasing of the backward.
 
+#include <utility>
+
 #include "tests/runtime/cpu/kernel_call.h"
 
 namespace trivium::runtime::cpu {
@@ -83,6 +85,59 @@ TEST_P(Norm, BackwardMayWriteOverItsInputOrItsSkip) {
 
 INSTANTIATE_TEST_SUITE_P(Kind, Norm, testing::Bool(),
                          [](const auto& instance) { return instance.param ? "Layer" : "Rms"; });
+
+// Rows of two query heads, one of keys and one of values, four components each.
+struct HeadNorms {
+  static constexpr std::int64_t kRows = 3, kDim = 4, kHeads = 2, kWidth = (kHeads + 2) * kDim;
+  std::vector<double> x = numbers(kRows * kWidth, 1), q_weight = numbers(kDim, 2), k_weight = numbers(kDim, 3),
+                      dy = numbers(kRows * kWidth, 4);
+
+  static void describe(Call& call) {
+    call.op.heads = kHeads;
+    call.op.kv_heads = 1;
+    call.op.head_dim = kDim;
+    call.op.epsilon = 1e-3;
+  }
+  std::pair<std::vector<double>, std::vector<double>> forward() const {
+    std::pair<std::vector<double>, std::vector<double>> result{zeros(kRows * kWidth), zeros(kRows * (kHeads + 1))};
+    Call call(OpKind::kHeadNorm, kRows, kDim);
+    describe(call);
+    call.in(0, x).in(1, q_weight).in(2, k_weight).out(0, result.first).out(1, result.second).run<double>();
+    return result;
+  }
+};
+
+TEST(HeadNorm, DividesEveryQueryAndKeyHeadByItsRootMeanSquare) {
+  const HeadNorms t;
+  std::vector<double> want = t.x;
+  for (std::size_t r = 0; r < HeadNorms::kRows; ++r) {
+    for (std::size_t h = 0; h < HeadNorms::kHeads + 1; ++h) {
+      const std::size_t at = r * HeadNorms::kWidth + h * HeadNorms::kDim;
+      double squares = 0;
+      for (std::size_t i = 0; i < HeadNorms::kDim; ++i) squares += t.x[at + i] * t.x[at + i] / HeadNorms::kDim;
+      const std::vector<double>& weight = h < HeadNorms::kHeads ? t.q_weight : t.k_weight;
+      for (std::size_t i = 0; i < HeadNorms::kDim; ++i) want[at + i] *= weight[i] / std::sqrt(squares + 1e-3);
+    }
+  }
+  expect_near(t.forward().first, want, kRounding);
+}
+
+TEST(HeadNorm, BackwardIsTheDerivativeAlsoInPlace) {
+  HeadNorms t;
+  std::vector<double> dx = zeros(HeadNorms::kRows * HeadNorms::kWidth), dq(HeadNorms::kDim, 0.25), dk = dq;
+  const std::vector<double> sigma = t.forward().second;
+  Call call(OpKind::kHeadNormBackward, HeadNorms::kRows, HeadNorms::kDim);
+  HeadNorms::describe(call);
+  call.in(0, t.x).in(1, t.q_weight).in(2, t.k_weight).in(3, sigma).in(4, t.dy);
+  call.out(0, dx).out(1, dq).out(2, dk).run<double>();
+  const auto objective = [&] { return dot(t.dy, t.forward().first); };
+  expect_gradient(t.x, dx, objective);
+  expect_gradient(t.q_weight, dq, objective, 0.25);
+  expect_gradient(t.k_weight, dk, objective, 0.25);
+  std::vector<double> in_place = t.dy;
+  call.in(4, in_place).out(0, in_place).run<double>();
+  EXPECT_EQ(in_place, dx);
+}
 
 }  // namespace
 }  // namespace trivium::runtime::cpu

@@ -111,6 +111,31 @@ TEST(DroppedRowsTwin, DropsWhatTheCpuDrops) {
   }
 }
 
+// Three heads of queries, one of keys and one of values.
+TEST(HeadNormTwin, NormalisesQueriesAndKeysAndLeavesValues) {
+  constexpr std::int64_t kRows = 7, kHeads = 3;
+  for (const std::int64_t dim : {64, 9}) {
+    const std::int64_t width = (kHeads + 2) * dim;
+    const auto called = [&](OpKind kind) {
+      TwinCall call(kind, kRows, dim, 0);
+      call.op.heads = kHeads, call.op.kv_heads = 1, call.op.head_dim = static_cast<std::int32_t>(dim);
+      call.op.epsilon = 1e-3;
+      call.with_in(0, Form::kTyped, uniform(kRows * width, 1)).with_in(1, Form::kTyped, uniform(dim, 2));
+      call.with_in(2, Form::kTyped, uniform(dim, 3));
+      return call;
+    };
+    TwinCall call = called(OpKind::kHeadNorm);
+    const std::int64_t statistics = kRows * (kHeads + 1);
+    call.with_out(0, Form::kTyped, uniform(kRows * width, 4)).with_out(1, Form::kWide, uniform(statistics, 5));
+    expect_twins(call);
+    TwinCall back = called(OpKind::kHeadNormBackward);
+    back.with_in(3, Form::kWide, call.on_cpu(program::DType::kFp32)[1]);
+    back.with_in(4, Form::kTyped, uniform(kRows * width, 6)).with_out(0, Form::kTyped, uniform(kRows * width, 7));
+    back.with_out(1, Form::kWide, uniform(dim, 8)).with_out(2, Form::kWide, uniform(dim, 9));
+    expect_twins(back, 0.006);  // column sums of rounded gradients
+  }
+}
+
 // Rows of 300 are more packs than a block has threads at once where a pack is one element.
 TEST(NormTwin, NormalisesWithAndWithoutMean) {
   for (const std::int64_t n : {64, 301}) {

@@ -30,6 +30,7 @@ struct Device {
   std::map<Arithmetic, base::FlopsPerSecond> peak;  ///< dense matrix peak; absent: not supported (bf16 on V100)
   base::Bytes memory;                               ///< capacity as the vendor counts it
   base::Bytes reserved;                             ///< context, NCCL, fragmentation: not usable by a plan
+  double usable = 1;  ///< share of `memory` that a plan may be predicted to fill; below 1 where a search keeps distance
   base::BytesPerSecond memory_bandwidth;
   int multiprocessors = 0;  ///< SMs; 1 for a CPU core
   bool flash_attention = false;

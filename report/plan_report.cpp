@@ -27,9 +27,12 @@ void headline(Page& page, const PlanReport& report) {
   const simulator::Simulation& figures = report.simulation;
   std::vector<std::vector<std::string>> rows{
       {"iteration", base::seconds(figures.iteration_s)},
+      {"of measurements 90 % within", simulator::interval_text(figures.certainty.iteration_s)},
+      {"which comes from", figures.certainty.words},
       {"throughput", base::integer(figures.tokens_per_s) + " tokens/s"},
       {"MFU, HFU", base::percent(figures.mfu) + ", " + base::percent(figures.hfu)},
-      {"peak memory of a device", base::size(figures.peak_memory_bytes)}};
+      {"peak memory of a device", base::size(figures.peak_memory_bytes)},
+      {"fits with probability", base::percent(figures.certainty.fit_probability)}};
   if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
     rows.push_back({"whole training", base::duration(whole->seconds)});
     rows.push_back({"energy", base::integer(whole->energy_joules / kJoulesPerMegawattHour) + " MWh"});

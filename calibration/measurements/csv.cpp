@@ -151,6 +151,12 @@ double CsvTable::Row::positive(const std::string& column) const {
   return *value;
 }
 
+double CsvTable::Row::number(const std::string& column) const {
+  const auto value = parse<double>(text(column));
+  if (!value || !std::isfinite(*value)) fail(column, fmt::format("{} is not a number", base::quote(text(column))));
+  return *value;
+}
+
 std::size_t CsvTable::Row::one_of(const std::string& column, std::span<const std::string> names) const {
   const std::string& word = text(column);
   const auto found = std::find(names.begin(), names.end(), word);

@@ -30,6 +30,7 @@ class CsvTable {
     const std::string& text(const std::string& column) const;  ///< may be empty
     std::int64_t integer(const std::string& column, std::int64_t low, std::int64_t high) const;
     double positive(const std::string& column) const;  ///< a number above zero
+    double number(const std::string& column) const;    ///< a finite number
     /// One of `names`, as its index.
     std::size_t one_of(const std::string& column, std::span<const std::string> names) const;
     [[noreturn]] void fail(const std::string& column, const std::string& what) const;

@@ -19,17 +19,19 @@ std::string to_table(const PublishedFit& fit) {
   std::string text = fmt::format("{} runs, {} constants under priors, {:.1f} of them effective, {} steps{}\n\n",
                                  fit.rows, fit.constants.size(), fit.fit.freedom, fit.fit.steps,
                                  fit.interrupted ? ", interrupted: the best so far" : "");
-  text += fmt::format("{:<44} {:>5} {:>7} {:>7} {:>9}\n", "source", "cases", "error %", "bias %", "left out %");
+  text += fmt::format("{:<44} {:>5} {:>7} {:>7} {:>10} {:>7}\n", "source", "cases", "error %", "bias %", "left out %",
+                      "bias %");
   double fitted = 0, left_out = 0;
   for (const SourceErrors& s : fit.sources) {
     const bool known = s.left_out.cases > 0;
-    text +=
-        fmt::format("{:<44} {:>5} {:>7.1f} {:>+7.1f} {:>9}\n", s.fitted.name, s.fitted.cases, kPercent * s.fitted.mape,
-                    kPercent * s.fitted.bias, known ? fmt::format("{:.1f}", kPercent * s.left_out.mape) : "");
+    text += fmt::format("{:<44} {:>5} {:>7.1f} {:>+7.1f} {:>10} {:>7}\n", s.fitted.name, s.fitted.cases,
+                        kPercent * s.fitted.mape, kPercent * s.fitted.bias,
+                        known ? fmt::format("{:.1f}", kPercent * s.left_out.mape) : "",
+                        known ? fmt::format("{:+.1f}", kPercent * s.left_out.bias) : "");
     fitted += kPercent * s.fitted.mape / static_cast<double>(fit.sources.size());
     left_out += kPercent * s.left_out.mape / static_cast<double>(fit.sources.size());
   }
-  text += fmt::format("{:<44} {:>5} {:>7.1f} {:>7} {:>9.1f}\n\n", "mean over sources", "", fitted, "", left_out);
+  text += fmt::format("{:<44} {:>5} {:>7.1f} {:>7} {:>10.1f}\n\n", "mean over sources", "", fitted, "", left_out);
   for (const ValidationGroup& m : fit.micro) {
     text += fmt::format("{:<44} {:>5} {:>7.1f} {:>+7.1f}\n", m.name, m.cases, kPercent * m.mape, kPercent * m.bias);
   }

@@ -50,18 +50,21 @@ Compared look_at(const std::string& file, const CompareOptions& options) {
 }
 
 std::string text_of(const std::vector<Compared>& all) {
-  Table table({"<plan", "<split", "iteration", "tokens/s", "MFU", "peak memory", "to the first"});
+  Table table(
+      {"<plan", "<split", "iteration", "90 % from", "to", "tokens/s", "MFU", "peak memory", "fits", "to the first"});
   const auto& first = all.front().simulation;
   for (const Compared& c : all) {
     const std::string split = program::summary(c.request.file.job.plan);
     if (!c.simulation) {
-      table.add({c.file, split, "-", "-", "-", "-", "-"});
+      table.add({c.file, split, "-", "-", "-", "-", "-", "-", "-", "-"});
       continue;
     }
     const std::string change =
         first ? fmt::format("{:+.1f} %", 100 * (c.simulation->iteration_s / first->iteration_s - 1)) : "-";
-    table.add({c.file, split, seconds(c.simulation->iteration_s), integer(c.simulation->tokens_per_s),
-               percent(c.simulation->mfu), size(c.simulation->peak_memory_bytes), change});
+    const simulator::Certainty& sure = c.simulation->certainty;
+    table.add({c.file, split, seconds(c.simulation->iteration_s), seconds(sure.iteration_s.low),
+               seconds(sure.iteration_s.high), integer(c.simulation->tokens_per_s), percent(c.simulation->mfu),
+               size(c.simulation->peak_memory_bytes), percent(sure.fit_probability), change});
   }
   std::string text = table.text();
   for (const Compared& c : all) {

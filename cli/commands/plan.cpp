@@ -13,6 +13,7 @@
 #include "base/json_text.h"
 #include "base/say.h"
 #include "cli/commands/plan_studies.h"
+#include "cli/commands/plan_trials.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/options/space_options.h"
@@ -35,6 +36,7 @@ struct PlanOptions {
   JobOptions job;
   SpaceOptions space;
   StudyOptions studies;
+  TrialOptions trials;
   std::string output;
   int best = 0;  // not given
   int threads = 0;
@@ -90,6 +92,7 @@ void write_best(const PlanOptions& options, const JobRequest& request, const pla
 int run(const PlanOptions& options) {
   JobRequest request = resolve(options.job);
   check_study_options(options.studies, request);
+  check_trial_options(options.trials);
   planner::SearchRequest wanted = search_request(options.space, request);
   wanted.best = std::max(1, options.best);
   wanted.others = options.best == 0 ? kOtherFamilies : 0;
@@ -114,6 +117,7 @@ int run(const PlanOptions& options) {
     studying.says = [&](const std::string& words) { line.show("looking at " + words); };
     return study(options.studies, wanted, result, studying, json);
   }();
+  const std::string trials = write_trials(options.trials, request, result, json);
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
   std::vector<planner::Relaxation> relaxations;
   const bool nothing_fits_it = result.best.empty() && !interrupts.happened();
@@ -129,7 +133,7 @@ int run(const PlanOptions& options) {
     print_json(json);
   } else {
     if (options.show_space) print(space_report(wanted, result));
-    print(result_report(request, wanted, result, options.all) + also + studied);
+    print(result_report(request, wanted, result, options.all) + also + studied + trials);
   }
   if (!hint.empty()) base::say("hint: {}\n", hint);
   write_best(options, request, result);
@@ -153,6 +157,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   add_price_option(*command, options->job);
   add_space_options(*command, options->space);
   add_study_options(*command, options->studies);
+  add_trial_options(*command, options->trials);
   add_output(*command, "-o,--output", options->output, "Write the best plan's file", OutputKind::kPlan);
   command
       ->add_option("--best", options->best,

@@ -57,11 +57,28 @@ calibration::Validation validate_one(const ValidateOptions& options) {
   return naming(options.record, [&] { return calibration::validate_run(plan, record, cluster); });
 }
 
+/// A run against the plan that its record says it had.
+calibration::Validation validate_record(const ValidateOptions& options) {
+  const nlohmann::json json = base::read_json_file(options.plan);
+  if (json.is_object() && json.value("schema", nlohmann::json()) == "trivium.plan/1") {
+    throw base::Failure(base::ErrorKind::kUsage, options.plan + ": is a plan; give its run record behind it");
+  }
+  const program::RunRecord record = program::run_record_from_json(json, options.plan);
+  const program::PlanFile plan{record.job, record.cluster};
+  const hardware::Cluster cluster = options.cluster.empty()
+                                        ? hardware::cluster_at(record.cluster, options.plan + "#/plan/cluster")
+                                        : hardware::load_cluster(options.cluster);
+  return naming(options.plan, [&] { return calibration::validate_run(plan, record, cluster); });
+}
+
 calibration::Validation validate(const ValidateOptions& options) {
+  const bool is_record = !options.plan.empty() && options.record.empty() && options.runs.empty();
+  if (is_record) return validate_record(options);
   const bool is_one = !options.plan.empty() && !options.record.empty() && options.runs.empty();
   const bool is_table = options.plan.empty() && options.cluster.empty() && !options.runs.empty();
   if (!is_one && !is_table) {
-    throw base::Failure(base::ErrorKind::kUsage, "give a plan and its run record, or --runs FILE.csv alone");
+    throw base::Failure(base::ErrorKind::kUsage,
+                        "give a run record, a plan and its run record, or --runs FILE.csv alone");
   }
   return is_one ? validate_one(options) : calibration::validate_published(options.runs);
 }
@@ -156,8 +173,9 @@ void run(const ValidateOptions& options) {
 void add_validate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ValidateOptions>();
   CLI::App* command = app.add_subcommand("validate", "Compare a plan with its run, or replay published runs");
-  command->add_option("PLAN", options->plan, "Plan file")->type_name("FILE");
-  command->add_option("RUN", options->record, "What `trivium run --record` wrote")->type_name("FILE");
+  command->add_option("PLAN", options->plan, "Plan file, or the run record alone")->type_name("FILE");
+  command->add_option("RUN", options->record, "What `trivium run --record` wrote, where a plan is given")
+      ->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Instead of the plan's");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
   command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");

@@ -15,6 +15,8 @@ namespace {
 
 using planner::Constraint;
 
+constexpr double kMostFitProbability = 0.999;
+
 void fix(const std::string& text, JobRequest& request) {
   const auto [field, value] = planner::parse_assignment("--fix", text);
   program::Job& job = request.file.job;
@@ -50,6 +52,12 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
       "Open what is left out unless allowed: compression, overlap.tensor, on heterogeneous nodes offload", "FEATURE");
   add("--min", options.min, "Least value of a plan field", "FIELD=N");
   add("--max", options.max, "Largest value of a plan field", "FIELD=N");
+  command
+      .add_option("--fit-probability", options.fit_probability,
+                  "Plans must fit the memory with this probability, by how far measured runs were off; 0: as predicted")
+      ->check(CLI::Range(0.0, kMostFitProbability))
+      ->group(group)
+      ->capture_default_str();
 }
 
 planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& request) {
@@ -76,7 +84,7 @@ planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& r
   search.cluster = request.cluster;
   search.fixed = request.fixed;
   search.ranks = request.ranks;
-  return planner::with_lists_settled(std::move(search));
+  return planner::with_fit_probability(planner::with_lists_settled(std::move(search)), options.fit_probability);
 }
 
 }  // namespace trivium::cli

@@ -11,6 +11,7 @@
 namespace trivium::cli {
 
 struct SpaceOptions {
+  double fit_probability = planner::kFitProbability;
   std::vector<std::string> fix, forbid, allow, min, max;
 };
 

@@ -98,11 +98,17 @@ nlohmann::json training_json(const hardware::Cluster& cluster, const WholeTraini
 }
 
 nlohmann::json headline_json(const Simulation& simulation) {
+  const simulator::Certainty& sure = simulation.certainty;
   return {{"iteration_s", simulation.iteration_s},
+          {"iteration_interval_90_s", {sure.iteration_s.low, sure.iteration_s.high}},
           {"tokens_per_s", simulation.tokens_per_s},
           {"mfu", simulation.mfu},
           {"hfu", simulation.hfu},
-          {"peak_memory_bytes", simulation.peak_memory_bytes}};
+          {"peak_memory_bytes", simulation.peak_memory_bytes},
+          {"peak_interval_90_bytes", {std::llround(sure.peak_bytes.low), std::llround(sure.peak_bytes.high)}},
+          {"fit_probability", sure.fit_probability},
+          {"certainty", sure.compared ? "compared" : "extrapolated"},
+          {"comparable", {{"runs", sure.runs}, {"sources", sure.sources}, {"words", sure.words}}}};
 }
 
 nlohmann::json breakdown_json(const Simulation& simulation) { return breakdown_json(simulation.breakdown_s, 1); }
@@ -134,7 +140,9 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
   std::string text =
       fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
-  text += fmt::format("\n  iteration   {}\n", seconds(simulation.iteration_s));
+  text += fmt::format("\n  iteration   {}, of measurements 90 % from {}\n", seconds(simulation.iteration_s),
+                      interval_text(simulation.certainty.iteration_s));
+  text += fmt::format("              ({})\n", simulation.certainty.words);
   if (const auto alone = simulation.unshared_s; alone && differ(*alone, simulation.iteration_s)) {
     text += fmt::format("              {} ({:+.2f} %) if communication that overlaps did not share links\n",
                         seconds(*alone), 100 * (*alone / simulation.iteration_s - 1));
@@ -145,6 +153,7 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
       base::to_text(base::FlopsPerSecond(simulation.model_flops_per_s_per_device)), percent(simulation.mfu),
       base::to_text(base::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)), percent(simulation.hfu));
   text += breakdown_table(simulation) + "\n" + memory_table(simulation);
+  text += fmt::format("  fits with probability {}\n", percent(simulation.certainty.fit_probability));
   if (const auto whole = whole_training(job, request.cluster, simulation)) {
     text += training_lines(job, request.cluster, *whole);
   }

@@ -15,7 +15,7 @@ namespace trivium::cli {
 
 using base::kSecondsPerPs;
 
-/// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes.
+/// The figures every result has: iteration_s, tokens_per_s, mfu, hfu, peak_memory_bytes, and how sure they are.
 nlohmann::json headline_json(const simulator::Simulation& simulation);
 
 /// What a training costs, or that it is not known.

@@ -45,14 +45,43 @@ const planner::Rejected* one_reason(const planner::SearchResult& result) {
 std::string count(std::int64_t plans) { return integer(static_cast<double>(plans)); }
 
 std::string candidates_table(const std::vector<planner::Candidate>& candidates, const char* title) {
-  Table table({"#", title, "iteration", "tokens/s", "MFU", "HFU", "peak memory"});
+  Table table({"#", title, "iteration", "90 % from", "to", "tokens/s", "MFU", "HFU", "peak memory", "fits"});
   int place = 0;
   for (const planner::Candidate& candidate : candidates) {
     const simulator::Simulation& s = candidate.simulation;
-    table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s),
-               integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes)});
+    const simulator::PredictionInterval& within = s.certainty.iteration_s;
+    table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s), seconds(within.low),
+               seconds(within.high), integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes),
+               percent(s.certainty.fit_probability)});
   }
   return table.text();
+}
+
+/// The next best plan that is shown, or null.
+const planner::Candidate* second(const planner::SearchResult& result) {
+  if (result.best.size() > 1) return &result.best[1];
+  return result.others.empty() ? nullptr : &result.others.front();
+}
+
+double beats(const planner::Candidate& first, const planner::Candidate& other) {
+  return simulator::beats_probability(first.simulation.iteration_s, other.simulation.iteration_s,
+                                      first.simulation.certainty);
+}
+
+/// How sure the figures are, and what was kept free for the plan to fit.
+std::string certainty_lines(const planner::SearchRequest& wanted, const planner::SearchResult& result) {
+  const planner::Candidate& first = result.best.front();
+  std::string text = "certainty: " + first.simulation.certainty.words;
+  if (const planner::Candidate* other = second(result)) {
+    text += fmt::format("; measured, the first beats the next with probability {}", percent(beats(first, *other)));
+  }
+  const hardware::Device& device = wanted.cluster.groups.front().node.device;
+  if (device.usable < 1 && !wanted.ignore_memory) {
+    text += fmt::format("; plans fill {} of {} at most (--fit-probability)",
+                        size(static_cast<std::int64_t>(device.memory.value() * device.usable)),
+                        size(static_cast<std::int64_t>(device.memory.value())));
+  }
+  return text + "\n";
 }
 
 std::string alternatives_table(const planner::SearchResult& result) {
@@ -126,6 +155,9 @@ nlohmann::json result_json(const JobRequest& request, const planner::SearchReque
   auto& others = json["others"] = nlohmann::json::array();
   for (const planner::Candidate& candidate : result.others) others.push_back(listed(candidate, false));
   for (const auto& candidate : others) top.push_back(candidate);
+  if (const planner::Candidate* other = second(result); other != nullptr && !result.best.empty()) {
+    json["best"]["beats_second_probability"] = top[0]["beats_second_probability"] = beats(result.best.front(), *other);
+  }
   json["search"] = {{"plans_in_space", result.plans_in_space},
                     {"plans_forbidden", result.plans_forbidden},
                     {"plans_infeasible", result.plans_infeasible},
@@ -177,6 +209,7 @@ std::string result_report(const JobRequest& request, const planner::SearchReques
     text += fmt::format("{} of {} nodes are used: none was found on all of them that is faster\n", result.nodes_used,
                         nodes);
   }
+  if (!result.best.empty()) text += certainty_lines(wanted, result);
   if (!result.best.empty()) text += fmt::format("not searched: {}\n", planner::text_of(planner::held_fields(wanted)));
   if (result.plans_forbidden > 0) {
     text +=

@@ -59,6 +59,7 @@ PlanRow row_of(const program::Plan& plan, const simulator::Simulation& figures, 
   row.mfu = figures.mfu;
   row.hfu = figures.hfu;
   row.peak_memory_bytes = static_cast<double>(figures.peak_memory_bytes);
+  row.certainty = figures.certainty;
   row.dollars_per_iteration = dollars_per_iteration(plan, cluster, figures.iteration_s);
   row.breakdown_s = figures.breakdown_s;
   return row;
@@ -90,10 +91,12 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
     rows.push_back(std::move(row));
   };
   figure("iteration", [](const PlanRow& p) { return base::seconds(p.iteration_s); });
+  figure("90 % of measurements", [](const PlanRow& p) { return simulator::interval_text(p.certainty.iteration_s); });
   figure("tokens/s", [](const PlanRow& p) { return base::integer(p.tokens_per_s); });
   figure("MFU", [](const PlanRow& p) { return base::percent(p.mfu); });
   figure("HFU", [](const PlanRow& p) { return base::percent(p.hfu); });
   figure("peak memory", [](const PlanRow& p) { return base::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
+  figure("fits with probability", [](const PlanRow& p) { return base::percent(p.certainty.fit_probability); });
   const auto known = [](const PlanRow& plan) { return !plan.job.empty(); };
   if (std::any_of(plans.begin(), plans.end(), known)) figure("job", [](const PlanRow& p) { return p.job; });
   std::vector<std::vector<std::pair<std::string, std::string>>> fields(plans.size());

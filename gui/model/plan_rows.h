@@ -19,6 +19,7 @@ struct PlanRow {
   double tokens_per_s = 0;
   double mfu = 0, hfu = 0;
   double peak_memory_bytes = 0;
+  simulator::Certainty certainty{};
   double dollars_per_iteration = 0;  ///< of the nodes used; 0 where one has no price
   std::array<double, simulator::kParts> breakdown_s{};
   std::string job = {};  ///< in words: what it was played for; figures of unlike jobs do not compare

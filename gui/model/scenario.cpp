@@ -108,7 +108,7 @@ planner::SearchRequest search_request(const Scenario& scenario, int best) {
   request.best = 1;  // proved; the others are of other families
   request.others = best - 1;
   request.ignore_memory = scenario.ignore_memory;
-  return request;
+  return planner::with_fit_probability(std::move(request), planner::kFitProbability);
 }
 
 }  // namespace trivium::gui

@@ -104,9 +104,12 @@ void Headline::show_evaluation() {
                    .arg(std::abs(100 * change), 0, 'f', 1);
     }
   }
+  const simulator::Certainty& sure = f.certainty;
+  state += QString(" · 90 % of measurements within %1; fits with probability %2")
+               .arg(text(simulator::interval_text(sure.iteration_s)), text(base::percent(sure.fit_probability)));
   if (evaluation->depth == Depth::kQuick) state += " · a first look; op by op follows";
   state_->setText(state);
-  state_->setToolTip(text(evaluation->overflow));
+  state_->setToolTip(text(evaluation->overflow.empty() ? sure.words : evaluation->overflow + "; " + sure.words));
   if (evaluation->depth == Depth::kFull) settled_iteration_s_ = f.iteration_s;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "simulator/certainty/certainty.h"
 
 namespace trivium::planner {
 
@@ -44,6 +45,13 @@ SearchRequest with_lists_settled(SearchRequest request) {
     request.fixed.erase(kList);
     request.fixed.insert("micro_batch");
   }
+  return request;
+}
+
+SearchRequest with_fit_probability(SearchRequest request, double probability) {
+  const double usable =
+      probability > 0 ? simulator::usable_memory(request.job, request.cluster, probability) : double{1};
+  for (hardware::NodeGroup& group : request.cluster.groups) group.node.device.usable = usable;
   return request;
 }
 

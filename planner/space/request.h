@@ -60,4 +60,9 @@ struct SearchRequest {
 /// `data` is fixed to another number, and where unlike sizes cannot be searched for: on like nodes, or on part of them.
 SearchRequest with_lists_settled(SearchRequest request);
 
+/// Devices may be filled so far that a plan fits with the probability asked for (0 < probability < 1), by what memory
+/// of measured runs of the job's kind there came out at. 0: whole.
+SearchRequest with_fit_probability(SearchRequest request, double probability);
+constexpr double kFitProbability = 0.95;  ///< usual
+
 }  // namespace trivium::planner

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/ir/timeline.h"
+#include "simulator/certainty/certainty.h"
 #include "simulator/iteration/breakdown.h"
 #include "simulator/memory/memory.h"
 #include "simulator/replay/disturbance.h"
@@ -32,7 +33,8 @@ struct Simulation {
   std::vector<StageResult> stages;           ///< in the order of the Program's roles
   std::optional<double> unshared_s;          ///< as if nothing shared a link, where asked for and shorter
   std::int64_t peak_memory_bytes = 0;        ///< of the fullest rank
-  program::Timeline timeline;                ///< of every rank that was played; empty unless asked for
+  Certainty certainty;
+  program::Timeline timeline;  ///< of every rank that was played; empty unless asked for
 };
 
 struct SimulationOptions {

@@ -1,6 +1,7 @@
 #include "simulator/iteration/trace.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/seconds.h"
 #include "simulator/cost/flops.h"
@@ -147,6 +148,7 @@ base::Result<SimulationTrace> trace_of(const CostedProgram& costed, const Simula
 Simulation figures_of(const program::Job& job, const program::Program& program, const std::vector<StageMemory>& memory,
                       const hardware::Cluster& cluster, SimulationTrace trace) {
   Simulation result;
+  double room = std::numeric_limits<double>::infinity();
   result.iteration_ps = trace.makespan_ps;
   result.iteration_s = static_cast<double>(result.iteration_ps) * kSecondsPerPs;
   for (std::size_t i = 0; i < program.roles.size(); ++i) {
@@ -156,6 +158,7 @@ Simulation figures_of(const program::Job& job, const program::Program& program, 
     part.breakdown = mean(trace.sums[i], trace.sampled[i], result.iteration_ps);
     part.memory = memory[i];
     result.peak_memory_bytes = std::max(result.peak_memory_bytes, part.memory.total());
+    room = std::min(room, static_cast<double>(part.memory.capacity) / static_cast<double>(part.memory.total()));
     const double ranks = share_of_ranks(program, role);
     for (std::size_t p = 0; p < kParts; ++p) {
       result.breakdown_s[p] += static_cast<double>(part.breakdown[p]) * kSecondsPerPs * ranks;
@@ -171,6 +174,8 @@ Simulation figures_of(const program::Job& job, const program::Program& program, 
   result.hfu = result.hardware_flops_per_s_per_device / peak;
   result.tokens_per_s = static_cast<double>(job.training.global_batch * job.training.sequence) / result.iteration_s;
   result.timeline = std::move(trace.timeline);
+  const auto peak_bytes = static_cast<double>(result.peak_memory_bytes);
+  result.certainty = certainty_of(job, cluster, {result.iteration_s, result.mfu, peak_bytes, room});
   return result;
 }
 

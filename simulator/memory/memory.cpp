@@ -16,7 +16,7 @@ std::string gib(std::int64_t bytes) { return fmt::format("{:.1f}", static_cast<d
 
 StageLimits limits_of(const hardware::Node& node, int ranks) {
   const auto share = static_cast<std::int64_t>(node.host_memory.value()) / std::min(node.devices, std::max(1, ranks));
-  return {static_cast<std::int64_t>(node.device.memory.value()),
+  return {static_cast<std::int64_t>(node.device.memory.value() * node.device.usable),
           static_cast<std::int64_t>(node.device.reserved.value()), share};
 }
 

@@ -19,6 +19,30 @@ std::set<std::string> keys(const json& object) {
   return names;
 }
 
+TEST(Plan, WritesPlansWorthMeasuring) {
+  const Workplace workplace;
+  const Outcome outcome = workplace.run(std::string(kSmall) + " --trials 2");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json trials = json::parse(outcome.out).at("trials");
+  ASSERT_EQ(trials.size(), 2U);
+  EXPECT_GE(trials[0].at("fastest_probability"), trials[1].at("fastest_probability"));
+  const json file = json::parse(workplace.read("trials/trial-1.json"));
+  EXPECT_EQ(file.at("plan"), trials[0].at("plan"));
+  const Outcome again = workplace.run(std::string(kSmall) + " --trials 2");
+  EXPECT_EQ(again.exit_code, 2) << "nothing is overwritten";
+  EXPECT_THAT(again.err, testing::HasSubstr("--trials-folder"));
+}
+
+TEST(Plan, FitsTheSurerTheMoreIsAskedFor) {
+  const Workplace workplace;
+  const auto usable = [&](const std::string& probability) {
+    const Outcome outcome = workplace.run(std::string(kSmall) + " --fit-probability " + probability);
+    return json::parse(outcome.out).at("best").at("fit_probability").get<double>();
+  };
+  EXPECT_GE(usable("0.999"), 0.999);
+  EXPECT_EQ(workplace.run(std::string(kSmall) + " --fit-probability 1").exit_code, 2);
+}
+
 TEST(Plan, JsonHasTheAgreedKeys) {
   const Workplace workplace;
   const Outcome outcome = workplace.run(kSmall);
@@ -28,14 +52,21 @@ TEST(Plan, JsonHasTheAgreedKeys) {
   EXPECT_THAT(keys(result), testing::ElementsAre("baselines", "best", "cluster", "model", "others", "promise",
                                                  "rejected", "schema", "search", "top", "training"));
   EXPECT_THAT(keys(result.at("best")),
-              testing::ElementsAre("hfu", "iteration_s", "mfu", "peak_memory_bytes", "plan", "proved", "tokens_per_s"));
+              testing::ElementsAre("beats_second_probability", "certainty", "comparable", "fit_probability", "hfu",
+                                   "iteration_interval_90_s", "iteration_s", "mfu", "peak_interval_90_bytes",
+                                   "peak_memory_bytes", "plan", "proved", "tokens_per_s"));
+  EXPECT_GE(result.at("best").at("fit_probability"), 0.95);
+  EXPECT_GE(result.at("best").at("beats_second_probability"), 0.5);
   EXPECT_EQ(result.at("best").at("proved"), true);
   EXPECT_EQ(result.at("others").at(0).at("proved"), false);
   EXPECT_EQ(result.at("best"), result.at("top").at(0));
   EXPECT_EQ(result.at("search").at("proved"), true);
   double last = 0;
   for (const json& candidate : result.at("top")) {
-    EXPECT_EQ(keys(candidate), keys(result.at("best")));
+    EXPECT_THAT(keys(result.at("best")), testing::IsSupersetOf(keys(candidate)));
+    const auto [low, high] = candidate.at("iteration_interval_90_s").get<std::pair<double, double>>();
+    EXPECT_LT(low, candidate.at("iteration_s"));
+    EXPECT_GT(high, candidate.at("iteration_s"));
     EXPECT_GE(candidate.at("iteration_s").get<double>(), last);
     last = candidate.at("iteration_s");
   }

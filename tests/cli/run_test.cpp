@@ -164,6 +164,12 @@ TEST(Run, LeadsToValidationAndCalibration) {
   ASSERT_EQ(workplace.run("trivium run plan.json --corpus text.txt --steps 3 --record run.json").exit_code, 0);
   const Outcome validated = workplace.run("trivium validate plan.json run.json --json");
   ASSERT_EQ(validated.exit_code, 0) << validated.err;
+  const Outcome alone = workplace.run("trivium validate run.json --json");
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_EQ(alone.out, validated.out) << "the record holds the plan";
+  const Outcome plan_alone = workplace.run("trivium validate plan.json");
+  EXPECT_EQ(plan_alone.exit_code, 2);
+  EXPECT_THAT(plan_alone.err, testing::HasSubstr("plan.json: is a plan; give its run record"));
   EXPECT_EQ(json::parse(validated.out).at("schema"), "trivium.validation/1");
   EXPECT_EQ(workplace.run("trivium validate plan.json run.json --max-error 0").exit_code, 1);
   EXPECT_EQ(workplace.run("trivium validate plan.json run.json --max-error 1000000").exit_code, 0);

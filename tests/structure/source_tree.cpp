@@ -42,10 +42,10 @@ const std::map<std::string, std::vector<std::string>>& modules() {
   static const std::map<std::string, std::vector<std::string>> kModules = {
       {"program", {"schedules", "plan", "ir", "lower", "verify", "record"}},
       {"simulator",
-       {"placement", "collectives", "cost", "sharing", "memory", "analytic", "schedule", "replay", "iteration",
-        "studies"}},
+       {"placement", "collectives", "cost", "sharing", "memory", "analytic", "schedule", "replay", "certainty",
+        "iteration", "studies"}},
       {"planner", {"space", "bound", "search", "advice", "launch"}},
-      {"calibration", {"measurements", "replay", "validate", "published", "fit", "replan"}},
+      {"calibration", {"measurements", "replay", "validate", "certainty", "published", "fit", "replan"}},
       {"cli", {"options", "render", "process", "commands"}},
   };
   return kModules;

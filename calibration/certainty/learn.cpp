@@ -1,0 +1,213 @@
+#include "calibration/certainty/learn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace trivium::calibration {
+namespace {
+
+using simulator::ErrorCell;
+using simulator::ErrorModel;
+using simulator::ErrorParts;
+using simulator::Likeness;
+
+constexpr double kCovered = 0.9;
+constexpr double kUsualDeviation = 0.05, kUsualSpread = 1;  // prior of the parts: log-normal
+constexpr double kLeastRun = 0.01;                          // nobody measures a step time better
+constexpr int kUsualRuns = 10;                              // as many runs of usual spread stand behind each class
+constexpr double kMostWeight = 30;                          // of a source's runs, lest the largest source rule
+constexpr int kRounds = 4;
+
+double square(double x) { return x * x; }
+
+auto key_of(const RunError& run) {
+  const Likeness& l = run.like;
+  return std::tie(run.source, l.device, l.stack, l.kind, l.machine, l.ease);
+}
+
+std::vector<ErrorCell> cells_of(const std::vector<RunError>& runs) {
+  std::map<decltype(key_of(runs.front())), std::vector<const RunError*>> alike;
+  for (const RunError& run : runs) alike[key_of(run)].push_back(&run);
+  std::vector<ErrorCell> cells;
+  for (const auto& [key, members] : alike) {
+    ErrorCell cell{members.front()->like, members.front()->source, static_cast<int>(members.size())};
+    for (const RunError* run : members) {
+      cell.mean += run->error / cell.runs;
+      cell.left_out += run->left_out / cell.runs;
+    }
+    double squares = 0;
+    for (const RunError* run : members) squares += square(run->error - cell.mean);
+    cell.spread = cell.runs > 1 ? std::sqrt(squares / (cell.runs - 1)) : 0;
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+/// A variance from several sources, each with the weight of its runs, up to a bound. The usual variance counts as some
+/// runs, lest three runs be taken for sure.
+class Pooled {
+ public:
+  void add(const std::string& source, double squares, double freedom) {
+    auto& [sum, free] = sources_[source];
+    sum += squares;
+    free += freedom;
+  }
+  double variance(double usual, double usual_runs) const {
+    double sum = usual * usual_runs, weights = usual_runs;
+    for (const auto& [source, squares] : sources_) {
+      const double weight = std::min(squares.second, kMostWeight);
+      if (weight <= 0) continue;
+      sum += squares.first / squares.second * weight;
+      weights += weight;
+    }
+    return weights > 0 ? sum / weights : square(kUsualDeviation);
+  }
+
+ private:
+  std::map<std::string, std::pair<double, double>> sources_;  // sum of squares, degrees of freedom
+};
+
+std::array<double, simulator::kEases> run_spreads(const std::vector<ErrorCell>& cells) {
+  Pooled all;
+  std::array<Pooled, simulator::kEases> eases;
+  for (const ErrorCell& cell : cells) {
+    const double squares = square(cell.spread) * (cell.runs - 1);
+    all.add(cell.source, squares, cell.runs - 1);
+    eases[static_cast<std::size_t>(cell.like.ease)].add(cell.source, squares, cell.runs - 1);
+  }
+  std::array<double, simulator::kEases> spreads{};
+  for (std::size_t i = 0; i < spreads.size(); ++i) {
+    spreads[i] = std::max(kLeastRun, std::sqrt(eases[i].variance(all.variance(0, 0), kUsualRuns)));
+  }
+  return spreads;
+}
+
+/// Of runs that share model, batch and machine.
+double twin_spread(const std::vector<RunError>& runs) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> sweeps;
+  for (const RunError& run : runs) {
+    if (!run.sweep.empty()) sweeps[{run.source, run.sweep}].push_back(run.error);
+  }
+  Pooled pooled;
+  for (const auto& [key, errors] : sweeps) {
+    double mean = 0, squares = 0;
+    for (const double error : errors) mean += error / static_cast<double>(errors.size());
+    for (const double error : errors) squares += square(error - mean);
+    pooled.add(key.first, squares, static_cast<double>(errors.size()) - 1);
+  }
+  return std::max(kLeastRun, std::sqrt(pooled.variance(square(kUsualDeviation), kUsualRuns)));
+}
+
+double log_prior(const ErrorParts& parts) {
+  double sum = 0;
+  for (const double part : {parts.device, parts.stack, parts.kind, parts.machine}) {
+    sum -= square(std::log(part / kUsualDeviation) / kUsualSpread) / 2;
+  }
+  return sum;
+}
+
+/// Each part in turn over a ladder of values, the others held.
+void choose_parts(const std::vector<ErrorCell>& cells, ErrorParts& parts) {
+  static constexpr std::array kValues{.005, .0075, .01, .015, .02, .03, .04, .06, .08, .1, .13, .17, .22, .3, .4};
+  for (double* part : {&parts.device, &parts.stack, &parts.kind, &parts.machine}) *part = kUsualDeviation;
+  for (int round = 0; round < kRounds; ++round) {
+    for (double* part : {&parts.device, &parts.stack, &parts.kind, &parts.machine}) {
+      double best = 0, most = -1e300;
+      for (const double value : kValues) {
+        *part = value;
+        const double now = ErrorModel(cells, parts).log_likelihood() + log_prior(parts);
+        if (now > most) most = now, best = value;
+      }
+      *part = best;
+    }
+  }
+}
+
+double quantile(std::vector<double> values, double share, double otherwise) {
+  if (values.empty()) return otherwise;
+  std::ranges::sort(values);
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  return values[at];
+}
+
+/// How many deviations errors lie from what a model expects: of every run, in the order given.
+std::vector<double> distances(const ErrorModel& model, const std::vector<RunError>& runs, bool known) {
+  std::vector<double> all;
+  for (const RunError& run : runs) {
+    const simulator::ErrorOutlook outlook = model.at(run.like);
+    all.push_back(std::abs((known ? run.error : run.left_out) - outlook.mean) / outlook.deviation);
+  }
+  return all;
+}
+
+double share_within(const std::vector<double>& distances, double reach) {
+  if (distances.empty()) return 0;
+  const auto within = std::ranges::count_if(distances, [&](double d) { return d <= reach; });
+  return static_cast<double>(within) / static_cast<double>(distances.size());
+}
+
+std::map<std::string, std::vector<RunError>> by_source(const std::vector<RunError>& runs) {
+  std::map<std::string, std::vector<RunError>> sources;
+  for (const RunError& run : runs) sources[run.source].push_back(run);
+  return sources;
+}
+
+std::vector<RunError> without(const std::vector<RunError>& runs, const std::string& source) {
+  std::vector<RunError> others;
+  std::ranges::copy_if(runs, std::back_inserter(others), [&](const RunError& run) { return run.source != source; });
+  return others;
+}
+
+}  // namespace
+
+Learned learn(const std::vector<RunError>& runs) {
+  const std::vector<ErrorCell> cells = cells_of(runs);
+  ErrorParts parts;
+  parts.run = run_spreads(cells);
+  parts.twin = twin_spread(runs);
+  choose_parts(cells, parts);
+  const ErrorModel model(cells, parts);
+  std::map<std::string, std::vector<double>> known, unknown;
+  std::vector<double> all_known, all_unknown;
+  for (const auto& [source, own] : by_source(runs)) {
+    known[source] = distances(model, own, true);
+    unknown[source] = distances(ErrorModel(cells_of(without(runs, source)), parts), own, false);
+    all_known.insert(all_known.end(), known[source].begin(), known[source].end());
+    all_unknown.insert(all_unknown.end(), unknown[source].begin(), unknown[source].end());
+  }
+  parts.known_reach = quantile(all_known, kCovered, parts.known_reach);
+  parts.unknown_reach = quantile(all_unknown, kCovered, parts.unknown_reach);
+  Learned learned{ErrorModel(cells, parts), {}, {}};
+  for (const auto& [source, distances] : known) {
+    learned.coverage.push_back({source, static_cast<int>(distances.size()), share_within(distances, parts.known_reach),
+                                share_within(unknown[source], parts.unknown_reach)});
+  }
+  learned.all = {"all", static_cast<int>(runs.size()), share_within(all_known, parts.known_reach),
+                 share_within(all_unknown, parts.unknown_reach)};
+  return learned;
+}
+
+std::string to_table(const Learned& learned) {
+  const ErrorParts& p = learned.model.parts();
+  std::string text = fmt::format(
+      "standard deviations of log(measured / predicted): device {:.1f} %, stack {:.1f} %, kind {:.1f} %, machine "
+      "{:.1f} "
+      "%, run {:.1f} / {:.1f} / {:.1f} % at MFU from 30 / from 10 / below 10 %, twin plans {:.1f} %\n"
+      "half the 90 % interval, in deviations: {:.2f} on a machine that was measured, {:.2f} elsewhere\n\n"
+      "{:<44} {:>6} {:>10} {:>10}\n",
+      100 * p.device, 100 * p.stack, 100 * p.kind, 100 * p.machine, 100 * p.run[0], 100 * p.run[1], 100 * p.run[2],
+      100 * p.twin, p.known_reach, p.unknown_reach, "within the 90 % interval", "runs", "own known", "left out");
+  const auto line = [&](const Coverage& c) {
+    text += fmt::format("{:<44.44} {:>6} {:>8.1f} % {:>8.1f} %\n", c.source, c.runs, 100 * c.known, 100 * c.unknown);
+  };
+  for (const Coverage& one : learned.coverage) line(one);
+  line(learned.all);
+  return text;
+}
+
+}  // namespace trivium::calibration

@@ -1,0 +1,88 @@
+#include "calibration/certainty/run_errors.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/files.h"
+#include "calibration/measurements/csv.h"
+#include "calibration/measurements/published_runs.h"
+#include "calibration/validate/validate.h"
+#include "simulator/certainty/certainty.h"
+#include "simulator/cost/gemm.h"
+
+namespace trivium::calibration {
+namespace {
+
+double mfu_of(const PublishedRun& run, double iteration_s) {
+  const program::Training& training = run.job.training;
+  const auto& peak = run.cluster.groups.front().node.device.peak;
+  const auto half = peak.find(hardware::Arithmetic::kFp16);
+  if (half == peak.end()) return 0;
+  const double tokens = static_cast<double>(training.global_batch) * static_cast<double>(training.sequence);
+  const double flops = models::flops_per_token(run.job.model, training.sequence).model * tokens;
+  return flops / (iteration_s * run.job.plan.ranks() * half->second.value());
+}
+
+CsvTable table_of(const std::filesystem::path& csv, const std::vector<std::string>& columns) {
+  CsvTable table(base::read_file(csv), csv.string());
+  table.require(columns);
+  return table;
+}
+
+}  // namespace
+
+std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& csv) {
+  const CsvTable table = table_of(csv, {"source", "fitted_bias", "left_out_bias"});
+  std::map<std::string, SourceShift> shifts;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const CsvTable::Row row = table.row(i);
+    shifts[row.text("source")] = {std::log1p(row.number("fitted_bias")), std::log1p(row.number("left_out_bias"))};
+  }
+  return shifts;
+}
+
+RunErrors run_errors(const std::vector<std::filesystem::path>& tables,
+                     const std::map<std::string, SourceShift>& shifts) {
+  RunErrors errors;
+  for (const std::filesystem::path& table : tables) {
+    const std::vector<PublishedRun> runs = read_published_runs(table);
+    const Validation validation = validate_published(table);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const ValidationRow& row = validation.rows[i];
+      if (row.unsupported || row.tier == "C") continue;
+      const auto shift = shifts.find(row.source);
+      const double moved = shift == shifts.end() ? 0 : shift->second.left_out - shift->second.fitted;
+      const auto like =
+          simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.predicted_iteration_s));
+      const double off = std::log(row.measured_iteration_s / row.predicted_iteration_s);
+      errors.time.push_back({like, row.source, runs[i].sweep, off, off - moved});
+      if (!row.measured_peak_bytes || !row.predicted_peak_bytes) continue;
+      RunError memory{like, row.source, runs[i].sweep, std::log(*row.measured_peak_bytes / *row.predicted_peak_bytes)};
+      memory.like.ease = 0;
+      memory.left_out = memory.error;
+      errors.memory.push_back(std::move(memory));
+    }
+  }
+  return errors;
+}
+
+RunErrors own_run_errors(const std::filesystem::path& csv) {
+  const CsvTable table = table_of(csv, {"source", "device", "stack", "kind", "machine", "measured_s", "predicted_s",
+                                        "measured_bytes", "predicted_bytes"});
+  RunErrors errors;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const CsvTable::Row row = table.row(i);
+    RunError one{{row.text("device"), row.text("stack"), row.text("kind"), row.text("machine"), 0},
+                 row.text("source"),
+                 "",
+                 std::log(row.positive("measured_s") / row.positive("predicted_s"))};
+    one.left_out = one.error;
+    errors.time.push_back(one);
+    if (row.text("measured_bytes").empty()) continue;
+    one.error = one.left_out = std::log(row.positive("measured_bytes") / row.positive("predicted_bytes"));
+    errors.memory.push_back(std::move(one));
+  }
+  return errors;
+}
+
+}  // namespace trivium::calibration

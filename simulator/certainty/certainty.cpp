@@ -1,0 +1,130 @@
+#include "simulator/certainty/certainty.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/readable.h"
+
+namespace trivium::simulator {
+namespace {
+
+constexpr double kLeastDeviation = 1e-6;
+
+/// Of the standard normal distribution.
+double cumulative(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
+
+/// Its inverse, by halving: 60 steps of an interval that holds all probabilities a double tells from 0 and 1.
+double quantile(double probability) {
+  double low = -40, high = 40;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (cumulative(middle) < probability ? low : high) = middle;
+  }
+  return low;
+}
+
+/// Of normal tails that reach as far as the outlook's own at 90 %.
+double spread_of(const ErrorOutlook& outlook) {
+  return std::max(outlook.deviation * outlook.reach / quantile(0.95), kLeastDeviation);
+}
+
+PredictionInterval interval(double predicted, const ErrorOutlook& outlook) {
+  const double half = outlook.reach * outlook.deviation;
+  return {predicted * std::exp(outlook.mean - half), predicted * std::exp(outlook.mean + half)};
+}
+
+const hardware::Node& commonest_node(const hardware::Cluster& cluster) {
+  const auto devices = [](const hardware::NodeGroup& group) { return group.count * group.node.devices; };
+  return std::ranges::max_element(cluster.groups, {}, devices)->node;
+}
+
+std::string family_of(const hardware::Device& device) {
+  if (device.kind == hardware::DeviceKind::kCpu) return "cpu";
+  return device.name.substr(0, device.name.find('-'));
+}
+
+std::string kind_of(const program::Job& job) {
+  std::string kind = job.model.experts ? "experts" : "dense";
+  if (job.plan.context > 1) kind += " + long context";
+  return kind;
+}
+
+std::string count(int runs) { return base::integer(runs); }
+
+std::string words_of(const Likeness& like, const ErrorOutlook& outlook) {
+  if (outlook.runs > 0) {
+    return fmt::format("as {} measured runs of stack {} on {} ({}) came out", count(outlook.runs), like.stack,
+                       like.device, like.kind);
+  }
+  std::string words = fmt::format("no measured run of stack {} on {} ({})", like.stack, like.device, like.kind);
+  if (outlook.on_device > 0) return words + fmt::format("; {} of others there", count(outlook.on_device));
+  if (outlook.of_stack > 0) return words + fmt::format("; {} of the stack on other devices", count(outlook.of_stack));
+  return words + "; judged by other devices and stacks";
+}
+
+/// The nearest profile that the node's was made of and that runs were measured on, or its own name.
+std::string machine_of(const hardware::Node& node, const ErrorModel& model) {
+  const auto measured = [&](const std::string& name) {
+    return std::ranges::any_of(model.cells(), [&](const ErrorCell& cell) { return cell.like.machine == name; });
+  };
+  if (measured(node.name)) return node.name;
+  const auto base = std::ranges::find_if(node.bases, measured);
+  return base == node.bases.end() ? node.name : *base;
+}
+
+ErrorOutlook outlook_of(const program::Job& job, const hardware::Cluster& cluster, double mfu,
+                        const ErrorModel& model) {
+  Likeness like = likeness_of(job, cluster, mfu);
+  like.machine = machine_of(commonest_node(cluster), model);
+  return model.at(like);
+}
+
+/// Memory has no class of utilisation.
+ErrorOutlook memory_outlook(const program::Job& job, const hardware::Cluster& cluster, const MeasuredErrors& errors) {
+  if (commonest_node(cluster).device.kind == hardware::DeviceKind::kCpu) return {};
+  return outlook_of(job, cluster, 1, errors.memory);
+}
+
+}  // namespace
+
+std::string interval_text(const PredictionInterval& seconds) {
+  return base::seconds(seconds.low) + " to " + base::seconds(seconds.high);
+}
+
+Likeness likeness_of(const program::Job& job, const hardware::Cluster& cluster, double mfu) {
+  const hardware::Node& node = commonest_node(cluster);
+  return {family_of(node.device), job.plan.stack, kind_of(job), node.name, ease_of(mfu)};
+}
+
+Certainty certainty_of(const program::Job& job, const hardware::Cluster& cluster, const Predicted& predicted,
+                       const MeasuredErrors& errors) {
+  const ErrorOutlook time = outlook_of(job, cluster, predicted.mfu, errors.time);
+  const ErrorOutlook memory = memory_outlook(job, cluster, errors);
+  Certainty certainty;
+  certainty.iteration_s = interval(predicted.iteration_s, time);
+  certainty.peak_bytes = interval(predicted.peak_bytes, memory);
+  certainty.fit_probability =
+      cumulative((std::log(predicted.room / commonest_node(cluster).device.usable) - memory.mean) / spread_of(memory));
+  certainty.compared = time.runs > 0;
+  certainty.runs = time.runs;
+  certainty.sources = time.sources;
+  certainty.words = words_of(likeness_of(job, cluster, predicted.mfu), time);
+  certainty.twin = errors.time.parts().twin;
+  return certainty;
+}
+
+double usable_memory(const program::Job& job, const hardware::Cluster& cluster, double probability,
+                     const MeasuredErrors& errors) {
+  const ErrorOutlook memory = memory_outlook(job, cluster, errors);
+  if (memory.deviation == 0) return 1;  // exact
+  return std::min(1.0, std::exp(-memory.mean - quantile(probability) * spread_of(memory)));
+}
+
+double beats_probability(double first_s, double second_s, const Certainty& first) {
+  return cumulative(std::log(second_s / first_s) / std::max(first.twin * std::numbers::sqrt2, kLeastDeviation));
+}
+
+}  // namespace trivium::simulator

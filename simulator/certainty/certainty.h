@@ -1,0 +1,55 @@
+// How sure a prediction is: intervals and the probability that a plan fits, from runs that were measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hardware_profiles/hardware.h"
+#include "program/ir/program.h"
+#include "simulator/certainty/measured_errors.h"
+
+namespace trivium::simulator {
+
+/// What was predicted of a job.
+struct Predicted {
+  double iteration_s = 0;
+  double mfu = 0;
+  double peak_bytes = 0;  ///< of the fullest device
+  double room = 1;        ///< what the fullest device may fill over what it does
+};
+
+/// Within which 90 of 100 measurements are expected.
+struct PredictionInterval {
+  double low = 0, high = 0;
+};
+
+/// Of seconds: "28.9 s to 35.4 s".
+std::string interval_text(const PredictionInterval& seconds);
+
+struct Certainty {
+  PredictionInterval iteration_s;
+  PredictionInterval peak_bytes;  ///< of the fullest device
+  double fit_probability = 1;     ///< that no device runs out of memory
+  bool compared = false;          ///< runs of this device family, stack and kind of plan were measured
+  int runs = 0;                   ///< how many
+  std::vector<std::string> sources;
+  std::string words;  ///< where the interval comes from: "66 measured runs of fsdp on a100"
+  double twin = 0;    ///< standard deviation of log(measured / predicted) that two plans here do not share
+};
+
+/// What is alike in runs of the job there. `mfu`: as predicted. Of unlike nodes, that with the most devices.
+Likeness likeness_of(const program::Job& job, const hardware::Cluster& cluster, double mfu);
+
+/// Memory on cores is exact: the runtime takes what the Program says, before the first step.
+Certainty certainty_of(const program::Job& job, const hardware::Cluster& cluster, const Predicted& predicted,
+                       const MeasuredErrors& errors = measured_errors());
+
+/// The share of a device's memory that a plan may be predicted to fill, so that it fits with the probability asked for
+/// (0 < probability < 1): 1 at most.
+double usable_memory(const program::Job& job, const hardware::Cluster& cluster, double probability,
+                     const MeasuredErrors& errors = measured_errors());
+
+/// That the first plan is faster than the second on one cluster, where errors of device, stack and machine are shared.
+double beats_probability(double first_s, double second_s, const Certainty& first);
+
+}  // namespace trivium::simulator

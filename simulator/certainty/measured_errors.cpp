@@ -1,0 +1,110 @@
+#include "simulator/certainty/measured_errors.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/files.h"
+#include "base/json_reader.h"
+
+namespace trivium::simulator {
+namespace {
+
+constexpr const char* kSchema = "trivium.measured-errors/1";
+constexpr double kMostDeviation = 10;
+constexpr int kMostRuns = 1 << 24;
+constexpr int kDigits = 4;
+
+double rounded(double value) {
+  const double scale = std::pow(10.0, kDigits);
+  return std::round(value * scale) / scale;
+}
+
+nlohmann::json model_json(const ErrorModel& model) {
+  const ErrorParts& p = model.parts();
+  nlohmann::json json;
+  json["parts"] = {{"device", rounded(p.device)},
+                   {"stack", rounded(p.stack)},
+                   {"kind", rounded(p.kind)},
+                   {"machine", rounded(p.machine)},
+                   {"twin", rounded(p.twin)},
+                   {"known_reach", rounded(p.known_reach)},
+                   {"unknown_reach", rounded(p.unknown_reach)}};
+  for (const double run : p.run) json["parts"]["run"].push_back(rounded(run));
+  json["cells"] = nlohmann::json::array();
+  for (const ErrorCell& cell : model.cells()) {
+    json["cells"].push_back({{"source", cell.source},
+                             {"device", cell.like.device},
+                             {"stack", cell.like.stack},
+                             {"kind", cell.like.kind},
+                             {"machine", cell.like.machine},
+                             {"ease", cell.like.ease},
+                             {"runs", cell.runs},
+                             {"mean", rounded(cell.mean)},
+                             {"left_out", rounded(cell.left_out)},
+                             {"spread", rounded(cell.spread)}});
+  }
+  return json;
+}
+
+double number(const base::JsonReader& reader, double low, double high) {
+  const double value = reader.number();
+  if (!(value >= low && value <= high)) reader.fail("is out of range");
+  return value;
+}
+
+ErrorParts parts_of(const base::JsonReader& json) {
+  const auto deviation = [&](const char* key) { return number(json.at(key), 0, kMostDeviation); };
+  ErrorParts parts;
+  parts.device = deviation("device");
+  parts.stack = deviation("stack");
+  parts.kind = deviation("kind");
+  parts.machine = deviation("machine");
+  parts.twin = deviation("twin");
+  parts.known_reach = deviation("known_reach");
+  parts.unknown_reach = deviation("unknown_reach");
+  const auto runs = json.at("run").elements();
+  if (runs.size() != parts.run.size()) json.at("run").fail("must have a number for each class of utilisation");
+  for (std::size_t i = 0; i < runs.size(); ++i) parts.run[i] = number(runs[i], 1e-6, kMostDeviation);
+  return parts;
+}
+
+ErrorCell cell_of(const base::JsonReader& json) {
+  ErrorCell cell;
+  cell.source = json.at("source").text();
+  cell.like = {json.at("device").text(), json.at("stack").text(), json.at("kind").text(), json.at("machine").text(),
+               static_cast<int>(json.at("ease").integer(0, kEases - 1))};
+  cell.runs = static_cast<int>(json.at("runs").integer(1, kMostRuns));
+  cell.mean = number(json.at("mean"), -kMostDeviation, kMostDeviation);
+  cell.left_out = number(json.at("left_out"), -kMostDeviation, kMostDeviation);
+  cell.spread = number(json.at("spread"), 0, kMostDeviation);
+  return cell;
+}
+
+ErrorModel model_of(const base::JsonReader& json) {
+  std::vector<ErrorCell> cells;
+  for (const base::JsonReader& cell : json.at("cells").elements()) cells.push_back(cell_of(cell));
+  return {std::move(cells), parts_of(json.at("parts"))};
+}
+
+}  // namespace
+
+nlohmann::json to_json(const ErrorModel& time, const ErrorModel& memory) {
+  return {{"schema", kSchema}, {"time", model_json(time)}, {"memory", model_json(memory)}};
+}
+
+MeasuredErrors measured_errors_from_json(const nlohmann::json& json, const std::string& where) {
+  const base::JsonReader file(json, where);
+  if (file.at("schema").text() != kSchema) file.at("schema").fail(std::string("must be ") + kSchema);
+  return {model_of(file.at("time")), model_of(file.at("memory"))};
+}
+
+const MeasuredErrors& measured_errors() {
+  static const MeasuredErrors kErrors = [] {
+    const auto path = base::shipped_data("hardware_profiles") / "measured" / "errors.json";
+    return measured_errors_from_json(base::read_json_file(path), path.string());
+  }();
+  return kErrors;
+}
+
+}  // namespace trivium::simulator

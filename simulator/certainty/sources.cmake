@@ -1,0 +1,2 @@
+list(APPEND simulator_sources
+  certainty/certainty.cpp certainty/error_model.cpp certainty/measured_errors.cpp)

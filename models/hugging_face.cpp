@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/quote.h"
 #include "models/load.h"
@@ -15,25 +16,37 @@ namespace {
 
 using base::JsonReader;
 
+/// An object of the file that remembers which members were asked for, so that the others can be judged.
+class Config : public JsonReader {
+ public:
+  explicit Config(const JsonReader& reader) : JsonReader(reader) {}
+  JsonReader at(std::string_view key) const { return asked_.emplace(key), JsonReader::at(key); }
+  std::optional<JsonReader> find(std::string_view key) const { return asked_.emplace(key), JsonReader::find(key); }
+  bool asked(const std::string& key) const { return asked_.contains(key); }
+
+ private:
+  mutable std::set<std::string> asked_;
+};
+
 /// The member where it is there and not null: these files write null for "take the default".
-std::optional<JsonReader> given(const JsonReader& config, std::string_view key) {
+std::optional<JsonReader> given(const Config& config, std::string_view key) {
   auto member = config.find(key);
   if (member && member->json().is_null()) return std::nullopt;
   return member;
 }
 
-std::int64_t count_or(const JsonReader& config, std::string_view key, std::int64_t most, std::int64_t otherwise) {
+std::int64_t count_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise) {
   const auto member = given(config, key);
   return member ? member->integer(1, most) : otherwise;
 }
 
-bool flag_or(const JsonReader& config, std::string_view key, bool otherwise) {
+bool flag_or(const Config& config, std::string_view key, bool otherwise) {
   const auto member = given(config, key);
   return member ? member->boolean() : otherwise;
 }
 
 /// The MLP's activation under the name the library gives it.
-Activation activation_of(const JsonReader& config, std::string_view key, bool gated, const std::string& otherwise) {
+Activation activation_of(const Config& config, std::string_view key, bool gated, const std::string& otherwise) {
   const auto member = given(config, key);
   const std::string name = member ? member->text() : otherwise;
   const bool tanh_form = name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh";
@@ -48,7 +61,7 @@ Activation activation_of(const JsonReader& config, std::string_view key, bool ga
                         gated ? "silu, gelu_pytorch_tanh" : "gelu, gelu_new, relu, relu2"));
 }
 
-double number_or(const JsonReader& config, std::string_view key, double otherwise) {
+double number_or(const Config& config, std::string_view key, double otherwise) {
   const auto member = given(config, key);
   if (!member) return otherwise;
   if (!(member->number() >= 0)) member->fail("must not be negative");
@@ -56,7 +69,7 @@ double number_or(const JsonReader& config, std::string_view key, double otherwis
 }
 
 /// A factor that must be above 0.
-double factor_or(const JsonReader& config, std::string_view key, double otherwise) {
+double factor_or(const Config& config, std::string_view key, double otherwise) {
   const double value = number_or(config, key, otherwise);
   if (value == 0) config.at(key).fail("must be more than 0");
   return value;
@@ -65,7 +78,7 @@ double factor_or(const JsonReader& config, std::string_view key, double otherwis
 /// YaRN raises scores by lengthening queries and keys (arXiv 2309.00071, eq. 22).
 double yarn_amplitude(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
 
-void read_yarn(const JsonReader& scaling, Rotary& rotary) {
+void read_yarn(const Config& scaling, Rotary& rotary) {
   rotary.fast_turns = factor_or(scaling, "beta_fast", 32);
   rotary.slow_turns = factor_or(scaling, "beta_slow", 1);
   rotary.whole_pairs = flag_or(scaling, "truncate", true);
@@ -76,30 +89,31 @@ void read_yarn(const JsonReader& scaling, Rotary& rotary) {
 }
 
 /// Scaling as transformers 4 ("rope_scaling") and 5 ("rope_parameters", with theta in it) write it.
-void read_scaling(const JsonReader& config, std::string_view key, Model& model) {
+void read_scaling(const Config& config, std::string_view key, Model& model) {
   static const std::array<std::string, 4> kKinds = {"default", "linear", "llama3", "yarn"};
-  const auto scaling = given(config, key);
-  if (!scaling) return;
+  const auto member = given(config, key);
+  if (!member) return;
+  const Config scaling(*member);
   Rotary& rotary = model.rotary;
-  rotary.theta = factor_or(*scaling, "rope_theta", rotary.theta);
-  rotary.share = factor_or(*scaling, "partial_rotary_factor", rotary.share);
-  const auto kind = given(*scaling, given(*scaling, "rope_type") ? "rope_type" : "type");
+  rotary.theta = factor_or(scaling, "rope_theta", rotary.theta);
+  rotary.share = factor_or(scaling, "partial_rotary_factor", rotary.share);
+  const auto kind = given(scaling, given(scaling, "rope_type") ? "rope_type" : "type");
   const std::string name = kind ? kind->one_of(kKinds) : "default";
   if (name == "default") return;
-  rotary.factor = factor_or(*scaling, "factor", 1);
+  rotary.factor = factor_or(scaling, "factor", 1);
   if (name == "linear") {
     rotary.scaling = RotaryScaling::kLinear;
     return;
   }
-  rotary.original_sequence = count_or(*scaling, "original_max_position_embeddings", kMostPositions, model.max_sequence);
+  rotary.original_sequence = count_or(scaling, "original_max_position_embeddings", kMostPositions, model.max_sequence);
   rotary.scaling = name == "llama3" ? RotaryScaling::kLlama3 : RotaryScaling::kYarn;
-  if (name == "yarn") return read_yarn(*scaling, rotary);
-  rotary.slow_turns = factor_or(*scaling, "low_freq_factor", rotary.slow_turns);
-  rotary.fast_turns = factor_or(*scaling, "high_freq_factor", rotary.fast_turns);
+  if (name == "yarn") return read_yarn(scaling, rotary);
+  rotary.slow_turns = factor_or(scaling, "low_freq_factor", rotary.slow_turns);
+  rotary.fast_turns = factor_or(scaling, "high_freq_factor", rotary.fast_turns);
 }
 
 /// `theta`, `share`: what the type calls them, and its default share. After max_sequence is known.
-void read_rotary(const JsonReader& config, Model& model, std::string_view theta, std::string_view share,
+void read_rotary(const Config& config, Model& model, std::string_view theta, std::string_view share,
                  double usual_share) {
   model.rotary.theta = factor_or(config, theta, model.rotary.theta);
   model.rotary.share = factor_or(config, share, usual_share);
@@ -109,20 +123,20 @@ void read_rotary(const JsonReader& config, Model& model, std::string_view theta,
 }
 
 /// Members that change what is computed and have no like here: refused unless they have the value that changes nothing.
-void refuse_flag(const JsonReader& config, std::string_view key) {
+void refuse_flag(const Config& config, std::string_view key) {
   const auto member = given(config, key);
   if (member && member->boolean()) member->fail("is not supported: it changes what attention computes");
 }
 
 /// Members that all but gpt2 spell alike.
-void read_common(const JsonReader& config, Model& model) {
+void read_common(const Config& config, Model& model) {
   model.layers = config.at("num_hidden_layers").integer(1, kMostLayers);
   model.hidden = config.at("hidden_size").integer(1, kMostWidth);
   model.heads = config.at("num_attention_heads").integer(1, kMostHeads);
   model.vocab = config.at("vocab_size").integer(1, kMostVocab);
 }
 
-Model read_gpt2(const JsonReader& config) {
+Model read_gpt2(const Config& config) {
   Model model;
   model.layers = config.at("n_layer").integer(1, kMostLayers);
   model.hidden = config.at("n_embd").integer(1, kMostWidth);
@@ -139,7 +153,7 @@ Model read_gpt2(const JsonReader& config) {
   return model;
 }
 
-Model read_gpt_neox(const JsonReader& config) {
+Model read_gpt_neox(const Config& config) {
   Model model;
   read_common(config, model);
   model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
@@ -160,7 +174,7 @@ Model read_gpt_neox(const JsonReader& config) {
 }
 
 /// Every layer a mixture: the one kind of Qwen 3's that was released.
-void read_qwen3_experts(const JsonReader& config, Model& model) {
+void read_qwen3_experts(const Config& config, Model& model) {
   const auto only = [&](std::string_view key, bool holds, const char* what) {
     if (!holds) config.at(key).fail(fmt::format("is not supported but {}", what));
   };
@@ -175,20 +189,33 @@ void read_qwen3_experts(const JsonReader& config, Model& model) {
   model.ffn_hidden = config.at("moe_intermediate_size").integer(1, kMostWidth);
 }
 
-/// llama, mistral, qwen2, qwen3 and the mixtures of the last kinds: RMS norms, rotary positions, a gated MLP.
-Model read_llama(const JsonReader& config, const std::string& type) {
+/// Whether some layers look back no further than a window.
+bool has_windows(const Config& config, const std::string& type) {
+  static const std::array<std::string, 2> kTypes = {"full_attention", "sliding_attention"};
+  bool some = false, told = false;
+  if (const auto layers = given(config, "layer_types")) {
+    told = true;
+    for (const JsonReader& layer : layers->elements()) some |= layer.one_of(kTypes) == "sliding_attention";
+  }
+  const bool usual = type == "mistral" || type == "mixtral" || type == "phi3";
+  const bool used = type != "llama" && flag_or(config, "use_sliding_window", usual);
+  return told ? some : used;
+}
+
+/// llama, mistral, qwen2, qwen3, phi3 and the mixtures of two of them: RMS norms, rotary positions, a gated MLP.
+Model read_llama(const Config& config, const std::string& type) {
   Model model;
   read_common(config, model);
   // The library's default differs by type (all heads, 8, 32), so only llama, older than the member, may leave it out.
-  model.kv_heads = type == "llama" ? count_or(config, "num_key_value_heads", kMostHeads, 0)
-                                   : config.at("num_key_value_heads").integer(1, kMostHeads);
+  model.kv_heads = type == "llama" || type == "phi3" ? count_or(config, "num_key_value_heads", kMostHeads, 0)
+                                                     : config.at("num_key_value_heads").integer(1, kMostHeads);
   const bool qwen3 = type == "qwen3" || type == "qwen3_moe";
   model.head_dim = count_or(config, "head_dim", kMostHeads, qwen3 ? 128 : 0);
   model.head_norms = qwen3;
   model.ffn_hidden = config.at("intermediate_size").integer(1, kMostWidth);
   model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
   model.norm = Norm::kRmsNorm;
-  model.norm_epsilon = number_or(config, "rms_norm_eps", 1e-6);
+  model.norm_epsilon = number_or(config, "rms_norm_eps", type == "phi3" ? 1e-5 : 1e-6);
   model.positions = Positions::kRotary;
   if (type == "mixtral") model.rotary.theta = 1e6;
   read_rotary(config, model, "rope_theta", "partial_rotary_factor", 1);
@@ -202,11 +229,8 @@ Model read_llama(const JsonReader& config, const std::string& type) {
     model.linear_bias = flag_or(config, "mlp_bias", false);
     if (model.qkv_bias != model.linear_bias) config.fail("attention_bias and mlp_bias differ, which is not supported");
   }
-  const bool windowed = type != "llama" && flag_or(config, "use_sliding_window", type != "qwen2" && !qwen3);
-  if (windowed) {
-    model.max_sequence =
-        std::min(model.max_sequence, count_or(config, "sliding_window", kMostPositions, kMostPositions));
-  }
+  const std::int64_t window = count_or(config, "sliding_window", kMostPositions, kMostPositions);
+  if (has_windows(config, type)) model.max_sequence = std::min(model.max_sequence, window);
   if (type == "qwen3_moe") read_qwen3_experts(config, model);
   if (type == "mixtral") {
     Experts experts;
@@ -217,7 +241,26 @@ Model read_llama(const JsonReader& config, const std::string& type) {
   return model;
 }
 
-Model read_falcon(const JsonReader& config) {
+/// Nemotron-4: LayerNorm whose weights are stored less 1, half of each head turns, squared ReLU, no biases.
+Model read_nemotron(const Config& config) {
+  Model model;
+  read_common(config, model);
+  model.kv_heads = count_or(config, "num_key_value_heads", kMostHeads, 0);
+  model.head_dim = count_or(config, "head_dim", kMostHeads, 0);
+  model.ffn_hidden = config.at("intermediate_size").integer(1, kMostWidth);
+  model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
+  model.norm_epsilon = number_or(config, "norm_eps", 1e-5);
+  model.positions = Positions::kRotary;
+  read_rotary(config, model, "rope_theta", "partial_rotary_factor", 0.5);
+  model.activation = activation_of(config, "hidden_act", false, "relu2");
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
+  model.qkv_bias = flag_or(config, "attention_bias", false);
+  model.linear_bias = flag_or(config, "mlp_bias", false);
+  if (model.qkv_bias != model.linear_bias) config.fail("attention_bias and mlp_bias differ, which is not supported");
+  return model;
+}
+
+Model read_falcon(const Config& config) {
   Model model;
   read_common(config, model);
   const bool newer = flag_or(config, "new_decoder_architecture", false);
@@ -238,12 +281,75 @@ Model read_falcon(const JsonReader& config) {
   model.linear_bias = flag_or(config, "bias", false);
   model.qkv_bias = model.linear_bias;
   model.tied_embeddings = flag_or(config, "tie_word_embeddings", true);
+  flag_or(config, "rotary", true);
+  refuse_flag(config, "apply_residual_connection_post_layernorm");
   return model;
+}
+
+/// Members that say how weights were made, are stored or are used; not what is computed of them in training.
+bool says_nothing_of_the_model(const std::string& key) {
+  static const std::set<std::string> kKeys = {"_attn_implementation",
+                                              "_commit_hash",
+                                              "_name_or_path",
+                                              "architectures",
+                                              "attention_dropout",
+                                              "attn_pdrop",
+                                              "auto_map",
+                                              "bos_token_id",
+                                              "classifier_dropout",
+                                              "dtype",
+                                              "embd_pdrop",
+                                              "eos_token_id",
+                                              "gradient_checkpointing",
+                                              "hidden_dropout",
+                                              "id2label",
+                                              "initializer_range",
+                                              "keys_to_ignore_at_inference",
+                                              "label2id",
+                                              "language",
+                                              "max_window_layers",
+                                              "model_type",
+                                              "original_max_position_embeddings",
+                                              "output_router_logits",
+                                              "pad_token_id",
+                                              "pretraining_tp",
+                                              "quantization_config",
+                                              "reorder_and_upcast_attn",
+                                              "resid_pdrop",
+                                              "router_aux_loss_coef",
+                                              "router_jitter_noise",
+                                              "task_specific_params",
+                                              "tokenizer_class",
+                                              "torch_dtype",
+                                              "transformers_version",
+                                              "use_cache"};
+  return kKeys.contains(key) || key.starts_with("summary_");
+}
+
+/// null, false, 0, "" and the like: what a member says that is not used.
+bool is_nothing(const nlohmann::json& value) {
+  if (value.is_null() || value == false) return true;
+  if (value.is_number()) return value == 0;
+  return value.empty();
+}
+
+/// Members that were not asked for, in key order. Errors: Failure(kInput) at one that may change what is computed.
+std::vector<std::string> judge_others(const Config& config, const std::string& type) {
+  std::vector<std::string> ignored;
+  for (const auto& [key, member] : config.members()) {
+    if (config.asked(key)) continue;
+    if (!says_nothing_of_the_model(key) && !is_nothing(member.json())) {
+      member.fail(fmt::format("is not known of model_type {}; if it changes nothing that is computed, take it out",
+                              base::quote(type)));
+    }
+    ignored.push_back(key);
+  }
+  return ignored;
 }
 
 /// Members that change neither times nor sizes are held to their types all the same: a file that has text there is
 /// damaged, or of something else.
-void check_what_is_not_used(const JsonReader& config) {
+void check_what_is_not_used(const Config& config) {
   for (const char* key : {"rope_theta", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "initializer_range"}) {
     number_or(config, key, 0);
   }
@@ -252,21 +358,26 @@ void check_what_is_not_used(const JsonReader& config) {
 
 }  // namespace
 
-Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 9> kTypes = {"gpt2",  "gpt_neox",  "llama",   "mistral", "qwen2",
-                                                    "qwen3", "qwen3_moe", "mixtral", "falcon"};
-  const JsonReader reader(config, where);
+HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
+  static const std::array<std::string, 11> kTypes = {"gpt2",      "gpt_neox", "llama",  "mistral", "qwen2",   "qwen3",
+                                                     "qwen3_moe", "mixtral",  "falcon", "phi3",    "nemotron"};
+  const Config reader{JsonReader(config, where)};
   const std::string type = reader.at("model_type").one_of(kTypes);
   Model model = type == "gpt2"       ? read_gpt2(reader)
                 : type == "gpt_neox" ? read_gpt_neox(reader)
                 : type == "falcon"   ? read_falcon(reader)
+                : type == "nemotron" ? read_nemotron(reader)
                                      : read_llama(reader, type);
   check_what_is_not_used(reader);
   const auto name = given(reader, "_name_or_path");
   model.name = name && !name->text().empty() ? name->text() : type;
   model.source = fmt::format("Hugging Face configuration, model_type {}", type);
   complete_and_validate(model, reader);
-  return model;
+  return {std::move(model), judge_others(reader, type)};
+}
+
+Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {
+  return read_hugging_face(config, where).model;
 }
 
 }  // namespace trivium::models

@@ -16,10 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Model load_file(const fs::path& path) {
+/// A file of one of the two forms.
+HuggingFaceModel load_file(const fs::path& path) {
   const nlohmann::json json = base::read_json_file(path);
   const bool hugging_face = json.is_object() && json.contains("model_type");
-  return hugging_face ? model_from_hugging_face(json, path.string()) : model_from_json(json, path.string());
+  if (!hugging_face) return {model_from_json(json, path.string()), {}};
+  HuggingFaceModel read = read_hugging_face(json, path.string());
+  // Configurations seldom have a name of their own: that of the repository's folder, or of the file.
+  const nlohmann::json own = json.value("_name_or_path", nlohmann::json());
+  if (own.is_string() && !own.get<std::string>().empty()) return read;
+  const fs::path full = fs::absolute(path);
+  read.model.name = full.stem() == "config" ? full.parent_path().filename().string() : full.stem().string();
+  return read;
 }
 
 [[noreturn]] void fail_unknown(const std::string& name, const std::vector<std::string>& known) {
@@ -40,7 +48,9 @@ std::vector<std::string> shipped_models() {
   return names;
 }
 
-Model load_model(const std::string& name_or_path) {
+namespace {
+
+HuggingFaceModel load(const std::string& name_or_path) {
   const std::vector<std::string> shipped = shipped_models();
   if (std::binary_search(shipped.begin(), shipped.end(), name_or_path)) {
     return load_file(base::shipped_data("models") / (name_or_path + ".json"));
@@ -54,5 +64,11 @@ Model load_model(const std::string& name_or_path) {
   if (looks_like_a_file) return load_file(path);
   fail_unknown(name_or_path, shipped);
 }
+
+}  // namespace
+
+Model load_model(const std::string& name_or_path) { return load(name_or_path).model; }
+
+std::vector<std::string> ignored_members(const std::string& name_or_path) { return load(name_or_path).ignored; }
 
 }  // namespace trivium::models

@@ -20,12 +20,21 @@ Model model_from_json(const nlohmann::json& json, const std::string& where);
 /// `model_from_json` reads it back to an equal model.
 nlohmann::json to_json(const Model& model);
 
-/// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2, qwen3 alike), mixtral,
-/// qwen3_moe, falcon.
-/// Where attention looks back less far than `max_position_embeddings` (sliding_window), the window is the longest
-/// sequence: up to there attention is full. Errors: Failure(kInput) naming the unsupported `model_type` or the missing
-/// member.
+/// A model, and the members of its file that do not bear on what it computes.
+struct HuggingFaceModel {
+  Model model;
+  std::vector<std::string> ignored;
+};
+
+/// A Hugging Face configuration: gpt2, gpt_neox, llama (mistral, qwen2, qwen3, phi3 alike), mixtral, qwen3_moe, falcon,
+/// nemotron. Where attention looks back less far than `max_position_embeddings` (sliding_window), the window is the
+/// longest sequence: up to there attention is full. Errors: Failure(kInput) naming the unsupported `model_type`, the
+/// missing member, or one that is not known and may change what is computed.
+HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where);
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where);
+
+/// Members that `load_model` passed over; empty for shipped models and files of ours. Errors: as load_model().
+std::vector<std::string> ignored_members(const std::string& name_or_path);
 
 /// Names of the shipped models (`models/NAME.json`), sorted.
 std::vector<std::string> shipped_models();

@@ -72,6 +72,7 @@ void show_model(const std::string& name, bool json) {
   const models::FlopsPerToken flops = models::flops_per_token(model, model.max_sequence);
   if (json) {
     nlohmann::json result = models::to_json(model);
+    result["ignored"] = models::ignored_members(name);
     result["parameters"] = parts_json(count);
     result["flops_per_token"] = {{"sequence", model.max_sequence},
                                  {"model", flops.model},
@@ -82,7 +83,10 @@ void show_model(const std::string& name, bool json) {
   }
   print(fmt::format("{}: {} layers, hidden {}, {} heads, vocabulary {}, sequence {}\n", heading(model.name),
                     model.layers, model.hidden, model.heads, model.vocab, model.max_sequence));
-  print(fmt::format("source: {}\n\n", model.source));
+  print(fmt::format("source: {}\n", model.source));
+  const std::vector<std::string> ignored = models::ignored_members(name);
+  if (!ignored.empty()) print(fmt::format("passed over, as it does not bear on it: {}\n", fmt::join(ignored, ", ")));
+  print("\n");
   Table parameters({"<part", "parameters"});
   const nlohmann::json parts = parts_json(count);
   for (const char* part :

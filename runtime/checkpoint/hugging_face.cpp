@@ -27,6 +27,7 @@ struct Correspondence {
   std::vector<std::int64_t> widths;  ///< columns of each of them
   bool transposed = false;
   std::string fused;  ///< the name under which a file may have all of them as one
+  float offset = 0;   ///< that the file's weights are stored less of (Nemotron's norms: LayerNorm1P)
 };
 
 bool is_gpt2(const models::Model& model) {
@@ -41,12 +42,19 @@ bool is_llama(const models::Model& model) {
          !(model.head_norms && model.linear_bias);
 }
 
+/// Nemotron-4: llama's tensors with LayerNorm, without gates.
+bool is_nemotron(const models::Model& model) {
+  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kRotary &&
+         model.activation == models::Activation::kSquaredRelu && !model.parallel_block && !model.experts &&
+         !model.head_norms && model.qkv_bias == model.linear_bias && model.attention_scale == 0;
+}
+
 class Table {
  public:
   explicit Table(const models::Model& model) : m_(model) {
     if (is_gpt2(model)) {
       gpt2();
-    } else if (is_llama(model)) {
+    } else if (is_llama(model) || is_nemotron(model)) {
       llama();
     } else {
       throw base::Failure(base::ErrorKind::kUsage,
@@ -111,7 +119,7 @@ class Table {
         linear(at + name + ".weight", weights, in, widths, fused_as(".weight"));
         if (bias) linear(at + name + ".bias", biases, 1, widths, fused_as(".bias"));
       };
-      same(at + "ln_1.weight", there + "input_layernorm.weight", 1, h);
+      norm(at + "ln_1", there + "input_layernorm");
       both("attn.c_attn", h, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, k, k},
            "self_attn.qkv_proj", m_.qkv_bias);
       if (m_.head_norms) {
@@ -119,12 +127,24 @@ class Table {
         same(at + "attn.k_norm.weight", there + "self_attn.k_norm.weight", 1, m_.head_dim);
       }
       both("attn.c_proj", q, {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
-      same(at + "ln_2.weight", there + "post_attention_layernorm.weight", 1, h);
-      both("mlp.c_fc", h, {"mlp.gate_proj", "mlp.up_proj"}, {f, f}, "mlp.gate_up_proj", m_.linear_bias);
+      norm(at + "ln_2", there + "post_attention_layernorm");
+      if (m_.gated()) {
+        both("mlp.c_fc", h, {"mlp.gate_proj", "mlp.up_proj"}, {f, f}, "mlp.gate_up_proj", m_.linear_bias);
+      } else {
+        both("mlp.c_fc", h, {"mlp.up_proj"}, {f}, "", m_.linear_bias);
+      }
       both("mlp.c_proj", f, {"mlp.down_proj"}, {h}, "", m_.linear_bias);
     }
-    same("ln_f.weight", "model.norm.weight", 1, h);
+    norm("ln_f", "model.norm");
     if (!m_.tied_embeddings) same("lm_head.weight", "lm_head.weight", m_.vocab, h);
+  }
+
+  /// Of llama and Nemotron.
+  void norm(const std::string& ours, const std::string& theirs) {
+    same(ours + ".weight", theirs + ".weight", 1, m_.hidden);
+    if (m_.norm == models::Norm::kRmsNorm) return;
+    rows_.back().offset = 1;
+    same(ours + ".bias", theirs + ".bias", 1, m_.hidden);
   }
 
   const models::Model& m_;
@@ -173,7 +193,8 @@ std::int64_t place_of(const Correspondence& c, std::int64_t width, std::int64_t 
 
 }  // namespace
 
-WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model& model, const std::string& where) {
+WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model& model, const std::string& where,
+                               Stored stored) {
   const auto refuse = [&](const std::string& what) -> void {
     throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", base::one_line(where), what));
   };
@@ -191,10 +212,11 @@ WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model&
       }
       if (entry.number > Number::kF16) refuse(fmt::format("{} is not of floats", base::quote(entry.name)));
       const std::byte* values = file.bytes_of(entry).data();
+      const float offset = stored == Stored::kWeights ? c.offset : 0;
       for (std::int64_t row = 0; row < c.rows; ++row) {
         for (std::int64_t column = 0; column < width; ++column) {
           tensor.values[static_cast<std::size_t>(row * c.columns + first + column)] =
-              static_cast<float>(element(values, place_of(c, width, row, column), entry.number));
+              offset + static_cast<float>(element(values, place_of(c, width, row, column), entry.number));
         }
       }
     };
@@ -242,7 +264,7 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
       for (std::int64_t row = 0; row < c.rows; ++row) {
         for (std::int64_t column = 0; column < width; ++column) {
           values[static_cast<std::size_t>(place_of(c, width, row, column))] =
-              tensor.values[static_cast<std::size_t>(row * c.columns + first + column)];
+              tensor.values[static_cast<std::size_t>(row * c.columns + first + column)] - c.offset;
         }
       }
       first += width;
@@ -307,8 +329,9 @@ struct LlamaKind {
   const char *type, *architecture;
 };
 
-/// The kind of llama that has the model's parameters.
+/// The kind of llama that has the model's parameters, or Nemotron.
 LlamaKind llama_kind(const models::Model& m) {
+  if (is_nemotron(m)) return {"nemotron", "NemotronForCausalLM"};
   if (m.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
   if (m.qkv_bias && !m.linear_bias) return {"qwen2", "Qwen2ForCausalLM"};
   return {"llama", "LlamaForCausalLM"};
@@ -348,6 +371,11 @@ nlohmann::json hugging_face_config(const models::Model& m) {
                            {"attention_bias", m.qkv_bias},
                            {"mlp_bias", m.linear_bias},
                            {"tie_word_embeddings", m.tied_embeddings}};
+  if (is_nemotron(m)) {
+    config.erase("rms_norm_eps");
+    config["norm_eps"] = m.norm_epsilon;
+    config["partial_rotary_factor"] = m.rotary.share;
+  }
   if (nlohmann::json scaling = rope_scaling(m.rotary); !scaling.is_null()) config["rope_scaling"] = std::move(scaling);
   return config;
 }

@@ -23,11 +23,16 @@ using WholeTensors = std::map<std::string, WholeTensor>;
 /// The values of all parameters of a checkpoint, fp64 rounded to fp32.
 WholeTensors whole_values(const StoredTensors& stored);
 
-/// A Hugging Face file of a GPT-2 or llama-style model (model_type gpt2, llama, mistral, qwen2) as our tensors. GPT-2's
+/// What a file of tensors has: gradients are not offset where weights are.
+enum class Stored { kWeights, kGradients };
+
+/// A Hugging Face file of a GPT-2 or llama-style model (model_type gpt2, llama, mistral, qwen2, qwen3, phi3, nemotron)
+/// as our tensors. GPT-2's
 /// Conv1D matrices are (in, out) like ours, llama's Linear ones are transposed and q|k|v, gate|up joined, unless the
 /// file has them fused. A tied head may be there or not. Errors: Failure(kInput) naming the tensor that is missing, of
 /// another shape, or unknown.
-WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model& model, const std::string& where);
+WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model& model, const std::string& where,
+                               Stored stored = Stored::kWeights);
 
 /// The same way back: writes names, shapes and order as transformers does, in fp32. Errors: Failure(kUsage) for a model
 /// that is neither GPT-2 nor llama-style; Failure(kRuntime) where the file cannot be written.

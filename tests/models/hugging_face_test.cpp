@@ -71,6 +71,47 @@ TEST(HuggingFace, MistralEndsWhereItsWindowEnds) {
   EXPECT_EQ(model.max_sequence, 4096);
 }
 
+// Layers are told one by one since transformers 5.
+TEST(HuggingFace, LayersThatAllLookBackWholeHaveNoWindow) {
+  const std::string rest = R"(, "model_type": "qwen3", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 160, "vocab_size": 100,
+      "max_position_embeddings": 64, "sliding_window": 8})";
+  EXPECT_EQ(read(R"({"layer_types": ["full_attention", "full_attention"])" + rest).max_sequence, 64);
+  EXPECT_EQ(read(R"({"layer_types": ["full_attention", "sliding_attention"])" + rest).max_sequence, 8);
+  EXPECT_THAT(message_for(R"({"layer_types": ["linear_attention"])" + rest), testing::HasSubstr("#/layer_types/0"));
+}
+
+constexpr const char* kNemotron = R"("model_type": "nemotron", "num_hidden_layers": 32, "hidden_size": 6144,
+      "num_attention_heads": 48, "num_key_value_heads": 8, "intermediate_size": 24576, "vocab_size": 256000,
+      "max_position_embeddings": 4096})";
+
+TEST(HuggingFace, NemotronIsTheShippedOne) {
+  Model model = read("{" + std::string(kNemotron));
+  Model shipped = load_model("nemotron4-15b");
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+}
+
+TEST(HuggingFace, Phi3IsTheShippedOneUpToItsWindow) {
+  Model model = read(R"({"model_type": "phi3", "num_hidden_layers": 32, "hidden_size": 3072,
+      "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32064,
+      "max_position_embeddings": 4096, "original_max_position_embeddings": 4096, "rope_scaling": null,
+      "rope_theta": 10000.0, "sliding_window": 2047, "embd_pdrop": 0.0})");
+  Model shipped = load_model("phi3-mini");
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+}
+
+TEST(HuggingFace, MembersThatMayChangeWhatIsComputedAreRefusedByName) {
+  EXPECT_THAT(message_for(R"({"residual_multiplier": 0.2, )" + std::string(kNemotron)),
+              testing::HasSubstr("config.json#/residual_multiplier: is not known of model_type \"nemotron\""));
+  const auto with = [&](const std::string& more) {
+    return read_hugging_face(json::parse("{" + more + ", " + kNemotron), "config.json").ignored;
+  };
+  EXPECT_THAT(with(R"("residual_multiplier": null, "use_cache": true, "torch_dtype": "bfloat16")"),
+              testing::ElementsAre("residual_multiplier", "torch_dtype", "use_cache"));
+}
+
 TEST(HuggingFace, Qwen2HasBiasesOnQueryKeyAndValueAlone) {
   // Qwen2-0.5B, tied
   EXPECT_EQ(total_of(R"({"model_type": "qwen2", "num_hidden_layers": 24, "hidden_size": 896,

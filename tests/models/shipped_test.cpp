@@ -68,6 +68,24 @@ TEST(ShippedModels, Qwen3HasTheCountsOfTheReleasedWeights) {
   EXPECT_NEAR(static_cast<double>(count_parameters(load_model("qwen3-235b-a22b")).active), 22.2e9, .05e9);
 }
 
+TEST(ShippedModels, PhiAndMistralHaveTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(total_of("phi3-mini"), 3821079552);
+  EXPECT_EQ(total_of("phi3-medium"), 13960238080);
+  EXPECT_EQ(total_of("phi4"), 14659507200);
+  EXPECT_EQ(total_of("mistral-7b"), 7248023552);
+  EXPECT_EQ(total_of("mistral-small-24b"), 23572403200);
+}
+
+// arXiv 2402.16819: 3.2 billion embedding parameters and 12.5 billion others; arXiv 2406.11704: 9.4 and 331.6.
+TEST(ShippedModels, NemotronHasThePrintedSizes) {
+  for (const auto& [name, embedding, others] :
+       {std::tuple("nemotron4-15b", 3.2e9, 12.5e9), std::tuple("nemotron4-340b", 9.4e9, 331.6e9)}) {
+    const ParameterCount count = count_parameters(load_model(name));
+    EXPECT_NEAR(static_cast<double>(count.token_embedding + count.head), embedding, 0.06e9) << name;
+    EXPECT_NEAR(static_cast<double>(count.total - count.token_embedding - count.head), others, 0.06e9) << name;
+  }
+}
+
 TEST(ShippedModels, Gpt3HasThePrintedSizes) {
   EXPECT_EQ(printed("gpt3-125m", 3), "0.125B");
   EXPECT_EQ(printed("gpt3-350m", 3), "0.356B");  // the table prints 350M

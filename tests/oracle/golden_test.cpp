@@ -52,10 +52,15 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("llama");
   expect_same_file("llama3");
   expect_same_file("qwen3");
+  expect_same_file("nemotron");
 }
 
 TEST(Oracle, Gpt2AgreesWithPyTorch) { expect_agreement("gpt2"); }
 TEST(Oracle, LlamaAgreesWithPyTorch) { expect_agreement("llama"); }
+// Query, key and value in one tensor of the file, gate and up in another.
+TEST(Oracle, Phi3AgreesWithPyTorch) { expect_agreement("phi3"); }
+// LayerNorm whose weights are stored less 1, half of each head turns, squared ReLU.
+TEST(Oracle, NemotronAgreesWithPyTorch) { expect_agreement("nemotron"); }
 // Exact GELU, an epsilon of 1e-3, scores that are not scaled.
 TEST(Oracle, Gpt2WithOtherFormulasAgreesWithPyTorch) { expect_agreement("gpt2-exact"); }
 // Frequencies scaled as Llama 3.1's, theta 500.
@@ -80,7 +85,8 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3"}) expect_same_config(name);
+  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron"})
+    expect_same_config(name);
 }
 
 }  // namespace

@@ -44,6 +44,30 @@ def qwen3(s):
         eos_token_id=0, pad_token_id=None))
 
 
+def phi3(s):
+    return transformers.Phi3ForCausalLM(transformers.Phi3Config(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        intermediate_size=5 * s["hidden"] // 2, resid_pdrop=0.0, embd_pdrop=0.0, attention_dropout=0.0,
+        original_max_position_embeddings=s["sequence"], bos_token_id=0, eos_token_id=0, pad_token_id=None))
+
+
+def nemotron(s):
+    return transformers.NemotronForCausalLM(transformers.NemotronConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=s["hidden"] // s["heads"], intermediate_size=4 * s["hidden"], norm_eps=1e-4, bos_token_id=0,
+        eos_token_id=0, pad_token_id=None))
+
+
+def mistral(s):
+    return transformers.MistralForCausalLM(transformers.MistralConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, sliding_window=None,
+        bos_token_id=0, eos_token_id=0, pad_token_id=None))
+
+
 def scaled(s, kind, **more):
     """Rotary positions that were trained on an eighth of the sequence before."""
     return dict(rope_type=kind, rope_theta=500.0, factor=4.0, original_max_position_embeddings=s["sequence"] // 8, **more)
@@ -60,8 +84,11 @@ CASES = {
     "llama3": lambda s: llama(s, rope_parameters=scaled(s, "llama3", low_freq_factor=0.05, high_freq_factor=0.5)),
     "llama-yarn": lambda s: llama(s, rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05)),
     "qwen3": qwen3,
+    "mistral": mistral,
+    "phi3": phi3,
+    "nemotron": nemotron,
 }
-GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3"]
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron"]
 
 
 def parameters_of(model):

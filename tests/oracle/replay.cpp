@@ -54,8 +54,8 @@ program::VerifiedProgram ordered(const program::Job& job) {
 struct Case {
   explicit Case(const fs::path& folder)
       : model(models::load_model((folder / "config.json").string())),
-        weights(whole(folder / "model.safetensors")),
-        gradients(whole(folder / "gradients.safetensors")),
+        weights(whole(folder / "model.safetensors", checkpoint::Stored::kWeights)),
+        gradients(whole(folder / "gradients.safetensors", checkpoint::Stored::kGradients)),
         expected(base::read_json_file(folder / "expected.json")) {
     for (const auto& [name, tensor] : weights) borrowed[name] = {tensor.rows, tensor.columns, tensor.values.data()};
     job.model = model;
@@ -73,8 +73,8 @@ struct Case {
     job.plan.precision = program::DType::kFp32;
     corpus = runtime::data::open_corpus(folder / "tokens.bin", job.training.sequence, model.vocab);
   }
-  checkpoint::WholeTensors whole(const fs::path& file) const {
-    return checkpoint::from_hugging_face(checkpoint::SafetensorsFile(file), model, file.string());
+  checkpoint::WholeTensors whole(const fs::path& file, checkpoint::Stored stored) const {
+    return checkpoint::from_hugging_face(checkpoint::SafetensorsFile(file), model, file.string(), stored);
   }
   checkpoint::StoredTensors stored() const { return {borrowed, "weights"}; }
 

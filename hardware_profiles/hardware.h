@@ -60,15 +60,21 @@ struct Node {
   std::string name;
   std::vector<std::string> bases;  ///< profiles it was said to differ from, the nearest first; its values are its own
   Device device;
-  int devices = 0;  ///< devices in the node
+  int devices = 0;       ///< devices in the node: those that one NVLink domain or bus joins
+  int host_devices = 0;  ///< devices of one host, where a domain spans several hosts (NVL72: 4); 0: all of the node
   Topology topology = Topology::kNvswitch;
   Link intra;                                         ///< device to device inside the node
   std::map<int, base::BytesPerSecond> allreduce_bus;  ///< measured all-reduce bus bandwidth by group size (1 GiB)
+  /// Measured bus bandwidth of reduce-scatters and all-gathers by group size, where the switch itself sums all-reduces
+  /// (NVLink SHARP) and their table says nothing of the halves; may be empty
+  std::map<int, base::BytesPerSecond> gather_bus;
   std::map<int, base::Seconds> allreduce_latency;  ///< measured time of a tiny all-reduce by group size; may be empty
   /// Of cores: by which share ops take longer with two ranks a core, by the bytes of all ranks per core; may be empty
   std::map<std::int64_t, double> core_sharing;
-  int adapters = 0;                ///< network adapters of the node
-  Link network;                    ///< of one adapter
+  int adapters = 0;  ///< network adapters of the node
+  Link network;      ///< of one adapter
+  /// Rings and trees over N nodes reach efficiency x (2 / N)^falloff of the adapters
+  double network_falloff = 0;
   int leaf_nodes = 0;              ///< nodes under one leaf switch of a fat tree; 0: the network never blocks
   double oversubscription = 1;     ///< what the nodes of a leaf can send over what its uplinks carry
   base::Seconds collective_skew;   ///< extra time of a collective per log2(ranks): hosts that arrive late

@@ -68,6 +68,11 @@ void read_allreduce(const SourcedReader& at, Node& node) {
       node.allreduce_bus[group_size(key, bus, node.devices)] = positive(bus, bus.bandwidth());
     }
   }
+  if (at.has("gather_bus")) {
+    for (const auto& [key, bus] : at.section("gather_bus").constants()) {
+      node.gather_bus[group_size(key, bus, node.devices)] = positive(bus, bus.bandwidth());
+    }
+  }
   if (at.has("allreduce_latency")) {
     for (const auto& [key, latency] : at.section("allreduce_latency").constants()) {
       node.allreduce_latency[group_size(key, latency, node.devices, node.topology == Topology::kSharedMemory)] =
@@ -103,6 +108,14 @@ void read_fat_tree(const SourcedReader& at, Node& node) {
 int read_devices(const base::JsonReader& at) {
   if (is_detect(at)) return machine_cores();
   return static_cast<int>(at.integer(1, kMostDevices));
+}
+
+int read_host_devices(const SourcedReader& at, int devices) {
+  if (!at.has("host_devices")) return 0;
+  const base::JsonReader value = at.constant("host_devices");
+  const auto count = static_cast<int>(value.integer(1, devices));
+  if (devices % count != 0) value.fail("must divide the devices of the node");
+  return count;
 }
 
 base::Bytes read_host_memory(const base::JsonReader& at) {
@@ -147,6 +160,7 @@ Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
   node.device = read_device(at.section("device"));
   node.sources = sources.entries();
   node.devices = read_devices(at.constant("devices"));
+  node.host_devices = read_host_devices(at, node.devices);
   node.topology = read_topology(profile.at("topology"));
   node.intra = read_link(at.section("intra"));
   read_allreduce(at, node);
@@ -155,6 +169,10 @@ Node read_whole(const base::JsonReader& own, const WrittenOut& written) {
     node.network = read_link(at.section("network"));
   } else if (at.has("network")) {
     profile.at("network").fail(kNoAdapters);
+  }
+  if (at.has("network_falloff")) {
+    if (node.adapters == 0) profile.at("network_falloff").fail(kNoAdapters);
+    node.network_falloff = number_within(at.constant("network_falloff"), 0, 1);
   }
   read_fat_tree(at, node);
   read_core_sharing(at, node);
@@ -232,6 +250,7 @@ nlohmann::json to_json(const Node& node) {
                          {"price", exact_text(node.price)},
                          {"sources", node.sources}};
   for (const auto& [size, bus] : node.allreduce_bus) json["allreduce_bus"][std::to_string(size)] = exact_text(bus);
+  for (const auto& [size, bus] : node.gather_bus) json["gather_bus"][std::to_string(size)] = exact_text(bus);
   for (const auto& [size, latency] : node.allreduce_latency) {
     json["allreduce_latency"][std::to_string(size)] = exact_text(latency);
   }
@@ -240,6 +259,8 @@ nlohmann::json to_json(const Node& node) {
   if (node.disk.value() > 0) json["disk"] = exact_text(node.disk);
   if (!node.stacks.empty()) json["stacks"] = node.stacks;
   if (node.adapters > 0) json["network"] = link_to_json(node.network);
+  if (node.host_devices > 0) json["host_devices"] = node.host_devices;
+  if (node.network_falloff > 0) json["network_falloff"] = node.network_falloff;
   if (node.leaf_nodes > 0) {
     json["fat_tree"] = {{"leaf_nodes", node.leaf_nodes}, {"oversubscription", node.oversubscription}};
   }

@@ -14,6 +14,8 @@ struct Physics {
   double unaligned_product = 0.35;   ///< of an aligned product's rate: n or k not a multiple of 8 in 16 bit
   double flash_forward = 0.53;       ///< of peak, on causal FLOPs
   double flash_backward = 0.26;      ///< of peak, on causal FLOPs
+  double flash_ramp = 240;           ///< tokens at which flash attention reaches half of its rate
+  double product_ramp = 70;          ///< steps of k that filling and draining a tile of a product costs
   double issue_exponent = 3;         ///< p of (device^p + host^p)^(1/p)
   double collective_bus = 0.92;      ///< of the benchmark's bus bandwidth, beside a training step
   double collective_latency = 0.67;  ///< of the benchmark's latency, on warm channels

@@ -14,8 +14,8 @@ using nlohmann::json;
 constexpr std::string_view kDevice = "/device";
 
 /// Objects that are one measurement: half of a table from another node would be none.
-constexpr std::array<std::string_view, 5> kTables = {"allreduce_bus", "allreduce_latency", "core_sharing", "peak",
-                                                     "op_rates"};
+constexpr std::array<std::string_view, 6> kTables = {"allreduce_bus", "gather_bus", "allreduce_latency",
+                                                     "core_sharing",  "peak",       "op_rates"};
 
 void join(json& base, const json& own) {
   for (const auto& [key, value] : own.items()) {

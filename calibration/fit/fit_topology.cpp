@@ -34,6 +34,7 @@ void fit_topology(Fit& fit, const imports::GpuTopology& matrix) {
   number("/devices", node.devices, matrix.gpus);
   node.devices = matrix.gpus;
   cut_table(node.allreduce_bus, node.devices);
+  cut_table(node.gather_bus, node.devices);
   cut_table(node.allreduce_latency, node.devices);
   node.topology = topology_of(matrix);
   static constexpr std::array<const char*, 4> kNames{"nvswitch", "cube-mesh", "pcie", "shared-memory"};

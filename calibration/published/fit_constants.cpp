@@ -41,8 +41,9 @@ void add_machine(const hardware::Node& node, std::vector<FitConstant>& constants
 /// How well each member of Physics is known from micro-measurements, as the sigma of its logarithm.
 double sigma_of(std::string_view field) {
   static const std::map<std::string_view, double> kSigma = {
-      {"batched_efficiency", 0.15}, {"unaligned_head", 0.3}, {"unaligned_product", 0.2}, {"flash_forward", 0.15},
-      {"flash_backward", 0.15},     {"issue_exponent", 0.3}, {"collective_bus", 0.1},    {"collective_latency", 0.3}};
+      {"batched_efficiency", 0.15}, {"unaligned_head", 0.3},    {"unaligned_product", 0.2}, {"flash_forward", 0.15},
+      {"flash_backward", 0.15},     {"flash_ramp", 0.01},       {"product_ramp", 0.01},     {"issue_exponent", 0.3},
+      {"collective_bus", 0.1},      {"collective_latency", 0.3}};
   return kSigma.at(field);
 }
 

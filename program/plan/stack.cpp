@@ -75,6 +75,14 @@ StackTraits fsdp() {
   return h;
 }
 
+/// The same from late 2023 on: FlashAttention-2, which on an H100 reaches two thirds of its successors' rates.
+StackTraits fsdp_flash2() {
+  StackTraits h = fsdp();
+  h.name = "fsdp-flash2";
+  h.flash_rate = 0.5;
+  return h;
+}
+
 /// DeepSpeed ZeRO-3 (Azure, 2022): stage 3 turns overlap_comm on, which hides little in practice: modules are fetched
 /// when they are reached, each of a layer's four products by itself. (Fetched a layer ahead, the runs of 175B with one
 /// sample come out 27 % too fast.)
@@ -107,16 +115,133 @@ StackTraits alpa_xla() {
   return h;
 }
 
-const std::array<StackTraits, 9>& table() {
-  static const std::array<StackTraits, 9> kTable = {trivium(),
-                                                    megatron(),
-                                                    megatron_2022(),
-                                                    megatron_deepspeed(),
-                                                    megatron_deepspeed_vtrain(),
-                                                    fsdp(),
-                                                    deepspeed_zero3(),
-                                                    deepspeed_zero3_2021(),
-                                                    alpa_xla()};
+/// Megatron-Core as NeMo drives it: distributed optimizer with gradients reduced in backward and parameters gathered
+/// in forward (overlap_grad_reduce, overlap_param_gather), gradients on the wire in bf16 (grad_reduce_in_fp32 off),
+/// fused kernels of Transformer Engine, attention of cuDNN, no dropout in the published benchmarks, tensor collectives
+/// in user buffers piece by piece beside their products (ub_tp_comm_overlap).
+StackTraits megatron_core(std::string_view name) {
+  StackTraits h;
+  h.name = name;
+  h.scatter_gather = true;
+  h.memory_traffic = 0.86;  // as fitted for Megatron-LM
+  h.vocab_multiple = kMegatronVocabMultiple;
+  h.overlaps_gradients_by_default = true;
+  h.gathers_ahead_by_default = true;
+  h.frees_sent_outputs = true;  // deallocate_pipeline_outputs
+  h.hidden_tensor = 0.7;        // assumption: what is left of collectives that run piece by piece beside products
+  return h;
+}
+
+/// Megatron-Core by its own training script: gradients are kept and reduced in fp32, tensor collectives run alone.
+StackTraits megatron_core_plain(std::string_view name) {
+  StackTraits h = megatron_core(name);
+  h.reduces_in_fp32_by_default = true;
+  return h;
+}
+
+/// nanotron (Hugging Face): PyTorch with flash attention and a few fused kernels; bf16 parameters, whose gradients
+/// autograd fills in bf16 and which are added to fp32 ones (accumulate_grad_in_fp32); reductions after the last
+/// backward; logits in fp32 in the sharded cross entropy.
+StackTraits nanotron() {
+  StackTraits h;
+  h.name = "nanotron";
+  h.fills_half_gradients = true;
+  h.balances_by_cost = true;       // nanotron/models/base.py, build_model
+  h.saves_gathered_inputs = true;  // tensor_parallel/functional.py: autograd keeps what a column product was given
+  h.logit_bytes = 8;  // measured: memory of the Ultra-Scale Playbook's runs by micro-batch: two fp32 copies
+  h.issue = 2.2;      // measured there: 4.4 ms of host time a layer where tensor groups make kernels small
+  h.flash_rate =
+      0.65;  // FlashAttention-2: about 350 TFLOP/s forward on an H100, where cuDNN and FlashAttention-3 have 550
+  h.fused_kernels = false;
+  h.memory_traffic = 1.2;
+  h.reduces_in_fp32_by_default = true;
+  h.pads_without_tensor = false;
+  h.overlaps_gradients_by_default = true;
+  return h;
+}
+
+/// torchtitan and its like: PyTorch FSDP2 (fully_shard), layers compiled: pointwise kernels fused, few launches.
+StackTraits fsdp2(std::string_view name) {
+  StackTraits h = fsdp();
+  h.name = name;
+  h.flash_rate = 0.65;  // FlashAttention-2 behind scaled_dot_product_attention
+  h.fused_kernels = true;
+  h.memory_traffic = 1.0;
+  h.crowded_above = 0;
+  h.issue = 0.6;
+  h.hidden_tensor = 0.5;  // async TP: products and collectives in pieces
+  return h;
+}
+
+/// FSDP2 without torch.compile.
+StackTraits fsdp2_eager(std::string_view name) {
+  StackTraits h = fsdp2(name);
+  h.fused_kernels = false;
+  h.memory_traffic = 1.2;
+  h.issue = 1;
+  return h;
+}
+
+/// XLA on GPUs (Paxml, MaxText): the compiler fuses pointwise work and schedules collectives ahead of their use.
+StackTraits xla(std::string_view name) {
+  StackTraits h;
+  h.name = name;
+  h.overlaps_gradients_by_default = true;
+  h.gathers_ahead_by_default = true;
+  h.wide_shards_only = true;
+  h.issue = 0.3;
+  h.hidden_tensor = 0.5;
+  return h;
+}
+
+/// InternEvo: hybrid ZeRO-1 as in its technical report (arXiv 2401.09149), reductions in bf16 beside the backward.
+StackTraits internevo() {
+  StackTraits h;
+  h.name = "internevo";
+  h.fused_kernels = false;
+  h.memory_traffic = 1.2;
+  h.overlaps_gradients_by_default = true;
+  return h;
+}
+
+/// Colossal-AI's hybrid parallel plugin (Gemini, low-level ZeRO).
+StackTraits colossalai() {
+  StackTraits h;
+  h.name = "colossalai";
+  h.fused_kernels = false;
+  h.memory_traffic = 1.2;
+  h.overlaps_gradients_by_default = true;
+  h.gathers_ahead_by_default = true;
+  return h;
+}
+
+const std::array<StackTraits, 26>& table() {
+  static const std::array<StackTraits, 26> kTable = {trivium(),
+                                                     megatron(),
+                                                     megatron_2022(),
+                                                     megatron_deepspeed(),
+                                                     megatron_deepspeed_vtrain(),
+                                                     fsdp(),
+                                                     deepspeed_zero3(),
+                                                     deepspeed_zero3_2021(),
+                                                     alpa_xla(),
+                                                     fsdp_flash2(),
+                                                     nanotron(),
+                                                     megatron_core("megatron-nemo1"),
+                                                     megatron_core("megatron-nemo2"),
+                                                     megatron_core("megatron-bridge"),
+                                                     megatron_core("megatron-nemo-mlperf"),
+                                                     megatron_core_plain("megatron-core-0.8"),
+                                                     megatron_core_plain("megatron-core-moe"),
+                                                     megatron_core_plain("megatron-core-dev-23e00ed"),
+                                                     fsdp2("torchtitan-fsdp2"),
+                                                     fsdp2_eager("torchtitan-fsdp2-eager"),
+                                                     fsdp2_eager("automodel-fsdp2"),
+                                                     fsdp2("kempnerforge-fsdp2"),
+                                                     internevo(),
+                                                     xla("paxml"),
+                                                     xla("maxtext"),
+                                                     colossalai()};
   return kTable;
 }
 

@@ -19,8 +19,15 @@ struct StackTraits {
   bool half_gradients = false;  ///< fp16 gradients stay fp16, with an fp32 copy in the optimizer; bf16 ones are fp32
   bool scatter_gather = false;  ///< pipeline transfers split over the tensor group
   bool overlaps_tensor_collectives = false;  ///< backward tensor collectives beside weight gradients, unasked
-  double memory_traffic = 1.0;               ///< of memory-bound kernels, over the reference count
-  std::int64_t vocab_multiple = 1;           ///< the vocabulary is padded to a multiple of this times `tensor`
+  double hidden_tensor = 0;  ///< share of tensor collectives inside their products, where they overlap (user buffers)
+  double issue = 1;          ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
+  bool fills_half_gradients = false;   ///< autograd fills 16-bit gradients beside the wide ones that they are added to
+  bool saves_gathered_inputs = false;  ///< sequence parallel: products keep their gathered inputs for the backward
+  bool balances_by_cost = false;       ///< stages hold equal work, the head counted as what its product takes
+  int logit_bytes = 0;                 ///< held per logit of a micro-batch beside the Program's, by the loss
+  double flash_rate = 1;               ///< of the device's flash attention, below 1 with kernels of a generation before
+  double memory_traffic = 1.0;         ///< of memory-bound kernels, over the reference count
+  std::int64_t vocab_multiple = 1;     ///< the vocabulary is padded to a multiple of this times `tensor`
   bool overlaps_gradients_by_default = false;
   bool gathers_ahead_by_default = false;     ///< ZeRO-3: the next unit's parameters beside the current one's kernels
   int units_ahead = 1;                       ///< how many units, where gathers run ahead
@@ -44,7 +51,7 @@ struct StackTraits {
 };
 
 /// StackTraits by name: trivium, megatron, megatron-2022, megatron-deepspeed, fsdp, deepspeed-zero3,
-/// deepspeed-zero3-2021, alpa-xla. Null for an unknown name.
+/// deepspeed-zero3-2021, alpa-xla and those of today's trainers, from nanotron to maxtext. Null for an unknown name.
 const StackTraits* find_stack(std::string_view name);
 std::span<const StackTraits> all_stacks();
 

@@ -29,7 +29,7 @@ base::Seconds shared_memory_time(OpKind kind, base::Bytes bytes, int ranks, cons
 /// half the bytes at the same bus, each with the latency. Inside a training step collectives share
 /// memory and multiprocessors with kernels and start on warm channels: Physics says what they keep of the curve.
 base::Seconds inside_time(OpKind kind, base::Bytes bytes, int ranks, const hardware::Node& node) {
-  RingCurve curve = node_curve(node, ranks);
+  RingCurve curve = kind == OpKind::kAllReduce ? node_curve(node, ranks) : gather_curve(node, ranks);
   curve.latency = curve.latency * node.device.physics.collective_latency;
   curve.bus = curve.bus * node.device.physics.collective_bus;
   return curve.all_reduce(kind == OpKind::kAllReduce ? bytes : bytes * 0.5, ranks);
@@ -49,7 +49,7 @@ base::Seconds collective_cost(OpKind kind, base::Bytes bytes, const GroupPlaceme
   const base::Seconds late = late_hosts(node, group.ranks);
   if (group.nodes > 1) {
     const base::BytesPerSecond inside =
-        group.ranks_per_node > 1 ? node_curve(node, group.ranks_per_node).bus * node.device.physics.collective_bus
+        group.ranks_per_node > 1 ? gather_curve(node, group.ranks_per_node).bus * node.device.physics.collective_bus
                                  : base::BytesPerSecond(std::numeric_limits<double>::infinity());
     return late + network_collective(kind, bytes, group, node, inside, stack);
   }

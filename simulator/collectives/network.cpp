@@ -17,6 +17,9 @@ double stack_share(const program::StackTraits& stack, const hardware::Node& node
   return stack.network_reach < 1 ? std::min(1.0, stack.network_reach / node.network.efficiency) : 1.0;
 }
 
+/// Of what two nodes reach: flows of many nodes meet in the switches (Ethernet and EFA; little on InfiniBand).
+double reach(const hardware::Node& node, double nodes) { return std::pow(2 / nodes, node.network_falloff); }
+
 }  // namespace
 
 // A rank drives the adapters next to it: at least one, more where the node has more adapters than devices.
@@ -39,7 +42,7 @@ base::Seconds network_collective(program::OpKind kind, base::Bytes bytes, const 
                                  const program::StackTraits& stack) {
   const double n = group.ranks, nodes = group.nodes;
   const base::BytesPerSecond network =
-      network_share(node, group.ranks_per_node, group.sharing) * stack_share(stack, node);
+      network_share(node, group.ranks_per_node, group.sharing) * (stack_share(stack, node) * reach(node, nodes));
   if (kind == program::OpKind::kAllToAll) {
     // All messages are under way at once: one hop. Of a rank's buffer (n-r)/n leave its node, (r-1)/n stay in it.
     const double r = group.ranks_per_node;

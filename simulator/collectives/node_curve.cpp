@@ -43,4 +43,10 @@ RingCurve node_curve(const hardware::Node& node, int ranks) {
   return curve;
 }
 
+RingCurve gather_curve(const hardware::Node& node, int ranks) {
+  RingCurve curve = node_curve(node, ranks);
+  if (!node.gather_bus.empty()) curve.bus = interpolate(node.gather_bus, ranks);
+  return curve;
+}
+
 }  // namespace trivium::simulator

@@ -18,4 +18,8 @@ struct RingCurve {
 /// link. Nothing else runs beside it: training reaches less (collective_cost).
 RingCurve node_curve(const hardware::Node& node, int ranks);
 
+/// That of reduce-scatters, all-gathers and the like: as above unless the switch sums all-reduces by itself
+/// (Node::gather_bus).
+RingCurve gather_curve(const hardware::Node& node, int ranks);
+
 }  // namespace trivium::simulator

@@ -9,15 +9,15 @@ namespace {
 
 constexpr int kAlignedElements = 8;  // 16 bytes of a 16-bit type, what tensor cores load at once
 
-// Flash attention of 2023 (Triton): LLM Foundry runs up to 65,536 tokens.
-constexpr double kFlashRamp = 240;  // tokens: short sequences fill too few blocks
-
+// Physics::flash_ramp: short sequences fill too few blocks (240 tokens with the Triton kernels of 2023: LLM Foundry
+// runs up to 65,536 tokens).
 base::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
   const bool block = op.kind == program::OpKind::kAttentionBlock || op.kind == program::OpKind::kAttentionBlockBackward;
   const double span = std::max(1, block ? op.sequence / op.parts : op.sequence);
   const bool forward = op.kind == program::OpKind::kAttention || op.kind == program::OpKind::kAttentionBlock;
   const double share = forward ? device.physics.flash_forward : device.physics.flash_backward;
-  const double rate = peak_of(device, op.dtype).value() * device.compute_scale * share * span / (span + kFlashRamp);
+  const double rate =
+      peak_of(device, op.dtype).value() * device.compute_scale * share * span / (span + device.physics.flash_ramp);
   return base::Seconds(op.flops / rate);
 }
 

@@ -52,6 +52,16 @@ bool is_wgrad(OpKind kind) { return kind == OpKind::kMatmulWgrad || kind == OpKi
 /// Kernels that are the same in all stacks, with byte counts as they stand: a stack's stack scale those of the layers.
 bool in_all_stacks(OpClass of) { return of == OpClass::kOptimizer || of == OpClass::kLoss; }
 
+/// Where autograd fills 16-bit gradients, a kernel of its own adds them to the wide ones: reads 2 B, reads and
+/// writes 4.
+base::Seconds accumulation_time(const program::Op& op, const hardware::Device& device,
+                                const program::StackTraits& stack) {
+  constexpr double kAdded = 10;
+  if (!stack.fills_half_gradients || !is_wgrad(op.kind) || !program::is_half(op.dtype)) return base::Seconds(0);
+  const double elements = static_cast<double>(op.n) * static_cast<double>(op.k) * std::max(1, op.experts);
+  return base::Bytes(kAdded * elements) / (device.memory_bandwidth * device.memory_efficiency);
+}
+
 base::Seconds traffic_time(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
   const double traffic = in_all_stacks(traits_of(op.kind).op_class) ? 1.0 : stack.memory_traffic;
   return base::Bytes((op.bytes + unfused_softmax_bytes(op, stack)) * traffic) /
@@ -100,9 +110,12 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
            base::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
   }
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
-  if (traits_of(op.kind).op_class == OpClass::kProduct) return matmul_time(op, device);
+  if (traits_of(op.kind).op_class == OpClass::kProduct) {
+    return matmul_time(op, device) + accumulation_time(op, device, stack);
+  }
   const base::Seconds traffic = traffic_time(op, device, stack);
-  return traits_of(op.kind).op_class == OpClass::kAttention ? attention_products(op, device) + traffic : traffic;
+  if (traits_of(op.kind).op_class != OpClass::kAttention) return traffic;
+  return attention_products(op, device) / (op.flash ? stack.flash_rate : 1.0) + traffic;
 }
 
 base::Seconds compute_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
@@ -115,7 +128,7 @@ base::Seconds compute_cost(const program::Op& op, const hardware::Device& device
 
 std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
                                          const program::StackTraits& stack,
-                                         std::span<const base::Seconds> communication) {
+                                         std::span<const base::Seconds> communication, base::Seconds collective_issue) {
   assert(communication.empty() || communication.size() == ops.size());
   std::vector<base::Seconds> costs(ops.size());
   // Of the ops whose issue the host can run ahead with: kernels, and what else fills the same stream meanwhile.
@@ -136,6 +149,7 @@ std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const
     }
     if (!elsewhere) on_device += costs[i];
     on_host += issue_cost(op, device, stack);
+    if (op.group == program::Group::kTensor && program::is_communication(op.kind)) on_host += collective_issue;
   }
   if (on_device.value() <= 0) return costs;
   const base::Seconds both = combine(on_device + beside, on_host, device.physics.issue_exponent);

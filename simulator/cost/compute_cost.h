@@ -22,10 +22,11 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
 /// Times of the ops of a run that the host issues without waiting (a segment of a body), same order. The host runs
 /// ahead of long kernels, so its floor holds for the run as a whole and not kernel by kernel: the sum is never above
 /// that of compute_cost over the same ops. `communication`, copies included (empty, or one entry an op, 0 for compute),
-/// comes back as it is: issuing it keeps the host busy, and on the compute lane the host runs ahead of it as of
-/// kernels.
+/// comes back as it is, `collective_issue` more of the host's time for every tensor collective: issuing it keeps the
+/// host busy, and on the compute lane the host runs ahead of it as of kernels.
 std::vector<base::Seconds> segment_costs(std::span<const program::Op> ops, const hardware::Device& device,
                                          const program::StackTraits& stack,
-                                         std::span<const base::Seconds> communication = {});
+                                         std::span<const base::Seconds> communication = {},
+                                         base::Seconds collective_issue = base::Seconds(0));
 
 }  // namespace trivium::simulator

@@ -13,6 +13,7 @@
 #include "simulator/cost/compute_cost.h"
 #include "simulator/cost/copy_cost.h"
 #include "simulator/cost/core_sharing.h"
+#include "simulator/cost/issue.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
@@ -58,7 +59,8 @@ class Coster {
         if (program::is_copy(ops[i].kind)) communicated[i] = copy(ops[i]);
         if (program::is_communication(ops[i].kind)) communicated[i] = communication(ops[i], peer_stage);
       }
-      for (const base::Seconds time : segment_costs(ops, node_.device, program_.stack, communicated)) {
+      for (const base::Seconds time : segment_costs(ops, node_.device, program_.stack, communicated,
+                                                    pipelined_issue(program_.mesh, program_.stack))) {
         at->second.push_back(to_ps(time));
       }
     }
@@ -82,7 +84,9 @@ class Coster {
     for (const GroupPlacement& group : placed->second) {
       slowest = std::max(slowest, collective_cost(op.kind, base::Bytes(op.bytes), group, node_, program_.stack));
     }
-    return slowest;
+    // User buffers: a product and its collective run piece by piece, each beside the other's next piece.
+    const bool inside_products = op.group == program::Group::kTensor && op.lane == program::Lane::kTensor;
+    return inside_products ? slowest * (1 - program_.stack.hidden_tensor) : slowest;
   }
 
   using Key = std::vector<decltype(shape_key(Op{}, 0))>;

@@ -19,7 +19,6 @@ struct Tile {
 constexpr std::array<Tile, 6> kTiles = {
     {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.86}, {128, 64, 0.70}, {64, 128, 0.70}, {64, 64, 0.44}}};
 constexpr std::array<double, 3> kSplits = {1, 2, 4};
-constexpr double kRamp = 70;             // steps of k that filling and draining a tile's pipeline costs
 constexpr double kWaveRounding = 0.93;   // of the idle rest of the last wave
 constexpr double kMemoryShare = 0.8;     // of memory bandwidth, reached by a product bound by it
 constexpr double kSplitOverhead = 3e-6;  // s, the reduction kernel of split-K
@@ -58,11 +57,12 @@ GemmRates gemm_rates(const hardware::Device& device, program::DType type, double
   rates.sustained = peak_of(device, type) * (device.compute_scale * device.gemm_efficiency * efficiency);
   rates.memory = device.memory_bandwidth * kMemoryShare;
   rates.multiprocessors = std::max(1, device.multiprocessors);
+  rates.ramp = device.physics.product_ramp;
   rates.operand_size = rates.result_size = static_cast<double>(program::size_of(type));
   return rates;
 }
 
-// t = min over tiles and splits of max(waves · 2 tm tn (k/splits + 70) / (rate/SMs), bytes / .8 HBM) + split-K's
+// t = min over tiles and splits of max(waves · 2 tm tn (k/splits + ramp) / (rate/SMs), bytes / .8 HBM) + split-K's
 // reduction. Omitted: clocks under load (the profile's compute_scale), cache reuse between tiles, cuBLAS's misses of
 // its best kernel.
 base::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates) {
@@ -74,7 +74,7 @@ base::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates) {
   for (const Tile& tile : kTiles) {
     for (const double splits : kSplits) {
       const double blocks = std::ceil(m / tile.rows) * std::ceil(n / tile.columns) * batch * splits;
-      const double block = 2 * tile.rows * tile.columns * (k / splits + kRamp) / (per_processor * tile.rate);
+      const double block = 2 * tile.rows * tile.columns * (k / splits + rates.ramp) / (per_processor * tile.rate);
       double time = std::max(waves(blocks, rates.multiprocessors) * block, memory);
       if (splits > 1) time += kSplitOverhead + kSplitTraffic * splits * batch * m * n / rates.memory.value();
       best = std::min(best, time);

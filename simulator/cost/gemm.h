@@ -18,6 +18,7 @@ struct GemmRates {
   base::FlopsPerSecond sustained;  ///< inside a full wave of the largest tiles
   base::BytesPerSecond memory;
   double multiprocessors = 1;
+  double ramp = 0;          ///< steps of k that filling and draining a tile costs
   double operand_size = 2;  ///< bytes of an element of the inputs
   double result_size = 2;   ///< bytes moved per element of the result
 };

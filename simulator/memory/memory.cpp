@@ -25,12 +25,30 @@ StageLimits limits_of(const hardware::Node& node, int ranks) {
 /// before they are added to the fp32 ones (BF16_Optimizer).
 std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
   constexpr std::int64_t kBucketElements = 500'000'000;
-  if (!program.stack.flat_buckets) return 0;
   const program::Settings& s = program.settings;
+  if (program.stack.fills_half_gradients && program::is_half(s.precision)) return memory.parameters;
+  if (!program.stack.flat_buckets) return 0;
   const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(s.precision));
   const std::int64_t buckets = elements * (program::size_of(s.reduce_dtype) + program::size_of(s.precision));
   const bool wide = program::is_half(s.precision) && !program.stack.keeps_half_gradients(s.precision);
   return buckets + (wide ? memory.parameters : 0);
+}
+
+/// What a stack's layers hold beside what the Program says: the head's loss, and gathered inputs of products.
+std::int64_t held_by_layers(const program::Program& program, const program::Role& role) {
+  const program::Settings& s = program.settings;
+  const std::int64_t micro_batch = s.batch.micro_batch_of(role.first_replica), tensor = program.mesh.tensor();
+  const std::int64_t tokens = micro_batch * s.batch.sequence / program.mesh.context();
+  // Sequence parallel: a stage hands on 1/t of its output. Of each layer the inputs of two products stay gathered, and
+  // the gate's activation, four times as wide, beside its product.
+  const std::int64_t kept = micro_batch * s.sent_bytes_per_sample * (2 * (tensor - 1) + 4);
+  std::int64_t bytes = 0;
+  for (const program::Chunk& chunk : role.chunks) {
+    const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+    if (kind.head) bytes += program.stack.logit_bytes * tokens * s.padded_vocabulary / tensor;
+    if (program.stack.saves_gathered_inputs) bytes += kept * kind.layers * chunk.frames;
+  }
+  return bytes;
 }
 
 /// Outputs of chunks that were sent and wait for their gradient: the Program keeps them in the frames, where the
@@ -96,7 +114,7 @@ StageMemory memory_of(const program::Program& program, const program::Role& role
   memory.gradients = bytes(program::Space::kGradient);
   memory.optimizer = bytes(program::Space::kOptimizer);
   memory.activations = bytes(program::Space::kFrame) + bytes(program::Space::kTokens) +
-                       bytes(program::Space::kDeferred) - freed_outputs(program, role);
+                       bytes(program::Space::kDeferred) - freed_outputs(program, role) + held_by_layers(program, role);
   memory.workspace = bytes(program::Space::kWorkspace) + bytes(program::Space::kScalar) +
                      bytes(program::Space::kGathered) + bytes(program::Space::kStaging);
   for (std::size_t space = 0; space < program::kSpaces; ++space) {

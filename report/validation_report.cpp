@@ -75,7 +75,8 @@ std::vector<ParityPoint> points_of(const Validation& validation) {
   if (!validation.points.empty()) return validation.points;
   std::vector<ParityPoint> points;
   for (const ValidationRow& row : validation.rows) {
-    if (!row.unsupported) points.push_back({row.case_name, row.measured_iteration_s, row.predicted_iteration_s});
+    if (!row.unsupported && row.ran)
+      points.push_back({row.case_name, row.measured_iteration_s, row.predicted_iteration_s});
   }
   return points;
 }

@@ -91,7 +91,7 @@ class Collector {
 
   void add(std::vector<PublishedRun> runs) {
     for (PublishedRun& run : runs) {
-      if (run.tier == "C") continue;
+      if (run.tier == "C" || !run.timed()) continue;
       if (!all_.cluster) {
         all_.cluster = run.cluster;
         all_.cluster_of = path_;

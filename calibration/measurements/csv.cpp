@@ -128,6 +128,15 @@ void CsvTable::require(std::span<const std::string> columns) const {
   }
 }
 
+bool CsvTable::has(const std::string& column) const {
+  return std::find(header_.begin(), header_.end(), column) != header_.end();
+}
+
+const std::string& CsvTable::Row::given(const std::string& column) const {
+  static const std::string kNothing;
+  return table_->has(column) ? text(column) : kNothing;
+}
+
 const std::string& CsvTable::Row::text(const std::string& column) const {
   const auto& header = table_->header_;
   const auto found = std::find(header.begin(), header.end(), column);
@@ -158,10 +167,19 @@ double CsvTable::Row::number(const std::string& column) const {
 }
 
 std::size_t CsvTable::Row::one_of(const std::string& column, std::span<const std::string> names) const {
-  const std::string& word = text(column);
-  const auto found = std::find(names.begin(), names.end(), word);
-  if (found == names.end()) fail(column, fmt::format("unknown {}; {}", base::quote(word), suggestion(word, names)));
+  const auto index = find(column, names);
+  if (!index) fail(column, unknown(column, names));
+  return *index;
+}
+
+std::optional<std::size_t> CsvTable::Row::find(const std::string& column, std::span<const std::string> names) const {
+  const auto found = std::find(names.begin(), names.end(), text(column));
+  if (found == names.end()) return std::nullopt;
   return static_cast<std::size_t>(found - names.begin());
+}
+
+std::string CsvTable::Row::unknown(const std::string& column, std::span<const std::string> names) const {
+  return fmt::format("unknown {}; {}", base::quote(text(column)), suggestion(text(column), names));
 }
 
 void CsvTable::Row::fail(const std::string& column, const std::string& what) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ class CsvTable {
   CsvTable(std::string_view text, std::string file);
 
   std::size_t rows() const { return rows_.size(); }
+  bool has(const std::string& column) const;
   const std::string& file() const { return file_; }
   /// Errors (Failure kInput): the first of `columns` that the header lacks, with the nearest name.
   void require(std::span<const std::string> columns) const;
@@ -27,12 +29,17 @@ class CsvTable {
   class Row {
    public:
     Row(const CsvTable& table, std::size_t index) : table_(&table), index_(index) {}
-    const std::string& text(const std::string& column) const;  ///< may be empty
+    const std::string& text(const std::string& column) const;   ///< may be empty
+    const std::string& given(const std::string& column) const;  ///< likewise, and where the table lacks the column
     std::int64_t integer(const std::string& column, std::int64_t low, std::int64_t high) const;
     double positive(const std::string& column) const;  ///< a number above zero
     double number(const std::string& column) const;    ///< a finite number
     /// One of `names`, as its index.
     std::size_t one_of(const std::string& column, std::span<const std::string> names) const;
+    /// The same; nothing where the word is none of them.
+    std::optional<std::size_t> find(const std::string& column, std::span<const std::string> names) const;
+    /// What to say of a word that is none of `names`: `unknown "x"; did you mean "y"?`
+    std::string unknown(const std::string& column, std::span<const std::string> names) const;
     [[noreturn]] void fail(const std::string& column, const std::string& what) const;
 
    private:

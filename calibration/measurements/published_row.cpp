@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "calibration/measurements/published_model.h"
+#include "calibration/measurements/stage_balance.h"
 #include "hardware_profiles/load.h"
 #include "program/plan/fields.h"
 
@@ -51,35 +55,88 @@ const std::vector<std::string> kAttention = {"unfused", "flash"};               
 const std::vector<std::string> kPrecisions = {"fp64", "fp32", "bf16", "fp16"};  // order of program::DType
 const std::vector<std::string> kTiers = {"A", "B", "C"};
 
+using Reason = std::optional<std::string>;
+
 bool yes(const CsvTable::Row& row, const std::string& column) { return row.one_of(column, kYesNo) == 0; }
 
-models::Model model_of(const CsvTable::Row& row) {
-  models::Model model;
-  model.name = row.text("case");
-  model.source = row.text("source");
-  model.layers = row.integer("layers", 1, kMostCounted);
-  model.hidden = row.integer("hidden", 1, kMostCounted);
-  model.heads = model.kv_heads = row.integer("heads", 1, kMostCounted);
-  if (model.hidden % model.heads != 0) {
-    row.fail("heads", fmt::format("{} heads do not divide hidden {}", model.heads, model.hidden));
+std::int64_t count(const CsvTable::Row& row, const std::string& column, std::int64_t otherwise = 1) {
+  return row.given(column).empty() ? otherwise : row.integer(column, 1, kMostCounted);
+}
+
+/// Why products in 8 and 4 bit are not replayed: the plan has no field for them yet.
+Reason why_not_this_precision(const CsvTable::Row& row) {
+  if (row.find("precision", kPrecisions)) return std::nullopt;
+  const std::string& recipe = row.given("fp8_recipe");
+  return fmt::format("precision {}{}: not a field of the plan", row.text("precision"),
+                     recipe.empty() ? "" : fmt::format(" ({})", recipe));
+}
+
+/// Columns of the split that the source does not print.
+Reason why_no_split(const CsvTable::Row& row) {
+  for (const char* column : {"micro_batch", "tp", "pp", "dp", "sequence_parallel", "zero_stage", "global_batch"}) {
+    if (row.text(column).empty()) return fmt::format("{} is not given", column);
   }
-  model.head_dim = model.hidden / model.heads;
-  model.ffn_hidden = 4 * model.hidden;
-  model.vocab = row.integer("vocab", 1, kMostCounted);
-  model.max_sequence = row.integer("seq", 1, kMostCounted);
-  return model;
+  if (row.text("vpp").empty() && row.text("pp") != "1") return "vpp is not given";
+  if (row.text("recompute").empty()) return "recompute is not given";
+  if (!row.find("recompute", kRecompute)) {
+    return fmt::format("recompute {}: the plan cannot say which products are kept", row.text("recompute"));
+  }
+  return std::nullopt;
+}
+
+/// Experts of a plan lie on neighbouring replicas, each split over the tensor group.
+Reason why_no_experts(const CsvTable::Row& row) {
+  if (row.given("experts").empty()) return std::nullopt;
+  const std::int64_t tensor = count(row, "tp"), expert = count(row, "ep"), data = count(row, "dp");
+  const std::int64_t expert_tensor = count(row, "etp", tensor);
+  if (expert_tensor != tensor) {
+    return fmt::format("experts split over {} ranks where tensor is {}: the plan cannot fold them", expert_tensor,
+                       tensor);
+  }
+  if (data % expert != 0)
+    return fmt::format("{} expert ranks over {} replicas: the plan cannot fold them", expert, data);
+  return std::nullopt;
+}
+
+Reason why_no_task(const CsvTable::Row& row) {
+  const std::string& task = row.given("task");
+  if (task.empty() || task == "pretrain" || task == "sft") return std::nullopt;
+  return fmt::format("task {}: frozen weights are not a field of the plan", task);
+}
+
+/// Ranks that the split makes, against `gpus`.
+Reason why_no_ranks(const CsvTable::Row& row) {
+  const std::int64_t tensor = count(row, "tp"), context = count(row, "cp"), pipeline = count(row, "pp"),
+                     data = count(row, "dp"), gpus = row.integer("gpus", 1, kMostCounted);
+  if (tensor * context * pipeline * data == gpus) return std::nullopt;
+  const std::string cp = context > 1 ? fmt::format(" x cp {}", context) : "";
+  return fmt::format("gpus: tp {}{} x pp {} x dp {} are {} ranks, not {}", tensor, cp, pipeline, data,
+                     tensor * context * pipeline * data, gpus);
+}
+
+Reason why_unsupported(const CsvTable::Row& row) {
+  for (const auto& why :
+       {why_no_model, why_no_task, why_not_this_precision, why_no_split, why_no_experts, why_no_ranks}) {
+    if (Reason reason = why(row)) return reason;
+  }
+  return std::nullopt;
 }
 
 /// What the row names, or the variant of it that the machine shows.
-const program::StackTraits& stack_of(const CsvTable::Row& row, const hardware::Node& node) {
+const program::StackTraits* stack_of(const CsvTable::Row& row, const hardware::Node& node, Reason& unsupported) {
   std::vector<std::string> names;
   for (const program::StackTraits& stack : program::all_stacks()) names.push_back(stack.name);
-  const program::StackTraits& named = program::all_stacks()[row.one_of("software", names)];
+  const auto index = row.find("software", names);
+  if (!index) {
+    unsupported = fmt::format("software: {}", row.unknown("software", names));
+    return nullptr;
+  }
+  const program::StackTraits& named = program::all_stacks()[*index];
   const auto variant = node.stacks.find(named.name);
-  if (variant == node.stacks.end()) return named;
+  if (variant == node.stacks.end()) return &named;
   const program::StackTraits* shown = program::find_stack(variant->second);
   if (shown == nullptr) row.fail("software", fmt::format("{} names an unknown stack, {}", node.name, variant->second));
-  return *shown;
+  return shown;
 }
 
 /// What gradients are reduced in where a row does not say: Megatron's stacks reduce in the type that they keep.
@@ -88,17 +145,41 @@ DType wire_type(const program::StackTraits& stack, DType precision) {
   return stack.reduces_in_fp32_by_default || keeps_wide ? DType::kFp32 : precision;
 }
 
+void set_overlap(const CsvTable::Row& row, const program::StackTraits& stack, program::Plan& plan) {
+  // Wide gradients that hooks add to are reduced as a whole behind a pipeline's last backward.
+  const bool by_default = stack.overlaps_gradients_by_default && !(stack.fills_half_gradients && plan.pipeline > 1);
+  plan.overlap.gradient_reduction = row.text("dp_overlap").empty() ? by_default : yes(row, "dp_overlap");
+  plan.overlap.parameter_gather = (plan.zero_stage == 1 || plan.zero_stage == 3) && stack.gathers_ahead_by_default;
+  const std::string& tensor = row.given("tp_comm_overlap");
+  plan.overlap.tensor = plan.tensor > 1 && (tensor.empty() ? stack.overlaps_tensor_collectives : tensor != "no");
+}
+
+/// Ranks that share optimizer state or parameters: a column of FSDP's tables, a note of those with ZeRO-1 alone.
+int shard_of(const CsvTable::Row& row, int all) {
+  if (!row.given("fsdp_shard").empty()) return static_cast<int>(count(row, "fsdp_shard"));
+  constexpr std::string_view kNote = "optimizer states sharded over ";
+  const std::string& notes = row.text("notes");
+  const std::size_t at = notes.find(kNote);
+  if (at == std::string::npos) return all;
+  const int ranks = std::atoi(notes.c_str() + at + kNote.size());  // 0 where the note says "all"
+  return ranks > 0 ? ranks : all;
+}
+
 program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stack) {
-  const auto degree = [&](const std::string& column) { return static_cast<int>(row.integer(column, 1, kMostCounted)); };
+  const auto degree = [&](const std::string& column) { return static_cast<int>(count(row, column)); };
   program::Plan plan;
   plan.tensor = degree("tp");
+  plan.context = degree("cp");
   plan.pipeline = degree("pp");
   plan.virtual_stages = degree("vpp");
   plan.data = degree("dp");
+  plan.expert = row.given("experts").empty() ? 1 : degree("ep");
   plan.micro_batch = degree("micro_batch");
   plan.schedule = program::usual_schedule(plan.virtual_stages);
-  plan.sequence_parallel = yes(row, "sequence_parallel");
+  plan.sequence_parallel = plan.tensor > 1 && yes(row, "sequence_parallel");
   plan.zero_stage = static_cast<int>(row.integer("zero_stage", 0, 3));
+  const int shard = shard_of(row, plan.data);
+  if (plan.zero_stage > 0 && shard > 1 && shard < plan.data) plan.shard_group = shard;
   plan.recompute = static_cast<program::Recompute>(row.one_of("recompute", kRecompute));
   plan.attention = static_cast<program::Attention>(row.one_of("attention", kAttention));
   plan.precision = static_cast<DType>(row.one_of("precision", kPrecisions));
@@ -106,25 +187,39 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   if (!row.text("reduce_dtype").empty())
     plan.reduce_dtype = static_cast<DType>(row.one_of("reduce_dtype", kPrecisions));
   plan.stack = stack.name;
-  plan.overlap.gradient_reduction =
-      row.text("dp_overlap").empty() ? stack.overlaps_gradients_by_default : yes(row, "dp_overlap");
-  plan.overlap.parameter_gather = plan.zero_stage == 3 && stack.gathers_ahead_by_default;
-  plan.overlap.tensor = stack.overlaps_tensor_collectives && plan.tensor > 1;
+  set_overlap(row, stack, plan);
   return plan;
 }
 
-hardware::Cluster cluster_of(const CsvTable::Row& row, std::int64_t gpus) {
-  static const std::vector<std::string> kProfiles = hardware::shipped_profiles();
-  const std::string& name = kProfiles[row.one_of("hardware", kProfiles)];
-  hardware::Cluster cluster;
-  hardware::Node node = hardware::load_node(name);
-  if (const auto given = row.integer("gpus_per_node", 1, kMostCounted); given != node.devices) {
-    row.fail("gpus_per_node", fmt::format("{} has {} devices a node, not {}", name, node.devices, given));
+/// Jobs on several NVLink domains take equal parts of as few as hold them, whole hosts of each (block scheduling: 128
+/// devices are 64 of each of two racks of 72).
+void take_equal_parts(hardware::Node& node, std::int64_t gpus) {
+  if (node.host_devices == 0 || gpus <= node.devices) return;
+  for (std::int64_t domains = (gpus + node.devices - 1) / node.devices; domains * node.host_devices <= gpus;
+       ++domains) {
+    if (gpus % (domains * node.host_devices) != 0) continue;
+    const auto part = static_cast<int>(gpus / domains);
+    node.adapters = node.adapters * part / node.devices;
+    node.devices = part;
+    return;
   }
+}
+
+Reason put_on_cluster(const CsvTable::Row& row, hardware::Cluster& cluster) {
+  static const std::vector<std::string> kProfiles = hardware::shipped_profiles();
+  const auto index = row.find("hardware", kProfiles);
+  if (!index) return fmt::format("hardware: {}", row.unknown("hardware", kProfiles));
+  const std::string& name = kProfiles[*index];
+  const std::int64_t gpus = row.integer("gpus", 1, kMostCounted);
+  hardware::Node node = hardware::load_node(name);
+  const int host = node.host_devices > 0 ? node.host_devices : node.devices;
+  const std::int64_t given = row.integer("gpus_per_node", 1, kMostCounted);
+  if (given != host) return fmt::format("gpus_per_node: {} has {} devices a node, not {}", name, host, given);
+  take_equal_parts(node, gpus);
   const auto nodes = static_cast<int>((gpus + node.devices - 1) / node.devices);
   cluster.name = fmt::format("{}:{}", name, nodes);
   cluster.groups.push_back({std::move(node), nodes});
-  return cluster;
+  return std::nullopt;
 }
 
 std::string join(const CsvTable::Row& row, std::initializer_list<const char*> columns) {
@@ -134,6 +229,45 @@ std::string join(const CsvTable::Row& row, std::initializer_list<const char*> co
     text += row.text(column);
   }
   return text;
+}
+
+/// Columns that newer tables add; nothing for a table without them.
+std::string join_given(const CsvTable::Row& row, std::initializer_list<const char*> columns) {
+  std::string text;
+  for (const char* column : columns) {
+    if (!row.given(column).empty()) text += fmt::format(" | {} {}", column, row.given(column));
+  }
+  return text;
+}
+
+/// The job, where the row tells one.
+void read_job(const CsvTable::Row& row, PublishedRun& run) {
+  run.unsupported = put_on_cluster(row, run.cluster);
+  if (run.unsupported) return;
+  const program::StackTraits* stack = stack_of(row, run.cluster.groups.front().node, run.unsupported);
+  if (stack == nullptr) return;
+  run.unsupported = why_unsupported(row);
+  if (run.unsupported) return;
+  run.job.model = published_model(row);
+  run.job.plan = plan_of(row, *stack);
+  run.job.training.sequence = run.job.model.max_sequence;
+  run.job.training.global_batch = row.integer("global_batch", 1, kMostCounted);
+  run.job.training.dropout = stack->usual_dropout;
+  const int stages = run.job.plan.chunks();
+  if (stack->balances_by_cost && stages > 1 && stages <= run.job.model.layers) {
+    run.job.plan.stage_layers = layers_by_cost(run.job.model, stages);
+  }
+}
+
+/// A row without a time did not run, unless it has another figure.
+void read_figures(const CsvTable::Row& row, PublishedRun& run) {
+  if (!row.text("measured_peak_gib").empty()) run.peak_bytes = row.positive("measured_peak_gib") * base::kGiB;
+  if (!row.text("measured_iteration_s").empty()) {
+    run.iteration_s = row.positive("measured_iteration_s");
+    return;
+  }
+  run.ran = !row.given("model_tflops_per_gpu").empty() || !row.given("tokens_per_s_per_gpu").empty();
+  if (run.ran && !run.unsupported) run.unsupported = "measured_iteration_s is not given";
 }
 
 }  // namespace
@@ -146,25 +280,18 @@ PublishedRun read_published_run(const CsvTable::Row& row) {
   if (run.case_name.empty()) row.fail("case", "is empty; give the run a name");
   run.source = row.text("source");
   run.hardware = row.text("hardware");
+  run.software = row.text("software");
+  run.precision = row.text("precision");
+  run.allocated = !row.given("software_version").empty();
   run.tier = kTiers[row.one_of("tier", kTiers)];
-  run.job.model = model_of(row);
-  const std::int64_t gpus = row.integer("gpus", 1, kMostCounted);
-  run.cluster = cluster_of(row, gpus);
-  const program::StackTraits& stack = stack_of(row, run.cluster.groups.front().node);
-  run.job.plan = plan_of(row, stack);
-  run.job.training.sequence = run.job.model.max_sequence;
-  run.job.training.global_batch = row.integer("global_batch", 1, kMostCounted);
-  run.job.training.dropout = stack.usual_dropout;
-  if (run.job.plan.ranks() != gpus) {
-    row.fail("gpus", fmt::format("tp {} x pp {} x dp {} are {} ranks, not {}", run.job.plan.tensor,
-                                 run.job.plan.pipeline, run.job.plan.data, run.job.plan.ranks(), gpus));
-  }
-  run.iteration_s = row.positive("measured_iteration_s");
-  if (!row.text("measured_peak_gib").empty()) run.peak_bytes = row.positive("measured_peak_gib") * base::kGiB;
-  run.sweep = join(
-      row, {"source", "hardware", "software", "layers", "hidden", "heads", "seq", "vocab", "gpus", "global_batch"});
+  read_job(row, run);
+  read_figures(row, run);
+  run.sweep = join(row, {"source", "hardware", "software", "layers", "hidden", "heads", "seq", "vocab", "gpus",
+                         "global_batch"}) +
+              join_given(row, {"model", "kv_heads", "head_dim", "ffn", "experts", "topk", "moe_ffn", "task"});
   run.plan = join(row, {"micro_batch", "tp", "pp", "vpp", "dp", "sequence_parallel", "zero_stage", "recompute",
-                        "precision", "attention", "dp_overlap", "reduce_dtype"});
+                        "precision", "attention", "dp_overlap", "reduce_dtype"}) +
+             join_given(row, {"cp", "ep", "etp", "fsdp_shard", "fp8_recipe", "tp_comm_overlap", "cuda_graph"});
   return run;
 }
 

@@ -90,10 +90,12 @@ class Fitter {
 
  private:
   void add(const PublishedRun& run) {
+    if (!run.ran) return;
     const auto [at, fresh] = known_.try_emplace(run.sweep + " | " + run.plan, configurations_.size());
     if (fresh) {
       const PreparedRun prepared(run);
-      Configuration one{nullptr, prepared.reason(), run.cluster.groups.front().node};
+      Configuration one{nullptr, prepared.reason(), {}};
+      if (!run.cluster.groups.empty()) one.node = run.cluster.groups.front().node;
       if (one.reason.empty())
         one.seconds = [prepared](const hardware::Node& node) { return prepared.iteration_s(node); };
       configurations_.push_back(std::move(one));

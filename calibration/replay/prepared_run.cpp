@@ -9,6 +9,10 @@
 namespace trivium::calibration {
 
 PreparedRun::PreparedRun(const PublishedRun& run) : cluster_(run.cluster), by_op_(needs_ops(run.job)) {
+  if (run.unsupported) {
+    reason_ = *run.unsupported;
+    return;
+  }
   const auto prepared = simulator::prepare(run.job, run.cluster, {.fits = false});
   if (!prepared) {
     reason_ = prepared.error().message;

@@ -21,6 +21,9 @@ nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
+/// Whether a row has a predicted time to compare.
+bool timed(const ValidationRow& row) { return row.ran && !row.unsupported; }
+
 std::string correlation(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f}", *value) : std::string("-");  // not defined
 }
@@ -47,6 +50,16 @@ void add_groups(std::string& text, const std::vector<ValidationGroup>& groups) {
                         g.cases, kPercent * g.mape, kPercent * g.bias, kPercent * g.median, kPercent * g.max,
                         correlation(g.spearman));
     text += of_run ? fmt::format(" {:>11} {:>11}\n", amount(g.by, g.measured), amount(g.by, g.predicted)) : "\n";
+  }
+}
+
+/// Of tables with runs that did not run: how many rows were told rightly to fit or not.
+void add_feasibility(std::string& text, const Validation& validation) {
+  if (std::ranges::all_of(validation.rows, &ValidationRow::ran)) return;
+  for (const ValidationGroup& g : validation.groups) {
+    if (g.by != "source" || g.told == 0) continue;
+    text += fmt::format("fits or not: {} of {} rows told rightly ({:.1f} %), {}\n", g.told_rightly, g.told,
+                        kPercent * g.told_rightly / g.told, g.name);
   }
 }
 
@@ -113,12 +126,16 @@ nlohmann::json to_json(const Validation& validation) {
          {"source", r.source},
          {"hardware", r.hardware},
          {"tier", r.tier},
-         {"measured_iteration_s", r.measured_iteration_s},
-         {"predicted_iteration_s", r.unsupported ? nlohmann::json() : nlohmann::json(r.predicted_iteration_s)},
-         {"error", r.unsupported ? nlohmann::json() : nlohmann::json(r.error)},
+         {"outcome", r.ran ? "ran" : "did_not_run"},
+         {"measured_iteration_s", r.ran ? nlohmann::json(r.measured_iteration_s) : nlohmann::json()},
+         {"predicted_iteration_s", timed(r) ? nlohmann::json(r.predicted_iteration_s) : nlohmann::json()},
+         {"error", timed(r) ? nlohmann::json(r.error) : nlohmann::json()},
          {"measured_peak_bytes", or_null(r.measured_peak_bytes)},
          {"predicted_peak_bytes", or_null(r.predicted_peak_bytes)},
          {"unsupported", or_null(r.unsupported)}});
+    if (r.predicted_fits) json["rows"].back()["predicted_fits"] = *r.predicted_fits;
+    if (!r.software.empty()) json["rows"].back()["software"] = r.software;
+    if (!r.precision.empty()) json["rows"].back()["precision"] = r.precision;
   }
   for (const ValidationGroup& g : validation.groups) {
     json["groups"].push_back({{"by", g.by},
@@ -131,6 +148,7 @@ nlohmann::json to_json(const Validation& validation) {
                               {"spearman", or_null(g.spearman)},
                               {"measured", g.measured},
                               {"predicted", g.predicted}});
+    if (g.told > 0) json["groups"].back()["fits"] = {{"rows", g.told}, {"right", g.told_rightly}};
   }
   for (const Sweep& s : validation.sweeps) {
     json["sweeps"].push_back({{"name", s.name},
@@ -146,9 +164,13 @@ nlohmann::json to_json(const Validation& validation) {
 
 std::string to_table(const Validation& validation) {
   std::vector<const ValidationRow*> replayed, unsupported;
-  for (const ValidationRow& row : validation.rows) (row.unsupported ? unsupported : replayed).push_back(&row);
+  for (const ValidationRow& row : validation.rows) {
+    if (row.unsupported) unsupported.push_back(&row);
+    if (timed(row)) replayed.push_back(&row);
+  }
   std::string text;
   add_groups(text, validation.groups);
+  add_feasibility(text, validation);
   add_sweeps(text, validation.sweeps);
   add_rows(text, std::move(replayed));
   add_unsupported(text, unsupported);

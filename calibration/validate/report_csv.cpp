@@ -25,7 +25,7 @@ std::string to_csv(const Validation& validation) {
       "what,name,source,hardware,tier,cases,measured,predicted,error,mean_abs_error,max_abs_error,measured_peak_bytes,"
       "predicted_peak_bytes,unsupported\n";
   for (const ValidationRow& r : validation.rows) {
-    const bool known = !r.unsupported;
+    const bool known = r.ran && !r.unsupported;
     text += fmt::format("row,{},{},{},{},1,{},{},{},{},{},{},{},{}\n", field(r.case_name), field(r.source),
                         field(r.hardware), field(r.tier), r.measured_iteration_s,
                         known ? fmt::format("{}", r.predicted_iteration_s) : "",

@@ -23,6 +23,9 @@ struct ValidationRow {
   double error = 0;                                                 ///< predicted / measured - 1
   std::optional<double> measured_peak_bytes, predicted_peak_bytes;  ///< of the fullest rank
   std::optional<std::string> unsupported;  ///< why there is no prediction; such rows count in no error
+  std::string software, precision;         ///< of published runs
+  bool ran = true;                         ///< false: tried without a figure, of memory alone something is predicted
+  std::optional<bool> predicted_fits;      ///< whether it fits the devices' memory, by the prediction
 };
 
 /// Errors of all cases with one thing in common. Fractions: predicted / measured - 1.
@@ -37,6 +40,8 @@ struct ValidationGroup {
   std::optional<double> spearman =
       std::nullopt;                    ///< rank correlation of predicted and measured; none where it is not defined
   double measured = 0, predicted = 0;  ///< means of the cases: s, of "memory" bytes
+  int told = 0;                        ///< rows of every tier, run or not, of which is predicted whether they fit
+  int told_rightly = 0;                ///< those that fit and ran, or neither
 };
 
 /// One prediction beside its measurement, for a picture.

@@ -1,5 +1,11 @@
 // Tables of published runs, replayed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
 #include <map>
+#include <thread>
 
 #include "calibration/measurements/published_runs.h"
 #include "calibration/measurements/statistics.h"
@@ -16,16 +22,81 @@ namespace {
 struct Outcome {
   double iteration_s = 0;
   double peak_bytes = 0;
+  std::optional<bool> fits;
   std::optional<std::string> unsupported;
 };
 
+/// What did not run has no time to be compared with: its memory alone is predicted. A plan that is refused (more stages
+/// than layers) would not run either.
+Outcome predict_memory(const PublishedRun& run) {
+  const auto prepared = simulator::prepare(run.job, run.cluster, {.fits = false, .ordered = false, .verified = false});
+  if (!prepared && prepared.error().kind == base::ErrorKind::kNoPlan) return {0, 0, false, std::nullopt};
+  if (!prepared) return {0, 0, std::nullopt, prepared.error().message};
+  double peak = 0;
+  for (const simulator::StageMemory& stage : prepared.value().memory()) {
+    peak = std::max(peak, static_cast<double>(stage.total()));
+  }
+  return {0, peak, !prepared.value().too_big(), std::nullopt};
+}
+
 Outcome predict(const PublishedRun& run) {
+  if (run.unsupported) return {0, 0, std::nullopt, run.unsupported};
+  if (!run.ran) return predict_memory(run);
   const auto granularity = needs_ops(run.job) ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
   const auto result = replay(run.job, run.cluster, granularity);
-  if (!result) return {0, 0, result.error().message};
+  if (!result) return {0, 0, std::nullopt, result.error().message};
   const auto& [prepared, simulation] = result.value();
   const double crowding = simulator::crowding(prepared.program(), run.cluster);
-  return {simulation.iteration_s * crowding, static_cast<double>(simulation.peak_memory_bytes), std::nullopt};
+  return {simulation.iteration_s * crowding, static_cast<double>(simulation.peak_memory_bytes), !prepared.too_big(),
+          std::nullopt};
+}
+
+/// A job for every configuration, on all cores. Equal ones differ in nothing that is simulated.
+class Predictions {
+ public:
+  explicit Predictions(const std::vector<PublishedRun>& runs) {
+    std::map<std::string, std::size_t> known;
+    for (const PublishedRun& run : runs) {
+      const std::string key = fmt::format("{} | {} | {}", run.sweep, run.plan, run.ran);
+      const auto [at, fresh] = known.try_emplace(key, asked_.size());
+      if (fresh) asked_.push_back(&run);
+      of_run_.push_back(at->second);
+    }
+    outcomes_.resize(asked_.size());
+    failures_.resize(asked_.size());
+    {
+      std::vector<std::jthread> helpers;
+      for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back([this] { work(); });
+      work();
+    }
+    for (const std::exception_ptr& failure : failures_) {
+      if (failure) std::rethrow_exception(failure);
+    }
+  }
+
+  const Outcome& of(std::size_t run) const { return outcomes_[of_run_[run]]; }
+
+ private:
+  void work() {
+    for (std::size_t i = next_++; i < asked_.size(); i = next_++) {
+      try {
+        outcomes_[i] = predict(*asked_[i]);
+      } catch (...) {
+        failures_[i] = std::current_exception();
+      }
+    }
+  }
+
+  std::vector<const PublishedRun*> asked_;
+  std::vector<std::size_t> of_run_;
+  std::vector<Outcome> outcomes_;
+  std::vector<std::exception_ptr> failures_;
+  std::atomic<std::size_t> next_ = 0;
+};
+
+/// What the prediction counts and an allocator does not: the device's context and communication buffers.
+double beside_allocator(const PublishedRun& run) {
+  return run.allocated ? run.cluster.groups.front().node.device.reserved.value() : 0;
 }
 
 ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
@@ -36,24 +107,49 @@ ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
   row.tier = run.tier;
   row.measured_iteration_s = run.iteration_s;
   row.measured_peak_bytes = run.peak_bytes;
+  row.software = run.software;
+  row.precision = run.precision;
+  row.ran = run.ran;
+  row.predicted_fits = outcome.fits;
   row.unsupported = outcome.unsupported;
   if (row.unsupported) return row;
+  if (outcome.peak_bytes > 0) row.predicted_peak_bytes = outcome.peak_bytes - beside_allocator(run);
+  if (!row.ran) return row;
   row.predicted_iteration_s = outcome.iteration_s;
-  row.predicted_peak_bytes = outcome.peak_bytes;
   row.error = outcome.iteration_s / run.iteration_s - 1;
   return row;
 }
 
+/// Rows of one source or machine: what they say of times, and of what fits.
+struct Members {
+  std::vector<Pair> times;
+  int told = 0, told_rightly = 0;
+  bool all_ran = true;
+
+  void add(const ValidationRow& row) {
+    if (row.unsupported) return;
+    if (row.ran && row.tier != "C") times.push_back({row.measured_iteration_s, row.predicted_iteration_s});
+    all_ran &= row.ran;
+    if (!row.predicted_fits) return;
+    ++told;
+    if (*row.predicted_fits == row.ran) ++told_rightly;
+  }
+};
+
 std::vector<ValidationGroup> groups_of(const std::vector<ValidationRow>& rows) {
-  std::map<std::pair<std::string, std::string>, std::vector<Pair>> pairs;
+  std::map<std::pair<std::string, std::string>, Members> members;
   for (const ValidationRow& row : rows) {
-    if (row.unsupported || row.tier == "C") continue;
-    const Pair pair{row.measured_iteration_s, row.predicted_iteration_s};
-    pairs[{"source", row.source}].push_back(pair);
-    pairs[{"hardware", row.hardware}].push_back(pair);
+    if (row.unsupported) continue;
+    members[{"source", row.source}].add(row);
+    members[{"hardware", row.hardware}].add(row);
   }
   std::vector<ValidationGroup> groups;
-  for (const auto& [key, cases] : pairs) groups.push_back(group_of(key.first, key.second, cases));
+  for (const auto& [key, of] : members) {
+    if (of.times.empty() && of.all_ran) continue;
+    groups.push_back(group_of(key.first, key.second, of.times));
+    groups.back().told = of.told;
+    groups.back().told_rightly = of.told_rightly;
+  }
   return groups;
 }
 
@@ -63,13 +159,12 @@ Validation validate_published(const std::filesystem::path& csv) {
   const std::vector<PublishedRun> runs = read_published_runs(csv);
   Validation result;
   std::vector<SweepCase> cases;
-  std::map<std::string, Outcome> known;  // repeats of a configuration differ in nothing that is simulated
-  for (const PublishedRun& run : runs) {
-    const auto [at, fresh] = known.try_emplace(run.sweep + " | " + run.plan);
-    if (fresh) at->second = predict(run);
-    result.rows.push_back(row_of(run, at->second));
+  const Predictions predictions(runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const PublishedRun& run = runs[i];
+    result.rows.push_back(row_of(run, predictions.of(i)));
     const ValidationRow& row = result.rows.back();
-    if (row.unsupported || row.tier == "C") continue;
+    if (row.unsupported || !row.ran || row.tier == "C") continue;
     const double samples = static_cast<double>(run.job.training.global_batch) / run.job.plan.ranks();
     cases.push_back({run.sweep, run.plan, row.measured_iteration_s, row.predicted_iteration_s, samples});
   }

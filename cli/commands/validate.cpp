@@ -87,7 +87,7 @@ calibration::Validation validate(const ValidateOptions& options) {
 const calibration::ValidationRow* worst(const calibration::Validation& validation) {
   const calibration::ValidationRow* found = nullptr;
   for (const calibration::ValidationRow& row : validation.rows) {
-    if (row.unsupported || row.tier == kNotJudged) continue;
+    if (row.unsupported || !row.ran || row.tier == kNotJudged) continue;
     if (found == nullptr || std::abs(row.error) > std::abs(found->error)) found = &row;
   }
   return found;

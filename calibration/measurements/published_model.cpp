@@ -1,0 +1,115 @@
+#include "calibration/measurements/published_model.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+namespace trivium::calibration {
+namespace {
+
+constexpr std::int64_t kMostCounted = 1 << 24;
+
+bool yes(const CsvTable::Row& row, const std::string& column) { return row.given(column) == "yes"; }
+
+/// What names of models say that no column does.
+struct Family {
+  std::string_view prefix;
+  std::string_view not_replayed{};  ///< why, where a Model cannot say it
+  bool tied = false;
+};
+
+// The first prefix that fits. Llama shapes are the default of gated MLPs, GPT-2 blocks of others.
+constexpr std::array<Family, 8> kFamilies{{
+    {"deepseek", "latent attention (MLA) is not a field of models"},
+    {"kimi", "latent attention (MLA) is not a field of models"},
+    {"nemotron-h", "layers of Mamba are not models that Trivium knows"},
+    {"nemotron-3", "layers of Mamba are not models that Trivium knows"},
+    {"llama4", "layers whose attention differs are not fields of models"},
+    {"gpt-oss", "layers whose attention differs are not fields of models"},
+    {"llama-", {}, true},  // the Ultra-Scale Playbook's: tie_word_embeddings, as its parameter counts show
+    {"gpt3", {}, true},
+}};
+
+const Family* family_of(const CsvTable::Row& row) {
+  for (const Family& family : kFamilies) {
+    if (row.given("model").starts_with(family.prefix)) return &family;
+  }
+  return nullptr;
+}
+
+std::int64_t count_or(const CsvTable::Row& row, const std::string& column, std::int64_t otherwise) {
+  return row.given(column).empty() ? otherwise : row.integer(column, 1, kMostCounted);
+}
+
+void make_llama(models::Model& model) {
+  model.norm = models::Norm::kRmsNorm;
+  model.positions = models::Positions::kRotary;
+  model.activation = models::Activation::kSwiglu;
+  model.linear_bias = model.qkv_bias = model.tied_embeddings = false;
+}
+
+/// Nemotron-3 8B and Nemotron-4 (Parmar et al. 2024, arXiv 2402.16819): squared ReLU, rotary, no biases, untied.
+void make_nemotron(models::Model& model) {
+  model.positions = models::Positions::kRotary;
+  model.activation = models::Activation::kSquaredRelu;
+  model.linear_bias = model.qkv_bias = model.tied_embeddings = false;
+}
+
+void add_experts(const CsvTable::Row& row, models::Model& model) {
+  models::Experts experts;
+  experts.count = row.integer("experts", 1, kMostCounted);
+  experts.top_k = row.integer("topk", 1, experts.count);
+  experts.capacity_factor = 1;  // routing is balanced by force, or drops what is above the even share
+  model.experts = experts;
+  model.ffn_hidden = count_or(row, "moe_ffn", model.ffn_hidden);
+  model.linear_bias = false;
+}
+
+}  // namespace
+
+std::optional<std::string> why_no_model(const CsvTable::Row& row) {
+  for (const char* column : {"layers", "hidden", "heads", "vocab", "seq"}) {
+    if (row.text(column).empty()) return fmt::format("{} is not given", column);
+  }
+  if (const Family* family = family_of(row); family != nullptr && !family->not_replayed.empty()) {
+    return fmt::format("{}: {}", row.given("model"), family->not_replayed);
+  }
+  if (row.given("experts").empty()) return std::nullopt;
+  for (const char* column : {"shared_ffn", "dense_layers"}) {
+    const std::string& value = row.given(column);
+    if (!value.empty() && value != "0") {
+      return fmt::format("{} {}: layers of shared experts, or dense ones before mixtures, are not fields of models",
+                         column, value);
+    }
+  }
+  if (row.given("topk").empty()) return "topk is not given";
+  return std::nullopt;
+}
+
+models::Model published_model(const CsvTable::Row& row) {
+  models::Model model;
+  model.name = row.text("case");
+  model.source = row.text("source");
+  model.layers = row.integer("layers", 1, kMostCounted);
+  model.hidden = row.integer("hidden", 1, kMostCounted);
+  model.heads = row.integer("heads", 1, kMostCounted);
+  model.kv_heads = count_or(row, "kv_heads", model.heads);
+  if (model.heads % model.kv_heads != 0) {
+    row.fail("kv_heads", fmt::format("{} do not divide {} heads", model.kv_heads, model.heads));
+  }
+  if (row.given("head_dim").empty() && model.hidden % model.heads != 0) {
+    row.fail("heads", fmt::format("{} heads do not divide hidden {}", model.heads, model.hidden));
+  }
+  model.head_dim = count_or(row, "head_dim", model.hidden / model.heads);
+  model.ffn_hidden = count_or(row, "ffn", 4 * model.hidden);
+  model.vocab = row.integer("vocab", 1, kMostCounted);
+  model.max_sequence = row.integer("seq", 1, kMostCounted);
+  if (yes(row, "gated_mlp")) make_llama(model);
+  if (row.given("model").starts_with("nemotron")) make_nemotron(model);
+  if (const Family* family = family_of(row)) model.tied_embeddings = family->tied;
+  if (!row.given("experts").empty()) add_experts(row, model);
+  return model;
+}
+
+}  // namespace trivium::calibration

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "hardware_profiles/fp8_json.h"
 #include "hardware_profiles/profile_names.h"
 #include "hardware_profiles/profile_store.h"
 #include "hardware_profiles/quantity_text.h"
@@ -17,7 +18,8 @@ namespace {
 constexpr const char* kDeviceSchema = "trivium.device/1";
 
 const std::vector<std::string> kKindNames = {"gpu", "cpu"};  // in the order of DeviceKind
-const std::vector<std::string> kArithmeticNames = {"fp64", "fp32", "tf32", "bf16", "fp16"};  // order of Arithmetic
+const std::vector<std::string> kArithmeticNames = {"fp64", "fp32", "tf32", "bf16",
+                                                   "fp16", "fp8",  "fp4"};  // order of Arithmetic
 
 void allow_device_members(const base::JsonReader& device) {
   device.allow_only({"schema",
@@ -39,6 +41,7 @@ void allow_device_members(const base::JsonReader& device) {
                      "memory_efficiency",
                      "kernel_issue",
                      "physics",
+                     "fp8",
                      "op_rates"});
 }
 
@@ -85,6 +88,7 @@ class DeviceReader {
     to_.memory_efficiency = factor("memory_efficiency", 1);
     to_.kernel_issue = from_.constant("kernel_issue").seconds();
     if (from_.has("physics")) read_physics(from_.section("physics"));
+    if (from_.has("fp8")) to_.fp8 = read_fp8(from_.section("fp8"));
     if (from_.has("op_rates")) read_op_rates(from_.section("op_rates"));
   }
 
@@ -221,6 +225,7 @@ nlohmann::json device_to_json(const Device& device) {
     const double value = device.physics.*field.value;
     if (value != Physics{}.*field.value) json["physics"][std::string(field.name)] = value;
   }
+  if (!device.fp8.products.empty()) json["fp8"] = fp8_to_json(device.fp8);
   for (const auto& [kind, rate] : device.op_rates) {
     json["op_rates"][kind] = {{"overhead", exact_text(rate.overhead)},
                               {"seconds_per_flop", rate.seconds_per_flop},

@@ -12,7 +12,7 @@
 namespace trivium::hardware {
 
 enum class DeviceKind { kGpu, kCpu };
-enum class Arithmetic { kFp64, kFp32, kTf32, kBf16, kFp16 };
+enum class Arithmetic { kFp64, kFp32, kTf32, kBf16, kFp16, kFp8, kFp4 };
 
 /// Measured cost of one op kind on a device whose kernels are profiled rather than modelled (the CPU backend):
 /// seconds = overhead + flops * seconds_per_flop + bytes * seconds_per_byte.
@@ -21,6 +21,23 @@ struct OpRate {
   double seconds_per_flop = 0;
   double seconds_per_byte = 0;
   double spread = 0;  ///< relative spread (p90-p10)/p50 of what it was measured from; 0 where unknown
+};
+
+/// How the operands of a product in 8 bits or fewer are scaled.
+enum class Scaling { kTensor, kBlock, kMxfp8, kNvfp4 };
+
+/// What products of one kind of scaling reach (docs/cost-model.md).
+struct ScaledProduct {
+  double efficiency = 0;  ///< over gemm_efficiency, of the fp8 (nvfp4: fp4) peak inside a full wave of tiles
+  double ramp = 0;        ///< steps of k that filling and draining a tile's pipeline costs
+};
+
+/// Products in 8 bits and the casts before them; without `products` the device has none.
+struct Fp8Rates {
+  std::map<Scaling, ScaledProduct> products;
+  double cast_efficiency = 0;                ///< of memory_bandwidth, of what a cast reads and writes
+  double amax_efficiency = 0;                ///< of what is read to find a tensor's largest number
+  base::Seconds cast_latency, amax_latency;  ///< of a kernel that has next to nothing to do
 };
 
 /// One accelerator, or one CPU core used as a device.
@@ -43,6 +60,7 @@ struct Device {
   double memory_efficiency = 0.77;  ///< of memory_bandwidth, for memory-bound kernels
   base::Seconds kernel_issue;       ///< host time to issue one kernel (floor for small ops)
   Physics physics;
+  Fp8Rates fp8;
   std::map<std::string, OpRate> op_rates;  ///< by op kind name; when present it replaces the physics for that kind
 };
 

@@ -28,6 +28,21 @@ TEST(Device, ByNameBringsItsOwnSources) {
   EXPECT_EQ(node.sources.count("/device/memory_bandwidth"), 1u);
 }
 
+TEST(Device, HasRatesOfProductsIn8BitsThatComeBackAsTheyWere) {
+  nlohmann::json json = node_with("h100-sxm-80gb");
+  json["sources"].erase("/device");
+  const Node node = node_from_json(json, "node.json");
+  const Fp8Rates& rates = node.device.fp8;
+  EXPECT_EQ(node.device.peak.at(Arithmetic::kFp8).value(), 1978.9e12);
+  EXPECT_EQ(rates.products.count(Scaling::kTensor), 1u);
+  EXPECT_EQ(rates.products.count(Scaling::kMxfp8), 0u);
+  EXPECT_EQ(load_node("dgx-a100-80gb").device.fp8.products.size(), 0u);
+  const nlohmann::json written = device_to_json(node.device);
+  EXPECT_EQ(written["fp8"]["block"]["ramp"], rates.products.at(Scaling::kBlock).ramp);
+  json = node_with({{"base", "h100-sxm-80gb"}, {"fp8", {{"quarter", 1}}}});
+  EXPECT_NE(complaint_of(json).find("quarter"), std::string::npos);
+}
+
 TEST(Device, OverridesSingleMembersOfItsBase) {
   nlohmann::json json = node_with({{"base", "a100-sxm-80gb"}, {"compute_scale", 0.88}});
   json["sources"].erase("/device");

@@ -25,8 +25,14 @@ std::vector<planner::Rejected> by_count(std::vector<planner::Rejected> rejected)
 
 /// Rules that no split can meet: they are about the job and the devices.
 bool concerns_the_job(const planner::Rejected& rejected) {
-  static const std::set<std::string> kRules{"precision",         "flash-attention",          "sequence-has-positions",
-                                            "experts-supported", "parallel_block-supported", "stack-known"};
+  static const std::set<std::string> kRules{"precision",
+                                            "flash-attention",
+                                            "sequence-has-positions",
+                                            "experts-supported",
+                                            "parallel_block-supported",
+                                            "stack-known",
+                                            "fp8",
+                                            "fp8-beside-bf16"};
   return kRules.contains(rejected.rule);
 }
 
@@ -124,6 +130,7 @@ std::string stopped(const planner::SearchResult& result) {
 /// What a user can do about a rule that no plan can meet.
 std::string remedy(const std::string& rule) {
   if (rule == "precision") return "; choose one it has with --precision";
+  if (rule == "fp8") return "; choose another recipe with --fp8, or none";
   if (rule == "flash-attention") return "; use --attention unfused";
   if (rule == "sequence-has-positions") return "; use a shorter --sequence";
   if (rule == "devices" || rule == "ranks-match") return "; take fewer with --ranks, or a larger --cluster";

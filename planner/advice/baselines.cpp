@@ -25,6 +25,7 @@ constexpr int kWidestTensor = 64;
 Plan plain(const SearchRequest& request) {
   Plan plan;
   plan.precision = request.job.plan.precision;
+  plan.fp8 = request.job.plan.fp8;
   plan.reduce_dtype = request.job.plan.reduce_dtype;
   plan.attention = request.job.plan.attention;
   plan.stack = request.job.plan.stack;

@@ -73,6 +73,7 @@ std::optional<Plausibility> plausibility_of(const program::Job& job, const hardw
                                             const std::vector<MeasuredMfu>& measured) {
   const program::Plan& plan = job.plan;
   if (plan.precision != program::DType::kBf16 && plan.precision != program::DType::kFp16) return std::nullopt;
+  if (plan.fp8 != program::Fp8::kNone) return std::nullopt;  // those are runs in 16 bits
   const auto best = measured_on(plan, cluster, measured);
   if (!best) return std::nullopt;
   const MeasuredMfu& run = *best->run;

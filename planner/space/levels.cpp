@@ -33,6 +33,7 @@ const std::vector<SearchedField>& searched_fields() {
                                                   {"offload.optimizer", Level::kSharding},
                                                   {"compression", Level::kSharding},
                                                   {"precision", Level::kSplit, kArithmetic},
+                                                  {"fp8", Level::kSplit, kArithmetic},
                                                   {"reduce_dtype", Level::kSplit, kArithmetic},
                                                   {"top_k_share", Level::kSplit, kArithmetic},
                                                   {"bucket_bytes", Level::kSplit, kUnsearched},

@@ -8,6 +8,7 @@
 
 #include "program/ir/mesh.h"
 #include "program/plan/dtype.h"
+#include "program/plan/fp8.h"
 
 namespace trivium::program {
 
@@ -40,7 +41,10 @@ enum class OpKind : std::uint8_t {
   kMatmul,            // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
   kMatmulDgrad,       // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
   kMatmulWgrad,  // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
-  kRotary,       // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
+  kQuantize,     // rows, columns                 x (m,n)                              y in 8 bits with scales along its
+  // rows, or -1; along its columns, or -1 (program/ir/fp8_layout.h); dbias (n) += sums of the columns, or
+  // -1. Products whose `fp8` is set read such buffers for x, w and dy
+  kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
   kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
                     // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
@@ -144,17 +148,19 @@ struct Op {
   DType dtype = DType::kFp32;  ///< of the main operand
   Group group = Group::kNone;  ///< communication: among whom
   Reduction reduction = Reduction::kSum;
-  bool weight_transposed = false;  ///< matmul kinds: w is stored (n,k)
-  bool token_sharded = false;      ///< T covers this tensor rank's part of the tokens only (sequence parallel)
-  bool flash = false;              ///< attention kinds
-  bool disk = false;               ///< copies: the other end is a file, not the host's memory
-  bool part_of_heads = false;      ///< attention kinds: a part of the tensor rank's heads, a context rank's
+  bool weight_transposed = false;           ///< matmul kinds: w is stored (n,k)
+  bool token_sharded = false;               ///< T covers this tensor rank's part of the tokens only (sequence parallel)
+  bool flash = false;                       ///< attention kinds
+  bool disk = false;                        ///< copies: the other end is a file, not the host's memory
+  bool part_of_heads = false;               ///< attention kinds: a part of the tensor rank's heads, a context rank's
+  Fp8 fp8 = Fp8::kNone;                     ///< products, kQuantize: how operands in 8 bits are scaled
+  Fp8Operand operand = Fp8Operand::kInput;  ///< kQuantize: what it casts
   DropoutSite dropout = DropoutSite::kNone;  ///< draws a mask, or needs the one that another drew
   std::int16_t layer = -1;                   ///< layer within the chunk
   std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention, rotary and head norm kinds, local
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
-                                        ///< also kSend
+                                        ///< also kSend; kQuantize: runs of rows that share no scale
   std::int64_t m = 0, n = 0, k = 0;
   double epsilon = 1e-5;      ///< norm kinds
   double score_scale = 0;     ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim)

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "models/model.h"
+#include "program/ir/fp8_layout.h"
 
 namespace trivium::program {
 namespace {
@@ -82,18 +83,38 @@ void embedding_backward(Op& op) {
   op.bytes += static_cast<double>(op.k) * static_cast<double>(op.n) * kDenseGradient * scale_of(op.dtype);
 }
 
+/// Bytes of an element that a product reads.
+double operand_size(const Op& op) {
+  constexpr double kNvfp4 = 0.5;
+  return op.fp8 == Fp8::kNone ? static_cast<double>(size_of(op.dtype)) : op.fp8 == Fp8::kNvfp4 ? kNvfp4 : 1;
+}
+
 void product(Op& op) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
   op.flops = 2 * m * n * k;
-  op.bytes = static_cast<double>(size_of(op.dtype)) * (m * k + k * n + m * n);
+  if (op.fp8 == Fp8::kNone) {
+    op.bytes = static_cast<double>(size_of(op.dtype)) * (m * k + k * n + m * n);
+    return;
+  }
+  const double written = op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul ? m * n : m * k;
+  op.bytes = operand_size(op) * (m * k + k * n + m * n - written) + static_cast<double>(size_of(op.dtype)) * written;
+}
+
+/// Read once, and once more to find a tensor's largest number; written along rows, along columns or both ways.
+void quantize(Op& op) {
+  const double reads = op.fp8 == Fp8::kCurrent ? 2 : 1;
+  op.bytes = reads * area(op) * static_cast<double>(size_of(op.dtype));
+  for (int way = 0; way < 2; ++way) {
+    if (op.out[static_cast<std::size_t>(way)] == kNoBuffer) continue;
+    op.bytes += static_cast<double>(cast_layout(op, way == 0).bytes());
+  }
 }
 
 void weight_gradient(Op& op) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
-  const double size = static_cast<double>(size_of(op.dtype));
-  const double accumulate = is_half(op.dtype) ? kAccumulateHalf : 2 * size;
+  const double accumulate = is_half(op.dtype) ? kAccumulateHalf : 2 * static_cast<double>(size_of(op.dtype));
   op.flops = 2 * m * n * k;
-  op.bytes = size * (m * k + m * n) + accumulate * k * n;
+  op.bytes = operand_size(op) * (m * k + m * n) + accumulate * k * n;
 }
 
 /// `experts` products of m rows each.
@@ -226,6 +247,7 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"matmul", Class::kProduct, product, {2}},
     {"matmul_dgrad", Class::kProduct, product, {2}},
     {"matmul_wgrad", Class::kProduct, weight_gradient, {4}},  // product, accumulation, bias sum, views
+    {"quantize", Class::kQuantize, quantize, {2}},            // the largest number, and the cast
     {"rotary", Class::kRows, rows, {4}, kCopy},               // in place
     {"rotary_backward", Class::kRows, rows, {4}, kCopy},
     {"attention", Class::kAttention, attention<false>, {8, 4, 3}},

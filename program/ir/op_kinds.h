@@ -12,6 +12,7 @@ namespace trivium::program {
 enum class OpClass : std::uint8_t {
   kRows,          ///< memory-bound, over tokens
   kProduct,       ///< of matrices, of one or of every expert
+  kQuantize,      ///< casts to 8 bits
   kAttention,     ///< scores, softmax and weighted values
   kRouting,       ///< choices of experts, and rows to and from them
   kLoss,          ///< memory-bound, over logits; the same kernels in all stacks

@@ -112,7 +112,8 @@ struct ChunkTemplate {
   std::array<std::int64_t, kSpaces>
       bytes{};                      ///< of every space (kFrame, kTokens, kDeferred, kOffloadedActivation: of one frame)
   int forward = -1, backward = -1;  ///< bodies
-  int backward_weights = -1;        ///< body of the second half where the schedule splits the backward
+  int forward_first = -1;     ///< of a step's first micro-batch where it also casts weights to 8 bits; -1: the same
+  int backward_weights = -1;  ///< body of the second half where the schedule splits the backward
   int send_forward = -1, recv_forward = -1, send_backward = -1, recv_backward = -1;
   int gather_forward = -1, gather_backward = -1;  ///< of what was received in parts; -1: it came whole
   std::vector<int> reduce;  ///< per bucket, behind the last micro-batch, or with a gradient slot every one; -1: none

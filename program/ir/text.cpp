@@ -59,6 +59,7 @@ std::string text_of(const Program& program, const Body& body, const Op& op) {
     text += fmt::format(" m={} n={} k={} {}", op.m, op.n, op.k, name_of(op.dtype));
     const Op usual;
     if (op.epsilon != usual.epsilon) text += fmt::format(" epsilon={}", op.epsilon);
+    if (op.fp8 != usual.fp8) text += fmt::format(" fp8={}", name_of(op.fp8));
     if (op.score_scale != usual.score_scale) text += fmt::format(" score_scale={}", op.score_scale);
   }
   text += fmt::format("  {} -> {}", operands(kind, op.in.data(), op.in.size()),

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "program/lower/chunk_shape.h"
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
 #include "program/lower/sharding.h"
@@ -343,6 +344,32 @@ Verdict check_stage_nodes(const Plan& plan) {
   return std::nullopt;
 }
 
+// Kernels of products in 8 bits take rows of whole 16 bytes (Transformer Engine: "product of all dimensions except last
+// divisible by 8, last dimension by 16"; MXFP8 and NVFP4: by 32).
+Verdict check_fp8(const Job& job) {
+  const Plan& plan = job.plan;
+  if (plan.fp8 == Fp8::kNone) return std::nullopt;
+  const std::string_view recipe = name_of(plan.fp8);
+  if (plan.precision == DType::kFp16) {
+    return refuse("fp8-beside-bf16",
+                  fmt::format("fp8 {} beside fp16: its casts know no loss scale; use precision bf16", recipe));
+  }
+  const ChunkShape shape(job);
+  constexpr std::int64_t kRow = 16, kScaledRow = 32, kTokens = 8;
+  const bool scaled_rows = plan.fp8 == Fp8::kMxfp8 || plan.fp8 == Fp8::kNvfp4;
+  const std::int64_t row = scaled_rows ? kScaledRow : kRow;
+  const std::pair<const char*, std::int64_t> widths[] = {
+      {"hidden", shape.hidden}, {"query", shape.query}, {"qkv", shape.qkv}, {"ffn", shape.ffn}};
+  for (const auto& [name, width] : widths) {
+    if (width % row == 0) continue;
+    return refuse("fp8-divides-rows", fmt::format("fp8 {}: {} {} columns of a tensor rank are no multiple of {}",
+                                                  recipe, width, name, row));
+  }
+  if (shape.tokens % kTokens == 0) return std::nullopt;
+  return refuse("fp8-divides-tokens",
+                fmt::format("fp8 {}: {} tokens of a micro-batch are no multiple of {}", recipe, shape.tokens, kTokens));
+}
+
 }  // namespace
 
 std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
@@ -358,6 +385,7 @@ std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_placement(job.plan)) return *no;
   if (auto no = check_stage_nodes(job.plan)) return *no;
   if (auto no = check_offload(job.plan)) return *no;
+  if (auto no = check_fp8(job)) return *no;
   if (ranks > 0 && job.plan.ranks() != ranks) {
     return Infeasible{
         "ranks-match",

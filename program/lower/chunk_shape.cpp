@@ -67,6 +67,8 @@ ChunkShape::ChunkShape(const Job& job) {
   wide = is_half(type) ? DType::kFp32 : type;
   const StackTraits* stack = find_stack(plan.stack);
   gradient = is_half(type) && !(stack != nullptr && stack->keeps_half_gradients(type)) ? DType::kFp32 : type;
+  fp8 = plan.fp8;
+  keeps_casts = fp8 != Fp8::kNone && plan.zero_stage < 3;
   flash = plan.attention == Attention::kFlash;
   dropout = job.training.dropout > 0;
   bias = model.linear_bias;
@@ -83,10 +85,20 @@ ChunkShape::ChunkShape(const Job& job) {
   collective_lane = plan.overlap.tensor ? Lane::kTensor : Lane::kCompute;
 }
 
+std::string ParameterBuffers::short_name(const Parameter& parameter) {
+  return parameter.layer >= 0 ? parameter.name.substr(parameter.name.find("}.") + 2) : parameter.name;
+}
+
 void ParameterBuffers::add(const Parameter& parameter, int value, int gradient) {
-  std::string name = parameter.name;
-  if (parameter.layer >= 0) name = name.substr(name.find("}.") + 2);
-  entries_[{parameter.layer, std::move(name)}] = {value, gradient};
+  entries_[{parameter.layer, short_name(parameter)}] = {value, gradient, {}};
+}
+
+void ParameterBuffers::add_cast(const Parameter& parameter, Cast cast) {
+  entries_[{parameter.layer, short_name(parameter)}].cast = cast;
+}
+
+ParameterBuffers::Cast ParameterBuffers::cast(const std::string& name, int layer) const {
+  return find(name, layer).cast;
 }
 
 ParameterBuffers::Entry ParameterBuffers::find(const std::string& name, int layer) const {

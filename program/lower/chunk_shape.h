@@ -26,6 +26,8 @@ struct ChunkShape {
   DType type = DType::kFp32;                           ///< activations and parameters
   DType wide = DType::kFp32;                           ///< statistics, logits: fp32 at least
   DType gradient = DType::kFp32;
+  Fp8 fp8 = Fp8::kNone;      ///< recipe of the layers' products
+  bool keeps_casts = false;  ///< weights in 8 bits live from a step's first forward on; else they are cast at each use
   bool sequence_parallel = false;
   int tensor = 1;
   int transfer_parts = 1;  ///< in which tensor ranks send what a stage hands to the next
@@ -66,6 +68,10 @@ struct LayerKept {
   int middle = kNoBuffer;          ///< residual stream after attention
   int norm2 = kNoBuffer, stats2 = kNoBuffer;
   int fc = kNoBuffer, act = kNoBuffer;
+  /// In 8 bits: what the gradients of matrices read; where absent they cast `norm1` and `norm2` again.
+  struct Casts {
+    int norm1 = kNoBuffer, attended = kNoBuffer, norm2 = kNoBuffer, act = kNoBuffer, dispatched = kNoBuffer;
+  } casts;
   // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
   int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
   int spills = kNoBuffer;          ///< with context ranks: kSpill's table
@@ -80,10 +86,19 @@ class ParameterBuffers {
   int value(const std::string& name, int layer = -1) const;  ///< kNoBuffer where the model has no such parameter
   int gradient(const std::string& name, int layer = -1) const;
 
+  /// A weight in 8 bits, where it is kept: as its product reads it, and as its data gradient does.
+  struct Cast {
+    int forward = kNoBuffer, backward = kNoBuffer;
+  };
+  void add_cast(const Parameter& parameter, Cast cast);
+  Cast cast(const std::string& name, int layer) const;
+
  private:
   struct Entry {
     int value = kNoBuffer, gradient = kNoBuffer;
+    Cast cast;
   };
+  static std::string short_name(const Parameter& parameter);
   Entry find(const std::string& name, int layer) const;
   std::map<std::pair<int, std::string>, Entry> entries_;
 };

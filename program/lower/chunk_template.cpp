@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "program/ir/alignment.h"
+#include "program/ir/fp8_layout.h"
 #include "program/lower/layers.h"
 #include "program/lower/layout.h"
 #include "program/lower/offload.h"
@@ -124,6 +126,7 @@ class TemplateMaker {
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
     place_away_gradients(builder_, job_.plan, shape_.gradient);
     for (Parameter& p : kind_.parameters) name_parameter(p);
+    if (shape_.keeps_casts) place_casts();
     if (key_.embedding && key_.head && job_.model.tied_embeddings && stack_.separate_tied_gradients) {
       Parameter twin = kind_.parameters[job_.model.positions == models::Positions::kLearned ? 1 : 0];
       twin.name = "wte.weight as head";
@@ -159,6 +162,23 @@ class TemplateMaker {
           name(gradient, Space::kGradient, shape_.gradient, holder->kept_gradients() * size_of(shape_.gradient));
     }
     parameters_.add(p, p.value, p.gradient);
+  }
+
+  // The layers' matrices in 8 bits behind the parameters, each as its product reads it and as its data gradient does.
+  void place_casts() {
+    std::int64_t& bytes = kind_.bytes[static_cast<std::size_t>(Space::kParameter)];
+    bytes = aligned(bytes);
+    for (const Parameter& p : kind_.parameters) {
+      if (p.layer < 0 || p.local_rows == 1 || p.name.ends_with("router.weight")) continue;
+      const std::int64_t runs = std::max<std::int64_t>(1, p.local_experts);
+      const auto place = [&](const char* product, bool along_rows) {
+        const Fp8Layout layout =
+            fp8_layout(shape_.fp8, Fp8Operand::kWeight, along_rows, runs, p.local_rows, p.local_columns);
+        return builder_.place(fmt::format("{} in 8 bits, {}", p.name, product), Space::kParameter, DType::kUint8,
+                              layout.bytes());
+      };
+      parameters_.add_cast(p, {place("forward", false), place("backward", true)});
+    }
   }
 
   // Experts that are spread over ranks are reduced among the ranks that hold the same ones: a bucket for each mixture

@@ -45,7 +45,7 @@ int LayerWriter::reduce_tokens(int partial, const char* name, int layer, Pass pa
 int LayerWriter::gather_tokens(int own, const char* name, int layer, Pass pass) {
   if (!s_.sequence_parallel) return own;
   const std::string whole_name = fmt::format("{} {} all tokens", name, layer);
-  const bool read_late = pass == Pass::kBackward;
+  const bool read_late = pass == Pass::kBackward && (s_.fp8 == Fp8::kNone || reads_wide(layer));
   const int whole = read_late ? hold(whole_name, s_.type, s_.tokens * s_.hidden)
                               : b_.temporary(whole_name, s_.type, s_.tokens * s_.hidden);
   Op& op = b_.add(OpKind::kAllGather, pass, {own}, {whole});
@@ -57,24 +57,37 @@ int LayerWriter::gather_tokens(int own, const char* name, int layer, Pass pass) 
   return whole;
 }
 
-void LayerWriter::matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass,
-                         bool biased) {
-  const int weight = p_.value(std::string(parameter) + ".weight", layer);
-  const int bias = biased ? p_.value(std::string(parameter) + ".bias", layer) : kNoBuffer;
-  Op& op = rows(b_.add(OpKind::kMatmul, pass, {x, weight, bias}, {y}), s_.tokens, out, layer);
-  op.k = in;
+void LayerWriter::matmul(int x, const Product& product, int y, int layer, Pass pass) {
+  const std::string name(product.parameter);
+  const bool low = in_8_bits(product);
+  const int read = low ? cast_input(x, product, {s_.tokens, product.in}, layer, pass) : x;
+  const int weight = low ? cast_weight(product, 0, false, layer, pass) : p_.value(name + ".weight", layer);
+  const int bias = product.biased ? p_.value(name + ".bias", layer) : kNoBuffer;
+  Op& op = rows(b_.add(OpKind::kMatmul, pass, {read, weight, bias}, {y}), s_.tokens, product.out, layer);
+  op.k = product.in;
+  if (low) op.fp8 = s_.fp8;
 }
 
 // Data gradient first: see Between.
-void LayerWriter::matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in,
-                                  int layer, bool biased, const Between& between) {
-  const std::string name(parameter);
-  Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {dy, p_.value(name + ".weight", layer)}, {dx}),
-                   s_.tokens, out, layer);
-  dgrad.k = in;
+void LayerWriter::matmul_backward(int x, const Product& product, int dy, int dx, int layer, const Between& between) {
+  const std::string name(product.parameter);
+  const bool low = in_8_bits(product);
+  int dbias = product.biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
+  int read = dy, weight = kNoBuffer;
+  if (low) {
+    const CastTo to = cast_gradient(dy, product, {s_.tokens, product.out}, dbias, layer);
+    weight = cast_weight(product, 0, true, layer, Pass::kBackward);
+    read = to.along_rows, dy = to.along_columns, dbias = kNoBuffer;
+  } else {
+    weight = p_.value(name + ".weight", layer);
+  }
+  Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {read, weight}, {dx}), s_.tokens, product.out, layer);
+  dgrad.k = product.in;
+  if (low) dgrad.fp8 = s_.fp8;
   if (between) between();
-  const int dbias = biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
-  weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, out, in, layer, false});
+  if (low) x = cast_again(x, product, {s_.tokens, product.in}, layer);
+  weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, product.out, product.in, layer, false,
+                   low ? s_.fp8 : Fp8::kNone});
 }
 
 void LayerWriter::norm(int x, const char* parameter, int y, int stats, int layer, Pass pass) {
@@ -102,15 +115,19 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     return frame ? place_kept(layer, full, type, elements) : b_.temporary(full, type, elements);
   };
   // Inputs of matrices, which their gradients read again.
-  const auto input_of_matrix = [&](const char* name, std::int64_t elements, bool gathered) {
+  const auto input_of_matrix = [&](const char* name, std::int64_t elements, bool read_late) {
     const std::string full = fmt::format("layer {} {}", layer, name);
     if (in_frame) return place_kept(layer, full, s_.type, elements);
-    return gathered ? b_.temporary(full, s_.type, elements) : hold(full, s_.type, elements);
+    return read_late ? hold(full, s_.type, elements) : b_.temporary(full, s_.type, elements);
   };
+  // With fp8 gradients of matrices read what `keep_casts` keeps; what is gathered again, and a router's input, stay.
+  const bool wide = s_.fp8 == Fp8::kNone, router = reads_wide(layer);
+  const bool keeps_norm1 = wide || s_.sequence_parallel || (router && s_.parallel_block && s_.shared_norm);
+  const bool keeps_norm2 = wide || s_.sequence_parallel || router;
   const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.all_tokens * s_.part_heads * s_.sequence;
   LayerKept kept;
   kept.input = input;
-  kept.norm1 = input_of_matrix("norm1", own, s_.sequence_parallel);
+  if (keeps_norm1) kept.norm1 = input_of_matrix("norm1", own, !s_.sequence_parallel);
   kept.stats1 = make("norm1 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
   if (s_.head_norms) {
     kept.projected = make("qkv before its norms", s_.type, s_.tokens * s_.qkv, in_frame);
@@ -123,10 +140,10 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   if (s_.exchanges()) {
     kept.attended_whole = make("attention output of all tokens", s_.type, s_.all_tokens * s_.part_query, in_frame);
   }
-  kept.attended = input_of_matrix("attention output", s_.tokens * s_.query, false);
+  kept.attended = input_of_matrix("attention output", s_.tokens * s_.query, wide);
   if (!s_.parallel_block) kept.middle = make("middle", s_.type, own, in_frame);
   if (!s_.parallel_block || !s_.shared_norm) {
-    kept.norm2 = input_of_matrix("norm2", own, s_.sequence_parallel);
+    if (keeps_norm2) kept.norm2 = input_of_matrix("norm2", own, !s_.sequence_parallel);
     kept.stats2 = make("norm2 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
   }
   const bool mixture = s_.mixture(layer);
@@ -138,11 +155,12 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     if (s_.context > 1) {
       kept.spills = make("spilled rows by rank", DType::kInt32, 2 * s_.context + s_.most_received, in_frame);
     }
-    kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
+    if (wide) kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
     kept.returned = make("rows out of experts", s_.type, s_.own_rows * s_.hidden, in_frame);
   }
   kept.fc = make("mlp inner", s_.type, mlp_rows * s_.fc, in_frame);
-  kept.act = input_of_matrix("mlp activated", mlp_rows * s_.ffn, false);
+  if (wide) kept.act = input_of_matrix("mlp activated", mlp_rows * s_.ffn, true);
+  if (!wide) keep_casts(kept, layer, in_frame);
   if (s_.dropout) {
     if (!s_.flash) {
       kept.scores_dropped = make("attention dropout", DType::kUint8, scores * (1 + size_of(s_.type)), scores_in_frame);
@@ -163,7 +181,8 @@ Op& LayerWriter::of_heads(Op& op, std::int64_t n, int layer) {
 int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   const int qkv =
       s_.exchanges() ? b_.temporary(fmt::format("qkv of own tokens {}", layer), s_.type, s_.tokens * s_.qkv) : kept.qkv;
-  matmul(read, "attn.c_attn", s_.head_norms ? kept.projected : qkv, s_.qkv, s_.hidden, layer, pass, true);
+  matmul(read, {"attn.c_attn", s_.qkv, s_.hidden, kept.casts.norm1, true}, s_.head_norms ? kept.projected : qkv, layer,
+         pass);
   if (s_.head_norms) {
     of_heads(b_.add(OpKind::kHeadNorm, pass,
                     {kept.projected, p_.value("attn.q_norm.weight", layer), p_.value("attn.k_norm.weight", layer)},
@@ -174,33 +193,36 @@ int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pa
   if (s_.rotary) of_heads(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), s_.qkv, layer);
   attention(qkv, kept, layer, pass);
   const int partial = b_.temporary(fmt::format("attention projection {}", layer), s_.type, s_.tokens * s_.hidden);
-  matmul(kept.attended, "attn.c_proj", partial, s_.hidden, s_.query, layer, pass, false);
+  matmul(kept.attended, {"attn.c_proj", s_.hidden, s_.query, kept.casts.attended}, partial, layer, pass);
   return partial;
 }
 
 int LayerWriter::mlp_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   if (s_.mixture(layer)) return mixture_branch(read, kept, layer, pass);
-  matmul(read, "mlp.c_fc", kept.fc, s_.fc, s_.hidden, layer, pass, false);
-  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc, p_.value("mlp.c_fc.bias", layer)}, {kept.act}), s_.tokens,
+  matmul(read, {"mlp.c_fc", s_.fc, s_.hidden, mlp_cast(kept)}, kept.fc, layer, pass);
+  const int activated = kept_or_temporary(kept.act, "mlp activated", s_.tokens * s_.ffn, layer);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc, p_.value("mlp.c_fc.bias", layer)}, {activated}), s_.tokens,
                  s_.ffn, layer);
   act.k = s_.activation;
   const int partial = b_.temporary(fmt::format("mlp projection {}", layer), s_.type, s_.tokens * s_.hidden);
-  matmul(kept.act, "mlp.c_proj", partial, s_.hidden, s_.ffn, layer, pass, false);
+  matmul(activated, {"mlp.c_proj", s_.hidden, s_.ffn, kept.casts.act}, partial, layer, pass);
   return partial;
 }
 
 void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pass pass) {
   if (s_.parallel_block) return parallel_forward(layer, kept, output, pass);
-  norm(kept.input, "ln_1", kept.norm1, kept.stats1, layer, pass);
-  const int read1 = gather_tokens(kept.norm1, "norm1", layer, pass);
+  const int norm1 = kept_or_temporary(kept.norm1, "norm1", s_.own_tokens * s_.hidden, layer);
+  norm(kept.input, "ln_1", norm1, kept.stats1, layer, pass);
+  const int read1 = gather_tokens(norm1, "norm1", layer, pass);
   const int partial1 = attention_branch(read1, kept, layer, pass);
   const int branch1 = reduce_tokens(partial1, "attention projection", layer, pass);
   rows(b_.add(OpKind::kBiasResidual, pass, {branch1, p_.value("attn.c_proj.bias", layer), kept.input},
               {kept.middle, kept.mask1}),
        s_.own_tokens, s_.hidden, layer)
       .dropout = dropout_at(DropoutSite::kAttentionResidual);
-  norm(kept.middle, "ln_2", kept.norm2, kept.stats2, layer, pass);
-  const int read2 = gather_tokens(kept.norm2, "norm2", layer, pass);
+  const int norm2 = kept_or_temporary(kept.norm2, "norm2", s_.own_tokens * s_.hidden, layer);
+  norm(kept.middle, "ln_2", norm2, kept.stats2, layer, pass);
+  const int read2 = gather_tokens(norm2, "norm2", layer, pass);
   const int partial2 = mlp_branch(read2, kept, layer, pass);
   const int branch2 = reduce_tokens(partial2, "mlp projection", layer, pass);
   Op& last = rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
@@ -215,6 +237,7 @@ int LayerWriter::gradient_of(const char* name, std::int64_t elements, int layer)
 }
 
 int LayerWriter::late_gradient_of(const char* name, std::int64_t elements, int layer) {
+  if (s_.fp8 != Fp8::kNone) return gradient_of(name, elements, layer);  // a cast of it is
   return hold(fmt::format("gradient of {} {}", name, layer), s_.type, elements);
 }
 
@@ -239,7 +262,7 @@ void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_bra
                                       const std::function<void(int)>& between) {
   if (s_.mixture(layer)) return mixture_branch_backward(kept, read, d_branch, layer, between);
   const int d_act = gradient_of("mlp activated", s_.tokens * s_.ffn, layer);
-  matmul_backward(kept.act, "mlp.c_proj", d_branch, d_act, s_.hidden, s_.ffn, layer, false, {});
+  matmul_backward(kept.act, {"mlp.c_proj", s_.hidden, s_.ffn, kept.casts.act}, d_branch, d_act, layer, {});
   const int d_fc = late_gradient_of("mlp inner", s_.tokens * s_.fc, layer);
   Op& act =
       rows(b_.add(OpKind::kActivationBackward, Pass::kBackward, {kept.fc, p_.value("mlp.c_fc.bias", layer), d_act},
@@ -248,13 +271,14 @@ void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_bra
   act.k = s_.activation;
   if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward);
   const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
-  matmul_backward(read, "mlp.c_fc", d_fc, d_norm, s_.fc, s_.hidden, layer, false, [&] { between(d_norm); });
+  matmul_backward(read, {"mlp.c_fc", s_.fc, s_.hidden, mlp_cast(kept)}, d_fc, d_norm, layer, [&] { between(d_norm); });
 }
 
 void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                             const std::function<void(int)>& between) {
   const int d_attended = gradient_of("attention output", s_.tokens * s_.query, layer);
-  matmul_backward(kept.attended, "attn.c_proj", d_branch, d_attended, s_.hidden, s_.query, layer, false, {});
+  matmul_backward(kept.attended, {"attn.c_proj", s_.hidden, s_.query, kept.casts.attended}, d_branch, d_attended, layer,
+                  {});
   const int d_qkv = late_gradient_of("qkv", s_.tokens * s_.qkv, layer);
   attention_backward(kept, d_attended, d_qkv, layer);
   if (s_.rotary) of_heads(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.qkv, layer);
@@ -267,7 +291,8 @@ void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int
   }
   if (read == kNoBuffer) read = gather_tokens(kept.norm1, "norm1 again", layer, Pass::kBackward);
   const int d_norm = gradient_of("norm1", s_.tokens * s_.hidden, layer);
-  matmul_backward(read, "attn.c_attn", d_qkv, d_norm, s_.qkv, s_.hidden, layer, true, [&] { between(d_norm); });
+  matmul_backward(read, {"attn.c_attn", s_.qkv, s_.hidden, kept.casts.norm1, true}, d_qkv, d_norm, layer,
+                  [&] { between(d_norm); });
 }
 
 void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_input) {

@@ -26,10 +26,12 @@ class LayerWriter {
   /// While on, gradients of matrices are not written but kept for `write_weights`, and what they read is placed where
   /// it outlives the body (Space::kDeferred).
   void delay_weights(bool delay) { delaying_ = delay; }
+  /// While on, forwards cast the weights that are kept in 8 bits before they read them.
+  void cast_weights(bool cast) { casts_weights_ = cast; }
   /// Writes the gradients of a layer's matrices (-1: the head's) that were kept.
   void write_weights(int layer);
   /// Whether layer_backward leaves its `d` as it is: a kept gradient still reads it, and not what was made of it.
-  bool keeps_gradients() const { return delaying_ && !s_.sequence_parallel && !s_.dropout; }
+  bool keeps_gradients() const { return delaying_ && !s_.sequence_parallel && !s_.dropout && s_.fp8 == Fp8::kNone; }
 
   void embedding_forward(int ids, int output);
   void embedding_backward(int ids, int d);
@@ -51,12 +53,21 @@ class LayerWriter {
   void head_backward(const HeadKept& kept, int labels, int d_input);
 
  private:
+  /// y (T,out) = x (T,in) w
+  struct Product {
+    const char* parameter;
+    std::int64_t out, in;
+    int cast = kNoBuffer;  ///< with fp8: where x is kept in 8 bits for the weight's gradient
+    bool biased = false;
+    bool wide = false;  ///< never in 8 bits
+  };
   /// dw (k,n) += x (T,k)^T dy (T,n)
   struct WeightGradient {
     int x, dy, weight, bias;
     std::int64_t n, k;
     int layer;
     bool transposed;
+    Fp8 fp8 = Fp8::kNone;
   };
   void weight_gradient(const WeightGradient& gradient);
   void write(const WeightGradient& gradient);
@@ -99,10 +110,38 @@ class LayerWriter {
   int reduce_tokens(int partial, const char* name, int layer, Pass pass);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
-  void matmul(int x, const char* parameter, int y, std::int64_t out, std::int64_t in, int layer, Pass pass,
-              bool biased);
-  void matmul_backward(int x, const char* parameter, int dy, int dx, std::int64_t out, std::int64_t in, int layer,
-                       bool biased, const Between& between);
+  void matmul(int x, const Product& product, int y, int layer, Pass pass);
+  void matmul_backward(int x, const Product& product, int dy, int dx, int layer, const Between& between);
+  void expert_matmul(int x, const Product& product, int y, int layer, Pass pass);
+  /// What the weight's gradient reads: what it is given, or in 8 bits.
+  struct GradientOperands {
+    int x, dy;
+  };
+  GradientOperands expert_dgrad(int x, const Product& product, int dy, int dx, int layer);
+  void expert_wgrad(const GradientOperands& operands, const Product& product, int layer);
+  bool in_8_bits(const Product& product) const { return s_.fp8 != Fp8::kNone && !product.wide; }
+
+  // Casts to 8 bits (casts.cpp).
+  /// Rows of a buffer, in runs that share no scale.
+  struct Rows {
+    std::int64_t rows, columns, runs = 1;
+    Fp8Operand operand = Fp8Operand::kInput;
+  };
+  struct CastTo {
+    int along_rows = kNoBuffer, along_columns = kNoBuffer, dbias = kNoBuffer;
+  };
+  void cast(int x, const Rows& rows, const CastTo& to, int layer, Pass pass);
+  int cast_buffer(const std::string& name, const Rows& rows, bool along_rows, bool late, int layer);
+  int cast_input(int x, const Product& product, const Rows& rows, int layer, Pass pass);
+  CastTo cast_gradient(int dy, const Product& product, const Rows& rows, int dbias, int layer);
+  int cast_again(int x, const Product& product, const Rows& rows, int layer);
+  int cast_weight(const Product& product, std::int64_t experts, bool backward, int layer, Pass pass);
+  void keep_casts(LayerKept& kept, int layer, bool in_frame);
+  std::int64_t expert_runs() const;
+  int mlp_cast(const LayerKept& kept) const;
+  int kept_or_temporary(int kept, const char* name, std::int64_t elements, int layer);
+  /// Whether a matrix that is never in 8 bits reads what the norm gave: a router, the head.
+  bool reads_wide(int layer) const { return layer < 0 || s_.mixture(layer); }
   void norm(int x, const char* parameter, int y, int stats, int layer, Pass pass);
   void norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer);
   void attention(int qkv, const LayerKept& kept, int layer, Pass pass);
@@ -127,7 +166,7 @@ class LayerWriter {
   const ChunkShape& s_;
   const ParameterBuffers& p_;
   LayerSlots* slots_ = nullptr;
-  bool delaying_ = false;
+  bool delaying_ = false, casts_weights_ = false;
   std::vector<WeightGradient> delayed_;
 };
 

@@ -138,7 +138,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   };
   const std::int64_t row_elements = s_.own_rows * s_.hidden;
   const int logits = scratch("router logits", s_.tokens * s_.experts, s_.wide);
-  matmul(read, "mlp.router", logits, s_.experts, s_.hidden, layer, pass, false);
+  matmul(read, {.parameter = "mlp.router", .out = s_.experts, .in = s_.hidden, .wide = true}, logits, layer, pass);
   // What is routed again in the backward has been counted in the loss.
   const int loss = pass == Pass::kForward ? kept.loss : kNoBuffer;
   const int listed = list_logits(logits, layer, pass);
@@ -156,19 +156,20 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
     spill.m = listed_tokens;
   }
   const bool moves = s_.expert > 1 || s_.tensor > 1;
-  const int rows_in = moves ? scratch("dispatched rows", row_elements, s_.type) : kept.dispatched;
+  const std::int64_t all_elements = s_.expert_rows * s_.hidden;
+  const int dispatched = kept_or_temporary(kept.dispatched, "rows into experts", all_elements, layer);
+  const int rows_in = moves ? scratch("dispatched rows", row_elements, s_.type) : dispatched;
   const int spilled = s_.most_sent > 0 ? row_scratch("spilled rows", s_.most_sent, layer) : kNoBuffer;
   routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in, spilled}), s_.hidden, layer);
   receive_spills(spilled, rows_in, kept, layer, pass);
-  const int arrived = rows_to_experts(rows_in, kept.dispatched, layer, pass);
-  expert_op(b_.add(OpKind::kExpertMatmul, pass, {arrived, p_.value("mlp.experts.c_fc.weight", layer)}, {kept.fc}),
-            s_.fc, s_.hidden, layer);
-  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {kept.act}), s_.expert_rows, s_.ffn, layer);
+  const int arrived = rows_to_experts(rows_in, dispatched, layer, pass);
+  expert_matmul(arrived, {"mlp.experts.c_fc", s_.fc, s_.hidden, kept.casts.dispatched}, kept.fc, layer, pass);
+  const int activated = kept_or_temporary(kept.act, "mlp activated", s_.expert_rows * s_.ffn, layer);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {activated}), s_.expert_rows, s_.ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
-  expert_op(b_.add(OpKind::kExpertMatmul, pass, {kept.act, p_.value("mlp.experts.c_proj.weight", layer)}, {rows_out}),
-            s_.hidden, s_.ffn, layer);
+  expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, s_.ffn, kept.casts.act}, rows_out, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
   const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
@@ -182,12 +183,8 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   constexpr Pass kPass = Pass::kBackward;
   const std::int64_t row_elements = s_.own_rows * s_.hidden, all_elements = s_.expert_rows * s_.hidden;
   const bool moves = s_.expert > 1 || s_.tensor > 1;
-  const auto wgrad = [&](int x, int dy, const char* name, std::int64_t out, std::int64_t in) {
-    expert_op(b_.add(OpKind::kExpertMatmulWgrad, kPass, {x, dy}, {p_.gradient(name, layer)}), out, in, layer);
-  };
-  const auto dgrad = [&](int dy, const char* name, int dx, std::int64_t out, std::int64_t in) {
-    expert_op(b_.add(OpKind::kExpertMatmulDgrad, kPass, {dy, p_.value(name, layer)}, {dx}), out, in, layer);
-  };
+  const Product up{"mlp.experts.c_fc", s_.fc, s_.hidden, kept.casts.dispatched};
+  const Product down{"mlp.experts.c_proj", s_.hidden, s_.ffn, kept.casts.act};
   const int home = return_spills(kept.returned, "returned rows again", kept, layer, kPass);
   const int d_combined = gradient_of("returned rows", row_elements, layer);
   const int d_spilled = home == kNoBuffer ? kNoBuffer : gradient_of("spilled rows", s_.most_sent * s_.hidden, layer);
@@ -199,18 +196,16 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   const int d_out = rows_to_experts(
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * s_.ffn, layer);
-  dgrad(d_out, "mlp.experts.c_proj.weight", d_act, s_.hidden, s_.ffn);
-  wgrad(kept.act, d_out, "mlp.experts.c_proj.weight", s_.hidden, s_.ffn);
+  expert_wgrad(expert_dgrad(kept.act, down, d_out, d_act, layer), down, layer);
   const int d_fc = gradient_of("mlp inner", s_.expert_rows * s_.fc, layer);
   Op& act = rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows,
                  s_.ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
   const int d_in = gradient_of("rows into experts", all_elements, layer);
-  dgrad(d_fc, "mlp.experts.c_fc.weight", d_in, s_.fc, s_.hidden);
-  const int d_rows =
-      rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer, kPass,
-                        [&] { wgrad(kept.dispatched, d_fc, "mlp.experts.c_fc.weight", s_.fc, s_.hidden); });
+  const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, d_in, layer);
+  const int d_rows = rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer,
+                                       kPass, [&] { expert_wgrad(of_up, up, layer); });
   const int d_home = return_spills(d_rows, "gradient of dispatched rows", kept, layer, kPass);
 
   // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
@@ -219,7 +214,8 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
       .dtype = s_.wide;
   if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
   const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
-  matmul_backward(read, "mlp.router", d_logits, d_norm, s_.experts, s_.hidden, layer, false, [&] {
+  const Product router{.parameter = "mlp.router", .out = s_.experts, .in = s_.hidden, .wide = true};
+  matmul_backward(read, router, d_logits, d_norm, layer, [&] {
     const int d_tokens = gradient_of("dispatched tokens", s_.tokens * s_.hidden, layer);
     routing_op(b_.add(OpKind::kDispatchBackward, kPass, {d_rows, kept.slots, d_home}, {d_tokens}), s_.hidden, layer);
     add(d_tokens, d_norm, layer, kPass);

@@ -16,11 +16,17 @@ void LayerWriter::add(int from, int to, int layer, Pass pass) {
 }
 
 void LayerWriter::parallel_forward(int layer, const LayerKept& kept, int output, Pass pass) {
-  norm(kept.input, "ln_1", kept.norm1, kept.stats1, layer, pass);
-  if (!s_.shared_norm) norm(kept.input, "ln_2", kept.norm2, kept.stats2, layer, pass);
-  const int read1 = gather_tokens(kept.norm1, "norm1", layer, pass);
+  const std::int64_t own = s_.own_tokens * s_.hidden;
+  const int norm1 = kept_or_temporary(kept.norm1, "norm1", own, layer);
+  norm(kept.input, "ln_1", norm1, kept.stats1, layer, pass);
+  int norm2 = kNoBuffer;
+  if (!s_.shared_norm) {
+    norm2 = kept_or_temporary(kept.norm2, "norm2", own, layer);
+    norm(kept.input, "ln_2", norm2, kept.stats2, layer, pass);
+  }
+  const int read1 = gather_tokens(norm1, "norm1", layer, pass);
   const int partial = attention_branch(read1, kept, layer, pass);
-  const int read2 = s_.shared_norm ? read1 : gather_tokens(kept.norm2, "norm2", layer, pass);
+  const int read2 = s_.shared_norm ? read1 : gather_tokens(norm2, "norm2", layer, pass);
   add(mlp_branch(read2, kept, layer, pass), partial, layer, pass);
   const int branch = reduce_tokens(partial, "block projections", layer, pass);
   rows(b_.add(OpKind::kBiasResidual, pass,

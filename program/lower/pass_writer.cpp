@@ -22,7 +22,12 @@ PassWriter::PassWriter(const Job& job, const ChunkKey& key, const ChunkShape& sh
 
 void PassWriter::write() {
   place_inputs();
-  write_forward();
+  chunk_.forward = write_forward("forward");
+  if (shape_.keeps_casts) {
+    writer_.cast_weights(true);
+    chunk_.forward_first = write_forward("forward of the first");
+    writer_.cast_weights(false);
+  }
   write_backward();
   if (splits_backward_) write_backward_weights();
   if (job_.plan.pipeline > 1) write_transfers();
@@ -55,16 +60,32 @@ void PassWriter::keep_layers() {
   }
 }
 
-void PassWriter::write_forward() {
-  builder_.begin("forward");
-  keep_layers();
+// Frames are placed once; what only one forward has is named anew for a second.
+void PassWriter::keep_layers_of_forward() {
+  if (kept_.empty() || recomputes_all()) {
+    keep_layers();
+    // What a backward makes again it casts again.
+    for (LayerKept& layer : kept_) layer.casts = recomputes_all() ? LayerKept::Casts{} : layer.casts;
+  } else if (drops_attention()) {
+    for (int layer = 0; layer < key_.layers; ++layer) drop_attention(layer);
+  }
+}
+
+void PassWriter::drop_attention(int layer) {
+  kept(layer).saved = renew(kept(layer).saved);
+  kept(layer).scores_dropped = renew(kept(layer).scores_dropped);
+}
+
+int PassWriter::write_forward(const char* name) {
+  builder_.begin(name);
+  keep_layers_of_forward();
   if (key_.embedding) builder_.segment("embedding"), writer_.embedding_forward(chunk_.ids, inputs_.front());
   for (int layer = 0; layer < key_.layers; ++layer) {
     builder_.segment(fmt::format("layer {}", layer));
     writer_.layer_forward(layer, kept(layer), output_of(layer), Pass::kForward);
   }
   if (key_.head) builder_.segment("head"), writer_.head_forward(head_, chunk_.labels, loss_);
-  chunk_.forward = append();
+  return append();
 }
 
 void PassWriter::write_backward() {
@@ -97,9 +118,8 @@ void PassWriter::layer_again(int layer) {
   if (recomputes_all()) {
     const int again = builder_.temporary(fmt::format("layer {} output again", layer), shape_.type, elements_);
     writer_.layer_forward(layer, kept(layer), again, Pass::kRecompute);
-  } else if (key_.recompute == Recompute::kSelective && !shape_.ring()) {
-    kept(layer).saved = renew(kept(layer).saved);
-    kept(layer).scores_dropped = renew(kept(layer).scores_dropped);
+  } else if (drops_attention()) {
+    drop_attention(layer);
     writer_.attention_again(layer, kept(layer));
   }
 }

@@ -21,12 +21,14 @@ class PassWriter {
 
  private:
   void place_inputs();
-  void write_forward();
+  int write_forward(const char* name);
   void write_backward();
   void write_backward_weights();
   void write_transfers();
 
   void keep_layers();
+  void keep_layers_of_forward();
+  void drop_attention(int layer);
   int head_gradient();
   void layer_again(int layer);
   int gradient_of_input(int layer, int d);
@@ -42,6 +44,7 @@ class PassWriter {
     return layer + 1 < static_cast<int>(inputs_.size()) ? input_of(layer + 1) : output_;
   }
   bool recomputes_all() const { return key_.recompute == Recompute::kFull; }
+  bool drops_attention() const { return key_.recompute == Recompute::kSelective && !shape_.ring(); }
 
   const Job& job_;
   const ChunkKey& key_;

@@ -124,7 +124,8 @@ class TaskWriter {
       wait(received, free->weights);
       received = gather_received(received, kind.gather_forward, slot, index);
     }
-    const int task = add_pass(TaskKind::kForward, kind.forward, slot, index);
+    const bool first = slot.micro_batch == 0 && kind.forward_first >= 0;
+    const int task = add_pass(TaskKind::kForward, first ? kind.forward_first : kind.forward, slot, index);
     wait(task, received);
     sharded_.around_pass(task);
     offloaded_.around_pass(task);

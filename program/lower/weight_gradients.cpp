@@ -21,6 +21,7 @@ void LayerWriter::write(const WeightGradient& g) {
       rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {g.x, g.dy}, {g.weight, g.bias}), s_.tokens, g.n, g.layer);
   op.k = g.k;
   op.weight_transposed = g.transposed;
+  op.fp8 = g.fp8;
 }
 
 void LayerWriter::write_weights(int layer) {

@@ -50,6 +50,7 @@ std::string summary(const Plan& plan) {
           (plan.replica_micro_batch.empty() ? std::to_string(plan.micro_batch) : run_lengths(plan.replica_micro_batch));
   if (plan.pipeline > 1) text += fmt::format(" {}", name_of(plan.schedule));
   if (plan.attention == Attention::kFlash) text += " flash";
+  if (plan.fp8 != Fp8::kNone) text += fmt::format(" fp8={}", name_of(plan.fp8));
   text += " recompute=";
   text += plan.stage_recompute.empty() ? std::string(name_of(plan.recompute)) : run_lengths(plan.stage_recompute);
   if (plan.scatter_gather != ScatterGather::kStack) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "program/plan/dtype.h"
+#include "program/plan/fp8.h"
 #include "program/schedules/schedule.h"
 
 namespace trivium::program {
@@ -52,6 +53,7 @@ struct Plan {
   Recompute recompute = Recompute::kNone;
   std::vector<Recompute> stage_recompute;  ///< per chunk; empty: `recompute` everywhere
   DType precision = DType::kBf16;
+  Fp8 fp8 = Fp8::kNone;               ///< products of the layers; all else stays in `precision`
   DType reduce_dtype = DType::kFp32;  ///< gradients on the wire
   Attention attention = Attention::kUnfused;
   Overlap overlap;

@@ -85,8 +85,9 @@ void check_buffers(const Program& program, Problems& problems) {
         }
       }
     };
-    for (const int body : {kind.recv_forward, kind.gather_forward, kind.forward, kind.send_forward, kind.recv_backward,
-                           kind.gather_backward, kind.backward, kind.send_backward, kind.backward_weights}) {
+    for (const int body :
+         {kind.recv_forward, kind.gather_forward, kind.forward, kind.forward_first, kind.send_forward,
+          kind.recv_backward, kind.gather_backward, kind.backward, kind.send_backward, kind.backward_weights}) {
       run(body);
     }
   }

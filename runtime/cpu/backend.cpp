@@ -22,6 +22,10 @@ std::size_t rounded_up(std::int64_t bytes, std::size_t to) { return (static_cast
 }  // namespace
 
 std::string CpuBackend::refusal(const program::Program&, const program::Op& op) const {
+  if (op.fp8 == program::Fp8::kDelayed || op.fp8 == program::Fp8::kNvfp4) {
+    return fmt::format("the CPU backend emulates fp8 current, block and mxfp8, not {}; use --fp8 current",
+                       name_of(op.fp8));
+  }
   if (find_kernel(op.kind, op.dtype) != nullptr) return "";
   return fmt::format("the CPU backend has no {} kernel in {}", name_of(op.kind), name_of(op.dtype));
 }
@@ -46,7 +50,7 @@ void CpuBackend::download(void* to, const std::byte* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-void CpuBackend::run(const KernelArguments& a, program::Lane) { find_kernel(a.op->kind, a.op->dtype)(a); }
+void CpuBackend::run(const KernelArguments& a, program::Lane) { kernel_of(*a.op, a.op->dtype)(a); }
 
 void CpuBackend::start_clock(std::int64_t shared_ns) {
   start_ns_ = shared_ns;

@@ -62,6 +62,7 @@ KernelTable table_of([[maybe_unused]] Variant variant) {
   if (variant == Variant::kV4) v4::add_kernels(table);
 #endif
   if (variant == Variant::kV2) v2::add_kernels(table);
+  add_casts(table);
   add_compression(table);
   add_context(table);
   add_embeddings(table);
@@ -119,5 +120,10 @@ OptimizerLoops<double> optimizer_loops([[maybe_unused]] Variant variant) {
 }
 
 Kernel find_kernel(OpKind kind, DType type) { return find_kernel(chosen_variant(), kind, type); }
+
+Kernel kernel_of(const program::Op& op, DType type) {
+  const bool in_8_bits = op.fp8 != program::Fp8::kNone && op.kind != OpKind::kQuantize;
+  return in_8_bits ? fp8_product(type) : find_kernel(op.kind, type);
+}
 
 }  // namespace trivium::runtime::cpu

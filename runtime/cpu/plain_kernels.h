@@ -6,6 +6,7 @@
 
 namespace trivium::runtime::cpu {
 
+void add_casts(KernelTable& table);
 void add_compression(KernelTable& table);
 void add_context(KernelTable& table);
 void add_embeddings(KernelTable& table);
@@ -16,5 +17,8 @@ void add_optimizer(KernelTable& table);
 /// kernel's, results are rounded to nearest even when they are stored. What the buffers of the op's kind are decides
 /// which operands have 16 bits.
 void widened(const KernelArguments& a);
+
+/// A product of operands in 8 bits whose result is of the type (quantize.cpp).
+Kernel fp8_product(program::DType type);
 
 }  // namespace trivium::runtime::cpu

@@ -37,6 +37,6 @@ foreach(variant IN LISTS cpu_variants)
 endforeach()
 
 list(APPEND runtime_sources
-  cpu/backend.cpp cpu/clear.cpp cpu/compression.cpp cpu/context.cpp cpu/dispatch.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp cpu/widened.cpp)
-set_source_files_properties(cpu/context.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp cpu/widened.cpp
+  cpu/backend.cpp cpu/clear.cpp cpu/compression.cpp cpu/context.cpp cpu/dispatch.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp cpu/quantize.cpp cpu/widened.cpp)
+set_source_files_properties(cpu/context.cpp cpu/embedding.cpp cpu/mixture.cpp cpu/optimizer.cpp cpu/quantize.cpp cpu/widened.cpp
   PROPERTIES COMPILE_OPTIONS "${cpu_flags}")

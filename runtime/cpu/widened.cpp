@@ -116,7 +116,7 @@ void widened(const KernelArguments& a) {
   KernelArguments wide = a;
   for (std::byte*& operand : wide.in) operand = halves.wide(operand);
   for (std::byte*& operand : wide.out) operand = halves.wide(operand);
-  find_kernel(a.op->kind, DType::kFp32)(wide);
+  kernel_of(*a.op, DType::kFp32)(wide);
   halves.round();
 }
 

@@ -9,6 +9,7 @@
 
 #include "program/ir/op_kinds.h"
 #include "simulator/cost/attention.h"
+#include "simulator/cost/fp8.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/cost/issue.h"
 
@@ -34,15 +35,20 @@ double alignment_rate(const program::Op& op, const hardware::Device& device) {
   return std::pow(device.physics.unaligned_product, missing / kAlignedHalvings);
 }
 
+GemmRates product_rates(const program::Op& op, const hardware::Device& device, double efficiency) {
+  return op.fp8 == program::Fp8::kNone ? gemm_rates(device, op.dtype, efficiency * alignment_rate(op, device))
+                                       : fp8_rates(device, op.fp8, op.dtype, efficiency);
+}
+
 /// y (m,n) = x (m,k) w (k,n); dx (m,k) = dy w^T; dw (k,n) += x^T dy. Experts: a batch of such products.
 base::Seconds matmul_time(const program::Op& op, const hardware::Device& device) {
   const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
-  const double alignment = alignment_rate(op, device), batch = std::max(1, op.experts);
+  const double batch = std::max(1, op.experts);
   if (op.kind == OpKind::kMatmul || op.kind == OpKind::kExpertMatmul)
-    return gemm_time({m, n, k, batch}, gemm_rates(device, op.dtype, alignment));
+    return gemm_time({m, n, k, batch}, product_rates(op, device, 1));
   if (op.kind == OpKind::kMatmulDgrad || op.kind == OpKind::kExpertMatmulDgrad)
-    return gemm_time({m, k, n, batch}, gemm_rates(device, op.dtype, alignment));
-  GemmRates rates = gemm_rates(device, op.dtype, alignment * device.wgrad_efficiency);
+    return gemm_time({m, k, n, batch}, product_rates(op, device, 1));
+  GemmRates rates = product_rates(op, device, device.wgrad_efficiency);
   rates.result_size = program::is_half(op.dtype) ? kAccumulatedResult : 2 * rates.result_size;
   return gemm_time({k, n, m, batch}, rates);
 }
@@ -113,6 +119,7 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
   if (traits_of(op.kind).op_class == OpClass::kProduct) {
     return matmul_time(op, device) + accumulation_time(op, device, stack);
   }
+  if (traits_of(op.kind).op_class == OpClass::kQuantize) return cast_time(op, device);
   const base::Seconds traffic = traffic_time(op, device, stack);
   if (traits_of(op.kind).op_class != OpClass::kAttention) return traffic;
   return attention_products(op, device) / (op.flash ? stack.flash_rate : 1.0) + traffic;

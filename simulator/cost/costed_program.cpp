@@ -30,7 +30,7 @@ std::int64_t to_ps(base::Seconds time) { return std::llround(time.value() * kPsP
 auto shape_key(const Op& op, int peer_stage) {
   return std::tuple(peer_stage, op.kind, op.pass, op.dtype, op.group, op.weight_transposed, op.token_sharded, op.flash,
                     op.heads, op.kv_heads, op.head_dim, op.sequence, op.experts, op.parts, op.m, op.n, op.k,
-                    op.elements, op.bytes, op.disk);
+                    op.elements, op.bytes, op.disk, op.fp8);
 }
 
 // Ranks of this node that hold the same stage send at the same moment; one pair of the stage that crosses nodes holds

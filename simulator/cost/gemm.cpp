@@ -74,7 +74,8 @@ base::Seconds gemm_time(const GemmShape& shape, const GemmRates& rates) {
   for (const Tile& tile : kTiles) {
     for (const double splits : kSplits) {
       const double blocks = std::ceil(m / tile.rows) * std::ceil(n / tile.columns) * batch * splits;
-      const double block = 2 * tile.rows * tile.columns * (k / splits + rates.ramp) / (per_processor * tile.rate);
+      const double block = 2 * tile.rows * tile.columns * (k / splits + rates.ramp) /
+                           (per_processor * (rates.tiles_alike ? 1 : tile.rate));
       double time = std::max(waves(blocks, rates.multiprocessors) * block, memory);
       if (splits > 1) time += kSplitOverhead + kSplitTraffic * splits * batch * m * n / rates.memory.value();
       best = std::min(best, time);

@@ -18,9 +18,10 @@ struct GemmRates {
   base::FlopsPerSecond sustained;  ///< inside a full wave of the largest tiles
   base::BytesPerSecond memory;
   double multiprocessors = 1;
-  double ramp = 0;          ///< steps of k that filling and draining a tile costs
-  double operand_size = 2;  ///< bytes of an element of the inputs
-  double result_size = 2;   ///< bytes moved per element of the result
+  double operand_size = 2;   ///< bytes of an element of the inputs
+  double result_size = 2;    ///< bytes moved per element of the result
+  double ramp = 70;          ///< steps of k that filling and draining a tile's pipeline costs
+  bool tiles_alike = false;  ///< small tiles reach what large ones do
 };
 
 /// Rates of a device for one dtype; `efficiency` multiplies the device's own of a dense product.

@@ -5,10 +5,26 @@
 #include <algorithm>
 #include <array>
 
+#include "simulator/cost/fp8.h"
 #include "simulator/cost/gemm.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::simulator {
+
+namespace {
+
+program::Infeasible without_fp8(const hardware::Device& device, program::Fp8 recipe) {
+  if (device.kind == hardware::DeviceKind::kCpu) {
+    return {"fp8",
+            fmt::format("cores emulate fp8 current, block and mxfp8; {} is priced on GPUs alone", name_of(recipe))};
+  }
+  if (device.peak.contains(arithmetic_of(recipe))) {
+    return {"fp8", fmt::format("the profile of {} has no rates for fp8 {}", device.name, name_of(recipe))};
+  }
+  return {"fp8", fmt::format("{} has no {} arithmetic", device.name, recipe == program::Fp8::kNvfp4 ? "fp4" : "fp8")};
+}
+
+}  // namespace
 
 std::optional<program::Infeasible> unsupported_by(const program::Job& job, const hardware::Cluster& cluster) {
   if (job.plan.ranks() > cluster.devices() && !shares_cores(job.plan, cluster)) {
@@ -29,6 +45,7 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
       return program::Infeasible{"precision",
                                  fmt::format("{} has no {} arithmetic", device.name, name_of(job.plan.precision))};
     }
+    if (job.plan.fp8 != program::Fp8::kNone && !has_fp8(device, job.plan.fp8)) return without_fp8(device, job.plan.fp8);
     const program::Offload& offload = job.plan.offload;
     const std::array stores{offload.optimizer, offload.gradients, offload.activations};
     const bool to_disk = std::ranges::find(stores, program::Storage::kDisk) != stores.end();

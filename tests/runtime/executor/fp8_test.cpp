@@ -1,0 +1,154 @@
+// Trainings whose layers' products are in 8 bits: a split changes no bit where nothing but who computes differs; where
+// ranks scale what they hold and add in another order, the bounds below hold.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/cpu/backend.h"
+#include "tests/runtime/executor/harness.h"
+
+namespace trivium::runtime::testing {
+namespace {
+
+using program::DType;
+using program::Fp8;
+using program::Plan;
+
+program::Job job_of(const Plan& plan, Fp8 recipe, DType type = DType::kBf16) {
+  program::Job job = toy_job(plan);
+  job.model.layers = 4;
+  job.model.heads = job.model.kv_heads = 2;
+  job.model.head_dim = 32;  // 64 columns of q on two ranks: 32 each, a whole block of MXFP8
+  job.plan.precision = type;
+  job.plan.fp8 = recipe;
+  return job;
+}
+
+Plan split(int tensor, int pipeline, int data, int zero_stage = 0) {
+  Plan plan;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  plan.data = data;
+  plan.zero_stage = zero_stage;
+  return plan;
+}
+
+class Fp8Training : public ::testing::TestWithParam<Fp8> {
+ protected:
+  void expect_bitwise(const program::Job& job, const Trained& reference) {
+    SCOPED_TRACE(program::summary(job.plan));
+    const Trained got = run(job);
+    ASSERT_EQ(got.refused, "");
+    std::string where;
+    EXPECT_TRUE(bitwise_equal(reference, got, where)) << "first difference in " << where;
+  }
+  void expect_close(const program::Job& job, const Trained& reference, double of_loss, double of_gradient) {
+    SCOPED_TRACE(program::summary(job.plan));
+    const Trained got = run(job);
+    ASSERT_EQ(got.refused, "");
+    EXPECT_TRUE(got.replicas_agree);
+    ASSERT_EQ(got.losses.size(), reference.losses.size());
+    double loss = 0;
+    for (std::size_t s = 0; s < got.losses.size(); ++s) {
+      loss = std::max(loss, std::abs(got.losses[s] / reference.losses[s] - 1));
+    }
+    std::string where;
+    const double gradient = gradient_error(reference, got, where);
+    EXPECT_LE(loss, of_loss);
+    EXPECT_LE(gradient, of_gradient) << where;
+    fmt::print("{:<56} {} loss {:.1e} gradient {:.1e}\n", program::summary(job.plan), name_of(job.plan.precision), loss,
+               gradient);
+  }
+};
+
+TEST_P(Fp8Training, LearnsWhatTheOtherPrecisionLearnsButForItsRounding) {
+  const Trained low = run(job_of({}, GetParam())), plain = run(job_of({}, Fp8::kNone));
+  EXPECT_NE(low.losses[0], plain.losses[0]);
+  for (std::size_t s = 0; s < low.losses.size(); ++s) EXPECT_NEAR(low.losses[s], plain.losses[s], 2e-2);
+}
+
+TEST_P(Fp8Training, PipelinesRecomputationAndShardingChangeNoBit) {
+  const Trained unsplit = run(job_of({}, GetParam()));
+  expect_bitwise(job_of(split(1, 2, 1), GetParam()), unsplit);
+  Plan plan = split(1, 2, 1);
+  plan.schedule = program::Schedule::kZeroBubble;
+  expect_bitwise(job_of(plan, GetParam()), unsplit);
+  plan.schedule = program::Schedule::kInterleaved, plan.virtual_stages = 2;
+  expect_bitwise(job_of(plan, GetParam()), unsplit);
+  for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
+    plan = split(1, 1, 1);
+    plan.recompute = recompute;
+    expect_bitwise(job_of(plan, GetParam()), unsplit);
+  }
+  program::Job job = job_of(split(1, 1, 2), GetParam());
+  job.training.global_batch = 2;
+  const Trained replicas = run(job);
+  for (const int zero : {1, 2, 3}) {
+    job.plan.zero_stage = zero;
+    expect_bitwise(job, replicas);
+  }
+  job.plan.zero_stage = 1;
+  job.plan.overlap.gradient_reduction = job.plan.overlap.parameter_gather = true;
+  job.plan.offload.activations = program::Storage::kHost;
+  expect_bitwise(job, replicas);
+}
+
+// In fp64 sums of another order differ by 1e-15, so what is left is what is cast otherwise: numbers near the bottom of
+// a block whose scale another rank's share of it decides. In bf16 a sum in another order may round to its neighbour and
+// that to another of the few numbers of 8 bits, an eighth (E4M3) or a quarter (E5M2) away.
+TEST_P(Fp8Training, SplitsOfTensorsStayWithinTheBounds) {
+  const Trained bf16 = run(job_of({}, GetParam())), fp64 = run(job_of({}, GetParam(), DType::kFp64));
+  std::vector<Plan> plans{split(2, 1, 1), split(2, 2, 1), split(2, 1, 2, 1), split(1, 2, 2, 3)};
+  plans.push_back(split(2, 1, 1));
+  plans.back().sequence_parallel = true;
+  plans.push_back(split(1, 1, 1));
+  plans.back().context = 2;
+  plans.back().attention = program::Attention::kFlash;
+  for (const Plan& plan : plans) {
+    expect_close(job_of(plan, GetParam(), DType::kFp64), fp64, 1e-9, 1e-5);
+    expect_close(job_of(plan, GetParam()), bf16, 1e-3, 0.15);
+  }
+}
+
+TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
+  program::Job job = job_of(split(1, 1, 2), GetParam(), DType::kFp64);
+  job.model.linear_bias = false;
+  job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
+  const Trained together = run(job);
+  job.plan.expert = 2;
+  expect_close(job, together, 1e-9, 1e-5);
+  job = job_of({}, GetParam(), DType::kFp64);
+  job.model.norm = models::Norm::kRmsNorm;
+  job.model.activation = models::Activation::kSwiglu;
+  job.model.linear_bias = false;
+  for (const bool parallel : {false, true}) {
+    job.model.parallel_block = parallel;
+    job.plan = split(1, 1, 1);
+    job.plan.fp8 = GetParam(), job.plan.precision = DType::kFp64;
+    const Trained one = run(job);
+    ASSERT_EQ(one.refused, "");
+    job.plan.pipeline = 2;
+    expect_bitwise(job, one);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipe, Fp8Training, ::testing::Values(Fp8::kCurrent, Fp8::kBlock, Fp8::kMxfp8),
+                         [](const auto& instance) { return std::string(name_of(instance.param)); });
+
+TEST(Fp8Refused, RecipesThatAreOnlyPricedDoNotRunOnCores) {
+  for (const Fp8 recipe : {Fp8::kNone, Fp8::kCurrent, Fp8::kDelayed, Fp8::kNvfp4}) {
+    const bool runs = recipe == Fp8::kNone || recipe == Fp8::kCurrent;
+    program::Op op;
+    op.kind = program::OpKind::kMatmul;
+    op.fp8 = recipe;
+    const std::string why = cpu::CpuBackend().refusal({}, op);
+    EXPECT_EQ(why, runs
+                       ? ""
+                       : fmt::format("the CPU backend emulates fp8 current, block and mxfp8, not {}; use --fp8 current",
+                                     name_of(recipe)));
+  }
+}
+
+}  // namespace
+}  // namespace trivium::runtime::testing

@@ -44,6 +44,7 @@ class AccelerateExport {
     lose_placement(plan_, kDataInsidePipeline, launch_.losses);
     if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed");
     lose_common(plan_, launch_.losses);
+    lose_fp8(plan_, launch_.losses);
     return std::move(launch_);
   }
 

@@ -45,6 +45,7 @@ class DeepspeedExport {
                                 machines.nodes, machines.devices, shell_lines(flags));
     lose_fields();
     lose_common(plan_, launch_.losses);
+    lose_fp8(plan_, launch_.losses);
     return std::move(launch_);
   }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
+#include "base/enum_name.h"
 #include "base/quote.h"
 #include "program/plan/dtype.h"
 
@@ -72,6 +74,16 @@ void lose_common(const program::Plan& plan, std::vector<Loss>& losses) {
                       fmt::format("one choice holds for all stages; written as {}", program::name_of(plan.recompute))});
   }
   if (plan.precision == program::DType::kFp64) losses.push_back({"precision", "fp64; written as fp32"});
+}
+
+void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses) {
+  if (plan.fp8 == program::Fp8::kNone) return;
+  losses.push_back({"fp8", fmt::format("{}; products stay in 16 bits", program::name_of(plan.fp8))});
+}
+
+std::string_view fp8_recipe(program::Fp8 recipe) {
+  static constexpr std::array<std::string_view, 6> kNames{"", "delayed", "tensorwise", "blockwise", "mxfp8", ""};
+  return base::name_at(kNames, recipe);
 }
 
 std::int64_t bucket_elements(const program::Plan& plan) {

@@ -35,6 +35,12 @@ bool runs_usual_schedule(const program::Plan& plan);
 /// Adds the losses of fields that none of the trainers has: recomputation that differs from stage to stage, fp64.
 void lose_common(const program::Plan& plan, std::vector<Loss>& losses);
 
+/// Adds the loss of products in 8 bits, for trainers whose files do not ask for them here.
+void lose_fp8(const program::Plan& plan, std::vector<Loss>& losses);
+
+/// Megatron-Core's name of a recipe: "delayed" "tensorwise" "blockwise" "mxfp8"; empty for none and nvfp4.
+std::string_view fp8_recipe(program::Fp8 recipe);
+
 /// Bytes of the dtype that gradients are reduced in, for buckets that are counted in elements.
 std::int64_t bucket_elements(const program::Plan& plan);
 

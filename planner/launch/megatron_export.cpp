@@ -144,6 +144,8 @@ class MegatronExport {
     if (offload.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device");
   }
 
+  static constexpr int kAmaxHistory = 1024;  // as the recipes of NeMo and Megatron-Bridge have it
+
   void arithmetic() {
     const bool narrow = plan_.reduce_dtype == DType::kBf16 || plan_.reduce_dtype == DType::kFp16;
     if (plan_.precision == DType::kBf16) {
@@ -153,8 +155,23 @@ class MegatronExport {
       add("fp16");
       if (!narrow) add("accumulate-allreduce-grads-in-fp32");
     }
+    products();
     add("attention-backend", plan_.attention == program::Attention::kFlash ? "flash" : "unfused");
     add("transformer-impl", "transformer_engine");
+  }
+
+  void products() {
+    if (plan_.fp8 == program::Fp8::kNone) return;
+    if (plan_.precision == DType::kFp32) lose("fp8", "fp32 beside it; Transformer Engine casts bf16 alone");
+    if (plan_.fp8 == program::Fp8::kNvfp4) {
+      add("fp4-format", "e2m1");
+      return;
+    }
+    add("fp8-format", program::scales_tensors(plan_.fp8) ? "hybrid" : "e4m3");
+    add("fp8-recipe", std::string(fp8_recipe(plan_.fp8)));
+    if (plan_.fp8 != program::Fp8::kDelayed) return;
+    add("fp8-amax-history-len", kAmaxHistory);
+    add("fp8-amax-compute-algo", "max");
   }
 
   void overlap() {

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/quote.h"
+#include "planner/launch/export_parts.h"
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
 #include "program/lower/layout.h"
@@ -238,14 +239,32 @@ void read_recompute(Settings& settings, Imported& imported) {
   }
 }
 
+namespace {
+
+// Megatron-LM, arguments.py: delayed is what it takes where no recipe is named.
+void read_fp8(Settings& settings, Imported& imported) {
+  using program::Fp8;
+  Plan& plan = imported.job.plan;
+  if (settings.has({"fp4-format"})) plan.fp8 = Fp8::kNvfp4;
+  const std::string recipe = settings.text({"fp8-recipe"}).value_or("delayed");
+  for (const char* detail : {"fp8-amax-history-len", "fp8-amax-compute-algo"}) settings.find({detail});
+  if (!settings.has({"fp8-format", "fp8-hybrid", "fp8-e4m3"})) return;
+  for (const Fp8 known : {Fp8::kDelayed, Fp8::kCurrent, Fp8::kBlock, Fp8::kMxfp8}) {
+    if (fp8_recipe(known) == recipe) plan.fp8 = known;
+  }
+  if (plan.fp8 == Fp8::kNone) {
+    imported.losses.push_back({"--fp8-recipe", recipe + " is not modelled; the products are taken in 16 bits"});
+  }
+}
+
+}  // namespace
+
 void read_precision(Settings& settings, Imported& imported) {
   Plan& plan = imported.job.plan;
   const bool bf16 = settings.has({"bf16"}), fp16 = settings.has({"fp16"});
   if (bf16 && fp16) settings.fail("--bf16 and --fp16 exclude each other");
   plan.precision = bf16 ? DType::kBf16 : fp16 ? DType::kFp16 : DType::kFp32;
-  if (settings.has({"fp8-format", "fp8-hybrid", "fp8-e4m3"})) {
-    imported.losses.push_back({"--fp8-format", "fp8 is not modelled; the products are taken in 16 bits"});
-  }
+  read_fp8(settings, imported);
 }
 
 Imported import_megatron(const ImportRequest& request) { return MegatronImport(request).read(); }

@@ -36,6 +36,7 @@ class NemoExport {
     batch();
     lose_fields();
     lose_common(plan_, launch_.losses);
+    lose_fp8(plan_, launch_.losses);
     launch_.text +=
         "\nif __name__ == \"__main__\":\n"
         "    run.run(recipe, executor=run.LocalExecutor(ntasks_per_node=" +

@@ -31,6 +31,7 @@ class TorchtitanExport {
     memory();
     lose_fields();
     lose_common(plan_, launch_.losses);
+    lose_fp8(plan_, launch_.losses);
     return std::move(launch_);
   }
 

@@ -116,8 +116,19 @@ TEST(MegatronExport, WritesThePublishedJob) {
   EXPECT_THAT(fields(launch.losses), ElementsAre("overlap.pipeline"));
 }
 
+TEST(MegatronExport, NamesTheRecipeOfProductsIn8Bits) {
+  program::Job job = gpt3();
+  job.plan.fp8 = program::Fp8::kCurrent;
+  EXPECT_THAT(exported(job, Trainer::kMegatron).text, HasSubstr("--fp8-format hybrid --fp8-recipe tensorwise"));
+  job.plan.fp8 = program::Fp8::kMxfp8;
+  EXPECT_THAT(exported(job, Trainer::kMegatron).text, HasSubstr("--fp8-format e4m3 --fp8-recipe mxfp8"));
+  for (const Trainer other : {Trainer::kDeepspeed, Trainer::kTorchtitan, Trainer::kNemo, Trainer::kAccelerate}) {
+    EXPECT_THAT(fields(exported(job, other).losses), ::testing::Contains("fp8"));
+  }
+}
+
 TEST(MegatronRoundTrip, GivesBackTheJob) {
-  std::vector<program::Job> jobs(7, gpt3());
+  std::vector<program::Job> jobs(9, gpt3());
   jobs[1].plan.schedule = Schedule::kInterleaved;
   jobs[1].plan.virtual_stages = 3;
   jobs[1].plan.sequence_parallel = true;
@@ -143,6 +154,8 @@ TEST(MegatronRoundTrip, GivesBackTheJob) {
   jobs[6].model = models::load_model("llama2-70b");
   jobs[6].plan.tensor = 4;
   jobs[6].plan.pipeline = 4;
+  jobs[7].plan.fp8 = program::Fp8::kDelayed;
+  jobs[8].plan.fp8 = program::Fp8::kBlock;
   for (const program::Job& job : jobs) {
     SCOPED_TRACE(program::summary(job.plan));
     const Imported read = import_megatron(request_of(exported(job, Trainer::kMegatron).text));

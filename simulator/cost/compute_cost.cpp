@@ -119,7 +119,8 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
   if (traits_of(op.kind).op_class == OpClass::kProduct) {
     return matmul_time(op, device) + accumulation_time(op, device, stack);
   }
-  if (traits_of(op.kind).op_class == OpClass::kQuantize) return cast_time(op, device);
+  const bool measured_casts = !device.fp8.products.empty();  // elsewhere a cast moves its bytes as any kernel
+  if (traits_of(op.kind).op_class == OpClass::kQuantize && measured_casts) return cast_time(op, device);
   const base::Seconds traffic = traffic_time(op, device, stack);
   if (traits_of(op.kind).op_class != OpClass::kAttention) return traffic;
   return attention_products(op, device) / (op.flash ? stack.flash_rate : 1.0) + traffic;

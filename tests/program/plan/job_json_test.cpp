@@ -50,6 +50,7 @@ const json& full_plan() {
       {"recompute", "full"},
       {"stage_recompute", {"none", "selective", "full"}},
       {"precision", "fp16"},
+      {"fp8", "mxfp8"},
       {"reduce_dtype", "bf16"},
       {"attention", "flash"},
       {"overlap", {{"gradient_reduction", true}, {"parameter_gather", true}, {"pipeline", false}, {"tensor", true}}},

@@ -37,6 +37,7 @@ const std::vector<Case>& plan_cases() {
                                         {"recompute", "full", "full"},
                                         {"stage_recompute", "full,none", {"full", "none"}},
                                         {"precision", "fp64", "fp64"},
+                                        {"fp8", "current", "current"},
                                         {"reduce_dtype", "bf16", "bf16"},
                                         {"attention", "flash", "flash"},
                                         {"overlap.gradient_reduction", "true", true},

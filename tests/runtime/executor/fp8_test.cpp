@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
+#include <variant>
 
+#include "program/lower/lower.h"
 #include "runtime/cpu/backend.h"
 #include "tests/runtime/executor/harness.h"
 
@@ -95,8 +98,9 @@ TEST_P(Fp8Training, PipelinesRecomputationAndShardingChangeNoBit) {
 }
 
 // In fp64 sums of another order differ by 1e-15, so what is left is what is cast otherwise: numbers near the bottom of
-// a block whose scale another rank's share of it decides. In bf16 a sum in another order may round to its neighbour and
-// that to another of the few numbers of 8 bits, an eighth (E4M3) or a quarter (E5M2) away.
+// a block whose scale another rank's share of it decides, which AdamW carries into the next loss. In bf16 a sum in
+// another order may round to its neighbour and that to another of the few numbers of 8 bits, an eighth (E4M3) or a
+// quarter (E5M2) away.
 TEST_P(Fp8Training, SplitsOfTensorsStayWithinTheBounds) {
   const Trained bf16 = run(job_of({}, GetParam())), fp64 = run(job_of({}, GetParam(), DType::kFp64));
   std::vector<Plan> plans{split(2, 1, 1), split(2, 2, 1), split(2, 1, 2, 1), split(1, 2, 2, 3)};
@@ -106,7 +110,7 @@ TEST_P(Fp8Training, SplitsOfTensorsStayWithinTheBounds) {
   plans.back().context = 2;
   plans.back().attention = program::Attention::kFlash;
   for (const Plan& plan : plans) {
-    expect_close(job_of(plan, GetParam(), DType::kFp64), fp64, 1e-6, 1e-4);
+    expect_close(job_of(plan, GetParam(), DType::kFp64), fp64, 1e-4, 1e-4);
     expect_close(job_of(plan, GetParam()), bf16, 1e-3, 0.15);
   }
 }
@@ -117,7 +121,7 @@ TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
   job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
   const Trained together = run(job);
   job.plan.expert = 2;
-  expect_close(job, together, 1e-6, 1e-4);
+  expect_close(job, together, 1e-4, 1e-4);
   job = job_of({}, GetParam(), DType::kFp64);
   job.model.norm = models::Norm::kRmsNorm;
   job.model.activation = models::Activation::kSwiglu;
@@ -130,6 +134,64 @@ TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
     ASSERT_EQ(one.refused, "");
     job.plan.pipeline = 2;
     expect_bitwise(job, one);
+  }
+}
+
+/// A toy whose rows are whole blocks of MXFP8 on two tensor ranks, in one of four shapes.
+program::Job shaped(unsigned shape) {
+  program::Job job = toy_job({});
+  job.model.layers = 4;
+  job.model.head_dim = 16;
+  job.training.sequence = job.model.max_sequence = 32;
+  if (shape == 1) {  // as LLaMA, with Qwen 3's norms of heads
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kSwiglu;
+    job.model.kv_heads = 2;
+    job.model.head_norms = true;
+    job.model.linear_bias = job.model.qkv_bias = job.model.tied_embeddings = false;
+  }
+  job.model.parallel_block = shape == 2;
+  if (shape == 3) {
+    job.model.linear_bias = false;
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2, .capacity_factor = 0.75};
+  }
+  return job;
+}
+
+Plan drawn(std::mt19937_64& random) {
+  const auto one_of = [&](unsigned count) { return static_cast<int>(random() % count); };
+  Plan plan;
+  plan.tensor = 1 + one_of(2), plan.context = 1 + one_of(2), plan.data = 1 + one_of(2), plan.expert = 1 + one_of(2);
+  plan.pipeline = 1 << one_of(3);
+  plan.context_method = static_cast<program::ContextMethod>(one_of(2));
+  plan.schedule = static_cast<program::Schedule>(one_of(program::kSchedules));
+  plan.virtual_stages = program::traits_of(plan.schedule).virtual_stages ? 2 : 1;
+  plan.zero_stage = one_of(4);
+  plan.sequence_parallel = one_of(2) == 1;
+  plan.recompute = static_cast<program::Recompute>(one_of(3));
+  plan.attention = static_cast<program::Attention>(one_of(2));
+  plan.overlap.gradient_reduction = one_of(2) == 1;
+  plan.overlap.parameter_gather = one_of(2) == 1;
+  plan.overlap.tensor = one_of(2) == 1;
+  plan.micro_batch = 1 + one_of(2);
+  plan.offload.activations = static_cast<program::Storage>(one_of(2));
+  return plan;
+}
+
+TEST_P(Fp8Training, RandomPlansComputeWhatOneRankComputes) {
+  std::mt19937_64 random(7);
+  for (int trained = 0; trained < 8;) {
+    program::Job job = shaped(static_cast<unsigned>(trained) % 4);
+    job.plan = drawn(random);
+    job.plan.precision = DType::kFp64, job.plan.fp8 = GetParam();
+    if (job.plan.ranks() > 8 || std::holds_alternative<program::Infeasible>(program::check(job))) continue;
+    program::Job one = job;
+    one.plan = {};
+    one.plan.precision = DType::kFp64, one.plan.fp8 = GetParam();
+    one.plan.attention = job.plan.attention, one.plan.micro_batch = job.plan.micro_batch;
+    expect_close(job, run(one), 1e-4, 1e-4);
+    ++trained;
   }
 }
 

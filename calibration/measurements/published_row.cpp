@@ -73,7 +73,8 @@ Reason why_not_this_precision(const CsvTable::Row& row) {
 
 /// Columns of the split that the source does not print.
 Reason why_no_split(const CsvTable::Row& row) {
-  for (const char* column : {"micro_batch", "tp", "pp", "dp", "sequence_parallel", "zero_stage", "global_batch"}) {
+  for (const char* column :
+       {"micro_batch", "tp", "pp", "dp", "sequence_parallel", "zero_stage", "global_batch", "attention"}) {
     if (row.text(column).empty()) return fmt::format("{} is not given", column);
   }
   if (row.text("vpp").empty() && row.text("pp") != "1") return "vpp is not given";
@@ -104,6 +105,17 @@ Reason why_no_task(const CsvTable::Row& row) {
   return fmt::format("task {}: frozen weights are not a field of the plan", task);
 }
 
+/// Words that this reader does not know, where others stand for a setting.
+Reason why_unknown_word(const CsvTable::Row& row) {
+  const std::pair<const char*, std::span<const std::string>> words[] = {
+      {"attention", kAttention}, {"sequence_parallel", kYesNo}, {"dp_overlap", kYesNo}, {"reduce_dtype", kPrecisions}};
+  for (const auto& [column, known] : words) {
+    if (row.text(column).empty() || row.find(column, known)) continue;
+    return fmt::format("{}: {}", column, row.unknown(column, known));
+  }
+  return std::nullopt;
+}
+
 /// Ranks that the split makes, against `gpus`.
 Reason why_no_ranks(const CsvTable::Row& row) {
   const std::int64_t tensor = count(row, "tp"), context = count(row, "cp"), pipeline = count(row, "pp"),
@@ -115,8 +127,8 @@ Reason why_no_ranks(const CsvTable::Row& row) {
 }
 
 Reason why_unsupported(const CsvTable::Row& row) {
-  for (const auto& why :
-       {why_no_model, why_no_task, why_not_this_precision, why_no_split, why_no_experts, why_no_ranks}) {
+  for (const auto& why : {why_no_model, why_no_task, why_not_this_precision, why_no_split, why_unknown_word,
+                          why_no_experts, why_no_ranks}) {
     if (Reason reason = why(row)) return reason;
   }
   return std::nullopt;

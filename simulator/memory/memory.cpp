@@ -39,9 +39,12 @@ std::int64_t held_by_layers(const program::Program& program, const program::Role
   const program::Settings& s = program.settings;
   const std::int64_t micro_batch = s.batch.micro_batch_of(role.first_replica), tensor = program.mesh.tensor();
   const std::int64_t tokens = micro_batch * s.batch.sequence / program.mesh.context();
-  // Sequence parallel: a stage hands on 1/t of its output. Of each layer the inputs of two products stay gathered, and
-  // the gate's activation, four times as wide, beside its product.
-  const std::int64_t kept = micro_batch * s.sent_bytes_per_sample * (2 * (tensor - 1) + 4);
+  // Sequence parallel: a stage hands on 1/t of its output. Of each layer inputs of products stay gathered, and the
+  // gate's activation, four times as wide, beside its product. By the Ultra-Scale Playbook's memory two inputs without
+  // a pipeline, with one a single input and half as much again of the rest.
+  const bool pipelined = program.mesh.pipeline() > 1;
+  const std::int64_t outputs = (pipelined ? 1 : 2) * (tensor - 1) + (pipelined ? 6 : 4);
+  const std::int64_t kept = micro_batch * s.sent_bytes_per_sample * outputs;
   std::int64_t bytes = 0;
   for (const program::Chunk& chunk : role.chunks) {
     const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];

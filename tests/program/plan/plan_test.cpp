@@ -34,9 +34,32 @@ TEST(Stack, IsFoundByEveryNameItIsKnownBy) {
     EXPECT_EQ(find_stack(stack.name), &stack);
     names.insert(stack.name);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"trivium", "megatron", "megatron-2022", "megatron-deepspeed",
-                                          "megatron-deepspeed-vtrain", "fsdp", "deepspeed-zero3",
-                                          "deepspeed-zero3-2021", "alpa-xla"}));
+  EXPECT_EQ(names, (std::set<std::string>{"trivium",
+                                          "megatron",
+                                          "megatron-2022",
+                                          "megatron-deepspeed",
+                                          "megatron-deepspeed-vtrain",
+                                          "fsdp",
+                                          "deepspeed-zero3",
+                                          "deepspeed-zero3-2021",
+                                          "alpa-xla",
+                                          "fsdp-flash2",
+                                          "nanotron",
+                                          "megatron-nemo1",
+                                          "megatron-nemo2",
+                                          "megatron-bridge",
+                                          "megatron-nemo-mlperf",
+                                          "megatron-core-0.8",
+                                          "megatron-core-moe",
+                                          "megatron-core-dev-23e00ed",
+                                          "torchtitan-fsdp2",
+                                          "torchtitan-fsdp2-eager",
+                                          "automodel-fsdp2",
+                                          "kempnerforge-fsdp2",
+                                          "internevo",
+                                          "paxml",
+                                          "maxtext",
+                                          "colossalai"}));
   EXPECT_EQ(find_stack("megatron-2077"), nullptr);
 }
 

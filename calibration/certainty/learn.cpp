@@ -8,6 +8,8 @@
 #include <map>
 #include <tuple>
 
+#include "calibration/measurements/statistics.h"
+
 namespace trivium::calibration {
 namespace {
 
@@ -15,12 +17,14 @@ using simulator::ErrorCell;
 using simulator::ErrorModel;
 using simulator::ErrorParts;
 using simulator::Likeness;
+using simulator::Reach;
 
-constexpr double kCovered = 0.9;
+constexpr double kBeyond = 0.05;                            // at either end of an interval
 constexpr double kUsualDeviation = 0.05, kUsualSpread = 1;  // prior of the parts: log-normal
 constexpr double kLeastRun = 0.01;                          // nobody measures a step time better
 constexpr int kUsualRuns = 10;                              // as many runs of usual spread stand behind each class
 constexpr double kMostWeight = 30;                          // of a source's runs, lest the largest source rule
+constexpr double kNormalSpread = 1.4826;                    // of a median distance, in standard deviations
 constexpr int kRounds = 4;
 
 double square(double x) { return x * x; }
@@ -30,19 +34,23 @@ auto key_of(const RunError& run) {
   return std::tie(run.source, l.device, l.stack, l.kind, l.machine, l.ease);
 }
 
+/// Middles and spreads are medians, so that the few runs that something else befell stay in the tails, where the reach
+/// finds them.
 std::vector<ErrorCell> cells_of(const std::vector<RunError>& runs) {
   std::map<decltype(key_of(runs.front())), std::vector<const RunError*>> alike;
   for (const RunError& run : runs) alike[key_of(run)].push_back(&run);
   std::vector<ErrorCell> cells;
   for (const auto& [key, members] : alike) {
     ErrorCell cell{members.front()->like, members.front()->source, static_cast<int>(members.size())};
+    std::vector<double> errors, shifts, distances;
     for (const RunError* run : members) {
-      cell.mean += run->error / cell.runs;
-      cell.left_out += run->left_out / cell.runs;
+      errors.push_back(run->error);
+      shifts.push_back(run->left_out - run->error);
     }
-    double squares = 0;
-    for (const RunError* run : members) squares += square(run->error - cell.mean);
-    cell.spread = cell.runs > 1 ? std::sqrt(squares / (cell.runs - 1)) : 0;
+    cell.mean = median(errors);
+    cell.left_out = cell.mean + median(shifts);
+    for (const double error : errors) distances.push_back(std::abs(error - cell.mean));
+    cell.spread = kNormalSpread * median(distances);
     cells.push_back(std::move(cell));
   }
   return cells;
@@ -87,18 +95,18 @@ std::array<double, simulator::kEases> run_spreads(const std::vector<ErrorCell>& 
   return spreads;
 }
 
-/// Of runs that share model, batch and machine.
+/// Of runs that share model, batch and machine, where devices are busy: those are the plans one decides between.
 double twin_spread(const std::vector<RunError>& runs) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> sweeps;
   for (const RunError& run : runs) {
-    if (!run.sweep.empty()) sweeps[{run.source, run.sweep}].push_back(run.error);
+    if (!run.sweep.empty() && run.like.ease == 0) sweeps[{run.source, run.sweep}].push_back(run.error);
   }
   Pooled pooled;
   for (const auto& [key, errors] : sweeps) {
-    double mean = 0, squares = 0;
-    for (const double error : errors) mean += error / static_cast<double>(errors.size());
-    for (const double error : errors) squares += square(error - mean);
-    pooled.add(key.first, squares, static_cast<double>(errors.size()) - 1);
+    const double middle = median(errors), freedom = static_cast<double>(errors.size()) - 1;
+    std::vector<double> distances;
+    for (const double error : errors) distances.push_back(std::abs(error - middle));
+    pooled.add(key.first, square(kNormalSpread * median(distances)) * freedom, freedom);
   }
   return std::max(kLeastRun, std::sqrt(pooled.variance(square(kUsualDeviation), kUsualRuns)));
 }
@@ -128,26 +136,28 @@ void choose_parts(const std::vector<ErrorCell>& cells, ErrorParts& parts) {
   }
 }
 
-double quantile(std::vector<double> values, double share, double otherwise) {
-  if (values.empty()) return otherwise;
-  std::ranges::sort(values);
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  return values[at];
+Reach reach_of(std::vector<double> distances) {
+  if (distances.empty()) return {};
+  std::ranges::sort(distances);
+  const auto at = [&](double share) {
+    return distances[static_cast<std::size_t>(share * static_cast<double>(distances.size() - 1) + 0.5)];
+  };
+  return {std::max(0.0, -at(kBeyond)), std::max(0.0, at(1 - kBeyond))};
 }
 
-/// How many deviations errors lie from what a model expects: of every run, in the order given.
+/// How many deviations errors lie above what a model expects: of every run, in the order given.
 std::vector<double> distances(const ErrorModel& model, const std::vector<RunError>& runs, bool known) {
   std::vector<double> all;
   for (const RunError& run : runs) {
     const simulator::ErrorOutlook outlook = model.at(run.like);
-    all.push_back(std::abs((known ? run.error : run.left_out) - outlook.mean) / outlook.deviation);
+    all.push_back(((known ? run.error : run.left_out) - outlook.mean) / outlook.deviation);
   }
   return all;
 }
 
-double share_within(const std::vector<double>& distances, double reach) {
+double share_within(const std::vector<double>& distances, const Reach& reach) {
   if (distances.empty()) return 0;
-  const auto within = std::ranges::count_if(distances, [&](double d) { return d <= reach; });
+  const auto within = std::ranges::count_if(distances, [&](double d) { return d >= -reach.low && d <= reach.high; });
   return static_cast<double>(within) / static_cast<double>(distances.size());
 }
 
@@ -180,15 +190,15 @@ Learned learn(const std::vector<RunError>& runs) {
     all_known.insert(all_known.end(), known[source].begin(), known[source].end());
     all_unknown.insert(all_unknown.end(), unknown[source].begin(), unknown[source].end());
   }
-  parts.known_reach = quantile(all_known, kCovered, parts.known_reach);
-  parts.unknown_reach = quantile(all_unknown, kCovered, parts.unknown_reach);
+  parts.known = reach_of(all_known);
+  parts.unknown = reach_of(all_unknown);
   Learned learned{ErrorModel(cells, parts), {}, {}};
   for (const auto& [source, distances] : known) {
-    learned.coverage.push_back({source, static_cast<int>(distances.size()), share_within(distances, parts.known_reach),
-                                share_within(unknown[source], parts.unknown_reach)});
+    learned.coverage.push_back({source, static_cast<int>(distances.size()), share_within(distances, parts.known),
+                                share_within(unknown[source], parts.unknown)});
   }
-  learned.all = {"all", static_cast<int>(runs.size()), share_within(all_known, parts.known_reach),
-                 share_within(all_unknown, parts.unknown_reach)};
+  learned.all = {"all", static_cast<int>(runs.size()), share_within(all_known, parts.known),
+                 share_within(all_unknown, parts.unknown)};
   return learned;
 }
 
@@ -198,10 +208,12 @@ std::string to_table(const Learned& learned) {
       "standard deviations of log(measured / predicted): device {:.1f} %, stack {:.1f} %, kind {:.1f} %, machine "
       "{:.1f} "
       "%, run {:.1f} / {:.1f} / {:.1f} % at MFU from 30 / from 10 / below 10 %, twin plans {:.1f} %\n"
-      "half the 90 % interval, in deviations: {:.2f} on a machine that was measured, {:.2f} elsewhere\n\n"
+      "the 90 % interval, in deviations: {:.2f} down and {:.2f} up on a machine that was measured, {:.2f} and {:.2f} "
+      "elsewhere\n\n"
       "{:<44} {:>6} {:>10} {:>10}\n",
       100 * p.device, 100 * p.stack, 100 * p.kind, 100 * p.machine, 100 * p.run[0], 100 * p.run[1], 100 * p.run[2],
-      100 * p.twin, p.known_reach, p.unknown_reach, "within the 90 % interval", "runs", "own known", "left out");
+      100 * p.twin, p.known.low, p.known.high, p.unknown.low, p.unknown.high, "within the 90 % interval", "runs",
+      "own known", "left out");
   const auto line = [&](const Coverage& c) {
     text += fmt::format("{:<44.44} {:>6} {:>8.1f} % {:>8.1f} %\n", c.source, c.runs, 100 * c.known, 100 * c.unknown);
   };

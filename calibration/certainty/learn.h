@@ -32,8 +32,9 @@ struct Learned {
 };
 
 /// Spreads of a run's own are those within sources; of device, stack, kind and machine those of greatest likelihood
-/// under a log-normal prior (median 5 %, a factor of e either way), as sources are few; reaches are the 90 % quantiles
-/// of normalised errors, in the middle of a cell and with the source left out. Runs alike in everything are one cell.
+/// under a log-normal prior (median 5 %, a factor of e either way), as sources are few; reaches are the 5 % and 95 %
+/// quantiles of normalised errors, in the middle of a cell and with the source left out. Runs alike in everything are
+/// one cell.
 Learned learn(const std::vector<RunError>& runs);
 
 /// For people.

@@ -49,13 +49,14 @@ RunErrors run_errors(const std::vector<std::filesystem::path>& tables,
     const Validation validation = validate_published(table);
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const ValidationRow& row = validation.rows[i];
-      if (row.unsupported || row.tier == "C") continue;
+      if (row.unsupported || !row.ran || row.tier == "C") continue;
       const auto shift = shifts.find(row.source);
       const double moved = shift == shifts.end() ? 0 : shift->second.left_out - shift->second.fitted;
-      const auto like =
-          simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.predicted_iteration_s));
+      const auto like = simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.measured_iteration_s));
       const double off = std::log(row.measured_iteration_s / row.predicted_iteration_s);
       errors.time.push_back({like, row.source, runs[i].sweep, off, off - moved});
+      // What trainers keep of weights in 8 bits beside those in 16 differs, and tables print what the allocator holds.
+      if (runs[i].job.plan.fp8 != program::Fp8::kNone) continue;
       if (!row.measured_peak_bytes || !row.predicted_peak_bytes) continue;
       RunError memory{like, row.source, runs[i].sweep, std::log(*row.measured_peak_bytes / *row.predicted_peak_bytes)};
       memory.like.ease = 0;

@@ -23,8 +23,8 @@ struct SourceShift {
 /// prints them. Errors: Failure(kInput) as `FILE:LINE: column: …`.
 std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& csv);
 
-/// Rows of tiers A and B that could be replayed, of every table; `shifts` by source, none: as fitted. Errors: as
-/// read_published_runs().
+/// Rows of tiers A and B that could be replayed, of every table, in the class of the utilisation that was measured;
+/// `shifts` by source, none: as fitted. Errors: as read_published_runs().
 RunErrors run_errors(const std::vector<std::filesystem::path>& tables,
                      const std::map<std::string, SourceShift>& shifts);
 

@@ -44,12 +44,13 @@ void add_groups(std::string& text, const std::vector<ValidationGroup>& groups) {
   const bool of_run = groups.front().by == "step" || groups.front().by == "op";
   text += fmt::format("{:<8} {:<{}} {:>5} {:>9} {:>8} {:>8} {:>8} {:>6}", "by", "name", of_run ? 24 : 44, "cases",
                       "mean|e| %", "bias %", "median %", "max %", "rank r");
-  text += of_run ? fmt::format(" {:>11} {:>11}\n", "measured", "predicted") : "\n";
+  text += of_run ? fmt::format(" {:>11} {:>11}\n", "measured", "predicted") : fmt::format(" {:>12}\n", "in 90 % int.");
   for (const ValidationGroup& g : groups) {
     text += fmt::format("{:<8} {:<{}} {:>5} {:>9.1f} {:>+8.1f} {:>8.1f} {:>8.1f} {:>6}", g.by, g.name, of_run ? 24 : 44,
                         g.cases, kPercent * g.mape, kPercent * g.bias, kPercent * g.median, kPercent * g.max,
                         correlation(g.spearman));
-    text += of_run ? fmt::format(" {:>11} {:>11}\n", amount(g.by, g.measured), amount(g.by, g.predicted)) : "\n";
+    text += of_run ? fmt::format(" {:>11} {:>11}\n", amount(g.by, g.measured), amount(g.by, g.predicted))
+                   : fmt::format(" {:>10.1f} %\n", g.cases > 0 ? kPercent * g.within / g.cases : 0);
   }
 }
 
@@ -134,6 +135,12 @@ nlohmann::json to_json(const Validation& validation) {
          {"predicted_peak_bytes", or_null(r.predicted_peak_bytes)},
          {"unsupported", or_null(r.unsupported)}});
     if (r.predicted_fits) json["rows"].back()["predicted_fits"] = *r.predicted_fits;
+    if (r.interval_s) json["rows"].back()["interval_90_s"] = {r.interval_s->low, r.interval_s->high};
+    if (r.peak_interval_bytes) {
+      json["rows"].back()["peak_interval_90_bytes"] = {std::llround(r.peak_interval_bytes->low),
+                                                       std::llround(r.peak_interval_bytes->high)};
+    }
+    if (r.fit_probability) json["rows"].back()["fit_probability"] = *r.fit_probability;
     if (!r.software.empty()) json["rows"].back()["software"] = r.software;
     if (!r.precision.empty()) json["rows"].back()["precision"] = r.precision;
   }
@@ -148,6 +155,7 @@ nlohmann::json to_json(const Validation& validation) {
                               {"spearman", or_null(g.spearman)},
                               {"measured", g.measured},
                               {"predicted", g.predicted}});
+    if (g.by == "source" || g.by == "hardware") json["groups"].back()["within_90"] = g.within;
     if (g.told > 0) json["groups"].back()["fits"] = {{"rows", g.told}, {"right", g.told_rightly}};
   }
   for (const Sweep& s : validation.sweeps) {

@@ -11,6 +11,7 @@
 #include "hardware_profiles/hardware.h"
 #include "program/plan/plan_file.h"
 #include "program/record/run_record.h"
+#include "simulator/certainty/certainty.h"
 
 namespace trivium::calibration {
 
@@ -26,6 +27,9 @@ struct ValidationRow {
   std::string software, precision;         ///< of published runs
   bool ran = true;                         ///< false: tried without a figure, of memory alone something is predicted
   std::optional<bool> predicted_fits;      ///< whether it fits the devices' memory, by the prediction
+  /// Of published runs that are predicted: within which 90 of 100 measurements are expected, and that it fits.
+  std::optional<simulator::PredictionInterval> interval_s, peak_interval_bytes;
+  std::optional<double> fit_probability;
 };
 
 /// Errors of all cases with one thing in common. Fractions: predicted / measured - 1.
@@ -42,6 +46,7 @@ struct ValidationGroup {
   double measured = 0, predicted = 0;  ///< means of the cases: s, of "memory" bytes
   int told = 0;                        ///< rows of every tier, run or not, of which is predicted whether they fit
   int told_rightly = 0;                ///< those that fit and ran, or neither
+  int within = 0;                      ///< of `cases`, those whose measurement lies in its interval
 };
 
 /// One prediction beside its measurement, for a picture.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <map>
 #include <thread>
 
@@ -22,33 +23,41 @@ namespace {
 struct Outcome {
   double iteration_s = 0;
   double peak_bytes = 0;
-  std::optional<bool> fits;
-  std::optional<std::string> unsupported;
+  std::optional<bool> fits = std::nullopt;
+  std::optional<std::string> unsupported = std::nullopt;
+  std::optional<simulator::Certainty> certainty = std::nullopt;
 };
 
 /// What did not run has no time to be compared with: its memory alone is predicted. A plan that is refused (more stages
 /// than layers) would not run either.
 Outcome predict_memory(const PublishedRun& run) {
   const auto prepared = simulator::prepare(run.job, run.cluster, {.fits = false, .ordered = false, .verified = false});
-  if (!prepared && prepared.error().kind == base::ErrorKind::kNoPlan) return {0, 0, false, std::nullopt};
-  if (!prepared) return {0, 0, std::nullopt, prepared.error().message};
-  double peak = 0;
+  if (!prepared && prepared.error().kind == base::ErrorKind::kNoPlan) return {.fits = false};
+  if (!prepared) return {.unsupported = prepared.error().message};
+  double peak = 0, room = std::numeric_limits<double>::infinity();
   for (const simulator::StageMemory& stage : prepared.value().memory()) {
     peak = std::max(peak, static_cast<double>(stage.total()));
+    room = std::min(room, static_cast<double>(stage.capacity) / static_cast<double>(stage.total()));
   }
-  return {0, peak, !prepared.value().too_big(), std::nullopt};
+  return {.peak_bytes = peak,
+          .fits = !prepared.value().too_big(),
+          .certainty = simulator::certainty_of(run.job, run.cluster, {.peak_bytes = peak, .room = room})};
 }
 
 Outcome predict(const PublishedRun& run) {
-  if (run.unsupported) return {0, 0, std::nullopt, run.unsupported};
+  if (run.unsupported) return {.unsupported = run.unsupported};
   if (!run.ran) return predict_memory(run);
   const auto granularity = needs_ops(run.job) ? simulator::Granularity::kOp : simulator::Granularity::kSegment;
   const auto result = replay(run.job, run.cluster, granularity);
-  if (!result) return {0, 0, std::nullopt, result.error().message};
+  if (!result) return {.unsupported = result.error().message};
   const auto& [prepared, simulation] = result.value();
   const double crowding = simulator::crowding(prepared.program(), run.cluster);
-  return {simulation.iteration_s * crowding, static_cast<double>(simulation.peak_memory_bytes), !prepared.too_big(),
-          std::nullopt};
+  simulator::Certainty certainty = simulation.certainty;
+  certainty.iteration_s = {certainty.iteration_s.low * crowding, certainty.iteration_s.high * crowding};
+  return {.iteration_s = simulation.iteration_s * crowding,
+          .peak_bytes = static_cast<double>(simulation.peak_memory_bytes),
+          .fits = !prepared.too_big(),
+          .certainty = std::move(certainty)};
 }
 
 /// A job for every configuration, on all cores. Equal ones differ in nothing that is simulated.
@@ -114,7 +123,13 @@ ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
   row.unsupported = outcome.unsupported;
   if (row.unsupported) return row;
   if (outcome.peak_bytes > 0) row.predicted_peak_bytes = outcome.peak_bytes - beside_allocator(run);
+  if (outcome.certainty && row.predicted_peak_bytes) {
+    const double share = *row.predicted_peak_bytes / outcome.peak_bytes;
+    row.peak_interval_bytes = {outcome.certainty->peak_bytes.low * share, outcome.certainty->peak_bytes.high * share};
+    row.fit_probability = outcome.certainty->fit_probability;
+  }
   if (!row.ran) return row;
+  if (outcome.certainty) row.interval_s = outcome.certainty->iteration_s;
   row.predicted_iteration_s = outcome.iteration_s;
   row.error = outcome.iteration_s / run.iteration_s - 1;
   return row;
@@ -123,12 +138,16 @@ ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
 /// Rows of one source or machine: what they say of times, and of what fits.
 struct Members {
   std::vector<Pair> times;
-  int told = 0, told_rightly = 0;
+  int told = 0, told_rightly = 0, within = 0;
   bool all_ran = true;
 
   void add(const ValidationRow& row) {
     if (row.unsupported) return;
-    if (row.ran && row.tier != "C") times.push_back({row.measured_iteration_s, row.predicted_iteration_s});
+    if (row.ran && row.tier != "C") {
+      times.push_back({row.measured_iteration_s, row.predicted_iteration_s});
+      const auto& interval = row.interval_s;
+      if (interval && row.measured_iteration_s >= interval->low && row.measured_iteration_s <= interval->high) ++within;
+    }
     all_ran &= row.ran;
     if (!row.predicted_fits) return;
     ++told;
@@ -149,6 +168,7 @@ std::vector<ValidationGroup> groups_of(const std::vector<ValidationRow>& rows) {
     groups.push_back(group_of(key.first, key.second, of.times));
     groups.back().told = of.told;
     groups.back().told_rightly = of.told_rightly;
+    groups.back().within = of.within;
   }
   return groups;
 }

@@ -132,6 +132,13 @@ StackTraits megatron_core(std::string_view name) {
   return h;
 }
 
+/// The same by Megatron-Bridge, whose recipes have user buffers on without a word of it in its tables.
+StackTraits megatron_bridge() {
+  StackTraits h = megatron_core("megatron-bridge");
+  h.overlaps_tensor_collectives = true;
+  return h;
+}
+
 /// Megatron-Core by its own training script: gradients are kept and reduced in fp32, tensor collectives run alone.
 StackTraits megatron_core_plain(std::string_view name) {
   StackTraits h = megatron_core(name);
@@ -148,6 +155,7 @@ StackTraits nanotron() {
   h.fills_half_gradients = true;
   h.balances_by_cost = true;       // nanotron/models/base.py, build_model
   h.saves_gathered_inputs = true;  // tensor_parallel/functional.py: autograd keeps what a column product was given
+  h.pipelined_issue = 0.21e-3;     // docs/cost-model.md, "Stacks"
   h.logit_bytes = 8;  // measured: memory of the Ultra-Scale Playbook's runs by micro-batch: two fp32 copies
   h.issue = 2.2;      // measured there: 4.4 ms of host time a layer where tensor groups make kernels small
   h.flash_rate =
@@ -229,7 +237,7 @@ const std::array<StackTraits, 26>& table() {
                                                      nanotron(),
                                                      megatron_core("megatron-nemo1"),
                                                      megatron_core("megatron-nemo2"),
-                                                     megatron_core("megatron-bridge"),
+                                                     megatron_bridge(),
                                                      megatron_core("megatron-nemo-mlperf"),
                                                      megatron_core_plain("megatron-core-0.8"),
                                                      megatron_core_plain("megatron-core-moe"),

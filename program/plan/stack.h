@@ -23,11 +23,12 @@ struct StackTraits {
   double issue = 1;          ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
   bool fills_half_gradients = false;   ///< autograd fills 16-bit gradients beside the wide ones that they are added to
   bool saves_gathered_inputs = false;  ///< sequence parallel: products keep their gathered inputs for the backward
-  bool balances_by_cost = false;       ///< stages hold equal work, the head counted as what its product takes
-  int logit_bytes = 0;                 ///< held per logit of a micro-batch beside the Program's, by the loss
-  double flash_rate = 1;               ///< of the device's flash attention, below 1 with kernels of a generation before
-  double memory_traffic = 1.0;         ///< of memory-bound kernels, over the reference count
-  std::int64_t vocab_multiple = 1;     ///< the vocabulary is padded to a multiple of this times `tensor`
+  double pipelined_issue = 0;  ///< s of the host for every tensor collective and rank of its group, beside a pipeline
+  bool balances_by_cost = false;    ///< stages hold equal work, the head counted as what its product takes
+  int logit_bytes = 0;              ///< held per logit of a micro-batch beside the Program's, by the loss
+  double flash_rate = 1;            ///< of the device's flash attention, below 1 with kernels of a generation before
+  double memory_traffic = 1.0;      ///< of memory-bound kernels, over the reference count
+  std::int64_t vocab_multiple = 1;  ///< the vocabulary is padded to a multiple of this times `tensor`
   bool overlaps_gradients_by_default = false;
   bool gathers_ahead_by_default = false;     ///< ZeRO-3: the next unit's parameters beside the current one's kernels
   int units_ahead = 1;                       ///< how many units, where gathers run ahead

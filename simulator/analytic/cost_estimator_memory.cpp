@@ -33,6 +33,7 @@ void CostEstimator::MemoryByStage::count_bytes(const std::vector<int>& kinds) {
     if (counted_[k] != 0) continue;
     estimator_.program_.kinds[k].bytes = estimator_.bytes(kinds_[k]);
     estimator_.program_.kinds[k].head = kinds_[k].head;
+    estimator_.program_.kinds[k].layers = kinds_[k].layers;
     counted_[k] = 1;
   }
 }

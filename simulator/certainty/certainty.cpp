@@ -26,14 +26,14 @@ double quantile(double probability) {
   return low;
 }
 
-/// Of normal tails that reach as far as the outlook's own at 90 %.
+/// Of a normal tail that reaches up as far as the outlook's own.
 double spread_of(const ErrorOutlook& outlook) {
-  return std::max(outlook.deviation * outlook.reach / quantile(0.95), kLeastDeviation);
+  return std::max(outlook.deviation * outlook.reach.high / quantile(0.95), kLeastDeviation);
 }
 
 PredictionInterval interval(double predicted, const ErrorOutlook& outlook) {
-  const double half = outlook.reach * outlook.deviation;
-  return {predicted * std::exp(outlook.mean - half), predicted * std::exp(outlook.mean + half)};
+  return {predicted * std::exp(outlook.mean - outlook.reach.low * outlook.deviation),
+          predicted * std::exp(outlook.mean + outlook.reach.high * outlook.deviation)};
 }
 
 const hardware::Node& commonest_node(const hardware::Cluster& cluster) {
@@ -48,6 +48,7 @@ std::string family_of(const hardware::Device& device) {
 
 std::string kind_of(const program::Job& job) {
   std::string kind = job.model.experts ? "experts" : "dense";
+  if (job.plan.fp8 != program::Fp8::kNone) kind += " + fp8";
   if (job.plan.context > 1) kind += " + long context";
   return kind;
 }

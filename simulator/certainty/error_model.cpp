@@ -81,7 +81,7 @@ ErrorOutlook ErrorModel::at(const Likeness& like) const {
     variance -= solved.dot(with);
   }
   outlook.deviation = std::sqrt(std::max(variance, 0.0));
-  outlook.reach = known ? parts_.known_reach : parts_.unknown_reach;
+  outlook.reach = known ? parts_.known : parts_.unknown;
   return outlook;
 }
 

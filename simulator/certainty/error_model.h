@@ -31,21 +31,25 @@ struct ErrorCell {
   double spread = 0;    ///< standard deviation within the cell
 };
 
+/// How many standard deviations the 90 % interval reaches down and up: 5 of 100 errors lie beyond either end.
+struct Reach {
+  double low = 1.645, high = 1.645;
+};
+
 /// An error is a sum of independent normal parts, each shared by the runs that are alike in it: a mixed model. Standard
 /// deviations.
 struct ErrorParts {
   double device = 0, stack = 0, kind = 0, machine = 0;
   std::array<double, kEases> run{};  ///< of a run's own
   double twin = 0;                   ///< of `run`, what two plans of one model, batch and machine do not share
-  /// Half the 90 % interval in standard deviations, of runs whose machine and stack were measured, and of others.
-  double known_reach = 1.645, unknown_reach = 1.645;
+  Reach known, unknown;              ///< of runs whose machine and stack were measured, and of others
 };
 
 /// What is to be expected of an error that was not measured.
 struct ErrorOutlook {
   double mean = 0, deviation = 0;  ///< of log(measured / predicted)
-  double reach = 1.645;            ///< half the 90 % interval in deviations
-  int runs = 0;                    ///< measured runs of that device family, stack and kind
+  Reach reach;
+  int runs = 0;  ///< measured runs of that device family, stack and kind
   std::vector<std::string> sources;
   int on_device = 0, of_stack = 0;  ///< measured runs of that device family, of that stack
 };

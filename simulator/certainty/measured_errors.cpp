@@ -28,8 +28,8 @@ nlohmann::json model_json(const ErrorModel& model) {
                    {"kind", rounded(p.kind)},
                    {"machine", rounded(p.machine)},
                    {"twin", rounded(p.twin)},
-                   {"known_reach", rounded(p.known_reach)},
-                   {"unknown_reach", rounded(p.unknown_reach)}};
+                   {"known_reach", {rounded(p.known.low), rounded(p.known.high)}},
+                   {"unknown_reach", {rounded(p.unknown.low), rounded(p.unknown.high)}}};
   for (const double run : p.run) json["parts"]["run"].push_back(rounded(run));
   json["cells"] = nlohmann::json::array();
   for (const ErrorCell& cell : model.cells()) {
@@ -61,8 +61,13 @@ ErrorParts parts_of(const base::JsonReader& json) {
   parts.kind = deviation("kind");
   parts.machine = deviation("machine");
   parts.twin = deviation("twin");
-  parts.known_reach = deviation("known_reach");
-  parts.unknown_reach = deviation("unknown_reach");
+  const auto reach = [&](const char* key) {
+    const auto ends = json.at(key).elements();
+    if (ends.size() != 2) json.at(key).fail("must have two numbers: how far down and up");
+    return Reach{number(ends[0], 0, kMostDeviation), number(ends[1], 0, kMostDeviation)};
+  };
+  parts.known = reach("known_reach");
+  parts.unknown = reach("unknown_reach");
   const auto runs = json.at("run").elements();
   if (runs.size() != parts.run.size()) json.at("run").fail("must have a number for each class of utilisation");
   for (std::size_t i = 0; i < runs.size(); ++i) parts.run[i] = number(runs[i], 1e-6, kMostDeviation);

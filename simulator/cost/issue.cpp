@@ -38,15 +38,10 @@ double kernels_of(const program::Op& op, const program::StackTraits& stack) {
   return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
 }
 
-// Ultra-Scale Playbook, 1.3B to 80B: a layer and micro-batch take the host 4.5 ms in tensor groups of 2 to 8; with two
-// stages or more 10, 15, 24, 55 and 135 ms in groups of 2, 4, 8, 16 and 32, whatever the model, the micro-batch and the
-// number of stages. A layer has ten collectives.
 base::Seconds pipelined_issue(const program::Mesh& mesh, const program::StackTraits& stack) {
-  constexpr double kPerRank = 0.21e-3;  // s
-  const bool pipelined = stack.saves_gathered_inputs && mesh.pipeline() > 1 && mesh.tensor() > 1;
-  return base::Seconds(pipelined ? kPerRank * mesh.tensor() : 0);
+  const bool both = mesh.pipeline() > 1 && mesh.tensor() > 1;
+  return base::Seconds(both ? stack.pipelined_issue * mesh.tensor() : 0);
 }
-
 base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
   return device.kernel_issue * (stack.issue * kernels_of(op, stack));
 }

@@ -34,6 +34,24 @@ std::int64_t framework_bytes(const program::Program& program, const StageMemory&
   return buckets + (wide ? memory.parameters : 0);
 }
 
+/// Chunks of one kind share their frames.
+struct Sharing {
+  int kind = 0, chunks = 0, frames = 0;
+};
+
+std::vector<Sharing> frames_of(const program::Role& role) {
+  std::vector<Sharing> kinds;
+  for (const program::Chunk& chunk : role.chunks) {
+    const auto known = std::ranges::find(kinds, chunk.kind, &Sharing::kind);
+    if (known == kinds.end()) {
+      kinds.push_back({chunk.kind, 1, chunk.frames});
+    } else {
+      ++known->chunks;
+    }
+  }
+  return kinds;
+}
+
 /// What a stack's layers hold beside what the Program says: the head's loss, and gathered inputs of products.
 std::int64_t held_by_layers(const program::Program& program, const program::Role& role) {
   const program::Settings& s = program.settings;
@@ -46,10 +64,10 @@ std::int64_t held_by_layers(const program::Program& program, const program::Role
   const std::int64_t outputs = (pipelined ? 1 : 2) * (tensor - 1) + (pipelined ? 6 : 4);
   const std::int64_t kept = micro_batch * s.sent_bytes_per_sample * outputs;
   std::int64_t bytes = 0;
-  for (const program::Chunk& chunk : role.chunks) {
-    const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
+  for (const Sharing& sharing : frames_of(role)) {
+    const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(sharing.kind)];
     if (kind.head) bytes += program.stack.logit_bytes * tokens * s.padded_vocabulary / tensor;
-    if (program.stack.saves_gathered_inputs) bytes += kept * kind.layers * chunk.frames;
+    if (program.stack.saves_gathered_inputs) bytes += kept * kind.layers * sharing.frames;
   }
   return bytes;
 }
@@ -62,9 +80,9 @@ std::int64_t freed_outputs(const program::Program& program, const program::Role&
   if (!program.stack.frees_sent_outputs || program.mesh.pipeline() == 1 || !here) return 0;
   const std::int64_t output = s.sent_bytes_per_sample * s.batch.micro_batch_of(role.first_replica);
   std::int64_t freed = 0;
-  for (const program::Chunk& chunk : role.chunks) {
-    const bool head = program.kinds[static_cast<std::size_t>(chunk.kind)].head;
-    if (!head) freed += output * std::max(0, chunk.frames - 1);
+  for (const Sharing& sharing : frames_of(role)) {
+    const bool head = program.kinds[static_cast<std::size_t>(sharing.kind)].head;
+    if (!head) freed += output * std::max(0, sharing.frames - sharing.chunks);
   }
   return freed;
 }

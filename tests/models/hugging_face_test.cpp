@@ -169,7 +169,7 @@ TEST(HuggingFace, FalconsOfBothArchitecturesAreRead) {
 TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(message_for(R"({"model_type": "bert"})"),
             "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
-            "qwen3_moe, mixtral, falcon");
+            "qwen3_moe, mixtral, falcon, phi3, nemotron");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

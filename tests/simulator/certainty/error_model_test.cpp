@@ -18,7 +18,7 @@ ErrorParts parts() {
   ErrorParts p;
   p.device = 0.03, p.stack = 0.04, p.kind = 0.02, p.machine = 0.10;
   p.run = {0.05, 0.06, 0.08};
-  p.known_reach = 1.7, p.unknown_reach = 1.8;
+  p.known = {1.7, 1.9}, p.unknown = {1.8, 2.0};
   return p;
 }
 
@@ -29,7 +29,7 @@ TEST(ErrorModel, WithoutRunsIsAsUnsureAsAllPartsTogether) {
   const ErrorOutlook outlook = ErrorModel({}, parts()).at(kElsewhere);
   EXPECT_EQ(outlook.mean, 0);
   EXPECT_DOUBLE_EQ(outlook.deviation, std::sqrt(.03 * .03 + .04 * .04 + .02 * .02 + .10 * .10 + .08 * .08));
-  EXPECT_EQ(outlook.reach, 1.8);
+  EXPECT_EQ(outlook.reach.high, 2.0);
   EXPECT_EQ(outlook.runs, 0);
 }
 
@@ -52,7 +52,7 @@ TEST(ErrorModel, IsSurerOfWhatWasMeasured) {
   near.machine = "another";
   EXPECT_LT(here.deviation, model.at(near).deviation);
   EXPECT_LT(model.at(near).deviation, model.at(kElsewhere).deviation);
-  EXPECT_EQ(here.reach, 1.7);
+  EXPECT_EQ(here.reach.low, 1.7);
   EXPECT_NEAR(here.mean, 0.01, 0.002) << "here the profile has learned from the runs";
   EXPECT_EQ(here.runs, 50);
   EXPECT_THAT(here.sources, ElementsAre("paper"));
@@ -94,7 +94,7 @@ TEST(MeasuredErrors, NameWhatIsWrong) {
 
 TEST(MeasuredErrors, AreShipped) {
   EXPECT_GT(measured_errors().time.cells().size(), 10U);
-  EXPECT_GE(measured_errors().time.parts().known_reach, 1);
+  EXPECT_GE(measured_errors().time.parts().known.high, 1);
 }
 
 }  // namespace

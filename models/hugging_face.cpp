@@ -1,5 +1,6 @@
 // Hugging Face config.json. Defaults of missing members are those of the transformers library's configuration classes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -335,16 +336,16 @@ bool is_nothing(const nlohmann::json& value) {
 
 /// Members that were not asked for, in key order. Errors: Failure(kInput) at one that may change what is computed.
 std::vector<std::string> judge_others(const Config& config, const std::string& type) {
-  std::vector<std::string> ignored;
+  std::vector<std::string> ignored, unknown;
   for (const auto& [key, member] : config.members()) {
     if (config.asked(key)) continue;
-    if (!says_nothing_of_the_model(key) && !is_nothing(member.json())) {
-      member.fail(fmt::format("is not known of model_type {}; if it changes nothing that is computed, take it out",
-                              base::quote(type)));
-    }
-    ignored.push_back(key);
+    const bool harmless = says_nothing_of_the_model(key) || is_nothing(member.json());
+    (harmless ? ignored : unknown).push_back(key);
   }
-  return ignored;
+  if (unknown.empty()) return ignored;
+  config.JsonReader::at(unknown.front())
+      .fail(fmt::format("not known of model_type {}: {}; take out what does not change what is computed",
+                        base::quote(type), base::one_line(fmt::format("{}", fmt::join(unknown, ", ")))));
 }
 
 /// Members that change neither times nor sizes are held to their types all the same: a file that has text there is

@@ -12,6 +12,7 @@
 #include "report/html.h"
 #include "report/palette.h"
 #include "report/timeline_chart.h"
+#include "simulator/certainty/probability_text.h"
 #include "simulator/studies/whole_training.h"
 
 namespace trivium::report {
@@ -32,7 +33,7 @@ void headline(Page& page, const PlanReport& report) {
       {"throughput", base::integer(figures.tokens_per_s) + " tokens/s"},
       {"MFU, HFU", base::percent(figures.mfu) + ", " + base::percent(figures.hfu)},
       {"peak memory of a device", base::size(figures.peak_memory_bytes)},
-      {"fits with probability", base::percent(figures.certainty.fit_probability)}};
+      {"fits with probability", simulator::probability_text(figures.certainty.fit_probability)}};
   if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
     rows.push_back({"whole training", base::duration(whole->seconds)});
     rows.push_back({"energy", base::integer(whole->energy_joules / kJoulesPerMegawattHour) + " MWh"});

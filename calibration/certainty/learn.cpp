@@ -34,6 +34,15 @@ auto key_of(const RunError& run) {
   return std::tie(run.source, l.device, l.stack, l.kind, l.machine, l.ease);
 }
 
+/// Of the median distance of `runs` normal errors from their median, to their standard deviation: Croux and Rousseeuw
+/// 1992 (COMPSTAT, "Time-efficient algorithms for two highly robust estimators of scale") for few of them.
+double normal_spread(std::size_t runs) {
+  static constexpr std::array kFew{1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107};
+  if (runs < 2) return 0;
+  const auto n = static_cast<double>(runs);
+  return kNormalSpread * (runs < 2 + kFew.size() ? kFew[runs - 2] : n / (n - 0.8));
+}
+
 /// Middles and spreads are medians, so that the few runs that something else befell stay in the tails, where the reach
 /// finds them.
 std::vector<ErrorCell> cells_of(const std::vector<RunError>& runs) {
@@ -50,7 +59,7 @@ std::vector<ErrorCell> cells_of(const std::vector<RunError>& runs) {
     cell.mean = median(errors);
     cell.left_out = cell.mean + median(shifts);
     for (const double error : errors) distances.push_back(std::abs(error - cell.mean));
-    cell.spread = kNormalSpread * median(distances);
+    cell.spread = normal_spread(distances.size()) * median(distances);
     cells.push_back(std::move(cell));
   }
   return cells;
@@ -106,7 +115,7 @@ double twin_spread(const std::vector<RunError>& runs) {
     const double middle = median(errors), freedom = static_cast<double>(errors.size()) - 1;
     std::vector<double> distances;
     for (const double error : errors) distances.push_back(std::abs(error - middle));
-    pooled.add(key.first, square(kNormalSpread * median(distances)) * freedom, freedom);
+    pooled.add(key.first, square(normal_spread(distances.size()) * median(distances)) * freedom, freedom);
   }
   return std::max(kLeastRun, std::sqrt(pooled.variance(square(kUsualDeviation), kUsualRuns)));
 }
@@ -210,12 +219,12 @@ std::string to_table(const Learned& learned) {
       "%, run {:.1f} / {:.1f} / {:.1f} % at MFU from 30 / from 10 / below 10 %, twin plans {:.1f} %\n"
       "the 90 % interval, in deviations: {:.2f} down and {:.2f} up on a machine that was measured, {:.2f} and {:.2f} "
       "elsewhere\n\n"
-      "{:<44} {:>6} {:>10} {:>10}\n",
+      "{:<56} {:>6} {:>10} {:>10}\n",
       100 * p.device, 100 * p.stack, 100 * p.kind, 100 * p.machine, 100 * p.run[0], 100 * p.run[1], 100 * p.run[2],
       100 * p.twin, p.known.low, p.known.high, p.unknown.low, p.unknown.high, "within the 90 % interval", "runs",
       "own known", "left out");
   const auto line = [&](const Coverage& c) {
-    text += fmt::format("{:<44.44} {:>6} {:>8.1f} % {:>8.1f} %\n", c.source, c.runs, 100 * c.known, 100 * c.unknown);
+    text += fmt::format("{:<56} {:>6} {:>8.1f} % {:>8.1f} %\n", c.source, c.runs, 100 * c.known, 100 * c.unknown);
   };
   for (const Coverage& one : learned.coverage) line(one);
   line(learned.all);

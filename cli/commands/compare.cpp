@@ -14,6 +14,7 @@
 #include "planner/advice/why_not.h"
 #include "program/plan/differences.h"
 #include "program/plan/job_json.h"
+#include "simulator/certainty/probability_text.h"
 #include "simulator/simulate.h"
 
 namespace trivium::cli {
@@ -64,7 +65,7 @@ std::string text_of(const std::vector<Compared>& all) {
     const simulator::Certainty& sure = c.simulation->certainty;
     table.add({c.file, split, seconds(c.simulation->iteration_s), seconds(sure.iteration_s.low),
                seconds(sure.iteration_s.high), integer(c.simulation->tokens_per_s), percent(c.simulation->mfu),
-               size(c.simulation->peak_memory_bytes), percent(sure.fit_probability), change});
+               size(c.simulation->peak_memory_bytes), simulator::probability_text(sure.fit_probability), change});
   }
   std::string text = table.text();
   for (const Compared& c : all) {

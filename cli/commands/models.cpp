@@ -85,7 +85,7 @@ void show_model(const std::string& name, bool json) {
                     model.layers, model.hidden, model.heads, model.vocab, model.max_sequence));
   print(fmt::format("source: {}\n", model.source));
   const std::vector<std::string> ignored = models::ignored_members(name);
-  if (!ignored.empty()) print(fmt::format("passed over, as it does not bear on it: {}\n", fmt::join(ignored, ", ")));
+  if (!ignored.empty()) print(fmt::format("ignored, as they do not change the model: {}\n", fmt::join(ignored, ", ")));
   print("\n");
   Table parameters({"<part", "parameters"});
   const nlohmann::json parts = parts_json(count);

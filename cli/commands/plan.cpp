@@ -94,7 +94,7 @@ int run(const PlanOptions& options) {
   check_study_options(options.studies, request);
   check_trial_options(options.trials);
   planner::SearchRequest wanted = search_request(options.space, request);
-  wanted.best = std::max(1, options.best);
+  wanted.best = std::max({1, options.best, options.trials.count});  // near twins are worth a trial too
   wanted.others = options.best == 0 ? kOtherFamilies : 0;
   wanted.gap = options.best == 0 ? kGap : 0;
   wanted.ignore_memory = options.ignore_memory;
@@ -117,6 +117,7 @@ int run(const PlanOptions& options) {
     studying.says = [&](const std::string& words) { line.show("looking at " + words); };
     return study(options.studies, wanted, result, studying, json);
   }();
+  write_best(options, request, result);
   const std::string trials = write_trials(options.trials, request, result, json);
   const std::string hint = interrupts.happened() ? "" : fewer_ranks(wanted, result, effort, json);
   std::vector<planner::Relaxation> relaxations;
@@ -136,15 +137,15 @@ int run(const PlanOptions& options) {
     print(result_report(request, wanted, result, options.all) + also + studied + trials);
   }
   if (!hint.empty()) base::say("hint: {}\n", hint);
-  write_best(options, request, result);
   if (interrupts.happened() && !nothing_fits_it) {
     // A search that had ended knows that nothing fits, whatever was interrupted behind it.
-    if (result.best.empty() && result.proved) throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(result, {}));
+    if (result.best.empty() && result.proved)
+      throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(wanted, result, {}));
     throw base::Failure(base::ErrorKind::kInterrupted, result.best.empty()
                                                            ? "interrupted before any plan was simulated"
                                                            : "interrupted; the best plans so far were kept");
   }
-  if (result.best.empty()) throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(result, relaxations));
+  if (result.best.empty()) throw base::Failure(base::ErrorKind::kNoPlan, nothing_fits(wanted, result, relaxations));
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
 #include "planner/advice/trials.h"
+#include "simulator/certainty/probability_text.h"
 
 namespace trivium::cli {
 namespace {
@@ -34,12 +35,15 @@ void add_trial_options(CLI::App& command, TrialOptions& options) {
 
 void check_trial_options(const TrialOptions& options) {
   if (options.count == 0) return;
-  std::error_code none;
-  const bool there = std::filesystem::exists(options.folder, none);
-  if (there && !std::filesystem::is_empty(options.folder, none)) {
-    fail_usage(
-        fmt::format("--trials-folder {}: is there and not an empty folder; name another", base::quote(options.folder)));
+  namespace fs = std::filesystem;
+  const std::string named = "--trials-folder " + base::quote(options.folder);
+  std::error_code why;
+  const bool there = fs::exists(options.folder, why);
+  if (there && !(fs::is_directory(options.folder, why) && fs::is_empty(options.folder, why))) {
+    fail_usage(named + ": is there and not an empty folder; name another");
   }
+  fs::create_directories(options.folder, why);
+  if (why) fail_usage(fmt::format("{}: cannot be made: {}", named, why.message()));
 }
 
 std::string write_trials(const TrialOptions& options, const JobRequest& request, const planner::SearchResult& result,
@@ -47,7 +51,6 @@ std::string write_trials(const TrialOptions& options, const JobRequest& request,
   if (options.count == 0 || result.best.empty()) return "";
   Table table({"<to measure", "<plan", "iteration", "fastest with probability"});
   json["trials"] = nlohmann::json::array();
-  std::filesystem::create_directories(options.folder);
   int number = 0;
   for (const planner::Trial& trial : planner::trials(result, options.count)) {
     const std::string file = (std::filesystem::path(options.folder) / fmt::format("trial-{}.json", ++number)).string();
@@ -55,7 +58,7 @@ std::string write_trials(const TrialOptions& options, const JobRequest& request,
     plan.job.plan = trial.candidate.plan;
     base::write_file_atomically(file, base::json_text(program::to_json(plan), 2) + "\n");
     table.add({file, program::summary(trial.candidate.plan), seconds(trial.candidate.simulation.iteration_s),
-               percent(trial.fastest_probability)});
+               simulator::probability_text(trial.fastest_probability)});
     nlohmann::json one = candidate_json(trial.candidate);
     one["file"] = file;
     one["fastest_probability"] = trial.fastest_probability;

@@ -18,7 +18,7 @@ struct TrialOptions {
 /// `options` must outlive the parse.
 void add_trial_options(CLI::App& command, TrialOptions& options);
 
-/// Errors: Failure(kUsage) where the folder is there and is not an empty one.
+/// Makes the folder. Errors: Failure(kUsage) where it cannot, or is there and not an empty folder.
 void check_trial_options(const TrialOptions& options);
 
 /// Writes `FOLDER/trial-N.json`, a plan file each, the likeliest to be the fastest first; what it wrote into `json`

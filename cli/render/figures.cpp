@@ -9,6 +9,7 @@
 #include "cli/render/render.h"
 #include "hardware_profiles/price_text.h"
 #include "program/plan/job_json.h"
+#include "simulator/certainty/probability_text.h"
 
 namespace trivium::cli {
 namespace {
@@ -140,7 +141,7 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
   std::string text =
       fmt::format("{} on {}: {}\n", heading(job.model.name), request.cluster.name, program::summary(job.plan));
   if (too_big) text += fmt::format("hypothetical, memory ignored: {}\n", too_big->reason);
-  text += fmt::format("\n  iteration   {}, of measurements 90 % from {}\n", seconds(simulation.iteration_s),
+  text += fmt::format("\n  iteration   {} (90 % of measurements: {})\n", seconds(simulation.iteration_s),
                       interval_text(simulation.certainty.iteration_s));
   text += fmt::format("              ({})\n", simulation.certainty.words);
   if (const auto alone = simulation.unshared_s; alone && differ(*alone, simulation.iteration_s)) {
@@ -153,7 +154,8 @@ std::string simulation_report(const JobRequest& request, const Simulation& simul
       base::to_text(base::FlopsPerSecond(simulation.model_flops_per_s_per_device)), percent(simulation.mfu),
       base::to_text(base::FlopsPerSecond(simulation.hardware_flops_per_s_per_device)), percent(simulation.hfu));
   text += breakdown_table(simulation) + "\n" + memory_table(simulation);
-  text += fmt::format("  fits with probability {}\n", percent(simulation.certainty.fit_probability));
+  text +=
+      fmt::format("  fits with probability {}\n", simulator::probability_text(simulation.certainty.fit_probability));
   if (const auto whole = whole_training(job, request.cluster, simulation)) {
     text += training_lines(job, request.cluster, *whole);
   }

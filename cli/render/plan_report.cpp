@@ -12,6 +12,7 @@
 #include "planner/space/space.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
+#include "simulator/certainty/probability_text.h"
 
 namespace trivium::cli {
 namespace {
@@ -58,7 +59,7 @@ std::string candidates_table(const std::vector<planner::Candidate>& candidates, 
     const simulator::PredictionInterval& within = s.certainty.iteration_s;
     table.add({std::to_string(++place), program::summary(candidate.plan), seconds(s.iteration_s), seconds(within.low),
                seconds(within.high), integer(s.tokens_per_s), percent(s.mfu), percent(s.hfu), size(s.peak_memory_bytes),
-               percent(s.certainty.fit_probability)});
+               simulator::probability_text(s.certainty.fit_probability)});
   }
   return table.text();
 }
@@ -79,15 +80,12 @@ std::string certainty_lines(const planner::SearchRequest& wanted, const planner:
   const planner::Candidate& first = result.best.front();
   std::string text = "certainty: " + first.simulation.certainty.words;
   if (const planner::Candidate* other = second(result)) {
-    text += fmt::format("; measured, the first beats the next with probability {}", percent(beats(first, *other)));
+    text += fmt::format("; measured, the first beats the {} with probability {}",
+                        result.best.size() > 1 ? "second" : "best of other families",
+                        simulator::probability_text(beats(first, *other)));
   }
-  const hardware::Device& device = wanted.cluster.groups.front().node.device;
-  if (device.usable < 1 && !wanted.ignore_memory) {
-    text += fmt::format("; plans fill {} of {} at most (--fit-probability)",
-                        size(static_cast<std::int64_t>(device.memory.value() * device.usable)),
-                        size(static_cast<std::int64_t>(device.memory.value())));
-  }
-  return text + "\n";
+  const std::string room = planner::room_text(wanted);
+  return text + (room.empty() ? "" : "; " + room + " (--fit-probability)") + "\n";
 }
 
 std::string alternatives_table(const planner::SearchResult& result) {
@@ -263,7 +261,8 @@ nlohmann::json space_json(const planner::SearchRequest& request) {
   return json;
 }
 
-std::string nothing_fits(const planner::SearchResult& result, const std::vector<planner::Relaxation>& relaxations) {
+std::string nothing_fits(const planner::SearchRequest& wanted, const planner::SearchResult& result,
+                         const std::vector<planner::Relaxation>& relaxations) {
   std::string text = "no plan fits";
   if (result.rejected.empty()) {
     text += fmt::format(": the given bounds leave none of {} plans", result.plans_forbidden);
@@ -277,7 +276,8 @@ std::string nothing_fits(const planner::SearchResult& result, const std::vector<
     text += fmt::format("{}{} ({})", i == 0 ? "; fits " : ", or ", relaxations[i].words,
                         seconds(relaxations[i].best.simulation.iteration_s));
   }
-  return text;
+  const std::string room = planner::room_text(wanted);
+  return room.empty() ? text : text + "; " + room + " (--fit-probability 0: whole)";
 }
 
 nlohmann::json relaxations_json(const std::vector<planner::Relaxation>& relaxations) {

@@ -29,7 +29,8 @@ nlohmann::json space_json(const planner::SearchRequest& request);
 
 /// What to say when nothing fits: a reason that holds for all plans is said once, else the commonest one; and what
 /// would help.
-std::string nothing_fits(const planner::SearchResult& result, const std::vector<planner::Relaxation>& relaxations);
+std::string nothing_fits(const planner::SearchRequest& wanted, const planner::SearchResult& result,
+                         const std::vector<planner::Relaxation>& relaxations);
 
 /// Members `relaxations` and `hint` of the result.
 nlohmann::json relaxations_json(const std::vector<planner::Relaxation>& relaxations);

@@ -12,6 +12,7 @@
 #include "gui/model/plan_controls.h"
 #include "gui/model/stage_lists.h"
 #include "program/plan/job_json.h"
+#include "simulator/certainty/probability_text.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
@@ -96,7 +97,8 @@ std::vector<DifferenceRow> differences(const std::vector<PlanRow>& plans) {
   figure("MFU", [](const PlanRow& p) { return base::percent(p.mfu); });
   figure("HFU", [](const PlanRow& p) { return base::percent(p.hfu); });
   figure("peak memory", [](const PlanRow& p) { return base::size(static_cast<std::int64_t>(p.peak_memory_bytes)); });
-  figure("fits with probability", [](const PlanRow& p) { return base::percent(p.certainty.fit_probability); });
+  figure("fits with probability",
+         [](const PlanRow& p) { return simulator::probability_text(p.certainty.fit_probability); });
   const auto known = [](const PlanRow& plan) { return !plan.job.empty(); };
   if (std::any_of(plans.begin(), plans.end(), known)) figure("job", [](const PlanRow& p) { return p.job; });
   std::vector<std::vector<std::pair<std::string, std::string>>> fields(plans.size());

@@ -1,5 +1,7 @@
 #include "gui/views/plans_view.h"
 
+#include <fmt/format.h>
+
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QResizeEvent>
@@ -15,6 +17,7 @@
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
 #include "planner/advice/why_not.h"
+#include "planner/space/held.h"
 #include "program/plan/job_json.h"
 
 namespace trivium::gui {
@@ -288,6 +291,9 @@ void PlansView::show_result(const Found& found) {
                .arg(count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
                     count(result.plans_simulated), text(base::seconds(result.seconds)),
                     result.proved ? "none of the space is faster" : "stopped early, others may be faster");
+  if (const std::string room = planner::room_text(search_request(found.scenario, kBest)); !room.empty()) {
+    words += text("; " + room + fmt::format(", to fit with probability {}", planner::kFitProbability));
+  }
   for (const planner::Alternative& one : result.alternatives) {
     words +=
         QString("\n%1 (%2): %3")

@@ -8,6 +8,7 @@
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_rows.h"
+#include "simulator/certainty/probability_text.h"
 
 namespace trivium::gui {
 namespace {
@@ -106,7 +107,8 @@ void Headline::show_evaluation() {
   }
   const simulator::Certainty& sure = f.certainty;
   state += QString(" · 90 % of measurements within %1; fits with probability %2")
-               .arg(text(simulator::interval_text(sure.iteration_s)), text(base::percent(sure.fit_probability)));
+               .arg(text(simulator::interval_text(sure.iteration_s)),
+                    text(simulator::probability_text(sure.fit_probability)));
   if (evaluation->depth == Depth::kQuick) state += " · a first look; op by op follows";
   state_->setText(state);
   state_->setToolTip(text(evaluation->overflow.empty() ? sure.words : evaluation->overflow + "; " + sure.words));

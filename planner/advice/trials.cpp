@@ -16,17 +16,21 @@ constexpr double kLeastTwin = 1e-6;
 /// Of the standard normal distribution.
 double above(double z) { return std::erfc(z / std::numbers::sqrt2) / 2; }
 
-/// That a normal variable of mean `own` lies below those of the other means, all of deviation 1.
-double least_probability(std::size_t own, const std::vector<double>& means) {
-  double sum = 0;
-  for (double z = -kReach; z <= kReach; z += kStep) {
-    double all = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
-    for (std::size_t other = 0; other < means.size(); ++other) {
-      if (other != own) all *= above(means[own] + z - means[other]);
+/// Of normal variables of these means and deviation 1, that each is the least: over a grid, the density of one times
+/// what all others leave above.
+std::vector<double> least_probabilities(const std::vector<double>& means) {
+  constexpr double kNone = 1e-300;
+  std::vector<double> sums(means.size()), logs(means.size());
+  const double first = std::ranges::min(means);
+  for (double x = first - kReach; x <= first + kReach; x += kStep) {
+    double all = 0;
+    for (std::size_t i = 0; i < means.size(); ++i) all += logs[i] = std::log(std::max(above(x - means[i]), kNone));
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      const double distance = x - means[i];
+      sums[i] += std::exp(all - logs[i] - distance * distance / 2) * kStep / std::sqrt(2 * std::numbers::pi);
     }
-    sum += all * kStep;
   }
-  return sum;
+  return sums;
 }
 
 }  // namespace
@@ -40,7 +44,8 @@ std::vector<Trial> trials(const SearchResult& result, int count) {
   const double twin = std::max(all.front().candidate.simulation.certainty.twin, kLeastTwin);
   std::vector<double> means;
   for (const Trial& trial : all) means.push_back(std::log(trial.candidate.simulation.iteration_s) / twin);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].fastest_probability = least_probability(i, means);
+  const std::vector<double> least = least_probabilities(means);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].fastest_probability = least[i];
   std::stable_sort(all.begin(), all.end(), [](const Trial& a, const Trial& b) {
     if (a.fastest_probability != b.fastest_probability) return a.fastest_probability > b.fastest_probability;
     return faster(a.candidate, b.candidate);

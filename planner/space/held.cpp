@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/readable.h"
 #include "planner/space/levels.h"
 #include "planner/space/space.h"
 #include "program/plan/fields.h"
@@ -85,6 +86,14 @@ std::string text_of(const std::vector<Held>& held) {
   std::string text;
   for (const auto& [why, fields] : groups) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", why, fields);
   return text;
+}
+
+std::string room_text(const SearchRequest& request) {
+  const hardware::Device& device = request.cluster.groups.front().node.device;
+  if (device.usable >= 1 || request.ignore_memory) return "";
+  const auto size = [](double bytes) { return base::size(static_cast<std::int64_t>(bytes)); };
+  return fmt::format("plans fill {} of {} at most", size(device.memory.value() * device.usable),
+                     size(device.memory.value()));
 }
 
 }  // namespace trivium::planner

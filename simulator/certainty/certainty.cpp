@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "base/readable.h"
+#include "simulator/certainty/probability_text.h"
 
 namespace trivium::simulator {
 namespace {
@@ -61,8 +62,11 @@ std::string words_of(const Likeness& like, const ErrorOutlook& outlook) {
                        like.device, like.kind);
   }
   std::string words = fmt::format("no measured run of stack {} on {} ({})", like.stack, like.device, like.kind);
-  if (outlook.on_device > 0) return words + fmt::format("; {} of others there", count(outlook.on_device));
-  if (outlook.of_stack > 0) return words + fmt::format("; {} of the stack on other devices", count(outlook.of_stack));
+  if (outlook.on_device > 0)
+    return words + fmt::format("; judged by {} runs of other stacks or kinds there", count(outlook.on_device));
+  if (outlook.of_stack > 0)
+    return words +
+           fmt::format("; judged by {} of the stack on other devices, and by other stacks", count(outlook.of_stack));
   return words + "; judged by other devices and stacks";
 }
 
@@ -90,6 +94,13 @@ ErrorOutlook memory_outlook(const program::Job& job, const hardware::Cluster& cl
 }
 
 }  // namespace
+
+std::string probability_text(double probability) {
+  constexpr double kFinest = 0.001;
+  if (probability > 1 - kFinest) return "above " + base::percent(1 - kFinest);
+  if (probability < kFinest) return "below " + base::percent(kFinest);
+  return base::percent(probability);
+}
 
 std::string interval_text(const PredictionInterval& seconds) {
   return base::seconds(seconds.low) + " to " + base::seconds(seconds.high);

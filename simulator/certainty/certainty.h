@@ -33,7 +33,7 @@ struct Certainty {
   bool compared = false;          ///< runs of this device family, stack and kind of plan were measured
   int runs = 0;                   ///< how many
   std::vector<std::string> sources;
-  std::string words;  ///< where the interval comes from: "66 measured runs of fsdp on a100"
+  std::string words;  ///< where it comes from: "as 66 measured runs of stack fsdp on a100 …"
   double twin = 0;    ///< standard deviation of log(measured / predicted) that two plans here do not share
 };
 

@@ -12,7 +12,7 @@ namespace trivium::simulator {
 struct Likeness {
   std::string device;   ///< family of the devices: "a100"
   std::string stack;    ///< StackTraits::name
-  std::string kind;     ///< of plan: "dense", "experts", "fp8 + long context"
+  std::string kind;     ///< of plan: "dense", "experts + fp8 + long context"
   std::string machine;  ///< name of the node's profile, whose constants may be fitted to its runs
   int ease = 0;         ///< class of the model FLOPs utilisation, see ease_of()
 };

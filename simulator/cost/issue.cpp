@@ -42,6 +42,7 @@ base::Seconds pipelined_issue(const program::Mesh& mesh, const program::StackTra
   const bool both = mesh.pipeline() > 1 && mesh.tensor() > 1;
   return base::Seconds(both ? stack.pipelined_issue * mesh.tensor() : 0);
 }
+
 base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
   return device.kernel_issue * (stack.issue * kernels_of(op, stack));
 }

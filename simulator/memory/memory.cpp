@@ -20,18 +20,18 @@ StageLimits limits_of(const hardware::Node& node, int ranks) {
           static_cast<std::int64_t>(node.device.reserved.value()), share};
 }
 
-/// What DeepSpeed allocates beside the model's state: flat buckets of 5e8 elements to reduce and to gather with
-/// (reduce_bucket_size and allgather_bucket_size, the defaults), and with bf16 the 16-bit gradients that autograd fills
-/// before they are added to the fp32 ones (BF16_Optimizer).
+/// What stacks allocate beside the model's state: 16-bit gradients that autograd fills before they are added to the
+/// fp32 ones (nanotron; DeepSpeed's BF16_Optimizer), and DeepSpeed's flat buckets of 5e8 elements to reduce and to
+/// gather with (reduce_bucket_size and allgather_bucket_size, the defaults).
 std::int64_t framework_bytes(const program::Program& program, const StageMemory& memory) {
   constexpr std::int64_t kBucketElements = 500'000'000;
   const program::Settings& s = program.settings;
-  if (program.stack.fills_half_gradients && program::is_half(s.precision)) return memory.parameters;
-  if (!program.stack.flat_buckets) return 0;
+  const bool filled = program.stack.fills_half_gradients && program::is_half(s.precision);
+  if (!program.stack.flat_buckets) return filled ? memory.parameters : 0;
   const std::int64_t elements = std::min(kBucketElements, memory.parameters / program::size_of(s.precision));
   const std::int64_t buckets = elements * (program::size_of(s.reduce_dtype) + program::size_of(s.precision));
   const bool wide = program::is_half(s.precision) && !program.stack.keeps_half_gradients(s.precision);
-  return buckets + (wide ? memory.parameters : 0);
+  return buckets + (wide || filled ? memory.parameters : 0);
 }
 
 /// Chunks of one kind share their frames.

@@ -104,7 +104,9 @@ TEST(HuggingFace, Phi3IsTheShippedOneUpToItsWindow) {
 
 TEST(HuggingFace, MembersThatMayChangeWhatIsComputedAreRefusedByName) {
   EXPECT_THAT(message_for(R"({"residual_multiplier": 0.2, )" + std::string(kNemotron)),
-              testing::HasSubstr("config.json#/residual_multiplier: is not known of model_type \"nemotron\""));
+              testing::HasSubstr("config.json#/residual_multiplier: not known of model_type \"nemotron\": "
+                                 "residual_multiplier; take out"));
+  EXPECT_THAT(message_for(R"({"b": 2, "a": true, )" + std::string(kNemotron)), testing::HasSubstr(": a, b; take out"));
   const auto with = [&](const std::string& more) {
     return read_hugging_face(json::parse("{" + more + ", " + kNemotron), "config.json").ignored;
   };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "hardware_profiles/load.h"
@@ -50,6 +51,31 @@ TEST(Prepare, NamesTheRuleThatStandsAgainstAPlan) {
   EXPECT_FALSE(refused(job, "dgx-a100-80gb:1").rule.empty());  // 16 ranks on 8 devices
   job.plan.precision = program::DType::kBf16;
   EXPECT_FALSE(refused(job, "dgx1-v100-32gb:2").rule.empty());  // which lack it
+}
+
+// Chunks of one kind share their frames: what is freed of them is freed once, not once for each chunk.
+TEST(Prepare, OutputsThatWereSentAreFreedOnce) {
+  program::Job job = gpt3_13b();
+  job.plan.tensor = 1;
+  job.plan.pipeline = 2;
+  job.plan.virtual_stages = 20;
+  job.plan.schedule = program::Schedule::kInterleaved;
+  job.plan.data = 8;
+  const auto stages = [&](const char* stack) {
+    job.plan.stack = stack;
+    return prepare(job, hardware::load_cluster("dgx-a100-80gb:2"), {.fits = false}).value_or_throw();
+  };
+  const auto keeping = stages("trivium"), freeing = stages("megatron-bridge");
+  for (std::size_t s = 0; s < keeping.memory().size(); ++s) {
+    std::map<int, int> frames;  // by kind
+    for (const program::Chunk& chunk : keeping.program().roles[s].chunks) frames[chunk.kind] = chunk.frames;
+    int all = 0;
+    for (const auto& [kind, count] : frames) all += count;
+    const std::int64_t output = keeping.program().settings.sent_bytes_per_sample * job.plan.micro_batch;
+    const std::int64_t freed = keeping.memory()[s].activations - freeing.memory()[s].activations;
+    EXPECT_GT(freed, 0) << s;
+    EXPECT_LE(freed, output * all) << s << ": no more outputs than lie in frames";
+  }
 }
 
 TEST(Prepare, RefusesWhatDoesNotFitUnlessItNeedNot) {

@@ -276,8 +276,10 @@ std::string nothing_fits(const planner::SearchRequest& wanted, const planner::Se
     text += fmt::format("{}{} ({})", i == 0 ? "; fits " : ", or ", relaxations[i].words,
                         seconds(relaxations[i].best.simulation.iteration_s));
   }
+  const bool full = std::ranges::any_of(
+      result.rejected, [](const planner::Rejected& one) { return one.rule == simulator::kMemoryRule; });
   const std::string room = planner::room_text(wanted);
-  return room.empty() ? text : text + "; " + room + " (--fit-probability 0: whole)";
+  return !full || room.empty() ? text : text + "; " + room + " (--fit-probability 0: whole)";
 }
 
 nlohmann::json relaxations_json(const std::vector<planner::Relaxation>& relaxations) {

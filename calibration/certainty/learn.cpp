@@ -24,7 +24,10 @@ constexpr double kUsualDeviation = 0.05, kUsualSpread = 1;  // prior of the part
 constexpr double kLeastRun = 0.01;                          // nobody measures a step time better
 constexpr int kUsualRuns = 10;                              // as many runs of usual spread stand behind each class
 constexpr double kMostWeight = 30;                          // of a source's runs, lest the largest source rule
+constexpr double kMostInReach = 165;                        // the same where how far errors reach is read off
 constexpr double kNormalSpread = 1.4826;                    // of a median distance, in standard deviations
+constexpr int kTellTails = 20;                              // runs that tell their own quantiles
+constexpr double kNormalTails = 2 * 1.645;                  // from the 5 % to the 95 % quantile, in deviations
 constexpr int kRounds = 4;
 
 double square(double x) { return x * x; }
@@ -43,23 +46,31 @@ double normal_spread(std::size_t runs) {
   return kNormalSpread * (runs < 2 + kFew.size() ? kFew[runs - 2] : n / (n - 0.8));
 }
 
-/// Middles and spreads are medians, so that the few runs that something else befell stay in the tails, where the reach
-/// finds them.
+/// Of errors, in standard deviations of normal ones that would reach as far: few by their median distance from the
+/// middle, so that the one that something else befell stays in the tails, where the reach finds it; many by where nine
+/// in ten lie.
+double spread_of(const std::vector<double>& errors, double middle) {
+  std::vector<double> distances;
+  for (const double error : errors) distances.push_back(std::abs(error - middle));
+  const double near = normal_spread(distances.size()) * median(distances);
+  if (errors.size() < kTellTails) return near;
+  return std::max(near, (quantile(errors, 1 - kBeyond) - quantile(errors, kBeyond)) / kNormalTails);
+}
+
 std::vector<ErrorCell> cells_of(const std::vector<RunError>& runs) {
   std::map<decltype(key_of(runs.front())), std::vector<const RunError*>> alike;
   for (const RunError& run : runs) alike[key_of(run)].push_back(&run);
   std::vector<ErrorCell> cells;
   for (const auto& [key, members] : alike) {
     ErrorCell cell{members.front()->like, members.front()->source, static_cast<int>(members.size())};
-    std::vector<double> errors, shifts, distances;
+    std::vector<double> errors, shifts;
     for (const RunError* run : members) {
       errors.push_back(run->error);
       shifts.push_back(run->left_out - run->error);
     }
     cell.mean = median(errors);
     cell.left_out = cell.mean + median(shifts);
-    for (const double error : errors) distances.push_back(std::abs(error - cell.mean));
-    cell.spread = normal_spread(distances.size()) * median(distances);
+    cell.spread = spread_of(errors, cell.mean);
     cells.push_back(std::move(cell));
   }
   return cells;
@@ -74,15 +85,24 @@ class Pooled {
     sum += squares;
     free += freedom;
   }
+  /// That in the middle of the weights, as one stack in ten is erratic by itself.
   double variance(double usual, double usual_runs) const {
-    double sum = usual * usual_runs, weights = usual_runs;
+    std::vector<std::pair<double, double>> some{{usual, usual_runs}};
+    double weights = usual_runs;
     for (const auto& [source, squares] : sources_) {
       const double weight = std::min(squares.second, kMostWeight);
       if (weight <= 0) continue;
-      sum += squares.first / squares.second * weight;
+      some.emplace_back(squares.first / squares.second, weight);
       weights += weight;
     }
-    return weights > 0 ? sum / weights : square(kUsualDeviation);
+    if (weights <= 0) return square(kUsualDeviation);
+    std::ranges::sort(some);
+    double below = 0;
+    for (const auto& [variance, weight] : some) {
+      below += weight;
+      if (below >= weights / 2) return variance;
+    }
+    return some.back().first;
   }
 
  private:
@@ -112,10 +132,8 @@ double twin_spread(const std::vector<RunError>& runs) {
   }
   Pooled pooled;
   for (const auto& [key, errors] : sweeps) {
-    const double middle = median(errors), freedom = static_cast<double>(errors.size()) - 1;
-    std::vector<double> distances;
-    for (const double error : errors) distances.push_back(std::abs(error - middle));
-    pooled.add(key.first, square(normal_spread(distances.size()) * median(distances)) * freedom, freedom);
+    const double freedom = static_cast<double>(errors.size()) - 1;
+    pooled.add(key.first, square(spread_of(errors, median(errors))) * freedom, freedom);
   }
   return std::max(kLeastRun, std::sqrt(pooled.variance(square(kUsualDeviation), kUsualRuns)));
 }
@@ -145,11 +163,24 @@ void choose_parts(const std::vector<ErrorCell>& cells, ErrorParts& parts) {
   }
 }
 
-Reach reach_of(std::vector<double> distances) {
-  if (distances.empty()) return {};
-  std::ranges::sort(distances);
+/// Quantiles of distances by source, each source with the weight of its runs up to a bound.
+Reach reach_of(const std::map<std::string, std::vector<double>>& sources) {
+  std::vector<std::pair<double, double>> weighted;
+  double weights = 0;
+  for (const auto& [source, distances] : sources) {
+    const auto runs = static_cast<double>(distances.size());
+    for (const double distance : distances) weighted.emplace_back(distance, std::min(1.0, kMostInReach / runs));
+    weights += std::min(runs, kMostInReach);
+  }
+  if (weighted.empty()) return {};
+  std::ranges::sort(weighted);
   const auto at = [&](double share) {
-    return distances[static_cast<std::size_t>(share * static_cast<double>(distances.size() - 1) + 0.5)];
+    double below = 0;
+    for (const auto& [distance, weight] : weighted) {
+      below += weight;
+      if (below >= share * weights) return distance;
+    }
+    return weighted.back().first;
   };
   return {std::max(0.0, -at(kBeyond)), std::max(0.0, at(1 - kBeyond))};
 }
@@ -199,8 +230,8 @@ Learned learn(const std::vector<RunError>& runs) {
     all_known.insert(all_known.end(), known[source].begin(), known[source].end());
     all_unknown.insert(all_unknown.end(), unknown[source].begin(), unknown[source].end());
   }
-  parts.known = reach_of(all_known);
-  parts.unknown = reach_of(all_unknown);
+  parts.known = reach_of(known);
+  parts.unknown = reach_of(unknown);
   Learned learned{ErrorModel(cells, parts), {}, {}};
   for (const auto& [source, distances] : known) {
     learned.coverage.push_back({source, static_cast<int>(distances.size()), share_within(distances, parts.known),

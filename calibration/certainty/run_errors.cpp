@@ -13,6 +13,26 @@
 namespace trivium::calibration {
 namespace {
 
+CsvTable table_of(const std::filesystem::path& csv, const std::vector<std::string>& columns) {
+  CsvTable table(base::read_file(csv), csv.string());
+  table.require(columns);
+  return table;
+}
+
+// Of a run: by how much its error moves where its source is left out of the fit.
+double moved(const PublishedRun& run, const std::map<std::string, SourceShift>& shifts,
+             const std::vector<MachineRuns>& machines) {
+  const auto shift = shifts.find(run.source);
+  if (shift != shifts.end()) return shift->second.left_out - shift->second.fitted;
+  for (const MachineRuns& of : machines) {
+    if (of.others == 0 || of.machine != run.hardware || of.publisher != publisher_of(run.source)) continue;
+    return std::log1p(of.left_bias) - std::log1p(of.bias);
+  }
+  return 0;
+}
+
+}  // namespace
+
 double mfu_of(const PublishedRun& run, double iteration_s) {
   const program::Training& training = run.job.training;
   const auto& peak = run.cluster.groups.front().node.device.peak;
@@ -22,14 +42,6 @@ double mfu_of(const PublishedRun& run, double iteration_s) {
   const double flops = models::flops_per_token(run.job.model, training.sequence).model * tokens;
   return flops / (iteration_s * run.job.plan.ranks() * half->second.value());
 }
-
-CsvTable table_of(const std::filesystem::path& csv, const std::vector<std::string>& columns) {
-  CsvTable table(base::read_file(csv), csv.string());
-  table.require(columns);
-  return table;
-}
-
-}  // namespace
 
 std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& csv) {
   const CsvTable table = table_of(csv, {"source", "fitted_bias", "left_out_bias"});
@@ -41,8 +53,8 @@ std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& cs
   return shifts;
 }
 
-RunErrors run_errors(const std::vector<std::filesystem::path>& tables,
-                     const std::map<std::string, SourceShift>& shifts) {
+RunErrors run_errors(const std::vector<std::filesystem::path>& tables, const std::map<std::string, SourceShift>& shifts,
+                     const std::vector<MachineRuns>& machines) {
   RunErrors errors;
   for (const std::filesystem::path& table : tables) {
     const std::vector<PublishedRun> runs = read_published_runs(table);
@@ -50,11 +62,10 @@ RunErrors run_errors(const std::vector<std::filesystem::path>& tables,
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const ValidationRow& row = validation.rows[i];
       if (row.unsupported || !row.ran || row.tier == "C") continue;
-      const auto shift = shifts.find(row.source);
-      const double moved = shift == shifts.end() ? 0 : shift->second.left_out - shift->second.fitted;
-      const auto like = simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.measured_iteration_s));
+      const auto like =
+          simulator::likeness_of(runs[i].job, runs[i].cluster, mfu_of(runs[i], row.predicted_iteration_s));
       const double off = std::log(row.measured_iteration_s / row.predicted_iteration_s);
-      errors.time.push_back({like, row.source, runs[i].sweep, off, off - moved});
+      errors.time.push_back({like, row.source, runs[i].sweep, off, off - moved(runs[i], shifts, machines)});
       // What trainers keep of weights in 8 bits beside those in 16 differs, and tables print what the allocator holds.
       if (runs[i].job.plan.fp8 != program::Fp8::kNone) continue;
       if (!row.measured_peak_bytes || !row.predicted_peak_bytes) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibration/certainty/learn.h"
+#include "calibration/certainty/scales.h"
 
 namespace trivium::calibration {
 
@@ -23,10 +24,14 @@ struct SourceShift {
 /// prints them. Errors: Failure(kInput) as `FILE:LINE: column: …`.
 std::map<std::string, SourceShift> read_left_out(const std::filesystem::path& csv);
 
-/// Rows of tiers A and B that could be replayed, of every table, in the class of the utilisation that was measured;
-/// `shifts` by source, none: as fitted. Errors: as read_published_runs().
-RunErrors run_errors(const std::vector<std::filesystem::path>& tables,
-                     const std::map<std::string, SourceShift>& shifts);
+/// Model FLOPs utilisation of a run at that time, over the peak of 16 bits; 0 where the device has none.
+double mfu_of(const PublishedRun& run, double iteration_s);
+
+/// Rows of tiers A and B that could be replayed, of every table, in the class of the utilisation that is predicted: who
+/// asks the model has not measured. Errors with the source left out: `shifts` by source, `machines` by publisher
+/// and machine; of others as fitted. Errors: as read_published_runs().
+RunErrors run_errors(const std::vector<std::filesystem::path>& tables, const std::map<std::string, SourceShift>& shifts,
+                     const std::vector<MachineRuns>& machines);
 
 /// Runs of ours: a table with the columns source, device, stack, kind, machine, measured_s, predicted_s,
 /// measured_bytes, predicted_bytes (the last two may be empty). Errors: Failure(kInput) as `FILE:LINE: column: …`.

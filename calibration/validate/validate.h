@@ -15,6 +15,8 @@
 
 namespace trivium::calibration {
 
+struct PublishedRun;
+
 /// One measured case beside its prediction.
 struct ValidationRow {
   std::string case_name, source, hardware;
@@ -105,6 +107,9 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
 /// Replays a table of published runs (validation/README.md has the columns). Errors: Failure(kInput) as
 /// `FILE:LINE: column: …`; what the simulator cannot replay is an unsupported row, not an error.
 Validation validate_published(const std::filesystem::path& csv);
+
+/// Seconds of an iteration as predicted, a crowded allocator counted; none of a run that cannot be replayed.
+std::optional<double> predicted_iteration_s(const PublishedRun& run);
 
 /// Schema `trivium.validation/1`.
 nlohmann::json to_json(const Validation& validation);

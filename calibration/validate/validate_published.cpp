@@ -175,6 +175,12 @@ std::vector<ValidationGroup> groups_of(const std::vector<ValidationRow>& rows) {
 
 }  // namespace
 
+std::optional<double> predicted_iteration_s(const PublishedRun& run) {
+  if (!run.timed()) return std::nullopt;
+  const Outcome outcome = predict(run);
+  return outcome.unsupported ? std::nullopt : std::optional(outcome.iteration_s);
+}
+
 Validation validate_published(const std::filesystem::path& csv) {
   const std::vector<PublishedRun> runs = read_published_runs(csv);
   Validation result;

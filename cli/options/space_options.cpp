@@ -77,7 +77,8 @@ planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& r
   add(Constraint::Kind::kForbid, options.forbid);
   add(Constraint::Kind::kMin, options.min);
   add(Constraint::Kind::kMax, options.max);
-  for (planner::Constraint& constraint : planner::usual_bounds(request.cluster, options.allow, request.fixed)) {
+  const std::string& stack = request.file.job.plan.stack;
+  for (planner::Constraint& constraint : planner::usual_bounds(request.cluster, stack, options.allow, request.fixed)) {
     search.constraints.push_back(std::move(constraint));
   }
   search.job = request.file.job;

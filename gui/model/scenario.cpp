@@ -103,7 +103,7 @@ planner::SearchRequest search_request(const Scenario& scenario, int best) {
   request.job = scenario.file.job;
   request.cluster = scenario.cluster;
   request.fixed = scenario.fixed;
-  request.constraints = planner::usual_bounds(scenario.cluster, {}, scenario.fixed);
+  request.constraints = planner::usual_bounds(scenario.cluster, scenario.file.job.plan.stack, {}, scenario.fixed);
   request.ranks = scenario.ranks;
   request.best = 1;  // proved; the others are of other families
   request.others = best - 1;

@@ -99,7 +99,7 @@ std::vector<int> Space::tensors(int ranks) const {
 
 std::vector<int> Space::contexts(int ranks) const {
   if (fixed("context") || request_.job.training.sequence < kLongSequence) return {given_.context};
-  return divisors(ranks, kMostContext);
+  return divisors(ranks, std::min(kMostContext, request_.job.training.sequence / kLeastPart));
 }
 
 std::vector<int> Space::pipelines(int ranks, int tensor) const {

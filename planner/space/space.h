@@ -18,8 +18,8 @@ namespace trivium::planner {
 /// Samples: products are large enough long before.
 inline constexpr std::int64_t kMostMicroBatch = 64;
 
-/// Tokens: shorter sequences fit a device, and splitting them leaves attention blocks that are too small.
-inline constexpr std::int64_t kLongSequence = 16'384;
+/// Tokens: shorter sequences fit a device; smaller parts leave attention blocks that are too small.
+inline constexpr std::int64_t kLongSequence = 8'192, kLeastPart = 4'096;
 
 /// Devices that plans of the request use: `request.ranks`, or all of the cluster.
 int ranks_of(const SearchRequest& request);
@@ -62,9 +62,9 @@ struct ShardingChoice {
 ///
 /// 1. split: tensor (divisors of the attention heads up to 64, over nodes too), pipeline (any count up to the layers;
 ///    tensor x context x pipeline divides the ranks, data is the rest), context (1, and divisors of the ranks up to 64
-///    for sequences of 16,384 tokens and more; both methods above 1), expert (divisors of data and of the experts of a
-///    mixture model), micro_batch (divisors of a replica's share of the batch, up to 64). Where the fixed fields fit no
-///    split of the ranks, the request's own plan stands alone, so that its refusal has a reason.
+///    that leave parts of 4,096 tokens and more; both methods above 1), expert (divisors of data and of the experts of
+///    a mixture model), micro_batch (divisors of a replica's share of the batch, up to 64). Where the fixed fields fit
+///    no split of the ranks, the request's own plan stands alone, so that its refusal has a reason.
 /// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind; of those that seat
 ///    the same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks), attention
 ///    (flash and unfused where devices and stack have fused kernels, else as given).

@@ -128,6 +128,7 @@ StackTraits megatron_core(std::string_view name) {
   h.overlaps_gradients_by_default = true;
   h.gathers_ahead_by_default = true;
   h.frees_sent_outputs = true;  // deallocate_pipeline_outputs
+  h.expert_issue = 30e-6;       // docs/cost-model.md, "The host"
   h.hidden_tensor = 0.7;        // assumption: what is left of collectives that run piece by piece beside products
   return h;
 }

@@ -21,6 +21,7 @@ struct StackTraits {
   bool overlaps_tensor_collectives = false;  ///< backward tensor collectives beside weight gradients, unasked
   double hidden_tensor = 0;  ///< share of tensor collectives inside their products, where they overlap (user buffers)
   double issue = 1;          ///< of the host's time to issue a kernel: below 1 where graphs or compilers launch fewer
+  double expert_issue = 0;   ///< s of the host for every launch for one expert, where experts' products run one by one
   bool fills_half_gradients = false;   ///< autograd fills 16-bit gradients beside the wide ones that they are added to
   bool saves_gathered_inputs = false;  ///< sequence parallel: products keep their gathered inputs for the backward
   double pipelined_issue = 0;  ///< s of the host for every tensor collective and rank of its group, beside a pipeline

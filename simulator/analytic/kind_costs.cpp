@@ -1,6 +1,8 @@
 #include "simulator/analytic/kind_costs.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "simulator/analytic/bus_load.h"
 
@@ -119,12 +121,39 @@ class KindReader {
     return sum(index, s.begin, s.end, lane);
   }
 
-  // The compute lane alone: how much of another lane a segment waits for differs with the layers around it.
   PartTimes by_segment(int index, std::size_t layer) const {
     PartTimes times;
-    for (std::size_t s = 0; s < body(index).segments.size(); ++s)
-      add(times, s == layer, segment(index, s, Lane::kCompute));
+    for (std::size_t s = 0; s < body(index).segments.size(); ++s) add(times, s == layer, computed(index, s));
     return times;
+  }
+
+  // How long the compute lane takes for a segment, with what it waits for on other lanes. Of those count only ops that
+  // follow a kernel of the segment: the others may have run beside the segment before.
+  std::int64_t computed(int index, std::size_t which) const {
+    const program::Segment& s = body(index).segments[which];
+    const auto& ps = costed_.op_ps[stage_][static_cast<std::size_t>(index)];
+    if (ps.empty()) return 0;
+    std::array<std::int64_t, program::kLanes> lane_end{};
+    std::array<bool, program::kLanes> follows{};  // a kernel of the segment
+    std::vector<std::int64_t> ends(static_cast<std::size_t>(s.end - s.begin), 0);
+    std::vector<bool> held(ends.size(), false);
+    for (int i = s.begin; i < s.end; ++i) {
+      const program::Op& op = body(index).ops[static_cast<std::size_t>(i)];
+      const Lane lane = lane_of(op);
+      auto& end = lane_end[static_cast<std::size_t>(lane)];
+      bool after = lane == Lane::kCompute || follows[static_cast<std::size_t>(lane)];
+      for (const int before : op.after) {
+        if (before < s.begin) continue;
+        const auto at = static_cast<std::size_t>(before - s.begin);
+        end = std::max(end, ends[at]);
+        after = after || held[at];
+      }
+      if (!after) continue;
+      const auto at = static_cast<std::size_t>(i - s.begin);
+      follows[static_cast<std::size_t>(lane)] = held[at] = true;
+      end = ends[at] = end + ps[static_cast<std::size_t>(i)];
+    }
+    return lane_end[static_cast<std::size_t>(Lane::kCompute)];
   }
 
   std::int64_t bus_of(int index, int begin, int end) const {

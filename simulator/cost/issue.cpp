@@ -38,13 +38,26 @@ double kernels_of(const program::Op& op, const program::StackTraits& stack) {
   return kernels * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
 }
 
+// Transformer Engine's GroupedLinear: a product an expert, before it the cast of the expert's rows (with scales of the
+// step, their largest number too), and the scales of both operands brought into the order that block-scaled products
+// read. The weight's gradient reads casts that are there.
+double launches_for_experts(const program::Op& op) {
+  const bool wgrad = op.kind == OpKind::kExpertMatmulWgrad;
+  const bool product = wgrad || op.kind == OpKind::kExpertMatmul || op.kind == OpKind::kExpertMatmulDgrad;
+  if (!product || op.experts < 2) return 0;
+  const double casts = wgrad || op.fp8 == program::Fp8::kNone ? 0 : op.fp8 == program::Fp8::kCurrent ? 2 : 1;
+  const double orders = op.fp8 == program::Fp8::kMxfp8 || op.fp8 == program::Fp8::kNvfp4 ? 2 : 0;
+  return op.experts * (1 + casts + orders) * (op.pass == program::Pass::kBackward ? kBackwardIssue : 1.0);
+}
+
 base::Seconds pipelined_issue(const program::Mesh& mesh, const program::StackTraits& stack) {
   const bool both = mesh.pipeline() > 1 && mesh.tensor() > 1;
   return base::Seconds(both ? stack.pipelined_issue * mesh.tensor() : 0);
 }
 
 base::Seconds issue_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
-  return device.kernel_issue * (stack.issue * kernels_of(op, stack));
+  return device.kernel_issue * (stack.issue * kernels_of(op, stack)) +
+         base::Seconds(stack.expert_issue * launches_for_experts(op));
 }
 
 base::Seconds combine(base::Seconds device, base::Seconds host, double exponent) {

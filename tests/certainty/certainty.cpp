@@ -1,30 +1,53 @@
 // What predictions of measured runs are off by: the table that intervals are made from, and how many runs lie within
 // their intervals, with each source's own runs known and left out.
-//   trivium-certainty LEFT_OUT.csv OWN.csv OUT.json RUNS.csv…
+//   trivium-certainty LEFT_OUT.csv OWN.csv OUT.json RUNS.csv… -- RUNS.csv…
+// Before the two dashes stand the tables that `trivium calibrate --runs` fits profiles to: LEFT_OUT.csv is what it says
+// of their sources. Machines of the others have a scale each, which is left out here.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/json_text.h"
 #include "calibration/certainty/run_errors.h"
+#include "calibration/measurements/published_runs.h"
 #include "simulator/certainty/measured_errors.h"
 
+namespace {
+
+using namespace trivium;
+
+std::vector<calibration::MachineRuns> machines_of(const std::vector<std::filesystem::path>& tables) {
+  std::vector<calibration::PublishedRun> runs;
+  for (const std::filesystem::path& table : tables) {
+    for (calibration::PublishedRun& run : calibration::read_published_runs(table)) runs.push_back(std::move(run));
+  }
+  return calibration::leave_out_scales(runs);
+}
+
+void append(calibration::RunErrors& to, calibration::RunErrors from) {
+  to.time.insert(to.time.end(), from.time.begin(), from.time.end());
+  to.memory.insert(to.memory.end(), from.memory.begin(), from.memory.end());
+}
+
+}  // namespace
+
 int main(int count, char** words) try {
-  using namespace trivium;
-  if (count < 5) {
-    fmt::print(stderr, "usage: trivium-certainty LEFT_OUT.csv OWN.csv OUT.json RUNS.csv…\n");
+  char** const end = words + count;
+  char** const dashes = std::find(std::min(words + 4, end), end, std::string("--"));
+  if (count < 5 || dashes == end) {
+    fmt::print(stderr, "usage: trivium-certainty LEFT_OUT.csv OWN.csv OUT.json RUNS.csv… -- RUNS.csv…\n");
     return 2;
   }
-  const std::vector<std::filesystem::path> tables(words + 4, words + count);
-  calibration::RunErrors runs = calibration::run_errors(tables, calibration::read_left_out(words[1]));
-  for (auto own = calibration::own_run_errors(words[2]); auto* part : {&own.time, &own.memory}) {
-    auto& all = part == &own.time ? runs.time : runs.memory;
-    all.insert(all.end(), part->begin(), part->end());
-  }
+  const std::vector<std::filesystem::path> fitted(words + 4, dashes), others(dashes + 1, end);
+  const std::vector<calibration::MachineRuns> machines = machines_of(others);
+  calibration::RunErrors runs = calibration::run_errors(fitted, calibration::read_left_out(words[1]), {});
+  append(runs, calibration::run_errors(others, {}, machines));
+  append(runs, calibration::own_run_errors(words[2]));
   const calibration::Learned time = calibration::learn(runs.time), memory = calibration::learn(runs.memory);
-  fmt::print("iterations\n{}\nmemory\n{}", to_table(time), to_table(memory));
+  fmt::print("machines\n{}\niterations\n{}\nmemory\n{}", to_table(machines), to_table(time), to_table(memory));
   base::write_file_atomically(words[3], base::json_text(simulator::to_json(time.model, memory.model), 1) + "\n");
   return 0;
 } catch (const std::exception& error) {

@@ -120,14 +120,27 @@ TEST(Constraint, SearchesLeaveOutOffloadOnUnlikeNodesAlone) {
   const auto unlike = hardware::load_cluster("dgx-a100-80gb:1+dgx1-v100-32gb:1");
   program::Plan plan;
   plan.offload.optimizer = program::Storage::kHost;
-  EXPECT_EQ(broken_by(usual_bounds(alike, {}, {}), plan), nullptr);
-  const auto usual = usual_bounds(unlike, {}, {});
+  EXPECT_EQ(broken_by(usual_bounds(alike, "trivium", {}, {}), plan), nullptr);
+  const auto usual = usual_bounds(unlike, "trivium", {}, {});
   ASSERT_NE(broken_by(usual, plan), nullptr);
   EXPECT_EQ(broken_by(usual, plan)->lifted(), "with --allow offload");
-  EXPECT_EQ(broken_by(usual_bounds(unlike, {"offload"}, {}), plan), nullptr);
-  EXPECT_EQ(broken_by(usual_bounds(unlike, {}, {"offload.optimizer"}), plan), nullptr);
+  EXPECT_EQ(broken_by(usual_bounds(unlike, "trivium", {"offload"}, {}), plan), nullptr);
+  EXPECT_EQ(broken_by(usual_bounds(unlike, "trivium", {}, {"offload.optimizer"}), plan), nullptr);
   plan.overlap.tensor = true;
-  EXPECT_NE(broken_by(usual_bounds(alike, {}, {}), plan), nullptr);
+  EXPECT_NE(broken_by(usual_bounds(alike, "trivium", {}, {}), plan), nullptr);
+}
+
+TEST(Constraint, TensorCollectivesBesideProductsAreOpenWhereTheTrainerHasKernelsForThem) {
+  const auto cluster = hardware::load_cluster("dgx-h100-80gb:2");
+  program::Plan plan;
+  plan.overlap.tensor = true;
+  for (const char* stack : {"megatron-nemo2", "megatron-bridge", "torchtitan-fsdp2"}) {
+    ASSERT_NE(program::find_stack(stack), nullptr) << stack;
+    EXPECT_EQ(broken_by(usual_bounds(cluster, stack, {}, {}), plan), nullptr) << stack;
+  }
+  EXPECT_NE(broken_by(usual_bounds(cluster, "megatron", {}, {}), plan), nullptr);
+  plan.compression = program::Compression::kFp16;
+  EXPECT_NE(broken_by(usual_bounds(cluster, "megatron-nemo2", {}, {}), plan), nullptr);
 }
 
 TEST(PlanFields, TextsAreWhatSetFieldTakes) {

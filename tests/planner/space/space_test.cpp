@@ -35,7 +35,11 @@ TEST(Space, OpensContextForLongSequences) {
   SearchRequest request = small_problem();
   EXPECT_EQ(contexts(request), (std::set<int>{1}));
   request.job.training.sequence = 16'384;
-  EXPECT_EQ(contexts(request), (std::set<int>{1, 2, 4, 8}));
+  EXPECT_EQ(contexts(request), (std::set<int>{1, 2, 4}));  // parts of 4,096 tokens and more
+  request.job.training.sequence = 8'192;
+  EXPECT_EQ(contexts(request), (std::set<int>{1, 2}));
+  request.job.training.sequence = 8'000;
+  EXPECT_EQ(contexts(request), (std::set<int>{1}));
   request.job.plan.context = 2;
   request.fixed = {"context"};
   EXPECT_EQ(contexts(request), (std::set<int>{2}));

@@ -47,6 +47,29 @@ TEST(Issue, CostsMoreWithoutFusedKernels) {
   EXPECT_EQ(kernels_of(op, *program::find_stack("fsdp")), 3);
 }
 
+// Of 16 experts: 4 launches each forward (a cast, two scales put in order, a product), 7 backward in two ops, at .75.
+// 30 us each; beside them the op's own kernels.
+TEST(Issue, CountsEveryExpertWhereTheirProductsRunOneByOne) {
+  const program::StackTraits& bridge = *program::find_stack("megatron-bridge");
+  hardware::Device device = a100();
+  device.kernel_issue = base::Seconds(0);
+  const auto host = [&](OpKind kind, program::Pass pass, program::Fp8 fp8, const program::StackTraits& stack) {
+    program::Op op;
+    op.kind = kind;
+    op.pass = pass;
+    op.fp8 = fp8;
+    op.experts = 16;
+    return issue_cost(op, device, stack).value();
+  };
+  const auto forward = program::Pass::kForward, backward = program::Pass::kBackward;
+  EXPECT_NEAR(host(OpKind::kExpertMatmul, forward, program::Fp8::kMxfp8, bridge), 16 * 4 * 30e-6, 1e-12);
+  EXPECT_NEAR(host(OpKind::kExpertMatmulDgrad, backward, program::Fp8::kMxfp8, bridge), 16 * 4 * .75 * 30e-6, 1e-12);
+  EXPECT_NEAR(host(OpKind::kExpertMatmulWgrad, backward, program::Fp8::kMxfp8, bridge), 16 * 3 * .75 * 30e-6, 1e-12);
+  EXPECT_NEAR(host(OpKind::kExpertMatmul, forward, program::Fp8::kCurrent, bridge), 16 * 3 * 30e-6, 1e-12);
+  EXPECT_NEAR(host(OpKind::kExpertMatmul, forward, program::Fp8::kNone, bridge), 16 * 30e-6, 1e-12);
+  EXPECT_EQ(host(OpKind::kExpertMatmul, forward, program::Fp8::kMxfp8, *program::find_stack("torchtitan-fsdp2")), 0);
+}
+
 // Two heads of one sample are no block of four: softmax runs kernel by kernel, 8 + 9 kernels forward. 2048^2 scores of
 // two heads move 32 B each more.
 TEST(Issue, CostsMoreWhereTheFusedSoftmaxDoesNotApply) {

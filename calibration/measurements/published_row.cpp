@@ -201,6 +201,16 @@ int shard_of(const CsvTable::Row& row, int all) {
   return ranks > 0 ? ranks : all;
 }
 
+/// Megatron-Core's DistributedDataParallel, where nobody says otherwise: a bucket grows with the ranks that share it;
+/// behind the first stage of a pipeline, and in all chunks but a stage's first, one holds everything.
+std::int64_t usual_bucket(const program::StackTraits& stack, const program::Plan& plan) {
+  constexpr std::int64_t kEachRank = 1'000'000, kEverything = std::int64_t{1} << 40;
+  if (stack.bucket_elements == 0 || plan.zero_stage > 1) return 0;
+  if (plan.pipeline > 1) return kEverything;
+  const std::int64_t ranks = std::int64_t{plan.data} * plan.context;
+  return std::max(stack.bucket_elements, kEachRank * ranks) * program::size_of(plan.reduce_dtype);
+}
+
 program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stack) {
   const auto degree = [&](const std::string& column) { return static_cast<int>(count(row, column)); };
   program::Plan plan;
@@ -225,6 +235,7 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   if (!row.text("reduce_dtype").empty())
     plan.reduce_dtype = static_cast<DType>(row.one_of("reduce_dtype", kPrecisions));
   plan.stack = stack.name;
+  plan.bucket_bytes = usual_bucket(stack, plan);
   set_overlap(row, stack, plan);
   return plan;
 }

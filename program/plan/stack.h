@@ -43,6 +43,8 @@ struct StackTraits {
   bool reduces_in_fp32_by_default = false;   ///< gradients on the wire, where a run does not say
   bool pads_without_tensor = true;           ///< the vocabulary, also where `tensor` is 1
   bool balances_embedding_as_layer = false;  ///< embedding and head count as a layer each when stages are filled
+  std::int64_t bucket_elements =
+      0;                         ///< Megatron-Core: gradients reduced together without a pipeline, at least; 0: a layer
   bool flat_buckets = false;     ///< DeepSpeed's buffers to reduce and gather with (simulator/memory/memory.cpp)
   double network_reach = 1;      ///< collectives over nodes reach no more than this of the adapters' bandwidth
   bool splits_backward = false;  ///< weight gradients as a pass of their own, as zero_bubble needs

@@ -18,7 +18,7 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kDefaultSeconds = 60;
+constexpr int kDefaultSeconds = 20;  // `./dev soak gui` takes an hour
 constexpr unsigned kSeed = 7;
 constexpr int kRests = 20;                // in all, evenly over the time
 constexpr double kMostGrowth = 48 << 20;  // bytes between two rests: kept costs of kernels, layouts of text

@@ -8,29 +8,42 @@ namespace {
 std::int64_t query_width(const Model& m) { return m.heads * m.head_dim; }
 std::int64_t key_width(const Model& m) { return m.kv_heads * m.head_dim; }
 
+/// Of what makes queries, keys and values of the hidden state.
+std::int64_t head_weights(const Model& m) {
+  if (!m.latent) return m.hidden * (query_width(m) + 2 * key_width(m));
+  const Latent& l = *m.latent;
+  const std::int64_t down = m.hidden * (l.query_rank + l.key_rank + l.rotary_dim);
+  const std::int64_t queries = (l.query_rank > 0 ? l.query_rank : m.hidden) * query_width(m);
+  return down + queries + l.key_rank * m.heads * (l.plain_dim + l.value_dim);
+}
+
 std::int64_t attention_parameters(const Model& m) {
   const std::int64_t projections = query_width(m) + 2 * key_width(m);
-  const std::int64_t weights = m.hidden * projections + query_width(m) * m.hidden;
+  const std::int64_t weights = head_weights(m) + m.heads * m.value_dim() * m.hidden;
   return weights + (m.qkv_bias ? projections : 0) + (m.linear_bias ? m.hidden : 0);
 }
 
 /// One MLP, or one expert. A gated one has two matrices into the inner width: gate and value.
-std::int64_t mlp_parameters(const Model& m) {
+std::int64_t mlp_parameters(const Model& m, std::int64_t inner) {
   const std::int64_t into = m.gated() ? 2 : 1;
-  const std::int64_t biases = into * m.ffn_hidden + m.hidden;
-  return (into + 1) * m.hidden * m.ffn_hidden + (m.linear_bias ? biases : 0);
+  const std::int64_t biases = into * inner + m.hidden;
+  return (into + 1) * m.hidden * inner + (m.linear_bias ? biases : 0);
 }
 
 /// Forward FLOPs of one token in every layer, without the attention core: 2 for each weight of a matrix it meets.
 double layer_matrix_flops(const Model& m) {
   const double hidden = static_cast<double>(m.hidden);
-  const double attention = 2 * hidden * static_cast<double>(2 * query_width(m) + 2 * key_width(m));
-  const double mlp = 2 * (m.gated() ? 3.0 : 2.0) * hidden * static_cast<double>(m.ffn_hidden);
+  const double attention = 2 * static_cast<double>(head_weights(m) + m.heads * m.value_dim() * m.hidden);
+  const auto mlp_of = [&](std::int64_t inner) {
+    return 2 * (m.gated() ? 3.0 : 2.0) * hidden * static_cast<double>(inner);
+  };
+  const double mlp = mlp_of(m.dense_hidden());
   const double layers = static_cast<double>(m.layers);
   if (!m.experts) return layers * (attention + mlp);
   const double mixtures = static_cast<double>(m.mixture_layers());
   const double router = 2 * hidden * static_cast<double>(m.experts->count);
-  const double mixture = router + static_cast<double>(m.experts->top_k) * mlp;
+  const double mixture =
+      router + static_cast<double>(m.experts->top_k) * mlp_of(m.ffn_hidden) + mlp_of(m.experts->shared_hidden);
   return layers * attention + (layers - mixtures) * mlp + mixtures * mixture;
 }
 
@@ -43,18 +56,21 @@ ParameterCount count_parameters(const Model& model) {
   count.attention = model.layers * attention_parameters(model);
 
   const std::int64_t mixtures = model.mixture_layers();
-  const std::int64_t mlp = mlp_parameters(model);
-  count.mlp = (model.layers - mixtures) * mlp;
+  const std::int64_t mlp = mlp_parameters(model, model.ffn_hidden);
+  count.mlp = (model.layers - mixtures) * mlp_parameters(model, model.dense_hidden());
   std::int64_t idle = 0;  // experts that one token does not visit
   if (model.experts) {
-    const std::int64_t router = model.hidden * model.experts->count;
-    count.mlp += mixtures * (model.experts->count * mlp + router);
+    const std::int64_t router = (model.hidden + (model.experts->correction_bias ? 1 : 0)) * model.experts->count;
+    const std::int64_t shared =
+        model.experts->shared_hidden > 0 ? mlp_parameters(model, model.experts->shared_hidden) : 0;
+    count.mlp += mixtures * (model.experts->count * mlp + router + shared);
     idle = mixtures * (model.experts->count - model.experts->top_k) * mlp;
   }
 
   const std::int64_t norm = model.norm == Norm::kLayerNorm ? 2 * model.hidden : model.hidden;
   count.norms = (model.layers * model.norms_per_layer() + 1) * norm;
   if (model.head_norms) count.norms += model.layers * 2 * model.head_dim;  // one for queries, one for keys
+  if (model.latent) count.norms += model.layers * (model.latent->query_rank + model.latent->key_rank);
   count.head = model.tied_embeddings ? 0 : model.vocab * model.hidden;
   count.total =
       count.token_embedding + count.position_embedding + count.attention + count.mlp + count.norms + count.head;
@@ -65,7 +81,8 @@ ParameterCount count_parameters(const Model& model) {
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {
   const double layers = static_cast<double>(model.layers);
   // Scores (q k^T) and weighted values: 2 s a each, the full square, as kernels without a causal shortcut compute it.
-  const double core = layers * 4 * static_cast<double>(sequence) * static_cast<double>(query_width(model));
+  const std::int64_t width = query_width(model) + model.heads * model.value_dim();
+  const double core = layers * 2 * static_cast<double>(sequence) * static_cast<double>(width);
   const double layers_forward = layer_matrix_flops(model) + core;
   const double logits = 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
 

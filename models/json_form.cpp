@@ -19,6 +19,7 @@ const std::string kSchema = "trivium.model/1";
 const std::array<std::string, 2> kNorms = {"layer_norm", "rms_norm"};
 const std::array<std::string, 3> kPositions = {"learned", "rotary", "none"};
 const std::array<std::string, 6> kActivations = {"gelu", "relu", "swiglu", "geglu", "gelu_erf", "squared_relu"};
+const std::array<std::string, 2> kScores = {"softmax", "sigmoid"};
 const std::array<std::string, 4> kScalings = {"none", "linear", "llama3", "yarn"};
 
 constexpr double kMostCapacity = 1e6, kMostBalance = 1e6;
@@ -45,8 +46,18 @@ std::int64_t read_count(const JsonReader& reader, std::string_view key, std::int
   return member ? member->integer(1, most) : otherwise;
 }
 
+double read_number(const JsonReader& reader, std::string_view key, double least, double most, double otherwise) {
+  const auto member = reader.find(key);
+  if (!member) return otherwise;
+  const double value = member->number();
+  if (!(value >= least && value <= most)) member->fail(fmt::format("must lie between {:g} and {:g}", least, most));
+  return value;
+}
+
 Experts read_experts(const JsonReader& reader) {
-  reader.allow_only({"count", "top_k", "every", "capacity_factor", "balance_loss"});
+  reader.allow_only({"count", "top_k", "every", "capacity_factor", "balance_loss", "dropless", "imbalance", "scores",
+                     "correction_bias", "normalised", "scale", "groups", "top_groups", "group_best", "shared_hidden",
+                     "dense_layers", "dense_hidden"});
   Experts experts;
   experts.count = reader.at("count").integer(1, kMostExperts);
   experts.top_k = read_count(reader, "top_k", kMostExperts, experts.top_k);
@@ -63,15 +74,62 @@ Experts read_experts(const JsonReader& reader) {
       weight->fail("must be 0 or more and at most 1e6");
     }
   }
+  experts.dropless = read_flag(reader, "dropless", experts.dropless);
+  experts.imbalance = read_number(reader, "imbalance", 1, kMostCapacity, experts.imbalance);
+  experts.scores = read_choice(reader, "scores", kScores, experts.scores);
+  experts.correction_bias = read_flag(reader, "correction_bias", experts.correction_bias);
+  experts.normalised = read_flag(reader, "normalised", experts.normalised);
+  experts.scale = read_number(reader, "scale", kLeastTurns, kMostFactor, experts.scale);
+  experts.groups = read_count(reader, "groups", kMostExperts, experts.groups);
+  experts.top_groups = read_count(reader, "top_groups", kMostExperts, experts.top_groups);
+  experts.group_best = read_count(reader, "group_best", kMostExperts, experts.group_best);
+  experts.shared_hidden = read_count(reader, "shared_hidden", kMostWidth, experts.shared_hidden);
+  experts.dense_layers = read_count(reader, "dense_layers", kMostLayers, experts.dense_layers);
+  experts.dense_hidden = read_count(reader, "dense_hidden", kMostWidth, experts.dense_hidden);
   return experts;
 }
 
-double read_number(const JsonReader& reader, std::string_view key, double least, double most, double otherwise) {
-  const auto member = reader.find(key);
-  if (!member) return otherwise;
-  const double value = member->number();
-  if (!(value >= least && value <= most)) member->fail(fmt::format("must lie between {:g} and {:g}", least, most));
-  return value;
+nlohmann::json to_json(const Experts& e) {
+  nlohmann::json json = {{"count", e.count},
+                         {"top_k", e.top_k},
+                         {"every", e.every},
+                         {"capacity_factor", e.capacity_factor},
+                         {"balance_loss", e.balance_loss}};
+  const Experts usual;
+  const auto add = [&](const char* key, const auto& value, const auto& otherwise) {
+    if (value != otherwise) json[key] = value;
+  };
+  add("dropless", e.dropless, usual.dropless);
+  add("imbalance", e.imbalance, usual.imbalance);
+  if (e.scores != usual.scores) json["scores"] = kScores[static_cast<std::size_t>(e.scores)];
+  add("correction_bias", e.correction_bias, usual.correction_bias);
+  add("normalised", e.normalised, usual.normalised);
+  add("scale", e.scale, usual.scale);
+  add("groups", e.groups, usual.groups);
+  add("top_groups", e.top_groups, usual.top_groups);
+  add("group_best", e.group_best, usual.group_best);
+  add("shared_hidden", e.shared_hidden, usual.shared_hidden);
+  add("dense_layers", e.dense_layers, usual.dense_layers);
+  add("dense_hidden", e.dense_hidden, usual.dense_hidden);
+  return json;
+}
+
+Latent read_latent(const JsonReader& reader) {
+  reader.allow_only({"query_rank", "key_rank", "plain_dim", "rotary_dim", "value_dim"});
+  Latent latent;
+  latent.query_rank = read_count(reader, "query_rank", kMostWidth, 0);
+  latent.key_rank = reader.at("key_rank").integer(1, kMostWidth);
+  latent.plain_dim = reader.at("plain_dim").integer(1, kMostHeads);
+  latent.rotary_dim = reader.at("rotary_dim").integer(1, kMostHeads);
+  latent.value_dim = reader.at("value_dim").integer(1, kMostHeads);
+  return latent;
+}
+
+nlohmann::json to_json(const Latent& l) {
+  nlohmann::json json = {
+      {"key_rank", l.key_rank}, {"plain_dim", l.plain_dim}, {"rotary_dim", l.rotary_dim}, {"value_dim", l.value_dim}};
+  if (l.query_rank > 0) json["query_rank"] = l.query_rank;
+  return json;
 }
 
 Rotary read_rotary(const JsonReader& reader) {
@@ -110,7 +168,8 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   reader.allow_only({"schema",      "name",       "source",      "layers",       "hidden",          "heads",
                      "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",        "max_sequence",    "norm",
                      "positions",   "activation", "linear_bias", "qkv_bias",     "tied_embeddings", "parallel_block",
-                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale", "head_norms"});
+                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale", "head_norms",
+                     "latent"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;
@@ -134,6 +193,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   model.parallel_block = read_flag(reader, "parallel_block", model.parallel_block);
   model.shared_norm = read_flag(reader, "shared_norm", model.shared_norm);
   if (const auto experts = reader.find("experts")) model.experts = read_experts(*experts);
+  if (const auto latent = reader.find("latent")) model.latent = read_latent(*latent);
   if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
   model.head_norms = read_flag(reader, "head_norms", model.head_norms);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
@@ -167,13 +227,8 @@ nlohmann::json to_json(const Model& model) {
   if (model.head_norms) json["head_norms"] = true;
   if (model.norm_epsilon != usual.norm_epsilon) json["norm_epsilon"] = model.norm_epsilon;
   if (model.attention_scale != usual.attention_scale) json["attention_scale"] = model.attention_scale;
-  if (model.experts) {
-    json["experts"] = {{"count", model.experts->count},
-                       {"top_k", model.experts->top_k},
-                       {"every", model.experts->every},
-                       {"capacity_factor", model.experts->capacity_factor},
-                       {"balance_loss", model.experts->balance_loss}};
-  }
+  if (model.experts) json["experts"] = to_json(*model.experts);
+  if (model.latent) json["latent"] = to_json(*model.latent);
   return json;
 }
 

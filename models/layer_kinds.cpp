@@ -7,7 +7,7 @@ namespace trivium::models {
 
 LayerKind Model::layer_kind(std::int64_t layer) const {
   LayerKind kind;
-  kind.mixture = experts && (layer + 1) % experts->every == 0;
+  kind.mixture = experts && layer >= experts->dense_layers && (layer - experts->dense_layers + 1) % experts->every == 0;
   return kind;
 }
 

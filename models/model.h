@@ -36,15 +36,45 @@ struct Rotary {
   bool operator==(const Rotary&) const = default;
 };
 
-/// Mixture of experts in the MLP (Switch, Mixtral).
+/// What a router makes of an expert's logit: its share of the softmax over all, or its own sigmoid (DeepSeek-V3).
+enum class Scores { kSoftmax, kSigmoid };
+
+/// Mixture of experts in the MLP (Switch, Mixtral, DeepSeek).
 struct Experts {
   std::int64_t count = 0;         ///< experts per mixture layer
   std::int64_t top_k = 1;         ///< experts a token is sent to
   std::int64_t every = 1;         ///< every how many layers the MLP is a mixture (1: all)
   double capacity_factor = 1.25;  ///< tokens an expert accepts, over the even share
   double balance_loss = 0.01;     ///< weight of every mixture layer's balance loss in the loss that is trained
+  /// No token is dropped: `capacity_factor` is not read, and rows of an expert are as many as chose it.
+  bool dropless = false;
+  /// Dropless experts that are spread over ranks: rows that one rank may send to another, over the even share. They are
+  /// priced, and have room; experts that lie on one rank need none.
+  double imbalance = 1;
+  Scores scores = Scores::kSoftmax;
+  bool correction_bias = false;  ///< added to the scores by which experts are chosen, not to those that weigh them
+  bool normalised = true;        ///< weights of several chosen experts add up to 1, before `scale`
+  double scale = 1;              ///< factor on what the chosen experts add
+  /// Experts are chosen among those of the `top_groups` best of `groups` equal runs of them; a group is worth the sum
+  /// of its `group_best` best scores (DeepSeek-V2: 1, arXiv 2405.04434, section 2.2.2; V3: 2).
+  std::int64_t groups = 1, top_groups = 1, group_best = 1;
+  std::int64_t shared_hidden = 0;  ///< inner width of an MLP beside the experts that every token visits; 0: none
+  std::int64_t dense_layers = 0;   ///< first layers whose MLP is no mixture; only where `every` is 1
+  std::int64_t dense_hidden = 0;   ///< inner width of MLPs that are no mixture; 0: that of an expert
 
   bool operator==(const Experts&) const = default;
+};
+
+/// Multi-head latent attention (DeepSeek-V2: arXiv 2405.04434, section 2.1): queries, and keys with values, pass
+/// through a narrow normalised latent; a part of every key that turns with its position is shared by all heads.
+struct Latent {
+  std::int64_t query_rank = 0;  ///< width of the queries' latent; 0: queries are made of the hidden state
+  std::int64_t key_rank = 0;    ///< of that of keys and values
+  std::int64_t plain_dim = 0;   ///< components of a query or key head that do not turn
+  std::int64_t rotary_dim = 0;  ///< and those that do
+  std::int64_t value_dim = 0;   ///< components of a value head
+
+  bool operator==(const Latent&) const = default;
 };
 
 /// What tells a layer from others of its model: layers of equal kinds have the same parameters and compute the same.
@@ -79,6 +109,7 @@ struct Model {
   bool head_norms = false;      ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
   bool shared_norm = true;      ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Experts> experts;
+  std::optional<Latent> latent;  ///< head_dim is then that of queries and keys, and every head has a key of its own
 
   bool operator==(const Model&) const = default;
   bool gated() const { return activation == Activation::kSwiglu || activation == Activation::kGeglu; }
@@ -90,6 +121,11 @@ struct Model {
   LayerKind layer_kind(std::int64_t layer) const;
   /// Layers whose MLP is a mixture of experts.
   std::int64_t mixture_layers() const;
+  /// Inner width of an MLP that is no mixture.
+  std::int64_t dense_hidden() const {
+    return experts && experts->dense_hidden > 0 ? experts->dense_hidden : ffn_hidden;
+  }
+  std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
 };
 
 /// A model has no more kinds of layers than this (two of attention, two of MLPs).
@@ -125,7 +161,8 @@ ParameterCount count_parameters(const Model& model);
 /// al. 2022 (arXiv 2205.05198, appendix A): 72 l h^2 (1 + s/(6h) + V/(12 l h)) per token, full causal square counted.
 /// With a = heads x head_dim, one token and one layer ask for 12 s a in the attention core (scores and weighted values,
 /// forward and backward). Logits count whether tied or not, an embedding lookup is free, a mixture counts its router
-/// and top_k experts. Not counted: norms, softmax, activations, biases, tokens beyond an expert's capacity.
+/// and top_k experts, and what every token visits. Not counted: norms, softmax, activations, biases, tokens beyond an
+/// expert's capacity.
 struct FlopsPerToken {
   double model = 0;          ///< no recomputation
   double hardware_full = 0;  ///< full recomputation of every layer: one more forward of the layers

@@ -48,6 +48,7 @@ double scaled(const Rotary& r, double frequency, double pair, double width) {
 
 std::int64_t Model::rotary_width() const {
   if (positions != Positions::kRotary) return 0;
+  if (latent) return latent->rotary_dim;
   return static_cast<std::int64_t>(static_cast<double>(head_dim) * rotary.share) / 2 * 2;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace trivium::models {
 namespace {
@@ -14,14 +15,57 @@ constexpr double kMostParameters = 1e17;
 double roughly(const Model& m) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const double experts = m.experts ? real(m.experts->count) : 1;
-  const double attention = 4 * real(m.hidden) * real(m.heads) * real(m.head_dim);
-  const double mlp = experts * (3 * real(m.hidden) * real(m.ffn_hidden) + real(m.hidden));
+  const double narrow = m.latent ? real(m.latent->query_rank + m.latent->key_rank + m.latent->rotary_dim) : 0;
+  const double wide = real(m.heads) * (real(m.head_dim) + real(m.value_dim()));
+  const double attention = 4 * real(m.hidden) * real(m.heads) * real(m.head_dim) + narrow * (real(m.hidden) + wide);
+  const double inner =
+      experts * real(m.ffn_hidden) + (m.experts ? real(m.experts->shared_hidden) : 0) + real(m.dense_hidden());
+  const double mlp = 3 * real(m.hidden) * inner + experts * real(m.hidden);
   return real(m.layers) * (attention + mlp) + real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
 }
 
 }  // namespace
 
+namespace {
+
+void check_experts(const Model& model, const base::JsonReader& reader) {
+  const Experts& e = *model.experts;
+  if (e.top_k > e.count) {
+    reader.fail(fmt::format("top_k ({}) is more than the number of experts ({})", e.top_k, e.count));
+  }
+  if (e.every > model.layers) {
+    reader.fail(fmt::format("every ({}) is more than layers ({}): no layer would be a mixture", e.every, model.layers));
+  }
+  if (e.dense_layers > 0 && (e.every > 1 || e.dense_layers >= model.layers)) {
+    reader.fail(fmt::format("dense_layers ({}) is below layers ({}), and stands where every is 1", e.dense_layers,
+                            model.layers));
+  }
+  if (e.count % e.groups != 0 || e.top_groups > e.groups || e.group_best > e.count / e.groups ||
+      e.top_k > e.count / e.groups * e.top_groups) {
+    reader.fail(fmt::format("{} experts cannot be chosen, {} of them, from the {} best of {} groups by their {} best",
+                            e.count, e.top_k, e.top_groups, e.groups, e.group_best));
+  }
+}
+
+void complete_latent(Model& model, const base::JsonReader& reader) {
+  const Latent& latent = *model.latent;
+  model.head_dim = latent.plain_dim + latent.rotary_dim;
+  model.kv_heads = model.heads;
+  if (latent.rotary_dim % 2 != 0) {
+    reader.fail(fmt::format("rotary_dim ({}) is odd; rotary positions turn pairs of numbers", latent.rotary_dim));
+  }
+  if (model.positions != Positions::kRotary || model.rotary.share != 1 || model.head_norms || model.parallel_block ||
+      model.qkv_bias) {
+    reader.fail(
+        "latent attention stands with rotary positions (share 1), without qkv_bias, head_norms and "
+        "parallel_block");
+  }
+}
+
+}  // namespace
+
 void complete_and_validate(Model& model, const base::JsonReader& reader) {
+  if (model.latent) complete_latent(model, reader);
   if (model.kv_heads == 0) model.kv_heads = model.heads;
   if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
   if (model.head_dim == 0) {
@@ -35,21 +79,17 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
     reader.fail(fmt::format("heads ({}) is not a multiple of kv_heads ({}); every key head serves as many query heads",
                             model.heads, model.kv_heads));
   }
-  if (model.positions == Positions::kRotary && model.rotary.share == 1 && model.head_dim % 2 != 0) {
+  if (model.positions == Positions::kRotary && !model.latent && model.rotary.share == 1 && model.head_dim % 2 != 0) {
     reader.fail(fmt::format("head_dim ({}) is odd; rotary positions turn pairs of numbers", model.head_dim));
   }
+  // YaRN's ramp is one pair wide at least, so its ends may be the same (Kimi K2's are).
+  const bool by_pair = model.rotary.scaling == RotaryScaling::kYarn;
+  const double least_fast = by_pair ? model.rotary.slow_turns : std::nextafter(model.rotary.slow_turns, INFINITY);
   const bool ramps = model.rotary.scaling == RotaryScaling::kLlama3 || model.rotary.scaling == RotaryScaling::kYarn;
-  if (ramps && (model.rotary.original_sequence == 0 || model.rotary.fast_turns <= model.rotary.slow_turns)) {
+  if (ramps && (model.rotary.original_sequence == 0 || model.rotary.fast_turns < least_fast)) {
     reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
   }
-  if (model.experts && model.experts->top_k > model.experts->count) {
-    reader.fail(
-        fmt::format("top_k ({}) is more than the number of experts ({})", model.experts->top_k, model.experts->count));
-  }
-  if (model.experts && model.experts->every > model.layers) {
-    reader.fail(fmt::format("every ({}) is more than layers ({}): no layer would be a mixture", model.experts->every,
-                            model.layers));
-  }
+  if (model.experts) check_experts(model, reader);
   if (const double parameters = roughly(model); parameters > kMostParameters) {
     reader.fail(
         fmt::format("about {:.1e} parameters; the most that is supported is {:.0e}", parameters, kMostParameters));

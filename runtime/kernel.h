@@ -34,10 +34,10 @@ struct KernelArguments {
   std::array<std::byte*, program::kSpaces> chunk_base{};  ///< optimizer kinds: start of the chunk's part of every space
   const program::Optimizer* optimizer = nullptr;
   const StepValues* values = nullptr;
-  Dropout dropout;              ///< what this op drops
+  Dropout dropout;                               ///< what this op drops
   const program::RotaryTable* rotary = nullptr;  ///< of the model
-  double balance_loss = 0;      ///< kRoute: weight of a mixture layer's balance loss
-  std::int64_t vocabulary = 0;  ///< true vocabulary: columns from here on are padding
+  const program::Routing* routing = nullptr;     ///< of the model's mixtures
+  std::int64_t vocabulary = 0;                   ///< true vocabulary: columns from here on are padding
 };
 
 using Kernel = void (*)(const KernelArguments&);

@@ -38,8 +38,17 @@ enum class OpKind : std::uint8_t {
                   // of q and k by its root mean square, v as it is; 1/sigma (T, heads+kv)
   kHeadNormBackward,  //  "                        qkv, weight of q, of k, 1/sigma, dy         dx, may be dy; dweight of
                       // q +=, of k +=
-  kMatmul,            // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
-  kMatmulDgrad,       // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
+  // Latent attention, `latents` (T, q|k|rope): those of queries (may be absent), of keys and values, and what all keys
+  // have in common, whose width is k.
+  kLatentNorm,  // T, of keys, k                latents, weight of q (or -1), of k    q (T, its width) or -1, k (T,n)
+  kLatentNormBackward,   //  "                       latents, weight of q, of k, dq, dk    dlatents' q and k; dweight of
+                         // q += (or -1), of k +=
+  kLatentHeads,          // T, latents, k           q (T, heads*dim), k (T, heads*(dim - k + value dim)), latents
+                         //                                                              qkv (T, q|k|v), the shared
+                         // part of a key first
+  kLatentHeadsBackward,  //  "                       dqkv                                  dq, dk, dlatents' rope
+  kMatmul,               // T, out, in                    x (m,k), w (k,n), bias (n) or -1     y (m,n)
+  kMatmulDgrad,          // T, out, in                    dy (m,n), w (k,n)                    dx (m,k)
   kMatmulWgrad,  // T, out, in                    x (m,k), dy (m,n)                    dw (k,n) +=, dbias (n) += or -1
   kQuantize,     // rows, columns                 x (m,n)                              y in 8 bits with scales along its
   // rows, or -1; along its columns, or -1 (program/ir/fp8_layout.h); dbias (n) += sums of the columns, or
@@ -85,11 +94,14 @@ enum class OpKind : std::uint8_t {
   // places of the rank's own T. `parts`: tensor ranks; of the products: ranks of the expert and the tensor group.
   kRoute,  // listed T, E, top_k         logits (m,n)                         probabilities (m,n), slots (m,k,2):
            // expert, and row of this tensor rank's (of one context rank after the other) or -1; loss (1) += balance
-           // loss, or -1
+           // loss, or -1. In: behind the logits a bias by which experts are chosen, or -1
   kRouteBackward,  //  "                            probabilities, slots, dgate (m,k)    dlogits (m,n)
   kSpill,          // listed T, -, top_k            slots of all context ranks           slots: row of this rank's, or
                    // behind them place among those it sends, or -1; spills: how many rows go to every rank, how
                    // many come from every rank, and the rows of those that come (int32)
+  kCountRows,      // listed T, experts of a rank, top_k   slots, in place: rows of a dropless mixture
+                   //                                                                     counts (ranks, parts, n): rows
+                   // that every tensor rank sends for every expert (int32)
   kDispatch,       // T, hidden, top_k              x (m,n), slots                       y (rows,n), spilled or -1
   kDispatchBackward,  //  "                            dy, slots, dspilled or -1            dx (m,n)
   kCombine,           //  "                            y of experts, probabilities, slots, spilled or -1
@@ -102,6 +114,8 @@ enum class OpKind : std::uint8_t {
   kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
   kExpertMatmulDgrad,  //  "                          dy, w                                dx
   kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
+                       // with counts behind them (rank of a part, parts of it, experts) a part's rows lie one expert
+                       // behind the other, as many as it says
   kCompress,           // elements of the bucket        gradients                            y, 16 bits each
                        // with k > 0, elements of a parameter: the k largest of gradients + residual, each a value and
                        // its number in the bucket (32 bits), counted from n; what is not sent is the new residual:
@@ -159,6 +173,7 @@ struct Op {
   std::int16_t layer = -1;                   ///< layer within the chunk
   std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention, rotary and head norm kinds, local
+  std::int32_t value_dim = 0;           ///< of the same, where values are of another width than keys
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend; kQuantize: runs of rows that share no scale
   std::int64_t m = 0, n = 0, k = 0;
@@ -173,6 +188,12 @@ struct Op {
   std::array<std::int32_t, kLanes - 1> after{-1, -1, -1, -1,
                                              -1};  ///< earlier ops of the body on other lanes that must have ended
 };
+
+/// Width of a value head, and of a row (q|k|v).
+inline std::int64_t value_dim_of(const Op& op) { return op.value_dim > 0 ? op.value_dim : op.head_dim; }
+inline std::int64_t qkv_width_of(const Op& op) {
+  return std::int64_t{op.heads + op.kv_heads} * op.head_dim + op.kv_heads * value_dim_of(op);
+}
 
 /// The factor on scores of an attention kind.
 inline double score_scale_of(const Op& op) {

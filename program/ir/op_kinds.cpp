@@ -126,15 +126,30 @@ void of_experts(Op& op) {
   op.bytes *= experts;
 }
 
+/// Norms of two latents: read, and written elsewhere; backward they are read once more, with two gradients.
+template <bool backward>
+void latent_norm(Op& op) {
+  const double width = static_cast<double>(op.n + op.elements);
+  op.bytes = static_cast<double>(op.m) * (backward ? kNormBackward : kNormForward) * width * scale_of(op.dtype);
+}
+
+/// Queries, plain keys and values are copied; what all keys share is written to each, or summed over them.
+void latent_heads(Op& op) {
+  const double width = static_cast<double>(qkv_width_of(op));
+  op.bytes = static_cast<double>(op.m) * kCopy * width * scale_of(op.dtype);
+}
+
 /// QK^T and PV: 4 T S heads dim forward over the full square, which unfused kernels do compute; twice that backward.
 /// Flash computes the causal half, and in its backward the scores once more: 5 products for the forward's 2.
 template <bool backward>
 void attention(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim, span = op.sequence;
-  const double square = 4 * tokens * span * heads * dim;
+  const double values = static_cast<double>(value_dim_of(op));
+  const double square = 2 * tokens * span * heads * (dim + values);
   op.flops = op.flash ? square / 2 * (backward ? 2.5 : 1.0) : square * (backward ? 2.0 : 1.0);
   const double kv_heads = op.kv_heads > 0 ? op.kv_heads : op.heads;
-  const double layout = tokens * dim * (kLayoutQkv * (heads + 2 * kv_heads) + kLayoutOutput * heads);
+  const double row = dim * (heads + kv_heads) + values * kv_heads;
+  const double layout = tokens * (kLayoutQkv * row + kLayoutOutput * heads * values);
   const double scores = op.flash ? 0 : tokens * span * heads * (backward ? kScoreBackward : kScoreForward);
   op.bytes = (layout + scores) * scale_of(op.dtype);
 }
@@ -244,6 +259,10 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"norm_backward", Class::kRows, rows, {4}, kNormBackward},
     {"head_norm", Class::kRows, head_norm<false>, {2}},  // of q and of k
     {"head_norm_backward", Class::kRows, head_norm<true>, {4}},
+    {"latent_norm", Class::kRows, latent_norm<false>, {4}},  // of queries, and of keys and values
+    {"latent_norm_backward", Class::kRows, latent_norm<true>, {8}},
+    {"latent_heads", Class::kRows, latent_heads, {4}},  // copies of queries, keys, what they share, values
+    {"latent_heads_backward", Class::kRows, latent_heads, {4}},
     {"matmul", Class::kProduct, product, {2}},
     {"matmul_dgrad", Class::kProduct, product, {2}},
     {"matmul_wgrad", Class::kProduct, weight_gradient, {4}},  // product, accumulation, bias sum, views
@@ -276,6 +295,7 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"route_backward", Class::kRouting, route_backward, {6}},
     {"spill", Class::kRouting, spill, {3}, 0, kSynchronises},  // the host reads how many rows spill before it posts
                                                                // their exchange
+    {"count_rows", Class::kRouting, spill, {3}, 0, kSynchronises},  // the host reads how many rows every expert has
     {"dispatch", Class::kRouting, dispatch, {3}},
     {"dispatch_backward", Class::kRouting, combine, {3}},
     {"combine", Class::kRouting, combine, {3}},

@@ -32,6 +32,17 @@ struct RotaryTable {
   bool operator==(const RotaryTable&) const = default;
 };
 
+/// How tokens choose experts, and what the chosen weigh (models::Experts).
+struct Routing {
+  bool sigmoid = false;    ///< scores: else a softmax over all experts
+  bool normalised = true;  ///< weights of several choices add up to 1
+  bool dropless = false;   ///< kRoute leaves rows to kCountRows
+  std::int64_t groups = 1, top_groups = 1, group_best = 1;
+  double scale = 1;
+  double balance_loss = 0;  ///< weight of a mixture layer's balance loss
+  bool operator==(const Routing&) const = default;
+};
+
 struct Settings {
   DType precision = DType::kFp32;          ///< of parameters and activations
   DType reduce_dtype = DType::kFp32;       ///< gradients between ranks
@@ -47,7 +58,7 @@ struct Settings {
   std::int64_t vocabulary = 0;  ///< without padding
   std::int64_t padded_vocabulary = 0;
   RotaryTable rotary;
-  double balance_loss = 0;                 ///< weight of a mixture layer's balance loss
+  Routing routing;
   bool shards_parameters = false;          ///< ZeRO 3
   bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered beside the next forward
   bool compresses = false;                 ///< gradients between ranks are compressed

@@ -7,13 +7,14 @@ namespace trivium::program {
 
 // Local counts; with all-to-all over heads all tokens and a part of the heads.
 Op& LayerWriter::attention_op(Op& op, int layer) {
-  rows(op, s_.all_tokens, s_.part_query, layer);
+  rows(op, s_.all_tokens, s_.part_attended, layer);
   op.token_sharded = false;
   op.flash = s_.flash;
   op.part_of_heads = s_.exchanges();
   op.dropout = dropout_at(DropoutSite::kAttention);
   op.score_scale = s_.attention_scale;
   op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
+  op.value_dim = s_.value_dim == s_.head_dim ? 0 : s_.value_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   return op;
 }
@@ -37,7 +38,7 @@ void LayerWriter::attention_backward(const LayerKept& kept, int d_attended, int 
   int y = kept.attended, dy = d_attended, dx = d_qkv;
   if (s_.exchanges()) {
     y = kept.attended_whole;
-    dy = gradient_of("attention output of all tokens", s_.all_tokens * s_.part_query, layer);
+    dy = gradient_of("attention output of all tokens", s_.all_tokens * s_.part_attended, layer);
     dx = gradient_of("qkv of all tokens", s_.all_tokens * s_.part_qkv, layer);
     tokens_to_heads(d_attended, dy, false, layer, Pass::kBackward);
   }

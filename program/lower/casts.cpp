@@ -71,12 +71,13 @@ void LayerWriter::keep_casts(LayerKept& kept, int layer, bool in_frame) {
     return in_frame ? place_kept(layer, full, DType::kUint8, bytes) : hold(full, DType::kUint8, bytes);
   };
   const bool mixture = s_.kind(layer).mixture;
-  if (!s_.sequence_parallel) kept.casts.norm1 = keep("norm1", s_.tokens, s_.hidden);
-  kept.casts.attended = keep("attention output", s_.tokens, s_.query);
+  if (!s_.sequence_parallel && !s_.latent()) kept.casts.norm1 = keep("norm1", s_.tokens, s_.hidden);
+  kept.casts.attended = keep("attention output", s_.tokens, s_.attended);
   const bool second = !s_.parallel_block || !s_.shared_norm;
   if (second && !s_.sequence_parallel && !mixture) kept.casts.norm2 = keep("norm2", s_.tokens, s_.hidden);
   if (mixture) kept.casts.dispatched = keep("rows into experts", s_.expert_rows, s_.hidden, expert_runs());
-  kept.casts.act = keep("mlp activated", mixture ? s_.expert_rows : s_.tokens, s_.ffn, mixture ? expert_runs() : 1);
+  kept.casts.act = keep("mlp activated", mixture ? s_.expert_rows : s_.tokens, mixture ? s_.expert_mlp.ffn : s_.mlp.ffn,
+                        mixture ? expert_runs() : 1);
 }
 
 /// The MLP's input: in a parallel block with one norm attention keeps it.
@@ -84,9 +85,7 @@ int LayerWriter::mlp_cast(const LayerKept& kept) const {
   return s_.parallel_block && s_.shared_norm ? kept.casts.norm1 : kept.casts.norm2;
 }
 
-std::int64_t LayerWriter::expert_runs() const {
-  return s_.local_experts == 1 ? 1 : s_.local_experts * s_.expert * s_.tensor;
-}
+std::int64_t LayerWriter::expert_runs() const { return s_.local_experts * expert_parts(); }
 
 int LayerWriter::kept_or_temporary(int kept, const char* name, std::int64_t elements, int layer) {
   return kept != kNoBuffer ? kept : b_.temporary(fmt::format("{} {}", name, layer), s_.type, elements);
@@ -94,17 +93,18 @@ int LayerWriter::kept_or_temporary(int kept, const char* name, std::int64_t elem
 
 // --- Experts: a batch of products, whose rows come in runs of one expert each ---
 
-void LayerWriter::expert_matmul(int x, const Product& product, int y, int layer, Pass pass) {
+void LayerWriter::expert_matmul(int x, const Product& product, int counts, int y, int layer, Pass pass) {
   const bool low = in_8_bits(product);
   const Rows shape{s_.expert_rows, product.in, expert_runs()};
   if (low) x = cast_input(x, product, shape, layer, pass);
   const int weight = low ? cast_weight(product, s_.local_experts, false, layer, pass)
                          : p_.value(std::string(product.parameter) + ".weight", layer);
-  Op& op = expert_op(b_.add(OpKind::kExpertMatmul, pass, {x, weight}, {y}), product.out, product.in, layer);
+  Op& op = expert_op(b_.add(OpKind::kExpertMatmul, pass, {x, weight, counts}, {y}), product.out, product.in, layer);
   if (low) op.fp8 = s_.fp8;
 }
 
-LayerWriter::GradientOperands LayerWriter::expert_dgrad(int x, const Product& product, int dy, int dx, int layer) {
+LayerWriter::GradientOperands LayerWriter::expert_dgrad(int x, const Product& product, int dy, int counts, int dx,
+                                                        int layer) {
   const bool low = in_8_bits(product);
   int read = dy, weight = kNoBuffer;
   if (low) {
@@ -114,16 +114,17 @@ LayerWriter::GradientOperands LayerWriter::expert_dgrad(int x, const Product& pr
   } else {
     weight = p_.value(std::string(product.parameter) + ".weight", layer);
   }
-  Op& op = expert_op(b_.add(OpKind::kExpertMatmulDgrad, Pass::kBackward, {read, weight}, {dx}), product.out, product.in,
-                     layer);
+  Op& op = expert_op(b_.add(OpKind::kExpertMatmulDgrad, Pass::kBackward, {read, weight, counts}, {dx}), product.out,
+                     product.in, layer);
   if (low) op.fp8 = s_.fp8;
-  return {x, dy};
+  return {x, dy, counts};
 }
 
 void LayerWriter::expert_wgrad(const GradientOperands& operands, const Product& product, int layer) {
   const int gradient = p_.gradient(std::string(product.parameter) + ".weight", layer);
-  Op& op = expert_op(b_.add(OpKind::kExpertMatmulWgrad, Pass::kBackward, {operands.x, operands.dy}, {gradient}),
-                     product.out, product.in, layer);
+  Op& op = expert_op(
+      b_.add(OpKind::kExpertMatmulWgrad, Pass::kBackward, {operands.x, operands.dy, operands.counts}, {gradient}),
+      product.out, product.in, layer);
   if (in_8_bits(product)) op.fp8 = s_.fp8;
 }
 

@@ -149,6 +149,8 @@ Verdict check_tensor(const Job& job) {
                               plan.tensor, model.kv_heads, model.kv_heads));
   }
   if (auto no = divides("ffn_hidden", model.ffn_hidden)) return no;
+  if (auto no = divides("dense_hidden", model.dense_hidden())) return no;
+  if (auto no = divides("shared_hidden", model.experts ? model.experts->shared_hidden : 0)) return no;
   if (plan.sequence_parallel) {
     if (plan.tensor == 1)
       return refuse("sequence-parallel-needs-tensor",
@@ -166,6 +168,11 @@ Verdict check_tensor(const Job& job) {
 Verdict check_context(const Job& job) {
   const Plan& plan = job.plan;
   if (plan.context == 1) return std::nullopt;
+  if (job.model.latent) {
+    return refuse(
+        "context-with-latents-supported",
+        fmt::format("{} has latent attention, whose keys and values do not travel yet; use context 1", job.model.name));
+  }
   const std::int64_t sequence = job.training.sequence;
   if (plan.context_method == ContextMethod::kRing) {
     if (sequence % (2 * plan.context) != 0) {
@@ -359,7 +366,8 @@ Verdict check_fp8(const Job& job) {
   const bool scaled_rows = plan.fp8 == Fp8::kMxfp8 || plan.fp8 == Fp8::kNvfp4;
   const std::int64_t row = scaled_rows ? kScaledRow : kRow;
   const std::pair<const char*, std::int64_t> widths[] = {
-      {"hidden", shape.hidden}, {"query", shape.query}, {"qkv", shape.qkv}, {"ffn", shape.ffn}};
+      {"hidden", shape.hidden}, {"attended", shape.attended},           {"qkv", shape.qkv},
+      {"ffn", shape.mlp.ffn},   {"experts' ffn", shape.expert_mlp.ffn}, {"shared ffn", shape.shared_mlp.ffn}};
   for (const auto& [name, width] : widths) {
     if (width % row == 0) continue;
     return refuse("fp8-divides-rows", fmt::format("fp8 {}: {} {} columns of a tensor rank are no multiple of {}",

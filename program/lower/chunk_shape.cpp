@@ -36,26 +36,38 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   heads = static_cast<std::int32_t>(model.heads / tensor);
   kv_heads = static_cast<std::int32_t>(std::max<std::int64_t>(1, model.kv_heads / tensor));
   head_dim = static_cast<std::int32_t>(model.head_dim);
+  value_dim = static_cast<std::int32_t>(model.value_dim());
   query = heads * model.head_dim;
-  qkv = query + 2 * kv_heads * model.head_dim;
+  attended = heads * model.value_dim();
+  qkv = query + kv_heads * (model.head_dim + model.value_dim());
+  if (model.latent) {
+    query_rank = model.latent->query_rank, key_rank = model.latent->key_rank, shared_key = model.latent->rotary_dim;
+    up = heads * (model.latent->plain_dim + model.latent->value_dim);
+  }
   const int parts = exchanges() ? context : 1;
   all_tokens = tokens * parts;
   part_heads = heads / parts;
   part_kv_heads = std::max(1, kv_heads / parts);
-  part_query = part_heads * model.head_dim;
-  part_qkv = part_query + 2 * part_kv_heads * model.head_dim;
-  ffn = model.ffn_hidden / tensor;
-  fc = model.gated() ? 2 * ffn : ffn;
+  part_attended = part_heads * model.value_dim();
+  part_qkv = part_heads * model.head_dim + part_kv_heads * (model.head_dim + model.value_dim());
+  const auto inner = [&](std::int64_t width) {
+    return Inner{width / tensor, (model.gated() ? 2 : 1) * (width / tensor)};
+  };
+  mlp = inner(model.dense_hidden());
   if (model.experts) {
     experts = model.experts->count;
     top_k = model.experts->top_k;
+    dropless = model.experts->dropless;
+    correction_bias = model.experts->correction_bias;
+    expert_mlp = inner(model.ffn_hidden);
+    shared_mlp = inner(model.experts->shared_hidden);
     expert = plan.expert;
     local_experts = experts / expert;
     capacity = expert_capacity(*model.experts, sequence);
     const ExpertRows rows{capacity, plan.micro_batch, context, tensor};
-    own_rows = experts * rows.part();
+    own_rows = dropless ? expert * dropless_rows(*model.experts, tokens, expert, tensor) : experts * rows.part();
     expert_rows = own_rows * tensor;
-    if (context > 1) {
+    if (context > 1 && !dropless) {
       most_sent = std::min(tokens * top_k, experts * plan.micro_batch * rows.excess(sequence / context));
       most_received = std::min(own_rows, (context - 1) * most_sent);
       even_spills = std::min(most_sent, mean_spills(*model.experts, tokens, tensor));

@@ -16,15 +16,24 @@ struct ChunkShape {
   std::int64_t tokens = 0;      ///< of a micro-batch, this context rank's
   std::int64_t own_tokens = 0;  ///< tokens / tensor with sequence parallel, else tokens
   std::int64_t hidden = 0;
-  std::int64_t query = 0;  ///< local heads * dim
-  std::int64_t qkv = 0;    ///< local (heads + 2 kv_heads) * dim
-  std::int64_t ffn = 0;    ///< local
-  std::int64_t fc = 0;     ///< local width of the first MLP matrix: ffn, or 2 ffn when gated
-  std::int64_t vocab = 0;  ///< local rows, padded
+  std::int64_t query = 0;     ///< local heads * dim
+  std::int64_t attended = 0;  ///< local heads * value dim: what attention gives
+  std::int64_t qkv = 0;       ///< local (heads + kv_heads) * dim + kv_heads * value dim
+  /// Local inner width of an MLP, and that of its first matrix: ffn, or 2 ffn when gated.
+  struct Inner {
+    std::int64_t ffn = 0, fc = 0;
+  };
+  Inner mlp, expert_mlp, shared_mlp;  ///< dense layers; experts; what every token visits beside them (0: nothing)
+  std::int64_t vocab = 0;             ///< local rows, padded
   std::int64_t sequence = 0;
-  std::int32_t heads = 0, kv_heads = 0, head_dim = 0;  ///< local counts
-  DType type = DType::kFp32;                           ///< activations and parameters
-  DType wide = DType::kFp32;                           ///< statistics, logits: fp32 at least
+  std::int32_t heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;  ///< local counts; of a head
+  // Latent attention: widths of the latents, and of what all keys have in common; 0 without.
+  std::int64_t query_rank = 0, key_rank = 0, shared_key = 0;
+  bool latent() const { return key_rank > 0; }
+  std::int64_t latents() const { return query_rank + key_rank + shared_key; }
+  std::int64_t up = 0;        ///< local heads * (dim - shared_key + value dim)
+  DType type = DType::kFp32;  ///< activations and parameters
+  DType wide = DType::kFp32;  ///< statistics, logits: fp32 at least
   DType gradient = DType::kFp32;
   Fp8 fp8 = Fp8::kNone;      ///< recipe of the layers' products
   bool keeps_casts = false;  ///< weights in 8 bits live from a step's first forward on; else they are cast at each use
@@ -34,7 +43,7 @@ struct ChunkShape {
   int context = 1;
   ContextMethod context_method = ContextMethod::kRing;
   // What attention sees: with all-to-all over heads the tokens of all context ranks and a part of the local heads.
-  std::int64_t all_tokens = 0, part_query = 0, part_qkv = 0;
+  std::int64_t all_tokens = 0, part_attended = 0, part_qkv = 0;
   std::int32_t part_heads = 0, part_kv_heads = 0;
   bool ring() const { return context > 1 && context_method == ContextMethod::kRing; }
   bool exchanges() const { return context > 1 && context_method == ContextMethod::kAllToAll; }
@@ -50,6 +59,7 @@ struct ChunkShape {
   std::int64_t first_layer = 0;    ///< the chunk's phase
   // Mixture of experts.
   std::int64_t experts = 0, local_experts = 0, top_k = 1;
+  bool dropless = false, correction_bias = false;
   std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
   std::int64_t own_rows = 0;     ///< of all experts, that this rank sends to them
   std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every tensor rank
@@ -66,6 +76,8 @@ struct LayerKept {
   int input = kNoBuffer;  ///< (own_tokens, hidden): always in the frame
   int norm1 = kNoBuffer, stats1 = kNoBuffer;
   int projected = kNoBuffer, head_sigma = kNoBuffer;  ///< with head norms: qkv before them, 1/sigma of each head
+  // Latent attention: the latents of all tokens, and normalised.
+  int latents = kNoBuffer, query_latent = kNoBuffer, key_latent = kNoBuffer;
   int qkv = kNoBuffer, saved = kNoBuffer, attended = kNoBuffer;
   int attended_whole = kNoBuffer;  ///< with all-to-all over heads: of all tokens, a part of the heads; qkv likewise
   int middle = kNoBuffer;          ///< residual stream after attention
@@ -77,7 +89,9 @@ struct LayerKept {
   } casts;
   // Mixture layers: routing, rows that went into the experts and that came back, and the loss the balance adds to.
   int router = kNoBuffer, slots = kNoBuffer, dispatched = kNoBuffer, returned = kNoBuffer, loss = kNoBuffer;
-  int spills = kNoBuffer;          ///< with context ranks: kSpill's table
+  int spills = kNoBuffer;  ///< with context ranks: kSpill's table
+  int counts = kNoBuffer;  ///< dropless: rows of this rank's experts, by the rank that sent them
+  int shared_fc = kNoBuffer, shared_act = kNoBuffer;  ///< of the MLP beside the experts
   int scores_dropped = kNoBuffer;  ///< with dropout, unfused: mask, dropped scores (Korthikanti et al. 2022, §4.1)
   int mask1 = kNoBuffer, mask2 = kNoBuffer;  ///< with dropout: masks of the residual branches
 };

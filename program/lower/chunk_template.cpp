@@ -164,12 +164,17 @@ class TemplateMaker {
     parameters_.add(p, p.value, p.gradient);
   }
 
+  /// Never in 8 bits: routers and what makes latents and heads of them.
+  static bool is_wide(const Parameter& p) {
+    return p.name.ends_with("router.weight") || p.name.ends_with("latents.weight") || p.name.ends_with("_heads.weight");
+  }
+
   // The layers' matrices in 8 bits behind the parameters, each as its product reads it and as its data gradient does.
   void place_casts() {
     std::int64_t& bytes = kind_.bytes[static_cast<std::size_t>(Space::kParameter)];
     bytes = aligned(bytes);
     for (const Parameter& p : kind_.parameters) {
-      if (p.layer < 0 || p.local_rows == 1 || p.name.ends_with("router.weight")) continue;
+      if (p.layer < 0 || p.local_rows == 1 || is_wide(p)) continue;
       const std::int64_t runs = std::max<std::int64_t>(1, p.local_experts);
       const auto place = [&](const char* product, bool along_rows) {
         const Fp8Layout layout =

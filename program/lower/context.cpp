@@ -97,7 +97,7 @@ int LayerWriter::context_all_to_all(int packed, int layer, Pass pass) {
 }
 
 void LayerWriter::tokens_to_heads(int local, int whole, bool with_keys, int layer, Pass pass) {
-  const std::int64_t width = with_keys ? s_.part_qkv : s_.part_query;
+  const std::int64_t width = with_keys ? s_.part_qkv : s_.part_attended;
   const std::string name = fmt::format("{} {} by heads", with_keys ? "qkv" : "attention output", layer);
   const int packed = b_.temporary(name, s_.type, s_.context * s_.tokens * width);
   Op& pack = context_op(b_.add(OpKind::kPackHeads, pass, {local}, {packed}), s_.tokens, s_.context * width, layer);
@@ -107,7 +107,7 @@ void LayerWriter::tokens_to_heads(int local, int whole, bool with_keys, int laye
 }
 
 void LayerWriter::heads_to_tokens(int whole, int local, bool with_keys, int layer, Pass pass) {
-  const std::int64_t width = with_keys ? s_.part_qkv : s_.part_query;
+  const std::int64_t width = with_keys ? s_.part_qkv : s_.part_attended;
   const std::string name = fmt::format("{} {} by tokens", with_keys ? "qkv" : "attention output", layer);
   const int packed = b_.temporary(name, s_.type, s_.context * s_.tokens * width);
   context_op(b_.add(OpKind::kPackTokens, pass, {whole}, {packed}), s_.context * s_.tokens, width, layer);

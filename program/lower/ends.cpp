@@ -86,7 +86,7 @@ void LayerWriter::head_backward(const HeadKept& kept, int labels, int d_input) {
   int dweight = p_.gradient("lm_head.weight");
   if (dweight == kNoBuffer) dweight = p_.gradient("wte.weight as head");
   if (dweight == kNoBuffer) dweight = p_.gradient("wte.weight");
-  weight_gradient({read, kept.logits, dweight, kNoBuffer, s_.vocab, s_.hidden, -1, true});
+  weight_gradient({read, kept.logits, dweight, kNoBuffer, s_.tokens, s_.vocab, s_.hidden, -1, true});
   norm_backward(kept.input, "ln_f", kept.stats, reduced, kNoBuffer, d_input, -1);
 }
 

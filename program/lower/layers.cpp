@@ -45,7 +45,7 @@ int LayerWriter::reduce_tokens(int partial, const char* name, int layer, Pass pa
 int LayerWriter::gather_tokens(int own, const char* name, int layer, Pass pass) {
   if (!s_.sequence_parallel) return own;
   const std::string whole_name = fmt::format("{} {} all tokens", name, layer);
-  const bool read_late = pass == Pass::kBackward && (s_.fp8 == Fp8::kNone || reads_wide(layer));
+  const bool read_late = pass == Pass::kBackward && (s_.fp8 == Fp8::kNone || reads_wide(layer) || s_.latent());
   const int whole = read_late ? hold(whole_name, s_.type, s_.tokens * s_.hidden)
                               : b_.temporary(whole_name, s_.type, s_.tokens * s_.hidden);
   Op& op = b_.add(OpKind::kAllGather, pass, {own}, {whole});
@@ -60,10 +60,11 @@ int LayerWriter::gather_tokens(int own, const char* name, int layer, Pass pass) 
 void LayerWriter::matmul(int x, const Product& product, int y, int layer, Pass pass) {
   const std::string name(product.parameter);
   const bool low = in_8_bits(product);
-  const int read = low ? cast_input(x, product, {s_.tokens, product.in}, layer, pass) : x;
+  const std::int64_t tokens = tokens_of(product);
+  const int read = low ? cast_input(x, product, {tokens, product.in}, layer, pass) : x;
   const int weight = low ? cast_weight(product, 0, false, layer, pass) : p_.value(name + ".weight", layer);
   const int bias = product.biased ? p_.value(name + ".bias", layer) : kNoBuffer;
-  Op& op = rows(b_.add(OpKind::kMatmul, pass, {read, weight, bias}, {y}), s_.tokens, product.out, layer);
+  Op& op = rows(b_.add(OpKind::kMatmul, pass, {read, weight, bias}, {y}), tokens, product.out, layer);
   op.k = product.in;
   if (low) op.fp8 = s_.fp8;
 }
@@ -72,21 +73,22 @@ void LayerWriter::matmul(int x, const Product& product, int y, int layer, Pass p
 void LayerWriter::matmul_backward(int x, const Product& product, int dy, int dx, int layer, const Between& between) {
   const std::string name(product.parameter);
   const bool low = in_8_bits(product);
+  const std::int64_t tokens = tokens_of(product);
   int dbias = product.biased ? p_.gradient(name + ".bias", layer) : kNoBuffer;
   int read = dy, weight = kNoBuffer;
   if (low) {
-    const CastTo to = cast_gradient(dy, product, {s_.tokens, product.out}, dbias, layer);
+    const CastTo to = cast_gradient(dy, product, {tokens, product.out}, dbias, layer);
     weight = cast_weight(product, 0, true, layer, Pass::kBackward);
     read = to.along_rows, dy = to.along_columns, dbias = kNoBuffer;
   } else {
     weight = p_.value(name + ".weight", layer);
   }
-  Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {read, weight}, {dx}), s_.tokens, product.out, layer);
+  Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {read, weight}, {dx}), tokens, product.out, layer);
   dgrad.k = product.in;
   if (low) dgrad.fp8 = s_.fp8;
   if (between) between();
-  if (low) x = cast_again(x, product, {s_.tokens, product.in}, layer);
-  weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, product.out, product.in, layer, false,
+  if (low) x = cast_again(x, product, {tokens, product.in}, layer);
+  weight_gradient({x, dy, p_.gradient(name + ".weight", layer), dbias, tokens, product.out, product.in, layer, false,
                    low ? s_.fp8 : Fp8::kNone});
 }
 
@@ -122,25 +124,27 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   };
   // With fp8 gradients of matrices read what `keep_casts` keeps; what is gathered again, and a router's input, stay.
   const bool wide = s_.fp8 == Fp8::kNone, router = reads_wide(layer);
-  const bool keeps_norm1 = wide || s_.sequence_parallel || (router && s_.parallel_block && s_.shared_norm);
+  const bool keeps_norm1 =
+      wide || s_.sequence_parallel || s_.latent() || (router && s_.parallel_block && s_.shared_norm);
   const bool keeps_norm2 = wide || s_.sequence_parallel || router;
   const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.all_tokens * s_.part_heads * s_.sequence;
   LayerKept kept;
   kept.input = input;
-  if (keeps_norm1) kept.norm1 = input_of_matrix("norm1", own, !s_.sequence_parallel);
+  if (keeps_norm1) kept.norm1 = input_of_matrix("norm1", own, !s_.sequence_parallel || s_.latent());
   kept.stats1 = make("norm1 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
   if (s_.head_norms) {
     kept.projected = make("qkv before its norms", s_.type, s_.tokens * s_.qkv, in_frame);
     kept.head_sigma = make("head norm statistics", s_.wide, s_.tokens * (s_.heads + s_.kv_heads), in_frame);
   }
+  if (s_.latent()) keep_latents(kept, layer, in_frame);
   kept.qkv = make("qkv", s_.type, s_.all_tokens * s_.part_qkv, in_frame);
   scores_in_frame = scores_in_frame || (s_.ring() && in_frame);
   kept.saved = s_.flash ? make("attention log-sum-exp", s_.wide, s_.all_tokens * s_.part_heads, scores_in_frame)
                         : make("attention probabilities", s_.type, scores, scores_in_frame);
   if (s_.exchanges()) {
-    kept.attended_whole = make("attention output of all tokens", s_.type, s_.all_tokens * s_.part_query, in_frame);
+    kept.attended_whole = make("attention output of all tokens", s_.type, s_.all_tokens * s_.part_attended, in_frame);
   }
-  kept.attended = input_of_matrix("attention output", s_.tokens * s_.query, wide);
+  kept.attended = input_of_matrix("attention output", s_.tokens * s_.attended, wide);
   if (!s_.parallel_block) kept.middle = make("middle", s_.type, own, in_frame);
   if (!s_.parallel_block || !s_.shared_norm) {
     if (keeps_norm2) kept.norm2 = input_of_matrix("norm2", own, !s_.sequence_parallel);
@@ -152,14 +156,20 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     const std::int64_t listed = s_.tokens * s_.context;  // every context rank lists the choices of all tokens
     kept.router = make("router probabilities", s_.wide, listed * s_.experts, in_frame);
     kept.slots = make("chosen experts and rows", DType::kInt32, 2 * listed * s_.top_k, in_frame);
-    if (s_.context > 1) {
+    if (s_.dropless) kept.counts = make("rows of experts by rank", DType::kInt32, s_.experts * s_.tensor, in_frame);
+    if (s_.shared_mlp.ffn > 0) {
+      kept.shared_fc = make("shared mlp inner", s_.type, s_.tokens * s_.shared_mlp.fc, in_frame);
+      kept.shared_act = input_of_matrix("shared mlp activated", s_.tokens * s_.shared_mlp.ffn, true);
+    }
+    if (s_.context > 1 && !s_.dropless) {
       kept.spills = make("spilled rows by rank", DType::kInt32, 2 * s_.context + s_.most_received, in_frame);
     }
     if (wide) kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
     kept.returned = make("rows out of experts", s_.type, s_.own_rows * s_.hidden, in_frame);
   }
-  kept.fc = make("mlp inner", s_.type, mlp_rows * s_.fc, in_frame);
-  if (wide) kept.act = input_of_matrix("mlp activated", mlp_rows * s_.ffn, true);
+  const auto [ffn, fc] = mixture ? s_.expert_mlp : s_.mlp;
+  kept.fc = make("mlp inner", s_.type, mlp_rows * fc, in_frame);
+  if (wide) kept.act = input_of_matrix("mlp activated", mlp_rows * ffn, true);
   if (!wide) keep_casts(kept, layer, in_frame);
   if (s_.dropout) {
     if (!s_.flash) {
@@ -174,6 +184,7 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
 Op& LayerWriter::of_heads(Op& op, std::int64_t n, int layer) {
   rows(op, s_.tokens, n, layer);
   op.heads = s_.heads, op.kv_heads = s_.kv_heads, op.head_dim = s_.head_dim;
+  op.value_dim = s_.value_dim == s_.head_dim ? 0 : s_.value_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   return op;
 }
@@ -190,22 +201,54 @@ int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pa
              s_.head_dim, layer)
         .epsilon = s_.norm_epsilon;
   }
+  return attend(qkv, kept, layer, pass);
+}
+
+// From queries, keys and values to the projection of what the heads attend to.
+int LayerWriter::attend(int qkv, const LayerKept& kept, int layer, Pass pass) {
   if (s_.rotary) of_heads(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), s_.qkv, layer);
   attention(qkv, kept, layer, pass);
   const int partial = b_.temporary(fmt::format("attention projection {}", layer), s_.type, s_.tokens * s_.hidden);
-  matmul(kept.attended, {"attn.c_proj", s_.hidden, s_.query, kept.casts.attended}, partial, layer, pass);
+  matmul(kept.attended, {"attn.c_proj", s_.hidden, s_.attended, kept.casts.attended}, partial, layer, pass);
+  return partial;
+}
+
+LayerWriter::Mlp LayerWriter::dense_mlp(const LayerKept& kept) const {
+  return {{"mlp.c_fc", s_.mlp.fc, s_.hidden, mlp_cast(kept)},
+          {"mlp.c_proj", s_.hidden, s_.mlp.ffn, kept.casts.act},
+          kept.fc,
+          kept.act,
+          "mlp",
+          "norm2"};
+}
+
+// Beside a router, which reads the same tokens: they are kept as they are, and cast again for gradients.
+LayerWriter::Mlp LayerWriter::shared_mlp(const LayerKept& kept) const {
+  return {{"mlp.shared.c_fc", s_.shared_mlp.fc, s_.hidden},
+          {"mlp.shared.c_proj", s_.hidden, s_.shared_mlp.ffn},
+          kept.shared_fc,
+          kept.shared_act,
+          "shared mlp",
+          "norm2, of the shared mlp"};
+}
+
+int LayerWriter::plain_mlp(const Mlp& mlp, int read, int layer, Pass pass) {
+  const std::string bias = std::string(mlp.up.parameter) + ".bias";
+  matmul(read, mlp.up, mlp.fc, layer, pass);
+  const int activated =
+      kept_or_temporary(mlp.act, fmt::format("{} activated", mlp.name).c_str(), s_.tokens * mlp.down.in, layer);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {mlp.fc, p_.value(bias, layer)}, {activated}), s_.tokens,
+                 mlp.down.in, layer);
+  act.k = s_.activation;
+  const int partial = b_.temporary(fmt::format("{} projection {}", mlp.name, layer), s_.type, s_.tokens * s_.hidden);
+  matmul(activated, mlp.down, partial, layer, pass);
   return partial;
 }
 
 int LayerWriter::mlp_branch(int read, const LayerKept& kept, int layer, Pass pass) {
-  if (s_.kind(layer).mixture) return mixture_branch(read, kept, layer, pass);
-  matmul(read, {"mlp.c_fc", s_.fc, s_.hidden, mlp_cast(kept)}, kept.fc, layer, pass);
-  const int activated = kept_or_temporary(kept.act, "mlp activated", s_.tokens * s_.ffn, layer);
-  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc, p_.value("mlp.c_fc.bias", layer)}, {activated}), s_.tokens,
-                 s_.ffn, layer);
-  act.k = s_.activation;
-  const int partial = b_.temporary(fmt::format("mlp projection {}", layer), s_.type, s_.tokens * s_.hidden);
-  matmul(activated, {"mlp.c_proj", s_.hidden, s_.ffn, kept.casts.act}, partial, layer, pass);
+  if (!s_.kind(layer).mixture) return plain_mlp(dense_mlp(kept), read, layer, pass);
+  const int partial = mixture_branch(read, kept, layer, pass);
+  if (s_.shared_mlp.ffn > 0) add(plain_mlp(shared_mlp(kept), read, layer, pass), partial, layer, pass);
   return partial;
 }
 
@@ -213,8 +256,8 @@ void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pa
   if (s_.parallel_block) return parallel_forward(layer, kept, output, pass);
   const int norm1 = kept_or_temporary(kept.norm1, "norm1", s_.own_tokens * s_.hidden, layer);
   norm(kept.input, "ln_1", norm1, kept.stats1, layer, pass);
-  const int read1 = gather_tokens(norm1, "norm1", layer, pass);
-  const int partial1 = attention_branch(read1, kept, layer, pass);
+  const int partial1 = s_.latent() ? latent_branch(norm1, kept, layer, pass)
+                                   : attention_branch(gather_tokens(norm1, "norm1", layer, pass), kept, layer, pass);
   const int branch1 = reduce_tokens(partial1, "attention projection", layer, pass);
   rows(b_.add(OpKind::kBiasResidual, pass, {branch1, p_.value("attn.c_proj.bias", layer), kept.input},
               {kept.middle, kept.mask1}),
@@ -260,28 +303,52 @@ int LayerWriter::branch_backward(int d, int mask, const char* first, const char*
 
 void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                       const std::function<void(int)>& between) {
-  if (s_.kind(layer).mixture) return mixture_branch_backward(kept, read, d_branch, layer, between);
-  const int d_act = gradient_of("mlp activated", s_.tokens * s_.ffn, layer);
-  matmul_backward(kept.act, {"mlp.c_proj", s_.hidden, s_.ffn, kept.casts.act}, d_branch, d_act, layer, {});
-  const int d_fc = late_gradient_of("mlp inner", s_.tokens * s_.fc, layer);
-  Op& act =
-      rows(b_.add(OpKind::kActivationBackward, Pass::kBackward, {kept.fc, p_.value("mlp.c_fc.bias", layer), d_act},
-                  {d_fc, p_.gradient("mlp.c_fc.bias", layer)}),
-           s_.tokens, s_.ffn, layer);
+  const auto gather = [&] { return gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward); };
+  if (!s_.kind(layer).mixture) return plain_mlp_backward(dense_mlp(kept), {read, gather}, d_branch, layer, between);
+  if (s_.shared_mlp.ffn == 0) return mixture_branch_backward(kept, read, d_branch, layer, between);
+  if (read == kNoBuffer) read = gather();
+  int d_shared = kNoBuffer;
+  plain_mlp_backward(shared_mlp(kept), {read, gather}, d_branch, layer, [&](int d_norm) { d_shared = d_norm; });
+  mixture_branch_backward(kept, read, d_branch, layer, [&](int d_norm) {
+    add(d_shared, d_norm, layer, Pass::kBackward);
+    between(d_norm);
+  });
+}
+
+void LayerWriter::plain_mlp_backward(const Mlp& mlp, const Read& read, int d_branch, int layer,
+                                     const std::function<void(int)>& between) {
+  const std::string bias = std::string(mlp.up.parameter) + ".bias";
+  const auto named = [&](const char* what) { return fmt::format("{} {}", mlp.name, what); };
+  const int d_act = gradient_of(named("activated").c_str(), s_.tokens * mlp.down.in, layer);
+  matmul_backward(mlp.act, mlp.down, d_branch, d_act, layer, {});
+  const int d_fc = late_gradient_of(named("inner").c_str(), s_.tokens * mlp.up.out, layer);
+  Op& act = rows(b_.add(OpKind::kActivationBackward, Pass::kBackward, {mlp.fc, p_.value(bias, layer), d_act},
+                        {d_fc, p_.gradient(bias, layer)}),
+                 s_.tokens, mlp.down.in, layer);
   act.k = s_.activation;
-  if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, Pass::kBackward);
-  const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
-  matmul_backward(read, {"mlp.c_fc", s_.fc, s_.hidden, mlp_cast(kept)}, d_fc, d_norm, layer, [&] { between(d_norm); });
+  const int x = read.buffer == kNoBuffer ? read.gather() : read.buffer;
+  const int d_norm = gradient_of(mlp.input, s_.tokens * s_.hidden, layer);
+  matmul_backward(x, mlp.up, d_fc, d_norm, layer, [&] { between(d_norm); });
+}
+
+// Back through attention's projection, and from there to queries, keys and values.
+int LayerWriter::d_projection(const LayerKept& kept, int d_branch, int layer) {
+  const int d_attended = gradient_of("attention output", s_.tokens * s_.attended, layer);
+  matmul_backward(kept.attended, {"attn.c_proj", s_.hidden, s_.attended, kept.casts.attended}, d_branch, d_attended,
+                  layer, {});
+  return d_attended;
+}
+
+void LayerWriter::d_heads(const LayerKept& kept, int d_attended, int d_qkv, int layer) {
+  attention_backward(kept, d_attended, d_qkv, layer);
+  if (s_.rotary) of_heads(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.qkv, layer);
 }
 
 void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                             const std::function<void(int)>& between) {
-  const int d_attended = gradient_of("attention output", s_.tokens * s_.query, layer);
-  matmul_backward(kept.attended, {"attn.c_proj", s_.hidden, s_.query, kept.casts.attended}, d_branch, d_attended, layer,
-                  {});
+  const int d_attended = d_projection(kept, d_branch, layer);
   const int d_qkv = late_gradient_of("qkv", s_.tokens * s_.qkv, layer);
-  attention_backward(kept, d_attended, d_qkv, layer);
-  if (s_.rotary) of_heads(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.qkv, layer);
+  d_heads(kept, d_attended, d_qkv, layer);
   if (s_.head_norms) {
     of_heads(b_.add(OpKind::kHeadNormBackward, Pass::kBackward,
                     {kept.projected, p_.value("attn.q_norm.weight", layer), p_.value("attn.k_norm.weight", layer),
@@ -308,9 +375,13 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   const int d_attention =
       branch_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, DropoutSite::kAttentionResidual, layer);
   const int d_branch1 = gather_tokens(d_attention, "gradient of attention projection", layer, Pass::kBackward);
-  attention_branch_backward(kept, kNoBuffer, d_branch1, layer, [&](int d_norm) {
-    reduced = reduce_tokens(d_norm, "attn.c_attn", layer, Pass::kBackward);
-  });
+  if (s_.latent()) {
+    reduced = latent_branch_backward(kept, d_branch1, layer);
+  } else {
+    attention_branch_backward(kept, kNoBuffer, d_branch1, layer, [&](int d_norm) {
+      reduced = reduce_tokens(d_norm, "attn.c_attn", layer, Pass::kBackward);
+    });
+  }
   norm_backward(kept.input, "ln_1", kept.stats1, reduced, d, d_input, layer);
 }
 

@@ -59,12 +59,14 @@ class LayerWriter {
     std::int64_t out, in;
     int cast = kNoBuffer;  ///< with fp8: where x is kept in 8 bits for the weight's gradient
     bool biased = false;
-    bool wide = false;  ///< never in 8 bits
+    bool wide = false;        ///< never in 8 bits
+    bool own_tokens = false;  ///< of this tensor rank alone, not those of its group
   };
+  std::int64_t tokens_of(const Product& product) const { return product.own_tokens ? s_.own_tokens : s_.tokens; }
   /// dw (k,n) += x (T,k)^T dy (T,n)
   struct WeightGradient {
     int x, dy, weight, bias;
-    std::int64_t n, k;
+    std::int64_t m, n, k;
     int layer;
     bool transposed;
     Fp8 fp8 = Fp8::kNone;
@@ -85,7 +87,39 @@ class LayerWriter {
   int mlp_branch(int read, const LayerKept& kept, int layer, Pass pass);
   void mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                            const std::function<void(int)>& between);
+  int attend(int qkv, const LayerKept& kept, int layer, Pass pass);
+  int d_projection(const LayerKept& kept, int d_branch, int layer);
+  void d_heads(const LayerKept& kept, int d_attended, int d_qkv, int layer);
+  /// An MLP that is no mixture, with what is kept of it.
+  struct Mlp {
+    Product up, down;
+    int fc, act;
+    const char *name, *input;
+  };
+  Mlp dense_mlp(const LayerKept& kept) const;
+  Mlp shared_mlp(const LayerKept& kept) const;
+  int plain_mlp(const Mlp& mlp, int read, int layer, Pass pass);
+  /// What an MLP reads, and how it is gathered again where it is kNoBuffer.
+  struct Read {
+    int buffer;
+    std::function<int()> gather;
+  };
+  void plain_mlp_backward(const Mlp& mlp, const Read& read, int d_branch, int layer,
+                          const std::function<void(int)>& between);
+  // Latent attention (latent.cpp): from a norm's own tokens, and back to the whole gradient of these.
+  int latent_branch(int norm1, const LayerKept& kept, int layer, Pass pass);
+  int latent_branch_backward(const LayerKept& kept, int d_branch, int layer);
+  void keep_latents(LayerKept& kept, int layer, bool in_frame);
+  Op& latent_op(Op& op, std::int64_t n, int layer);
+  Product latents_product() const;
+  Product query_heads_product() const;
+  Product key_heads_product() const;
+  Op& token_collective(OpKind kind, int from, int to, std::int64_t width, int layer, Pass pass);
   int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass);
+  void count_rows(const LayerKept& kept, int layer, Pass pass);
+  std::int64_t expert_parts() const {
+    return s_.local_experts == 1 && !s_.dropless ? 1 : std::int64_t{s_.expert} * s_.tensor;
+  }
   void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                const std::function<void(int)>& between);
   Op& row_collective(OpKind kind, Group group, int from, int to, int layer, Pass pass);
@@ -112,12 +146,12 @@ class LayerWriter {
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
   void matmul(int x, const Product& product, int y, int layer, Pass pass);
   void matmul_backward(int x, const Product& product, int dy, int dx, int layer, const Between& between);
-  void expert_matmul(int x, const Product& product, int y, int layer, Pass pass);
+  void expert_matmul(int x, const Product& product, int counts, int y, int layer, Pass pass);
   /// What the weight's gradient reads: what it is given, or in 8 bits.
   struct GradientOperands {
-    int x, dy;
+    int x, dy, counts;
   };
-  GradientOperands expert_dgrad(int x, const Product& product, int dy, int dx, int layer);
+  GradientOperands expert_dgrad(int x, const Product& product, int dy, int counts, int dx, int layer);
   void expert_wgrad(const GradientOperands& operands, const Product& product, int layer);
   bool in_8_bits(const Product& product) const { return s_.fp8 != Fp8::kNone && !product.wide; }
 

@@ -50,6 +50,11 @@ Parameter split_columns(Parameter p, int tensor, std::vector<std::int64_t> secti
   return p;
 }
 
+Parameter partial_over_tensor(Parameter p) {
+  p.partial_over_tensor = true;
+  return p;
+}
+
 // Query heads are split; key heads too, or where they are fewer than ranks each goes to several of them.
 Parameter split_heads(Parameter p, const Job& job) {
   const models::Model& model = job.model;
@@ -139,6 +144,14 @@ std::int64_t expert_capacity(const models::Experts& experts, std::int64_t sequen
   return std::min(sequence, static_cast<std::int64_t>(std::ceil(experts.capacity_factor * share)));
 }
 
+std::int64_t dropless_rows(const models::Experts& experts, std::int64_t tokens, int expert, int tensor) {
+  const std::int64_t most = tokens * std::min(experts.top_k, experts.count / expert);
+  const double even = static_cast<double>(tokens * experts.top_k) / expert * (expert > 1 ? experts.imbalance : 1);
+  const auto rows = std::min(most, static_cast<std::int64_t>(std::ceil(even)));
+  const std::int64_t own = (rows + tensor - 1) / tensor, local = experts.count / expert;
+  return (own + local - 1) / local * local;
+}
+
 std::vector<Parameter> expert_parameters(const Job& job, int layer) {
   const models::Model& model = job.model;
   const std::int64_t h = model.hidden, ffn = model.ffn_hidden, count = model.experts->count;
@@ -158,27 +171,69 @@ std::vector<Parameter> expert_parameters(const Job& job, int layer) {
                                 job.plan.tensor))};
 }
 
+namespace {
+
+// Replicated over the tensor group: whoever holds other heads gives their latents another part of the gradient.
+void add_latents(std::vector<Parameter>& list, const models::Model& model, int layer) {
+  const models::Latent& latent = *model.latent;
+  const std::int64_t narrow = latent.query_rank + latent.key_rank + latent.rotary_dim;
+  list.push_back(matrix_parameter("h.{}.attn.latents.weight", layer, model.hidden, narrow, kInitStd));
+  if (latent.query_rank > 0) {
+    list.push_back(
+        partial_over_tensor(vector_parameter("h.{}.attn.query_latent_norm.weight", layer, latent.query_rank, 1)));
+  }
+  list.push_back(partial_over_tensor(vector_parameter("h.{}.attn.key_latent_norm.weight", layer, latent.key_rank, 1)));
+}
+
+// What makes heads of the latents: each tensor rank its own.
+void add_latent_heads(std::vector<Parameter>& list, const models::Model& model, int layer, int tensor) {
+  const models::Latent& latent = *model.latent;
+  const std::int64_t from = latent.query_rank > 0 ? latent.query_rank : model.hidden;
+  list.push_back(split_columns(
+      matrix_parameter("h.{}.attn.query_heads.weight", layer, from, model.heads * model.head_dim, kInitStd), tensor));
+  list.push_back(split_columns(matrix_parameter("h.{}.attn.key_heads.weight", layer, latent.key_rank,
+                                                model.heads * (latent.plain_dim + latent.value_dim), kInitStd),
+                               tensor));
+}
+
+// Matrices of an MLP that is no mixture.
+void add_mlp(std::vector<Parameter>& list, const Job& job, const std::string& name, int layer, std::int64_t ffn) {
+  const bool gated = job.model.gated();
+  const std::int64_t h = job.model.hidden, width = gated ? 2 * ffn : ffn;
+  const std::vector<std::int64_t> gate_up = gated ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
+  list.push_back(
+      split_columns(matrix_parameter(name + ".c_fc.weight", layer, h, width, kInitStd), job.plan.tensor, gate_up));
+  list.push_back(
+      split_rows(matrix_parameter(name + ".c_proj.weight", layer, ffn, h, residual_std(job.model)), job.plan.tensor));
+}
+
+}  // namespace
+
 std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture) {
   const models::Model& model = job.model;
   const int tensor = job.plan.tensor;
   const std::int64_t h = model.hidden, query = model.heads * model.head_dim, key = model.kv_heads * model.head_dim;
-  const std::int64_t ffn = model.ffn_hidden, qkv = query + 2 * key;
+  const std::int64_t ffn = model.dense_hidden(), qkv = query + 2 * key;
   std::vector<Parameter> list;
   add_norm(list, model, "h.{}.ln_1", layer);
   if (model.norms_per_layer() > 1) add_norm(list, model, "h.{}.ln_2", layer);
   if (model.head_norms) {  // every tensor rank has heads of its own
     for (const char* name : {"h.{}.attn.q_norm.weight", "h.{}.attn.k_norm.weight"}) {
-      list.push_back(vector_parameter(name, layer, model.head_dim, 1));
-      list.back().partial_over_tensor = true;
+      list.push_back(partial_over_tensor(vector_parameter(name, layer, model.head_dim, 1)));
     }
   }
+  if (model.latent) add_latents(list, model, layer);
   if (model.linear_bias) {
     list.push_back(vector_parameter("h.{}.attn.c_proj.bias", layer, h, 0));
     list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
   }
   if (mixture) {
-    list.push_back(matrix_parameter("h.{}.mlp.router.weight", layer, h, model.experts->count, kInitStd));
-    list.back().partial_over_tensor = true;
+    list.push_back(
+        partial_over_tensor(matrix_parameter("h.{}.mlp.router.weight", layer, h, model.experts->count, kInitStd)));
+    // Only chooses, so has no gradient and stays as it is.
+    if (model.experts->correction_bias) {
+      list.push_back(vector_parameter("h.{}.mlp.router.correction", layer, model.experts->count, 0));
+    }
   }
   const std::vector<std::int64_t> gate_up =
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
@@ -189,12 +244,19 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   if (model.linear_bias) {
     list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
   }
-  list.push_back(split_heads(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, qkv, kInitStd), job));
-  list.push_back(split_rows(matrix_parameter("h.{}.attn.c_proj.weight", layer, query, h, residual_std(model)), tensor));
-  if (mixture) return list;
-  list.push_back(
-      split_columns(matrix_parameter("h.{}.mlp.c_fc.weight", layer, h, fc_width, kInitStd), tensor, gate_up));
-  list.push_back(split_rows(matrix_parameter("h.{}.mlp.c_proj.weight", layer, ffn, h, residual_std(model)), tensor));
+  if (model.latent) {
+    add_latent_heads(list, model, layer, tensor);
+  } else {
+    list.push_back(split_heads(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, qkv, kInitStd), job));
+  }
+  list.push_back(split_rows(
+      matrix_parameter("h.{}.attn.c_proj.weight", layer, model.heads * model.value_dim(), h, residual_std(model)),
+      tensor));
+  if (!mixture) {
+    add_mlp(list, job, "h.{}.mlp", layer, ffn);
+  } else if (model.experts->shared_hidden > 0) {
+    add_mlp(list, job, "h.{}.mlp.shared", layer, model.experts->shared_hidden);
+  }
   return list;
 }
 

@@ -43,6 +43,11 @@ std::vector<Parameter> head_parameters(const Job& job, bool chunk_has_embedding)
 /// most.
 std::int64_t expert_capacity(const models::Experts& experts, std::int64_t sequence);
 
+/// Rows that a tensor rank of `tensor` has room for to send to one of the `expert` ranks that share dropless experts:
+/// the even share of the choices of `tokens` tokens times the imbalance, never more than there may be, rounded up to a
+/// multiple of the experts there.
+std::int64_t dropless_rows(const models::Experts& experts, std::int64_t tokens, int expert, int tensor);
+
 /// Global (row, column) of a local element of the parameter on tensor rank `tensor_rank` of `tensor_ranks` and on the
 /// expert rank `expert_rank`; empty where the element is padding of the vocabulary.
 std::optional<std::pair<std::int64_t, std::int64_t>> global_place(const Parameter& parameter, std::int64_t local_row,

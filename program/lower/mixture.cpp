@@ -39,7 +39,7 @@ Op& LayerWriter::routing_op(Op& op, std::int64_t n, int layer) {
 Op& LayerWriter::expert_op(Op& op, std::int64_t out, std::int64_t in, int layer) {
   rows(op, s_.expert_rows / s_.local_experts, out, layer).token_sharded = false;
   op.k = in;
-  op.parts = s_.local_experts == 1 ? 1 : s_.expert * s_.tensor;
+  op.parts = static_cast<std::int32_t>(expert_parts());
   op.experts = static_cast<std::int32_t>(s_.local_experts);
   return op;
 }
@@ -132,6 +132,18 @@ int LayerWriter::return_spills(int rows, const std::string& name, const LayerKep
   return home;
 }
 
+// Gives choices their rows, and tells every rank of the expert group how many come for each of its experts.
+void LayerWriter::count_rows(const LayerKept& kept, int layer, Pass pass) {
+  const std::int64_t elements = s_.experts * s_.tensor;
+  const int sent = s_.expert == 1 ? kept.counts
+                                  : b_.temporary(fmt::format("rows sent by expert {}", layer), DType::kInt32, elements);
+  Op& count = routing_op(b_.add(OpKind::kCountRows, pass, {kept.slots}, {kept.slots, sent}), s_.local_experts, layer);
+  count.dtype = s_.wide;
+  count.m = s_.tokens * s_.context;
+  if (s_.expert > 1)
+    row_collective(OpKind::kAllToAll, Group::kExpert, sent, kept.counts, layer, pass).dtype = DType::kInt32;
+}
+
 int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   const auto scratch = [&](const char* name, std::int64_t elements, DType type) {
     return b_.temporary(fmt::format("{} {}", name, layer), type, elements);
@@ -143,10 +155,12 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int loss = pass == Pass::kForward ? kept.loss : kNoBuffer;
   const int listed = list_logits(logits, layer, pass);
   const std::int64_t listed_tokens = s_.tokens * s_.context;
-  const bool spills = s_.context > 1;
+  const bool spills = s_.context > 1 && !s_.dropless;
   const int slots =
       spills ? scratch("rows of all context ranks", 2 * listed_tokens * s_.top_k, DType::kInt32) : kept.slots;
-  Op& route = routing_op(b_.add(OpKind::kRoute, pass, {listed}, {kept.router, slots, loss}), s_.experts, layer);
+  Op& route = routing_op(
+      b_.add(OpKind::kRoute, pass, {listed, p_.value("mlp.router.correction", layer)}, {kept.router, slots, loss}),
+      s_.experts, layer);
   route.dtype = s_.wide;
   route.m = listed_tokens;
   route.elements = s_.capacity;
@@ -155,6 +169,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
     spill.dtype = s_.wide;
     spill.m = listed_tokens;
   }
+  if (s_.dropless) count_rows(kept, layer, pass);
   const bool moves = s_.expert > 1 || s_.tensor > 1;
   const std::int64_t all_elements = s_.expert_rows * s_.hidden;
   const int dispatched = kept_or_temporary(kept.dispatched, "rows into experts", all_elements, layer);
@@ -163,13 +178,14 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in, spilled}), s_.hidden, layer);
   receive_spills(spilled, rows_in, kept, layer, pass);
   const int arrived = rows_to_experts(rows_in, dispatched, layer, pass);
-  expert_matmul(arrived, {"mlp.experts.c_fc", s_.fc, s_.hidden, kept.casts.dispatched}, kept.fc, layer, pass);
-  const int activated = kept_or_temporary(kept.act, "mlp activated", s_.expert_rows * s_.ffn, layer);
-  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {activated}), s_.expert_rows, s_.ffn, layer);
+  const auto [ffn, fc] = s_.expert_mlp;
+  expert_matmul(arrived, {"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched}, kept.counts, kept.fc, layer, pass);
+  const int activated = kept_or_temporary(kept.act, "mlp activated", s_.expert_rows * ffn, layer);
+  Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {activated}), s_.expert_rows, ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
-  expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, s_.ffn, kept.casts.act}, rows_out, layer, pass);
+  expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act}, kept.counts, rows_out, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
   const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
@@ -183,8 +199,9 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   constexpr Pass kPass = Pass::kBackward;
   const std::int64_t row_elements = s_.own_rows * s_.hidden, all_elements = s_.expert_rows * s_.hidden;
   const bool moves = s_.expert > 1 || s_.tensor > 1;
-  const Product up{"mlp.experts.c_fc", s_.fc, s_.hidden, kept.casts.dispatched};
-  const Product down{"mlp.experts.c_proj", s_.hidden, s_.ffn, kept.casts.act};
+  const auto [ffn, fc] = s_.expert_mlp;
+  const Product up{"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched};
+  const Product down{"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act};
   const int home = return_spills(kept.returned, "returned rows again", kept, layer, kPass);
   const int d_combined = gradient_of("returned rows", row_elements, layer);
   const int d_spilled = home == kNoBuffer ? kNoBuffer : gradient_of("spilled rows", s_.most_sent * s_.hidden, layer);
@@ -195,15 +212,15 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   receive_spills(d_spilled, d_combined, kept, layer, kPass);
   const int d_out = rows_to_experts(
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
-  const int d_act = gradient_of("mlp activated", s_.expert_rows * s_.ffn, layer);
-  expert_wgrad(expert_dgrad(kept.act, down, d_out, d_act, layer), down, layer);
-  const int d_fc = gradient_of("mlp inner", s_.expert_rows * s_.fc, layer);
-  Op& act = rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows,
-                 s_.ffn, layer);
+  const int d_act = gradient_of("mlp activated", s_.expert_rows * ffn, layer);
+  expert_wgrad(expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer), down, layer);
+  const int d_fc = gradient_of("mlp inner", s_.expert_rows * fc, layer);
+  Op& act =
+      rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows, ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
   const int d_in = gradient_of("rows into experts", all_elements, layer);
-  const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, d_in, layer);
+  const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, kept.counts, d_in, layer);
   const int d_rows = rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer,
                                        kPass, [&] { expert_wgrad(of_up, up, layer); });
   const int d_home = return_spills(d_rows, "gradient of dispatched rows", kept, layer, kPass);

@@ -25,6 +25,17 @@ std::int64_t sent_bytes_per_sample(Job job) {
   return shape.own_tokens * shape.hidden * size_of(shape.type);
 }
 
+Routing routing_of(const models::Experts& experts) {
+  Routing r;
+  r.sigmoid = experts.scores == models::Scores::kSigmoid;
+  r.normalised = experts.normalised && experts.top_k > 1;  // a single choice's share would teach the router nothing
+  r.dropless = experts.dropless;
+  r.groups = experts.groups, r.top_groups = experts.top_groups, r.group_best = experts.group_best;
+  r.scale = experts.scale;
+  r.balance_loss = experts.balance_loss;
+  return r;
+}
+
 }  // namespace
 
 std::int64_t Batch::first_sample(std::int64_t number, int data) const {
@@ -54,7 +65,7 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   s.vocabulary = job.model.vocab;
   s.padded_vocabulary = padded_vocabulary(job);
   s.rotary = {models::rotary_frequencies(job.model), job.model.rotary.amplitude};
-  if (job.model.experts) s.balance_loss = job.model.experts->balance_loss;
+  if (job.model.experts) s.routing = routing_of(*job.model.experts);
   s.shards_parameters = plan.zero_stage == 3;
   s.gathers_first = Sharding(job, stack).gathers_first;
   s.compresses = plan.compression != Compression::kNone;

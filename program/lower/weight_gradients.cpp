@@ -17,8 +17,7 @@ void LayerWriter::weight_gradient(const WeightGradient& gradient) {
 }
 
 void LayerWriter::write(const WeightGradient& g) {
-  Op& op =
-      rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {g.x, g.dy}, {g.weight, g.bias}), s_.tokens, g.n, g.layer);
+  Op& op = rows(b_.add(OpKind::kMatmulWgrad, Pass::kBackward, {g.x, g.dy}, {g.weight, g.bias}), g.m, g.n, g.layer);
   op.k = g.k;
   op.weight_transposed = g.transposed;
   op.fp8 = g.fp8;

@@ -3,16 +3,22 @@
 // samples are split over ranks. Ranks of a context group all list the choices of the whole samples; the tokens that
 // they send, receive and differentiate are their own.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <vector>
 
+#include "base/error.h"
 #include "program/ir/context.h"
 #include "program/ir/expert_rows.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
+#include "runtime/reduction/half.h"
 
 namespace trivium::runtime::cpu {
 namespace {
@@ -57,15 +63,18 @@ T* row_of(const KernelArguments& a, T* own, T* spilled, const Choice& choice) {
   return beyond < 0 ? own + choice.row * a.op->n : spilled + beyond * a.op->n;
 }
 
-/// Gate of a token's choice: the router's probability (Switch), or with several experts its share among the chosen
-/// (Mixtral). A single choice's share would be 1 and teach the router nothing.
 template <class T>
-T gate_of(const T* probabilities, const Choice* chosen, Index top_k, Index c) {
-  const T mine = probabilities[chosen[c].expert];
-  if (top_k == 1) return mine;
+T sum_of(const T* scores, const Choice* chosen, Index top_k) {
   T sum = 0;
-  for (Index i = 0; i < top_k; ++i) sum += probabilities[chosen[i].expert];
-  return mine / sum;
+  for (Index i = 0; i < top_k; ++i) sum += scores[chosen[i].expert];
+  return sum;
+}
+
+/// Gate of a token's choice: its score, or its share among the chosen (Mixtral), times a factor.
+template <class T>
+T gate_of(const KernelArguments& a, const T* scores, const Choice* chosen, Index c) {
+  const T mine = scores[chosen[c].expert] * static_cast<T>(a.routing->scale);
+  return a.routing->normalised ? mine / sum_of(scores, chosen, a.op->k) : mine;
 }
 
 /// Share of a sample's choices that fell on each expert, whether it had room or not.
@@ -76,9 +85,53 @@ std::vector<double> shares(const Routing& r, const Choice* chosen) {
   return share;
 }
 
+/// Element of a parameter, which may have 16 bits where the router has 32.
+template <class T>
+T parameter_of(const KernelArguments& a, std::size_t operand, Index i) {
+  if (a.in[operand] == nullptr) return 0;
+  const program::DType type =
+      a.kind == nullptr ? a.op->dtype : a.kind->buffers[static_cast<std::size_t>(a.op->in[operand])].dtype;
+  if (!program::is_half(type)) return input<T>(a, operand)[i];
+  const std::uint16_t half = input<std::uint16_t>(a, operand)[i];
+  return static_cast<T>(type == program::DType::kBf16 ? reduction::float_of_bf16(half)
+                                                      : reduction::float_of_fp16(half));
+}
+
+/// The first `count` of `order` become the numbers of the largest values; among equals the smaller number is first.
+template <class T>
+void best_first(const std::vector<T>& values, std::vector<std::int32_t>& order, Index count) {
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int32_t x, std::int32_t y) {
+    const T vx = values[static_cast<std::size_t>(x)], vy = values[static_cast<std::size_t>(y)];
+    return vx != vy ? vx > vy : x < y;
+  });
+}
+
+/// Takes experts of all but the best groups out of the choice.
+template <class T>
+void leave_best_groups(const program::Routing& routing, std::vector<T>& values) {
+  const auto groups = static_cast<std::size_t>(routing.groups);
+  const std::size_t size = values.size() / groups;
+  std::vector<T> worth(groups), best;
+  std::vector<std::int32_t> order(groups);
+  for (std::size_t g = 0; g < groups; ++g) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(g * size);
+    best.assign(first, first + static_cast<std::ptrdiff_t>(size));
+    std::partial_sort(best.begin(), best.begin() + routing.group_best, best.end(), std::greater<T>());
+    worth[g] = std::accumulate(best.begin(), best.begin() + routing.group_best, T(0));
+  }
+  best_first(worth, order, routing.top_groups);
+  std::vector<bool> taken(groups);
+  for (Index i = 0; i < routing.top_groups; ++i)
+    taken[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = true;
+  for (std::size_t e = 0; e < values.size(); ++e) {
+    if (!taken[e / size]) values[e] = -std::numeric_limits<T>::infinity();
+  }
+}
+
 /// What one sample's balance loss E sum_e f_e P_e counts in the loss of the step.
 double balance_weight(const KernelArguments& a, const Routing& r) {
-  return a.balance_loss * a.values->loss_weight * static_cast<double>(r.sequence * r.experts);
+  return a.routing->balance_loss * a.values->loss_weight * static_cast<double>(r.sequence * r.experts);
 }
 
 /// Gives one sample's choices their rows. A token's row lies in the part of its own context rank while there is room,
@@ -134,11 +187,30 @@ struct Spilled {
 };
 
 template <class T>
-void softmax(const T* logits, T* out, Index n) {
+void scores_of(const KernelArguments& a, const T* logits, T* out, Index n) {
+  if (a.routing->sigmoid) {
+    for (Index e = 0; e < n; ++e) out[e] = T(1) / (T(1) + std::exp(-logits[e]));
+    return;
+  }
   const T most = *std::max_element(logits, logits + n);
   T sum = 0;
   for (Index e = 0; e < n; ++e) sum += out[e] = std::exp(logits[e] - most);
   for (Index e = 0; e < n; ++e) out[e] /= sum;
+}
+
+/// By which the balance loss divides a token's scores: they add up to 1 in a softmax (DeepSeek-V3: arXiv 2412.19437,
+/// eq. 19, divides sigmoids likewise).
+template <class T>
+T total_of(const KernelArguments& a, const T* scores, Index n) {
+  return a.routing->sigmoid ? std::accumulate(scores, scores + n, T(0)) : T(1);
+}
+
+/// From gradients of shares to those of what was divided by its sum.
+template <class T>
+void share_backward(const T* scores, std::vector<T>& d) {
+  T total = 0, mean = 0;
+  for (std::size_t e = 0; e < d.size(); ++e) total += scores[e], mean += d[e] * scores[e];
+  for (T& each : d) each = (each - mean / total) / total;
 }
 
 }  // namespace
@@ -150,59 +222,68 @@ static void route(const KernelArguments& a) {
   const Routing r(a);
   const Index samples = r.tokens / r.sequence, capacity = a.op->elements;
   const program::ExpertRows rows{capacity, samples, r.context_ranks, a.tensor_ranks};
-  T* probabilities = output<T>(a, 0);
+  T* scores = output<T>(a, 0);
   auto* chosen = reinterpret_cast<Choice*>(a.out[1]);
   std::vector<std::int32_t> order(static_cast<std::size_t>(r.experts));
+  std::vector<T> values(order.size());
   for (Index t = 0; t < r.tokens; ++t) {
-    const T* p = probabilities + t * r.experts;
-    softmax(input<T>(a, 0) + t * r.experts, probabilities + t * r.experts, r.experts);
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + r.top_k, order.end(),
-                      [&](std::int32_t x, std::int32_t y) { return p[x] != p[y] ? p[x] > p[y] : x < y; });
+    T* own = scores + t * r.experts;
+    scores_of(a, input<T>(a, 0) + t * r.experts, own, r.experts);
+    for (Index e = 0; e < r.experts; ++e) values[static_cast<std::size_t>(e)] = own[e] + parameter_of<T>(a, 1, e);
+    if (a.routing->groups > 1) leave_best_groups(*a.routing, values);
+    best_first(values, order, r.top_k);
     for (Index c = 0; c < r.top_k; ++c) chosen[t * r.top_k + c] = {order[static_cast<std::size_t>(c)], -1};
   }
   for (Index sample = 0; sample < samples; ++sample) {
     const Index first = sample * r.sequence;
-    take_rows(r, rows, a.tensor_rank, sample, chosen + first * r.top_k);
+    if (!a.routing->dropless) take_rows(r, rows, a.tensor_rank, sample, chosen + first * r.top_k);
     if (a.out[2] == nullptr || r.context_rank != 0) continue;  // one of the ranks that share the sample counts it
     const std::vector<double> share = shares(r, chosen + first * r.top_k);
     double balance = 0;
     for (Index e = 0; e < r.experts; ++e) {
       double mean = 0;
-      for (Index t = first; t < first + r.sequence; ++t) mean += static_cast<double>(probabilities[t * r.experts + e]);
+      for (Index t = first; t < first + r.sequence; ++t) {
+        const T* own = scores + t * r.experts;
+        mean += static_cast<double>(own[e] / total_of(a, own, r.experts));
+      }
       balance += share[static_cast<std::size_t>(e)] * mean / static_cast<double>(r.sequence);
     }
     *output<double>(a, 2) += balance_weight(a, r) * balance;
   }
 }
 
-// Gates reach the logits through the softmax; the balance loss, whose shares are constants, counts on the first tensor
-// rank only: gradients of the router are summed over the tensor group.
+// Gates reach the logits through the softmax or the sigmoids; the balance loss, whose shares are constants, counts on
+// the first tensor rank only: gradients of the router are summed over the tensor group.
 template <class T>
 static void route_backward(const KernelArguments& a) {
   const Routing r(a);
   const double balance =
       a.tensor_rank == 0 ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
-  std::vector<T> dp(static_cast<std::size_t>(r.experts));
+  const bool sigmoid = a.routing->sigmoid;
+  const T scale = static_cast<T>(a.routing->scale);
+  std::vector<T> ds(static_cast<std::size_t>(r.experts));
   std::vector<double> share;
   for (Index t = 0; t < r.tokens; ++t) {
-    const T* p = input<T>(a, 0) + r.listed(t) * r.experts;
+    const T* s = input<T>(a, 0) + r.listed(t) * r.experts;
     const Choice* chosen = choices(a, 1) + r.listed(t) * r.top_k;
     const T* dgate = input<T>(a, 2) + t * r.top_k;
     if (t % r.local == 0) share = shares(r, choices(a, 1) + t / r.local * r.sequence * r.top_k);
-    for (std::size_t e = 0; e < dp.size(); ++e) dp[e] = static_cast<T>(balance * share[e]);
-    if (r.top_k == 1) {
-      dp[static_cast<std::size_t>(chosen[0].expert)] += dgate[0];
-    } else {
-      T sum = 0, mean = 0;
-      for (Index c = 0; c < r.top_k; ++c) sum += p[chosen[c].expert];
-      for (Index c = 0; c < r.top_k; ++c) mean += dgate[c] * p[chosen[c].expert] / sum;
-      for (Index c = 0; c < r.top_k; ++c) dp[static_cast<std::size_t>(chosen[c].expert)] += (dgate[c] - mean) / sum;
+    for (std::size_t e = 0; e < ds.size(); ++e) ds[e] = static_cast<T>(balance * share[e]);
+    if (sigmoid) share_backward(s, ds);
+    T sum = 1, mean = 0;
+    if (a.routing->normalised) {
+      sum = sum_of(s, chosen, r.top_k);
+      for (Index c = 0; c < r.top_k; ++c) mean += dgate[c] * s[chosen[c].expert] / sum;
     }
+    for (Index c = 0; c < r.top_k; ++c)
+      ds[static_cast<std::size_t>(chosen[c].expert)] += scale * (dgate[c] - mean) / sum;
     T inner = 0;
-    for (Index e = 0; e < r.experts; ++e) inner += p[e] * dp[static_cast<std::size_t>(e)];
+    for (Index e = 0; e < r.experts; ++e) inner += s[e] * ds[static_cast<std::size_t>(e)];
     T* dlogits = output<T>(a, 0) + t * r.experts;
-    for (Index e = 0; e < r.experts; ++e) dlogits[e] = p[e] * (dp[static_cast<std::size_t>(e)] - inner);
+    for (Index e = 0; e < r.experts; ++e) {
+      const T d = ds[static_cast<std::size_t>(e)];
+      dlogits[e] = sigmoid ? d * s[e] * (1 - s[e]) : s[e] * (d - inner);
+    }
   }
 }
 
@@ -242,6 +323,45 @@ static void spill(const KernelArguments& a) {
   });
 }
 
+// Rows to one rank of the expert group are dealt out over the tensor ranks, so that each sends as many but for one;
+// what one sends there lies by expert.
+static void count_rows(const KernelArguments& a) {
+  const Routing r(a);
+  const Index local = a.op->n, ranks = r.experts / local, parts = a.op->parts, room = a.op->elements / ranks;
+  auto* chosen = reinterpret_cast<Choice*>(a.out[0]);
+  auto* counts = output<std::int32_t>(a, 1);
+  const Index own_tokens = r.tokens / r.context_ranks;
+  const auto for_each = [&](auto visit) {  // choice, rank of the expert group, tensor rank that sends
+    std::vector<Index> dealt(static_cast<std::size_t>(ranks), 0);
+    for (Index i = 0; i < own_tokens * r.top_k; ++i) {
+      Choice& choice = chosen[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
+      const Index to = choice.expert / local;
+      visit(choice, to, dealt[static_cast<std::size_t>(to)]++ % parts);
+    }
+  };
+  std::fill_n(counts, r.experts * parts, 0);
+  for_each([&](const Choice& choice, Index to, Index from) {
+    ++counts[(to * parts + from) * local + choice.expert % local];
+  });
+  std::vector<Index> next(static_cast<std::size_t>(r.experts));
+  for (Index to = 0; to < ranks; ++to) {
+    const std::int32_t* own = counts + (to * parts + a.tensor_rank) * local;
+    std::exclusive_scan(own, own + local, next.begin() + to * local, to * room);
+    const Index rows = std::accumulate(own, own + local, Index{0});
+    if (rows <= room) continue;
+    throw base::Failure(
+        base::ErrorKind::kRuntime,
+        fmt::format("{} rows for the experts of one rank, which has room for {}: choices lean more than "
+                    "the model's experts.imbalance says; give it more, or keep experts on one rank "
+                    "(--expert 1), which needs none",
+                    rows, room));
+  }
+  for_each([&](Choice& choice, Index, Index from) {
+    choice.row = -1;
+    if (from == a.tensor_rank) choice.row = static_cast<std::int32_t>(next[static_cast<std::size_t>(choice.expert)]++);
+  });
+}
+
 template <class T>
 static void dispatch(const KernelArguments& a) {
   const Routing r(a);
@@ -278,7 +398,7 @@ static void combine(const KernelArguments& a) {
     const Choice* chosen = choices(a, 2) + r.listed(t) * r.top_k;
     for (Index c = 0; c < r.top_k; ++c) {
       if (chosen[c].row < 0) continue;
-      const T gate = gate_of(input<T>(a, 1) + r.listed(t) * r.experts, chosen, r.top_k, c);
+      const T gate = gate_of(a, input<T>(a, 1) + r.listed(t) * r.experts, chosen, c);
       const T* row = row_of(a, input<T>(a, 0), input<T>(a, 3), chosen[c]);
       for (Index j = 0; j < n; ++j) y[t * n + j] += gate * row[j];
     }
@@ -297,7 +417,7 @@ static void combine_backward(const KernelArguments& a) {
     for (Index c = 0; c < r.top_k; ++c) {
       T& d = d_gate[t * r.top_k + c] = 0;
       if (chosen[c].row < 0) continue;
-      const T gate = gate_of(input<T>(a, 2) + r.listed(t) * r.experts, chosen, r.top_k, c);
+      const T gate = gate_of(a, input<T>(a, 2) + r.listed(t) * r.experts, chosen, c);
       const T* row = row_of(a, input<T>(a, 1), input<T>(a, 4), chosen[c]);
       T* d_row = row_of(a, output<T>(a, 0), output<T>(a, 2), chosen[c]);
       for (Index j = 0; j < n; ++j) {
@@ -323,6 +443,7 @@ void add_mixtures(KernelTable& table) {
   table.add(program::OpKind::kRoute, route<float>, route<double>);
   table.add(program::OpKind::kRouteBackward, route_backward<float>, route_backward<double>);
   table.add(program::OpKind::kSpill, spill<float>, spill<double>);
+  table.add(program::OpKind::kCountRows, count_rows, count_rows);
   table.add(program::OpKind::kDispatch, dispatch<float>, dispatch<double>);
   table.add(program::OpKind::kDispatchBackward, dispatch_backward<float>, dispatch_backward<double>);
   table.add(program::OpKind::kCombine, combine<float>, combine<double>);

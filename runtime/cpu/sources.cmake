@@ -20,7 +20,7 @@ endif()
 # (TRIVIUM_UNITY), as most of the time goes into the templates of a matrix product, which five of them share.
 set(cpu_products cpu/variants/attention.cpp cpu/variants/attention_backward.cpp cpu/variants/attention_block.cpp
   cpu/variants/expert_matmul.cpp cpu/variants/matmul.cpp)
-set(cpu_loops cpu/variants/activation.cpp cpu/variants/loss.cpp cpu/variants/norm.cpp cpu/variants/optimizer_loops.cpp
+set(cpu_loops cpu/variants/activation.cpp cpu/variants/latent.cpp cpu/variants/loss.cpp cpu/variants/norm.cpp cpu/variants/optimizer_loops.cpp
   cpu/variants/residual.cpp cpu/variants/rotary.cpp cpu/variants/table.cpp)
 set_source_files_properties(${cpu_products} PROPERTIES UNITY_GROUP products)
 set_source_files_properties(${cpu_loops} PROPERTIES UNITY_GROUP loops)

@@ -23,7 +23,7 @@ inline const Choice* choices_of(const KernelArguments& a, int operand) { return 
 
 /// What one sample's balance counts in the loss of the step.
 inline double balance_weight(const KernelArguments& a, const Routing& r) {
-  return a.balance_loss * a.values->loss_weight * static_cast<double>(r.sequence * r.experts);
+  return a.routing->balance_loss * a.values->loss_weight * static_cast<double>(r.sequence * r.experts);
 }
 
 inline Sharers sharers_of(const KernelArguments& a) { return {a.context_method, a.context_rank, a.context_ranks}; }

@@ -30,6 +30,18 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend reduces fp32 gradients in fp32, not {}; use --reduce-dtype fp32",
                        name_of(settings.reduce_dtype));
   }
+  const program::Routing& routing = settings.routing;
+  const bool routes = op.kind == OpKind::kRoute || op.kind == OpKind::kRouteBackward || op.kind == OpKind::kCombine ||
+                      op.kind == OpKind::kCombineBackward;
+  if (routes && (routing.sigmoid || routing.dropless || routing.groups > 1 || routing.scale != 1 ||
+                 routing.normalised != (op.k > 1) || (op.kind == OpKind::kRoute && op.in[1] != program::kNoBuffer))) {
+    return "the CUDA backend routes by a softmax to experts of a capacity: no sigmoids, correction biases, groups, "
+           "scaling "
+           "factors or dropless experts yet; use --backend cpu";
+  }
+  if (op.kind == OpKind::kLatentNorm || op.kind == OpKind::kLatentHeads || op.value_dim > 0) {
+    return "the CUDA backend has no latent attention yet; use --backend cpu";
+  }
   const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
                        op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
   if (by_rows && op.flash && op.head_dim > kMostRowDim) {

@@ -79,6 +79,7 @@ std::vector<std::span<const float>> Forward::operator()(std::span<const std::int
     a.kind = &kind;
     a.values = &values;
     a.rotary = &program_.settings.rotary;
+    a.routing = &program_.settings.routing;
     a.vocabulary = program_.settings.vocabulary;
     cpu::find_kernel(op.kind, op.dtype)(a);
   }

@@ -99,6 +99,12 @@ class RandomJobs {
     if (coin()) job.model.tied_embeddings = !job.model.tied_embeddings;
     if (!job.model.linear_bias && coin())
       job.model.experts = models::Experts{.count = 4, .top_k = pick<int>({1, 2}), .every = pick<int>({1, 2})};
+    if (job.model.experts && coin()) modernise(*job.model.experts);
+    if (job.model.positions == models::Positions::kRotary && !job.model.parallel_block && coin()) {
+      job.model.latent = models::Latent{pick<int>({0, 12}), 8, 6, 4, 8};
+      job.model.head_dim = 10;
+      job.model.kv_heads = job.model.heads;
+    }
     job.training.sequence = pick<int>({8, 16});
     Plan& plan = job.plan;
     plan.tensor = pick<int>({1, 2, 4});
@@ -127,6 +133,19 @@ class RandomJobs {
     if (coin()) job.training.dropout = 0.1;
     plan.scatter_gather = pick<ScatterGather>({ScatterGather::kStack, ScatterGather::kOn, ScatterGather::kOff});
     return job;
+  }
+
+  /// As DeepSeek-V3's are: no token is dropped, sigmoids, shared experts, dense layers first.
+  void modernise(models::Experts& e) {
+    e.dropless = true;
+    e.imbalance = 4;
+    e.scores = models::Scores::kSigmoid;
+    e.correction_bias = coin();
+    e.scale = 2.5;
+    e.shared_hidden = pick<int>({0, 32});
+    e.dense_layers = e.every == 1 ? pick<int>({0, 1, 2}) : 0;
+    e.dense_hidden = 64;
+    if (coin()) e.groups = 2, e.top_groups = 1, e.group_best = pick<int>({1, 2});
   }
 
   std::mt19937 random_;

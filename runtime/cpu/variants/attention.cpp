@@ -13,7 +13,7 @@ template <class T>
 static void attention(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);
   const bool flash = a.op->flash;
-  const Index out_width = s.heads * s.dim;
+  const Index out_width = s.heads * s.value_dim;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* qkv = input<T>(a, 0);
   T* saved = output<T>(a, 1);
@@ -22,7 +22,7 @@ static void attention(const KernelArguments& a) {
     const T* base = qkv + token * s.width();
     const ConstStridedMatrix<T> q(base + row * s.width() + s.query(head), rows, s.dim, Eigen::OuterStride<>(s.width()));
     const ConstStridedMatrix<T> k(base + s.key(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
-    const ConstStridedMatrix<T> v(base + s.value(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
+    const ConstStridedMatrix<T> v(base + s.value(head), keys, s.value_dim, Eigen::OuterStride<>(s.width()));
     const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence;
     T* block = flash ? scratch<T, 0>(kQueryBlock * s.sequence) : saved + scores_at;
     StridedMatrix<T> p(block, rows, keys, Eigen::OuterStride<>(s.sequence));
@@ -40,7 +40,7 @@ static void attention(const KernelArguments& a) {
       if (!flash) weights = scratch<T, 2>(kQueryBlock * s.sequence);
       mask.drop(a.dropout, block, weights);
     }
-    StridedMatrix<T> y(output<T>(a, 0) + (token + row) * out_width + head * s.dim, rows, s.dim,
+    StridedMatrix<T> y(output<T>(a, 0) + (token + row) * out_width + head * s.value_dim, rows, s.value_dim,
                        Eigen::OuterStride<>(out_width));
     y.noalias() = StridedMatrix<T>(weights, rows, keys, Eigen::OuterStride<>(s.sequence)) * v;
   });

@@ -15,15 +15,15 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 constexpr Index kQueryBlock = 64;
 
 struct AttentionShape {
-  Index samples, sequence, heads, kv_heads, dim;
-  Index width() const { return (heads + 2 * kv_heads) * dim; }
+  Index samples, sequence, heads, kv_heads, dim, value_dim;
+  Index width() const { return (heads + kv_heads) * dim + kv_heads * value_dim; }
   Index query(Index h) const { return h * dim; }  ///< first column of query head h within (T, q|k|v)
   Index key(Index h) const { return (heads + h * kv_heads / heads) * dim; }
-  Index value(Index h) const { return key(h) + kv_heads * dim; }
+  Index value(Index h) const { return (heads + kv_heads) * dim + h * kv_heads / heads * value_dim; }
 };
 
 [[maybe_unused]] static AttentionShape shape_of(const program::Op& op) {
-  return {op.m / op.sequence, op.sequence, op.heads, op.kv_heads, op.head_dim};
+  return {op.m / op.sequence, op.sequence, op.heads, op.kv_heads, op.head_dim, program::value_dim_of(op)};
 }
 
 /// Scores to probabilities over the first `valid` of `length` columns; the rest becomes 0. Returns L.

@@ -12,7 +12,7 @@ template <class T>
 static void attention_backward(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);
   const bool flash = a.op->flash;
-  const Index out_width = s.heads * s.dim, width = s.width();
+  const Index out_width = s.heads * s.value_dim, width = s.width();
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* qkv = input<T>(a, 0);
   const T* saved = input<T>(a, 2);
@@ -23,11 +23,11 @@ static void attention_backward(const KernelArguments& a) {
     const Index keys = row + rows, token = sample * s.sequence;
     const Index query_at = (token + row) * width + s.query(head);
     const Index key_at = token * width + s.key(head), value_at = token * width + s.value(head);
-    const Index out_at = (token + row) * out_width + head * s.dim;
+    const Index out_at = (token + row) * out_width + head * s.value_dim;
     const ConstStridedMatrix<T> q(qkv + query_at, rows, s.dim, in_stride), k(qkv + key_at, keys, s.dim, in_stride),
-        v(qkv + value_at, keys, s.dim, in_stride);
-    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, rows, s.dim, out_stride),
-        dy(input<T>(a, 3) + out_at, rows, s.dim, out_stride);
+        v(qkv + value_at, keys, s.value_dim, in_stride);
+    const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, rows, s.value_dim, out_stride),
+        dy(input<T>(a, 3) + out_at, rows, s.value_dim, out_stride);
 
     T* again = scratch<T, 0>(flash ? kQueryBlock * s.sequence : 1);
     if (flash) {
@@ -54,7 +54,7 @@ static void attention_backward(const KernelArguments& a) {
       weights = left;
     }
     const ConstStridedMatrix<T> p(weights, rows, keys, row_stride);
-    StridedMatrix<T>(dqkv + value_at, keys, s.dim, in_stride).noalias() += p.transpose() * dy;
+    StridedMatrix<T>(dqkv + value_at, keys, s.value_dim, in_stride).noalias() += p.transpose() * dy;
 
     T* gradient = scratch<T, 1>(kQueryBlock * s.sequence);
     StridedMatrix<T> ds(gradient, rows, keys, row_stride);

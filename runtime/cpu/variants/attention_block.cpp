@@ -32,7 +32,7 @@ struct RingShape {
 
 [[maybe_unused]] static RingShape ring_shape(const program::Op& op) {
   const Index local = op.sequence / op.parts;
-  RingShape shape{{op.m / local, local, op.heads, op.kv_heads, op.head_dim}, local / 2, 0};
+  RingShape shape{{op.m / local, local, op.heads, op.kv_heads, op.head_dim, op.head_dim}, local / 2, 0};
   shape.kv_width = 2 * shape.attention.kv_heads * shape.attention.dim;
   return shape;
 }

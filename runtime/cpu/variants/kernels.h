@@ -11,6 +11,7 @@ void add_attention(KernelTable& table);
 void add_attention_backward(KernelTable& table);
 void add_attention_blocks(KernelTable& table);
 void add_expert_products(KernelTable& table);
+void add_latents(KernelTable& table);
 void add_losses(KernelTable& table);
 void add_norms(KernelTable& table);
 void add_products(KernelTable& table);

@@ -41,7 +41,7 @@ static void turn(const KernelArguments& a, T direction) {
   const program::Op& op = *a.op;
   const auto half = static_cast<Index>(a.rotary->frequencies.size());
   const Index turned = op.heads + op.kv_heads;
-  const Index width = static_cast<Index>(op.heads + 2 * op.kv_heads) * op.head_dim;
+  const Index width = program::qkv_width_of(op);
   const T* table = angles<T>(op.sequence, *a.rotary);
   T* qkv = output<T>(a, 0);
   if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);

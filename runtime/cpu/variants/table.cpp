@@ -12,6 +12,7 @@ void add_kernels(KernelTable& table) {
   add_attention_backward(table);
   add_attention_blocks(table);
   add_expert_products(table);
+  add_latents(table);
   add_losses(table);
   add_norms(table);
   add_products(table);

@@ -82,8 +82,8 @@ TEST(LoweredFlops, CountTheRowsThatPadTheVocabulary) {
   EXPECT_EQ(models::flops_per_token(job.model, 16).model * 128, kStep - 73728);
 }
 
-// Key heads that several tensor ranks hold are computed by each of them, and MFU must not count it twice: three
-// products, 2 flops a weight.
+// Key heads that several tensor ranks hold are computed by each of them, and latents by all where each has all tokens;
+// MFU must not count it twice: three products, 2 flops a weight.
 TEST(LoweredFlops, OfARandomPlanWithoutRecomputationOrFlashAreTheModelsOwn) {
   RandomJobs jobs(17);
   for (int i = 0; i < 100; ++i) {
@@ -93,7 +93,10 @@ TEST(LoweredFlops, OfARandomPlanWithoutRecomputationOrFlashAreTheModelsOwn) {
     if (job.model.experts || std::holds_alternative<Infeasible>(check(job))) continue;  // capacity is padded
     const double tokens = static_cast<double>(job.training.global_batch * job.training.sequence);
     const std::int64_t copies = (key_ranks(job) - 1) * 2 * job.model.kv_heads * job.model.head_dim;
-    const double again = static_cast<double>(6 * job.model.hidden * copies * job.model.layers) * tokens;
+    const models::Latent none, &l = job.model.latent ? *job.model.latent : none;
+    const std::int64_t ranks = job.plan.sequence_parallel ? 1 : job.plan.tensor;
+    const std::int64_t latents = (ranks - 1) * (l.query_rank + l.key_rank + l.rotary_dim);
+    const double again = static_cast<double>(6 * job.model.hidden * (copies + latents) * job.model.layers) * tokens;
     EXPECT_EQ(step_flops(job), models::flops_per_token(job.model, job.training.sequence).model * tokens + again);
   }
 }

@@ -49,6 +49,21 @@ std::vector<Op> spilled_exchanges(const std::vector<Op>& ops) {
   return found;
 }
 
+// 16 tokens, 2 choices each: 32 rows where all experts lie on one rank, an even 16 and 8 to each of 2 and 4; 1.3 times 8
+// is 10.4. To a rank with one expert a token goes once at most. 3 tensor ranks send 16 by 6, which two experts share.
+TEST(DroplessRows, AreTheEvenShareTimesTheImbalanceAndNeverMoreThanThereAre) {
+  models::Experts experts{.count = 4, .top_k = 2, .dropless = true};
+  EXPECT_EQ(dropless_rows(experts, 16, 1, 1), 32);
+  EXPECT_EQ(dropless_rows(experts, 16, 2, 1), 16);
+  EXPECT_EQ(dropless_rows(experts, 16, 4, 1), 8);
+  EXPECT_EQ(dropless_rows(experts, 16, 2, 3), 6);
+  experts.imbalance = 1.3;
+  EXPECT_EQ(dropless_rows(experts, 16, 1, 1), 32);
+  EXPECT_EQ(dropless_rows(experts, 16, 4, 1), 11);
+  experts.imbalance = 10;
+  EXPECT_EQ(dropless_rows(experts, 16, 4, 1), 16);
+}
+
 // 16 tokens, 2 choices each, 4 experts: 8 each; times 1.25 is 10. Never more than the sample, never a fraction.
 TEST(Capacity, IsTheEvenShareTimesTheFactor) {
   models::Experts experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 1.25};

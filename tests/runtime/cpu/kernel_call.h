@@ -27,6 +27,7 @@ struct Call {
     op.k = k;
     arguments.op = &op;
     arguments.values = &values;
+    arguments.routing = &routing;
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -51,6 +52,7 @@ struct Call {
 
   program::Op op;
   StepValues values;
+  program::Routing routing;
   KernelArguments arguments;
 };
 

@@ -13,6 +13,7 @@ using Rows = std::vector<std::int32_t>;
 void shape(Call& call, std::int64_t sequence, int experts, std::int64_t capacity) {
   call.op.sequence = static_cast<std::int32_t>(sequence);
   call.op.experts = experts;
+  call.routing.normalised = call.op.k > 1;
   call.op.elements = call.op.kind == OpKind::kRoute ? capacity : experts * (call.op.m / sequence) * capacity;
 }
 
@@ -24,7 +25,7 @@ Rows route(const std::vector<int>& winners, std::int64_t sequence, std::int64_t 
   Rows slots(winners.size() * 2, -7);
   Call call(OpKind::kRoute, tokens, 2, 1);
   shape(call, sequence, 2, capacity);
-  call.arguments.balance_loss = 0.5;
+  call.routing.balance_loss = 0.5;
   call.values.loss_weight = 1.0 / static_cast<double>(tokens);
   call.in(0, logits).out(0, probabilities).out(1, slots);
   if (loss != nullptr) call.out(2, sum);
@@ -62,7 +63,7 @@ TEST(Route, GivesTokensRowsOfTheirContextRankWhileThereAreSome) {
   shape(call, 8, 2, 4);
   call.arguments.context_ranks = 2, call.arguments.context_rank = 1;
   call.arguments.context_method = program::ContextMethod::kAllToAll;
-  call.arguments.balance_loss = 1;
+  call.routing.balance_loss = 1;
   call.in(0, logits).out(0, probabilities).out(1, slots).out(2, loss).run<double>();
   EXPECT_EQ(slots, (Rows{0, 0, 0, 1, 0, 4, 0, 5, 0, -1, 1, 6, 1, 7, 1, 2}));
   EXPECT_EQ(loss, std::vector<double>{0.5});  // the first of the ranks that share the sample counts it
@@ -128,6 +129,7 @@ TEST(Dispatch, RowsThatLieElsewhereAreApart) {
       gather(OpKind::kDispatchBackward, 2, 1, 1);
   for (Call* each : {&forth, &combine, &back, &gather}) {
     each->op.sequence = 2, each->op.experts = 2, each->op.elements = 1;
+    each->routing.normalised = false;
   }
   forth.in(0, x).in(1, slots).out(0, rows).out(1, spilled).run<double>();
   EXPECT_EQ(std::pair(rows, spilled), std::pair(std::vector<double>{5}, std::vector<double>{7}));

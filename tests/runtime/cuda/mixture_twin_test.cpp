@@ -23,7 +23,7 @@ struct Mixture {
     call.op.sequence = 12, call.op.experts = kExperts, call.op.elements = kind == OpKind::kRoute ? 4 : rows();
     call.a.context_ranks = context, call.a.context_rank = context - 1;
     call.a.tensor_ranks = tensor;
-    call.a.balance_loss = 0.25;
+    call.routing.normalised = top_k > 1, call.routing.balance_loss = 0.25;
     call.values.loss_weight = 0.5;
     return call;
   }

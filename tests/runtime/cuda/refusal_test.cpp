@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "program/lower/lower.h"
 #include "runtime/cuda/operations.h"
 #include "tests/runtime/cuda/host_threads.h"
@@ -63,8 +65,23 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
 }
 
+TEST(CudaRefusal, NamesLatentAttentionAndTodaysRouters) {
+  program::Job job = job_of(DType::kBf16);
+  job.model.linear_bias = false;
+  job.model.experts = models::Experts{.count = 4, .top_k = 2};
+  EXPECT_EQ(refusal_for(job), "");
+  job.model.experts->dropless = true;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("or dropless experts yet; use --backend cpu"));
+  job = job_of(DType::kBf16);
+  job.model.positions = models::Positions::kRotary;
+  job.model.qkv_bias = false;
+  job.model.latent = models::Latent{8, 8, 4, 4, 4};
+  job.model.head_dim = 8;
+  EXPECT_EQ(refusal_for(job), "the CUDA backend has no latent attention yet; use --backend cpu");
+}
+
 // Every op kind that computes has a twin in both types, and so a kernel: the table is the device's. Casts to 8 bits,
-// which are refused by name, have none yet.
+// latent attention and dropless experts, which are refused by name, have none yet.
 TEST(CudaOperations, CoverEveryKindThatComputes) {
   for (int kind = 0; kind < program::kOpKinds; ++kind) {
     program::Op op;
@@ -73,7 +90,10 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
         (row_operation<Bf16, HostLauncher>(op) != nullptr) + (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
             (state_operation<Bf16, HostLauncher>(op) != nullptr) + (wire_operation<HostLauncher>(op) != nullptr) ==
         1;
-    const bool computes = !program::is_communication(op.kind) && op.kind != program::OpKind::kQuantize;
+    static const std::set<program::OpKind> kRefused = {
+        program::OpKind::kQuantize,    program::OpKind::kLatentNorm,          program::OpKind::kLatentNormBackward,
+        program::OpKind::kLatentHeads, program::OpKind::kLatentHeadsBackward, program::OpKind::kCountRows};
+    const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }
 }

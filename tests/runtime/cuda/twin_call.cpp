@@ -76,6 +76,7 @@ std::array<std::vector<double>, 3> TwinCall::run(DType type, DType rounding, con
   copy.dtype = type;
   arguments.op = &copy;
   arguments.values = &call.values;
+  arguments.routing = &call.routing;
   for (std::size_t i = 0; i < read.size(); ++i) {
     if (!call.in[i].given) continue;
     read[i] = bytes_of(call.in[i], type, rounding);

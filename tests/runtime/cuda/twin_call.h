@@ -23,6 +23,7 @@ struct TwinCall {
   program::Op op;
   KernelArguments a;
   StepValues values;
+  program::Routing routing;
   struct Operand {
     Form form = Form::kTyped;
     std::vector<double> numbers;
@@ -36,6 +37,7 @@ struct TwinCall {
   TwinCall(program::OpKind kind, std::int64_t m, std::int64_t n, std::int64_t k) {
     op.kind = kind, op.m = m, op.n = n, op.k = k;
     a.values = &values;
+    a.routing = &routing;
   }
   TwinCall& with_in(std::size_t i, Form form, std::vector<double> numbers) {
     in[i] = {form, std::move(numbers), true};

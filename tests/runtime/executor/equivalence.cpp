@@ -35,6 +35,9 @@ std::string combination_of(const program::Job& job) {
   if (plan.overlap.tensor) text += " overlap=tensor";
   if (plan.bucket_bytes > 0) text += fmt::format(" buckets={}", plan.bucket_bytes);
   if (job.model.experts) text += fmt::format(" experts={}/{}", job.model.experts->top_k, job.model.experts->count);
+  if (job.model.experts && job.model.experts->dropless) text += " dropless";
+  if (job.model.experts && job.model.experts->shared_hidden > 0) text += " shared";
+  if (job.model.latent) text += fmt::format(" latents={}", job.model.latent->query_rank);
   if (job.model.positions == models::Positions::kRotary) text += " rotary";
   if (job.model.head_norms) text += " head-norms";
   if (job.model.kv_heads < job.model.heads) text += fmt::format(" kv={}", job.model.kv_heads);

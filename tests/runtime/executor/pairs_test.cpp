@@ -40,9 +40,9 @@ enum Field {
   kDropout,
   kFields
 };
-enum Shape { kGpt2, kLlama, kParallel, kMixture };
+enum Shape { kGpt2, kLlama, kParallel, kMixture, kDeepSeek };
 
-constexpr std::array<int, kFields> kValues = {4, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
+constexpr std::array<int, kFields> kValues = {5, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 5;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -72,6 +72,21 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
     job.model.kv_heads = 2;
     job.model.head_norms = true;  // as Qwen 3 has them
     job.model.linear_bias = job.model.qkv_bias = job.model.tied_embeddings = false;
+  }
+  if (shape == kDeepSeek) {
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kSwiglu;
+    job.model.linear_bias = job.model.qkv_bias = job.model.tied_embeddings = false;
+    job.model.latent = models::Latent{20, 12, 6, 4, 8};
+    job.model.head_dim = 10;
+    models::Experts e{.count = 4, .top_k = 2, .dropless = true, .imbalance = 2};
+    e.scores = models::Scores::kSigmoid;
+    e.correction_bias = true;
+    e.groups = 2, e.top_groups = 1, e.group_best = 2;
+    e.scale = 2.5;
+    e.shared_hidden = 32, e.dense_layers = 1, e.dense_hidden = 96;
+    job.model.experts = e;
   }
   job.model.parallel_block = shape == kParallel;
   if (shape == kMixture) {

@@ -36,6 +36,12 @@ models::Model random_model(std::mt19937& random) {
     model.linear_bias = model.qkv_bias = false;
     model.experts = models::Experts{
         .count = 4, .top_k = one_of<std::int64_t>(random, {1, 2}), .every = one_of<std::int64_t>(random, {1, 2, 3})};
+    if (one_of(random, {true, false})) {
+      model.experts->dropless = true;
+      model.experts->shared_hidden = one_of<std::int64_t>(random, {0, 240});
+      if (model.experts->every == 1) model.experts->dense_layers = one_of<std::int64_t>(random, {0, 1});
+      model.experts->dense_hidden = 2 * model.ffn_hidden;
+    }
   }
   return model;
 }

@@ -9,27 +9,14 @@
 #include <set>
 
 #include "base/quote.h"
+#include "models/hugging_face_config.h"
 #include "models/load.h"
 #include "models/validate.h"
 
 namespace trivium::models {
-namespace {
 
 using base::JsonReader;
 
-/// An object of the file that remembers which members were asked for, so that the others can be judged.
-class Config : public JsonReader {
- public:
-  explicit Config(const JsonReader& reader) : JsonReader(reader) {}
-  JsonReader at(std::string_view key) const { return asked_.emplace(key), JsonReader::at(key); }
-  std::optional<JsonReader> find(std::string_view key) const { return asked_.emplace(key), JsonReader::find(key); }
-  bool asked(const std::string& key) const { return asked_.contains(key); }
-
- private:
-  mutable std::set<std::string> asked_;
-};
-
-/// The member where it is there and not null: these files write null for "take the default".
 std::optional<JsonReader> given(const Config& config, std::string_view key) {
   auto member = config.find(key);
   if (member && member->json().is_null()) return std::nullopt;
@@ -41,12 +28,20 @@ std::int64_t count_or(const Config& config, std::string_view key, std::int64_t m
   return member ? member->integer(1, most) : otherwise;
 }
 
+std::int64_t amount_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise) {
+  const auto member = given(config, key);
+  return member ? member->integer(0, most) : otherwise;
+}
+
+void only(const Config& config, std::string_view key, bool holds, const char* what) {
+  if (!holds) config.at(key).fail(fmt::format("is not supported but {}", what));
+}
+
 bool flag_or(const Config& config, std::string_view key, bool otherwise) {
   const auto member = given(config, key);
   return member ? member->boolean() : otherwise;
 }
 
-/// The MLP's activation under the name the library gives it.
 Activation activation_of(const Config& config, std::string_view key, bool gated, const std::string& otherwise) {
   const auto member = given(config, key);
   const std::string name = member ? member->text() : otherwise;
@@ -69,15 +64,15 @@ double number_or(const Config& config, std::string_view key, double otherwise) {
   return member->number();
 }
 
-/// A factor that must be above 0.
 double factor_or(const Config& config, std::string_view key, double otherwise) {
   const double value = number_or(config, key, otherwise);
   if (value == 0) config.at(key).fail("must be more than 0");
   return value;
 }
 
-/// YaRN raises scores by lengthening queries and keys (arXiv 2309.00071, eq. 22).
 double yarn_amplitude(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
+
+namespace {
 
 void read_yarn(const Config& scaling, Rotary& rotary) {
   rotary.fast_turns = factor_or(scaling, "beta_fast", 32);
@@ -113,7 +108,8 @@ void read_scaling(const Config& config, std::string_view key, Model& model) {
   rotary.fast_turns = factor_or(scaling, "high_freq_factor", rotary.fast_turns);
 }
 
-/// `theta`, `share`: what the type calls them, and its default share. After max_sequence is known.
+}  // namespace
+
 void read_rotary(const Config& config, Model& model, std::string_view theta, std::string_view share,
                  double usual_share) {
   model.rotary.theta = factor_or(config, theta, model.rotary.theta);
@@ -123,18 +119,19 @@ void read_rotary(const Config& config, Model& model, std::string_view theta, std
   read_scaling(config, "rope_parameters", model);
 }
 
-/// Members that change what is computed and have no like here: refused unless they have the value that changes nothing.
-void refuse_flag(const Config& config, std::string_view key) {
-  const auto member = given(config, key);
-  if (member && member->boolean()) member->fail("is not supported: it changes what attention computes");
-}
-
-/// Members that all but gpt2 spell alike.
 void read_common(const Config& config, Model& model) {
   model.layers = config.at("num_hidden_layers").integer(1, kMostLayers);
   model.hidden = config.at("hidden_size").integer(1, kMostWidth);
   model.heads = config.at("num_attention_heads").integer(1, kMostHeads);
   model.vocab = config.at("vocab_size").integer(1, kMostVocab);
+}
+
+namespace {
+
+/// Members that change what is computed and have no like here: refused unless they have the value that changes nothing.
+void refuse_flag(const Config& config, std::string_view key) {
+  const auto member = given(config, key);
+  if (member && member->boolean()) member->fail("is not supported: it changes what attention computes");
 }
 
 Model read_gpt2(const Config& config) {
@@ -172,22 +169,6 @@ Model read_gpt_neox(const Config& config) {
     bias->fail("attention without biases beside an MLP with biases is not supported");
   }
   return model;
-}
-
-/// Every layer a mixture: the one kind of Qwen 3's that was released.
-void read_qwen3_experts(const Config& config, Model& model) {
-  const auto only = [&](std::string_view key, bool holds, const char* what) {
-    if (!holds) config.at(key).fail(fmt::format("is not supported but {}", what));
-  };
-  const auto dense = given(config, "mlp_only_layers");
-  only("mlp_only_layers", !dense || dense->json().empty(), "empty: dense layers among mixtures");
-  only("decoder_sparse_step", count_or(config, "decoder_sparse_step", kMostLayers, 1) == 1, "1: dense layers");
-  only("norm_topk_prob", flag_or(config, "norm_topk_prob", false), "true: weights of the chosen experts add up to 1");
-  Experts experts;
-  experts.count = config.at("num_experts").integer(1, kMostExperts);
-  experts.top_k = config.at("num_experts_per_tok").integer(1, kMostExperts);
-  model.experts = experts;
-  model.ffn_hidden = config.at("moe_intermediate_size").integer(1, kMostWidth);
 }
 
 /// Whether some layers look back no further than a window.
@@ -233,12 +214,7 @@ Model read_llama(const Config& config, const std::string& type) {
   const std::int64_t window = count_or(config, "sliding_window", kMostPositions, kMostPositions);
   if (has_windows(config, type)) model.max_sequence = std::min(model.max_sequence, window);
   if (type == "qwen3_moe") read_qwen3_experts(config, model);
-  if (type == "mixtral") {
-    Experts experts;
-    experts.count = config.at("num_local_experts").integer(1, kMostExperts);
-    experts.top_k = config.at("num_experts_per_tok").integer(1, kMostExperts);
-    model.experts = experts;
-  }
+  if (type == "mixtral") read_mixtral_experts(config, model);
   return model;
 }
 
@@ -296,10 +272,12 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "attention_dropout",
                                               "attn_pdrop",
                                               "auto_map",
+                                              "aux_loss_alpha",
                                               "bos_token_id",
                                               "classifier_dropout",
                                               "dtype",
                                               "embd_pdrop",
+                                              "ep_size",
                                               "eos_token_id",
                                               "gradient_checkpointing",
                                               "hidden_dropout",
@@ -310,6 +288,8 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "language",
                                               "max_window_layers",
                                               "model_type",
+                                              "num_mtp_layers",
+                                              "num_nextn_predict_layers",
                                               "original_max_position_embeddings",
                                               "output_router_logits",
                                               "pad_token_id",
@@ -319,6 +299,7 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "resid_pdrop",
                                               "router_aux_loss_coef",
                                               "router_jitter_noise",
+                                              "seq_aux",
                                               "task_specific_params",
                                               "tokenizer_class",
                                               "torch_dtype",
@@ -360,15 +341,18 @@ void check_what_is_not_used(const Config& config) {
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 11> kTypes = {"gpt2",      "gpt_neox", "llama",  "mistral", "qwen2",   "qwen3",
-                                                     "qwen3_moe", "mixtral",  "falcon", "phi3",    "nemotron"};
+  static const std::array<std::string, 15> kTypes = {"gpt2",     "gpt_neox",    "llama",       "mistral", "qwen2",
+                                                     "qwen3",    "qwen3_moe",   "mixtral",     "falcon",  "phi3",
+                                                     "nemotron", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe"};
   const Config reader{JsonReader(config, where)};
   const std::string type = reader.at("model_type").one_of(kTypes);
-  Model model = type == "gpt2"       ? read_gpt2(reader)
-                : type == "gpt_neox" ? read_gpt_neox(reader)
-                : type == "falcon"   ? read_falcon(reader)
-                : type == "nemotron" ? read_nemotron(reader)
-                                     : read_llama(reader, type);
+  Model model = type == "gpt2"                                      ? read_gpt2(reader)
+                : type == "gpt_neox"                                ? read_gpt_neox(reader)
+                : type == "falcon"                                  ? read_falcon(reader)
+                : type == "nemotron"                                ? read_nemotron(reader)
+                : type == "glm4_moe"                                ? read_glm4_moe(reader)
+                : type == "kimi_k2" || type.starts_with("deepseek") ? read_deepseek(reader, type)
+                                                                    : read_llama(reader, type);
   check_what_is_not_used(reader);
   const auto name = given(reader, "_name_or_path");
   model.name = name && !name->text().empty() ? name->text() : type;

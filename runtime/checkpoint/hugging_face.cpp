@@ -14,21 +14,11 @@
 #include "base/private_folder.h"
 #include "base/quote.h"
 #include "base/refuse.h"
+#include "runtime/checkpoint/hugging_face_table.h"
 #include "runtime/checkpoint/whole.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
-
-/// One of our tensors and the tensors of the file that make it, side by side.
-struct Correspondence {
-  std::string ours;
-  std::int64_t rows = 0, columns = 0;
-  std::vector<std::string> theirs;
-  std::vector<std::int64_t> widths;  ///< columns of each of them
-  bool transposed = false;
-  std::string fused;  ///< the name under which a file may have all of them as one
-  float offset = 0;   ///< that the file's weights are stored less of (Nemotron's norms: LayerNorm1P)
-};
 
 bool is_gpt2(const models::Model& model) {
   return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
@@ -38,8 +28,8 @@ bool is_gpt2(const models::Model& model) {
 
 bool is_llama(const models::Model& model) {
   return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
-         !model.parallel_block && !model.experts && model.rotary.share == 1 && model.attention_scale == 0 &&
-         !(model.head_norms && model.linear_bias);
+         !model.parallel_block && !model.experts && !model.latent && model.rotary.share == 1 &&
+         model.attention_scale == 0 && !(model.head_norms && model.linear_bias);
 }
 
 /// Nemotron-4: llama's tensors with LayerNorm, without gates.
@@ -54,7 +44,7 @@ class Table {
   explicit Table(const models::Model& model) : m_(model) {
     if (is_gpt2(model)) {
       gpt2();
-    } else if (is_llama(model) || is_nemotron(model)) {
+    } else if (is_llama(model) || is_nemotron(model) || !mixture_type(model).empty()) {
       llama();
     } else {
       throw base::Failure(base::ErrorKind::kUsage,
@@ -104,7 +94,7 @@ class Table {
   }
 
   void llama() {
-    const std::int64_t h = m_.hidden, f = m_.ffn_hidden, q = m_.heads * m_.head_dim, k = m_.kv_heads * m_.head_dim;
+    const std::int64_t h = m_.hidden, f = m_.dense_hidden(), q = m_.heads * m_.head_dim, k = m_.kv_heads * m_.head_dim;
     same("wte.weight", "model.embed_tokens.weight", m_.vocab, h);
     for (std::int64_t layer = 0; layer < m_.layers; ++layer) {
       const std::string at = fmt::format("h.{}.", layer), there = fmt::format("model.layers.{}.", layer);
@@ -120,14 +110,22 @@ class Table {
         if (bias) linear(at + name + ".bias", biases, 1, widths, fused_as(".bias"));
       };
       norm(at + "ln_1", there + "input_layernorm");
-      both("attn.c_attn", h, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, k, k},
-           "self_attn.qkv_proj", m_.qkv_bias);
+      if (m_.latent) {
+        add_latents(rows_, m_, layer);
+      } else {
+        both("attn.c_attn", h, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, k, k},
+             "self_attn.qkv_proj", m_.qkv_bias);
+      }
       if (m_.head_norms) {
         same(at + "attn.q_norm.weight", there + "self_attn.q_norm.weight", 1, m_.head_dim);
         same(at + "attn.k_norm.weight", there + "self_attn.k_norm.weight", 1, m_.head_dim);
       }
-      both("attn.c_proj", q, {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
+      both("attn.c_proj", m_.heads * m_.value_dim(), {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
       norm(at + "ln_2", there + "post_attention_layernorm");
+      if (m_.layer_kind(layer).mixture) {
+        add_mixture(rows_, m_, layer);
+        continue;
+      }
       if (m_.gated()) {
         both("mlp.c_fc", h, {"mlp.gate_proj", "mlp.up_proj"}, {f, f}, "mlp.gate_up_proj", m_.linear_bias);
       } else {
@@ -153,7 +151,7 @@ class Table {
 
 std::vector<std::int64_t> shape_of(const Correspondence& c, std::int64_t width) {
   if (c.rows == 1 && !c.transposed) return {width};
-  return c.transposed ? std::vector{width, c.rows} : std::vector{c.rows, width};
+  return c.transposed ? std::vector{width, c.block_rows()} : std::vector{c.rows, width};
 }
 
 /// Tensors of the file by the name transformers gives them today: GPT-2's older files lack the first word.
@@ -188,7 +186,7 @@ class Names {
 
 /// Which element of their tensor is element (row, column) of ours.
 std::int64_t place_of(const Correspondence& c, std::int64_t width, std::int64_t row, std::int64_t column) {
-  return c.transposed ? column * c.rows + row : row * width + column;
+  return c.transposed ? column * c.block_rows() + row : row * width + column;
 }
 
 }  // namespace
@@ -204,7 +202,7 @@ WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model&
   for (const Correspondence& c : table.rows()) {
     WholeTensor& tensor = tensors[c.ours];
     tensor = {c.rows, c.columns, std::vector<float>(static_cast<std::size_t>(c.rows * c.columns))};
-    const auto read = [&](const TensorEntry& entry, std::int64_t first, std::int64_t width) {
+    const auto read = [&](const TensorEntry& entry, std::size_t part, std::int64_t width) {
       const std::vector<std::int64_t> expected = shape_of(c, width);
       if (entry.shape != expected) {
         refuse(fmt::format("{} has the shape [{}], the model needs [{}]", base::quote(entry.name),
@@ -213,9 +211,9 @@ WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model&
       if (entry.number > Number::kF16) refuse(fmt::format("{} is not of floats", base::quote(entry.name)));
       const std::byte* values = file.bytes_of(entry).data();
       const float offset = stored == Stored::kWeights ? c.offset : 0;
-      for (std::int64_t row = 0; row < c.rows; ++row) {
+      for (std::int64_t row = 0; row < c.block_rows(); ++row) {
         for (std::int64_t column = 0; column < width; ++column) {
-          tensor.values[static_cast<std::size_t>(row * c.columns + first + column)] =
+          tensor.values[static_cast<std::size_t>(c.ours_at(part, row, column))] =
               offset + static_cast<float>(element(values, place_of(c, width, row, column), entry.number));
         }
       }
@@ -224,12 +222,10 @@ WholeTensors from_hugging_face(const SafetensorsFile& file, const models::Model&
       read(*fused, 0, c.columns);
       continue;
     }
-    std::int64_t first = 0;
     for (std::size_t i = 0; i < c.theirs.size(); ++i) {
       const TensorEntry* entry = names.take(c.theirs[i]);
       if (entry == nullptr) refuse(fmt::format("it has no tensor {}", base::quote(c.theirs[i])));
-      read(*entry, first, c.widths[i]);
-      first += c.widths[i];
+      read(*entry, i, c.widths[i % c.widths.size()]);
     }
   }
   if (model.tied_embeddings) names.take("lm_head.weight");  // the embedding again
@@ -244,7 +240,8 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
   std::vector<TensorEntry> entries;
   for (const Correspondence& c : table.rows()) {
     for (std::size_t i = 0; i < c.theirs.size(); ++i) {
-      entries.push_back({.name = c.theirs[i], .number = Number::kF32, .shape = shape_of(c, c.widths[i])});
+      entries.push_back(
+          {.name = c.theirs[i], .number = Number::kF32, .shape = shape_of(c, c.widths[i % c.widths.size()])});
     }
   }
   std::error_code error;
@@ -258,16 +255,15 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
     const auto found = tensors.find(c.ours);
     if (found == tensors.end()) base::refuse(path, fmt::format("the checkpoint lacks {}", base::quote(c.ours)));
     const WholeTensor& tensor = found->second;
-    std::int64_t first = 0;
-    for (const std::int64_t width : c.widths) {
-      values.resize(static_cast<std::size_t>(c.rows * width));
-      for (std::int64_t row = 0; row < c.rows; ++row) {
+    for (std::size_t part = 0; part < c.theirs.size(); ++part) {
+      const std::int64_t width = c.widths[part % c.widths.size()];
+      values.resize(static_cast<std::size_t>(c.block_rows() * width));
+      for (std::int64_t row = 0; row < c.block_rows(); ++row) {
         for (std::int64_t column = 0; column < width; ++column) {
           values[static_cast<std::size_t>(place_of(c, width, row, column))] =
-              tensor.values[static_cast<std::size_t>(row * c.columns + first + column)] - c.offset;
+              tensor.values[static_cast<std::size_t>(c.ours_at(part, row, column))] - c.offset;
         }
       }
-      first += width;
       writer.write(std::as_bytes(std::span(values)));
     }
   }
@@ -329,8 +325,14 @@ struct LlamaKind {
   const char *type, *architecture;
 };
 
-/// The kind of llama that has the model's parameters, or Nemotron.
+/// The kind of llama that has the model's parameters, or Nemotron, or a mixture.
 LlamaKind llama_kind(const models::Model& m) {
+  const std::string mixture = mixture_type(m);
+  if (mixture == "mixtral") return {"mixtral", "MixtralForCausalLM"};
+  if (mixture == "qwen3_moe") return {"qwen3_moe", "Qwen3MoeForCausalLM"};
+  if (mixture == "glm4_moe") return {"glm4_moe", "Glm4MoeForCausalLM"};
+  if (mixture == "deepseek_v2") return {"deepseek_v2", "DeepseekV2ForCausalLM"};
+  if (mixture == "deepseek_v3") return {"deepseek_v3", "DeepseekV3ForCausalLM"};
   if (is_nemotron(m)) return {"nemotron", "NemotronForCausalLM"};
   if (m.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
   if (m.qkv_bias && !m.linear_bias) return {"qwen2", "Qwen2ForCausalLM"};
@@ -377,6 +379,7 @@ nlohmann::json hugging_face_config(const models::Model& m) {
     config["partial_rotary_factor"] = m.rotary.share;
   }
   if (nlohmann::json scaling = rope_scaling(m.rotary); !scaling.is_null()) config["rope_scaling"] = std::move(scaling);
+  if (m.experts) describe_mixture(config, m);
   return config;
 }
 

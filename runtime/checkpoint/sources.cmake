@@ -6,6 +6,7 @@ list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/description.cpp
   ${CMAKE_CURRENT_LIST_DIR}/directory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hugging_face.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/hugging_face_mixtures.cpp
   ${CMAKE_CURRENT_LIST_DIR}/checkpointer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lock.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pieces.cpp

@@ -140,8 +140,63 @@ TEST(HuggingFace, Qwen3sMixturesAreOfEveryLayer) {
             30532122624);  // Qwen3-30B-A3B
   EXPECT_EQ(message_for(shape + R"(, "norm_topk_prob": true, "mlp_only_layers": [3]})"),
             "config.json#/mlp_only_layers: is not supported but empty: dense layers among mixtures");
-  EXPECT_EQ(message_for(shape + R"(, "norm_topk_prob": false})"),
-            "config.json#/norm_topk_prob: is not supported but true: weights of the chosen experts add up to 1");
+  EXPECT_FALSE(read(shape + R"(, "norm_topk_prob": false})").experts->normalised);
+}
+
+// What transformers trains: no token is dropped, and balance counts in the loss where router logits are asked for.
+TEST(HuggingFace, MixturesDropNoTokenAndAreBalancedWhereTold) {
+  const std::string shape = R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 16,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 32, "vocab_size": 99,
+      "max_position_embeddings": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "router_aux_loss_coef": 0.02)";
+  EXPECT_TRUE(read(shape + "}").experts->dropless);
+  EXPECT_EQ(read(shape + "}").experts->balance_loss, 0);
+  EXPECT_EQ(read(shape + R"(, "output_router_logits": true})").experts->balance_loss, 0.02);
+}
+
+/// The released description of DeepSeek-V3, of 61 layers unless told, and other members behind.
+std::string deepseek_v3_with(const std::string& members, int layers = 61) {
+  return R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_attention_heads": 128,
+      "num_key_value_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048, "vocab_size": 129280,
+      "max_position_embeddings": 163840, "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1,
+      "n_group": 8, "topk_group": 4, "first_k_dense_replace": 3, "routed_scaling_factor": 2.5, "q_lora_rank": 1536,
+      "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "moe_layer_freq": 1,
+      "scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": true, "ep_size": 1, "seq_aux": true,
+      "aux_loss_alpha": 0.001, "num_nextn_predict_layers": 1, "rope_theta": 10000, "rope_scaling": {"type": "yarn",
+      "factor": 40, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0,
+      "original_max_position_embeddings": 4096}, "num_hidden_layers": )" +
+         std::to_string(layers) + members + "}";
+}
+
+TEST(HuggingFace, DeepSeekV3IsTheShippedOne) {
+  Model model = read(deepseek_v3_with("")), shipped = load_model("deepseek-v3");
+  EXPECT_NEAR(model.attention_scale, shipped.attention_scale, 1e-15);
+  EXPECT_EQ(model.experts->balance_loss, 0);
+  model.attention_scale = shipped.attention_scale, model.experts->balance_loss = shipped.experts->balance_loss;
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+}
+
+TEST(HuggingFace, WhatDeepSeeksFilesMayNotSayIsNamed) {
+  EXPECT_EQ(message_for(deepseek_v3_with(R"(, "rope_interleave": false)")),
+            "config.json#/rope_interleave: is not supported but true");
+  EXPECT_EQ(message_for(deepseek_v3_with(R"(, "attention_bias": true)")),
+            "config.json#/attention_bias: is not supported but false");
+  EXPECT_EQ(message_for(deepseek_v3_with("", 3)),
+            "config.json#: dense_layers (3) is below layers (3), and stands where every is 1");
+}
+
+// Kimi K2's description is V3's by another name; its YaRN ramp begins where it ends.
+TEST(HuggingFace, KimiK2IsReadAsV3) {
+  const Model model = read(R"({"model_type": "kimi_k2", "num_hidden_layers": 61, "hidden_size": 7168,
+      "num_attention_heads": 64, "num_key_value_heads": 64, "intermediate_size": 18432,
+      "moe_intermediate_size": 2048, "vocab_size": 163840, "max_position_embeddings": 131072,
+      "n_routed_experts": 384, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 1, "topk_group": 1,
+      "first_k_dense_replace": 1, "routed_scaling_factor": 2.827, "q_lora_rank": 1536, "kv_lora_rank": 512,
+      "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "rope_theta": 50000, "rope_scaling":
+      {"type": "yarn", "factor": 32, "beta_fast": 1, "beta_slow": 1, "mscale": 1, "mscale_all_dim": 1,
+      "original_max_position_embeddings": 4096}})");
+  EXPECT_EQ(count_parameters(model).total, count_parameters(load_model("kimi-k2")).total);
+  EXPECT_EQ(model.rotary, load_model("kimi-k2").rotary);
 }
 
 TEST(HuggingFace, MixtralIsTheShippedOne) {
@@ -171,7 +226,7 @@ TEST(HuggingFace, FalconsOfBothArchitecturesAreRead) {
 TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(message_for(R"({"model_type": "bert"})"),
             "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
-            "qwen3_moe, mixtral, falcon, phi3, nemotron");
+            "qwen3_moe, mixtral, falcon, phi3, nemotron, deepseek_v2, deepseek_v3, kimi_k2, glm4_moe");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

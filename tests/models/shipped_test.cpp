@@ -23,7 +23,7 @@ std::string printed(const std::string& name, int digits) {
 
 TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_EQ(names.size(), 62u);
+  EXPECT_EQ(names.size(), 68u);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -66,6 +66,31 @@ TEST(ShippedModels, Qwen3HasTheCountsOfTheReleasedWeights) {
   EXPECT_EQ(total_of("qwen3-30b-a3b"), 30532122624);
   EXPECT_EQ(total_of("qwen3-235b-a22b"), 235093634560);
   EXPECT_NEAR(static_cast<double>(count_parameters(load_model("qwen3-235b-a22b")).active), 22.2e9, .05e9);
+}
+
+double billions_active(const std::string& name) {
+  return static_cast<double>(count_parameters(load_model(name)).active) / 1e9;
+}
+
+// DeepSeek-V2-Lite: 15.7B, of which a token uses 2.4B; V2: 236B and 21B (arXiv 2405.04434); V3: 671B and 37B (arXiv
+// 2412.19437), the released weights with the correction biases and without multi-token prediction.
+TEST(ShippedModels, DeepSeekHasTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(total_of("deepseek-v2-lite"), 15706484224);
+  EXPECT_EQ(total_of("deepseek-v2"), 235741434880);
+  EXPECT_EQ(total_of("deepseek-v3"), 671026419200);
+  EXPECT_NEAR(billions_active("deepseek-v2-lite"), 2.4, .3);
+  EXPECT_NEAR(billions_active("deepseek-v2"), 21, .5);
+  EXPECT_NEAR(billions_active("deepseek-v3"), 37, .6);
+}
+
+// arXiv 2507.20534: 1.04T and 32.6B. arXiv 2508.06471: 355B and 32B, 106B and 12B.
+TEST(ShippedModels, KimiAndGlmHaveThePrintedSizes) {
+  EXPECT_EQ(printed("kimi-k2", 0), "1026B");
+  EXPECT_NEAR(billions_active("kimi-k2"), 32.6, .4);
+  EXPECT_EQ(printed("glm4.5", 0), "353B");
+  EXPECT_NEAR(billions_active("glm4.5"), 32, 2);
+  EXPECT_EQ(printed("glm4.5-air", 0), "107B");
+  EXPECT_NEAR(billions_active("glm4.5-air"), 12, 2);
 }
 
 TEST(ShippedModels, PhiAndMistralHaveTheCountsOfTheReleasedWeights) {

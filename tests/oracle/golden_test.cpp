@@ -72,6 +72,9 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("llama");
   expect_same_file("llama3");
   expect_same_file("qwen3");
+  for (const char* mixture : {"mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe"}) {
+    expect_same_file(mixture);
+  }
   expect_same_file_but_for_rounding("nemotron");
 }
 
@@ -86,6 +89,17 @@ TEST(Oracle, Gpt2WithOtherFormulasAgreesWithPyTorch) { expect_agreement("gpt2-ex
 // Frequencies scaled as Llama 3.1's, theta 500.
 TEST(Oracle, Llama3AgreesWithPyTorch) { expect_agreement("llama3"); }
 
+// No token is dropped; weights of two of four experts add up to 1.
+TEST(Oracle, MixtralAgreesWithPyTorch) { expect_agreement("mixtral"); }
+// Three of eight experts, weighed by their share among all.
+TEST(Oracle, Qwen3MoeAgreesWithPyTorch) { expect_agreement("qwen3-moe"); }
+// Latent attention without a latent of queries; experts of the two best of four groups; a dense layer first.
+TEST(Oracle, DeepSeekV2AgreesWithPyTorch) { expect_agreement("deepseek-v2"); }
+// Latents of queries too, YaRN with a factor on scores, sigmoids, a bias that chooses, groups by their best two.
+TEST(Oracle, DeepSeekV3AgreesWithPyTorch) { expect_agreement("deepseek-v3"); }
+// V3's experts behind grouped keys with biases and norms, of whose heads half turns.
+TEST(Oracle, Glm4MoeAgreesWithPyTorch) { expect_agreement("glm4-moe"); }
+
 // Norms of heads that are wider than hidden / heads.
 TEST(Oracle, Qwen3AgreesWithPyTorch) { expect_agreement("qwen3"); }
 
@@ -95,6 +109,8 @@ void expect_same_config(const std::string& name) {
   models::Model model = models::load_model((folder / "config.json").string());
   models::Model again = models::model_from_hugging_face(runtime::checkpoint::hugging_face_config(model), name);
   again.name = model.name, again.source = model.source;
+  EXPECT_NEAR(again.attention_scale, model.attention_scale, 1e-12);  // YaRN's is written as what gives it
+  again.attention_scale = model.attention_scale;
   EXPECT_EQ(again, model) << name;
 }
 
@@ -105,8 +121,10 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron"})
+  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron", "mixtral", "qwen3-moe",
+                           "deepseek-v2", "deepseek-v3", "glm4-moe"}) {
     expect_same_config(name);
+  }
 }
 
 }  // namespace

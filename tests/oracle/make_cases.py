@@ -68,6 +68,57 @@ def mistral(s):
         bos_token_id=0, eos_token_id=0, pad_token_id=None))
 
 
+def mixtral(s):
+    return transformers.MixtralForCausalLM(transformers.MixtralConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        intermediate_size=2 * s["hidden"], num_local_experts=4, num_experts_per_tok=2, sliding_window=None,
+        bos_token_id=0, eos_token_id=0, pad_token_id=None))
+
+
+def qwen3_moe(s):
+    return transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=7, moe_intermediate_size=s["hidden"],
+        num_experts=8, num_experts_per_tok=3, norm_topk_prob=False, bos_token_id=0, eos_token_id=0,
+        pad_token_id=None))
+
+
+def latents(s):
+    """Heads of DeepSeek's attention and widths that no other case has."""
+    return dict(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"],
+        kv_lora_rank=s["hidden"] // 2, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=8,
+        intermediate_size=2 * s["hidden"], moe_intermediate_size=s["hidden"], first_k_dense_replace=1,
+        n_routed_experts=8, bos_token_id=0, eos_token_id=0, pad_token_id=None)
+
+
+def deepseek_v2(s):
+    return transformers.DeepseekV2ForCausalLM(transformers.DeepseekV2Config(
+        q_lora_rank=None, num_experts_per_tok=3, n_shared_experts=2, topk_method="group_limited_greedy", n_group=4,
+        topk_group=2, routed_scaling_factor=1.5, norm_topk_prob=False, **latents(s)))
+
+
+def deepseek_v3(s):
+    return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(
+        q_lora_rank=s["hidden"] // 4 * 3, num_experts_per_tok=3, n_shared_experts=1, n_group=4, topk_group=2,
+        routed_scaling_factor=2.5, norm_topk_prob=True, num_mtp_layers=0,
+        rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05, mscale=1.0, mscale_all_dim=0.7),
+        **latents(s)))
+
+
+def glm4_moe(s):
+    return transformers.Glm4MoeForCausalLM(transformers.Glm4MoeConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], attention_bias=True, use_qk_norm=True, rms_norm_eps=1e-5,
+        intermediate_size=2 * s["hidden"], moe_intermediate_size=s["hidden"], first_k_dense_replace=1,
+        n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, routed_scaling_factor=1.25, num_mtp_layers=0,
+        bos_token_id=0, eos_token_id=0, pad_token_id=None))
+
+
 def scaled(s, kind, **more):
     """Rotary positions that were trained on an eighth of the sequence before."""
     return dict(rope_type=kind, rope_theta=500.0, factor=4.0, original_max_position_embeddings=s["sequence"] // 8, **more)
@@ -87,13 +138,38 @@ CASES = {
     "mistral": mistral,
     "phi3": phi3,
     "nemotron": nemotron,
+    "mixtral": mixtral,
+    "qwen3-moe": qwen3_moe,
+    "deepseek-v2": deepseek_v2,
+    "deepseek-v3": deepseek_v3,
+    "glm4-moe": glm4_moe,
 }
-GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron"]
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron", "mixtral", "qwen3-moe", "deepseek-v2",
+          "deepseek-v3", "glm4-moe"]
 
 
 def parameters_of(model):
     """Every parameter once, by the name under which transformers saves it."""
     return dict(model.named_parameters())
+
+
+def as_saved(model, tensors):
+    """Of parameters: a tensor for each expert under the name of the released files, zeros for what has no gradient."""
+    mixtral_names = model.config.model_type == "mixtral"
+    gate, up, down = ("w1", "w3", "w2") if mixtral_names else ("gate_proj", "up_proj", "down_proj")
+    saved = {}
+    for name, tensor in tensors.items():
+        if mixtral_names:
+            name = name.replace(".mlp.", ".block_sparse_moe.")
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            saved[name] = tensor
+            continue
+        experts = name.rsplit(".", 1)[0]
+        for number, one in enumerate(tensor):
+            for part, values in zip([gate, up], one.chunk(2)) if "gate_up" in name else [(down, one)]:
+                saved[f"{experts}.{number}.{part}.weight"] = values
+    saved |= {name: torch.zeros_like(b) for name, b in model.named_buffers() if name in model.state_dict()}
+    return {name: tensor.clone().contiguous() for name, tensor in saved.items()}
 
 
 def write_case(folder, model, size):
@@ -121,7 +197,7 @@ def write_case(folder, model, size):
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
         loss.backward()
         if step == 0:
-            save_file({name: p.grad.clone().contiguous() for name, p in named.items()}, folder / "gradients.safetensors")
+            save_file(as_saved(model, {name: p.grad for name, p in named.items()}), folder / "gradients.safetensors")
         norms.append(float(torch.nn.utils.clip_grad_norm_(named.values(), TRAINING["clip_norm"])))
         losses.append(loss.item())
         optimizer.step()
@@ -139,7 +215,8 @@ def main():
         torch.manual_seed(11)
         model = CASES[name](size)
         with torch.no_grad():  # norms of 1 and biases of 0 would hide which is which
-            for parameter in model.parameters():
+            chosen_by = [b for name, b in model.named_buffers() if name.endswith("e_score_correction_bias")]
+            for parameter in [*model.parameters(), *chosen_by]:
                 if parameter.dim() < 2:
                     parameter += 0.1 * torch.randn_like(parameter)
         write_case(folder / name, model, size)

@@ -1,0 +1,57 @@
+// What readers of Hugging Face's config.json share.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/json_reader.h"
+#include "models/model.h"
+
+namespace trivium::models {
+
+/// An object of the file that remembers which members were asked for, so that the others can be judged.
+class Config : public base::JsonReader {
+ public:
+  explicit Config(const base::JsonReader& reader) : base::JsonReader(reader) {}
+  base::JsonReader at(std::string_view key) const { return asked_.emplace(key), base::JsonReader::at(key); }
+  std::optional<base::JsonReader> find(std::string_view key) const {
+    return asked_.emplace(key), base::JsonReader::find(key);
+  }
+  bool asked(const std::string& key) const { return asked_.contains(key); }
+
+ private:
+  mutable std::set<std::string> asked_;
+};
+
+/// The member where it is there and not null: these files write null for "take the default".
+std::optional<base::JsonReader> given(const Config& config, std::string_view key);
+std::int64_t count_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise);
+/// As count_or, but may be 0.
+std::int64_t amount_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise);
+bool flag_or(const Config& config, std::string_view key, bool otherwise);
+/// Not negative.
+double number_or(const Config& config, std::string_view key, double otherwise);
+/// A factor that must be above 0.
+double factor_or(const Config& config, std::string_view key, double otherwise);
+/// The MLP's activation under the name the library gives it.
+Activation activation_of(const Config& config, std::string_view key, bool gated, const std::string& otherwise);
+/// Refuses the member's value where it does not hold: it is not supported but `what`.
+void only(const Config& config, std::string_view key, bool holds, const char* what);
+/// Members that all but gpt2 spell alike.
+void read_common(const Config& config, Model& model);
+/// `theta`, `share`: what the type calls them, and its default share. After max_sequence is known.
+void read_rotary(const Config& config, Model& model, std::string_view theta, std::string_view share,
+                 double usual_share);
+/// YaRN raises scores by lengthening queries and keys (arXiv 2309.00071, eq. 22).
+double yarn_amplitude(double factor, double weight);
+
+// Mixtures (hugging_face_mixtures.cpp). Experts drop no token, as the library's do; their loss counts balance where
+// output_router_logits is true.
+void read_mixtral_experts(const Config& config, Model& model);
+void read_qwen3_experts(const Config& config, Model& model);
+Model read_deepseek(const Config& config, const std::string& type);
+Model read_glm4_moe(const Config& config);
+
+}  // namespace trivium::models

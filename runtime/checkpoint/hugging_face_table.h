@@ -1,0 +1,42 @@
+// Which tensors of a Hugging Face file make which of ours.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace trivium::runtime::checkpoint {
+
+/// One of our tensors and the tensors of the file that make it, side by side.
+struct Correspondence {
+  std::string ours;
+  std::int64_t rows = 0, columns = 0;
+  std::vector<std::string> theirs;
+  std::vector<std::int64_t> widths;  ///< columns of each of them
+  bool transposed = false;
+  std::string fused;  ///< the name under which a file may have all of them as one
+  float offset = 0;   ///< that the file's weights are stored less of (Nemotron's norms: LayerNorm1P)
+  std::int64_t blocks =
+      1;  ///< of rows that lie one under the other, each made of so many of theirs side by side: experts
+  std::vector<std::int64_t> places = {};  ///< where their columns, counted side by side, lie in ours; empty: in order
+
+  std::int64_t block_rows() const { return rows / blocks; }
+  /// Element of ours that is theirs number `part` at (row, column).
+  std::int64_t ours_at(std::size_t part, std::int64_t row, std::int64_t column) const;
+};
+
+/// The type whose files hold a mixture of experts like the model's ("mixtral", "qwen3_moe", "deepseek_v2", …); empty
+/// where none does.
+std::string mixture_type(const models::Model& model);
+
+/// Tensors of one layer: what latent attention has before its output projection, and a mixture's MLP.
+void add_latents(std::vector<Correspondence>& rows, const models::Model& model, std::int64_t layer);
+void add_mixture(std::vector<Correspondence>& rows, const models::Model& model, std::int64_t layer);
+
+/// Members of config.json that models without experts do not have, or spell otherwise.
+void describe_mixture(nlohmann::json& config, const models::Model& model);
+
+}  // namespace trivium::runtime::checkpoint

@@ -21,8 +21,8 @@ struct Family {
 
 // The first prefix that fits. Llama shapes are the default of gated MLPs, GPT-2 blocks of others.
 constexpr std::array<Family, 8> kFamilies{{
-    {"deepseek", "latent attention (MLA) is not a field of models"},
-    {"kimi", "latent attention (MLA) is not a field of models"},
+    {"deepseek", "latent attention (MLA) is not replayed from tables yet"},
+    {"kimi", "latent attention (MLA) is not replayed from tables yet"},
     {"nemotron-h", "layers of Mamba are not models that Trivium knows"},
     {"nemotron-3", "layers of Mamba are not models that Trivium knows"},
     {"llama4", "layers whose attention differs are not fields of models"},
@@ -79,8 +79,9 @@ std::optional<std::string> why_no_model(const CsvTable::Row& row) {
   for (const char* column : {"shared_ffn", "dense_layers"}) {
     const std::string& value = row.given(column);
     if (!value.empty() && value != "0") {
-      return fmt::format("{} {}: layers of shared experts, or dense ones before mixtures, are not fields of models",
-                         column, value);
+      return fmt::format(
+          "{} {}: layers of shared experts, or dense ones before mixtures, are not replayed from tables yet", column,
+          value);
     }
   }
   if (row.given("topk").empty()) return "topk is not given";

@@ -77,6 +77,21 @@ void read_experts(Settings& settings, Model& model, std::vector<Loss>& losses) {
   model.experts = experts;
 }
 
+/// What DeepSeek's shapes have and is not read of arguments: the model has to be given.
+void check_given(Settings& settings, bool is_given) {
+  const auto refuse = [&](const char* name, bool there) {
+    if (there && !is_given) settings.fail(fmt::format("--{} is not read; give --model to say the shape", name));
+  };
+  for (const char* name : {"multi-latent-attention", "moe-router-enable-expert-bias"}) {
+    refuse(name, settings.has({name}));
+  }
+  for (const char* name : {"moe-shared-expert-intermediate-size", "moe-ffn-hidden-size", "moe-router-score-function",
+                           "moe-router-topk-scaling-factor", "moe-router-num-groups", "moe-router-group-topk",
+                           "q-lora-rank", "kv-lora-rank", "qk-head-dim", "qk-pos-emb-head-dim", "v-head-dim"}) {
+    refuse(name, settings.text({name}).has_value());
+  }
+}
+
 bool same_shape(Model a, const Model& b) {
   a.name = b.name;
   a.source = b.source;
@@ -106,6 +121,7 @@ Model read_model(Settings& settings, const ImportRequest& request, std::vector<L
   const auto gated_default = model.hidden * 8 / 3 / 64 * 64;
   model.ffn_hidden = settings.count({"ffn-hidden-size"}).value_or(model.gated() ? gated_default : 0);
   read_experts(settings, model, losses);
+  check_given(settings, is_given);
   if (is_given) return *request.model;
   if (model.max_sequence == 0) model.max_sequence = settings.count({"seq-length"}).value_or(0);
   if (model.max_sequence == 0) settings.fail("--seq-length is missing");

@@ -20,7 +20,7 @@ class ModelFlags {
     add("num-layers", model_.layers);
     add("hidden-size", model_.hidden);
     add("num-attention-heads", model_.heads);
-    add("ffn-hidden-size", model_.ffn_hidden);
+    add("ffn-hidden-size", model_.dense_hidden());
     if (model_.head_dim * model_.heads != model_.hidden) add("kv-channels", model_.head_dim);
     add("max-position-embeddings", model_.max_sequence);
     kv_groups();
@@ -31,6 +31,7 @@ class ModelFlags {
     biases();
     if (!model_.tied_embeddings) flags_.push_back({"untie-embeddings-and-output-weights", {}});
     if (model_.parallel_block) losses_.push_back({"parallel_block", "attention and MLP run one after the other"});
+    if (model_.latent) latents(*model_.latent);
     if (model_.experts) experts(*model_.experts);
     return std::move(flags_);
   }
@@ -107,16 +108,55 @@ class ModelFlags {
     if (model_.qkv_bias) flags_.push_back({"add-qkv-bias", {}});
   }
 
+  // Megatron-LM, training/arguments.py: multi-latent attention. Its heads' widths are without and with positions.
+  void latents(const models::Latent& latent) {
+    if (!is_megatron_) return losses_.push_back({"latent", "every head has queries, keys and values of its own"});
+    flags_.push_back({"multi-latent-attention", {}});
+    if (latent.query_rank > 0) add("q-lora-rank", latent.query_rank);
+    add("kv-lora-rank", latent.key_rank);
+    add("qk-head-dim", latent.plain_dim);
+    add("qk-pos-emb-head-dim", latent.rotary_dim);
+    add("v-head-dim", latent.value_dim);
+  }
+
+  // The same, mixture of experts: names of what DeepSeek's and GLM's have beside Mixtral's.
+  void routing(const models::Experts& e) {
+    if (e.scores == models::Scores::kSigmoid) flags_.push_back({"moe-router-score-function", {"sigmoid"}});
+    if (e.correction_bias) flags_.push_back({"moe-router-enable-expert-bias", {}});
+    if (e.groups > 1) {
+      add("moe-router-num-groups", e.groups);
+      add("moe-router-group-topk", e.top_groups);
+    }
+    if (e.scale != 1) flags_.push_back({"moe-router-topk-scaling-factor", {fmt::format("{:g}", e.scale)}});
+    if (!e.normalised) flags_.push_back({"moe-router-pre-softmax", {}});
+    if (e.shared_hidden > 0) add("moe-shared-expert-intermediate-size", e.shared_hidden);
+    if (e.dense_hidden > 0) add("moe-ffn-hidden-size", model_.ffn_hidden);
+  }
+
   void experts(const models::Experts& experts) {
     add("num-experts", experts.count);
     add(is_megatron_ ? "moe-router-topk" : "topk", experts.top_k);
     if (is_megatron_) {
-      add("moe-layer-freq", experts.every);
-      flags_.push_back({"moe-expert-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
+      const std::int64_t dense = experts.dense_layers;
+      flags_.push_back({"moe-layer-freq",
+                        {dense == 0 ? std::to_string(experts.every)
+                                    : fmt::format("([0]*{}+[1]*{})", dense, model_.layers - dense)}});
+      routing(experts);
+      if (!experts.dropless) {
+        flags_.push_back({"moe-expert-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
+      }
       return;
     }
+    if (experts.dropless) losses_.push_back({"experts.dropless", "experts accept a capacity, and drop what is beyond"});
+    if (to_tell(experts)) losses_.push_back({"experts", "softmax over all experts, no shared ones, no dense layers"});
     flags_.push_back({"moe-train-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
     if (experts.every != 1) losses_.push_back({"experts", "every layer becomes a mixture"});
+  }
+
+  /// Whether the experts have what Megatron-DeepSpeed knows no option for.
+  static bool to_tell(const models::Experts& e) {
+    return e.scores != models::Scores::kSoftmax || e.correction_bias || e.groups > 1 || e.scale != 1 ||
+           e.shared_hidden > 0 || e.dense_layers > 0;
   }
 
   const Model& model_;

@@ -63,7 +63,7 @@ class NemoExport {
     set(kConfig, "num_attention_heads", m.heads);
     set(kConfig, "num_query_groups", m.kv_heads);
     set(kConfig, "kv_channels", m.head_dim);
-    set(kConfig, "ffn_hidden_size", m.ffn_hidden);
+    set(kConfig, "ffn_hidden_size", m.dense_hidden());
     set(kConfig, "seq_length", job_.training.sequence);
     set(kConfig, "normalization", m.norm == models::Norm::kRmsNorm ? "\"RMSNorm\"" : "\"LayerNorm\"");
     set(kConfig, "position_embedding_type",
@@ -87,11 +87,34 @@ class NemoExport {
     if (m.activation == models::Activation::kRelu) lose("activation", "relu; written as gelu");
     if (m.activation == models::Activation::kSquaredRelu) lose("activation", "squared relu; written as gelu");
     if (m.parallel_block) lose("parallel_block", "attention and MLP run one after the other");
+    if (m.latent) {
+      set_flag(kConfig, "multi_latent_attention", true);
+      if (m.latent->query_rank > 0) set(kConfig, "q_lora_rank", m.latent->query_rank);
+      set(kConfig, "kv_lora_rank", m.latent->key_rank);
+      set(kConfig, "qk_head_dim", m.latent->plain_dim);
+      set(kConfig, "qk_pos_emb_head_dim", m.latent->rotary_dim);
+      set(kConfig, "v_head_dim", m.latent->value_dim);
+    }
     if (!m.experts) return;
     set(kConfig, "num_moe_experts", m.experts->count);
     set(kConfig, "moe_router_topk", m.experts->top_k);
-    set(kConfig, "moe_layer_freq", m.experts->every);
-    set(kConfig, "moe_expert_capacity_factor", fmt::format("{:g}", m.experts->capacity_factor));
+    const models::Experts& e = *m.experts;
+    if (e.dense_layers == 0) {
+      set(kConfig, "moe_layer_freq", e.every);
+    } else {
+      set(kConfig, "moe_layer_freq", fmt::format("[0] * {} + [1] * {}", e.dense_layers, m.layers - e.dense_layers));
+      set(kConfig, "moe_ffn_hidden_size", m.ffn_hidden);
+    }
+    if (!e.dropless) set(kConfig, "moe_expert_capacity_factor", fmt::format("{:g}", e.capacity_factor));
+    if (e.shared_hidden > 0) set(kConfig, "moe_shared_expert_intermediate_size", e.shared_hidden);
+    if (e.scores == models::Scores::kSigmoid) set(kConfig, "moe_router_score_function", "\"sigmoid\"");
+    if (e.correction_bias) set_flag(kConfig, "moe_router_enable_expert_bias", true);
+    if (!e.normalised) set_flag(kConfig, "moe_router_pre_softmax", true);
+    if (e.scale != 1) set(kConfig, "moe_router_topk_scaling_factor", fmt::format("{:g}", e.scale));
+    if (e.groups > 1) {
+      set(kConfig, "moe_router_num_groups", e.groups);
+      set(kConfig, "moe_router_group_topk", e.top_groups);
+    }
   }
 
   void split() {

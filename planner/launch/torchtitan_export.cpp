@@ -62,6 +62,7 @@ class TorchtitanExport {
                        m.rotary.scaling != usual.rotary.scaling ? ", and to scale the frequencies" : ""));
     }
     if (m.experts) lose("experts", "the flavor has to define them");
+    if (m.latent) lose("latent", "the flavor has to define the latents");
   }
 
   void training() {

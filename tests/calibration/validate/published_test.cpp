@@ -179,7 +179,7 @@ TEST(PublishedRow, OfAMixtureIsReplayedWhereThePlanCanSayIt) {
   EXPECT_EQ(reason_of(row("mixtral-8x7b", "8,2,14336,,,1,16,2")),
             "16 expert ranks over 8 replicas: the plan cannot fold them");
   EXPECT_EQ(reason_of(row("deepseek-v3", "256,8,2048,2048,3,1,8,2")),
-            "deepseek-v3: latent attention (MLA) is not a field of models");
+            "deepseek-v3: latent attention (MLA) is not replayed from tables yet");
 }
 
 TEST(PublishedRow, ShardsOverTheRanksThatANoteSays) {

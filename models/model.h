@@ -47,6 +47,13 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
+/// What tells a layer from others of its model: layers of equal kinds have the same parameters and compute the same.
+struct LayerKind {
+  bool mixture = false;  ///< its MLP is a mixture of experts
+
+  bool operator==(const LayerKind&) const = default;
+};
+
 /// A decoder-only transformer. Invariant after `load_model`: every number is positive, `heads % kv_heads == 0`.
 struct Model {
   std::string name;
@@ -79,9 +86,24 @@ struct Model {
   std::int64_t rotary_width() const;
   /// Norms in one layer, the final norm of the model not counted.
   std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : 2; }
-  /// Layers whose MLP is a mixture of experts: each `every`-th one, counted from the first.
-  std::int64_t mixture_layers() const { return experts ? layers / experts->every : 0; }
+  /// Of a layer, counted from 0; the pattern goes on beyond the last one.
+  LayerKind layer_kind(std::int64_t layer) const;
+  /// Layers whose MLP is a mixture of experts.
+  std::int64_t mixture_layers() const;
 };
+
+/// A model has no more kinds of layers than this (two of attention, two of MLPs).
+inline constexpr std::size_t kMostLayerKinds = 4;
+
+/// Layers of one kind, of which the first is `first`.
+struct LayersOfKind {
+  LayerKind kind;
+  std::int64_t first = 0, count = 0;
+};
+/// The kinds of a model's layers, in the order in which they first appear.
+std::vector<LayersOfKind> layer_kinds(const Model& model);
+/// The first layer from which on `count` layers are of the kinds of those from `layer` on.
+std::int64_t first_alike(const Model& model, std::int64_t layer, std::int64_t count);
 
 /// Parameters by part. `total` is the exact count of trained numbers.
 struct ParameterCount {

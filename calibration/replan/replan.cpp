@@ -35,17 +35,13 @@ PassSeconds& operator+=(PassSeconds& a, const PassSeconds& b) {
 
 PassSeconds scaled(const PassSeconds& a, double by) { return {a.forward * by, a.backward * by, a.weights * by}; }
 
-/// Dense layers and mixture layers.
-constexpr std::size_t kSorts = 2;
-
-std::size_t sort_of(const models::Model& model, int layer) {
-  return model.experts && (layer + 1) % model.experts->every == 0 ? 1 : 0;
-}
+constexpr std::size_t kSorts = models::kMostLayerKinds;
 
 /// What layers and ends take on every stage.
 class StageCosts {
  public:
-  StageCosts(const models::Model& model, int stages, const std::vector<RankTimes>& ranks) : model_(model) {
+  StageCosts(const models::Model& model, int stages, const std::vector<RankTimes>& ranks)
+      : model_(model), kinds_(models::layer_kinds(model)) {
     layers_.resize(static_cast<std::size_t>(stages));
     ends_.resize(static_cast<std::size_t>(stages));
     std::vector<double> slowest(layers_.size(), -1);
@@ -56,23 +52,32 @@ class StageCosts {
       layers_[s] = means_of(times);
       ends_[s] = {times.embedding, times.head};
     }
-    for (std::size_t sort = 0; sort < kSorts; ++sort) fill_in(sort);
+    for (std::size_t sort = 0; sort < kinds_.size(); ++sort) {
+      for (std::size_t other = 0; other < kinds_.size(); ++other) {
+        if (other != sort) fill_in(sort, other);
+      }
+    }
   }
 
-  PassSeconds layer(int stage, int layer) const {
-    return layers_[static_cast<std::size_t>(stage)][sort_of(model_, layer)];
-  }
+  PassSeconds layer(int stage, int layer) const { return layers_[static_cast<std::size_t>(stage)][sort_of(layer)]; }
   PassSeconds embedding(int stage) const { return ends_[static_cast<std::size_t>(stage)][0]; }
   PassSeconds head(int stage) const { return ends_[static_cast<std::size_t>(stage)][1]; }
 
  private:
-  using BySort = std::array<PassSeconds, kSorts>;
+  using BySort = std::array<PassSeconds, kSorts>;  // by kind of layer
+
+  std::size_t sort_of(int layer) const {
+    const models::LayerKind kind = model_.layer_kind(layer);
+    const auto known =
+        std::find_if(kinds_.begin(), kinds_.end(), [&](const auto& alike) { return alike.kind == kind; });
+    return static_cast<std::size_t>(known - kinds_.begin());
+  }
 
   BySort means_of(const RankTimes& times) const {
     BySort sums{};
     std::array<int, kSorts> counts{};
     for (std::size_t i = 0; i < times.layers.size(); ++i) {
-      const std::size_t sort = sort_of(model_, times.layers[i]);
+      const std::size_t sort = sort_of(times.layers[i]);
       sums[sort] += times.seconds[i];
       ++counts[sort];
     }
@@ -83,8 +88,7 @@ class StageCosts {
   }
 
   // A sort that a stage has not run: its mean over the stages that have, by the other sort's ratio to its mean there.
-  void fill_in(std::size_t sort) {
-    const std::size_t other = 1 - sort;
+  void fill_in(std::size_t sort, std::size_t other) {
     PassSeconds mean;
     double mean_other = 0;
     int both = 0;
@@ -95,11 +99,13 @@ class StageCosts {
       ++both;
     }
     for (BySort& stage : layers_) {
-      if (both > 0 && stage[sort].total() == 0) stage[sort] = scaled(mean, stage[other].total() / mean_other);
+      if (both > 0 && stage[sort].total() == 0 && stage[other].total() > 0)
+        stage[sort] = scaled(mean, stage[other].total() / mean_other);
     }
   }
 
   const models::Model& model_;
+  std::vector<models::LayersOfKind> kinds_;
   std::vector<BySort> layers_;
   std::vector<std::array<PassSeconds, 2>> ends_;  // embedding, head
 };

@@ -121,7 +121,7 @@ std::variant<program::Plan, program::Infeasible> balanced(simulator::CostEstimat
   std::vector<StageLoad> loads;
   for (const auto& pass : estimator.stage_passes(one)) {
     const std::size_t s = loads.size();
-    const simulator::PartTimes times = pass.all();
+    const simulator::CostEstimator::StageTimes times = pass.all();
     StageLoad load{times.ends, times.layer, layers};
     if (memory) {
       const std::int64_t left = least[s].capacity - least[s].total();

@@ -70,7 +70,7 @@ void LayerWriter::keep_casts(LayerKept& kept, int layer, bool in_frame) {
     const auto bytes = fp8_layout(s_.fp8, Fp8Operand::kInput, false, runs, rows, columns).bytes();
     return in_frame ? place_kept(layer, full, DType::kUint8, bytes) : hold(full, DType::kUint8, bytes);
   };
-  const bool mixture = s_.mixture(layer);
+  const bool mixture = s_.kind(layer).mixture;
   if (!s_.sequence_parallel) kept.casts.norm1 = keep("norm1", s_.tokens, s_.hidden);
   kept.casts.attended = keep("attention output", s_.tokens, s_.query);
   const bool second = !s_.parallel_block || !s_.shared_norm;

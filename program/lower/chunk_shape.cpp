@@ -21,7 +21,7 @@ std::int64_t mean_spills(const models::Experts& experts, std::int64_t tokens, in
 
 }  // namespace
 
-ChunkShape::ChunkShape(const Job& job) {
+ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   const models::Model& model = job.model;
   const Plan& plan = job.plan;
   tensor = plan.tensor;
@@ -49,7 +49,6 @@ ChunkShape::ChunkShape(const Job& job) {
   if (model.experts) {
     experts = model.experts->count;
     top_k = model.experts->top_k;
-    every = model.experts->every;
     expert = plan.expert;
     local_experts = experts / expert;
     capacity = expert_capacity(*model.experts, sequence);

@@ -44,16 +44,19 @@ struct ChunkShape {
   bool parallel_block = false, shared_norm = true;
   bool head_norms = false;
   double norm_epsilon = 1e-5, attention_scale = 0;
-  // Mixture of experts: `every`-th layers of the model; `first_layer` is the chunk's first one, modulo `every`.
-  std::int64_t experts = 0, local_experts = 0, top_k = 1, every = 1, first_layer = 0;
+  /// Of a layer of the chunk.
+  models::LayerKind kind(int layer) const { return layers_of->layer_kind(first_layer + layer); }
+  const models::Model* layers_of;  ///< the job's, which outlives this
+  std::int64_t first_layer = 0;    ///< the chunk's phase
+  // Mixture of experts.
+  std::int64_t experts = 0, local_experts = 0, top_k = 1;
   std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
   std::int64_t own_rows = 0;     ///< of all experts, that this rank sends to them
   std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every tensor rank
   // Rows that find no room in the part of their token's context rank: what a rank sends and gets at most, and what it
   // sends where choices are even.
   std::int64_t most_sent = 0, most_received = 0, even_spills = 0;
-  int expert = 1;  ///< ranks that share the experts
-  bool mixture(int layer) const { return experts > 0 && (first_layer + layer + 1) % every == 0; }
+  int expert = 1;                         ///< ranks that share the experts
   int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
 };

@@ -72,7 +72,7 @@ class TemplateMaker {
     int segment = 0;
     if (key_.embedding) place(embedding_parameters(job_), segment++);
     for (int layer = 0; layer < key_.layers; ++layer) {
-      const bool mixture = shape_.mixture(layer);
+      const bool mixture = shape_.kind(layer).mixture;
       std::vector<Parameter> parameters = layer_parameters(job_, layer, mixture);
       if (mixture && job_.plan.expert > 1) {
         experts_.emplace_back(segment, expert_parameters(job_, layer));
@@ -226,8 +226,8 @@ class TemplateMaker {
 
 }  // namespace
 
-int phase_of(const models::Model& model, int first_layer) {
-  return model.experts ? static_cast<int>(first_layer % model.experts->every) : 0;
+int phase_of(const models::Model& model, int first_layer, int layers) {
+  return static_cast<int>(models::first_alike(model, first_layer, layers));
 }
 
 ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, const ChunkKey& key, int kind_index,

@@ -14,12 +14,12 @@ struct ChunkKey {
   int layers = 0;
   bool embedding = false, head = false;
   Recompute recompute = Recompute::kNone;
-  int phase = 0;  ///< mixture models: number of the first layer modulo `every`, which tells the mixture layers
+  int phase = 0;  ///< the first layer of the model from which on as many are of the same kinds
   bool operator==(const ChunkKey&) const = default;
 };
 
 /// The phase of a chunk that begins with the given layer of the model; 0 where all layers are alike.
-int phase_of(const models::Model& model, int first_layer);
+int phase_of(const models::Model& model, int first_layer, int layers);
 
 /// Builds the kind and appends its bodies to `bodies`. `kind_index`: where the caller will put it.
 ChunkTemplate make_chunk_template(const Job& job, const StackTraits& stack, const ChunkKey& key, int kind_index,

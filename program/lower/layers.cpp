@@ -105,7 +105,7 @@ void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy,
 }
 
 int LayerWriter::place_kept(int layer, const std::string& name, DType type, std::int64_t elements) {
-  if (slots_ != nullptr) return slots_->place(b_, layer, s_.mixture(layer), name, type, elements);
+  if (slots_ != nullptr) return slots_->place(b_, layer, s_.kind(layer).mixture, name, type, elements);
   return b_.place(name, Space::kFrame, type, elements);
 }
 
@@ -146,7 +146,7 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     if (keeps_norm2) kept.norm2 = input_of_matrix("norm2", own, !s_.sequence_parallel);
     kept.stats2 = make("norm2 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
   }
-  const bool mixture = s_.mixture(layer);
+  const bool mixture = s_.kind(layer).mixture;
   const std::int64_t mlp_rows = mixture ? s_.expert_rows : s_.tokens;
   if (mixture) {
     const std::int64_t listed = s_.tokens * s_.context;  // every context rank lists the choices of all tokens
@@ -198,7 +198,7 @@ int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pa
 }
 
 int LayerWriter::mlp_branch(int read, const LayerKept& kept, int layer, Pass pass) {
-  if (s_.mixture(layer)) return mixture_branch(read, kept, layer, pass);
+  if (s_.kind(layer).mixture) return mixture_branch(read, kept, layer, pass);
   matmul(read, {"mlp.c_fc", s_.fc, s_.hidden, mlp_cast(kept)}, kept.fc, layer, pass);
   const int activated = kept_or_temporary(kept.act, "mlp activated", s_.tokens * s_.ffn, layer);
   Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc, p_.value("mlp.c_fc.bias", layer)}, {activated}), s_.tokens,
@@ -260,7 +260,7 @@ int LayerWriter::branch_backward(int d, int mask, const char* first, const char*
 
 void LayerWriter::mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                       const std::function<void(int)>& between) {
-  if (s_.mixture(layer)) return mixture_branch_backward(kept, read, d_branch, layer, between);
+  if (s_.kind(layer).mixture) return mixture_branch_backward(kept, read, d_branch, layer, between);
   const int d_act = gradient_of("mlp activated", s_.tokens * s_.ffn, layer);
   matmul_backward(kept.act, {"mlp.c_proj", s_.hidden, s_.ffn, kept.casts.act}, d_branch, d_act, layer, {});
   const int d_fc = late_gradient_of("mlp inner", s_.tokens * s_.fc, layer);

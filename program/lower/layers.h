@@ -141,7 +141,7 @@ class LayerWriter {
   int mlp_cast(const LayerKept& kept) const;
   int kept_or_temporary(int kept, const char* name, std::int64_t elements, int layer);
   /// Whether a matrix that is never in 8 bits reads what the norm gave: a router, the head.
-  bool reads_wide(int layer) const { return layer < 0 || s_.mixture(layer); }
+  bool reads_wide(int layer) const { return layer < 0 || s_.kind(layer).mixture; }
   void norm(int x, const char* parameter, int y, int stats, int layer, Pass pass);
   void norm_backward(int x, const char* parameter, int stats, int dy, int dskip, int dx, int layer);
   void attention(int qkv, const LayerKept& kept, int layer, Pass pass);

@@ -30,7 +30,7 @@ void add_roles(Program& program, const Job& job, int replica_kind, int first_rep
   for (std::size_t position = 0; position < layers.size(); ++position) {
     const Recompute recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[position];
     const ChunkKey key{layers[position], position == 0, position + 1 == layers.size(), recompute,
-                       phase_of(job.model, first_layer)};
+                       phase_of(job.model, first_layer, layers[position])};
     auto found = std::find(keys.begin(), keys.end(), key);
     if (found == keys.end()) {
       const int index = static_cast<int>(program.kinds.size());

@@ -44,7 +44,7 @@ void PassWriter::place_inputs() {
   chunk_.ids = key_.embedding ? tokens("ids") : kNoBuffer;
   chunk_.labels = key_.head ? tokens("labels") : kNoBuffer;
   bool in_loss = key_.head;  // mixture layers add their balance loss
-  for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.mixture(layer);
+  for (int layer = 0; layer < key_.layers; ++layer) in_loss = in_loss || shape_.kind(layer).mixture;
   if (in_loss) loss_ = builder_.view("loss", Space::kScalar, DType::kFp64, 1, 0);
   for (int layer = 1; layer < key_.layers + (key_.head ? 1 : 0); ++layer) {
     inputs_.push_back(builder_.place(fmt::format("layer {} input", layer), Space::kFrame, shape_.type, elements_));

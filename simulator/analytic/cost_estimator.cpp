@@ -50,6 +50,7 @@ CostEstimator::CostEstimator(program::Job job, const hardware::Cluster& cluster,
       own_(shared != nullptr ? nullptr : std::make_unique<SharedCosts>()),
       shared_(shared != nullptr ? shared : own_.get()) {
   program_.job = std::move(job);
+  layer_kinds_ = models::layer_kinds(program_.job.model);
   program_.job.plan = program::normalised(std::move(program_.job.plan));
   program_.stack = stack_;
   program_.settings = program::settings_of(program_.job, stack_);
@@ -65,7 +66,8 @@ std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[i];
-    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, program::phase_of(job().model, first_layer)});
+    const int phase = program::phase_of(job().model, first_layer, layers[i]);
+    keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, phase});
     first_layer += layers[i];
   }
   return keys;
@@ -84,48 +86,56 @@ KindCosts CostEstimator::anew(const ChunkKey& one_layer, int stage, const Shared
   return kind_costs(cost(program, cluster_), placed_.get(), stage, 0);
 }
 
-std::vector<int> CostEstimator::phases() const {
-  if (!job().model.experts || job().model.experts->every == 1) return {0};
-  return {0, static_cast<int>(job().model.experts->every) - 1};
+CostEstimator::Counts CostEstimator::layers_of(const ChunkKey& key) const {
+  Counts counts{};
+  if (layer_kinds_.size() == 1) {
+    counts.front() = key.layers;
+    return counts;
+  }
+  for (int layer = key.phase; layer < key.phase + key.layers; ++layer) {
+    const models::LayerKind kind = job().model.layer_kind(layer);
+    const auto known = std::find_if(layer_kinds_.begin(), layer_kinds_.end(),
+                                    [&](const models::LayersOfKind& alike) { return alike.kind == kind; });
+    ++counts[static_cast<std::size_t>(known - layer_kinds_.begin())];
+  }
+  return counts;
 }
 
-int CostEstimator::mixtures(const ChunkKey& key) const {
-  return job().model.experts ? static_cast<int>((key.phase + key.layers) / job().model.experts->every) : 0;
+std::int64_t CostEstimator::least(const ByLayerKind<std::int64_t>& by_kind) const {
+  return *std::min_element(by_kind.begin(), by_kind.begin() + static_cast<std::ptrdiff_t>(layer_kinds_.size()));
 }
 
 const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCosts::Part part) {
   const StagePlace& place = (*places_)[static_cast<std::size_t>(stage)];
-  const ChunkKey alike{job().model.experts ? key.layers : 1, key.embedding, key.head, key.recompute, key.phase};
+  const ChunkKey alike{1, key.embedding, key.head, key.recompute};
   for (const Asked& asked : asked_) {
     if (asked.key == alike && asked.place == place && asked.part == part) return asked.costs;
   }
-  const auto of_phase = [&](int phase) {
-    const ChunkKey one{1, key.embedding, key.head, key.recompute, phase};
-    return shared_->costs(job(), one, place, part,
-                          [&](const SharedCosts::Wanted& wanted) { return anew(one, stage, wanted); });
-  };
-  asked_.push_back({alike, place, part,
-                    job().model.experts ? both(of_phase(phases().front()), of_phase(phases().back())) : of_phase(0)});
+  std::vector<KindCosts> by_kind;
+  for (const models::LayersOfKind& kind : layer_kinds_) {
+    const ChunkKey one{1, key.embedding, key.head, key.recompute, static_cast<int>(kind.first)};
+    by_kind.push_back(shared_->costs(job(), one, place, part,
+                                     [&](const SharedCosts::Wanted& wanted) { return anew(one, stage, wanted); }));
+  }
+  asked_.push_back({alike, place, part, joined(by_kind)});
   return asked_.back().costs;
 }
 
 std::vector<CostEstimator::StagePass> CostEstimator::stage_passes(const Plan& plan) {
-  const std::int64_t every = job().model.experts ? job().model.experts->every : 0;
-  return passes_with(plan, [every](const PartTimes& times) {
-    return every == 0 ? times.layer : ((every - 1) * times.layer + times.mixture) / every;
+  return passes_with(plan, [this](const ByLayerKind<std::int64_t>& layer) {
+    std::int64_t sum = 0;
+    for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) sum += layer_kinds_[kind].count * layer[kind];
+    return sum / job().model.layers;
   });
 }
 
 std::vector<CostEstimator::StagePass> CostEstimator::least_stage_passes(const Plan& plan) {
-  const std::int64_t every = job().model.experts ? job().model.experts->every : 0;
-  return passes_with(plan, [every](const PartTimes& times) {
-    return every == 0 ? times.layer : every == 1 ? times.mixture : std::min(times.layer, times.mixture);
-  });
+  return passes_with(plan, [this](const ByLayerKind<std::int64_t>& layer) { return least(layer); });
 }
 
 std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
-    const Plan& plan, const std::function<std::int64_t(const PartTimes&)>& layer) {
-  const auto part = [&](const PartTimes& times) { return PartTimes{times.ends, layer(times)}; };
+    const Plan& plan, const std::function<std::int64_t(const ByLayerKind<std::int64_t>&)>& layer) {
+  const auto part = [&](const PartTimes& times) { return StageTimes{times.ends, layer(times.layer)}; };
   std::vector<StagePass> passes;
   for (const ChunkKey& key : keys_of(plan)) {
     const KindCosts& c = costs(key, static_cast<int>(passes.size()), SharedCosts::Part::kPasses);
@@ -135,16 +145,18 @@ std::vector<CostEstimator::StagePass> CostEstimator::passes_with(
 }
 
 std::int64_t CostEstimator::layer_ps() {
-  std::int64_t least = 0;
+  std::int64_t fastest = 0;
   for (int stage = 0; stage < job().plan.pipeline; ++stage) {
     const bool seen = stage > 0 && (*places_)[static_cast<std::size_t>(stage)].passes == places_->front().passes;
     if (seen) continue;
     const KindCosts& c = costs({1, false, false, job().plan.recompute}, stage, SharedCosts::Part::kPasses);
-    const std::int64_t dense = c.forward.layer + c.backward.layer + c.weights.layer;
-    const std::int64_t layer = job().model.experts ? std::min(dense, c.forward.mixture + c.backward.mixture) : dense;
-    least = stage == 0 ? layer : std::min(least, layer);
+    ByLayerKind<std::int64_t> passes{};
+    for (std::size_t kind = 0; kind < passes.size(); ++kind) {
+      passes[kind] = c.forward.layer[kind] + c.backward.layer[kind] + c.weights.layer[kind];
+    }
+    fastest = stage == 0 ? least(passes) : std::min(fastest, least(passes));
   }
-  return least;
+  return fastest;
 }
 
 ScheduleCosts CostEstimator::empty_schedule_costs(const Plan& plan, std::size_t chunks) const {
@@ -184,12 +196,13 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
                                        const std::function<KindCosts(const ChunkKey&, int)>& costs_of) const {
   ScheduleCosts schedule_costs = empty_schedule_costs(plan, chunks.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const int stage = static_cast<int>(i) % plan.pipeline, layers = chunks[i].layers, experts = mixtures(chunks[i]);
+    const int stage = static_cast<int>(i) % plan.pipeline, layers = chunks[i].layers;
+    const Counts of_kinds = layers_of(chunks[i]);
     const KindCosts c = costs_of(chunks[i], stage);
     ScheduleCosts::Chunk& chunk = schedule_costs.chunks[i];
-    chunk.forward = c.forward.of(layers, experts);
-    chunk.backward = c.backward.of(layers, experts);
-    chunk.weights = c.weights.of(layers, experts);
+    chunk.forward = c.forward.of(of_kinds);
+    chunk.backward = c.backward.of(of_kinds);
+    chunk.weights = c.weights.of(of_kinds);
     chunk.send_forward += c.send_forward;
     chunk.send_backward += c.send_backward;
     if (i > 0) schedule_costs.chunks[i - 1].send_forward += c.gather_forward;
@@ -197,7 +210,7 @@ ScheduleCosts CostEstimator::passes_of(const Plan& plan, const std::vector<Chunk
     chunk.layers = layers;
     chunk.kind = static_cast<int>(std::find(chunks.begin(), chunks.end(), chunks[i]) - chunks.begin());
     add_copies(chunk, chunks[i], c);
-    const std::int64_t forward = c.forward_bus.of(layers, experts), backward = c.backward_bus.of(layers, experts);
+    const std::int64_t forward = c.forward_bus.of(of_kinds), backward = c.backward_bus.of(of_kinds);
     const std::int64_t copies = merged_lanes_ ? 0 : c.copy_bus;
     chunk.forward_bus = forward + std::max(0, layers - 2) * copies;
     chunk.backward_bus = backward + std::max(0, layers - 2) * copies;
@@ -216,8 +229,9 @@ ScheduleCosts CostEstimator::state(const Plan& plan) {
     const Serial serial = serial_of(chunks[i], stage);
     if (!merged_lanes_ && plan.bucket_bytes == 0) {
       const KindCosts& middle = costs({1, false, false, chunks[i].recompute}, stage);
-      if (sharding_.gradients) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer;
-      if (sharding_.parameters && sharding_.ahead == 0) schedule_costs.chunks[i].gather_layer = middle.gather.layer;
+      if (sharding_.gradients) schedule_costs.chunks[i].reduce_layer = middle.reduce.layer.front();
+      if (sharding_.parameters && sharding_.ahead == 0)
+        schedule_costs.chunks[i].gather_layer = middle.gather.layer.front();
     }
     schedule_costs.chunks[i].forward = serial.forward;
     schedule_costs.chunks[i].backward = serial.backward;
@@ -242,18 +256,25 @@ void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key,
   chunk.fetch_inner = inside;
   if (job().model.experts) return;
   chunk.copy_layer = copy_layer;
-  chunk.forward_layer = costs.forward.layer;
-  chunk.backward_layer = costs.backward.layer;
+  chunk.forward_layer = least(costs.forward.layer);
+  chunk.backward_layer = least(costs.backward.layer);
 }
 
 // What of a chunk's state is copied behind the norm: all of it both ways, but for the first two buckets, which come
-// before. The first is the embedding's where there is one. Of mixtures, whose experts' buckets come last, only layers
-// count.
+// before. The first is the embedding's where there is one. Beside mixtures, whose experts' buckets come last, only
+// dense layers count. State does not hang on the kind of a dense layer.
 std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
-  const std::int64_t layer = middle.copy_state.layer, ends = costs.copy_state.ends;
-  if (job().model.experts) return 2 * middle.copy_state.of(key.layers, mixtures(key)) - 2 * layer;
+  const Counts layers = layers_of(key);
+  std::int64_t layer = 0, dense = 0;
+  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    if (layer_kinds_[kind].kind.mixture) continue;
+    layer = middle.copy_state.layer[kind];
+    dense += layers[kind] * layer;
+  }
+  if (job().model.experts) return 2 * dense - 2 * layer;
+  const std::int64_t ends = costs.copy_state.ends;
   const std::int64_t before = key.embedding ? ends + layer : key.layers > 1 ? 2 * layer : layer + ends;
-  return 2 * costs.copy_state.of(key.layers) - before;
+  return 2 * costs.copy_state.of(layers) - before;
 }
 
 // A layer is gathered when the one before it is done and computed when it is gathered, and likewise reduced, where
@@ -262,16 +283,13 @@ std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& c
 CostEstimator::Serial CostEstimator::serial_of(const ChunkKey& key, int stage) {
   if (job().plan.bucket_bytes > 0) return {};
   const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
-  const auto layer_of = [&](const PartTimes& times) {
-    return job().model.experts ? std::min(times.layer, times.mixture) : times.layer;
-  };
   const auto layers = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   Serial serial;
   if (sharding_.parameters && (merged_lanes_ || sharding_.ahead == 0)) {
-    serial.forward = serial.backward = layers(sharding_.ahead) * layer_of(middle.gather);
+    serial.forward = serial.backward = layers(sharding_.ahead) * least(middle.gather.layer);
   }
   if (sharding_.gradients && (merged_lanes_ || !sharding_.overlaps_reduce)) {
-    serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * layer_of(middle.reduce);
+    serial.backward += layers(sharding_.overlaps_reduce ? 2 : 0) * least(middle.reduce.layer);
   }
   return serial;
 }
@@ -282,10 +300,7 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
   if (job().plan.bucket_bytes > 0 || merged_lanes_) return;
   const int stage = static_cast<int>(position) % schedule_costs.pipeline;
   const KindCosts& middle = costs({1, false, false, key.recompute}, stage);
-  const auto layer_of = [&](const PartTimes& times) {
-    return job().model.experts ? std::min(times.layer, times.mixture) : times.layer;
-  };
-  const std::int64_t gather = layer_of(middle.gather_bus), reduce = layer_of(middle.reduce_bus);
+  const std::int64_t gather = least(middle.gather_bus.layer), reduce = least(middle.reduce_bus.layer);
   const auto inside = [&](int apart) { return std::max(0, key.layers - 1 - apart); };
   ScheduleCosts::Chunk& chunk = schedule_costs.chunks[position];
   ScheduleCosts::Ending& ending = schedule_costs.endings[static_cast<std::size_t>(stage)];
@@ -303,6 +318,16 @@ void CostEstimator::add_bus(ScheduleCosts& schedule_costs, const ChunkKey& key, 
   }
 }
 
+// Host and device times of a norm's kernels combine over all of them, so the sum over layers with unlike parameters
+// says too much.
+std::int64_t CostEstimator::norm(const Counts& layers, const KindCosts& middle) const {
+  std::int64_t dense = 0, mixtures = 0;
+  for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
+    (layer_kinds_[kind].kind.mixture ? mixtures : dense) += layers[kind] * middle.norm.layer[kind];
+  }
+  return std::max(dense, mixtures);
+}
+
 void CostEstimator::add_ending(ScheduleCosts& schedule_costs, const Plan& plan, const std::vector<ChunkKey>& chunks,
                                int stage) {
   if (plan.bucket_bytes > 0) return;  // buckets of several layers: nothing is claimed of them
@@ -313,29 +338,28 @@ void CostEstimator::add_ending(ScheduleCosts& schedule_costs, const Plan& plan, 
     const auto position = static_cast<std::size_t>(v * plan.pipeline + stage);
     const ChunkKey& chunk = chunks[position];
     const KindCosts &c = costs(chunk, stage), &middle = costs({1, false, false, chunk.recompute}, stage);
-    const int layers = chunk.layers, experts = mixtures(chunk);
+    const Counts layers = layers_of(chunk);
     if (v == 0) ending.first_optimizer = c.first_optimizer;
-    const std::int64_t reduce = c.reduce.of(layers, experts);
-    if (beside) schedule_costs.chunks[position].reduce = middle.reduce.of(layers, experts);
+    const std::int64_t reduce = c.reduce.of(layers);
+    if (beside) schedule_costs.chunks[position].reduce = middle.reduce.of(layers);
     if (!sharding_.gradients) {
       ending.reduce += reduce;
       apart = std::max(apart, c.reduce_apart);
     }
     const std::int64_t collectives =
-        (sharding_.parameters ? 2 * middle.gather.of(layers, experts) : 0) + middle.reduce.of(layers, experts);
+        (sharding_.parameters ? 2 * middle.gather.of(layers) : 0) + middle.reduce.of(layers);
     if (sharding_.gradients) ending.data += schedule_costs.micro_batches * collectives;
     if (sharding_.gathers_first) {
-      ending.data += middle.gather.of(layers, experts);
-      gathered += middle.gather.of(layers, experts);
+      ending.data += middle.gather.of(layers);
+      gathered += middle.gather.of(layers);
       if (!merged_lanes_) schedule_costs.chunks[position].gathered = gathered;
     }
-    replicas += c.replicas.of(layers, experts);
-    // Host and device times of a norm's kernels combine over all of them, so the sum over unlike layers says too much.
-    ending.norm += std::max((layers - experts) * middle.norm.layer, experts * middle.norm.mixture);
-    ending.optimizer += c.optimizer.of(layers, experts);
+    replicas += c.replicas.of(layers);
+    ending.norm += norm(layers, middle);
+    ending.optimizer += c.optimizer.of(layers);
     copied += state_copies(chunk, c, middle);
     if (sharding_.parameters || sharding_.gathers_first) continue;
-    ending.gathers += c.gather.of(layers, experts);
+    ending.gathers += c.gather.of(layers);
     ending.last_gather = c.last_gather;
   }
   ending.reduce = std::max(ending.reduce, apart);

@@ -61,34 +61,39 @@ class CostEstimator {
     std::vector<program::ChunkKey> kinds_;  // different ones
     std::vector<char> counted_;             // by kind: whether its bytes are known
   };
-  /// Compute time of one micro-batch on a stage that holds one chunk: what grows with its layers (dense and mixture
-  /// layers in the model's proportion), and what the embedding and the head add.
+  /// Compute time of one micro-batch on a stage that holds one chunk: what grows with its layers (those of all kinds in
+  /// the model's proportion), and what the embedding and the head add.
+  struct StageTimes {
+    std::int64_t ends = 0, layer = 0;
+  };
   struct StagePass {
-    PartTimes forward, backward, weights;
+    StageTimes forward, backward, weights;
     std::int64_t copy_layer = 0;  ///< a layer's activations, one way; 0 where they stay
-    PartTimes all() const {
+    StageTimes all() const {
       return {forward.ends + backward.ends + weights.ends, forward.layer + backward.layer + weights.layer};
     }
   };
   /// By stage. Precondition: `plan` has no virtual stages.
   std::vector<StagePass> stage_passes(const program::Plan& plan);
-  /// The same with the least that a layer may take: which layers are mixtures is open until layers have their stages.
+  /// The same with the least that a layer may take: of which kinds its layers are is open until layers have their
+  /// stages.
   std::vector<StagePass> least_stage_passes(const program::Plan& plan);
   /// The least that a layer without embedding and head takes of any stage for a micro-batch, both passes (ps).
   std::int64_t layer_ps();
 
  private:
   using Bytes = SharedCosts::Bytes;
+  using Counts = ByLayerKind<int>;
 
   std::vector<StagePass> passes_with(const program::Plan& plan,
-                                     const std::function<std::int64_t(const PartTimes&)>& layer);
+                                     const std::function<std::int64_t(const ByLayerKind<std::int64_t>&)>& layer);
   ScheduleCosts passes_of(const program::Plan& plan, const std::vector<program::ChunkKey>& chunks,
                           const std::function<KindCosts(const program::ChunkKey&, int stage)>& costs_of) const;
   std::vector<program::ChunkKey> keys_of(const program::Plan& plan) const;  // of every chunk, in model order
   KindCosts anew(const program::ChunkKey& one_layer, int stage, const SharedCosts::Wanted& wanted) const;
   const KindCosts& costs(const program::ChunkKey& key, int stage, SharedCosts::Part part = SharedCosts::Part::kAll);
-  std::vector<int> phases() const;  // of one dense layer, where there are any, and of one mixture layer
-  int mixtures(const program::ChunkKey& key) const;  // mixture layers of a chunk
+  Counts layers_of(const program::ChunkKey& key) const;                // of a chunk
+  std::int64_t least(const ByLayerKind<std::int64_t>& by_kind) const;  // of the kinds that the model has
   ScheduleCosts empty_schedule_costs(const program::Plan& plan, std::size_t chunks) const;
   /// What collectives add to the passes of a chunk, where they do not run beside them (ps).
   struct Serial {
@@ -97,6 +102,7 @@ class CostEstimator {
   Serial serial_of(const program::ChunkKey& key, int stage);
   void add_copies(ScheduleCosts::Chunk& chunk, const program::ChunkKey& key, const KindCosts& costs) const;
   std::int64_t state_copies(const program::ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const;
+  std::int64_t norm(const Counts& layers, const KindCosts& middle) const;
   void add_bus(ScheduleCosts& schedule_costs, const program::ChunkKey& key, std::size_t position);
   void add_ending(ScheduleCosts& schedule_costs, const program::Plan& plan,
                   const std::vector<program::ChunkKey>& chunks, int stage);
@@ -109,6 +115,7 @@ class CostEstimator {
   const hardware::Cluster& cluster_;
   PlacedCluster placed_;
   const program::StackTraits& stack_;
+  std::vector<models::LayersOfKind> layer_kinds_;
   program::Sharding sharding_{};
   bool merged_lanes_ = false;
   std::unique_ptr<SharedCosts> own_;  // where none was given

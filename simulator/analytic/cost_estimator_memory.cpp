@@ -79,9 +79,9 @@ std::vector<StageMemory> CostEstimator::memory(const program::Plan& plan) {
 }
 
 CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
-  // Buckets of several layers are padded as they fall, and layers of two kinds do not add the same: such chunks are
+  // Buckets of several layers are padded as they fall, and layers of several kinds do not add the same: such chunks are
   // built whole.
-  const bool alike = !job().model.experts || job().model.experts->every == 1;
+  const bool alike = layer_kinds_.size() == 1;
   if (key.layers <= kLayersBuilt || job().plan.bucket_bytes > 0 || !alike) return lowered_bytes(key);
   ChunkKey shorter = key, shortest = key;
   shorter.layers = kLayersBuilt;

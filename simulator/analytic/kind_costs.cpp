@@ -39,7 +39,7 @@ class KindReader {
     const Lane gathers = costed_.asynchronous_lanes ? Lane::kPipeline : Lane::kCompute;
     costs.gather_forward = whole(kind_.gather_forward, gathers);
     costs.gather_backward = whole(kind_.gather_backward, gathers);
-    costs.norm.layer = norm_layer();
+    costs.norm.layer.front() = norm_layer();
     costs.norm_reduce = whole(kind_.norm_reduce, Lane::kCompute);
     const Lane data = costed_.asynchronous_lanes ? Lane::kData : Lane::kCompute;
     const bool every_pass = std::any_of(kind_.buckets.begin(), kind_.buckets.end(),
@@ -72,7 +72,7 @@ class KindReader {
   }
 
  private:
-  static void add(PartTimes& times, bool layer, std::int64_t ps) { (layer ? times.layer : times.ends) += ps; }
+  static void add(PartTimes& times, bool layer, std::int64_t ps) { (layer ? times.layer.front() : times.ends) += ps; }
 
   // What the last segment does for the whole chunk (the tied embedding's other gradient is cleared there) is no
   // layer's.
@@ -199,20 +199,20 @@ KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& clust
   return KindReader(costed, cluster, stage, kind).read();
 }
 
-KindCosts both(const KindCosts& dense, const KindCosts& mixture) {
-  KindCosts costs = dense;
-  const auto take = [&](PartTimes KindCosts::*part) { (costs.*part).mixture = (mixture.*part).layer; };
-  for (const auto part :
-       {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce,
-        &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm, &KindCosts::forward_bus, &KindCosts::backward_bus,
-        &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
-    take(part);
-  }
-  const auto smaller = [&](std::int64_t KindCosts::*part) { costs.*part = std::min(costs.*part, mixture.*part); };
-  for (const auto part :
-       {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer, &KindCosts::last_gather,
-        &KindCosts::norm_reduce, &KindCosts::copy_layer, &KindCosts::copy_bus}) {
-    smaller(part);
+KindCosts joined(const std::vector<KindCosts>& kinds) {
+  KindCosts costs = kinds.front();
+  for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
+    for (const auto part :
+         {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce,
+          &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm, &KindCosts::copy_state, &KindCosts::forward_bus,
+          &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
+      (costs.*part).layer[kind] = (kinds[kind].*part).layer.front();
+    }
+    for (const auto part :
+         {&KindCosts::reduce_apart, &KindCosts::first_reduce, &KindCosts::first_optimizer, &KindCosts::last_gather,
+          &KindCosts::norm_reduce, &KindCosts::copy_layer, &KindCosts::copy_bus}) {
+      costs.*part = std::min(costs.*part, kinds[kind].*part);
+    }
   }
   return costs;
 }

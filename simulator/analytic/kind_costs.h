@@ -1,18 +1,27 @@
 // A chunk template of one layer, costed: the pieces that chunks of any length are added up from.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <vector>
 
+#include "models/model.h"
 #include "simulator/cost/costed_program.h"
 
 namespace trivium::simulator {
 
+/// By kind of layer, as models::layer_kinds counts them.
+template <class Value>
+using ByLayerKind = std::array<Value, models::kMostLayerKinds>;
+
 /// Time that grows with the layers of a chunk, and time that embedding and head add (ps).
 struct PartTimes {
-  std::int64_t ends = 0, layer = 0;
-  std::int64_t mixture = 0;  ///< one layer whose MLP is a mixture of experts
-  std::int64_t of(int layers, int mixtures = 0) const {
-    return ends + (layers - mixtures) * layer + mixtures * mixture;
+  std::int64_t ends = 0;
+  ByLayerKind<std::int64_t> layer{};  ///< that one layer of a kind takes
+  std::int64_t of(const ByLayerKind<int>& layers) const {
+    std::int64_t sum = ends;
+    for (std::size_t kind = 0; kind < layers.size(); ++kind) sum += layers[kind] * layer[kind];
+    return sum;
   }
 };
 
@@ -42,11 +51,12 @@ struct KindCosts {
 
 /// Bodies that `stage` was not costed with take no time. Precondition: the kind has one layer and one bucket per
 /// segment (and one for experts).
+/// The layer is entered as that of the first kind.
 /// `cluster`: as the ranks see it.
 KindCosts kind_costs(const CostedProgram& costed, const hardware::Cluster& cluster, int stage, std::size_t kind);
 
-/// Of chunks that have layers of both kinds. What belongs to the first or the last bucket alone is the smaller of the
-/// two.
-KindCosts both(const KindCosts& dense, const KindCosts& mixture);
+/// Of chunks that have layers of several kinds; of each the costs where it is the only one. What belongs to the first
+/// or the last bucket alone is the least of all.
+KindCosts joined(const std::vector<KindCosts>& kinds);
 
 }  // namespace trivium::simulator

@@ -83,6 +83,18 @@ TEST(Mixture, StagesWithOtherLayersAreOtherKinds) {
   EXPECT_EQ(counts, (std::vector<int>{1, 2, 1}));
 }
 
+// Chunks of two layers each of dense, dense, mixture and so on: the first and the fourth are alike, and so on.
+TEST(Mixture, StagesWithTheSameKindsOfLayersShareATemplate) {
+  Job job = mixture_job(1, 1);
+  job.model.layers = 12;
+  job.model.experts->every = 3;
+  job.plan.pipeline = 6;
+  job.model.tied_embeddings = false;
+  std::vector<int> kinds;
+  for (const Role& role : lowered(job).roles) kinds.push_back(role.chunks[0].kind);
+  EXPECT_EQ(kinds, (std::vector<int>{0, 1, 2, 3, 1, 4}));  // the ends hold the embedding and the head
+}
+
 // 4 experts of 10 rows for 16 tokens, 32 wide, fp32: 4 · 10 · 32 · 4 = 5120 B there and back, forward and backward.
 TEST(Mixture, RowsGoToTheirExpertsAndBack) {
   const Program program = lowered(mixture_job(2, 2));

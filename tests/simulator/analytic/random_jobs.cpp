@@ -35,7 +35,7 @@ models::Model random_model(std::mt19937& random) {
   if (one_of(random, {true, false, false})) {
     model.linear_bias = model.qkv_bias = false;
     model.experts = models::Experts{
-        .count = 4, .top_k = one_of<std::int64_t>(random, {1, 2}), .every = one_of<std::int64_t>(random, {1, 2})};
+        .count = 4, .top_k = one_of<std::int64_t>(random, {1, 2}), .every = one_of<std::int64_t>(random, {1, 2, 3})};
   }
   return model;
 }

@@ -1,0 +1,40 @@
+// Which layers of a model are alike.
+#include <algorithm>
+
+#include "models/model.h"
+
+namespace trivium::models {
+
+LayerKind Model::layer_kind(std::int64_t layer) const {
+  LayerKind kind;
+  kind.mixture = experts && (layer + 1) % experts->every == 0;
+  return kind;
+}
+
+std::int64_t Model::mixture_layers() const {
+  std::int64_t mixtures = 0;
+  for (const LayersOfKind& alike : layer_kinds(*this)) mixtures += alike.kind.mixture ? alike.count : 0;
+  return mixtures;
+}
+
+std::vector<LayersOfKind> layer_kinds(const Model& model) {
+  std::vector<LayersOfKind> kinds;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const LayerKind kind = model.layer_kind(layer);
+    auto known = std::find_if(kinds.begin(), kinds.end(), [&](const LayersOfKind& k) { return k.kind == kind; });
+    if (known == kinds.end()) known = kinds.insert(kinds.end(), {kind, layer, 0});
+    ++known->count;
+  }
+  return kinds;
+}
+
+std::int64_t first_alike(const Model& model, std::int64_t layer, std::int64_t count) {
+  for (std::int64_t first = 0; first < layer; ++first) {
+    std::int64_t same = 0;
+    while (same < count && model.layer_kind(first + same) == model.layer_kind(layer + same)) ++same;
+    if (same == count) return first;
+  }
+  return layer;
+}
+
+}  // namespace trivium::models

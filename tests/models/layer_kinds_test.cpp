@@ -1,0 +1,46 @@
+// Layers of several kinds: which there are, how many of each, and which runs of them are alike.
+#include <gtest/gtest.h>
+
+#include "models/model.h"
+
+namespace trivium::models {
+namespace {
+
+Model every_third_a_mixture(std::int64_t layers) {
+  Model model;
+  model.layers = layers;
+  model.experts = Experts{.count = 4, .top_k = 1, .every = 3};
+  return model;
+}
+
+TEST(LayerKinds, OfAModelOfLikeLayersThereIsOne) {
+  Model model;
+  model.layers = 5;
+  ASSERT_EQ(layer_kinds(model).size(), 1u);
+  EXPECT_EQ(layer_kinds(model)[0].count, 5);
+  EXPECT_EQ(first_alike(model, 3, 2), 0);
+}
+
+// Layers 2 and 5 of 0 to 7.
+TEST(LayerKinds, AreCountedInTheOrderOfTheirFirst) {
+  const auto kinds = layer_kinds(every_third_a_mixture(8));
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].kind, LayerKind{});
+  EXPECT_EQ(kinds[0].first, 0);
+  EXPECT_EQ(kinds[0].count, 6);
+  EXPECT_EQ(kinds[1].kind, LayerKind{.mixture = true});
+  EXPECT_EQ(kinds[1].first, 2);
+  EXPECT_EQ(kinds[1].count, 2);
+  EXPECT_EQ(every_third_a_mixture(8).mixture_layers(), 2);
+}
+
+// Dense, dense, mixture, ...: one layer from 4 on is as layer 0, two are as 1 and 2, and three from 5 on as 2, 3 and 4.
+TEST(LayerKinds, RunsOfEqualKindsBeginWhereTheFirstOfThemDoes) {
+  const Model model = every_third_a_mixture(9);
+  EXPECT_EQ(first_alike(model, 4, 1), 0);
+  EXPECT_EQ(first_alike(model, 4, 2), 1);
+  EXPECT_EQ(first_alike(model, 5, 3), 2);
+}
+
+}  // namespace
+}  // namespace trivium::models

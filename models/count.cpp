@@ -63,9 +63,12 @@ ParameterCount count_parameters(const Model& model) {
 }
 
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {
-  const double layers = static_cast<double>(model.layers);
   // Scores (q k^T) and weighted values: 2 s a each, the full square, as kernels without a causal shortcut compute it.
-  const double core = layers * 4 * static_cast<double>(sequence) * static_cast<double>(query_width(model));
+  double keys = 0;
+  for (const LayersOfKind& alike : layer_kinds(model)) {
+    keys += static_cast<double>(alike.count) * 2 * keys_seen(sequence, alike.kind.window);
+  }
+  const double core = 4 * keys * static_cast<double>(query_width(model));
   const double layers_forward = layer_matrix_flops(model) + core;
   const double logits = 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
 

@@ -190,17 +190,50 @@ void read_qwen3_experts(const Config& config, Model& model) {
   model.ffn_hidden = config.at("moe_intermediate_size").integer(1, kMostWidth);
 }
 
-/// Whether some layers look back no further than a window.
-bool has_windows(const Config& config, const std::string& type) {
+/// The layers that "layer_types" names, by the patterns that a model can have: full ones first, or every so many.
+void read_layer_types(const JsonReader& types, Model& model, std::int64_t keys) {
   static const std::array<std::string, 2> kTypes = {"full_attention", "sliding_attention"};
-  bool some = false, told = false;
-  if (const auto layers = given(config, "layer_types")) {
-    told = true;
-    for (const JsonReader& layer : layers->elements()) some |= layer.one_of(kTypes) == "sliding_attention";
+  std::vector<bool> windowed;
+  for (const JsonReader& type : types.elements()) windowed.push_back(type.one_of(kTypes) == kTypes.back());
+  if (std::ssize(windowed) != model.layers) {
+    types.fail(fmt::format("has {} entries for {} layers", windowed.size(), model.layers));
   }
+  const auto first = std::find(windowed.begin(), windowed.end(), true);
+  model.window.reset();
+  if (first == windowed.end()) return;
+  const auto full = std::find(first, windowed.end(), false);
+  Window window{.keys = keys};
+  if (full == windowed.end()) {
+    window.first_layer = first - windowed.begin();
+  } else {
+    window.full_every = full - windowed.begin() + 1;
+  }
+  model.window = window;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    if ((model.layer_kind(layer).window > 0) == windowed[static_cast<std::size_t>(layer)]) continue;
+    types.fail(
+        fmt::format("layer {} breaks the pattern of those before; supported are full layers before windowed "
+                    "ones, and a full one every so many",
+                    layer));
+  }
+}
+
+/// Layers that look back no further than a window. Precondition: `layers` and `max_sequence` are known.
+void read_windows(const Config& config, const std::string& type, Model& model) {
+  const bool counts_layers = type == "qwen2" || type == "qwen3";
   const bool usual = type == "mistral" || type == "mixtral" || type == "phi3";
   const bool used = type != "llama" && flag_or(config, "use_sliding_window", usual);
-  return told ? some : used;
+  const auto first = counts_layers ? given(config, "max_window_layers") : std::nullopt;
+  const auto types = counts_layers ? given(config, "layer_types") : std::nullopt;
+  constexpr std::int64_t kMistrals = 4096;  // where the file says nothing, not even null
+  const bool silent = type == "mistral" && !config.find("sliding_window");
+  const std::int64_t keys = count_or(config, "sliding_window", kMostPositions, silent ? kMistrals : kMostPositions);
+  if (keys >= model.max_sequence) return;  // sees all there is
+  if (types) return read_layer_types(*types, model, keys);
+  if (!used) return;
+  Window window{.keys = keys};
+  if (counts_layers) window.first_layer = first ? first->integer(0, kMostLayers) : 28;
+  if (window.first_layer < model.layers) model.window = window;
 }
 
 /// llama, mistral, qwen2, qwen3, phi3 and the mixtures of two of them: RMS norms, rotary positions, a gated MLP.
@@ -230,8 +263,7 @@ Model read_llama(const Config& config, const std::string& type) {
     model.linear_bias = flag_or(config, "mlp_bias", false);
     if (model.qkv_bias != model.linear_bias) config.fail("attention_bias and mlp_bias differ, which is not supported");
   }
-  const std::int64_t window = count_or(config, "sliding_window", kMostPositions, kMostPositions);
-  if (has_windows(config, type)) model.max_sequence = std::min(model.max_sequence, window);
+  read_windows(config, type, model);
   if (type == "qwen3_moe") read_qwen3_experts(config, model);
   if (type == "mixtral") {
     Experts experts;
@@ -308,7 +340,6 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "keys_to_ignore_at_inference",
                                               "label2id",
                                               "language",
-                                              "max_window_layers",
                                               "model_type",
                                               "original_max_position_embeddings",
                                               "output_router_logits",

@@ -90,6 +90,15 @@ Rotary read_rotary(const JsonReader& reader) {
   return r;
 }
 
+Window read_window(const JsonReader& reader) {
+  reader.allow_only({"keys", "first_layer", "full_every"});
+  Window window;
+  window.keys = reader.at("keys").integer(1, kMostPositions);
+  if (const auto first = reader.find("first_layer")) window.first_layer = first->integer(0, kMostLayers);
+  if (const auto every = reader.find("full_every")) window.full_every = every->integer(0, kMostLayers);
+  return window;
+}
+
 nlohmann::json to_json(const Rotary& r) {
   nlohmann::json json = {{"theta", r.theta},
                          {"share", r.share},
@@ -110,7 +119,8 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   reader.allow_only({"schema",      "name",       "source",      "layers",       "hidden",          "heads",
                      "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",        "max_sequence",    "norm",
                      "positions",   "activation", "linear_bias", "qkv_bias",     "tied_embeddings", "parallel_block",
-                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale", "head_norms"});
+                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale", "head_norms",
+                     "window"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;
@@ -136,6 +146,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   if (const auto experts = reader.find("experts")) model.experts = read_experts(*experts);
   if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
   model.head_norms = read_flag(reader, "head_norms", model.head_norms);
+  if (const auto window = reader.find("window")) model.window = read_window(*window);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
   model.attention_scale = read_number(reader, "attention_scale", 0, kMostFactor, model.attention_scale);
   complete_and_validate(model, reader);
@@ -165,6 +176,11 @@ nlohmann::json to_json(const Model& model) {
   const Model usual;
   if (model.rotary != usual.rotary) json["rotary"] = to_json(model.rotary);
   if (model.head_norms) json["head_norms"] = true;
+  if (model.window) {
+    json["window"] = {{"keys", model.window->keys},
+                      {"first_layer", model.window->first_layer},
+                      {"full_every", model.window->full_every}};
+  }
   if (model.norm_epsilon != usual.norm_epsilon) json["norm_epsilon"] = model.norm_epsilon;
   if (model.attention_scale != usual.attention_scale) json["attention_scale"] = model.attention_scale;
   if (model.experts) {

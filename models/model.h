@@ -47,9 +47,19 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
+/// Attention that looks back a window only (Beltagy et al. 2020, arXiv 2004.05150; Mistral 7B, arXiv 2310.06825).
+struct Window {
+  std::int64_t keys = 0;         ///< that a query sees at most, its own included
+  std::int64_t first_layer = 0;  ///< layers before this one see all keys (Qwen 2's max_window_layers)
+  std::int64_t full_every = 0;   ///< every how many layers one sees all keys, the last of so many; 0: none does
+
+  bool operator==(const Window&) const = default;
+};
+
 /// What tells a layer from others of its model: layers of equal kinds have the same parameters and compute the same.
 struct LayerKind {
-  bool mixture = false;  ///< its MLP is a mixture of experts
+  bool mixture = false;     ///< its MLP is a mixture of experts
+  std::int64_t window = 0;  ///< keys that a query sees at most, its own included; 0: all before it
 
   bool operator==(const LayerKind&) const = default;
 };
@@ -78,6 +88,7 @@ struct Model {
   bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
   bool head_norms = false;      ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
   bool shared_norm = true;      ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
+  std::optional<Window> window;
   std::optional<Experts> experts;
 
   bool operator==(const Model&) const = default;
@@ -102,6 +113,9 @@ struct LayersOfKind {
 };
 /// The kinds of a model's layers, in the order in which they first appear.
 std::vector<LayersOfKind> layer_kinds(const Model& model);
+/// Keys that a query sees in the mean under a causal mask, for long sequences: s / 2, and with a window w (0: none)
+/// below s  w - w^2 / (2 s), the area of the band.
+double keys_seen(std::int64_t sequence, std::int64_t window);
 /// The first layer from which on `count` layers are of the kinds of those from `layer` on.
 std::int64_t first_alike(const Model& model, std::int64_t layer, std::int64_t count);
 
@@ -124,8 +138,9 @@ ParameterCount count_parameters(const Model& model);
 /// For a GPT-2 block these are exactly the forms of Narayanan et al. 2021 (arXiv 2104.04473, eq. 3) and Korthikanti et
 /// al. 2022 (arXiv 2205.05198, appendix A): 72 l h^2 (1 + s/(6h) + V/(12 l h)) per token, full causal square counted.
 /// With a = heads x head_dim, one token and one layer ask for 12 s a in the attention core (scores and weighted values,
-/// forward and backward). Logits count whether tied or not, an embedding lookup is free, a mixture counts its router
-/// and top_k experts. Not counted: norms, softmax, activations, biases, tokens beyond an expert's capacity.
+/// forward and backward). A layer with a window of w < s keys counts its band as the square is counted, twice what the
+/// mask leaves: 12 a w (2 - w / s). Logits count whether tied or not, an embedding lookup is free, a mixture counts its
+/// router and top_k experts. Not counted: norms, softmax, activations, biases, tokens beyond an expert's capacity.
 struct FlopsPerToken {
   double model = 0;          ///< no recomputation
   double hardware_full = 0;  ///< full recomputation of every layer: one more forward of the layers

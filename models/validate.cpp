@@ -42,6 +42,13 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
   if (ramps && (model.rotary.original_sequence == 0 || model.rotary.fast_turns <= model.rotary.slow_turns)) {
     reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
   }
+  if (model.window && model.window->first_layer >= model.layers) {
+    reader.fail(fmt::format("the window's first_layer ({}) is not below layers ({}): no layer would have it",
+                            model.window->first_layer, model.layers));
+  }
+  if (model.window && model.window->full_every == 1) {
+    reader.fail("the window's full_every is 1: no layer would have it");
+  }
   if (model.experts && model.experts->top_k > model.experts->count) {
     reader.fail(
         fmt::format("top_k ({}) is more than the number of experts ({})", model.experts->top_k, model.experts->count));

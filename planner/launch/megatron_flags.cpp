@@ -95,6 +95,7 @@ class ModelFlags {
     if (model_.norm_epsilon != models::Model().norm_epsilon) {
       flags_.push_back({"norm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
     }
+    if (model_.window) losses_.push_back({"window", "every layer sees all keys"});
     if (model_.attention_scale != 0) losses_.push_back({"attention_scale", "1 / sqrt(head_dim)"});
   }
 

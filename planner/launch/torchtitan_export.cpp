@@ -61,6 +61,7 @@ class TorchtitanExport {
            fmt::format("the flavor has to set rope_theta {:g} and norm_eps {:g}{}", m.rotary.theta, m.norm_epsilon,
                        m.rotary.scaling != usual.rotary.scaling ? ", and to scale the frequencies" : ""));
     }
+    if (m.window) lose("window", "every layer sees all keys");
     if (m.experts) lose("experts", "the flavor has to define them");
   }
 

@@ -1,9 +1,11 @@
 // The table of op kinds: what each is called, how much it computes and moves, and in how many kernels.
 #include "program/ir/op_kinds.h"
 
+#include <algorithm>
 #include <array>
 
 #include "models/model.h"
+#include "program/ir/context.h"
 #include "program/ir/fp8_layout.h"
 
 namespace trivium::program {
@@ -127,25 +129,57 @@ void of_experts(Op& op) {
 }
 
 /// QK^T and PV: 4 T S heads dim forward over the full square, which unfused kernels do compute; twice that backward.
-/// Flash computes the causal half, and in its backward the scores once more: 5 products for the forward's 2.
+/// Flash computes the causal half, or the band of a window, and in its backward the scores once more: 5 products for
+/// the forward's 2. Unfused kernels mask what lies outside a window as they mask the other half.
 template <bool backward>
 void attention(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim, span = op.sequence;
-  const double square = 4 * tokens * span * heads * dim;
-  op.flops = op.flash ? square / 2 * (backward ? 2.5 : 1.0) : square * (backward ? 2.0 : 1.0);
+  const double of_keys = 4 * tokens * heads * dim;
+  op.flops = op.flash ? of_keys * models::keys_seen(op.sequence, op.window) * (backward ? 2.5 : 1.0)
+                      : of_keys * span * (backward ? 2.0 : 1.0);
   const double kv_heads = op.kv_heads > 0 ? op.kv_heads : op.heads;
   const double layout = tokens * dim * (kLayoutQkv * (heads + 2 * kv_heads) + kLayoutOutput * heads);
   const double scores = op.flash ? 0 : tokens * span * heads * (backward ? kScoreBackward : kScoreForward);
   op.bytes = (layout + scores) * scale_of(op.dtype);
 }
 
+/// Area of the band of a window between a chunk of `length` queries and one of as many keys that begins `ahead` tokens
+/// before it.
+double band(double length, double ahead, double window) {
+  if (ahead == 0) return window >= length ? length * length / 2 : window * length - window * window / 2;
+  const auto below = [&](double x) {  // of the keys, summed over queries up to where x of them are left
+    return x <= 0 ? 0 : x < length ? x * x / 2 : length * length / 2 + length * (x - length);
+  };
+  return below(length + window - ahead) - below(window - ahead);
+}
+
+/// Scores that the rank with the most of them computes in a ring's step, of one sample and head.
+double ring_scores(const Op& op) {
+  const int ranks = op.parts, step = static_cast<int>(op.k);
+  const double chunk = static_cast<double>(op.sequence) / (2 * ranks);
+  if (op.window <= 0) return 2 * chunk * chunk;
+  double most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int source = ring_source(rank, step, ranks);
+    double scores = 0;
+    for (const int mine : {rank, 2 * ranks - 1 - rank}) {
+      for (const int theirs : {source, 2 * ranks - 1 - source}) {
+        if (theirs <= mine) scores += band(chunk, (mine - theirs) * chunk, op.window);
+      }
+    }
+    most = std::max(most, scores);
+  }
+  return most;
+}
+
 /// One step of ring attention. With zig-zag chunks every rank meets half of the T x T/samples square in every step
-/// (docs/cost-model.md), whichever keys have come by; products as flash attention does them.
+/// (docs/cost-model.md), whichever keys have come by; with a window the band falls into few of the steps, unequally by
+/// rank, and the slowest counts. Products as flash attention does them.
 template <bool backward>
 void attention_block(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim;
   const double span = static_cast<double>(op.sequence) / op.parts;
-  op.flops = 4 * tokens * span * heads * dim / 2 * (backward ? 2.5 : 1.0);
+  op.flops = 4 * tokens / span * ring_scores(op) * heads * dim * (backward ? 2.5 : 1.0);
   const double reads = backward ? 3 : 1;  // q; dy and y with it
   const double query = 2 * reads * heads, keys = 2.0 * 2 * op.kv_heads * (backward ? 2 : 1);
   op.bytes = tokens * dim * (query + keys + kBlockAccumulator * heads) * scale_of(op.dtype);

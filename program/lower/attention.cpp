@@ -5,6 +5,11 @@
 
 namespace trivium::program {
 
+std::int32_t LayerWriter::window_of(int layer) const {
+  const std::int64_t window = s_.kind(layer).window;
+  return window < s_.sequence ? static_cast<std::int32_t>(window) : 0;  // else it sees all there is
+}
+
 // Local counts; with all-to-all over heads all tokens and a part of the heads.
 Op& LayerWriter::attention_op(Op& op, int layer) {
   rows(op, s_.all_tokens, s_.part_query, layer);
@@ -15,6 +20,7 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
   op.score_scale = s_.attention_scale;
   op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
+  op.window = window_of(layer);
   return op;
 }
 

@@ -52,6 +52,7 @@ void LayerWriter::ring_attention(const LayerKept& kept, int layer, Pass pass) {
                            s_.tokens, s_.query, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
+    block.window = window_of(layer);
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     kv = next;
@@ -71,6 +72,7 @@ void LayerWriter::ring_attention_backward(const LayerKept& kept, int d_attended,
                            s_.tokens, s_.query, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
+    block.window = window_of(layer);
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     if (d_kv == kNoBuffer) {

@@ -148,6 +148,7 @@ class LayerWriter {
   void attention_core(const LayerKept& kept, int layer, Pass pass);
   void attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
   Op& attention_op(Op& op, int layer);
+  std::int32_t window_of(int layer) const;
 
   Op& context_op(Op& op, std::int64_t m, std::int64_t n, int layer);
   int ring_shift(int from, const char* name, int step, int layer, Pass pass);

@@ -36,10 +36,17 @@ bool is_gpt2(const models::Model& model) {
          model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1);
 }
 
+bool is_qwen(const models::Model& model) { return model.head_norms || (model.qkv_bias && !model.linear_bias); }
+
+/// Whether a family has the model's windows: Qwen's have those of any layers, Mistral's those of all.
+bool names_windows(const models::Model& model) {
+  return is_qwen(model) || (!model.linear_bias && models::layer_kinds(model).size() == 1);
+}
+
 bool is_llama(const models::Model& model) {
   return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
          !model.parallel_block && !model.experts && model.rotary.share == 1 && model.attention_scale == 0 &&
-         !(model.head_norms && model.linear_bias);
+         !(model.head_norms && model.linear_bias) && (!model.window || names_windows(model));
 }
 
 /// Nemotron-4: llama's tensors with LayerNorm, without gates.
@@ -329,11 +336,23 @@ struct LlamaKind {
   const char *type, *architecture;
 };
 
+/// Of which layers look back a window only, for Qwen's; Mistral's all do.
+void add_windows(const models::Model& m, nlohmann::json& config) {
+  if (!m.window) return;
+  config["sliding_window"] = m.window->keys;
+  if (!is_qwen(m)) return;
+  config["use_sliding_window"] = true;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) {
+    config["layer_types"].push_back(m.layer_kind(layer).window > 0 ? "sliding_attention" : "full_attention");
+  }
+}
+
 /// The kind of llama that has the model's parameters, or Nemotron.
 LlamaKind llama_kind(const models::Model& m) {
   if (is_nemotron(m)) return {"nemotron", "NemotronForCausalLM"};
   if (m.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
-  if (m.qkv_bias && !m.linear_bias) return {"qwen2", "Qwen2ForCausalLM"};
+  if (is_qwen(m)) return {"qwen2", "Qwen2ForCausalLM"};
+  if (m.window) return {"mistral", "MistralForCausalLM"};
   return {"llama", "LlamaForCausalLM"};
 }
 
@@ -371,6 +390,7 @@ nlohmann::json hugging_face_config(const models::Model& m) {
                            {"attention_bias", m.qkv_bias},
                            {"mlp_bias", m.linear_bias},
                            {"tie_word_embeddings", m.tied_embeddings}};
+  add_windows(m, config);
   if (is_nemotron(m)) {
     config.erase("rms_norm_eps");
     config["norm_eps"] = m.norm_epsilon;

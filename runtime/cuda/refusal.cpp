@@ -32,6 +32,9 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   }
   const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
                        op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
+  if (by_rows && op.window > 0) {
+    return fmt::format("the CUDA backend has no attention with windows yet (of {} keys); use --backend cpu", op.window);
+  }
   if (by_rows && op.flash && op.head_dim > kMostRowDim) {
     return fmt::format("the CUDA backend's flash attention takes heads of up to {}, not {}; use --attention unfused",
                        kMostRowDim, op.head_dim);

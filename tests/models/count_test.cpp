@@ -140,6 +140,18 @@ TEST(FlopsPerToken, MixturesCountTheRouterAndTheVisitedExperts) {
   EXPECT_EQ(flops_per_token(load_model("mixtral-8x7b"), 4096).model, 82933972992.0);
 }
 
+// The small model with s = 6, its second layer with a window of 2 keys: of the square's 36, twice the band's
+// 2 x 6 - 2 = 10. Core 4 x 6 x 8 = 192 and 4 x 20 / 6 x 8 = 106.67 instead of twice 192; forward without a window
+// 2 x (512 + 192 + 1024) + 160 = 3616, three times that 10,848, and 3 x 85.33 less with it.
+TEST(FlopsPerToken, WindowsCountTheirBand) {
+  Model model = small();
+  EXPECT_EQ(flops_per_token(model, 6).model, 10848.0);
+  model.window = Window{.keys = 2, .first_layer = 1};
+  EXPECT_NEAR(flops_per_token(model, 6).model, 10848 - 256, 1e-9);
+  model.window->keys = 6;
+  EXPECT_EQ(flops_per_token(model, 6).model, 10848.0);
+}
+
 TEST(FlopsPerToken, DenseLayersBetweenMixturesVisitOneMlp) {
   // The small model with s = 6: attention 4 x 2 x 8 x 8 = 512, core 4 x 6 x 8 = 192, MLP 2 x 2 x 8 x 32 = 1024 a layer;
   // the mixture layer visits two experts behind a router of 2 x 8 x 4 = 64; logits 2 x 8 x 10 = 160.

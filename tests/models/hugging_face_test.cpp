@@ -63,22 +63,47 @@ TEST(HuggingFace, LlamaWithoutKeyHeadsHasOnePerQueryHead) {
             6738415616);
 }
 
-TEST(HuggingFace, MistralEndsWhereItsWindowEnds) {
+TEST(HuggingFace, MistralsLayersAllHaveItsWindow) {
   const Model model = read(R"({"model_type": "mistral", "num_hidden_layers": 32, "hidden_size": 4096,
       "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000,
       "max_position_embeddings": 32768, "sliding_window": 4096, "hidden_act": "silu"})");
   EXPECT_EQ(count_parameters(model).total, 7241732096);
-  EXPECT_EQ(model.max_sequence, 4096);
+  EXPECT_EQ(model.max_sequence, 32768);
+  EXPECT_EQ(model.window, (Window{.keys = 4096}));
+  // transformers takes 4,096 where a file does not say, and none where it says null.
+  const std::string rest = R"("model_type": "mistral", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 160, "vocab_size": 100,
+      "max_position_embeddings": 32768})";
+  EXPECT_EQ(read("{" + rest).window, (Window{.keys = 4096}));
+  EXPECT_EQ(read(R"({"sliding_window": null, )" + rest).window, std::nullopt);
+  EXPECT_EQ(read(R"({"sliding_window": 32768, )" + rest).window, std::nullopt);
 }
 
-// Layers are told one by one since transformers 5.
-TEST(HuggingFace, LayersThatAllLookBackWholeHaveNoWindow) {
+// Layers are told one by one since transformers 5, before that by how many are full.
+TEST(HuggingFace, WindowsAreOfTheLayersThatAreTold) {
   const std::string rest = R"(, "model_type": "qwen3", "num_hidden_layers": 2, "hidden_size": 64,
       "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 160, "vocab_size": 100,
       "max_position_embeddings": 64, "sliding_window": 8})";
-  EXPECT_EQ(read(R"({"layer_types": ["full_attention", "full_attention"])" + rest).max_sequence, 64);
-  EXPECT_EQ(read(R"({"layer_types": ["full_attention", "sliding_attention"])" + rest).max_sequence, 8);
+  const auto told = [&](const std::string& members) { return read("{" + members + rest).window; };
+  const std::string full = R"("full_attention")", sliding = R"("sliding_attention")";
+  EXPECT_EQ(told(R"("layer_types": [)" + full + ", " + full + "]"), std::nullopt);
+  EXPECT_EQ(told(R"("layer_types": [)" + sliding + ", " + sliding + "]"), (Window{.keys = 8}));
+  EXPECT_EQ(told(R"("layer_types": [)" + full + ", " + sliding + "]"), (Window{.keys = 8, .first_layer = 1}));
+  EXPECT_EQ(told(R"("layer_types": [)" + sliding + ", " + full + "]"), (Window{.keys = 8, .full_every = 2}));
+  EXPECT_EQ(told(R"("use_sliding_window": true, "max_window_layers": 1)"), (Window{.keys = 8, .first_layer = 1}));
+  EXPECT_EQ(told(R"("use_sliding_window": true)"), std::nullopt);  // from layer 28 on
+  EXPECT_EQ(told(R"("max_window_layers": 0)"), std::nullopt);
   EXPECT_THAT(message_for(R"({"layer_types": ["linear_attention"])" + rest), testing::HasSubstr("#/layer_types/0"));
+  EXPECT_THAT(message_for(R"({"layer_types": ["full_attention"])" + rest),
+              testing::HasSubstr("1 entries for 2 layers"));
+}
+
+TEST(HuggingFace, LayersThatFollowNoPatternAreRefused) {
+  EXPECT_THAT(message_for(R"({"model_type": "qwen3", "num_hidden_layers": 4, "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 160, "vocab_size": 100,
+      "max_position_embeddings": 64, "sliding_window": 8,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "sliding_attention"]})"),
+              testing::HasSubstr("#/layer_types: layer 3 breaks the pattern of those before"));
 }
 
 constexpr const char* kNemotron = R"("model_type": "nemotron", "num_hidden_layers": 32, "hidden_size": 6144,
@@ -92,7 +117,7 @@ TEST(HuggingFace, NemotronIsTheShippedOne) {
   EXPECT_EQ(model, shipped);
 }
 
-TEST(HuggingFace, Phi3IsTheShippedOneUpToItsWindow) {
+TEST(HuggingFace, Phi3IsTheShippedOne) {
   Model model = read(R"({"model_type": "phi3", "num_hidden_layers": 32, "hidden_size": 3072,
       "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32064,
       "max_position_embeddings": 4096, "original_max_position_embeddings": 4096, "rope_scaling": null,

@@ -72,6 +72,7 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("llama");
   expect_same_file("llama3");
   expect_same_file("qwen3");
+  expect_same_file("qwen3-windows");
   expect_same_file_but_for_rounding("nemotron");
 }
 
@@ -89,6 +90,9 @@ TEST(Oracle, Llama3AgreesWithPyTorch) { expect_agreement("llama3"); }
 // Norms of heads that are wider than hidden / heads.
 TEST(Oracle, Qwen3AgreesWithPyTorch) { expect_agreement("qwen3"); }
 
+// The second of two layers sees five keys of sixteen.
+TEST(Oracle, WindowsAgreeWithPyTorch) { expect_agreement("qwen3-windows"); }
+
 /// The description that is written beside the weights says the same model.
 void expect_same_config(const std::string& name) {
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
@@ -105,7 +109,7 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron"})
+  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron"})
     expect_same_config(name);
 }
 

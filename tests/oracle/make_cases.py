@@ -35,21 +35,21 @@ def llama(s, **more):
         pad_token_id=None, **dict(dict(rms_norm_eps=1e-5), **more)))  # a padding token would get no gradient
 
 
-def qwen3(s):
+def qwen3(s, **more):
     return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
         head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, rms_norm_eps=1e-6,
         rope_parameters=dict(rope_type="default", rope_theta=2000.0), tie_word_embeddings=False, bos_token_id=0,
-        eos_token_id=0, pad_token_id=None))
+        eos_token_id=0, pad_token_id=None, **more))
 
 
-def phi3(s):
+def phi3(s, **more):
     return transformers.Phi3ForCausalLM(transformers.Phi3Config(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
         intermediate_size=5 * s["hidden"] // 2, resid_pdrop=0.0, embd_pdrop=0.0, attention_dropout=0.0,
-        original_max_position_embeddings=s["sequence"], bos_token_id=0, eos_token_id=0, pad_token_id=None))
+        original_max_position_embeddings=s["sequence"], bos_token_id=0, eos_token_id=0, pad_token_id=None, **more))
 
 
 def nemotron(s):
@@ -60,11 +60,11 @@ def nemotron(s):
         eos_token_id=0, pad_token_id=None))
 
 
-def mistral(s):
+def mistral(s, window=None):
     return transformers.MistralForCausalLM(transformers.MistralConfig(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
-        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, sliding_window=None,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, sliding_window=window,
         bos_token_id=0, eos_token_id=0, pad_token_id=None))
 
 
@@ -84,11 +84,15 @@ CASES = {
     "llama3": lambda s: llama(s, rope_parameters=scaled(s, "llama3", low_freq_factor=0.05, high_freq_factor=0.5)),
     "llama-yarn": lambda s: llama(s, rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05)),
     "qwen3": qwen3,
+    "qwen3-windows": lambda s: qwen3(
+        s, use_sliding_window=True, sliding_window=s["sequence"] // 3, max_window_layers=s["layers"] // 2),
     "mistral": mistral,
+    "mistral-window": lambda s: mistral(s, s["sequence"] // 3),
     "phi3": phi3,
+    "phi3-window": lambda s: phi3(s, sliding_window=s["sequence"] // 3),
     "nemotron": nemotron,
 }
-GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron"]
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron"]
 
 
 def parameters_of(model):

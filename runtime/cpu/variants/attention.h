@@ -4,37 +4,56 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "runtime/cpu/dropping.h"
 #include "runtime/cpu/variants/eigen.h"
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
-/// Query rows handled together. Causality lets a block read keys [0, end of block) only, so the upper triangle costs no
-/// more than half a block per row; and with flash no more than this many rows of probabilities exist at once.
+/// Query rows handled together. Causality lets a block read keys up to the end of the block only, and those of its
+/// first row's window, so what lies outside costs no more than a block per row; and with flash no more than this many
+/// rows of probabilities exist at once.
 constexpr Index kQueryBlock = 64;
 
 struct AttentionShape {
   Index samples, sequence, heads, kv_heads, dim;
+  Index window;  ///< keys that a query sees at most
   Index width() const { return (heads + 2 * kv_heads) * dim; }
   Index query(Index h) const { return h * dim; }  ///< first column of query head h within (T, q|k|v)
   Index key(Index h) const { return (heads + h * kv_heads / heads) * dim; }
   Index value(Index h) const { return key(h) + kv_heads * dim; }
+  /// The first key that the query of a position sees.
+  Index first_key(Index position) const { return position < window ? 0 : position - window + 1; }
+};
+
+/// Columns of a row of a block that its query sees.
+struct Seen {
+  Index first, end;
+  bool none() const { return first >= end; }
 };
 
 [[maybe_unused]] static AttentionShape shape_of(const program::Op& op) {
-  return {op.m / op.sequence, op.sequence, op.heads, op.kv_heads, op.head_dim};
+  return {op.m / op.sequence, op.sequence, op.heads,
+          op.kv_heads,        op.head_dim, op.window > 0 ? op.window : std::numeric_limits<Index>::max()};
 }
 
-/// Scores to probabilities over the first `valid` of `length` columns; the rest becomes 0. Returns L.
+/// Columns that are not seen become 0.
 template <class T>
-static T softmax(T* row, Index valid, Index length, T scale) {
-  Row<T> p(row, valid);
+static void only_seen(T* row, Seen seen, Index length) {
+  Row<T>(row, seen.first).setZero();
+  Row<T>(row + seen.end, length - seen.end).setZero();
+}
+
+/// Scores to probabilities over the columns that are seen; the others of `length` become 0. Returns L.
+template <class T>
+static T softmax(T* row, Seen seen, Index length, T scale) {
+  Row<T> p(row + seen.first, seen.end - seen.first);
   const T highest = p.maxCoeff();
   p = ((p - highest) * scale).exp();
   const T sum = p.sum();
   p *= T(1) / sum;
-  Row<T>(row + valid, length - valid).setZero();
+  only_seen(row, seen, length);
   return highest * scale + std::log(sum);
 }
 

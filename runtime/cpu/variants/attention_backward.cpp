@@ -20,9 +20,9 @@ static void attention_backward(const KernelArguments& a) {
   Row<T>(dqkv, a.op->m * width).setZero();
   const Eigen::OuterStride<> in_stride(width), out_stride(out_width), row_stride(s.sequence);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
-    const Index keys = row + rows, token = sample * s.sequence;
+    const Index from = s.first_key(row), keys = row + rows - from, token = sample * s.sequence;
     const Index query_at = (token + row) * width + s.query(head);
-    const Index key_at = token * width + s.key(head), value_at = token * width + s.value(head);
+    const Index key_at = (token + from) * width + s.key(head), value_at = (token + from) * width + s.value(head);
     const Index out_at = (token + row) * out_width + head * s.dim;
     const ConstStridedMatrix<T> q(qkv + query_at, rows, s.dim, in_stride), k(qkv + key_at, keys, s.dim, in_stride),
         v(qkv + value_at, keys, s.dim, in_stride);
@@ -34,13 +34,13 @@ static void attention_backward(const KernelArguments& a) {
       StridedMatrix<T> scores(again, rows, keys, row_stride);
       scores.noalias() = q * k.transpose();
       for (Index r = 0; r < rows; ++r) {
-        const Index valid = row + r + 1;
-        Row<T> p(again + r * s.sequence, valid);
+        const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
+        Row<T> p(again + r * s.sequence + seen.first, seen.end - seen.first);
         p = (p * scale - saved[(token + row + r) * s.heads + head]).exp();
-        Row<T>(again + r * s.sequence + valid, keys - valid).setZero();
+        only_seen(again + r * s.sequence, seen, keys);
       }
     }
-    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence + from;
     const T* probabilities = flash ? again : saved + scores_at;
     const T* weights = probabilities;
     const bool drops = a.dropout.drops();
@@ -48,7 +48,7 @@ static void attention_backward(const KernelArguments& a) {
     if (drops) {
       mask.keep = flash ? scratch<std::uint8_t, 2>(kQueryBlock * s.sequence)
                         : reinterpret_cast<std::uint8_t*>(a.in[4]) + scores_at;
-      if (flash) mask.draw(a.dropout, sample, head, row, 0, [&](Index r) { return row + r + 1; });
+      if (flash) mask.draw(a.dropout, sample, head, row, from, [&](Index r) { return row + r + 1 - from; });
       T* left = scratch<T, 2>(kQueryBlock * s.sequence);
       mask.drop(a.dropout, probabilities, left);
       weights = left;

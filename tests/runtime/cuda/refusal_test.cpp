@@ -59,6 +59,9 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.plan.attention = program::Attention::kFlash;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("heads of up to 256, not 288"));
   job = job_of(DType::kBf16);
+  job.model.window = models::Window{.keys = 8, .first_layer = 1};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no attention with windows yet (of 8 keys)"));
+  job = job_of(DType::kBf16);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
 }

@@ -71,6 +71,7 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
     job.model.activation = models::Activation::kSwiglu;
     job.model.kv_heads = 2;
     job.model.head_norms = true;  // as Qwen 3 has them
+    job.model.window = models::Window{.keys = 5, .full_every = 2};
     job.model.linear_bias = job.model.qkv_bias = job.model.tied_embeddings = false;
   }
   job.model.parallel_block = shape == kParallel;

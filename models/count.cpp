@@ -11,7 +11,8 @@ std::int64_t key_width(const Model& m) { return m.kv_heads * m.head_dim; }
 std::int64_t attention_parameters(const Model& m) {
   const std::int64_t projections = query_width(m) + 2 * key_width(m);
   const std::int64_t weights = m.hidden * projections + query_width(m) * m.hidden;
-  return weights + (m.qkv_bias ? projections : 0) + (m.linear_bias ? m.hidden : 0);
+  const std::int64_t sinks = m.attention_sinks ? m.heads : 0;
+  return weights + (m.qkv_bias ? projections : 0) + (m.linear_bias ? m.hidden : 0) + sinks;
 }
 
 /// One MLP, or one expert. A gated one has two matrices into the inner width: gate and value.
@@ -47,7 +48,7 @@ ParameterCount count_parameters(const Model& model) {
   count.mlp = (model.layers - mixtures) * mlp;
   std::int64_t idle = 0;  // experts that one token does not visit
   if (model.experts) {
-    const std::int64_t router = model.hidden * model.experts->count;
+    const std::int64_t router = (model.hidden + (model.linear_bias ? 1 : 0)) * model.experts->count;
     count.mlp += mixtures * (model.experts->count * mlp + router);
     idle = mixtures * (model.experts->count - model.experts->top_k) * mlp;
   }

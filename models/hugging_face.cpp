@@ -293,6 +293,55 @@ Model read_nemotron(const Config& config) {
   return model;
 }
 
+/// gpt-oss's scaling where the file names none.
+void read_gpt_oss_rotary(const Config& config, Model& model) {
+  model.rotary.theta = 150000;
+  if (!given(config, "rope_scaling") && !given(config, "rope_parameters")) {
+    model.rotary.scaling = RotaryScaling::kYarn;
+    model.rotary.factor = 32;
+    model.rotary.original_sequence = 4096;
+    model.rotary.slow_turns = 1, model.rotary.fast_turns = 32;
+    model.rotary.whole_pairs = false;
+    model.rotary.amplitude = yarn_amplitude(model.rotary.factor, 1);
+  }
+  read_rotary(config, model, "rope_theta", "partial_rotary_factor", 1);
+}
+
+/// gpt-oss: sinks, windows in every other layer, biases everywhere, mixtures of clamped SwiGLU in every layer.
+Model read_gpt_oss(const Config& config) {
+  Model model;
+  read_common(config, model);
+  model.kv_heads = count_or(config, "num_key_value_heads", kMostHeads, 8);
+  model.head_dim = count_or(config, "head_dim", kMostHeads, 64);
+  model.ffn_hidden = count_or(config, "intermediate_size", kMostWidth, 2880);
+  model.max_sequence = count_or(config, "max_position_embeddings", kMostPositions, 131072);
+  model.norm = Norm::kRmsNorm;
+  model.norm_epsilon = number_or(config, "rms_norm_eps", 1e-5);
+  model.positions = Positions::kRotary;
+  read_gpt_oss_rotary(config, model);
+  activation_of(config, "hidden_act", true, "silu");
+  const auto only = [&](std::string_view key, double value) {
+    if (number_or(config, key, value) != value) config.at(key).fail(fmt::format("is not supported but {}", value));
+  };
+  only("swiglu_alpha", kClampedSlope);
+  only("swiglu_limit", kClampedLimit);
+  model.activation = Activation::kClampedSwiglu;
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
+  if (!flag_or(config, "attention_bias", true)) {
+    config.at("attention_bias").fail("attention without biases beside experts with biases is not supported");
+  }
+  model.attention_sinks = true;
+  model.window = Window{.keys = count_or(config, "sliding_window", kMostPositions, 128), .full_every = 2};
+  if (const auto types = given(config, "layer_types")) read_layer_types(*types, model, model.window->keys);
+  Experts experts;
+  experts.count = count_or(config, "num_local_experts", kMostExperts, 128);
+  experts.top_k = count_or(config, given(config, "num_experts_per_tok") ? "num_experts_per_tok" : "experts_per_token",
+                           kMostExperts, 4);
+  count_or(config, "experts_per_token", kMostExperts, 4);  // the same again
+  model.experts = experts;
+  return model;
+}
+
 Model read_falcon(const Config& config) {
   Model model;
   read_common(config, model);
@@ -336,6 +385,7 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "gradient_checkpointing",
                                               "hidden_dropout",
                                               "id2label",
+                                              "initial_context_length",
                                               "initializer_range",
                                               "keys_to_ignore_at_inference",
                                               "label2id",
@@ -391,14 +441,16 @@ void check_what_is_not_used(const Config& config) {
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 11> kTypes = {"gpt2",      "gpt_neox", "llama",  "mistral", "qwen2",   "qwen3",
-                                                     "qwen3_moe", "mixtral",  "falcon", "phi3",    "nemotron"};
+  static const std::array<std::string, 12> kTypes = {"gpt2",   "gpt_neox", "llama",     "mistral",
+                                                     "qwen2",  "qwen3",    "qwen3_moe", "mixtral",
+                                                     "falcon", "phi3",     "nemotron",  "gpt_oss"};
   const Config reader{JsonReader(config, where)};
   const std::string type = reader.at("model_type").one_of(kTypes);
   Model model = type == "gpt2"       ? read_gpt2(reader)
                 : type == "gpt_neox" ? read_gpt_neox(reader)
                 : type == "falcon"   ? read_falcon(reader)
                 : type == "nemotron" ? read_nemotron(reader)
+                : type == "gpt_oss"  ? read_gpt_oss(reader)
                                      : read_llama(reader, type);
   check_what_is_not_used(reader);
   const auto name = given(reader, "_name_or_path");

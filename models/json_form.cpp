@@ -18,7 +18,8 @@ const std::string kSchema = "trivium.model/1";
 // In the order of the enumerators, so that a name's index is its value.
 const std::array<std::string, 2> kNorms = {"layer_norm", "rms_norm"};
 const std::array<std::string, 3> kPositions = {"learned", "rotary", "none"};
-const std::array<std::string, 6> kActivations = {"gelu", "relu", "swiglu", "geglu", "gelu_erf", "squared_relu"};
+const std::array<std::string, 7> kActivations = {"gelu",     "relu",         "swiglu",        "geglu",
+                                                 "gelu_erf", "squared_relu", "clamped_swiglu"};
 const std::array<std::string, 4> kScalings = {"none", "linear", "llama3", "yarn"};
 
 constexpr double kMostCapacity = 1e6, kMostBalance = 1e6;
@@ -116,11 +117,12 @@ nlohmann::json to_json(const Rotary& r) {
 
 Model model_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonReader reader = JsonReader(json, where);
-  reader.allow_only({"schema",      "name",       "source",      "layers",       "hidden",          "heads",
-                     "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",        "max_sequence",    "norm",
-                     "positions",   "activation", "linear_bias", "qkv_bias",     "tied_embeddings", "parallel_block",
-                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale", "head_norms",
-                     "window"});
+  reader.allow_only(
+      {"schema",      "name",           "source",      "layers",       "hidden",          "heads",
+       "kv_heads",    "head_dim",       "ffn_hidden",  "vocab",        "max_sequence",    "norm",
+       "positions",   "activation",     "linear_bias", "qkv_bias",     "tied_embeddings", "parallel_block",
+       "shared_norm", "experts",        "rotary",      "norm_epsilon", "attention_scale", "head_norms",
+       "window",      "attention_sinks"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;
@@ -146,6 +148,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   if (const auto experts = reader.find("experts")) model.experts = read_experts(*experts);
   if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
   model.head_norms = read_flag(reader, "head_norms", model.head_norms);
+  model.attention_sinks = read_flag(reader, "attention_sinks", model.attention_sinks);
   if (const auto window = reader.find("window")) model.window = read_window(*window);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
   model.attention_scale = read_number(reader, "attention_scale", 0, kMostFactor, model.attention_scale);
@@ -176,6 +179,7 @@ nlohmann::json to_json(const Model& model) {
   const Model usual;
   if (model.rotary != usual.rotary) json["rotary"] = to_json(model.rotary);
   if (model.head_norms) json["head_norms"] = true;
+  if (model.attention_sinks) json["attention_sinks"] = true;
   if (model.window) {
     json["window"] = {{"keys", model.window->keys},
                       {"first_layer", model.window->first_layer},

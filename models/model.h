@@ -10,8 +10,15 @@ namespace trivium::models {
 
 enum class Norm { kLayerNorm, kRmsNorm };
 enum class Positions { kLearned, kRotary, kNone };  // kNone: no parameters and no rotation (ALiBi, relative bias)
-/// kGelu and kGeglu by the tanh form, kGeluErf exact. kSwiglu and kGeglu are gated: three matrices in the MLP.
-enum class Activation { kGelu, kRelu, kSwiglu, kGeglu, kGeluErf, kSquaredRelu };
+/// kGelu and kGeglu by the tanh form, kGeluErf exact. kSwiglu, kGeglu and kClampedSwiglu (gpt-oss) are gated: three
+/// matrices in the MLP.
+enum class Activation { kGelu, kRelu, kSwiglu, kGeglu, kGeluErf, kSquaredRelu, kClampedSwiglu };
+constexpr bool is_gated(Activation activation) {
+  return activation == Activation::kSwiglu || activation == Activation::kGeglu ||
+         activation == Activation::kClampedSwiglu;
+}
+/// kClampedSwiglu: gate s(1.702 gate) (up + 1), the gate cut above 7, up beyond 7 either way (OpenAI's release, 2025).
+inline constexpr double kClampedSlope = 1.702, kClampedLimit = 7;
 
 /// How rotary frequencies are changed for sequences that are longer than those first trained on.
 enum class RotaryScaling {
@@ -82,17 +89,19 @@ struct Model {
   Activation activation = Activation::kGelu;
   double norm_epsilon = 1e-5;
   double attention_scale = 0;  ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
-  bool linear_bias = true;     ///< biases in attention output and MLP
+  bool linear_bias = true;     ///< biases in attention output and MLP; in mixtures of the router and every expert
   bool qkv_bias = true;
   bool tied_embeddings = true;  ///< the logits use the token embedding
   bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
   bool head_norms = false;      ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
-  bool shared_norm = true;      ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
+  bool attention_sinks =
+      false;                ///< a number for every query head takes part in its softmax and in nothing else (gpt-oss)
+  bool shared_norm = true;  ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Window> window;
   std::optional<Experts> experts;
 
   bool operator==(const Model&) const = default;
-  bool gated() const { return activation == Activation::kSwiglu || activation == Activation::kGeglu; }
+  bool gated() const { return is_gated(activation); }
   /// Components of a head that turn with its position.
   std::int64_t rotary_width() const;
   /// Norms in one layer, the final norm of the model not counted.

@@ -83,6 +83,8 @@ class NemoExport {
     if (m.rotary.theta != usual.rotary.theta) set(kConfig, "rotary_base", fmt::format("{:.0f}", m.rotary.theta));
     if (m.rotary.share != usual.rotary.share) set(kConfig, "rotary_percent", fmt::format("{:g}", m.rotary.share));
     if (m.rotary.scaling != usual.rotary.scaling) lose("rotary", "scaled frequencies; written without");
+    if (m.attention_sinks) lose("attention_sinks", "none");
+    if (m.activation == models::Activation::kClampedSwiglu) lose("activation", "clamped_swiglu; written as swiglu");
     if (m.window) lose("window", "every layer sees all keys");
     if (m.attention_scale != usual.attention_scale) lose("attention_scale", "1 / sqrt(head_dim)");
     if (m.activation == models::Activation::kRelu) lose("activation", "relu; written as gelu");

@@ -46,9 +46,10 @@ enum class OpKind : std::uint8_t {
   // -1. Products whose `fp8` is set read such buffers for x, w and dy
   kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
-  kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
+  kAttention,       // T, heads*dim                  qkv (T, q|k|v), sinks (heads) or -1  y (T,n), saved: probabilities
                     // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
-  kAttentionBackward,     //  "                            qkv, y, saved, dy, mask or -1        dqkv
+  kAttentionBackward,     //  "                            qkv, y, saved, dy, mask or -1,       dqkv, dsinks +=
+                          // sinks or -1
   kBiasResidual,          // T, hidden, 1: of the MLP      x, bias or -1, skip, second bias     y = skip + x + biases,
                           // mask (T,n) of the dropout of x + biases, or -1; so k with it
   kBiasResidualBackward,  // T, hidden     dy, mask or -1     dbias +=, second +=, dx or -1 (dx and dskip are dy itself)
@@ -72,9 +73,10 @@ enum class OpKind : std::uint8_t {
   // Context parallel, ring: T are this rank's tokens (two chunks of every sample, see context_position).
   kSplitKv,         // T, 2 kv*dim                   qkv (T, q|k|v)                       kv (T, k|v)
   kJoinKv,          //  "                            dkv (T, k|v)                         dqkv's k and v
-  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back     y, log-sum-exp (T,heads),
-                    // merged with what the steps before left there
-  kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv          dqkv's q +=, dkv of that kv
+  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back,    y, log-sum-exp (T,heads),
+                    // sinks or -1                    merged with what the steps before left there
+  kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv,         dqkv's q +=, dkv of that kv,
+                            // sinks or -1            dsinks +=
   // Context parallel, all-to-all over heads: `parts` ranks; head h of q goes to part h / (heads / parts).
   kPackHeads,     // T, width                      x (T, q|k|v or y)                    y (parts, T, a part's heads)
   kUnpackHeads,   //  "                            the inverse; shared key heads add up
@@ -100,16 +102,20 @@ enum class OpKind : std::uint8_t {
   kPlaceRows,     // expected rows, hidden         x: those that came, spills           y (rows,n): where they belong
   kPickRows,      //  "                            the inverse
   kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
-  kExpertMatmulDgrad,  //  "                          dy, w                                dx
-  kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
-  kCompress,           // elements of the bucket        gradients                            y, 16 bits each
-                       // with k > 0, elements of a parameter: the k largest of gradients + residual, each a value and
-                       // its number in the bucket (32 bits), counted from n; what is not sent is the new residual:
-                       //                              gradients, residual                  y, residual
-  kDecompress,         // elements of the bucket        x, 16 bits each                      gradients, overwritten
-                       // with k > 0: sums of the k values that each of `parts` members sent, in their order
-  kFetch,              // bytes                         x in the host's memory                y on the device
-  kStore,              //  "                            x on the device                       y in the host's memory
+  kExpertMatmulDgrad,   //  "                          dy, w                                dx
+  kExpertMatmulWgrad,   //  "                          x, dy                                dw (experts, k, n) +=
+  kExpertBias,          // rows, out                    y (parts, experts, rows / parts, n), bias (experts, n)   y in
+                        // place; with k = 1 on the first tensor rank alone, as the ranks' rows are summed
+  kExpertBiasBackward,  //  "                           dy                                   dbias (experts, n) +=;
+                        //  likewise
+  kCompress,            // elements of the bucket        gradients                            y, 16 bits each
+                        // with k > 0, elements of a parameter: the k largest of gradients + residual, each a value and
+                        // its number in the bucket (32 bits), counted from n; what is not sent is the new residual:
+                        //                              gradients, residual                  y, residual
+  kDecompress,          // elements of the bucket        x, 16 bits each                      gradients, overwritten
+                        // with k > 0: sums of the k values that each of `parts` members sent, in their order
+  kFetch,               // bytes                         x in the host's memory                y on the device
+  kStore,               //  "                            x on the device                       y in the host's memory
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
@@ -139,7 +145,7 @@ enum class DropoutSite : std::uint8_t {
 };
 
 constexpr int kNoBuffer = -1;
-constexpr int kMaxOperands = 5;
+constexpr int kMaxOperands = 6;
 
 struct Op {
   OpKind kind{};
@@ -169,7 +175,8 @@ struct Op {
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart
   double bytes = 0;           ///< compute: memory traffic of the kernel · communication: payload (elements * size)
-  std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
+  std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer,
+                                            kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
   std::array<std::int32_t, 3> out{kNoBuffer, kNoBuffer, kNoBuffer};
   std::array<std::int32_t, kLanes - 1> after{-1, -1, -1, -1,
                                              -1};  ///< earlier ops of the body on other lanes that must have ended

@@ -122,7 +122,7 @@ void weight_gradient(Op& op) {
 /// `experts` products of m rows each.
 template <void (*one)(Op&)>
 void of_experts(Op& op) {
-  const double experts = op.experts;
+  const double experts = std::max(1, op.experts);
   one(op);
   op.flops *= experts;
   op.bytes *= experts;
@@ -194,11 +194,8 @@ void head_norm(Op& op) {
   op.bytes = static_cast<double>(op.m) * row * scale_of(op.dtype);
 }
 
-/// Gated activations (SwiGLU, GeGLU; `k` is the activation's kind) read gate and up, 2 n wide.
-double activation_inputs(const Op& op) {
-  const auto activation = static_cast<models::Activation>(op.k);
-  return activation == models::Activation::kSwiglu || activation == models::Activation::kGeglu ? 2 : 1;
-}
+/// Gated activations (SwiGLU and its like; `k` is the activation's kind) read gate and up, 2 n wide.
+double activation_inputs(const Op& op) { return models::is_gated(static_cast<models::Activation>(op.k)) ? 2 : 1; }
 
 void activation(Op& op) {  // its inputs read, a write
   op.bytes = area(op) * (kActivationForward / 2 * (activation_inputs(op) + 1)) * scale_of(op.dtype);
@@ -319,6 +316,8 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"expert_matmul", Class::kProduct, of_experts<product>, {2}},
     {"expert_matmul_dgrad", Class::kProduct, of_experts<product>, {2}},
     {"expert_matmul_wgrad", Class::kProduct, of_experts<weight_gradient>, {3}},  // no bias
+    {"expert_bias", Class::kRows, of_experts<rows>, {1}, kCopy},                 // in place
+    {"expert_bias_backward", Class::kRows, of_experts<rows>, {1}, kCopy / 2},
     {"compress", Class::kState, compress, {1}},
     {"decompress", Class::kState, decompress, {1}},
     {"fetch", Class::kCopy, payload, {1}},

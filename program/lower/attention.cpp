@@ -26,7 +26,9 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
 
 void LayerWriter::attention_core(const LayerKept& kept, int layer, Pass pass) {
   const int y = s_.exchanges() ? kept.attended_whole : kept.attended;
-  attention_op(b_.add(OpKind::kAttention, pass, {kept.qkv}, {y, kept.saved, kept.scores_dropped}), layer);
+  attention_op(
+      b_.add(OpKind::kAttention, pass, {kept.qkv, p_.value("attn.sinks", layer)}, {y, kept.saved, kept.scores_dropped}),
+      layer);
 }
 
 void LayerWriter::attention(int qkv, const LayerKept& kept, int layer, Pass pass) {
@@ -47,9 +49,10 @@ void LayerWriter::attention_backward(const LayerKept& kept, int d_attended, int 
     dx = gradient_of("qkv of all tokens", s_.all_tokens * s_.part_qkv, layer);
     tokens_to_heads(d_attended, dy, false, layer, Pass::kBackward);
   }
-  attention_op(
-      b_.add(OpKind::kAttentionBackward, Pass::kBackward, {kept.qkv, y, kept.saved, dy, kept.scores_dropped}, {dx}),
-      layer);
+  attention_op(b_.add(OpKind::kAttentionBackward, Pass::kBackward,
+                      {kept.qkv, y, kept.saved, dy, kept.scores_dropped, p_.value("attn.sinks", layer)},
+                      {dx, p_.gradient("attn.sinks", layer)}),
+               layer);
   if (s_.exchanges()) heads_to_tokens(dx, d_qkv, true, layer, Pass::kBackward);
 }
 

@@ -151,11 +151,19 @@ std::vector<Parameter> expert_parameters(const Job& job, int layer) {
   };
   const std::vector<std::int64_t> gate_up =
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
-  return {of_experts(split_columns(
-              matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, model.gated() ? 2 * ffn : ffn, kInitStd),
-              job.plan.tensor, gate_up)),
-          of_experts(split_rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)),
-                                job.plan.tensor))};
+  const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
+  std::vector<Parameter> list;
+  const auto add = [&](Parameter p) { list.push_back(of_experts(std::move(p))); };
+  if (model.linear_bias) {
+    add(vector_parameter("h.{}.mlp.experts.c_proj.bias", layer, h, 0));
+    list.back().partial_over_tensor = true;  // the first tensor rank has it all
+    add(split_columns(vector_parameter("h.{}.mlp.experts.c_fc.bias", layer, fc_width, 0), job.plan.tensor, gate_up));
+  }
+  add(split_columns(matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, fc_width, kInitStd), job.plan.tensor,
+                    gate_up));
+  add(split_rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)),
+                 job.plan.tensor));
+  return list;
 }
 
 std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture) {
@@ -174,11 +182,18 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   }
   if (model.linear_bias) {
     list.push_back(vector_parameter("h.{}.attn.c_proj.bias", layer, h, 0));
-    list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
+    if (!mixture) list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
   }
   if (mixture) {
     list.push_back(matrix_parameter("h.{}.mlp.router.weight", layer, h, model.experts->count, kInitStd));
     list.back().partial_over_tensor = true;
+    if (model.linear_bias) {
+      list.push_back(vector_parameter("h.{}.mlp.router.bias", layer, model.experts->count, 0));
+      list.back().partial_over_tensor = true;
+    }
+  }
+  if (model.attention_sinks) {
+    list.push_back(split_columns(vector_parameter("h.{}.attn.sinks", layer, model.heads, 0), tensor));
   }
   const std::vector<std::int64_t> gate_up =
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
@@ -186,7 +201,7 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   if (model.qkv_bias) {
     list.push_back(split_heads(vector_parameter("h.{}.attn.c_attn.bias", layer, qkv, 0), job));
   }
-  if (model.linear_bias) {
+  if (model.linear_bias && !mixture) {
     list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
   }
   list.push_back(split_heads(matrix_parameter("h.{}.attn.c_attn.weight", layer, h, qkv, kInitStd), job));

@@ -26,14 +26,17 @@ struct Correspondence {
   std::vector<std::string> theirs;
   std::vector<std::int64_t> widths;  ///< columns of each of them
   bool transposed = false;
-  std::string fused;  ///< the name under which a file may have all of them as one
-  float offset = 0;   ///< that the file's weights are stored less of (Nemotron's norms: LayerNorm1P)
+  std::string fused;                     ///< the name under which a file may have all of them as one
+  std::vector<std::int64_t> shape = {};  ///< of theirs, where it is not rows and columns
+  bool interleaved = false;              ///< their columns are one of our first half and one of our second in turn
+  float offset = 0;                      ///< that the file's weights are stored less of (Nemotron's norms: LayerNorm1P)
 };
 
 bool is_gpt2(const models::Model& model) {
   return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
          model.linear_bias && model.qkv_bias && !model.head_norms && !model.parallel_block && !model.experts &&
-         model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1);
+         model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1) && !model.window &&
+         !model.attention_sinks;
 }
 
 bool is_qwen(const models::Model& model) { return model.head_norms || (model.qkv_bias && !model.linear_bias); }
@@ -45,7 +48,8 @@ bool names_windows(const models::Model& model) {
 
 bool is_llama(const models::Model& model) {
   return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
-         !model.parallel_block && !model.experts && model.rotary.share == 1 && model.attention_scale == 0 &&
+         model.activation != models::Activation::kClampedSwiglu && !model.attention_sinks && !model.parallel_block &&
+         !model.experts && model.rotary.share == 1 && model.attention_scale == 0 &&
          !(model.head_norms && model.linear_bias) && (!model.window || names_windows(model));
 }
 
@@ -53,7 +57,15 @@ bool is_llama(const models::Model& model) {
 bool is_nemotron(const models::Model& model) {
   return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kRotary &&
          model.activation == models::Activation::kSquaredRelu && !model.parallel_block && !model.experts &&
-         !model.head_norms && model.qkv_bias == model.linear_bias && model.attention_scale == 0;
+         !model.head_norms && model.qkv_bias == model.linear_bias && model.attention_scale == 0 && !model.window &&
+         !model.attention_sinks;
+}
+
+bool is_gpt_oss(const models::Model& model) {
+  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary &&
+         model.activation == models::Activation::kClampedSwiglu && model.attention_sinks && model.window &&
+         model.experts && model.experts->every == 1 && model.linear_bias && model.qkv_bias && !model.head_norms &&
+         !model.parallel_block && model.rotary.share == 1 && model.attention_scale == 0;
 }
 
 class Table {
@@ -61,12 +73,13 @@ class Table {
   explicit Table(const models::Model& model) : m_(model) {
     if (is_gpt2(model)) {
       gpt2();
-    } else if (is_llama(model) || is_nemotron(model)) {
+    } else if (is_llama(model) || is_nemotron(model) || is_gpt_oss(model)) {
       llama();
     } else {
-      throw base::Failure(base::ErrorKind::kUsage,
-                          fmt::format("{} is neither GPT-2 nor llama-style; only these have a single file to convert",
-                                      base::quote(model.name)));
+      throw base::Failure(
+          base::ErrorKind::kUsage,
+          fmt::format("{} is neither GPT-2, llama-style nor gpt-oss; only these have a single file to convert",
+                      base::quote(model.name)));
     }
   }
   const std::vector<Correspondence>& rows() const { return rows_; }
@@ -133,8 +146,14 @@ class Table {
         same(at + "attn.q_norm.weight", there + "self_attn.q_norm.weight", 1, m_.head_dim);
         same(at + "attn.k_norm.weight", there + "self_attn.k_norm.weight", 1, m_.head_dim);
       }
+      if (m_.attention_sinks) same(at + "attn.sinks", there + "self_attn.sinks", 1, m_.heads);
       both("attn.c_proj", q, {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
       norm(at + "ln_2", there + "post_attention_layernorm");
+      if (m_.experts) {
+        both("mlp.router", h, {"mlp.router"}, {m_.experts->count}, "", m_.linear_bias);
+        experts(at + "mlp.experts.", there + "mlp.experts.");
+        continue;
+      }
       if (m_.gated()) {
         both("mlp.c_fc", h, {"mlp.gate_proj", "mlp.up_proj"}, {f, f}, "mlp.gate_up_proj", m_.linear_bias);
       } else {
@@ -144,6 +163,21 @@ class Table {
     }
     norm("ln_f", "model.norm");
     if (!m_.tied_embeddings) same("lm_head.weight", "lm_head.weight", m_.vocab, h);
+  }
+
+  /// gpt-oss: matrices of all experts in one tensor, inputs first, gates and values in turn.
+  void experts(const std::string& ours, const std::string& theirs) {
+    const std::int64_t h = m_.hidden, f = m_.ffn_hidden, count = m_.experts->count;
+    const auto add = [&](const char* name, const char* there, std::int64_t in, std::int64_t out, bool gates) {
+      same(ours + name + ".weight", theirs + there, count * in, out);
+      rows_.back().shape = {count, in, out};
+      rows_.back().interleaved = gates;
+      same(ours + name + ".bias", theirs + there + "_bias", count, out);
+      rows_.back().shape = {count, out};
+      rows_.back().interleaved = gates;
+    };
+    add("c_fc", "gate_up_proj", h, 2 * f, true);
+    add("c_proj", "down_proj", f, h, false);
   }
 
   /// Of llama and Nemotron.
@@ -159,6 +193,7 @@ class Table {
 };
 
 std::vector<std::int64_t> shape_of(const Correspondence& c, std::int64_t width) {
+  if (!c.shape.empty()) return c.shape;
   if (c.rows == 1 && !c.transposed) return {width};
   return c.transposed ? std::vector{width, c.rows} : std::vector{c.rows, width};
 }
@@ -195,6 +230,7 @@ class Names {
 
 /// Which element of their tensor is element (row, column) of ours.
 std::int64_t place_of(const Correspondence& c, std::int64_t width, std::int64_t row, std::int64_t column) {
+  if (c.interleaved) column = column < width / 2 ? 2 * column : 2 * (column - width / 2) + 1;
   return c.transposed ? column * c.rows + row : row * width + column;
 }
 
@@ -294,6 +330,7 @@ std::string activation_name(models::Activation activation) {
     case models::Activation::kRelu:
       return "relu";
     case models::Activation::kSwiglu:
+    case models::Activation::kClampedSwiglu:
       return "silu";
     case models::Activation::kGeglu:
       return "gelu_pytorch_tanh";
@@ -340,7 +377,7 @@ struct LlamaKind {
 void add_windows(const models::Model& m, nlohmann::json& config) {
   if (!m.window) return;
   config["sliding_window"] = m.window->keys;
-  if (!is_qwen(m)) return;
+  if (!is_qwen(m) && !is_gpt_oss(m)) return;
   config["use_sliding_window"] = true;
   for (std::int64_t layer = 0; layer < m.layers; ++layer) {
     config["layer_types"].push_back(m.layer_kind(layer).window > 0 ? "sliding_attention" : "full_attention");
@@ -350,6 +387,7 @@ void add_windows(const models::Model& m, nlohmann::json& config) {
 /// The kind of llama that has the model's parameters, or Nemotron.
 LlamaKind llama_kind(const models::Model& m) {
   if (is_nemotron(m)) return {"nemotron", "NemotronForCausalLM"};
+  if (is_gpt_oss(m)) return {"gpt_oss", "GptOssForCausalLM"};
   if (m.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
   if (is_qwen(m)) return {"qwen2", "Qwen2ForCausalLM"};
   if (m.window) return {"mistral", "MistralForCausalLM"};
@@ -391,6 +429,14 @@ nlohmann::json hugging_face_config(const models::Model& m) {
                            {"mlp_bias", m.linear_bias},
                            {"tie_word_embeddings", m.tied_embeddings}};
   add_windows(m, config);
+  if (is_gpt_oss(m)) {
+    config.erase("mlp_bias");
+    config.erase("use_sliding_window");
+    config["num_local_experts"] = m.experts->count;
+    config["num_experts_per_tok"] = m.experts->top_k;
+    config["swiglu_alpha"] = models::kClampedSlope;
+    config["swiglu_limit"] = models::kClampedLimit;
+  }
   if (is_nemotron(m)) {
     config.erase("rms_norm_eps");
     config["norm_eps"] = m.norm_epsilon;

@@ -83,10 +83,10 @@ TEST(ParameterCount, ExpertsAreCountedAllAndActive) {
   Model model = small();
   model.experts = Experts{.count = 4, .top_k = 1, .every = 2, .capacity_factor = 1.25};
   const ParameterCount count = count_parameters(model);
-  // One dense layer 552; one mixture 4 x 552 + router 4 x 8 = 2240.
-  EXPECT_EQ(count.mlp, 2792);
-  EXPECT_EQ(count.total, 3576);   // 1888 - 1104 + 2792
-  EXPECT_EQ(count.active, 1920);  // three experts less: 3576 - 1656
+  // One dense layer 552; one mixture 4 x 552 + router 4 x 8 and its bias of 4 = 2244.
+  EXPECT_EQ(count.mlp, 2796);
+  EXPECT_EQ(count.total, 3580);   // 1888 - 1104 + 2796
+  EXPECT_EQ(count.active, 1924);  // three experts less: 3580 - 1656
 }
 
 TEST(FlopsPerToken, Gpt2SmallFollowsThePublishedForm) {

@@ -127,6 +127,32 @@ TEST(HuggingFace, Phi3IsTheShippedOne) {
   EXPECT_EQ(model, shipped);
 }
 
+constexpr const char* kGptOss = R"("model_type": "gpt_oss", "num_hidden_layers": 24, "hidden_size": 2880,
+      "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880,
+      "vocab_size": 201088, "max_position_embeddings": 131072, "initial_context_length": 4096, "rope_theta": 150000,
+      "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+                       "original_max_position_embeddings": 4096},
+      "num_local_experts": 32, "num_experts_per_tok": 4, "experts_per_token": 4, "sliding_window": 128,
+      "attention_bias": true, "hidden_act": "silu", "rms_norm_eps": 1e-05})";
+
+TEST(HuggingFace, GptOssIsTheShippedOne) {
+  Model model = read(R"({"swiglu_limit": 7.0, "tie_word_embeddings": false, )" + std::string(kGptOss));
+  Model shipped = load_model("gpt-oss-20b");
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+  // The library's own scaling where the file has none.
+  model = read(R"({"model_type": "gpt_oss", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+                   "num_key_value_heads": 2, "vocab_size": 100})");
+  EXPECT_EQ(model.rotary, shipped.rotary);
+  EXPECT_EQ(model.experts->count, 128);
+  EXPECT_EQ(model.window, shipped.window);
+}
+
+TEST(HuggingFace, OtherFormulasThanGptOssesAreRefused) {
+  EXPECT_THAT(message_for(R"({"swiglu_limit": 5.0, )" + std::string(kGptOss)),
+              testing::HasSubstr("#/swiglu_limit: is not supported but 7"));
+}
+
 TEST(HuggingFace, MembersThatMayChangeWhatIsComputedAreRefusedByName) {
   EXPECT_THAT(message_for(R"({"residual_multiplier": 0.2, )" + std::string(kNemotron)),
               testing::HasSubstr("config.json#/residual_multiplier: not known of model_type \"nemotron\": "
@@ -196,7 +222,7 @@ TEST(HuggingFace, FalconsOfBothArchitecturesAreRead) {
 TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(message_for(R"({"model_type": "bert"})"),
             "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
-            "qwen3_moe, mixtral, falcon, phi3, nemotron");
+            "qwen3_moe, mixtral, falcon, phi3, nemotron, gpt_oss");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

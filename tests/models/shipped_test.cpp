@@ -23,7 +23,7 @@ std::string printed(const std::string& name, int digits) {
 
 TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_EQ(names.size(), 62u);
+  EXPECT_EQ(names.size(), 64u);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -84,6 +84,17 @@ TEST(ShippedModels, NemotronHasThePrintedSizes) {
     EXPECT_NEAR(static_cast<double>(count.token_embedding + count.head), embedding, 0.06e9) << name;
     EXPECT_NEAR(static_cast<double>(count.total - count.token_embedding - count.head), others, 0.06e9) << name;
   }
+}
+
+// Table 1 of the model card: 116.83 B and 20.91 B, of which MLP 114.71 B and 19.12 B, attention .96 B and .64 B.
+TEST(ShippedModels, GptOssHasThePrintedSizes) {
+  EXPECT_EQ(total_of("gpt-oss-120b"), 116829156672);
+  EXPECT_EQ(total_of("gpt-oss-20b"), 20914757184);
+  EXPECT_EQ(printed("gpt-oss-120b", 2), "116.83B");
+  EXPECT_EQ(printed("gpt-oss-20b", 2), "20.91B");
+  const ParameterCount large = count_parameters(load_model("gpt-oss-120b"));
+  EXPECT_NEAR(static_cast<double>(large.mlp), 114.71e9, .005e9);
+  EXPECT_NEAR(static_cast<double>(large.attention), .96e9, .005e9);
 }
 
 TEST(ShippedModels, Gpt3HasThePrintedSizes) {

@@ -73,6 +73,7 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("llama3");
   expect_same_file("qwen3");
   expect_same_file("qwen3-windows");
+  expect_same_file("gpt-oss");
   expect_same_file_but_for_rounding("nemotron");
 }
 
@@ -93,6 +94,9 @@ TEST(Oracle, Qwen3AgreesWithPyTorch) { expect_agreement("qwen3"); }
 // The second of two layers sees five keys of sixteen.
 TEST(Oracle, WindowsAgreeWithPyTorch) { expect_agreement("qwen3-windows"); }
 
+// Sinks, windows in every other layer, biases of experts, clamped SwiGLU.
+TEST(Oracle, GptOssAgreesWithPyTorch) { expect_agreement("gpt-oss"); }
+
 /// The description that is written beside the weights says the same model.
 void expect_same_config(const std::string& name) {
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
@@ -109,7 +113,8 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron"})
+  for (const char* name :
+       {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss"})
     expect_same_config(name);
 }
 

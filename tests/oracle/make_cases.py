@@ -68,6 +68,19 @@ def mistral(s, window=None):
         bos_token_id=0, eos_token_id=0, pad_token_id=None))
 
 
+def gpt_oss(s):
+    model = transformers.GptOssForCausalLM(transformers.GptOssConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=s["hidden"], num_local_experts=4,
+        num_experts_per_tok=2, sliding_window=s["sequence"] // 3, bos_token_id=0, eos_token_id=0, pad_token_id=None,
+        rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05, truncate=False)))
+    with torch.no_grad():  # choices that rounding does not change
+        for layer in model.model.layers:
+            layer.mlp.router.weight *= 30
+    return model
+
+
 def scaled(s, kind, **more):
     """Rotary positions that were trained on an eighth of the sequence before."""
     return dict(rope_type=kind, rope_theta=500.0, factor=4.0, original_max_position_embeddings=s["sequence"] // 8, **more)
@@ -91,13 +104,19 @@ CASES = {
     "phi3": phi3,
     "phi3-window": lambda s: phi3(s, sliding_window=s["sequence"] // 3),
     "nemotron": nemotron,
+    "gpt-oss": gpt_oss,
 }
-GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron"]
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss"]
 
 
 def parameters_of(model):
     """Every parameter once, by the name under which transformers saves it."""
     return dict(model.named_parameters())
+
+
+def is_matrix(name, parameter):
+    """What weights decay of: not the biases of experts, one tensor for all of them."""
+    return parameter.dim() >= 2 and not name.endswith("bias")
 
 
 def write_case(folder, model, size):
@@ -114,8 +133,8 @@ def write_case(folder, model, size):
         save_file({"logits": model(ids[:1]).logits[0].contiguous()}, folder / "logits.safetensors")
 
     named = parameters_of(model)
-    groups = [dict(params=[p for p in named.values() if p.dim() >= 2], weight_decay=TRAINING["weight_decay"]),
-              dict(params=[p for p in named.values() if p.dim() < 2], weight_decay=0.0)]
+    groups = [dict(params=[p for n, p in named.items() if is_matrix(n, p)], weight_decay=TRAINING["weight_decay"]),
+              dict(params=[p for n, p in named.items() if not is_matrix(n, p)], weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=TRAINING["learning_rate"], betas=(TRAINING["beta1"], TRAINING["beta2"]),
                                   eps=TRAINING["epsilon"])
     losses, norms = [], []
@@ -143,8 +162,8 @@ def main():
         torch.manual_seed(11)
         model = CASES[name](size)
         with torch.no_grad():  # norms of 1 and biases of 0 would hide which is which
-            for parameter in model.parameters():
-                if parameter.dim() < 2:
+            for parameter_name, parameter in model.named_parameters():
+                if not is_matrix(parameter_name, parameter):
                     parameter += 0.1 * torch.randn_like(parameter)
         write_case(folder / name, model, size)
 

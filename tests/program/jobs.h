@@ -97,8 +97,7 @@ class RandomJobs {
     job.model = coin() ? tiny_model(layers) : tiny_llama(layers);
     if (coin()) job.model.parallel_block = true, job.model.shared_norm = coin();
     if (coin()) job.model.tied_embeddings = !job.model.tied_embeddings;
-    if (!job.model.linear_bias && coin())
-      job.model.experts = models::Experts{.count = 4, .top_k = pick<int>({1, 2}), .every = pick<int>({1, 2})};
+    if (coin()) job.model.experts = models::Experts{.count = 4, .top_k = pick<int>({1, 2}), .every = pick<int>({1, 2})};
     job.training.sequence = pick<int>({8, 16});
     Plan& plan = job.plan;
     plan.tensor = pick<int>({1, 2, 4});

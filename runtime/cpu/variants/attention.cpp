@@ -1,5 +1,6 @@
 // Causal attention forward: y_i = sum over j <= i of p_ij v_j,  p_ij = exp(scale q_i.k_j - L_i),
-// L_i = log of the sum over j <= i of exp(scale q_i.k_j); with a window w both over i - w < j <= i. Saved for backward:
+// L_i = log of the sum over j <= i of exp(scale q_i.k_j); with a window w both over i - w < j <= i. A head's sink z
+// adds exp(z) to the sum. Saved for backward:
 // all p, or with flash the L alone (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no
 // running maximum is needed). Dropout takes p_ij away, or scales it, behind the softmax; its mask is saved with all p,
 // or with flash drawn again.
@@ -18,6 +19,7 @@ static void attention(const KernelArguments& a) {
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* qkv = input<T>(a, 0);
   T* saved = output<T>(a, 1);
+  const Sinks<T> sinks = sinks_of<T>(a, 1);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
     const Index from = s.first_key(row), keys = row + rows - from, token = sample * s.sequence;
     const T* base = qkv + token * s.width();
@@ -31,7 +33,7 @@ static void attention(const KernelArguments& a) {
     p.noalias() = q * k.transpose();
     for (Index r = 0; r < rows; ++r) {
       const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
-      const T log_sum = softmax(block + r * s.sequence, seen, flash ? keys : s.sequence - from, scale);
+      const T log_sum = softmax(block + r * s.sequence, seen, flash ? keys : s.sequence - from, scale, sinks(head));
       if (!flash) Row<T>(block + r * s.sequence - from, from).setZero();
       if (flash) saved[(token + row + r) * s.heads + head] = log_sum;
     }

@@ -3,6 +3,7 @@
 // heads.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,6 +16,11 @@ namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 /// first row's window, so what lies outside costs no more than a block per row; and with flash no more than this many
 /// rows of probabilities exist at once.
 constexpr Index kQueryBlock = 64;
+
+/// Of the tensor rank's heads, the first that an attention op sees.
+[[maybe_unused]] static Index first_head(const program::Op& op, int context_rank) {
+  return op.part_of_heads ? static_cast<Index>(context_rank) * op.heads : 0;
+}
 
 struct AttentionShape {
   Index samples, sequence, heads, kv_heads, dim;
@@ -45,13 +51,29 @@ static void only_seen(T* row, Seen seen, Index length) {
   Row<T>(row + seen.end, length - seen.end).setZero();
 }
 
-/// Scores to probabilities over the columns that are seen; the others of `length` become 0. Returns L.
+/// What a query head's sink adds to its softmax (gpt-oss): exp(sink), or nothing. With all-to-all over heads a context
+/// rank sees a part of the heads.
 template <class T>
-static T softmax(T* row, Seen seen, Index length, T scale) {
+struct Sinks {
+  const T* of_heads;
+  bool any() const { return of_heads != nullptr; }
+  T operator()(Index head) const { return any() ? of_heads[head] : -std::numeric_limits<T>::infinity(); }
+};
+
+template <class T>
+static Sinks<T> sinks_of(const KernelArguments& a, std::size_t operand) {
+  const T* sinks = input<T>(a, operand);
+  return {sinks == nullptr ? nullptr : sinks + first_head(*a.op, a.context_rank)};
+}
+
+/// Scores to probabilities over the columns that are seen; the others of `length` become 0. `sink` takes its part of
+/// the sum. Returns L.
+template <class T>
+static T softmax(T* row, Seen seen, Index length, T scale, T sink) {
   Row<T> p(row + seen.first, seen.end - seen.first);
-  const T highest = p.maxCoeff();
+  const T highest = scale > 0 ? std::max(p.maxCoeff(), sink / scale) : p.maxCoeff();
   p = ((p - highest) * scale).exp();
-  const T sum = p.sum();
+  const T sum = p.sum() + std::exp(sink - highest * scale);
   p *= T(1) / sum;
   only_seen(row, seen, length);
   return highest * scale + std::log(sum);

@@ -1,6 +1,7 @@
 // Causal attention backward (Dao 2023, arXiv 2307.08691, algorithm 2). With P the probabilities and D_i = dy_i . y_i:
 //   dV += P^T dY,  dP = dY V^T,  dS = P o (dP - D),  dQ = scale dS K,  dK += scale dS^T Q.
 // Unfused, P was saved; with flash it is computed again from the log-sum-exp. Query heads that share a key head add up.
+// A head's sink z has no value, so dz = -sum over i of p_i D_i with p_i = exp(z - L_i), what its softmax leaves of 1.
 // With dropout, of mask M: dV += (M o P / (1 - p))^T dY and dP = M o (dY V^T) / (1 - p); D is what it was.
 
 #include "runtime/cpu/variants/attention.h"
@@ -18,6 +19,8 @@ static void attention_backward(const KernelArguments& a) {
   const T* saved = input<T>(a, 2);
   T* dqkv = output<T>(a, 0);
   Row<T>(dqkv, a.op->m * width).setZero();
+  const Sinks<T> sinks = sinks_of<T>(a, 5);
+  DenseRow<T> dsinks = DenseRow<T>::Zero(s.heads);
   const Eigen::OuterStride<> in_stride(width), out_stride(out_width), row_stride(s.sequence);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
     const Index from = s.first_key(row), keys = row + rows - from, token = sample * s.sequence;
@@ -63,11 +66,17 @@ static void attention_backward(const KernelArguments& a) {
     for (Index r = 0; r < rows; ++r) {
       const T d = dy.row(r).dot(y.row(r));
       Row<T> row_ds(gradient + r * s.sequence, keys);
-      row_ds = (row_ds - d) * ConstRow<T>(probabilities + r * s.sequence, keys) * scale;
+      const ConstRow<T> row_p(probabilities + r * s.sequence, keys);
+      if (sinks.any()) {
+        dsinks(head) -=
+            d * (flash ? std::exp(sinks(head) - saved[(token + row + r) * s.heads + head]) : 1 - row_p.sum());
+      }
+      row_ds = (row_ds - d) * row_p * scale;
     }
     StridedMatrix<T>(dqkv + query_at, rows, s.dim, in_stride).noalias() = ds * k;
     StridedMatrix<T>(dqkv + key_at, keys, s.dim, in_stride).noalias() += ds.transpose() * q;
   });
+  if (sinks.any()) Row<T>(output<T>(a, 1) + first_head(*a.op, a.context_rank), s.heads) += dsinks;
 }
 
 void add_attention_backward(KernelTable& table) {

@@ -91,7 +91,8 @@ static void attention_block(const KernelArguments& a) {
   T* log_sum = output<T>(a, 1);
   if (a.op->k == 0) {
     Row<T>(y, a.op->m * out_width).setZero();
-    Row<T>(log_sum, a.op->m * heads).setConstant(-std::numeric_limits<T>::infinity());
+    const Sinks<T> sinks = sinks_of<T>(a, 2);  // as a block of keys without values that came before all others
+    for (Index i = 0; i < a.op->m * heads; ++i) log_sum[i] = sinks(i % heads);
   }
   const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
   for_each_pair(a, s, [&](const BlockPair& b) {
@@ -109,7 +110,7 @@ static void attention_block(const KernelArguments& a) {
       if (b.seen(r).none()) {
         Row<T>(row, b.keys).setZero();
       } else {
-        sums(r) = softmax(row, b.seen(r), b.keys, scale);
+        sums(r) = softmax(row, b.seen(r), b.keys, scale, -std::numeric_limits<T>::infinity());
       }
     }
     if (a.dropout.drops()) mask_of(a, b).drop(a.dropout, p.data(), p.data());
@@ -125,6 +126,20 @@ static void attention_block(const KernelArguments& a) {
   });
 }
 
+/// Of all queries, once in a ring: see attention_backward.cpp.
+template <class T>
+static void sinks_backward(const KernelArguments& a, Index dim) {
+  const Sinks<T> sinks = sinks_of<T>(a, 5);
+  const Index heads = a.op->heads;
+  if (!sinks.any() || a.op->k != 0) return;
+  DenseRow<T> sums = DenseRow<T>::Zero(heads);
+  for (Index i = 0; i < a.op->m * heads; ++i) {
+    const T d = (ConstRow<T>(input<T>(a, 1) + i * dim, dim) * ConstRow<T>(input<T>(a, 3) + i * dim, dim)).sum();
+    sums(i % heads) -= d * std::exp(sinks(i % heads) - input<T>(a, 2)[i]);
+  }
+  Row<T>(output<T>(a, 2), heads) += sums;
+}
+
 // As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.
 template <class T>
 static void attention_block_backward(const KernelArguments& a) {
@@ -137,6 +152,7 @@ static void attention_block_backward(const KernelArguments& a) {
   const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
   Row<T>(dkv, a.op->m * s.kv_width).setZero();
   if (a.op->k == 0) StridedMatrix<T>(dqkv, a.op->m, out_width, in_stride).setZero();
+  sinks_backward<T>(a, dim);
   for_each_pair(a, s, [&](const BlockPair& b) {
     const T* kv = input<T>(a, 4) + b.key_at * s.kv_width;
     T* own_dkv = dkv + b.key_at * s.kv_width;

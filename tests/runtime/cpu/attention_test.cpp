@@ -49,6 +49,35 @@ std::vector<double> backward(const Shape& s, const std::vector<double>& qkv, con
   return dqkv;
 }
 
+// A sink's softmax is that of a key whose score it is and whose value is nothing.
+TEST(AttentionSinks, TakeTheirPartOfTheSoftmaxAndHaveAGradient) {
+  for (const auto& [flash, window] : {std::pair{false, 0}, {true, 0}, {true, 3}}) {
+    const Shape s{2, 7, 4, 2, 3, flash, window};
+    std::vector<double> qkv = numbers(s.tokens() * s.width(), 1), sinks{0.5, -1, 2, 0};
+    const std::vector<double> dy = numbers(s.tokens() * s.out(), 2);
+    const auto attended = [&] {
+      Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};
+      Call call(OpKind::kAttention, s.tokens(), s.out());
+      describe(call, s);
+      call.in(0, qkv).in(1, sinks).out(0, result.y).out(1, result.saved).run<double>();
+      return result;
+    };
+    // The first query sees itself: y = v / (1 + exp(sink - score)).
+    double score = 0;
+    for (std::size_t d = 0; d < 3; ++d) score += qkv[d] * qkv[12 + d] / std::sqrt(3.0);
+    const Attended forwarded = attended();
+    EXPECT_NEAR(forwarded.y[0], qkv[18] / (1 + std::exp(0.5 - score)), kRounding);
+    std::vector<double> dqkv(qkv.size(), 99), dsinks(4, 0.25);
+    Call call(OpKind::kAttentionBackward, s.tokens(), s.out());
+    describe(call, s);
+    call.in(0, qkv).in(1, forwarded.y).in(2, forwarded.saved).in(3, dy).in(5, sinks);
+    call.out(0, dqkv).out(1, dsinks).run<double>();
+    const auto objective = [&] { return dot(dy, attended().y); };
+    expect_gradient(qkv, dqkv, objective);
+    expect_gradient(sinks, dsinks, objective, 0.25);
+  }
+}
+
 /// The definition, one query at a time.
 Attended definition(const Shape& s, const std::vector<double>& qkv) {
   Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};

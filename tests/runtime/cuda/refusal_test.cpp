@@ -62,12 +62,21 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.model.window = models::Window{.keys = 8, .first_layer = 1};
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no attention with windows yet (of 8 keys)"));
   job = job_of(DType::kBf16);
+  job.model.attention_sinks = true;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no attention with sinks yet"));
+  job = job_of(DType::kBf16);
+  job.model.activation = models::Activation::kClampedSwiglu;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no clamped SwiGLU yet"));
+  job = job_of(DType::kBf16);
+  job.model.experts = models::Experts{.count = 4};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no biases of experts yet"));
+  job = job_of(DType::kBf16);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
 }
 
-// Every op kind that computes has a twin in both types, and so a kernel: the table is the device's. Casts to 8 bits,
-// which are refused by name, have none yet.
+// Every op kind that computes has a twin in both types, and so a kernel: the table is the device's. Casts to 8 bits
+// and biases of experts, which are refused by name, have none yet.
 TEST(CudaOperations, CoverEveryKindThatComputes) {
   for (int kind = 0; kind < program::kOpKinds; ++kind) {
     program::Op op;
@@ -76,7 +85,9 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
         (row_operation<Bf16, HostLauncher>(op) != nullptr) + (attention_operation<Bf16, HostLauncher>(op) != nullptr) +
             (state_operation<Bf16, HostLauncher>(op) != nullptr) + (wire_operation<HostLauncher>(op) != nullptr) ==
         1;
-    const bool computes = !program::is_communication(op.kind) && op.kind != program::OpKind::kQuantize;
+    const bool refused = op.kind == program::OpKind::kQuantize || op.kind == program::OpKind::kExpertBias ||
+                         op.kind == program::OpKind::kExpertBiasBackward;
+    const bool computes = !program::is_communication(op.kind) && !refused;
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }
 }

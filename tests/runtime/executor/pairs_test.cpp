@@ -40,9 +40,9 @@ enum Field {
   kDropout,
   kFields
 };
-enum Shape { kGpt2, kLlama, kParallel, kMixture };
+enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss };
 
-constexpr std::array<int, kFields> kValues = {4, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
+constexpr std::array<int, kFields> kValues = {5, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 5;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -78,6 +78,16 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
   if (shape == kMixture) {
     job.model.linear_bias = false;
     job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 0.75};
+  }
+  if (shape == kGptOss) {
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kClampedSwiglu;
+    job.model.kv_heads = 2;
+    job.model.tied_embeddings = false;
+    job.model.attention_sinks = true;
+    job.model.window = models::Window{.keys = 5, .full_every = 2};
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 1};
   }
   return job;
 }

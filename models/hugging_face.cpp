@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/quote.h"
+#include "models/hugging_face_parts.h"
 #include "models/load.h"
 #include "models/validate.h"
 
@@ -16,126 +17,6 @@ namespace trivium::models {
 namespace {
 
 using base::JsonReader;
-
-/// An object of the file that remembers which members were asked for, so that the others can be judged.
-class Config : public JsonReader {
- public:
-  explicit Config(const JsonReader& reader) : JsonReader(reader) {}
-  JsonReader at(std::string_view key) const { return asked_.emplace(key), JsonReader::at(key); }
-  std::optional<JsonReader> find(std::string_view key) const { return asked_.emplace(key), JsonReader::find(key); }
-  bool asked(const std::string& key) const { return asked_.contains(key); }
-
- private:
-  mutable std::set<std::string> asked_;
-};
-
-/// The member where it is there and not null: these files write null for "take the default".
-std::optional<JsonReader> given(const Config& config, std::string_view key) {
-  auto member = config.find(key);
-  if (member && member->json().is_null()) return std::nullopt;
-  return member;
-}
-
-std::int64_t count_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise) {
-  const auto member = given(config, key);
-  return member ? member->integer(1, most) : otherwise;
-}
-
-bool flag_or(const Config& config, std::string_view key, bool otherwise) {
-  const auto member = given(config, key);
-  return member ? member->boolean() : otherwise;
-}
-
-/// The MLP's activation under the name the library gives it.
-Activation activation_of(const Config& config, std::string_view key, bool gated, const std::string& otherwise) {
-  const auto member = given(config, key);
-  const std::string name = member ? member->text() : otherwise;
-  const bool tanh_form = name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh";
-  if (gated && (name == "silu" || name == "swish")) return Activation::kSwiglu;
-  if (gated && tanh_form) return Activation::kGeglu;
-  if (!gated && tanh_form) return Activation::kGelu;
-  if (!gated && name == "gelu") return Activation::kGeluErf;
-  if (!gated && name == "relu") return Activation::kRelu;
-  if (!gated && name == "relu2") return Activation::kSquaredRelu;
-  (member ? *member : config)
-      .fail(fmt::format("unsupported activation {}; supported here: {}", base::quote(name),
-                        gated ? "silu, gelu_pytorch_tanh" : "gelu, gelu_new, relu, relu2"));
-}
-
-double number_or(const Config& config, std::string_view key, double otherwise) {
-  const auto member = given(config, key);
-  if (!member) return otherwise;
-  if (!(member->number() >= 0)) member->fail("must not be negative");
-  return member->number();
-}
-
-/// A factor that must be above 0.
-double factor_or(const Config& config, std::string_view key, double otherwise) {
-  const double value = number_or(config, key, otherwise);
-  if (value == 0) config.at(key).fail("must be more than 0");
-  return value;
-}
-
-/// YaRN raises scores by lengthening queries and keys (arXiv 2309.00071, eq. 22).
-double yarn_amplitude(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
-
-void read_yarn(const Config& scaling, Rotary& rotary) {
-  rotary.fast_turns = factor_or(scaling, "beta_fast", 32);
-  rotary.slow_turns = factor_or(scaling, "beta_slow", 1);
-  rotary.whole_pairs = flag_or(scaling, "truncate", true);
-  const double mine = number_or(scaling, "mscale", 0), all = number_or(scaling, "mscale_all_dim", 0);
-  const double usual = mine > 0 && all > 0 ? yarn_amplitude(rotary.factor, mine) / yarn_amplitude(rotary.factor, all)
-                                           : yarn_amplitude(rotary.factor, 1);
-  rotary.amplitude = factor_or(scaling, "attention_factor", usual);
-}
-
-/// Scaling as transformers 4 ("rope_scaling") and 5 ("rope_parameters", with theta in it) write it.
-void read_scaling(const Config& config, std::string_view key, Model& model) {
-  static const std::array<std::string, 4> kKinds = {"default", "linear", "llama3", "yarn"};
-  const auto member = given(config, key);
-  if (!member) return;
-  const Config scaling(*member);
-  Rotary& rotary = model.rotary;
-  rotary.theta = factor_or(scaling, "rope_theta", rotary.theta);
-  rotary.share = factor_or(scaling, "partial_rotary_factor", rotary.share);
-  const auto kind = given(scaling, given(scaling, "rope_type") ? "rope_type" : "type");
-  const std::string name = kind ? kind->one_of(kKinds) : "default";
-  if (name == "default") return;
-  rotary.factor = factor_or(scaling, "factor", 1);
-  if (name == "linear") {
-    rotary.scaling = RotaryScaling::kLinear;
-    return;
-  }
-  rotary.original_sequence = count_or(scaling, "original_max_position_embeddings", kMostPositions, model.max_sequence);
-  rotary.scaling = name == "llama3" ? RotaryScaling::kLlama3 : RotaryScaling::kYarn;
-  if (name == "yarn") return read_yarn(scaling, rotary);
-  rotary.slow_turns = factor_or(scaling, "low_freq_factor", rotary.slow_turns);
-  rotary.fast_turns = factor_or(scaling, "high_freq_factor", rotary.fast_turns);
-}
-
-/// `theta`, `share`: what the type calls them, and its default share. After max_sequence is known.
-void read_rotary(const Config& config, Model& model, std::string_view theta, std::string_view share,
-                 double usual_share) {
-  model.rotary.theta = factor_or(config, theta, model.rotary.theta);
-  model.rotary.share = factor_or(config, share, usual_share);
-  if (model.rotary.share > 1) config.at(share).fail("must be at most 1");
-  read_scaling(config, "rope_scaling", model);
-  read_scaling(config, "rope_parameters", model);
-}
-
-/// Members that change what is computed and have no like here: refused unless they have the value that changes nothing.
-void refuse_flag(const Config& config, std::string_view key) {
-  const auto member = given(config, key);
-  if (member && member->boolean()) member->fail("is not supported: it changes what attention computes");
-}
-
-/// Members that all but gpt2 spell alike.
-void read_common(const Config& config, Model& model) {
-  model.layers = config.at("num_hidden_layers").integer(1, kMostLayers);
-  model.hidden = config.at("hidden_size").integer(1, kMostWidth);
-  model.heads = config.at("num_attention_heads").integer(1, kMostHeads);
-  model.vocab = config.at("vocab_size").integer(1, kMostVocab);
-}
 
 Model read_gpt2(const Config& config) {
   Model model;
@@ -188,34 +69,6 @@ void read_qwen3_experts(const Config& config, Model& model) {
   experts.top_k = config.at("num_experts_per_tok").integer(1, kMostExperts);
   model.experts = experts;
   model.ffn_hidden = config.at("moe_intermediate_size").integer(1, kMostWidth);
-}
-
-/// The layers that "layer_types" names, by the patterns that a model can have: full ones first, or every so many.
-void read_layer_types(const JsonReader& types, Model& model, std::int64_t keys) {
-  static const std::array<std::string, 2> kTypes = {"full_attention", "sliding_attention"};
-  std::vector<bool> windowed;
-  for (const JsonReader& type : types.elements()) windowed.push_back(type.one_of(kTypes) == kTypes.back());
-  if (std::ssize(windowed) != model.layers) {
-    types.fail(fmt::format("has {} entries for {} layers", windowed.size(), model.layers));
-  }
-  const auto first = std::find(windowed.begin(), windowed.end(), true);
-  model.window.reset();
-  if (first == windowed.end()) return;
-  const auto full = std::find(first, windowed.end(), false);
-  Window window{.keys = keys};
-  if (full == windowed.end()) {
-    window.first_layer = first - windowed.begin();
-  } else {
-    window.full_every = full - windowed.begin() + 1;
-  }
-  model.window = window;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    if ((model.layer_kind(layer).window > 0) == windowed[static_cast<std::size_t>(layer)]) continue;
-    types.fail(
-        fmt::format("layer {} breaks the pattern of those before; supported are full layers before windowed "
-                    "ones, and a full one every so many",
-                    layer));
-  }
 }
 
 /// Layers that look back no further than a window. Precondition: `layers` and `max_sequence` are known.
@@ -293,55 +146,6 @@ Model read_nemotron(const Config& config) {
   return model;
 }
 
-/// gpt-oss's scaling where the file names none.
-void read_gpt_oss_rotary(const Config& config, Model& model) {
-  model.rotary.theta = 150000;
-  if (!given(config, "rope_scaling") && !given(config, "rope_parameters")) {
-    model.rotary.scaling = RotaryScaling::kYarn;
-    model.rotary.factor = 32;
-    model.rotary.original_sequence = 4096;
-    model.rotary.slow_turns = 1, model.rotary.fast_turns = 32;
-    model.rotary.whole_pairs = false;
-    model.rotary.amplitude = yarn_amplitude(model.rotary.factor, 1);
-  }
-  read_rotary(config, model, "rope_theta", "partial_rotary_factor", 1);
-}
-
-/// gpt-oss: sinks, windows in every other layer, biases everywhere, mixtures of clamped SwiGLU in every layer.
-Model read_gpt_oss(const Config& config) {
-  Model model;
-  read_common(config, model);
-  model.kv_heads = count_or(config, "num_key_value_heads", kMostHeads, 8);
-  model.head_dim = count_or(config, "head_dim", kMostHeads, 64);
-  model.ffn_hidden = count_or(config, "intermediate_size", kMostWidth, 2880);
-  model.max_sequence = count_or(config, "max_position_embeddings", kMostPositions, 131072);
-  model.norm = Norm::kRmsNorm;
-  model.norm_epsilon = number_or(config, "rms_norm_eps", 1e-5);
-  model.positions = Positions::kRotary;
-  read_gpt_oss_rotary(config, model);
-  activation_of(config, "hidden_act", true, "silu");
-  const auto only = [&](std::string_view key, double value) {
-    if (number_or(config, key, value) != value) config.at(key).fail(fmt::format("is not supported but {}", value));
-  };
-  only("swiglu_alpha", kClampedSlope);
-  only("swiglu_limit", kClampedLimit);
-  model.activation = Activation::kClampedSwiglu;
-  model.tied_embeddings = flag_or(config, "tie_word_embeddings", false);
-  if (!flag_or(config, "attention_bias", true)) {
-    config.at("attention_bias").fail("attention without biases beside experts with biases is not supported");
-  }
-  model.attention_sinks = true;
-  model.window = Window{.keys = count_or(config, "sliding_window", kMostPositions, 128), .full_every = 2};
-  if (const auto types = given(config, "layer_types")) read_layer_types(*types, model, model.window->keys);
-  Experts experts;
-  experts.count = count_or(config, "num_local_experts", kMostExperts, 128);
-  experts.top_k = count_or(config, given(config, "num_experts_per_tok") ? "num_experts_per_tok" : "experts_per_token",
-                           kMostExperts, 4);
-  count_or(config, "experts_per_token", kMostExperts, 4);  // the same again
-  model.experts = experts;
-  return model;
-}
-
 Model read_falcon(const Config& config) {
   Model model;
   read_common(config, model);
@@ -378,6 +182,7 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "attn_pdrop",
                                               "auto_map",
                                               "bos_token_id",
+                                              "cache_implementation",
                                               "classifier_dropout",
                                               "dtype",
                                               "embd_pdrop",
@@ -441,17 +246,18 @@ void check_what_is_not_used(const Config& config) {
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 12> kTypes = {"gpt2",   "gpt_neox", "llama",     "mistral",
-                                                     "qwen2",  "qwen3",    "qwen3_moe", "mixtral",
-                                                     "falcon", "phi3",     "nemotron",  "gpt_oss"};
+  static const std::array<std::string, 14> kTypes = {"gpt2",     "gpt_neox",  "llama",   "mistral",    "qwen2",
+                                                     "qwen3",    "qwen3_moe", "mixtral", "falcon",     "phi3",
+                                                     "nemotron", "gpt_oss",   "gemma2",  "gemma3_text"};
   const Config reader{JsonReader(config, where)};
   const std::string type = reader.at("model_type").one_of(kTypes);
-  Model model = type == "gpt2"       ? read_gpt2(reader)
-                : type == "gpt_neox" ? read_gpt_neox(reader)
-                : type == "falcon"   ? read_falcon(reader)
-                : type == "nemotron" ? read_nemotron(reader)
-                : type == "gpt_oss"  ? read_gpt_oss(reader)
-                                     : read_llama(reader, type);
+  Model model = type == "gpt2"                              ? read_gpt2(reader)
+                : type == "gpt_neox"                        ? read_gpt_neox(reader)
+                : type == "falcon"                          ? read_falcon(reader)
+                : type == "nemotron"                        ? read_nemotron(reader)
+                : type == "gpt_oss"                         ? read_gpt_oss(reader)
+                : type == "gemma2" || type == "gemma3_text" ? read_gemma(reader, type == "gemma3_text")
+                                                            : read_llama(reader, type);
   check_what_is_not_used(reader);
   const auto name = given(reader, "_name_or_path");
   model.name = name && !name->text().empty() ? name->text() : type;

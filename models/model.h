@@ -56,9 +56,10 @@ struct Experts {
 
 /// Attention that looks back a window only (Beltagy et al. 2020, arXiv 2004.05150; Mistral 7B, arXiv 2310.06825).
 struct Window {
-  std::int64_t keys = 0;         ///< that a query sees at most, its own included
-  std::int64_t first_layer = 0;  ///< layers before this one see all keys (Qwen 2's max_window_layers)
-  std::int64_t full_every = 0;   ///< every how many layers one sees all keys, the last of so many; 0: none does
+  std::int64_t keys = 0;           ///< that a query sees at most, its own included
+  std::int64_t first_layer = 0;    ///< layers before this one see all keys (Qwen 2's max_window_layers)
+  std::int64_t full_every = 0;     ///< every how many layers one sees all keys, the last of so many; 0: none does
+  std::optional<Rotary> rotary{};  ///< of layers with windows, where it is not the model's (Gemma 3)
 
   bool operator==(const Window&) const = default;
 };
@@ -88,15 +89,19 @@ struct Model {
   Rotary rotary;  ///< where positions are rotary
   Activation activation = Activation::kGelu;
   double norm_epsilon = 1e-5;
-  double attention_scale = 0;  ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
-  bool linear_bias = true;     ///< biases in attention output and MLP; in mixtures of the router and every expert
+  double attention_soft_cap = 0;  ///< c: scores x become c tanh(x / c) before the softmax (Gemma 2); 0: they stay
+  double logit_soft_cap = 0;      ///< the same of logits before the loss
+  double embedding_scale = 1;     ///< factor on looked-up tokens (Gemma: sqrt(hidden))
+  double attention_scale = 0;     ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
+  bool linear_bias = true;        ///< biases in attention output and MLP; in mixtures of the router and every expert
   bool qkv_bias = true;
   bool tied_embeddings = true;  ///< the logits use the token embedding
   bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
   bool head_norms = false;      ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
   bool attention_sinks =
-      false;                ///< a number for every query head takes part in its softmax and in nothing else (gpt-oss)
-  bool shared_norm = true;  ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
+      false;                  ///< a number for every query head takes part in its softmax and in nothing else (gpt-oss)
+  bool branch_norms = false;  ///< what attention and MLP give is normalised before it is added (Gemma): two norms more
+  bool shared_norm = true;    ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Window> window;
   std::optional<Experts> experts;
 
@@ -105,7 +110,7 @@ struct Model {
   /// Components of a head that turn with its position.
   std::int64_t rotary_width() const;
   /// Norms in one layer, the final norm of the model not counted.
-  std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : 2; }
+  std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : branch_norms ? 4 : 2; }
   /// Of a layer, counted from 0; the pattern goes on beyond the last one.
   LayerKind layer_kind(std::int64_t layer) const;
   /// Layers whose MLP is a mixture of experts.
@@ -163,5 +168,7 @@ FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
 /// By how much (radians) a position turns every pair of a head: component i with component i + rotary_width() / 2.
 /// Empty where positions are not rotary.
 std::vector<double> rotary_frequencies(const Model& model);
+/// The same as another rotary has it.
+std::vector<double> rotary_frequencies(const Model& model, const Rotary& rotary);
 
 }  // namespace trivium::models

@@ -19,6 +19,13 @@ double roughly(const Model& m) {
   return real(m.layers) * (attention + mlp) + real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
 }
 
+void validate(const Rotary& rotary, const base::JsonReader& reader) {
+  const bool ramps = rotary.scaling == RotaryScaling::kLlama3 || rotary.scaling == RotaryScaling::kYarn;
+  if (ramps && (rotary.original_sequence == 0 || rotary.fast_turns <= rotary.slow_turns)) {
+    reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
+  }
+}
+
 }  // namespace
 
 void complete_and_validate(Model& model, const base::JsonReader& reader) {
@@ -38,13 +45,19 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
   if (model.positions == Positions::kRotary && model.rotary.share == 1 && model.head_dim % 2 != 0) {
     reader.fail(fmt::format("head_dim ({}) is odd; rotary positions turn pairs of numbers", model.head_dim));
   }
-  const bool ramps = model.rotary.scaling == RotaryScaling::kLlama3 || model.rotary.scaling == RotaryScaling::kYarn;
-  if (ramps && (model.rotary.original_sequence == 0 || model.rotary.fast_turns <= model.rotary.slow_turns)) {
-    reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
+  validate(model.rotary, reader);
+  if (model.window && model.window->rotary) {
+    validate(*model.window->rotary, reader);
+    if (model.window->rotary->share != model.rotary.share) {
+      reader.fail("the window's rotary has another share than the model's, which is not supported");
+    }
   }
   if (model.window && model.window->first_layer >= model.layers) {
     reader.fail(fmt::format("the window's first_layer ({}) is not below layers ({}): no layer would have it",
                             model.window->first_layer, model.layers));
+  }
+  if (model.branch_norms && (model.parallel_block || model.linear_bias)) {
+    reader.fail("branch_norms beside parallel_block or linear_bias is not supported");
   }
   if (model.window && model.window->full_every == 1) {
     reader.fail("the window's full_every is 1: no layer would have it");

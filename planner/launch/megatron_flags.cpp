@@ -100,6 +100,9 @@ class ModelFlags {
       flags_.push_back({"norm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
     }
     if (model_.attention_sinks) losses_.push_back({"attention_sinks", "none"});
+    if (model_.branch_norms) losses_.push_back({"branch_norms", "none; two norms a layer"});
+    if (model_.attention_soft_cap > 0 || model_.logit_soft_cap > 0) losses_.push_back({"soft caps", "none"});
+    if (model_.embedding_scale != 1) losses_.push_back({"embedding_scale", "1"});
     if (model_.window) losses_.push_back({"window", "every layer sees all keys"});
     if (model_.attention_scale != 0) losses_.push_back({"attention_scale", "1 / sqrt(head_dim)"});
   }

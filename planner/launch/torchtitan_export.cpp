@@ -50,7 +50,9 @@ class TorchtitanExport {
                     flavor, m.hidden, m.layers, m.heads, m.kv_heads, m.vocab, m.ffn_hidden));
     const bool is_llama = m.norm == models::Norm::kRmsNorm && m.activation == models::Activation::kSwiglu &&
                           m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
-                          !m.tied_embeddings && !m.parallel_block && !m.head_norms && !m.attention_sinks;
+                          !m.tied_embeddings && !m.parallel_block && !m.head_norms && !m.attention_sinks &&
+                          !m.branch_norms && m.attention_soft_cap == 0 && m.logit_soft_cap == 0 &&
+                          m.embedding_scale == 1;
     if (!is_llama) {
       lose("model",
            fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases, untied", m.name));

@@ -44,7 +44,8 @@ enum class OpKind : std::uint8_t {
   kQuantize,     // rows, columns                 x (m,n)                              y in 8 bits with scales along its
   // rows, or -1; along its columns, or -1 (program/ir/fp8_layout.h); dbias (n) += sums of the columns, or
   // -1. Products whose `fp8` is set read such buffers for x, w and dy
-  kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
+  kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place; with k = 1 by
+                    // the frequencies of layers with windows
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
   kAttention,       // T, heads*dim                  qkv (T, q|k|v), sinks (heads) or -1  y (T,n), saved: probabilities
                     // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
@@ -169,8 +170,9 @@ struct Op {
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend; kQuantize: runs of rows that share no scale
   std::int64_t m = 0, n = 0, k = 0;
-  double epsilon = 1e-5;      ///< norm kinds
-  double score_scale = 0;     ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim)
+  double epsilon = 1e-5;   ///< norm kinds
+  double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows; 0: 1
+  double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart

@@ -21,6 +21,7 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
   op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
   op.window = window_of(layer);
+  op.soft_cap = s_.attention_soft_cap;
   return op;
 }
 

@@ -54,6 +54,7 @@ void LayerWriter::ring_attention(const LayerKept& kept, int layer, Pass pass) {
     block.flash = true;
     block.score_scale = s_.attention_scale;
     block.window = window_of(layer);
+    block.soft_cap = s_.attention_soft_cap;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     kv = next;
@@ -75,6 +76,7 @@ void LayerWriter::ring_attention_backward(const LayerKept& kept, int d_attended,
     block.flash = true;
     block.score_scale = s_.attention_scale;
     block.window = window_of(layer);
+    block.soft_cap = s_.attention_soft_cap;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     if (d_kv == kNoBuffer) {

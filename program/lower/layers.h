@@ -111,7 +111,11 @@ class LayerWriter {
   int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients
 
   int place_kept(int layer, const std::string& name, DType type, std::int64_t elements);
-  int reduce_tokens(int partial, const char* name, int layer, Pass pass);
+  int reduce_tokens(int partial, const char* name, int layer, Pass pass, int own = kNoBuffer);
+  int branch_buffer(int kept, const char* name, int layer);
+  int normed_branch(int branch, const char* parameter, int stats, int layer, Pass pass);
+  int normed_branch_backward(int branch, const char* parameter, int stats, int d, int layer);
+  Op& turned(Op& op, int layer);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
   void matmul(int x, const Product& product, int y, int layer, Pass pass);
@@ -164,6 +168,7 @@ class LayerWriter {
   void heads_to_tokens(int whole, int local, bool with_keys, int layer, Pass pass);
 
   int head_weight() const;
+  void of_logits(Op& op);
   Op& rows(Op& op, std::int64_t m, std::int64_t n, int layer);  // fills dims of a token-wise op
   Op& of_heads(Op& op, std::int64_t n, int layer);              // and of one that sees heads of all own tokens
 

@@ -174,6 +174,10 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   std::vector<Parameter> list;
   add_norm(list, model, "h.{}.ln_1", layer);
   if (model.norms_per_layer() > 1) add_norm(list, model, "h.{}.ln_2", layer);
+  if (model.branch_norms) {
+    add_norm(list, model, "h.{}.ln_1_out", layer);
+    add_norm(list, model, "h.{}.ln_2_out", layer);
+  }
   if (model.head_norms) {  // every tensor rank has heads of its own
     for (const char* name : {"h.{}.attn.q_norm.weight", "h.{}.attn.k_norm.weight"}) {
       list.push_back(vector_parameter(name, layer, model.head_dim, 1));

@@ -192,7 +192,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   expert_bias("mlp.experts.c_proj.bias", rows_out, s_.hidden, true, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
-  const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
+  const int partial = branch_buffer(kept.branch2, "mlp projection", layer);
   routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, kept.router, kept.slots, home}, {partial}), s_.hidden,
              layer);
   return partial;

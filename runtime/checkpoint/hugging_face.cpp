@@ -14,6 +14,7 @@
 #include "base/private_folder.h"
 #include "base/quote.h"
 #include "base/refuse.h"
+#include "runtime/checkpoint/families.h"
 #include "runtime/checkpoint/whole.h"
 
 namespace trivium::runtime::checkpoint {
@@ -29,56 +30,20 @@ struct Correspondence {
   std::string fused;                     ///< the name under which a file may have all of them as one
   std::vector<std::int64_t> shape = {};  ///< of theirs, where it is not rows and columns
   bool interleaved = false;              ///< their columns are one of our first half and one of our second in turn
-  float offset = 0;                      ///< that the file's weights are stored less of (Nemotron's norms: LayerNorm1P)
+  float offset = 0;  ///< that the file's weights are stored less of (norms of Nemotron, LayerNorm1P, and Gemma)
 };
-
-bool is_gpt2(const models::Model& model) {
-  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
-         model.linear_bias && model.qkv_bias && !model.head_norms && !model.parallel_block && !model.experts &&
-         model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1) && !model.window &&
-         !model.attention_sinks;
-}
-
-bool is_qwen(const models::Model& model) { return model.head_norms || (model.qkv_bias && !model.linear_bias); }
-
-/// Whether a family has the model's windows: Qwen's have those of any layers, Mistral's those of all.
-bool names_windows(const models::Model& model) {
-  return is_qwen(model) || (!model.linear_bias && models::layer_kinds(model).size() == 1);
-}
-
-bool is_llama(const models::Model& model) {
-  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
-         model.activation != models::Activation::kClampedSwiglu && !model.attention_sinks && !model.parallel_block &&
-         !model.experts && model.rotary.share == 1 && model.attention_scale == 0 &&
-         !(model.head_norms && model.linear_bias) && (!model.window || names_windows(model));
-}
-
-/// Nemotron-4: llama's tensors with LayerNorm, without gates.
-bool is_nemotron(const models::Model& model) {
-  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kRotary &&
-         model.activation == models::Activation::kSquaredRelu && !model.parallel_block && !model.experts &&
-         !model.head_norms && model.qkv_bias == model.linear_bias && model.attention_scale == 0 && !model.window &&
-         !model.attention_sinks;
-}
-
-bool is_gpt_oss(const models::Model& model) {
-  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary &&
-         model.activation == models::Activation::kClampedSwiglu && model.attention_sinks && model.window &&
-         model.experts && model.experts->every == 1 && model.linear_bias && model.qkv_bias && !model.head_norms &&
-         !model.parallel_block && model.rotary.share == 1 && model.attention_scale == 0;
-}
 
 class Table {
  public:
-  explicit Table(const models::Model& model) : m_(model) {
+  explicit Table(const models::Model& model) : m_(model), offset_(is_nemotron(model) || is_gemma(model) ? 1.0F : 0.0F) {
     if (is_gpt2(model)) {
       gpt2();
-    } else if (is_llama(model) || is_nemotron(model) || is_gpt_oss(model)) {
+    } else if (is_llama(model) || is_nemotron(model) || is_gpt_oss(model) || is_gemma(model)) {
       llama();
     } else {
       throw base::Failure(
           base::ErrorKind::kUsage,
-          fmt::format("{} is neither GPT-2, llama-style nor gpt-oss; only these have a single file to convert",
+          fmt::format("{} is neither GPT-2, llama-style, gpt-oss nor Gemma; only these have a single file to convert",
                       base::quote(model.name)));
     }
   }
@@ -143,12 +108,18 @@ class Table {
       both("attn.c_attn", h, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, k, k},
            "self_attn.qkv_proj", m_.qkv_bias);
       if (m_.head_norms) {
-        same(at + "attn.q_norm.weight", there + "self_attn.q_norm.weight", 1, m_.head_dim);
-        same(at + "attn.k_norm.weight", there + "self_attn.k_norm.weight", 1, m_.head_dim);
+        for (const char* name : {"q_norm.weight", "k_norm.weight"}) {
+          same(fmt::format("{}attn.{}", at, name), fmt::format("{}self_attn.{}", there, name), 1, m_.head_dim);
+          rows_.back().offset = offset_;
+        }
       }
       if (m_.attention_sinks) same(at + "attn.sinks", there + "self_attn.sinks", 1, m_.heads);
       both("attn.c_proj", q, {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
-      norm(at + "ln_2", there + "post_attention_layernorm");
+      norm(at + "ln_2", there + (m_.branch_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm"));
+      if (m_.branch_norms) {
+        norm(at + "ln_1_out", there + "post_attention_layernorm");
+        norm(at + "ln_2_out", there + "post_feedforward_layernorm");
+      }
       if (m_.experts) {
         both("mlp.router", h, {"mlp.router"}, {m_.experts->count}, "", m_.linear_bias);
         experts(at + "mlp.experts.", there + "mlp.experts.");
@@ -180,15 +151,16 @@ class Table {
     add("c_proj", "down_proj", f, h, false);
   }
 
-  /// Of llama and Nemotron.
+  /// Of all but GPT-2.
   void norm(const std::string& ours, const std::string& theirs) {
     same(ours + ".weight", theirs + ".weight", 1, m_.hidden);
+    rows_.back().offset = offset_;
     if (m_.norm == models::Norm::kRmsNorm) return;
-    rows_.back().offset = 1;
     same(ours + ".bias", theirs + ".bias", 1, m_.hidden);
   }
 
   const models::Model& m_;
+  const float offset_;  // of the norms' weights
   std::vector<Correspondence> rows_;
 };
 
@@ -320,130 +292,6 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
     throw base::Failure(base::ErrorKind::kRuntime,
                         fmt::format("{}: cannot write: {}", base::one_line(path.string()), error.message()));
   }
-}
-
-namespace {
-
-/// As transformers names it: without gates, and with.
-std::string activation_name(models::Activation activation) {
-  switch (activation) {
-    case models::Activation::kRelu:
-      return "relu";
-    case models::Activation::kSwiglu:
-    case models::Activation::kClampedSwiglu:
-      return "silu";
-    case models::Activation::kGeglu:
-      return "gelu_pytorch_tanh";
-    case models::Activation::kGeluErf:
-      return "gelu";
-    case models::Activation::kSquaredRelu:
-      return "relu2";
-    case models::Activation::kGelu:
-      break;
-  }
-  return "gelu_new";
-}
-
-/// Of scaled frequencies; nothing where they are not.
-nlohmann::json rope_scaling(const models::Rotary& r) {
-  switch (r.scaling) {
-    case models::RotaryScaling::kNone:
-      break;
-    case models::RotaryScaling::kLinear:
-      return {{"rope_type", "linear"}, {"factor", r.factor}};
-    case models::RotaryScaling::kLlama3:
-      return {{"rope_type", "llama3"},
-              {"factor", r.factor},
-              {"low_freq_factor", r.slow_turns},
-              {"high_freq_factor", r.fast_turns},
-              {"original_max_position_embeddings", r.original_sequence}};
-    case models::RotaryScaling::kYarn:
-      return {{"rope_type", "yarn"},
-              {"factor", r.factor},
-              {"beta_slow", r.slow_turns},
-              {"beta_fast", r.fast_turns},
-              {"truncate", r.whole_pairs},
-              {"attention_factor", r.amplitude},
-              {"original_max_position_embeddings", r.original_sequence}};
-  }
-  return nullptr;
-}
-
-struct LlamaKind {
-  const char *type, *architecture;
-};
-
-/// Of which layers look back a window only, for Qwen's; Mistral's all do.
-void add_windows(const models::Model& m, nlohmann::json& config) {
-  if (!m.window) return;
-  config["sliding_window"] = m.window->keys;
-  if (!is_qwen(m) && !is_gpt_oss(m)) return;
-  config["use_sliding_window"] = true;
-  for (std::int64_t layer = 0; layer < m.layers; ++layer) {
-    config["layer_types"].push_back(m.layer_kind(layer).window > 0 ? "sliding_attention" : "full_attention");
-  }
-}
-
-/// The kind of llama that has the model's parameters, or Nemotron.
-LlamaKind llama_kind(const models::Model& m) {
-  if (is_nemotron(m)) return {"nemotron", "NemotronForCausalLM"};
-  if (is_gpt_oss(m)) return {"gpt_oss", "GptOssForCausalLM"};
-  if (m.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
-  if (is_qwen(m)) return {"qwen2", "Qwen2ForCausalLM"};
-  if (m.window) return {"mistral", "MistralForCausalLM"};
-  return {"llama", "LlamaForCausalLM"};
-}
-
-}  // namespace
-
-nlohmann::json hugging_face_config(const models::Model& m) {
-  if (is_gpt2(m)) {
-    return {{"model_type", "gpt2"},
-            {"architectures", {"GPT2LMHeadModel"}},
-            {"vocab_size", m.vocab},
-            {"n_positions", m.max_sequence},
-            {"n_embd", m.hidden},
-            {"n_layer", m.layers},
-            {"n_head", m.heads},
-            {"n_inner", m.ffn_hidden},
-            {"activation_function", activation_name(m.activation)},
-            {"layer_norm_epsilon", m.norm_epsilon},
-            {"scale_attn_weights", m.attention_scale == 0},
-            {"tie_word_embeddings", m.tied_embeddings}};
-  }
-  const auto kind = llama_kind(m);
-  nlohmann::json config = {{"model_type", kind.type},
-                           {"architectures", {kind.architecture}},
-                           {"vocab_size", m.vocab},
-                           {"max_position_embeddings", m.max_sequence},
-                           {"hidden_size", m.hidden},
-                           {"num_hidden_layers", m.layers},
-                           {"num_attention_heads", m.heads},
-                           {"num_key_value_heads", m.kv_heads},
-                           {"head_dim", m.head_dim},
-                           {"intermediate_size", m.ffn_hidden},
-                           {"hidden_act", activation_name(m.activation)},
-                           {"rms_norm_eps", m.norm_epsilon},
-                           {"rope_theta", m.rotary.theta},
-                           {"attention_bias", m.qkv_bias},
-                           {"mlp_bias", m.linear_bias},
-                           {"tie_word_embeddings", m.tied_embeddings}};
-  add_windows(m, config);
-  if (is_gpt_oss(m)) {
-    config.erase("mlp_bias");
-    config.erase("use_sliding_window");
-    config["num_local_experts"] = m.experts->count;
-    config["num_experts_per_tok"] = m.experts->top_k;
-    config["swiglu_alpha"] = models::kClampedSlope;
-    config["swiglu_limit"] = models::kClampedLimit;
-  }
-  if (is_nemotron(m)) {
-    config.erase("rms_norm_eps");
-    config["norm_eps"] = m.norm_epsilon;
-    config["partial_rotary_factor"] = m.rotary.share;
-  }
-  if (nlohmann::json scaling = rope_scaling(m.rotary); !scaling.is_null()) config["rope_scaling"] = std::move(scaling);
-  return config;
 }
 
 }  // namespace trivium::runtime::checkpoint

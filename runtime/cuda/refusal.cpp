@@ -44,6 +44,9 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
     return fmt::format("the CUDA backend's flash attention takes heads of up to {}, not {}; use --attention unfused",
                        kMostRowDim, op.head_dim);
   }
+  if (op.soft_cap > 0) return "the CUDA backend has no soft caps yet; use --backend cpu";
+  const bool looks_up = op.kind == OpKind::kEmbedding || op.kind == OpKind::kEmbeddingBackward;
+  if (looks_up && op.score_scale > 0) return "the CUDA backend has no scaled embeddings yet; use --backend cpu";
   const bool activates = op.kind == OpKind::kActivation || op.kind == OpKind::kActivationBackward;
   if (activates && op.k == static_cast<int>(models::Activation::kClampedSwiglu)) {
     return "the CUDA backend has no clamped SwiGLU yet; use --backend cpu";

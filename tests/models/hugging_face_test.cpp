@@ -148,6 +148,31 @@ TEST(HuggingFace, GptOssIsTheShippedOne) {
   EXPECT_EQ(model.window, shipped.window);
 }
 
+TEST(HuggingFace, GemmasAreTheShippedOnes) {
+  Model model = read(R"({"model_type": "gemma2", "num_hidden_layers": 46, "hidden_size": 4608,
+      "num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128, "intermediate_size": 36864,
+      "vocab_size": 256000, "max_position_embeddings": 8192, "query_pre_attn_scalar": 144, "sliding_window": 4096,
+      "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "hidden_act": "gelu_pytorch_tanh",
+      "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 10000.0, "cache_implementation": "hybrid"})");
+  Model shipped = load_model("gemma2-27b");
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+  const std::string third = R"("model_type": "gemma3_text", "num_hidden_layers": 26, "hidden_size": 1152,
+      "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 6912,
+      "vocab_size": 262144, "max_position_embeddings": 32768, "query_pre_attn_scalar": 256, "sliding_window": 512,
+      "attn_logit_softcapping": null, "final_logit_softcapping": null, "sliding_window_pattern": 6)";
+  shipped = load_model("gemma3-1b");
+  for (const char* rotary : {R"("rope_theta": 1000000, "rope_local_base_freq": 10000, "rope_scaling": null)",
+                             R"("rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000},
+                                "full_attention": {"rope_type": "default", "rope_theta": 1000000}})"}) {
+    model = read("{" + third + ", " + rotary + "}");
+    model.name = shipped.name, model.source = shipped.source;
+    EXPECT_EQ(model, shipped) << rotary;
+  }
+  EXPECT_THAT(message_for("{" + third + R"(, "use_bidirectional_attention": true})"),
+              testing::HasSubstr("#/use_bidirectional_attention: is not supported"));
+}
+
 TEST(HuggingFace, OtherFormulasThanGptOssesAreRefused) {
   EXPECT_THAT(message_for(R"({"swiglu_limit": 5.0, )" + std::string(kGptOss)),
               testing::HasSubstr("#/swiglu_limit: is not supported but 7"));
@@ -222,7 +247,7 @@ TEST(HuggingFace, FalconsOfBothArchitecturesAreRead) {
 TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
   EXPECT_EQ(message_for(R"({"model_type": "bert"})"),
             "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
-            "qwen3_moe, mixtral, falcon, phi3, nemotron, gpt_oss");
+            "qwen3_moe, mixtral, falcon, phi3, nemotron, gpt_oss, gemma2, gemma3_text");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

@@ -23,7 +23,7 @@ std::string printed(const std::string& name, int digits) {
 
 TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_EQ(names.size(), 64u);
+  EXPECT_EQ(names.size(), 68u);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -84,6 +84,14 @@ TEST(ShippedModels, NemotronHasThePrintedSizes) {
     EXPECT_NEAR(static_cast<double>(count.token_embedding + count.head), embedding, 0.06e9) << name;
     EXPECT_NEAR(static_cast<double>(count.total - count.token_embedding - count.head), others, 0.06e9) << name;
   }
+}
+
+// Counts of the released weights.
+TEST(ShippedModels, GemmaHasTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(total_of("gemma2-2b"), 2614341888);
+  EXPECT_EQ(total_of("gemma2-9b"), 9241705984);
+  EXPECT_EQ(total_of("gemma2-27b"), 27227128320);
+  EXPECT_EQ(total_of("gemma3-1b"), 999885952);
 }
 
 // Table 1 of the model card: 116.83 B and 20.91 B, of which MLP 114.71 B and 19.12 B, attention .96 B and .64 B.

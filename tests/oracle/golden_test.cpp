@@ -75,6 +75,8 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("qwen3-windows");
   expect_same_file("gpt-oss");
   expect_same_file_but_for_rounding("nemotron");
+  expect_same_file_but_for_rounding("gemma2");
+  expect_same_file_but_for_rounding("gemma3");
 }
 
 TEST(Oracle, Gpt2AgreesWithPyTorch) { expect_agreement("gpt2"); }
@@ -97,6 +99,11 @@ TEST(Oracle, WindowsAgreeWithPyTorch) { expect_agreement("qwen3-windows"); }
 // Sinks, windows in every other layer, biases of experts, clamped SwiGLU.
 TEST(Oracle, GptOssAgreesWithPyTorch) { expect_agreement("gpt-oss"); }
 
+// Soft caps, four norms a layer, scaled embeddings.
+TEST(Oracle, Gemma2AgreesWithPyTorch) { expect_agreement("gemma2"); }
+// Norms of heads stored less 1, frequencies of their own in layers with windows.
+TEST(Oracle, Gemma3AgreesWithPyTorch) { expect_agreement("gemma3"); }
+
 /// The description that is written beside the weights says the same model.
 void expect_same_config(const std::string& name) {
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
@@ -113,8 +120,8 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name :
-       {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss"})
+  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron",
+                           "gpt-oss", "gemma2", "gemma3"})
     expect_same_config(name);
 }
 

@@ -81,6 +81,27 @@ def gpt_oss(s):
     return model
 
 
+def gemma2(s):
+    return transformers.Gemma2ForCausalLM(transformers.Gemma2Config(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, query_pre_attn_scalar=5,
+        sliding_window=s["sequence"] // 3, attn_logit_softcapping=2.0, final_logit_softcapping=1.5, bos_token_id=0,
+        eos_token_id=0, pad_token_id=None, attn_implementation="eager"))  # whose scores the caps are in
+
+
+def gemma3(s):
+    return transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2,
+        query_pre_attn_scalar=2 * s["hidden"] // s["heads"], sliding_window=s["sequence"] // 3,
+        layer_types=["sliding_attention", "full_attention"] * (s["layers"] // 2), bos_token_id=0, eos_token_id=0,
+        pad_token_id=None, rope_parameters=dict(
+            full_attention=dict(rope_type="linear", rope_theta=2000.0, factor=4.0),
+            sliding_attention=dict(rope_type="default", rope_theta=50.0))))
+
+
 def scaled(s, kind, **more):
     """Rotary positions that were trained on an eighth of the sequence before."""
     return dict(rope_type=kind, rope_theta=500.0, factor=4.0, original_max_position_embeddings=s["sequence"] // 8, **more)
@@ -105,8 +126,10 @@ CASES = {
     "phi3-window": lambda s: phi3(s, sliding_window=s["sequence"] // 3),
     "nemotron": nemotron,
     "gpt-oss": gpt_oss,
+    "gemma2": gemma2,
+    "gemma3": gemma3,
 }
-GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss"]
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss", "gemma2", "gemma3"]
 
 
 def parameters_of(model):

@@ -31,9 +31,10 @@ static void attention(const KernelArguments& a) {
     T* block = flash ? scratch<T, 0>(kQueryBlock * s.sequence) : saved + scores_at;
     StridedMatrix<T> p(block, rows, keys, Eigen::OuterStride<>(s.sequence));
     p.noalias() = q * k.transpose();
+    const T left = cap_scores(*a.op, block, rows, keys, s.sequence, scale);
     for (Index r = 0; r < rows; ++r) {
       const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
-      const T log_sum = softmax(block + r * s.sequence, seen, flash ? keys : s.sequence - from, scale, sinks(head));
+      const T log_sum = softmax(block + r * s.sequence, seen, flash ? keys : s.sequence - from, left, sinks(head));
       if (!flash) Row<T>(block + r * s.sequence - from, from).setZero();
       if (flash) saved[(token + row + r) * s.heads + head] = log_sum;
     }

@@ -44,6 +44,25 @@ struct Seen {
           op.kv_heads,        op.head_dim, op.window > 0 ? op.window : std::numeric_limits<Index>::max()};
 }
 
+/// With a soft cap c (Gemma 2, arXiv 2408.00118, section 2) products x of queries and keys become c tanh(scale x / c),
+/// in place. Returns the factor that is left to apply.
+template <class T>
+static T cap_scores(const program::Op& op, T* scores, Index rows, Index keys, Index stride, T scale) {
+  const T cap = static_cast<T>(op.soft_cap);
+  if (!(cap > T(0))) return scale;
+  for (Index r = 0; r < rows; ++r) {
+    Row<T> row(scores + r * stride, keys);
+    row = cap * (row * (scale / cap)).tanh();
+  }
+  return T(1);
+}
+
+/// What a row of gradients by capped scores takes to be one by scores that were not.
+template <class T>
+static void uncap_gradients(const program::Op& op, T* gradients, const T* capped, Index keys) {
+  Row<T>(gradients, keys) *= T(1) - (ConstRow<T>(capped, keys) / static_cast<T>(op.soft_cap)).square();
+}
+
 /// Columns that are not seen become 0.
 template <class T>
 static void only_seen(T* row, Seen seen, Index length) {

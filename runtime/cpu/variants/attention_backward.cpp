@@ -32,14 +32,21 @@ static void attention_backward(const KernelArguments& a) {
     const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, rows, s.dim, out_stride),
         dy(input<T>(a, 3) + out_at, rows, s.dim, out_stride);
 
-    T* again = scratch<T, 0>(flash ? kQueryBlock * s.sequence : 1);
-    if (flash) {
+    const bool caps = a.op->soft_cap > 0;
+    T* again = scratch<T, 0>(flash || caps ? kQueryBlock * s.sequence : 1);
+    T* capped = scratch<T, 3>(caps ? kQueryBlock * s.sequence : 1);
+    T left = scale;
+    if (flash || caps) {
       StridedMatrix<T> scores(again, rows, keys, row_stride);
       scores.noalias() = q * k.transpose();
+      left = cap_scores(*a.op, again, rows, keys, s.sequence, scale);
+      if (caps) StridedMatrix<T>(capped, rows, keys, row_stride) = scores;
+    }
+    if (flash) {
       for (Index r = 0; r < rows; ++r) {
         const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
         Row<T> p(again + r * s.sequence + seen.first, seen.end - seen.first);
-        p = (p * scale - saved[(token + row + r) * s.heads + head]).exp();
+        p = (p * left - saved[(token + row + r) * s.heads + head]).exp();
         only_seen(again + r * s.sequence, seen, keys);
       }
     }
@@ -52,9 +59,9 @@ static void attention_backward(const KernelArguments& a) {
       mask.keep = flash ? scratch<std::uint8_t, 2>(kQueryBlock * s.sequence)
                         : reinterpret_cast<std::uint8_t*>(a.in[4]) + scores_at;
       if (flash) mask.draw(a.dropout, sample, head, row, from, [&](Index r) { return row + r + 1 - from; });
-      T* left = scratch<T, 2>(kQueryBlock * s.sequence);
-      mask.drop(a.dropout, probabilities, left);
-      weights = left;
+      T* dropped = scratch<T, 2>(kQueryBlock * s.sequence);
+      mask.drop(a.dropout, probabilities, dropped);
+      weights = dropped;
     }
     const ConstStridedMatrix<T> p(weights, rows, keys, row_stride);
     StridedMatrix<T>(dqkv + value_at, keys, s.dim, in_stride).noalias() += p.transpose() * dy;
@@ -72,6 +79,7 @@ static void attention_backward(const KernelArguments& a) {
             d * (flash ? std::exp(sinks(head) - saved[(token + row + r) * s.heads + head]) : 1 - row_p.sum());
       }
       row_ds = (row_ds - d) * row_p * scale;
+      if (caps) uncap_gradients(*a.op, row_ds.data(), capped + r * s.sequence, keys);
     }
     StridedMatrix<T>(dqkv + query_at, rows, s.dim, in_stride).noalias() = ds * k;
     StridedMatrix<T>(dqkv + key_at, keys, s.dim, in_stride).noalias() += ds.transpose() * q;

@@ -103,6 +103,7 @@ static void attention_block(const KernelArguments& a) {
     const ConstStridedMatrix<T> v(kv + s.value(b.head), b.keys, dim, kv_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
+    const T left = cap_scores(*a.op, p.data(), b.rows, b.keys, b.keys, scale);
     DenseMatrix<T> block(b.rows, dim);
     DenseRow<T> sums(b.rows);
     for (Index r = 0; r < b.rows; ++r) {
@@ -110,7 +111,7 @@ static void attention_block(const KernelArguments& a) {
       if (b.seen(r).none()) {
         Row<T>(row, b.keys).setZero();
       } else {
-        sums(r) = softmax(row, b.seen(r), b.keys, scale, -std::numeric_limits<T>::infinity());
+        sums(r) = softmax(row, b.seen(r), b.keys, left, -std::numeric_limits<T>::infinity());
       }
     }
     if (a.dropout.drops()) mask_of(a, b).drop(a.dropout, p.data(), p.data());
@@ -165,19 +166,23 @@ static void attention_block_backward(const KernelArguments& a) {
         dy(input<T>(a, 3) + out_at, b.rows, dim, out_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys), ds(scratch<T, 1>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
+    const bool caps = a.op->soft_cap > 0;
+    const T left = cap_scores(*a.op, p.data(), b.rows, b.keys, b.keys, scale);
+    Matrix<T> capped(scratch<T, 3>(caps ? b.rows * b.keys : 0), caps ? b.rows : 0, b.keys);
+    if (caps) capped = p;
     for (Index r = 0; r < b.rows; ++r) {
       const Seen seen = b.seen(r);
       Row<T> row(p.data() + r * b.keys + seen.first, seen.end - seen.first);
-      row = (row * scale - log_sum[(b.query_at + r) * heads + b.head]).exp();
+      row = (row * left - log_sum[(b.query_at + r) * heads + b.head]).exp();
       only_seen(p.data() + r * b.keys, seen, b.keys);
     }
     StridedMatrix<T> dv(own_dkv + s.value(b.head), b.keys, dim, kv_stride);
     ds.noalias() = dy * v.transpose();
     if (a.dropout.drops()) {
       const ScoreMask mask = mask_of(a, b);
-      Matrix<T> left(scratch<T, 2>(b.rows * b.keys), b.rows, b.keys);
-      mask.drop(a.dropout, p.data(), left.data());
-      dv.noalias() += left.transpose() * dy;
+      Matrix<T> dropped(scratch<T, 2>(b.rows * b.keys), b.rows, b.keys);
+      mask.drop(a.dropout, p.data(), dropped.data());
+      dv.noalias() += dropped.transpose() * dy;
       mask.drop(a.dropout, ds.data(), ds.data());
     } else {
       dv.noalias() += p.transpose() * dy;
@@ -186,6 +191,7 @@ static void attention_block_backward(const KernelArguments& a) {
       const T d = dy.row(r).dot(y.row(r));
       Row<T> row(ds.data() + r * b.keys, b.keys);
       row = (row - d) * ConstRow<T>(p.data() + r * b.keys, b.keys) * scale;
+      if (caps) uncap_gradients(*a.op, row.data(), capped.data() + r * b.keys, b.keys);
     }
     StridedMatrix<T>(dqkv + query_at, b.rows, dim, in_stride).noalias() += ds * k;
     StridedMatrix<T>(own_dkv + s.key(b.head), b.keys, dim, kv_stride).noalias() += ds.transpose() * q;

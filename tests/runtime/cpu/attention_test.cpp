@@ -78,6 +78,34 @@ TEST(AttentionSinks, TakeTheirPartOfTheSoftmaxAndHaveAGradient) {
   }
 }
 
+// One query that sees two keys: scores 3 and -1 become 2 tanh(3 / 2) and 2 tanh(-1 / 2).
+TEST(AttentionSoftCap, BendsScoresAndTheirGradients) {
+  for (const auto& [flash, window] : {std::pair{false, 0}, {true, 0}, {true, 3}}) {
+    const auto attended = [&flash = flash, &window = window](const Shape& s, const std::vector<double>& qkv) {
+      Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};
+      Call call(OpKind::kAttention, s.tokens(), s.out());
+      describe(call, s);
+      call.op.soft_cap = 2;
+      call.in(0, qkv).out(0, result.y).out(1, result.saved).run<double>();
+      return result;
+    };
+    const double a = std::exp(2 * std::tanh(1.5)), b = std::exp(2 * std::tanh(-0.5));
+    const Shape two{1, 2, 1, 1, 1, flash, window};
+    EXPECT_NEAR(attended(two, {9, 3, 5, 1, -1, 7}).y[1], (5 * a + 7 * b) / (a + b), kRounding);
+    const Shape s{2, 7, 4, 2, 3, flash, window};
+    std::vector<double> qkv = numbers(s.tokens() * s.width(), 1);
+    for (double& value : qkv) value *= 2;
+    const std::vector<double> dy = numbers(s.tokens() * s.out(), 2);
+    const Attended forwarded = attended(s, qkv);
+    std::vector<double> dqkv(qkv.size(), 99);
+    Call call(OpKind::kAttentionBackward, s.tokens(), s.out());
+    describe(call, s);
+    call.op.soft_cap = 2;
+    call.in(0, qkv).in(1, forwarded.y).in(2, forwarded.saved).in(3, dy).out(0, dqkv).run<double>();
+    expect_gradient(qkv, dqkv, [&] { return dot(dy, attended(s, qkv).y); });
+  }
+}
+
 /// The definition, one query at a time.
 Attended definition(const Shape& s, const std::vector<double>& qkv) {
   Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};

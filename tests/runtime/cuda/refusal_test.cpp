@@ -68,6 +68,12 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.model.activation = models::Activation::kClampedSwiglu;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no clamped SwiGLU yet"));
   job = job_of(DType::kBf16);
+  job.model.logit_soft_cap = 30;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no soft caps yet"));
+  job = job_of(DType::kBf16);
+  job.model.embedding_scale = 6;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no scaled embeddings yet"));
+  job = job_of(DType::kBf16);
   job.model.experts = models::Experts{.count = 4};
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no biases of experts yet"));
   job = job_of(DType::kBf16);

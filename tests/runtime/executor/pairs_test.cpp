@@ -40,10 +40,10 @@ enum Field {
   kDropout,
   kFields
 };
-enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss };
+enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma };
 
-constexpr std::array<int, kFields> kValues = {5, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
-constexpr int kMostValues = 5;
+constexpr std::array<int, kFields> kValues = {6, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
+constexpr int kMostValues = 6;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
 
@@ -78,6 +78,15 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
   if (shape == kMixture) {
     job.model.linear_bias = false;
     job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 0.75};
+  }
+  if (shape == kGemma) {
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kGeglu;
+    job.model.linear_bias = job.model.qkv_bias = false;
+    job.model.branch_norms = true;
+    job.model.attention_soft_cap = 2, job.model.logit_soft_cap = 1.5, job.model.embedding_scale = 4;
+    job.model.window = models::Window{.keys = 5, .full_every = 2, .rotary = models::Rotary{.theta = 50}};
   }
   if (shape == kGptOss) {
     job.model.norm = models::Norm::kRmsNorm;

@@ -20,7 +20,8 @@ std::int64_t head_weights(const Model& m) {
 std::int64_t attention_parameters(const Model& m) {
   const std::int64_t projections = query_width(m) + 2 * key_width(m);
   const std::int64_t weights = head_weights(m) + m.heads * m.value_dim() * m.hidden;
-  return weights + (m.qkv_bias ? projections : 0) + (m.linear_bias ? m.hidden : 0);
+  const std::int64_t sinks = m.attention_sinks ? m.heads : 0;
+  return weights + (m.qkv_bias ? projections : 0) + (m.linear_bias ? m.hidden : 0) + sinks;
 }
 
 /// One MLP, or one expert. A gated one has two matrices into the inner width: gate and value.
@@ -60,7 +61,8 @@ ParameterCount count_parameters(const Model& model) {
   count.mlp = (model.layers - mixtures) * mlp_parameters(model, model.dense_hidden());
   std::int64_t idle = 0;  // experts that one token does not visit
   if (model.experts) {
-    const std::int64_t router = (model.hidden + (model.experts->correction_bias ? 1 : 0)) * model.experts->count;
+    const std::int64_t biases = (model.linear_bias ? 1 : 0) + (model.experts->correction_bias ? 1 : 0);
+    const std::int64_t router = (model.hidden + biases) * model.experts->count;
     const std::int64_t shared =
         model.experts->shared_hidden > 0 ? mlp_parameters(model, model.experts->shared_hidden) : 0;
     count.mlp += mixtures * (model.experts->count * mlp + router + shared);
@@ -79,10 +81,12 @@ ParameterCount count_parameters(const Model& model) {
 }
 
 FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {
-  const double layers = static_cast<double>(model.layers);
   // Scores (q k^T) and weighted values: 2 s a each, the full square, as kernels without a causal shortcut compute it.
-  const std::int64_t width = query_width(model) + model.heads * model.value_dim();
-  const double core = layers * 2 * static_cast<double>(sequence) * static_cast<double>(width);
+  double keys = 0;
+  for (const LayersOfKind& alike : layer_kinds(model)) {
+    keys += static_cast<double>(alike.count) * 2 * keys_seen(sequence, alike.kind.window);
+  }
+  const double core = 2 * keys * static_cast<double>(query_width(model) + model.heads * model.value_dim());
   const double layers_forward = layer_matrix_flops(model) + core;
   const double logits = 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
 

@@ -9,130 +9,13 @@
 #include <set>
 
 #include "base/quote.h"
-#include "models/hugging_face_config.h"
+#include "models/hugging_face_parts.h"
 #include "models/load.h"
 #include "models/validate.h"
 
 namespace trivium::models {
 
 using base::JsonReader;
-
-std::optional<JsonReader> given(const Config& config, std::string_view key) {
-  auto member = config.find(key);
-  if (member && member->json().is_null()) return std::nullopt;
-  return member;
-}
-
-std::int64_t count_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise) {
-  const auto member = given(config, key);
-  return member ? member->integer(1, most) : otherwise;
-}
-
-std::int64_t amount_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise) {
-  const auto member = given(config, key);
-  return member ? member->integer(0, most) : otherwise;
-}
-
-void only(const Config& config, std::string_view key, bool holds, const char* what) {
-  if (!holds) config.at(key).fail(fmt::format("is not supported but {}", what));
-}
-
-bool flag_or(const Config& config, std::string_view key, bool otherwise) {
-  const auto member = given(config, key);
-  return member ? member->boolean() : otherwise;
-}
-
-Activation activation_of(const Config& config, std::string_view key, bool gated, const std::string& otherwise) {
-  const auto member = given(config, key);
-  const std::string name = member ? member->text() : otherwise;
-  const bool tanh_form = name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh";
-  if (gated && (name == "silu" || name == "swish")) return Activation::kSwiglu;
-  if (gated && tanh_form) return Activation::kGeglu;
-  if (!gated && tanh_form) return Activation::kGelu;
-  if (!gated && name == "gelu") return Activation::kGeluErf;
-  if (!gated && name == "relu") return Activation::kRelu;
-  if (!gated && name == "relu2") return Activation::kSquaredRelu;
-  (member ? *member : config)
-      .fail(fmt::format("unsupported activation {}; supported here: {}", base::quote(name),
-                        gated ? "silu, gelu_pytorch_tanh" : "gelu, gelu_new, relu, relu2"));
-}
-
-double number_or(const Config& config, std::string_view key, double otherwise) {
-  const auto member = given(config, key);
-  if (!member) return otherwise;
-  if (!(member->number() >= 0)) member->fail("must not be negative");
-  return member->number();
-}
-
-double factor_or(const Config& config, std::string_view key, double otherwise) {
-  const double value = number_or(config, key, otherwise);
-  if (value == 0) config.at(key).fail("must be more than 0");
-  return value;
-}
-
-double yarn_amplitude(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
-
-namespace {
-
-void read_yarn(const Config& scaling, Rotary& rotary) {
-  rotary.fast_turns = factor_or(scaling, "beta_fast", 32);
-  rotary.slow_turns = factor_or(scaling, "beta_slow", 1);
-  rotary.whole_pairs = flag_or(scaling, "truncate", true);
-  const double mine = number_or(scaling, "mscale", 0), all = number_or(scaling, "mscale_all_dim", 0);
-  const double usual = mine > 0 && all > 0 ? yarn_amplitude(rotary.factor, mine) / yarn_amplitude(rotary.factor, all)
-                                           : yarn_amplitude(rotary.factor, 1);
-  rotary.amplitude = factor_or(scaling, "attention_factor", usual);
-}
-
-/// Scaling as transformers 4 ("rope_scaling") and 5 ("rope_parameters", with theta in it) write it.
-void read_scaling(const Config& config, std::string_view key, Model& model) {
-  static const std::array<std::string, 4> kKinds = {"default", "linear", "llama3", "yarn"};
-  const auto member = given(config, key);
-  if (!member) return;
-  const Config scaling(*member);
-  Rotary& rotary = model.rotary;
-  rotary.theta = factor_or(scaling, "rope_theta", rotary.theta);
-  rotary.share = factor_or(scaling, "partial_rotary_factor", rotary.share);
-  const auto kind = given(scaling, given(scaling, "rope_type") ? "rope_type" : "type");
-  const std::string name = kind ? kind->one_of(kKinds) : "default";
-  if (name == "default") return;
-  rotary.factor = factor_or(scaling, "factor", 1);
-  if (name == "linear") {
-    rotary.scaling = RotaryScaling::kLinear;
-    return;
-  }
-  rotary.original_sequence = count_or(scaling, "original_max_position_embeddings", kMostPositions, model.max_sequence);
-  rotary.scaling = name == "llama3" ? RotaryScaling::kLlama3 : RotaryScaling::kYarn;
-  if (name == "yarn") return read_yarn(scaling, rotary);
-  rotary.slow_turns = factor_or(scaling, "low_freq_factor", rotary.slow_turns);
-  rotary.fast_turns = factor_or(scaling, "high_freq_factor", rotary.fast_turns);
-}
-
-}  // namespace
-
-void read_rotary(const Config& config, Model& model, std::string_view theta, std::string_view share,
-                 double usual_share) {
-  model.rotary.theta = factor_or(config, theta, model.rotary.theta);
-  model.rotary.share = factor_or(config, share, usual_share);
-  if (model.rotary.share > 1) config.at(share).fail("must be at most 1");
-  read_scaling(config, "rope_scaling", model);
-  read_scaling(config, "rope_parameters", model);
-}
-
-void read_common(const Config& config, Model& model) {
-  model.layers = config.at("num_hidden_layers").integer(1, kMostLayers);
-  model.hidden = config.at("hidden_size").integer(1, kMostWidth);
-  model.heads = config.at("num_attention_heads").integer(1, kMostHeads);
-  model.vocab = config.at("vocab_size").integer(1, kMostVocab);
-}
-
-namespace {
-
-/// Members that change what is computed and have no like here: refused unless they have the value that changes nothing.
-void refuse_flag(const Config& config, std::string_view key) {
-  const auto member = given(config, key);
-  if (member && member->boolean()) member->fail("is not supported: it changes what attention computes");
-}
 
 Model read_gpt2(const Config& config) {
   Model model;
@@ -171,17 +54,22 @@ Model read_gpt_neox(const Config& config) {
   return model;
 }
 
-/// Whether some layers look back no further than a window.
-bool has_windows(const Config& config, const std::string& type) {
-  static const std::array<std::string, 2> kTypes = {"full_attention", "sliding_attention"};
-  bool some = false, told = false;
-  if (const auto layers = given(config, "layer_types")) {
-    told = true;
-    for (const JsonReader& layer : layers->elements()) some |= layer.one_of(kTypes) == "sliding_attention";
-  }
+/// Layers that look back no further than a window. Precondition: `layers` and `max_sequence` are known.
+void read_windows(const Config& config, const std::string& type, Model& model) {
+  const bool counts_layers = type == "qwen2" || type == "qwen3";
   const bool usual = type == "mistral" || type == "mixtral" || type == "phi3";
   const bool used = type != "llama" && flag_or(config, "use_sliding_window", usual);
-  return told ? some : used;
+  const auto first = counts_layers ? given(config, "max_window_layers") : std::nullopt;
+  const auto types = counts_layers ? given(config, "layer_types") : std::nullopt;
+  constexpr std::int64_t kMistrals = 4096;  // where the file says nothing, not even null
+  const bool silent = type == "mistral" && !config.find("sliding_window");
+  const std::int64_t keys = count_or(config, "sliding_window", kMostPositions, silent ? kMistrals : kMostPositions);
+  if (keys >= model.max_sequence) return;  // sees all there is
+  if (types) return read_layer_types(*types, model, keys);
+  if (!used) return;
+  Window window{.keys = keys};
+  if (counts_layers) window.first_layer = first ? first->integer(0, kMostLayers) : 28;
+  if (window.first_layer < model.layers) model.window = window;
 }
 
 /// llama, mistral, qwen2, qwen3, phi3 and the mixtures of two of them: RMS norms, rotary positions, a gated MLP.
@@ -211,8 +99,7 @@ Model read_llama(const Config& config, const std::string& type) {
     model.linear_bias = flag_or(config, "mlp_bias", false);
     if (model.qkv_bias != model.linear_bias) config.fail("attention_bias and mlp_bias differ, which is not supported");
   }
-  const std::int64_t window = count_or(config, "sliding_window", kMostPositions, kMostPositions);
-  if (has_windows(config, type)) model.max_sequence = std::min(model.max_sequence, window);
+  read_windows(config, type, model);
   if (type == "qwen3_moe") read_qwen3_experts(config, model);
   if (type == "mixtral") read_mixtral_experts(config, model);
   return model;
@@ -274,6 +161,7 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "auto_map",
                                               "aux_loss_alpha",
                                               "bos_token_id",
+                                              "cache_implementation",
                                               "classifier_dropout",
                                               "dtype",
                                               "embd_pdrop",
@@ -282,11 +170,11 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "gradient_checkpointing",
                                               "hidden_dropout",
                                               "id2label",
+                                              "initial_context_length",
                                               "initializer_range",
                                               "keys_to_ignore_at_inference",
                                               "label2id",
                                               "language",
-                                              "max_window_layers",
                                               "model_type",
                                               "num_mtp_layers",
                                               "num_nextn_predict_layers",
@@ -341,15 +229,17 @@ void check_what_is_not_used(const Config& config) {
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 15> kTypes = {"gpt2",     "gpt_neox",    "llama",       "mistral", "qwen2",
-                                                     "qwen3",    "qwen3_moe",   "mixtral",     "falcon",  "phi3",
-                                                     "nemotron", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe"};
+  static const std::array<std::string, 18> kTypes = {
+      "gpt2", "gpt_neox", "llama",   "mistral", "qwen2",       "qwen3",       "qwen3_moe",   "mixtral", "falcon",
+      "phi3", "nemotron", "gpt_oss", "gemma2",  "gemma3_text", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe"};
   const Config reader{JsonReader(config, where)};
   const std::string type = reader.at("model_type").one_of(kTypes);
   Model model = type == "gpt2"                                      ? read_gpt2(reader)
                 : type == "gpt_neox"                                ? read_gpt_neox(reader)
                 : type == "falcon"                                  ? read_falcon(reader)
                 : type == "nemotron"                                ? read_nemotron(reader)
+                : type == "gpt_oss"                                 ? read_gpt_oss(reader)
+                : type == "gemma2" || type == "gemma3_text"         ? read_gemma(reader, type == "gemma3_text")
                 : type == "glm4_moe"                                ? read_glm4_moe(reader)
                 : type == "kimi_k2" || type.starts_with("deepseek") ? read_deepseek(reader, type)
                                                                     : read_llama(reader, type);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "models/hugging_face_config.h"
+#include "models/hugging_face_parts.h"
 #include "models/validate.h"
 
 namespace trivium::models {

@@ -18,7 +18,8 @@ const std::string kSchema = "trivium.model/1";
 // In the order of the enumerators, so that a name's index is its value.
 const std::array<std::string, 2> kNorms = {"layer_norm", "rms_norm"};
 const std::array<std::string, 3> kPositions = {"learned", "rotary", "none"};
-const std::array<std::string, 6> kActivations = {"gelu", "relu", "swiglu", "geglu", "gelu_erf", "squared_relu"};
+const std::array<std::string, 7> kActivations = {"gelu",     "relu",         "swiglu",        "geglu",
+                                                 "gelu_erf", "squared_relu", "clamped_swiglu"};
 const std::array<std::string, 2> kScores = {"softmax", "sigmoid"};
 const std::array<std::string, 4> kScalings = {"none", "linear", "llama3", "yarn"};
 
@@ -161,14 +162,41 @@ nlohmann::json to_json(const Rotary& r) {
   return json;
 }
 
+Window read_window(const JsonReader& reader) {
+  reader.allow_only({"keys", "first_layer", "full_every", "rotary"});
+  Window window;
+  window.keys = reader.at("keys").integer(1, kMostPositions);
+  if (const auto first = reader.find("first_layer")) window.first_layer = first->integer(0, kMostLayers);
+  if (const auto every = reader.find("full_every")) window.full_every = every->integer(0, kMostLayers);
+  if (const auto rotary = reader.find("rotary")) window.rotary = read_rotary(*rotary);
+  return window;
+}
+
+nlohmann::json to_json(const Window& window) {
+  nlohmann::json json = {{"keys", window.keys}, {"first_layer", window.first_layer}, {"full_every", window.full_every}};
+  if (window.rotary) json["rotary"] = to_json(*window.rotary);
+  return json;
+}
+
 }  // namespace
 
 Model model_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonReader reader = JsonReader(json, where);
-  reader.allow_only({"schema",      "name",       "source",      "layers",       "hidden",          "heads",
-                     "kv_heads",    "head_dim",   "ffn_hidden",  "vocab",        "max_sequence",    "norm",
-                     "positions",   "activation", "linear_bias", "qkv_bias",     "tied_embeddings", "parallel_block",
-                     "shared_norm", "experts",    "rotary",      "norm_epsilon", "attention_scale", "head_norms",
+  reader.allow_only({"schema",          "name",
+                     "source",          "layers",
+                     "hidden",          "heads",
+                     "kv_heads",        "head_dim",
+                     "ffn_hidden",      "vocab",
+                     "max_sequence",    "norm",
+                     "positions",       "activation",
+                     "linear_bias",     "qkv_bias",
+                     "tied_embeddings", "parallel_block",
+                     "shared_norm",     "experts",
+                     "rotary",          "norm_epsilon",
+                     "attention_scale", "head_norms",
+                     "window",          "attention_sinks",
+                     "branch_norms",    "attention_soft_cap",
+                     "logit_soft_cap",  "embedding_scale",
                      "latent"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
@@ -196,6 +224,12 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   if (const auto latent = reader.find("latent")) model.latent = read_latent(*latent);
   if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
   model.head_norms = read_flag(reader, "head_norms", model.head_norms);
+  model.branch_norms = read_flag(reader, "branch_norms", model.branch_norms);
+  model.attention_soft_cap = read_number(reader, "attention_soft_cap", 0, kMostFactor, model.attention_soft_cap);
+  model.logit_soft_cap = read_number(reader, "logit_soft_cap", 0, kMostFactor, model.logit_soft_cap);
+  model.embedding_scale = read_number(reader, "embedding_scale", kLeastTurns, kMostFactor, model.embedding_scale);
+  model.attention_sinks = read_flag(reader, "attention_sinks", model.attention_sinks);
+  if (const auto window = reader.find("window")) model.window = read_window(*window);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
   model.attention_scale = read_number(reader, "attention_scale", 0, kMostFactor, model.attention_scale);
   complete_and_validate(model, reader);
@@ -225,6 +259,12 @@ nlohmann::json to_json(const Model& model) {
   const Model usual;
   if (model.rotary != usual.rotary) json["rotary"] = to_json(model.rotary);
   if (model.head_norms) json["head_norms"] = true;
+  if (model.attention_sinks) json["attention_sinks"] = true;
+  if (model.window) json["window"] = to_json(*model.window);
+  if (model.branch_norms) json["branch_norms"] = true;
+  if (model.attention_soft_cap != 0) json["attention_soft_cap"] = model.attention_soft_cap;
+  if (model.logit_soft_cap != 0) json["logit_soft_cap"] = model.logit_soft_cap;
+  if (model.embedding_scale != 1) json["embedding_scale"] = model.embedding_scale;
   if (model.norm_epsilon != usual.norm_epsilon) json["norm_epsilon"] = model.norm_epsilon;
   if (model.attention_scale != usual.attention_scale) json["attention_scale"] = model.attention_scale;
   if (model.experts) json["experts"] = to_json(*model.experts);

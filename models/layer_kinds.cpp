@@ -8,6 +8,9 @@ namespace trivium::models {
 LayerKind Model::layer_kind(std::int64_t layer) const {
   LayerKind kind;
   kind.mixture = experts && layer >= experts->dense_layers && (layer - experts->dense_layers + 1) % experts->every == 0;
+  const bool full =
+      !window || layer < window->first_layer || (window->full_every > 0 && (layer + 1) % window->full_every == 0);
+  kind.window = full ? 0 : window->keys;
   return kind;
 }
 
@@ -26,6 +29,11 @@ std::vector<LayersOfKind> layer_kinds(const Model& model) {
     ++known->count;
   }
   return kinds;
+}
+
+double keys_seen(std::int64_t sequence, std::int64_t window) {
+  const double s = static_cast<double>(sequence), w = static_cast<double>(window);
+  return window <= 0 || window >= sequence ? s / 2 : w - w * w / (2 * s);
 }
 
 std::int64_t first_alike(const Model& model, std::int64_t layer, std::int64_t count) {

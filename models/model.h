@@ -10,8 +10,15 @@ namespace trivium::models {
 
 enum class Norm { kLayerNorm, kRmsNorm };
 enum class Positions { kLearned, kRotary, kNone };  // kNone: no parameters and no rotation (ALiBi, relative bias)
-/// kGelu and kGeglu by the tanh form, kGeluErf exact. kSwiglu and kGeglu are gated: three matrices in the MLP.
-enum class Activation { kGelu, kRelu, kSwiglu, kGeglu, kGeluErf, kSquaredRelu };
+/// kGelu and kGeglu by the tanh form, kGeluErf exact. kSwiglu, kGeglu and kClampedSwiglu (gpt-oss) are gated: three
+/// matrices in the MLP.
+enum class Activation { kGelu, kRelu, kSwiglu, kGeglu, kGeluErf, kSquaredRelu, kClampedSwiglu };
+constexpr bool is_gated(Activation activation) {
+  return activation == Activation::kSwiglu || activation == Activation::kGeglu ||
+         activation == Activation::kClampedSwiglu;
+}
+/// kClampedSwiglu: gate s(1.702 gate) (up + 1), the gate cut above 7, up beyond 7 either way (OpenAI's release, 2025).
+inline constexpr double kClampedSlope = 1.702, kClampedLimit = 7;
 
 /// How rotary frequencies are changed for sequences that are longer than those first trained on.
 enum class RotaryScaling {
@@ -65,6 +72,16 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
+/// Attention that looks back a window only (Beltagy et al. 2020, arXiv 2004.05150; Mistral 7B, arXiv 2310.06825).
+struct Window {
+  std::int64_t keys = 0;           ///< that a query sees at most, its own included
+  std::int64_t first_layer = 0;    ///< layers before this one see all keys (Qwen 2's max_window_layers)
+  std::int64_t full_every = 0;     ///< every how many layers one sees all keys, the last of so many; 0: none does
+  std::optional<Rotary> rotary{};  ///< of layers with windows, where it is not the model's (Gemma 3)
+
+  bool operator==(const Window&) const = default;
+};
+
 /// Multi-head latent attention (DeepSeek-V2: arXiv 2405.04434, section 2.1): queries, and keys with values, pass
 /// through a narrow normalised latent; a part of every key that turns with its position is shared by all heads.
 struct Latent {
@@ -79,7 +96,8 @@ struct Latent {
 
 /// What tells a layer from others of its model: layers of equal kinds have the same parameters and compute the same.
 struct LayerKind {
-  bool mixture = false;  ///< its MLP is a mixture of experts
+  bool mixture = false;     ///< its MLP is a mixture of experts
+  std::int64_t window = 0;  ///< keys that a query sees at most, its own included; 0: all before it
 
   bool operator==(const LayerKind&) const = default;
 };
@@ -101,22 +119,29 @@ struct Model {
   Rotary rotary;  ///< where positions are rotary
   Activation activation = Activation::kGelu;
   double norm_epsilon = 1e-5;
-  double attention_scale = 0;  ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
-  bool linear_bias = true;     ///< biases in attention output and MLP
+  double attention_soft_cap = 0;  ///< c: scores x become c tanh(x / c) before the softmax (Gemma 2); 0: they stay
+  double logit_soft_cap = 0;      ///< the same of logits before the loss
+  double embedding_scale = 1;     ///< factor on looked-up tokens (Gemma: sqrt(hidden))
+  double attention_scale = 0;     ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
+  bool linear_bias = true;        ///< biases in attention output and MLP; in mixtures of the router and every expert
   bool qkv_bias = true;
   bool tied_embeddings = true;  ///< the logits use the token embedding
   bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
   bool head_norms = false;      ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
-  bool shared_norm = true;      ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
+  bool attention_sinks =
+      false;                  ///< a number for every query head takes part in its softmax and in nothing else (gpt-oss)
+  bool branch_norms = false;  ///< what attention and MLP give is normalised before it is added (Gemma): two norms more
+  bool shared_norm = true;    ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
+  std::optional<Window> window;
   std::optional<Experts> experts;
   std::optional<Latent> latent;  ///< head_dim is then that of queries and keys, and every head has a key of its own
 
   bool operator==(const Model&) const = default;
-  bool gated() const { return activation == Activation::kSwiglu || activation == Activation::kGeglu; }
+  bool gated() const { return is_gated(activation); }
   /// Components of a head that turn with its position.
   std::int64_t rotary_width() const;
   /// Norms in one layer, the final norm of the model not counted.
-  std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : 2; }
+  std::int64_t norms_per_layer() const { return parallel_block && shared_norm ? 1 : branch_norms ? 4 : 2; }
   /// Of a layer, counted from 0; the pattern goes on beyond the last one.
   LayerKind layer_kind(std::int64_t layer) const;
   /// Layers whose MLP is a mixture of experts.
@@ -138,6 +163,9 @@ struct LayersOfKind {
 };
 /// The kinds of a model's layers, in the order in which they first appear.
 std::vector<LayersOfKind> layer_kinds(const Model& model);
+/// Keys that a query sees in the mean under a causal mask, for long sequences: s / 2, and with a window w (0: none)
+/// below s  w - w^2 / (2 s), the area of the band.
+double keys_seen(std::int64_t sequence, std::int64_t window);
 /// The first layer from which on `count` layers are of the kinds of those from `layer` on.
 std::int64_t first_alike(const Model& model, std::int64_t layer, std::int64_t count);
 
@@ -160,9 +188,10 @@ ParameterCount count_parameters(const Model& model);
 /// For a GPT-2 block these are exactly the forms of Narayanan et al. 2021 (arXiv 2104.04473, eq. 3) and Korthikanti et
 /// al. 2022 (arXiv 2205.05198, appendix A): 72 l h^2 (1 + s/(6h) + V/(12 l h)) per token, full causal square counted.
 /// With a = heads x head_dim, one token and one layer ask for 12 s a in the attention core (scores and weighted values,
-/// forward and backward). Logits count whether tied or not, an embedding lookup is free, a mixture counts its router
-/// and top_k experts, and what every token visits. Not counted: norms, softmax, activations, biases, tokens beyond an
-/// expert's capacity.
+/// forward and backward). A layer with a window of w < s keys counts its band as the square is counted, twice what the
+/// mask leaves: 12 a w (2 - w / s). Logits count whether tied or not, an embedding lookup is free, a mixture counts its
+/// router and top_k experts, and what every token visits. Not counted: norms, softmax, activations, biases, tokens
+/// beyond an expert's capacity.
 struct FlopsPerToken {
   double model = 0;          ///< no recomputation
   double hardware_full = 0;  ///< full recomputation of every layer: one more forward of the layers
@@ -176,5 +205,7 @@ FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence);
 /// By how much (radians) a position turns every pair of a head: component i with component i + rotary_width() / 2.
 /// Empty where positions are not rotary.
 std::vector<double> rotary_frequencies(const Model& model);
+/// The same as another rotary has it.
+std::vector<double> rotary_frequencies(const Model& model, const Rotary& rotary);
 
 }  // namespace trivium::models

@@ -52,12 +52,14 @@ std::int64_t Model::rotary_width() const {
   return static_cast<std::int64_t>(static_cast<double>(head_dim) * rotary.share) / 2 * 2;
 }
 
-std::vector<double> rotary_frequencies(const Model& model) {
+std::vector<double> rotary_frequencies(const Model& model) { return rotary_frequencies(model, model.rotary); }
+
+std::vector<double> rotary_frequencies(const Model& model, const Rotary& rotary) {
   const std::int64_t half = model.rotary_width() / 2;
   std::vector<double> frequencies;
   for (std::int64_t i = 0; i < half; ++i) {
-    const double frequency = std::pow(model.rotary.theta, -static_cast<double>(i) / static_cast<double>(half));
-    frequencies.push_back(scaled(model.rotary, frequency, static_cast<double>(i), static_cast<double>(2 * half)));
+    const double frequency = std::pow(rotary.theta, -static_cast<double>(i) / static_cast<double>(half));
+    frequencies.push_back(scaled(rotary, frequency, static_cast<double>(i), static_cast<double>(2 * half)));
   }
   return frequencies;
 }

@@ -24,9 +24,15 @@ double roughly(const Model& m) {
   return real(m.layers) * (attention + mlp) + real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
 }
 
-}  // namespace
-
-namespace {
+// YaRN's ramp is one pair wide at least, so its ends may be the same (Kimi K2's are).
+void validate(const Rotary& rotary, const base::JsonReader& reader) {
+  const bool ramps = rotary.scaling == RotaryScaling::kLlama3 || rotary.scaling == RotaryScaling::kYarn;
+  const bool by_pair = rotary.scaling == RotaryScaling::kYarn;
+  const double least_fast = by_pair ? rotary.slow_turns : std::nextafter(rotary.slow_turns, INFINITY);
+  if (ramps && (rotary.original_sequence == 0 || rotary.fast_turns < least_fast)) {
+    reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
+  }
+}
 
 void check_experts(const Model& model, const base::JsonReader& reader) {
   const Experts& e = *model.experts;
@@ -39,6 +45,9 @@ void check_experts(const Model& model, const base::JsonReader& reader) {
   if (e.dense_layers > 0 && (e.every > 1 || e.dense_layers >= model.layers)) {
     reader.fail(fmt::format("dense_layers ({}) is below layers ({}), and stands where every is 1", e.dense_layers,
                             model.layers));
+  }
+  if (e.dropless && model.linear_bias) {
+    reader.fail("dropless experts with biases are not supported; give them a capacity_factor");
   }
   if (e.count % e.groups != 0 || e.top_groups > e.groups || e.group_best > e.count / e.groups ||
       e.top_k > e.count / e.groups * e.top_groups) {
@@ -82,12 +91,22 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
   if (model.positions == Positions::kRotary && !model.latent && model.rotary.share == 1 && model.head_dim % 2 != 0) {
     reader.fail(fmt::format("head_dim ({}) is odd; rotary positions turn pairs of numbers", model.head_dim));
   }
-  // YaRN's ramp is one pair wide at least, so its ends may be the same (Kimi K2's are).
-  const bool by_pair = model.rotary.scaling == RotaryScaling::kYarn;
-  const double least_fast = by_pair ? model.rotary.slow_turns : std::nextafter(model.rotary.slow_turns, INFINITY);
-  const bool ramps = model.rotary.scaling == RotaryScaling::kLlama3 || model.rotary.scaling == RotaryScaling::kYarn;
-  if (ramps && (model.rotary.original_sequence == 0 || model.rotary.fast_turns < least_fast)) {
-    reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
+  validate(model.rotary, reader);
+  if (model.window && model.window->rotary) {
+    validate(*model.window->rotary, reader);
+    if (model.window->rotary->share != model.rotary.share) {
+      reader.fail("the window's rotary has another share than the model's, which is not supported");
+    }
+  }
+  if (model.window && model.window->first_layer >= model.layers) {
+    reader.fail(fmt::format("the window's first_layer ({}) is not below layers ({}): no layer would have it",
+                            model.window->first_layer, model.layers));
+  }
+  if (model.branch_norms && (model.parallel_block || model.linear_bias)) {
+    reader.fail("branch_norms beside parallel_block or linear_bias is not supported");
+  }
+  if (model.window && model.window->full_every == 1) {
+    reader.fail("the window's full_every is 1: no layer would have it");
   }
   if (model.experts) check_experts(model, reader);
   if (const double parameters = roughly(model); parameters > kMostParameters) {

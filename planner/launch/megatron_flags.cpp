@@ -82,6 +82,10 @@ class ModelFlags {
   }
 
   void activation() {
+    if (model_.activation == Activation::kClampedSwiglu) {
+      losses_.push_back({"activation", "clamped_swiglu; written as swiglu, which costs the same"});
+      flags_.push_back({"swiglu", {}});
+    }
     if (model_.activation == Activation::kSwiglu) flags_.push_back({"swiglu", {}});
     if (model_.activation == Activation::kSquaredRelu) flags_.push_back({"squared-relu", {}});
     if (model_.activation == Activation::kRelu) losses_.push_back({"activation", "relu; written as gelu"});
@@ -96,6 +100,11 @@ class ModelFlags {
     if (model_.norm_epsilon != models::Model().norm_epsilon) {
       flags_.push_back({"norm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
     }
+    if (model_.attention_sinks) losses_.push_back({"attention_sinks", "none"});
+    if (model_.branch_norms) losses_.push_back({"branch_norms", "none; two norms a layer"});
+    if (model_.attention_soft_cap > 0 || model_.logit_soft_cap > 0) losses_.push_back({"soft caps", "none"});
+    if (model_.embedding_scale != 1) losses_.push_back({"embedding_scale", "1"});
+    if (model_.window) losses_.push_back({"window", "every layer sees all keys"});
     if (model_.attention_scale != 0) losses_.push_back({"attention_scale", "1 / sqrt(head_dim)"});
   }
 

@@ -83,6 +83,12 @@ class NemoExport {
     if (m.rotary.theta != usual.rotary.theta) set(kConfig, "rotary_base", fmt::format("{:.0f}", m.rotary.theta));
     if (m.rotary.share != usual.rotary.share) set(kConfig, "rotary_percent", fmt::format("{:g}", m.rotary.share));
     if (m.rotary.scaling != usual.rotary.scaling) lose("rotary", "scaled frequencies; written without");
+    if (m.attention_sinks) lose("attention_sinks", "none");
+    if (m.activation == models::Activation::kClampedSwiglu) lose("activation", "clamped_swiglu; written as swiglu");
+    if (m.branch_norms) lose("branch_norms", "none; two norms a layer");
+    if (m.attention_soft_cap > 0 || m.logit_soft_cap > 0) lose("soft caps", "none");
+    if (m.embedding_scale != 1) lose("embedding_scale", "1");
+    if (m.window) lose("window", "every layer sees all keys");
     if (m.attention_scale != usual.attention_scale) lose("attention_scale", "1 / sqrt(head_dim)");
     if (m.activation == models::Activation::kRelu) lose("activation", "relu; written as gelu");
     if (m.activation == models::Activation::kSquaredRelu) lose("activation", "squared relu; written as gelu");

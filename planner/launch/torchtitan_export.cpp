@@ -50,7 +50,9 @@ class TorchtitanExport {
                     flavor, m.hidden, m.layers, m.heads, m.kv_heads, m.vocab, m.ffn_hidden));
     const bool is_llama = m.norm == models::Norm::kRmsNorm && m.activation == models::Activation::kSwiglu &&
                           m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
-                          !m.tied_embeddings && !m.parallel_block && !m.head_norms;
+                          !m.tied_embeddings && !m.parallel_block && !m.head_norms && !m.attention_sinks &&
+                          !m.branch_norms && m.attention_soft_cap == 0 && m.logit_soft_cap == 0 &&
+                          m.embedding_scale == 1;
     if (!is_llama) {
       lose("model",
            fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases, untied", m.name));
@@ -61,6 +63,7 @@ class TorchtitanExport {
            fmt::format("the flavor has to set rope_theta {:g} and norm_eps {:g}{}", m.rotary.theta, m.norm_epsilon,
                        m.rotary.scaling != usual.rotary.scaling ? ", and to scale the frequencies" : ""));
     }
+    if (m.window) lose("window", "every layer sees all keys");
     if (m.experts) lose("experts", "the flavor has to define them");
     if (m.latent) lose("latent", "the flavor has to define the latents");
   }

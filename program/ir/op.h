@@ -53,11 +53,13 @@ enum class OpKind : std::uint8_t {
   kQuantize,     // rows, columns                 x (m,n)                              y in 8 bits with scales along its
   // rows, or -1; along its columns, or -1 (program/ir/fp8_layout.h); dbias (n) += sums of the columns, or
   // -1. Products whose `fp8` is set read such buffers for x, w and dy
-  kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place
+  kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place; with k = 1 by
+                    // the frequencies of layers with windows
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
-  kAttention,       // T, heads*dim                  qkv (T, q|k|v)                       y (T,n), saved: probabilities
+  kAttention,       // T, heads*dim                  qkv (T, q|k|v), sinks (heads) or -1  y (T,n), saved: probabilities
                     // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
-  kAttentionBackward,     //  "                            qkv, y, saved, dy, mask or -1        dqkv
+  kAttentionBackward,     //  "                            qkv, y, saved, dy, mask or -1,       dqkv, dsinks +=
+                          // sinks or -1
   kBiasResidual,          // T, hidden, 1: of the MLP      x, bias or -1, skip, second bias     y = skip + x + biases,
                           // mask (T,n) of the dropout of x + biases, or -1; so k with it
   kBiasResidualBackward,  // T, hidden     dy, mask or -1     dbias +=, second +=, dx or -1 (dx and dskip are dy itself)
@@ -81,9 +83,10 @@ enum class OpKind : std::uint8_t {
   // Context parallel, ring: T are this rank's tokens (two chunks of every sample, see context_position).
   kSplitKv,         // T, 2 kv*dim                   qkv (T, q|k|v)                       kv (T, k|v)
   kJoinKv,          //  "                            dkv (T, k|v)                         dqkv's k and v
-  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back     y, log-sum-exp (T,heads),
-                    // merged with what the steps before left there
-  kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv          dqkv's q +=, dkv of that kv
+  kAttentionBlock,  // T, heads*dim, ring step       qkv, kv of the rank k steps back,    y, log-sum-exp (T,heads),
+                    // sinks or -1                    merged with what the steps before left there
+  kAttentionBlockBackward,  // "                     qkv, y, log-sum-exp, dy, kv,         dqkv's q +=, dkv of that kv,
+                            // sinks or -1            dsinks +=
   // Context parallel, all-to-all over heads: `parts` ranks; head h of q goes to part h / (heads / parts).
   kPackHeads,     // T, width                      x (T, q|k|v or y)                    y (parts, T, a part's heads)
   kUnpackHeads,   //  "                            the inverse; shared key heads add up
@@ -112,18 +115,22 @@ enum class OpKind : std::uint8_t {
   kPlaceRows,     // expected rows, hidden         x: those that came, spills           y (rows,n): where they belong
   kPickRows,      //  "                            the inverse
   kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
-  kExpertMatmulDgrad,  //  "                          dy, w                                dx
-  kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
-                       // with counts behind them (rank of a part, parts of it, experts) a part's rows lie one expert
-                       // behind the other, as many as it says
-  kCompress,           // elements of the bucket        gradients                            y, 16 bits each
-                       // with k > 0, elements of a parameter: the k largest of gradients + residual, each a value and
-                       // its number in the bucket (32 bits), counted from n; what is not sent is the new residual:
-                       //                              gradients, residual                  y, residual
-  kDecompress,         // elements of the bucket        x, 16 bits each                      gradients, overwritten
-                       // with k > 0: sums of the k values that each of `parts` members sent, in their order
-  kFetch,              // bytes                         x in the host's memory                y on the device
-  kStore,              //  "                            x on the device                       y in the host's memory
+  kExpertMatmulDgrad,   //  "                          dy, w                                dx
+  kExpertMatmulWgrad,   //  "                          x, dy                                dw (experts, k, n) +=
+                        // with counts behind them (rank of a part, parts of it, experts) a part's rows lie one expert
+                        // behind the other, as many as it says
+  kExpertBias,          // rows, out                    y (parts, experts, rows / parts, n), bias (experts, n)   y in
+                        // place; with k = 1 on the first tensor rank alone, as the ranks' rows are summed
+  kExpertBiasBackward,  //  "                           dy                                   dbias (experts, n) +=;
+                        //  likewise
+  kCompress,            // elements of the bucket        gradients                            y, 16 bits each
+                        // with k > 0, elements of a parameter: the k largest of gradients + residual, each a value and
+                        // its number in the bucket (32 bits), counted from n; what is not sent is the new residual:
+                        //                              gradients, residual                  y, residual
+  kDecompress,          // elements of the bucket        x, 16 bits each                      gradients, overwritten
+                        // with k > 0: sums of the k values that each of `parts` members sent, in their order
+  kFetch,               // bytes                         x in the host's memory                y on the device
+  kStore,               //  "                            x on the device                       y in the host's memory
   // Communication.           elements                       in                                   out
   kAllReduce,      // of the buffer                 x                                    x in place
   kReduceScatter,  // of the whole                  x (whole)                            y (own part), may lie inside x
@@ -153,7 +160,7 @@ enum class DropoutSite : std::uint8_t {
 };
 
 constexpr int kNoBuffer = -1;
-constexpr int kMaxOperands = 5;
+constexpr int kMaxOperands = 6;
 
 struct Op {
   OpKind kind{};
@@ -174,16 +181,19 @@ struct Op {
   std::int16_t bucket = -1;                  ///< optimizer kinds and gradient communication
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0, sequence = 0;  ///< attention, rotary and head norm kinds, local
   std::int32_t value_dim = 0;           ///< of the same, where values are of another width than keys
+  std::int32_t window = 0;              ///< attention kinds: keys that a query sees at most; 0: all before it
   std::int32_t experts = 0, parts = 1;  ///< expert kinds: matrices on this rank; context kinds: ranks of the group; see
                                         ///< also kSend; kQuantize: runs of rows that share no scale
   std::int64_t m = 0, n = 0, k = 0;
-  double epsilon = 1e-5;      ///< norm kinds
-  double score_scale = 0;     ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim)
+  double epsilon = 1e-5;   ///< norm kinds
+  double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows; 0: 1
+  double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most
   double flops = 0;           ///< multiply and add counted apart
   double bytes = 0;           ///< compute: memory traffic of the kernel · communication: payload (elements * size)
-  std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
+  std::array<std::int32_t, kMaxOperands> in{kNoBuffer, kNoBuffer, kNoBuffer,
+                                            kNoBuffer, kNoBuffer, kNoBuffer};  ///< chunk buffers
   std::array<std::int32_t, 3> out{kNoBuffer, kNoBuffer, kNoBuffer};
   std::array<std::int32_t, kLanes - 1> after{-1, -1, -1, -1,
                                              -1};  ///< earlier ops of the body on other lanes that must have ended

@@ -1,9 +1,11 @@
 // The table of op kinds: what each is called, how much it computes and moves, and in how many kernels.
 #include "program/ir/op_kinds.h"
 
+#include <algorithm>
 #include <array>
 
 #include "models/model.h"
+#include "program/ir/context.h"
 #include "program/ir/fp8_layout.h"
 
 namespace trivium::program {
@@ -120,7 +122,7 @@ void weight_gradient(Op& op) {
 /// `experts` products of m rows each.
 template <void (*one)(Op&)>
 void of_experts(Op& op) {
-  const double experts = op.experts;
+  const double experts = std::max(1, op.experts);
   one(op);
   op.flops *= experts;
   op.bytes *= experts;
@@ -140,13 +142,15 @@ void latent_heads(Op& op) {
 }
 
 /// QK^T and PV: 4 T S heads dim forward over the full square, which unfused kernels do compute; twice that backward.
-/// Flash computes the causal half, and in its backward the scores once more: 5 products for the forward's 2.
+/// Flash computes the causal half, or the band of a window, and in its backward the scores once more: 5 products for
+/// the forward's 2. Unfused kernels mask what lies outside a window as they mask the other half.
 template <bool backward>
 void attention(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim, span = op.sequence;
   const double values = static_cast<double>(value_dim_of(op));
-  const double square = 2 * tokens * span * heads * (dim + values);
-  op.flops = op.flash ? square / 2 * (backward ? 2.5 : 1.0) : square * (backward ? 2.0 : 1.0);
+  const double of_keys = 2 * tokens * heads * (dim + values);
+  op.flops = op.flash ? of_keys * models::keys_seen(op.sequence, op.window) * (backward ? 2.5 : 1.0)
+                      : of_keys * span * (backward ? 2.0 : 1.0);
   const double kv_heads = op.kv_heads > 0 ? op.kv_heads : op.heads;
   const double row = dim * (heads + kv_heads) + values * kv_heads;
   const double layout = tokens * (kLayoutQkv * row + kLayoutOutput * heads * values);
@@ -154,13 +158,43 @@ void attention(Op& op) {
   op.bytes = (layout + scores) * scale_of(op.dtype);
 }
 
+/// Area of the band of a window between a chunk of `length` queries and one of as many keys that begins `ahead` tokens
+/// before it.
+double band(double length, double ahead, double window) {
+  if (ahead == 0) return window >= length ? length * length / 2 : window * length - window * window / 2;
+  const auto below = [&](double x) {  // of the keys, summed over queries up to where x of them are left
+    return x <= 0 ? 0 : x < length ? x * x / 2 : length * length / 2 + length * (x - length);
+  };
+  return below(length + window - ahead) - below(window - ahead);
+}
+
+/// Scores that the rank with the most of them computes in a ring's step, of one sample and head.
+double ring_scores(const Op& op) {
+  const int ranks = op.parts, step = static_cast<int>(op.k);
+  const double chunk = static_cast<double>(op.sequence) / (2 * ranks);
+  if (op.window <= 0) return 2 * chunk * chunk;
+  double most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int source = ring_source(rank, step, ranks);
+    double scores = 0;
+    for (const int mine : {rank, 2 * ranks - 1 - rank}) {
+      for (const int theirs : {source, 2 * ranks - 1 - source}) {
+        if (theirs <= mine) scores += band(chunk, (mine - theirs) * chunk, op.window);
+      }
+    }
+    most = std::max(most, scores);
+  }
+  return most;
+}
+
 /// One step of ring attention. With zig-zag chunks every rank meets half of the T x T/samples square in every step
-/// (docs/cost-model.md), whichever keys have come by; products as flash attention does them.
+/// (docs/cost-model.md), whichever keys have come by; with a window the band falls into few of the steps, unequally by
+/// rank, and the slowest counts. Products as flash attention does them.
 template <bool backward>
 void attention_block(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim;
   const double span = static_cast<double>(op.sequence) / op.parts;
-  op.flops = 4 * tokens * span * heads * dim / 2 * (backward ? 2.5 : 1.0);
+  op.flops = 4 * tokens / span * ring_scores(op) * heads * dim * (backward ? 2.5 : 1.0);
   const double reads = backward ? 3 : 1;  // q; dy and y with it
   const double query = 2 * reads * heads, keys = 2.0 * 2 * op.kv_heads * (backward ? 2 : 1);
   op.bytes = tokens * dim * (query + keys + kBlockAccumulator * heads) * scale_of(op.dtype);
@@ -175,11 +209,8 @@ void head_norm(Op& op) {
   op.bytes = static_cast<double>(op.m) * row * scale_of(op.dtype);
 }
 
-/// Gated activations (SwiGLU, GeGLU; `k` is the activation's kind) read gate and up, 2 n wide.
-double activation_inputs(const Op& op) {
-  const auto activation = static_cast<models::Activation>(op.k);
-  return activation == models::Activation::kSwiglu || activation == models::Activation::kGeglu ? 2 : 1;
-}
+/// Gated activations (SwiGLU and its like; `k` is the activation's kind) read gate and up, 2 n wide.
+double activation_inputs(const Op& op) { return models::is_gated(static_cast<models::Activation>(op.k)) ? 2 : 1; }
 
 void activation(Op& op) {  // its inputs read, a write
   op.bytes = area(op) * (kActivationForward / 2 * (activation_inputs(op) + 1)) * scale_of(op.dtype);
@@ -305,6 +336,8 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"expert_matmul", Class::kProduct, of_experts<product>, {2}},
     {"expert_matmul_dgrad", Class::kProduct, of_experts<product>, {2}},
     {"expert_matmul_wgrad", Class::kProduct, of_experts<weight_gradient>, {3}},  // no bias
+    {"expert_bias", Class::kRows, of_experts<rows>, {1}, kCopy},                 // in place
+    {"expert_bias_backward", Class::kRows, of_experts<rows>, {1}, kCopy / 2},
     {"compress", Class::kState, compress, {1}},
     {"decompress", Class::kState, decompress, {1}},
     {"fetch", Class::kCopy, payload, {1}},

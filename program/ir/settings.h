@@ -58,6 +58,7 @@ struct Settings {
   std::int64_t vocabulary = 0;  ///< without padding
   std::int64_t padded_vocabulary = 0;
   RotaryTable rotary;
+  RotaryTable window_rotary;  ///< of layers with windows; as `rotary` unless they have their own
   Routing routing;
   bool shards_parameters = false;          ///< ZeRO 3
   bool gathers_first = false;              ///< ZeRO 1 and 2: parameters are gathered beside the next forward

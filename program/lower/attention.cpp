@@ -5,6 +5,11 @@
 
 namespace trivium::program {
 
+std::int32_t LayerWriter::window_of(int layer) const {
+  const std::int64_t window = s_.kind(layer).window;
+  return window < s_.sequence ? static_cast<std::int32_t>(window) : 0;  // else it sees all there is
+}
+
 // Local counts; with all-to-all over heads all tokens and a part of the heads.
 Op& LayerWriter::attention_op(Op& op, int layer) {
   rows(op, s_.all_tokens, s_.part_attended, layer);
@@ -16,12 +21,16 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
   op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
   op.value_dim = s_.value_dim == s_.head_dim ? 0 : s_.value_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
+  op.window = window_of(layer);
+  op.soft_cap = s_.attention_soft_cap;
   return op;
 }
 
 void LayerWriter::attention_core(const LayerKept& kept, int layer, Pass pass) {
   const int y = s_.exchanges() ? kept.attended_whole : kept.attended;
-  attention_op(b_.add(OpKind::kAttention, pass, {kept.qkv}, {y, kept.saved, kept.scores_dropped}), layer);
+  attention_op(
+      b_.add(OpKind::kAttention, pass, {kept.qkv, p_.value("attn.sinks", layer)}, {y, kept.saved, kept.scores_dropped}),
+      layer);
 }
 
 void LayerWriter::attention(int qkv, const LayerKept& kept, int layer, Pass pass) {
@@ -42,9 +51,10 @@ void LayerWriter::attention_backward(const LayerKept& kept, int d_attended, int 
     dx = gradient_of("qkv of all tokens", s_.all_tokens * s_.part_qkv, layer);
     tokens_to_heads(d_attended, dy, false, layer, Pass::kBackward);
   }
-  attention_op(
-      b_.add(OpKind::kAttentionBackward, Pass::kBackward, {kept.qkv, y, kept.saved, dy, kept.scores_dropped}, {dx}),
-      layer);
+  attention_op(b_.add(OpKind::kAttentionBackward, Pass::kBackward,
+                      {kept.qkv, y, kept.saved, dy, kept.scores_dropped, p_.value("attn.sinks", layer)},
+                      {dx, p_.gradient("attn.sinks", layer)}),
+               layer);
   if (s_.exchanges()) heads_to_tokens(dx, d_qkv, true, layer, Pass::kBackward);
 }
 

@@ -228,9 +228,6 @@ Verdict check_experts(const Job& job) {
     return refuse("expert-with-shard-group-supported",
                   "experts that are spread over ranks are sharded over all that hold them; use shard_group 0");
   }
-  if (job.model.linear_bias) {
-    return refuse("experts-without-bias", fmt::format("{} has linear_bias: experts have no biases", job.model.name));
-  }
   return std::nullopt;
 }
 

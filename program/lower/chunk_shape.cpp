@@ -90,6 +90,10 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   parallel_block = model.parallel_block;
   shared_norm = model.shared_norm;
   head_norms = model.head_norms;
+  branch_norms = model.branch_norms;
+  attention_soft_cap = model.attention_soft_cap;
+  logit_soft_cap = model.logit_soft_cap;
+  embedding_scale = model.embedding_scale;
   norm_epsilon = model.norm_epsilon;
   attention_scale = model.attention_scale;
   activation = static_cast<int>(model.activation);

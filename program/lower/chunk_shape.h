@@ -52,7 +52,9 @@ struct ChunkShape {
   bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;
   bool parallel_block = false, shared_norm = true;
   bool head_norms = false;
+  bool branch_norms = false;
   double norm_epsilon = 1e-5, attention_scale = 0;
+  double attention_soft_cap = 0, logit_soft_cap = 0, embedding_scale = 1;
   /// Of a layer of the chunk.
   models::LayerKind kind(int layer) const { return layers_of->layer_kind(first_layer + layer); }
   const models::Model* layers_of;  ///< the job's, which outlives this
@@ -83,6 +85,8 @@ struct LayerKept {
   int middle = kNoBuffer;          ///< residual stream after attention
   int norm2 = kNoBuffer, stats2 = kNoBuffer;
   int fc = kNoBuffer, act = kNoBuffer;
+  // With branch norms: what attention and MLP gave, summed over the tensor group, and the norms' statistics.
+  int branch1 = kNoBuffer, branch2 = kNoBuffer, branch_stats1 = kNoBuffer, branch_stats2 = kNoBuffer;
   /// In 8 bits: what the gradients of matrices read; where absent they cast `norm1` and `norm2` again.
   struct Casts {
     int norm1 = kNoBuffer, attended = kNoBuffer, norm2 = kNoBuffer, act = kNoBuffer, dispatched = kNoBuffer;

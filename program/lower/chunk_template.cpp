@@ -60,7 +60,11 @@ class TemplateMaker {
   int segments() const { return key_.layers + (key_.embedding ? 1 : 0) + (key_.head ? 1 : 0); }
 
   void place_parameters() {
+    const auto replicated_first = [](const Parameter& p) {  // as OptimizerBodies reduces them
+      return p.split != Split::kReplicated ? 2 : p.partial_over_tensor ? 1 : 0;
+    };
     const auto place = [&](std::vector<Parameter> list, int segment) {
+      std::ranges::stable_sort(list, {}, replicated_first);
       for (Parameter& p : list) {
         p.offset = elements_;
         elements_ += round_up(p.local_rows * p.local_columns, kParameterAlignment);
@@ -174,7 +178,7 @@ class TemplateMaker {
     std::int64_t& bytes = kind_.bytes[static_cast<std::size_t>(Space::kParameter)];
     bytes = aligned(bytes);
     for (const Parameter& p : kind_.parameters) {
-      if (p.layer < 0 || p.local_rows == 1 || is_wide(p)) continue;
+      if (p.layer < 0 || !p.decayed || is_wide(p)) continue;
       const std::int64_t runs = std::max<std::int64_t>(1, p.local_experts);
       const auto place = [&](const char* product, bool along_rows) {
         const Fp8Layout layout =

@@ -48,10 +48,13 @@ void LayerWriter::ring_attention(const LayerKept& kept, int layer, Pass pass) {
   int kv = split_kv(kept.qkv, layer, pass);
   for (int step = 0; step < s_.context; ++step) {
     const int next = step + 1 < s_.context ? ring_shift(kv, "keys and values", step + 1, layer, pass) : kNoBuffer;
-    Op& block = context_op(b_.add(OpKind::kAttentionBlock, pass, {kept.qkv, kv}, {kept.attended, kept.saved}),
+    Op& block = context_op(b_.add(OpKind::kAttentionBlock, pass, {kept.qkv, kv, p_.value("attn.sinks", layer)},
+                                  {kept.attended, kept.saved}),
                            s_.tokens, s_.query, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
+    block.window = window_of(layer);
+    block.soft_cap = s_.attention_soft_cap;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     kv = next;
@@ -67,10 +70,13 @@ void LayerWriter::ring_attention_backward(const LayerKept& kept, int d_attended,
     const int mine = b_.temporary(fmt::format("gradient of keys and values {} of step {}", layer, step), s_.type,
                                   b_.buffer(kv).elements);
     Op& block = context_op(b_.add(OpKind::kAttentionBlockBackward, kPass,
-                                  {kept.qkv, kept.attended, kept.saved, d_attended, kv}, {d_qkv, mine}),
+                                  {kept.qkv, kept.attended, kept.saved, d_attended, kv, p_.value("attn.sinks", layer)},
+                                  {d_qkv, mine, p_.gradient("attn.sinks", layer)}),
                            s_.tokens, s_.query, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
+    block.window = window_of(layer);
+    block.soft_cap = s_.attention_soft_cap;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
     if (d_kv == kNoBuffer) {

@@ -9,6 +9,7 @@ void LayerWriter::embedding_forward(int ids, int output) {
   Op& look = rows(b_.add(OpKind::kEmbedding, Pass::kForward, {ids, p_.value("wte.weight")}, {looked_up}), s_.tokens,
                   s_.hidden, -1);
   look.k = s_.vocab;
+  if (s_.embedding_scale != 1) look.score_scale = s_.embedding_scale;
   if (!s_.learned_positions) look.dropout = dropout_at(DropoutSite::kEmbedding);  // else behind the positions
   if (s_.sequence_parallel) {
     Op& scatter = b_.add(OpKind::kReduceScatter, Pass::kForward, {looked_up}, {output});
@@ -37,6 +38,7 @@ void LayerWriter::embedding_backward(int ids, int d) {
   Op& look = rows(b_.add(OpKind::kEmbeddingBackward, Pass::kBackward, {ids, whole}, {p_.gradient("wte.weight")}),
                   s_.tokens, s_.hidden, -1);
   look.k = s_.vocab;
+  if (s_.embedding_scale != 1) look.score_scale = s_.embedding_scale;
   look.dropout = dropout_at(DropoutSite::kEmbedding);
 }
 
@@ -56,6 +58,11 @@ LayerWriter::HeadKept LayerWriter::keep_head(int input) {
   return kept;
 }
 
+void LayerWriter::of_logits(Op& op) {
+  rows(op, s_.tokens, s_.vocab, -1).dtype = s_.wide;
+  op.soft_cap = s_.logit_soft_cap;
+}
+
 void LayerWriter::head_forward(const HeadKept& kept, int labels, int loss) {
   norm(kept.input, "ln_f", kept.norm, kept.stats, -1, Pass::kForward);
   const int read = gather_tokens(kept.norm, "final norm", -1, Pass::kForward);
@@ -63,18 +70,15 @@ void LayerWriter::head_forward(const HeadKept& kept, int labels, int loss) {
       rows(b_.add(OpKind::kMatmul, Pass::kForward, {read, head_weight()}, {kept.logits}), s_.tokens, s_.vocab, -1);
   logits.k = s_.hidden;
   logits.weight_transposed = true;
-  rows(b_.add(OpKind::kLossMax, Pass::kForward, {kept.logits}, {kept.max}), s_.tokens, s_.vocab, -1).dtype = s_.wide;
+  of_logits(b_.add(OpKind::kLossMax, Pass::kForward, {kept.logits}, {kept.max}));
   all_reduce(kept.max, Reduction::kMax, -1, Pass::kForward);
-  rows(b_.add(OpKind::kLossSums, Pass::kForward, {kept.logits, kept.max, labels}, {kept.sums}), s_.tokens, s_.vocab, -1)
-      .dtype = s_.wide;
+  of_logits(b_.add(OpKind::kLossSums, Pass::kForward, {kept.logits, kept.max, labels}, {kept.sums}));
   all_reduce(kept.sums, Reduction::kSum, -1, Pass::kForward);
   rows(b_.add(OpKind::kLoss, Pass::kForward, {kept.max, kept.sums}, {loss}), s_.tokens, 1, -1).dtype = s_.wide;
 }
 
 void LayerWriter::head_backward(const HeadKept& kept, int labels, int d_input) {
-  rows(b_.add(OpKind::kLossBackward, Pass::kBackward, {kept.logits, kept.max, kept.sums, labels}, {kept.logits}),
-       s_.tokens, s_.vocab, -1)
-      .dtype = s_.wide;
+  of_logits(b_.add(OpKind::kLossBackward, Pass::kBackward, {kept.logits, kept.max, kept.sums, labels}, {kept.logits}));
   const int read = gather_tokens(kept.norm, "final norm again", -1, Pass::kBackward);
   const int d_norm = b_.temporary("gradient of final norm", s_.type, s_.tokens * s_.hidden);
   Op& dgrad = rows(b_.add(OpKind::kMatmulDgrad, Pass::kBackward, {kept.logits, head_weight()}, {d_norm}), s_.tokens,

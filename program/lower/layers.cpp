@@ -25,13 +25,16 @@ void LayerWriter::all_reduce(int buffer, Reduction reduction, int layer, Pass pa
 }
 
 // Partial sums over all tokens -> sums: all-reduce, or with sequence parallel reduce-scatter to this rank's tokens.
-int LayerWriter::reduce_tokens(int partial, const char* name, int layer, Pass pass) {
+// `own`: where the latter go, unless it is for this to choose.
+int LayerWriter::reduce_tokens(int partial, const char* name, int layer, Pass pass, int own) {
   if (s_.tensor == 1) return partial;
   if (!s_.sequence_parallel) {
     all_reduce(partial, Reduction::kSum, layer, pass);
     return partial;
   }
-  const int own = b_.temporary(fmt::format("{} {} own tokens", name, layer), s_.type, s_.own_tokens * s_.hidden);
+  if (own == kNoBuffer) {
+    own = b_.temporary(fmt::format("{} {} own tokens", name, layer), s_.type, s_.own_tokens * s_.hidden);
+  }
   Op& op = b_.add(OpKind::kReduceScatter, pass, {partial}, {own});
   op.lane = s_.collective_lane;
   op.group = Group::kTensor;
@@ -167,6 +170,12 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
     if (wide) kept.dispatched = make("rows into experts", s_.type, mlp_rows * s_.hidden, in_frame);
     kept.returned = make("rows out of experts", s_.type, s_.own_rows * s_.hidden, in_frame);
   }
+  if (s_.branch_norms) {
+    kept.branch1 = make("attention branch", s_.type, own, in_frame);
+    kept.branch2 = make("mlp branch", s_.type, own, in_frame);
+    kept.branch_stats1 = make("attention branch statistics", s_.wide, 2 * s_.own_tokens, in_frame);
+    kept.branch_stats2 = make("mlp branch statistics", s_.wide, 2 * s_.own_tokens, in_frame);
+  }
   const auto [ffn, fc] = mixture ? s_.expert_mlp : s_.mlp;
   kept.fc = make("mlp inner", s_.type, mlp_rows * fc, in_frame);
   if (wide) kept.act = input_of_matrix("mlp activated", mlp_rows * ffn, true);
@@ -189,6 +198,35 @@ Op& LayerWriter::of_heads(Op& op, std::int64_t n, int layer) {
   return op;
 }
 
+Op& LayerWriter::turned(Op& op, int layer) {
+  of_heads(op, s_.qkv, layer);
+  const bool own = s_.layers_of->window && s_.layers_of->window->rotary;
+  if (own && s_.kind(layer).window > 0) op.k = 1;
+  return op;
+}
+
+// Where a projection's sums over all tokens go: where a norm reads them, if they are whole there.
+int LayerWriter::branch_buffer(int kept, const char* name, int layer) {
+  if (kept != kNoBuffer && (s_.tensor == 1 || !s_.sequence_parallel)) return kept;
+  return b_.temporary(fmt::format("{} {}", name, layer), s_.type, s_.tokens * s_.hidden);
+}
+
+int LayerWriter::normed_branch(int branch, const char* parameter, int stats, int layer, Pass pass) {
+  if (!s_.branch_norms) return branch;
+  const int normed = b_.temporary(fmt::format("{} {}", parameter, layer), s_.type, s_.own_tokens * s_.hidden);
+  norm(branch, parameter, normed, stats, layer, pass);
+  return normed;
+}
+
+// The gradient `d` stays, as the residual stream has it too.
+int LayerWriter::normed_branch_backward(int branch, const char* parameter, int stats, int d, int layer) {
+  if (!s_.branch_norms) return d;
+  const std::int64_t own = s_.own_tokens * s_.hidden;
+  const int dx = s_.sequence_parallel ? gradient_of(parameter, own, layer) : late_gradient_of(parameter, own, layer);
+  norm_backward(branch, parameter, stats, d, kNoBuffer, dx, layer);
+  return dx;
+}
+
 int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   const int qkv =
       s_.exchanges() ? b_.temporary(fmt::format("qkv of own tokens {}", layer), s_.type, s_.tokens * s_.qkv) : kept.qkv;
@@ -206,9 +244,9 @@ int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pa
 
 // From queries, keys and values to the projection of what the heads attend to.
 int LayerWriter::attend(int qkv, const LayerKept& kept, int layer, Pass pass) {
-  if (s_.rotary) of_heads(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), s_.qkv, layer);
+  if (s_.rotary) turned(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), layer);
   attention(qkv, kept, layer, pass);
-  const int partial = b_.temporary(fmt::format("attention projection {}", layer), s_.type, s_.tokens * s_.hidden);
+  const int partial = branch_buffer(kept.branch1, "attention projection", layer);
   matmul(kept.attended, {"attn.c_proj", s_.hidden, s_.attended, kept.casts.attended}, partial, layer, pass);
   return partial;
 }
@@ -219,7 +257,8 @@ LayerWriter::Mlp LayerWriter::dense_mlp(const LayerKept& kept) const {
           kept.fc,
           kept.act,
           "mlp",
-          "norm2"};
+          "norm2",
+          kept.branch2};
 }
 
 // Beside a router, which reads the same tokens: they are kept as they are, and cast again for gradients.
@@ -240,7 +279,7 @@ int LayerWriter::plain_mlp(const Mlp& mlp, int read, int layer, Pass pass) {
   Op& act = rows(b_.add(OpKind::kActivation, pass, {mlp.fc, p_.value(bias, layer)}, {activated}), s_.tokens,
                  mlp.down.in, layer);
   act.k = s_.activation;
-  const int partial = b_.temporary(fmt::format("{} projection {}", mlp.name, layer), s_.type, s_.tokens * s_.hidden);
+  const int partial = branch_buffer(mlp.branch, (std::string(mlp.name) + " projection").c_str(), layer);
   matmul(activated, mlp.down, partial, layer, pass);
   return partial;
 }
@@ -258,7 +297,8 @@ void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pa
   norm(kept.input, "ln_1", norm1, kept.stats1, layer, pass);
   const int partial1 = s_.latent() ? latent_branch(norm1, kept, layer, pass)
                                    : attention_branch(gather_tokens(norm1, "norm1", layer, pass), kept, layer, pass);
-  const int branch1 = reduce_tokens(partial1, "attention projection", layer, pass);
+  const int sums1 = reduce_tokens(partial1, "attention projection", layer, pass, kept.branch1);
+  const int branch1 = normed_branch(sums1, "ln_1_out", kept.branch_stats1, layer, pass);
   rows(b_.add(OpKind::kBiasResidual, pass, {branch1, p_.value("attn.c_proj.bias", layer), kept.input},
               {kept.middle, kept.mask1}),
        s_.own_tokens, s_.hidden, layer)
@@ -267,7 +307,8 @@ void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pa
   norm(kept.middle, "ln_2", norm2, kept.stats2, layer, pass);
   const int read2 = gather_tokens(norm2, "norm2", layer, pass);
   const int partial2 = mlp_branch(read2, kept, layer, pass);
-  const int branch2 = reduce_tokens(partial2, "mlp projection", layer, pass);
+  const int sums2 = reduce_tokens(partial2, "mlp projection", layer, pass, kept.branch2);
+  const int branch2 = normed_branch(sums2, "ln_2_out", kept.branch_stats2, layer, pass);
   Op& last = rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
                          {output, kept.mask2}),
                   s_.own_tokens, s_.hidden, layer);
@@ -341,7 +382,7 @@ int LayerWriter::d_projection(const LayerKept& kept, int d_branch, int layer) {
 
 void LayerWriter::d_heads(const LayerKept& kept, int d_attended, int d_qkv, int layer) {
   attention_backward(kept, d_attended, d_qkv, layer);
-  if (s_.rotary) of_heads(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), s_.qkv, layer);
+  if (s_.rotary) turned(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), layer);
 }
 
 void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
@@ -366,7 +407,8 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   if (s_.parallel_block) return parallel_backward(layer, kept, d, d_input);
   int reduced = kNoBuffer;
   const int d_mlp = branch_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, DropoutSite::kMlpResidual, layer);
-  const int d_branch2 = gather_tokens(d_mlp, "gradient of mlp projection", layer, Pass::kBackward);
+  const int d_sums2 = normed_branch_backward(kept.branch2, "ln_2_out", kept.branch_stats2, d_mlp, layer);
+  const int d_branch2 = gather_tokens(d_sums2, "gradient of mlp projection", layer, Pass::kBackward);
   mlp_branch_backward(kept, kNoBuffer, d_branch2, layer,
                       [&](int d_norm) { reduced = reduce_tokens(d_norm, "mlp.c_fc", layer, Pass::kBackward); });
   const int d_middle = keeps_gradients() ? late_gradient_of("middle", s_.own_tokens * s_.hidden, layer) : d;
@@ -374,7 +416,8 @@ void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_
   d = d_middle;
   const int d_attention =
       branch_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, DropoutSite::kAttentionResidual, layer);
-  const int d_branch1 = gather_tokens(d_attention, "gradient of attention projection", layer, Pass::kBackward);
+  const int d_sums1 = normed_branch_backward(kept.branch1, "ln_1_out", kept.branch_stats1, d_attention, layer);
+  const int d_branch1 = gather_tokens(d_sums1, "gradient of attention projection", layer, Pass::kBackward);
   if (s_.latent()) {
     reduced = latent_branch_backward(kept, d_branch1, layer);
   } else {

@@ -95,6 +95,7 @@ class LayerWriter {
     Product up, down;
     int fc, act;
     const char *name, *input;
+    int branch = kNoBuffer;  ///< where a norm reads its sums
   };
   Mlp dense_mlp(const LayerKept& kept) const;
   Mlp shared_mlp(const LayerKept& kept) const;
@@ -130,6 +131,10 @@ class LayerWriter {
   Op& spill_op(Op& op, const LayerKept& kept, int layer);
   void receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass);
   int return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass);
+  Product router_product() const;
+  /// `once`: on the first tensor rank alone.
+  void expert_bias(const char* parameter, int rows, std::int64_t width, bool once, int layer, Pass pass);
+  void expert_bias_backward(const char* parameter, int d, std::int64_t width, bool once, int layer);
   Op& routing_op(Op& op, std::int64_t n, int layer);
   Op& expert_op(Op& op, std::int64_t out, std::int64_t in, int layer);
   void parallel_forward(int layer, const LayerKept& kept, int output, Pass pass);
@@ -141,7 +146,11 @@ class LayerWriter {
   int late_gradient_of(const char* name, std::int64_t elements, int layer);  // read by weight gradients
 
   int place_kept(int layer, const std::string& name, DType type, std::int64_t elements);
-  int reduce_tokens(int partial, const char* name, int layer, Pass pass);
+  int reduce_tokens(int partial, const char* name, int layer, Pass pass, int own = kNoBuffer);
+  int branch_buffer(int kept, const char* name, int layer);
+  int normed_branch(int branch, const char* parameter, int stats, int layer, Pass pass);
+  int normed_branch_backward(int branch, const char* parameter, int stats, int d, int layer);
+  Op& turned(Op& op, int layer);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
   void matmul(int x, const Product& product, int y, int layer, Pass pass);
@@ -182,6 +191,7 @@ class LayerWriter {
   void attention_core(const LayerKept& kept, int layer, Pass pass);
   void attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
   Op& attention_op(Op& op, int layer);
+  std::int32_t window_of(int layer) const;
 
   Op& context_op(Op& op, std::int64_t m, std::int64_t n, int layer);
   int ring_shift(int from, const char* name, int step, int layer, Pass pass);
@@ -193,6 +203,7 @@ class LayerWriter {
   void heads_to_tokens(int whole, int local, bool with_keys, int layer, Pass pass);
 
   int head_weight() const;
+  void of_logits(Op& op);
   Op& rows(Op& op, std::int64_t m, std::int64_t n, int layer);  // fills dims of a token-wise op
   Op& of_heads(Op& op, std::int64_t n, int layer);              // and of one that sees heads of all own tokens
 

@@ -164,11 +164,19 @@ std::vector<Parameter> expert_parameters(const Job& job, int layer) {
   };
   const std::vector<std::int64_t> gate_up =
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
-  return {of_experts(split_columns(
-              matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, model.gated() ? 2 * ffn : ffn, kInitStd),
-              job.plan.tensor, gate_up)),
-          of_experts(split_rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)),
-                                job.plan.tensor))};
+  const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
+  std::vector<Parameter> list;
+  const auto add = [&](Parameter p) { list.push_back(of_experts(std::move(p))); };
+  if (model.linear_bias) {
+    add(vector_parameter("h.{}.mlp.experts.c_proj.bias", layer, h, 0));
+    list.back().partial_over_tensor = true;  // the first tensor rank has it all
+    add(split_columns(vector_parameter("h.{}.mlp.experts.c_fc.bias", layer, fc_width, 0), job.plan.tensor, gate_up));
+  }
+  add(split_columns(matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, fc_width, kInitStd), job.plan.tensor,
+                    gate_up));
+  add(split_rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)),
+                 job.plan.tensor));
+  return list;
 }
 
 namespace {
@@ -217,6 +225,10 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   std::vector<Parameter> list;
   add_norm(list, model, "h.{}.ln_1", layer);
   if (model.norms_per_layer() > 1) add_norm(list, model, "h.{}.ln_2", layer);
+  if (model.branch_norms) {
+    add_norm(list, model, "h.{}.ln_1_out", layer);
+    add_norm(list, model, "h.{}.ln_2_out", layer);
+  }
   if (model.head_norms) {  // every tensor rank has heads of its own
     for (const char* name : {"h.{}.attn.q_norm.weight", "h.{}.attn.k_norm.weight"}) {
       list.push_back(partial_over_tensor(vector_parameter(name, layer, model.head_dim, 1)));
@@ -225,15 +237,21 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   if (model.latent) add_latents(list, model, layer);
   if (model.linear_bias) {
     list.push_back(vector_parameter("h.{}.attn.c_proj.bias", layer, h, 0));
-    list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
+    if (!mixture) list.push_back(vector_parameter("h.{}.mlp.c_proj.bias", layer, h, 0));
   }
   if (mixture) {
     list.push_back(
         partial_over_tensor(matrix_parameter("h.{}.mlp.router.weight", layer, h, model.experts->count, kInitStd)));
+    if (model.linear_bias) {
+      list.push_back(partial_over_tensor(vector_parameter("h.{}.mlp.router.bias", layer, model.experts->count, 0)));
+    }
     // Only chooses, so has no gradient and stays as it is.
     if (model.experts->correction_bias) {
       list.push_back(vector_parameter("h.{}.mlp.router.correction", layer, model.experts->count, 0));
     }
+  }
+  if (model.attention_sinks) {
+    list.push_back(split_columns(vector_parameter("h.{}.attn.sinks", layer, model.heads, 0), tensor));
   }
   const std::vector<std::int64_t> gate_up =
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
@@ -241,7 +259,7 @@ std::vector<Parameter> layer_parameters(const Job& job, int layer, bool mixture)
   if (model.qkv_bias) {
     list.push_back(split_heads(vector_parameter("h.{}.attn.c_attn.bias", layer, qkv, 0), job));
   }
-  if (model.linear_bias) {
+  if (model.linear_bias && !mixture) {
     list.push_back(split_columns(vector_parameter("h.{}.mlp.c_fc.bias", layer, fc_width, 0), tensor, gate_up));
   }
   if (model.latent) {

@@ -132,6 +132,24 @@ int LayerWriter::return_spills(int rows, const std::string& name, const LayerKep
   return home;
 }
 
+LayerWriter::Product LayerWriter::router_product() const {
+  return {.parameter = "mlp.router", .out = s_.experts, .in = s_.hidden, .biased = true, .wide = true};
+}
+
+// Rows behind a product of the experts get the biases of theirs; tensor ranks have a part of the first one's columns,
+// and of the second one's sums.
+void LayerWriter::expert_bias(const char* parameter, int rows, std::int64_t width, bool once, int layer, Pass pass) {
+  const int bias = p_.value(parameter, layer);
+  if (bias == kNoBuffer) return;
+  expert_op(b_.add(OpKind::kExpertBias, pass, {rows, bias}, {rows}), width, once ? 1 : 0, layer);
+}
+
+void LayerWriter::expert_bias_backward(const char* parameter, int d, std::int64_t width, bool once, int layer) {
+  const int gradient = p_.gradient(parameter, layer);
+  if (gradient == kNoBuffer) return;
+  expert_op(b_.add(OpKind::kExpertBiasBackward, Pass::kBackward, {d}, {gradient}), width, once ? 1 : 0, layer);
+}
+
 // Gives choices their rows, and tells every rank of the expert group how many come for each of its experts.
 void LayerWriter::count_rows(const LayerKept& kept, int layer, Pass pass) {
   const std::int64_t elements = s_.experts * s_.tensor;
@@ -150,7 +168,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   };
   const std::int64_t row_elements = s_.own_rows * s_.hidden;
   const int logits = scratch("router logits", s_.tokens * s_.experts, s_.wide);
-  matmul(read, {.parameter = "mlp.router", .out = s_.experts, .in = s_.hidden, .wide = true}, logits, layer, pass);
+  matmul(read, router_product(), logits, layer, pass);
   // What is routed again in the backward has been counted in the loss.
   const int loss = pass == Pass::kForward ? kept.loss : kNoBuffer;
   const int listed = list_logits(logits, layer, pass);
@@ -180,15 +198,17 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int arrived = rows_to_experts(rows_in, dispatched, layer, pass);
   const auto [ffn, fc] = s_.expert_mlp;
   expert_matmul(arrived, {"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched}, kept.counts, kept.fc, layer, pass);
+  expert_bias("mlp.experts.c_fc.bias", kept.fc, fc, false, layer, pass);
   const int activated = kept_or_temporary(kept.act, "mlp activated", s_.expert_rows * ffn, layer);
   Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {activated}), s_.expert_rows, ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
   expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act}, kept.counts, rows_out, layer, pass);
+  expert_bias("mlp.experts.c_proj.bias", rows_out, s_.hidden, true, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
-  const int partial = scratch("mlp projection", s_.tokens * s_.hidden, s_.type);
+  const int partial = branch_buffer(kept.branch2, "mlp projection", layer);
   routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, kept.router, kept.slots, home}, {partial}), s_.hidden,
              layer);
   return partial;
@@ -212,6 +232,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   receive_spills(d_spilled, d_combined, kept, layer, kPass);
   const int d_out = rows_to_experts(
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
+  expert_bias_backward("mlp.experts.c_proj.bias", d_out, s_.hidden, true, layer);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * ffn, layer);
   expert_wgrad(expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer), down, layer);
   const int d_fc = gradient_of("mlp inner", s_.expert_rows * fc, layer);
@@ -219,6 +240,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
       rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows, ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
+  expert_bias_backward("mlp.experts.c_fc.bias", d_fc, fc, false, layer);
   const int d_in = gradient_of("rows into experts", all_elements, layer);
   const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, kept.counts, d_in, layer);
   const int d_rows = rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer,
@@ -231,8 +253,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
       .dtype = s_.wide;
   if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
   const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
-  const Product router{.parameter = "mlp.router", .out = s_.experts, .in = s_.hidden, .wide = true};
-  matmul_backward(read, router, d_logits, d_norm, layer, [&] {
+  matmul_backward(read, router_product(), d_logits, d_norm, layer, [&] {
     const int d_tokens = gradient_of("dispatched tokens", s_.tokens * s_.hidden, layer);
     routing_op(b_.add(OpKind::kDispatchBackward, kPass, {d_rows, kept.slots, d_home}, {d_tokens}), s_.hidden, layer);
     add(d_tokens, d_norm, layer, kPass);

@@ -43,17 +43,18 @@ int OptimizerBodies::append() {
 }
 
 // With sequence parallel every tensor rank saw its own tokens only: gradients of replicated parameters are partial
-// sums. They come first in each segment, so one contiguous range a segment is reduced. A router's are partial always:
-// every tensor rank has a part of each expert.
+// sums. They come first in each segment, those that always are partial behind the others, so one contiguous range a
+// segment is reduced. A router's are: every tensor rank has a part of each expert.
 void OptimizerBodies::reduce_partial_replicas(const Bucket& bucket) {
-  if (job_.plan.tensor == 1 || bucket.expert) return;
+  if (job_.plan.tensor == 1) return;
   ChunkTemplate& kind = b_.kind();
   const DType type = gradient_;
   for (int segment = bucket.first_segment; segment <= bucket.last_segment; ++segment) {
     std::int64_t begin = -1, end = -1;
     for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
       const Parameter& p = kind.parameters[i];
-      if (segment_of_parameter_[i] != segment || p.split != Split::kReplicated) continue;
+      const bool inside = p.offset >= bucket.begin && p.offset < bucket.begin + bucket.elements;
+      if (!inside || segment_of_parameter_[i] != segment || p.split != Split::kReplicated) continue;
       if (!job_.plan.sequence_parallel && !p.partial_over_tensor) continue;
       if (begin < 0) begin = p.offset;
       end = p.offset + p.local_rows * p.local_columns;

@@ -65,6 +65,11 @@ Settings settings_of(const Job& job, const StackTraits& stack) {
   s.vocabulary = job.model.vocab;
   s.padded_vocabulary = padded_vocabulary(job);
   s.rotary = {models::rotary_frequencies(job.model), job.model.rotary.amplitude};
+  s.window_rotary = s.rotary;
+  if (job.model.window && job.model.window->rotary) {
+    const models::Rotary& rotary = *job.model.window->rotary;
+    s.window_rotary = {models::rotary_frequencies(job.model, rotary), rotary.amplitude};
+  }
   if (job.model.experts) s.routing = routing_of(*job.model.experts);
   s.shards_parameters = plan.zero_stage == 3;
   s.gathers_first = Sharding(job, stack).gathers_first;

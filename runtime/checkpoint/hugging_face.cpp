@@ -14,42 +14,26 @@
 #include "base/private_folder.h"
 #include "base/quote.h"
 #include "base/refuse.h"
+#include "runtime/checkpoint/families.h"
 #include "runtime/checkpoint/hugging_face_table.h"
 #include "runtime/checkpoint/whole.h"
 
 namespace trivium::runtime::checkpoint {
 namespace {
 
-bool is_gpt2(const models::Model& model) {
-  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
-         model.linear_bias && model.qkv_bias && !model.head_norms && !model.parallel_block && !model.experts &&
-         model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1);
-}
-
-bool is_llama(const models::Model& model) {
-  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
-         !model.parallel_block && !model.experts && !model.latent && model.rotary.share == 1 &&
-         model.attention_scale == 0 && !(model.head_norms && model.linear_bias);
-}
-
-/// Nemotron-4: llama's tensors with LayerNorm, without gates.
-bool is_nemotron(const models::Model& model) {
-  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kRotary &&
-         model.activation == models::Activation::kSquaredRelu && !model.parallel_block && !model.experts &&
-         !model.head_norms && model.qkv_bias == model.linear_bias && model.attention_scale == 0;
-}
-
 class Table {
  public:
-  explicit Table(const models::Model& model) : m_(model) {
+  explicit Table(const models::Model& model) : m_(model), offset_(is_nemotron(model) || is_gemma(model) ? 1.0F : 0.0F) {
     if (is_gpt2(model)) {
       gpt2();
-    } else if (is_llama(model) || is_nemotron(model) || !mixture_type(model).empty()) {
+    } else if (is_llama(model) || is_nemotron(model) || is_gpt_oss(model) || is_gemma(model) ||
+               !mixture_type(model).empty()) {
       llama();
     } else {
-      throw base::Failure(base::ErrorKind::kUsage,
-                          fmt::format("{} is neither GPT-2 nor llama-style; only these have a single file to convert",
-                                      base::quote(model.name)));
+      throw base::Failure(
+          base::ErrorKind::kUsage,
+          fmt::format("{} is neither GPT-2, llama-style, gpt-oss nor Gemma; only these have a single file to convert",
+                      base::quote(model.name)));
     }
   }
   const std::vector<Correspondence>& rows() const { return rows_; }
@@ -117,11 +101,23 @@ class Table {
              "self_attn.qkv_proj", m_.qkv_bias);
       }
       if (m_.head_norms) {
-        same(at + "attn.q_norm.weight", there + "self_attn.q_norm.weight", 1, m_.head_dim);
-        same(at + "attn.k_norm.weight", there + "self_attn.k_norm.weight", 1, m_.head_dim);
+        for (const char* name : {"q_norm.weight", "k_norm.weight"}) {
+          same(fmt::format("{}attn.{}", at, name), fmt::format("{}self_attn.{}", there, name), 1, m_.head_dim);
+          rows_.back().offset = offset_;
+        }
       }
+      if (m_.attention_sinks) same(at + "attn.sinks", there + "self_attn.sinks", 1, m_.heads);
       both("attn.c_proj", m_.heads * m_.value_dim(), {"self_attn.o_proj"}, {h}, "", m_.linear_bias);
-      norm(at + "ln_2", there + "post_attention_layernorm");
+      norm(at + "ln_2", there + (m_.branch_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm"));
+      if (m_.branch_norms) {
+        norm(at + "ln_1_out", there + "post_attention_layernorm");
+        norm(at + "ln_2_out", there + "post_feedforward_layernorm");
+      }
+      if (is_gpt_oss(m_)) {
+        both("mlp.router", h, {"mlp.router"}, {m_.experts->count}, "", m_.linear_bias);
+        experts(at + "mlp.experts.", there + "mlp.experts.");
+        continue;
+      }
       if (m_.layer_kind(layer).mixture) {
         add_mixture(rows_, m_, layer);
         continue;
@@ -137,19 +133,36 @@ class Table {
     if (!m_.tied_embeddings) same("lm_head.weight", "lm_head.weight", m_.vocab, h);
   }
 
-  /// Of llama and Nemotron.
+  /// gpt-oss: matrices of all experts in one tensor, inputs first, gates and values in turn.
+  void experts(const std::string& ours, const std::string& theirs) {
+    const std::int64_t h = m_.hidden, f = m_.ffn_hidden, count = m_.experts->count;
+    const auto add = [&](const char* name, const char* there, std::int64_t in, std::int64_t out, bool gates) {
+      same(ours + name + ".weight", theirs + there, count * in, out);
+      rows_.back().shape = {count, in, out};
+      rows_.back().interleaved = gates;
+      same(ours + name + ".bias", theirs + there + "_bias", count, out);
+      rows_.back().shape = {count, out};
+      rows_.back().interleaved = gates;
+    };
+    add("c_fc", "gate_up_proj", h, 2 * f, true);
+    add("c_proj", "down_proj", f, h, false);
+  }
+
+  /// Of all but GPT-2.
   void norm(const std::string& ours, const std::string& theirs) {
     same(ours + ".weight", theirs + ".weight", 1, m_.hidden);
+    rows_.back().offset = offset_;
     if (m_.norm == models::Norm::kRmsNorm) return;
-    rows_.back().offset = 1;
     same(ours + ".bias", theirs + ".bias", 1, m_.hidden);
   }
 
   const models::Model& m_;
+  const float offset_;  // of the norms' weights
   std::vector<Correspondence> rows_;
 };
 
 std::vector<std::int64_t> shape_of(const Correspondence& c, std::int64_t width) {
+  if (!c.shape.empty()) return c.shape;
   if (c.rows == 1 && !c.transposed) return {width};
   return c.transposed ? std::vector{width, c.block_rows()} : std::vector{c.rows, width};
 }
@@ -186,6 +199,7 @@ class Names {
 
 /// Which element of their tensor is element (row, column) of ours.
 std::int64_t place_of(const Correspondence& c, std::int64_t width, std::int64_t row, std::int64_t column) {
+  if (c.interleaved) column = column < width / 2 ? 2 * column : 2 * (column - width / 2) + 1;
   return c.transposed ? column * c.block_rows() + row : row * width + column;
 }
 
@@ -273,114 +287,6 @@ void write_hugging_face(const WholeTensors& tensors, const models::Model& model,
     throw base::Failure(base::ErrorKind::kRuntime,
                         fmt::format("{}: cannot write: {}", base::one_line(path.string()), error.message()));
   }
-}
-
-namespace {
-
-/// As transformers names it: without gates, and with.
-std::string activation_name(models::Activation activation) {
-  switch (activation) {
-    case models::Activation::kRelu:
-      return "relu";
-    case models::Activation::kSwiglu:
-      return "silu";
-    case models::Activation::kGeglu:
-      return "gelu_pytorch_tanh";
-    case models::Activation::kGeluErf:
-      return "gelu";
-    case models::Activation::kSquaredRelu:
-      return "relu2";
-    case models::Activation::kGelu:
-      break;
-  }
-  return "gelu_new";
-}
-
-/// Of scaled frequencies; nothing where they are not.
-nlohmann::json rope_scaling(const models::Rotary& r) {
-  switch (r.scaling) {
-    case models::RotaryScaling::kNone:
-      break;
-    case models::RotaryScaling::kLinear:
-      return {{"rope_type", "linear"}, {"factor", r.factor}};
-    case models::RotaryScaling::kLlama3:
-      return {{"rope_type", "llama3"},
-              {"factor", r.factor},
-              {"low_freq_factor", r.slow_turns},
-              {"high_freq_factor", r.fast_turns},
-              {"original_max_position_embeddings", r.original_sequence}};
-    case models::RotaryScaling::kYarn:
-      return {{"rope_type", "yarn"},
-              {"factor", r.factor},
-              {"beta_slow", r.slow_turns},
-              {"beta_fast", r.fast_turns},
-              {"truncate", r.whole_pairs},
-              {"attention_factor", r.amplitude},
-              {"original_max_position_embeddings", r.original_sequence}};
-  }
-  return nullptr;
-}
-
-struct LlamaKind {
-  const char *type, *architecture;
-};
-
-/// The kind of llama that has the model's parameters, or Nemotron, or a mixture.
-LlamaKind llama_kind(const models::Model& m) {
-  const std::string mixture = mixture_type(m);
-  if (mixture == "mixtral") return {"mixtral", "MixtralForCausalLM"};
-  if (mixture == "qwen3_moe") return {"qwen3_moe", "Qwen3MoeForCausalLM"};
-  if (mixture == "glm4_moe") return {"glm4_moe", "Glm4MoeForCausalLM"};
-  if (mixture == "deepseek_v2") return {"deepseek_v2", "DeepseekV2ForCausalLM"};
-  if (mixture == "deepseek_v3") return {"deepseek_v3", "DeepseekV3ForCausalLM"};
-  if (is_nemotron(m)) return {"nemotron", "NemotronForCausalLM"};
-  if (m.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
-  if (m.qkv_bias && !m.linear_bias) return {"qwen2", "Qwen2ForCausalLM"};
-  return {"llama", "LlamaForCausalLM"};
-}
-
-}  // namespace
-
-nlohmann::json hugging_face_config(const models::Model& m) {
-  if (is_gpt2(m)) {
-    return {{"model_type", "gpt2"},
-            {"architectures", {"GPT2LMHeadModel"}},
-            {"vocab_size", m.vocab},
-            {"n_positions", m.max_sequence},
-            {"n_embd", m.hidden},
-            {"n_layer", m.layers},
-            {"n_head", m.heads},
-            {"n_inner", m.ffn_hidden},
-            {"activation_function", activation_name(m.activation)},
-            {"layer_norm_epsilon", m.norm_epsilon},
-            {"scale_attn_weights", m.attention_scale == 0},
-            {"tie_word_embeddings", m.tied_embeddings}};
-  }
-  const auto kind = llama_kind(m);
-  nlohmann::json config = {{"model_type", kind.type},
-                           {"architectures", {kind.architecture}},
-                           {"vocab_size", m.vocab},
-                           {"max_position_embeddings", m.max_sequence},
-                           {"hidden_size", m.hidden},
-                           {"num_hidden_layers", m.layers},
-                           {"num_attention_heads", m.heads},
-                           {"num_key_value_heads", m.kv_heads},
-                           {"head_dim", m.head_dim},
-                           {"intermediate_size", m.ffn_hidden},
-                           {"hidden_act", activation_name(m.activation)},
-                           {"rms_norm_eps", m.norm_epsilon},
-                           {"rope_theta", m.rotary.theta},
-                           {"attention_bias", m.qkv_bias},
-                           {"mlp_bias", m.linear_bias},
-                           {"tie_word_embeddings", m.tied_embeddings}};
-  if (is_nemotron(m)) {
-    config.erase("rms_norm_eps");
-    config["norm_eps"] = m.norm_epsilon;
-    config["partial_rotary_factor"] = m.rotary.share;
-  }
-  if (nlohmann::json scaling = rope_scaling(m.rotary); !scaling.is_null()) config["rope_scaling"] = std::move(scaling);
-  if (m.experts) describe_mixture(config, m);
-  return config;
 }
 
 }  // namespace trivium::runtime::checkpoint

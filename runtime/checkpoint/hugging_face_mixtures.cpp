@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "runtime/checkpoint/families.h"
 #include "runtime/checkpoint/hugging_face_table.h"
 
 namespace trivium::runtime::checkpoint {
@@ -62,7 +63,8 @@ std::int64_t Correspondence::ours_at(std::size_t part, std::int64_t row, std::in
 
 std::string mixture_type(const models::Model& model) {
   if (!model.experts || model.norm != models::Norm::kRmsNorm || model.positions != models::Positions::kRotary ||
-      !model.gated() || model.parallel_block || model.linear_bias || model.experts->every != 1) {
+      !model.gated() || model.parallel_block || model.linear_bias || model.experts->every != 1 || !is_plain(model) ||
+      model.window || model.attention_sinks || model.activation == models::Activation::kClampedSwiglu) {
     return "";
   }
   const models::Experts& e = *model.experts;

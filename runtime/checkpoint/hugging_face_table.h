@@ -18,10 +18,12 @@ struct Correspondence {
   std::vector<std::int64_t> widths;  ///< columns of each of them
   bool transposed = false;
   std::string fused;  ///< the name under which a file may have all of them as one
-  float offset = 0;   ///< that the file's weights are stored less of (Nemotron's norms: LayerNorm1P)
+  float offset = 0;   ///< that the file's weights are stored less of (norms of Nemotron, LayerNorm1P, and Gemma)
   std::int64_t blocks =
       1;  ///< of rows that lie one under the other, each made of so many of theirs side by side: experts
   std::vector<std::int64_t> places = {};  ///< where their columns, counted side by side, lie in ours; empty: in order
+  std::vector<std::int64_t> shape = {};   ///< of theirs, where it is not rows and columns
+  bool interleaved = false;               ///< their columns are one of our first half and one of our second in turn
 
   std::int64_t block_rows() const { return rows / blocks; }
   /// Element of ours that is theirs number `part` at (row, column).

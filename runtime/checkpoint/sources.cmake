@@ -5,7 +5,9 @@ list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/checkpoint.cpp
   ${CMAKE_CURRENT_LIST_DIR}/description.cpp
   ${CMAKE_CURRENT_LIST_DIR}/directory.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/families.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hugging_face.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/hugging_face_config.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hugging_face_mixtures.cpp
   ${CMAKE_CURRENT_LIST_DIR}/checkpointer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lock.cpp

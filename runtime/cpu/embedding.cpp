@@ -31,11 +31,18 @@ static const T* before_dropout(const KernelArguments& a, const T* dy, std::vecto
   return room.data();
 }
 
+/// Factor on what is looked up.
+template <class T>
+static T scale_of(const program::Op& op) {
+  return op.score_scale > 0 ? static_cast<T>(op.score_scale) : T(1);
+}
+
 // This rank holds rows [tensor_rank * k, +k) of the table; a token of another rank gives zeros here, and the sum over
 // the tensor group is the whole embedding (Shoeybi et al. 2019, arXiv 1909.08053, section 3).
 template <class T>
 static void embedding(const KernelArguments& a) {
   const std::int64_t n = a.op->n, k = a.op->k;
+  const T scale = scale_of<T>(*a.op);
   const std::int32_t* ids = input<std::int32_t>(a, 0);
   std::vector<std::uint8_t> keep;
   for (std::int64_t r = 0; r < a.op->m; ++r) {
@@ -44,6 +51,7 @@ static void embedding(const KernelArguments& a) {
     const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
     if (row >= 0 && row < k) {
       std::memcpy(y, input<T>(a, 1) + row * n, bytes);
+      if (scale != T(1)) std::transform(y, y + n, y, [scale](T value) { return value * scale; });
       if (a.dropout.drops()) drop_token(a, r, keep, y);
     } else {
       std::memset(y, 0, bytes);
@@ -54,7 +62,7 @@ static void embedding(const KernelArguments& a) {
 // Rows of dy that fall on one row of the table are summed first, in token order, and then added: what a micro-batch
 // contributes is one sum, so that accumulating micro-batches and reducing replicas give the same bits.
 template <class T, class RowOf>
-static void add_rows(const T* dy, T* dtable, std::int64_t rows, std::int64_t n, RowOf row_of) {
+static void add_rows(const T* dy, T* dtable, std::int64_t rows, std::int64_t n, T scale, RowOf row_of) {
   std::vector<std::pair<std::int64_t, std::int64_t>> order;  // row of the table, row of dy
   for (std::int64_t r = 0; r < rows; ++r) {
     if (const std::int64_t row = row_of(r); row >= 0) order.emplace_back(row, r);
@@ -69,7 +77,7 @@ static void add_rows(const T* dy, T* dtable, std::int64_t rows, std::int64_t n, 
       const T* next = dy + order[i].second * n;
       for (std::int64_t j = 0; j < n; ++j) sum[static_cast<std::size_t>(j)] += next[j];
     }
-    for (std::int64_t j = 0; j < n; ++j) dtable[row * n + j] += sum[static_cast<std::size_t>(j)];
+    for (std::int64_t j = 0; j < n; ++j) dtable[row * n + j] += scale * sum[static_cast<std::size_t>(j)];
   }
 }
 
@@ -78,10 +86,11 @@ static void embedding_backward(const KernelArguments& a) {
   const std::int64_t k = a.op->k;
   const std::int32_t* ids = input<std::int32_t>(a, 0);
   std::vector<T> room;
-  add_rows(before_dropout(a, input<T>(a, 1), room), output<T>(a, 0), a.op->m, a.op->n, [&](std::int64_t r) {
-    const std::int64_t row = ids[r] - a.tensor_rank * k;
-    return row < k ? row : -1;  // negative: another rank's
-  });
+  add_rows(before_dropout(a, input<T>(a, 1), room), output<T>(a, 0), a.op->m, a.op->n, scale_of<T>(*a.op),
+           [&](std::int64_t r) {
+             const std::int64_t row = ids[r] - a.tensor_rank * k;
+             return row < k ? row : -1;  // negative: another rank's
+           });
 }
 
 template <class T>
@@ -100,7 +109,7 @@ static void position(const KernelArguments& a) {
 template <class T>
 static void position_backward(const KernelArguments& a) {
   std::vector<T> room;
-  add_rows(before_dropout(a, input<T>(a, 0), room), output<T>(a, 0), a.op->m, a.op->n,
+  add_rows(before_dropout(a, input<T>(a, 0), room), output<T>(a, 0), a.op->m, a.op->n, T(1),
            [&](std::int64_t r) -> std::int64_t { return position_of(a, r, a.op->k); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "models/model.h"
 #include "runtime/cuda/kernels/attention_rows.h"
 #include "runtime/cuda/kernels/rotary.h"
 
@@ -44,9 +45,26 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   }
   const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
                        op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
+  if (by_rows && op.window > 0) {
+    return fmt::format("the CUDA backend has no attention with windows yet (of {} keys); use --backend cpu", op.window);
+  }
+  const int sinks = op.kind == OpKind::kAttention ? op.in[1] : op.kind == OpKind::kAttentionBlock ? op.in[2] : op.in[5];
+  if (by_rows && sinks != program::kNoBuffer) {
+    return "the CUDA backend has no attention with sinks yet; use --backend cpu";
+  }
   if (by_rows && op.flash && op.head_dim > kMostRowDim) {
     return fmt::format("the CUDA backend's flash attention takes heads of up to {}, not {}; use --attention unfused",
                        kMostRowDim, op.head_dim);
+  }
+  if (op.soft_cap > 0) return "the CUDA backend has no soft caps yet; use --backend cpu";
+  const bool looks_up = op.kind == OpKind::kEmbedding || op.kind == OpKind::kEmbeddingBackward;
+  if (looks_up && op.score_scale > 0) return "the CUDA backend has no scaled embeddings yet; use --backend cpu";
+  const bool activates = op.kind == OpKind::kActivation || op.kind == OpKind::kActivationBackward;
+  if (activates && op.k == static_cast<int>(models::Activation::kClampedSwiglu)) {
+    return "the CUDA backend has no clamped SwiGLU yet; use --backend cpu";
+  }
+  if (op.kind == OpKind::kExpertBias || op.kind == OpKind::kExpertBiasBackward) {
+    return "the CUDA backend has no biases of experts yet; use --backend cpu";
   }
   if (std::ssize(settings.rotary.frequencies) > kMostRotaryPairs) {
     return fmt::format("the CUDA backend turns up to {} pairs of a head with its position, not {}; use --backend cpu",

@@ -312,7 +312,7 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   a.shard_replica = program_.mesh.shard_replica(rank());
   a.expert_rank = program_.mesh.expert_rank(at_);
   if (!forward_only_) a.dropout = dropout_of(program_, at_, task, op, values_.step);
-  a.rotary = &program_.settings.rotary;
+  a.rotary = op.k == 1 ? &program_.settings.window_rotary : &program_.settings.rotary;
   a.routing = &program_.settings.routing;
   a.context_rank = at_.context;
   a.context_ranks = program_.mesh.context();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <variant>
 
@@ -62,6 +63,11 @@ Forward::Forward(const models::Model& model, const checkpoint::StoredTensors& te
   }
 }
 
+// As the loss would read them.
+static void cap_logits(float* logits, std::int64_t count, double cap) {
+  for (std::int64_t i = 0; i < count; ++i) logits[i] = static_cast<float>(cap * std::tanh(logits[i] / cap));
+}
+
 std::vector<std::span<const float>> Forward::operator()(std::span<const std::int32_t> tokens) {
   assert(!tokens.empty() && std::ssize(tokens) <= longest());
   const program::ChunkTemplate& kind = program_.kinds.front();
@@ -78,12 +84,13 @@ std::vector<std::span<const float>> Forward::operator()(std::span<const std::int
     for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_->address(0, op.out[j], 0);
     a.kind = &kind;
     a.values = &values;
-    a.rotary = &program_.settings.rotary;
+    a.rotary = op.k == 1 ? &program_.settings.window_rotary : &program_.settings.rotary;
     a.routing = &program_.settings.routing;
     a.vocabulary = program_.settings.vocabulary;
     cpu::find_kernel(op.kind, op.dtype)(a);
   }
-  const auto* logits = reinterpret_cast<const float*>(arenas_->address(0, logits_, 0));
+  auto* logits = reinterpret_cast<float*>(arenas_->address(0, logits_, 0));
+  if (const double cap = body.ops[loss_].soft_cap; cap > 0) cap_logits(logits, std::ssize(tokens) * width_, cap);
   std::vector<std::span<const float>> rows;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     rows.emplace_back(logits + static_cast<std::int64_t>(i) * width_,

@@ -80,8 +80,8 @@ std::vector<std::vector<StepEvents>> run(const program::Program& program, int ra
 }
 
 auto shape_of(const Op& op) {
-  return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.sequence, op.weight_transposed,
-                    op.flops, op.bytes);
+  return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.sequence, op.window,
+                    op.weight_transposed, op.flops, op.bytes);
 }
 
 struct Shape {

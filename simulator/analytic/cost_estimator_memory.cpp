@@ -79,9 +79,11 @@ std::vector<StageMemory> CostEstimator::memory(const program::Plan& plan) {
 }
 
 CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
-  // Buckets of several layers are padded as they fall, and layers of several kinds do not add the same: such chunks are
-  // built whole.
-  const bool alike = layer_kinds_.size() == 1;
+  // Buckets of several layers are padded as they fall, and dense layers do not add what mixtures do: such chunks are
+  // built whole. What a layer keeps does not hang on its window.
+  const bool mixture = layer_kinds_.front().kind.mixture;
+  const bool alike =
+      std::ranges::all_of(layer_kinds_, [&](const models::LayersOfKind& kind) { return kind.kind.mixture == mixture; });
   if (key.layers <= kLayersBuilt || job().plan.bucket_bytes > 0 || !alike) return lowered_bytes(key);
   ChunkKey shorter = key, shortest = key;
   shorter.layers = kLayersBuilt;

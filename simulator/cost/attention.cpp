@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/model.h"
 #include "simulator/cost/gemm.h"
 
 namespace trivium::simulator {
@@ -10,10 +11,12 @@ namespace {
 constexpr int kAlignedElements = 8;  // 16 bytes of a 16-bit type, what tensor cores load at once
 
 // Physics::flash_ramp: short sequences fill too few blocks (240 tokens with the Triton kernels of 2023: LLM Foundry
-// runs up to 65,536 tokens).
+// runs up to 65,536 tokens). A band is as one of a sequence of twice its keys: what its two edges waste of whole blocks
+// is what the diagonal and the end of a short sequence do.
 base::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
   const bool block = op.kind == program::OpKind::kAttentionBlock || op.kind == program::OpKind::kAttentionBlockBackward;
-  const double span = std::max(1, block ? op.sequence / op.parts : op.sequence);
+  const std::int64_t tokens = std::max(1, block ? op.sequence / op.parts : op.sequence);
+  const double span = 2 * models::keys_seen(tokens, op.window);
   const bool forward = op.kind == program::OpKind::kAttention || op.kind == program::OpKind::kAttentionBlock;
   const double share = forward ? device.physics.flash_forward : device.physics.flash_backward;
   const double rate =

@@ -83,10 +83,10 @@ TEST(ParameterCount, ExpertsAreCountedAllAndActive) {
   Model model = small();
   model.experts = Experts{.count = 4, .top_k = 1, .every = 2, .capacity_factor = 1.25};
   const ParameterCount count = count_parameters(model);
-  // One dense layer 552; one mixture 4 x 552 + router 4 x 8 = 2240.
-  EXPECT_EQ(count.mlp, 2792);
-  EXPECT_EQ(count.total, 3576);   // 1888 - 1104 + 2792
-  EXPECT_EQ(count.active, 1920);  // three experts less: 3576 - 1656
+  // One dense layer 552; one mixture 4 x 552 + router 4 x 8 and its bias of 4 = 2244.
+  EXPECT_EQ(count.mlp, 2796);
+  EXPECT_EQ(count.total, 3580);   // 1888 - 1104 + 2796
+  EXPECT_EQ(count.active, 1924);  // three experts less: 3580 - 1656
 }
 
 TEST(FlopsPerToken, Gpt2SmallFollowsThePublishedForm) {
@@ -138,6 +138,18 @@ TEST(FlopsPerToken, MixturesCountTheRouterAndTheVisitedExperts) {
   //   two experts 2 x 3 x 2 x 4096 x 14336 = 704,643,072 · core 4 x 4096 x 4096 = 67,108,864 · sum 855,703,552
   // 32 layers 27,382,513,664 and logits 2 x 4096 x 32000 = 262,144,000: 27,644,657,664
   EXPECT_EQ(flops_per_token(load_model("mixtral-8x7b"), 4096).model, 82933972992.0);
+}
+
+// The small model with s = 6, its second layer with a window of 2 keys: of the square's 36, twice the band's
+// 2 x 6 - 2 = 10. Core 4 x 6 x 8 = 192 and 4 x 20 / 6 x 8 = 106.67 instead of twice 192; forward without a window
+// 2 x (512 + 192 + 1024) + 160 = 3616, three times that 10,848, and 3 x 85.33 less with it.
+TEST(FlopsPerToken, WindowsCountTheirBand) {
+  Model model = small();
+  EXPECT_EQ(flops_per_token(model, 6).model, 10848.0);
+  model.window = Window{.keys = 2, .first_layer = 1};
+  EXPECT_NEAR(flops_per_token(model, 6).model, 10848 - 256, 1e-9);
+  model.window->keys = 6;
+  EXPECT_EQ(flops_per_token(model, 6).model, 10848.0);
 }
 
 TEST(FlopsPerToken, DenseLayersBetweenMixturesVisitOneMlp) {

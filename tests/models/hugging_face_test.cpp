@@ -63,22 +63,47 @@ TEST(HuggingFace, LlamaWithoutKeyHeadsHasOnePerQueryHead) {
             6738415616);
 }
 
-TEST(HuggingFace, MistralEndsWhereItsWindowEnds) {
+TEST(HuggingFace, MistralsLayersAllHaveItsWindow) {
   const Model model = read(R"({"model_type": "mistral", "num_hidden_layers": 32, "hidden_size": 4096,
       "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000,
       "max_position_embeddings": 32768, "sliding_window": 4096, "hidden_act": "silu"})");
   EXPECT_EQ(count_parameters(model).total, 7241732096);
-  EXPECT_EQ(model.max_sequence, 4096);
+  EXPECT_EQ(model.max_sequence, 32768);
+  EXPECT_EQ(model.window, (Window{.keys = 4096}));
+  // transformers takes 4,096 where a file does not say, and none where it says null.
+  const std::string rest = R"("model_type": "mistral", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 160, "vocab_size": 100,
+      "max_position_embeddings": 32768})";
+  EXPECT_EQ(read("{" + rest).window, (Window{.keys = 4096}));
+  EXPECT_EQ(read(R"({"sliding_window": null, )" + rest).window, std::nullopt);
+  EXPECT_EQ(read(R"({"sliding_window": 32768, )" + rest).window, std::nullopt);
 }
 
-// Layers are told one by one since transformers 5.
-TEST(HuggingFace, LayersThatAllLookBackWholeHaveNoWindow) {
+// Layers are told one by one since transformers 5, before that by how many are full.
+TEST(HuggingFace, WindowsAreOfTheLayersThatAreTold) {
   const std::string rest = R"(, "model_type": "qwen3", "num_hidden_layers": 2, "hidden_size": 64,
       "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 160, "vocab_size": 100,
       "max_position_embeddings": 64, "sliding_window": 8})";
-  EXPECT_EQ(read(R"({"layer_types": ["full_attention", "full_attention"])" + rest).max_sequence, 64);
-  EXPECT_EQ(read(R"({"layer_types": ["full_attention", "sliding_attention"])" + rest).max_sequence, 8);
+  const auto told = [&](const std::string& members) { return read("{" + members + rest).window; };
+  const std::string full = R"("full_attention")", sliding = R"("sliding_attention")";
+  EXPECT_EQ(told(R"("layer_types": [)" + full + ", " + full + "]"), std::nullopt);
+  EXPECT_EQ(told(R"("layer_types": [)" + sliding + ", " + sliding + "]"), (Window{.keys = 8}));
+  EXPECT_EQ(told(R"("layer_types": [)" + full + ", " + sliding + "]"), (Window{.keys = 8, .first_layer = 1}));
+  EXPECT_EQ(told(R"("layer_types": [)" + sliding + ", " + full + "]"), (Window{.keys = 8, .full_every = 2}));
+  EXPECT_EQ(told(R"("use_sliding_window": true, "max_window_layers": 1)"), (Window{.keys = 8, .first_layer = 1}));
+  EXPECT_EQ(told(R"("use_sliding_window": true)"), std::nullopt);  // from layer 28 on
+  EXPECT_EQ(told(R"("max_window_layers": 0)"), std::nullopt);
   EXPECT_THAT(message_for(R"({"layer_types": ["linear_attention"])" + rest), testing::HasSubstr("#/layer_types/0"));
+  EXPECT_THAT(message_for(R"({"layer_types": ["full_attention"])" + rest),
+              testing::HasSubstr("1 entries for 2 layers"));
+}
+
+TEST(HuggingFace, LayersThatFollowNoPatternAreRefused) {
+  EXPECT_THAT(message_for(R"({"model_type": "qwen3", "num_hidden_layers": 4, "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 160, "vocab_size": 100,
+      "max_position_embeddings": 64, "sliding_window": 8,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "sliding_attention"]})"),
+              testing::HasSubstr("#/layer_types: layer 3 breaks the pattern of those before"));
 }
 
 constexpr const char* kNemotron = R"("model_type": "nemotron", "num_hidden_layers": 32, "hidden_size": 6144,
@@ -92,7 +117,7 @@ TEST(HuggingFace, NemotronIsTheShippedOne) {
   EXPECT_EQ(model, shipped);
 }
 
-TEST(HuggingFace, Phi3IsTheShippedOneUpToItsWindow) {
+TEST(HuggingFace, Phi3IsTheShippedOne) {
   Model model = read(R"({"model_type": "phi3", "num_hidden_layers": 32, "hidden_size": 3072,
       "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32064,
       "max_position_embeddings": 4096, "original_max_position_embeddings": 4096, "rope_scaling": null,
@@ -100,6 +125,57 @@ TEST(HuggingFace, Phi3IsTheShippedOneUpToItsWindow) {
   Model shipped = load_model("phi3-mini");
   model.name = shipped.name, model.source = shipped.source;
   EXPECT_EQ(model, shipped);
+}
+
+constexpr const char* kGptOss = R"("model_type": "gpt_oss", "num_hidden_layers": 24, "hidden_size": 2880,
+      "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880,
+      "vocab_size": 201088, "max_position_embeddings": 131072, "initial_context_length": 4096, "rope_theta": 150000,
+      "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+                       "original_max_position_embeddings": 4096},
+      "num_local_experts": 32, "num_experts_per_tok": 4, "experts_per_token": 4, "sliding_window": 128,
+      "attention_bias": true, "hidden_act": "silu", "rms_norm_eps": 1e-05})";
+
+TEST(HuggingFace, GptOssIsTheShippedOne) {
+  Model model = read(R"({"swiglu_limit": 7.0, "tie_word_embeddings": false, )" + std::string(kGptOss));
+  Model shipped = load_model("gpt-oss-20b");
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+  // The library's own scaling where the file has none.
+  model = read(R"({"model_type": "gpt_oss", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+                   "num_key_value_heads": 2, "vocab_size": 100})");
+  EXPECT_EQ(model.rotary, shipped.rotary);
+  EXPECT_EQ(model.experts->count, 128);
+  EXPECT_EQ(model.window, shipped.window);
+}
+
+TEST(HuggingFace, GemmasAreTheShippedOnes) {
+  Model model = read(R"({"model_type": "gemma2", "num_hidden_layers": 46, "hidden_size": 4608,
+      "num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128, "intermediate_size": 36864,
+      "vocab_size": 256000, "max_position_embeddings": 8192, "query_pre_attn_scalar": 144, "sliding_window": 4096,
+      "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "hidden_act": "gelu_pytorch_tanh",
+      "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 10000.0, "cache_implementation": "hybrid"})");
+  Model shipped = load_model("gemma2-27b");
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+  const std::string third = R"("model_type": "gemma3_text", "num_hidden_layers": 26, "hidden_size": 1152,
+      "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 6912,
+      "vocab_size": 262144, "max_position_embeddings": 32768, "query_pre_attn_scalar": 256, "sliding_window": 512,
+      "attn_logit_softcapping": null, "final_logit_softcapping": null, "sliding_window_pattern": 6)";
+  shipped = load_model("gemma3-1b");
+  for (const char* rotary : {R"("rope_theta": 1000000, "rope_local_base_freq": 10000, "rope_scaling": null)",
+                             R"("rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000},
+                                "full_attention": {"rope_type": "default", "rope_theta": 1000000}})"}) {
+    model = read("{" + third + ", " + rotary + "}");
+    model.name = shipped.name, model.source = shipped.source;
+    EXPECT_EQ(model, shipped) << rotary;
+  }
+  EXPECT_THAT(message_for("{" + third + R"(, "use_bidirectional_attention": true})"),
+              testing::HasSubstr("#/use_bidirectional_attention: is not supported"));
+}
+
+TEST(HuggingFace, OtherFormulasThanGptOssesAreRefused) {
+  EXPECT_THAT(message_for(R"({"swiglu_limit": 5.0, )" + std::string(kGptOss)),
+              testing::HasSubstr("#/swiglu_limit: is not supported but 7"));
 }
 
 TEST(HuggingFace, MembersThatMayChangeWhatIsComputedAreRefusedByName) {
@@ -224,9 +300,11 @@ TEST(HuggingFace, FalconsOfBothArchitecturesAreRead) {
 }
 
 TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
-  EXPECT_EQ(message_for(R"({"model_type": "bert"})"),
-            "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
-            "qwen3_moe, mixtral, falcon, phi3, nemotron, deepseek_v2, deepseek_v3, kimi_k2, glm4_moe");
+  EXPECT_EQ(
+      message_for(R"({"model_type": "bert"})"),
+      "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
+      "qwen3_moe, mixtral, falcon, phi3, nemotron, gpt_oss, gemma2, gemma3_text, deepseek_v2, deepseek_v3, kimi_k2, "
+      "glm4_moe");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

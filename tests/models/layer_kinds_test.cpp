@@ -34,6 +34,18 @@ TEST(LayerKinds, AreCountedInTheOrderOfTheirFirst) {
   EXPECT_EQ(every_third_a_mixture(8).mixture_layers(), 2);
 }
 
+// Layers 2, 3 and 5 of 0 to 5 have windows: from layer 2 on, but for every fifth.
+TEST(LayerKinds, WindowsMayBeginLaterAndLeaveOutEveryFewLayers) {
+  Model model;
+  model.layers = 6;
+  model.window = Window{.keys = 8, .first_layer = 2, .full_every = 5};
+  std::vector<std::int64_t> windows;
+  for (std::int64_t layer = 0; layer < 6; ++layer) windows.push_back(model.layer_kind(layer).window);
+  EXPECT_EQ(windows, (std::vector<std::int64_t>{0, 0, 8, 8, 0, 8}));
+  ASSERT_EQ(layer_kinds(model).size(), 2u);
+  EXPECT_EQ(layer_kinds(model)[1].count, 3);
+}
+
 // Dense, dense, mixture, ...: one layer from 4 on is as layer 0, two are as 1 and 2, and three from 5 on as 2, 3 and 4.
 TEST(LayerKinds, RunsOfEqualKindsBeginWhereTheFirstOfThemDoes) {
   const Model model = every_third_a_mixture(9);

@@ -111,6 +111,25 @@ TEST(ShippedModels, NemotronHasThePrintedSizes) {
   }
 }
 
+// Counts of the released weights.
+TEST(ShippedModels, GemmaHasTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(total_of("gemma2-2b"), 2614341888);
+  EXPECT_EQ(total_of("gemma2-9b"), 9241705984);
+  EXPECT_EQ(total_of("gemma2-27b"), 27227128320);
+  EXPECT_EQ(total_of("gemma3-1b"), 999885952);
+}
+
+// Table 1 of the model card: 116.83 B and 20.91 B, of which MLP 114.71 B and 19.12 B, attention .96 B and .64 B.
+TEST(ShippedModels, GptOssHasThePrintedSizes) {
+  EXPECT_EQ(total_of("gpt-oss-120b"), 116829156672);
+  EXPECT_EQ(total_of("gpt-oss-20b"), 20914757184);
+  EXPECT_EQ(printed("gpt-oss-120b", 2), "116.83B");
+  EXPECT_EQ(printed("gpt-oss-20b", 2), "20.91B");
+  const ParameterCount large = count_parameters(load_model("gpt-oss-120b"));
+  EXPECT_NEAR(static_cast<double>(large.mlp), 114.71e9, .005e9);
+  EXPECT_NEAR(static_cast<double>(large.attention), .96e9, .005e9);
+}
+
 TEST(ShippedModels, Gpt3HasThePrintedSizes) {
   EXPECT_EQ(printed("gpt3-125m", 3), "0.125B");
   EXPECT_EQ(printed("gpt3-350m", 3), "0.356B");  // the table prints 350M

@@ -72,10 +72,14 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("llama");
   expect_same_file("llama3");
   expect_same_file("qwen3");
+  expect_same_file("qwen3-windows");
+  expect_same_file("gpt-oss");
   for (const char* mixture : {"mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe"}) {
     expect_same_file(mixture);
   }
   expect_same_file_but_for_rounding("nemotron");
+  expect_same_file_but_for_rounding("gemma2");
+  expect_same_file_but_for_rounding("gemma3");
 }
 
 TEST(Oracle, Gpt2AgreesWithPyTorch) { expect_agreement("gpt2"); }
@@ -103,6 +107,17 @@ TEST(Oracle, Glm4MoeAgreesWithPyTorch) { expect_agreement("glm4-moe"); }
 // Norms of heads that are wider than hidden / heads.
 TEST(Oracle, Qwen3AgreesWithPyTorch) { expect_agreement("qwen3"); }
 
+// The second of two layers sees five keys of sixteen.
+TEST(Oracle, WindowsAgreeWithPyTorch) { expect_agreement("qwen3-windows"); }
+
+// Sinks, windows in every other layer, biases of experts, clamped SwiGLU.
+TEST(Oracle, GptOssAgreesWithPyTorch) { expect_agreement("gpt-oss"); }
+
+// Soft caps, four norms a layer, scaled embeddings.
+TEST(Oracle, Gemma2AgreesWithPyTorch) { expect_agreement("gemma2"); }
+// Norms of heads stored less 1, frequencies of their own in layers with windows.
+TEST(Oracle, Gemma3AgreesWithPyTorch) { expect_agreement("gemma3"); }
+
 /// The description that is written beside the weights says the same model.
 void expect_same_config(const std::string& name) {
   const auto folder = std::filesystem::path(TRIVIUM_SOURCE_DIR) / "tests/oracle/golden" / name;
@@ -121,8 +136,9 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron", "mixtral", "qwen3-moe",
-                           "deepseek-v2", "deepseek-v3", "glm4-moe"}) {
+  for (const char* name :
+       {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss", "gemma2",
+        "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe"}) {
     expect_same_config(name);
   }
 }

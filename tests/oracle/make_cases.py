@@ -35,21 +35,21 @@ def llama(s, **more):
         pad_token_id=None, **dict(dict(rms_norm_eps=1e-5), **more)))  # a padding token would get no gradient
 
 
-def qwen3(s):
+def qwen3(s, **more):
     return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
         head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, rms_norm_eps=1e-6,
         rope_parameters=dict(rope_type="default", rope_theta=2000.0), tie_word_embeddings=False, bos_token_id=0,
-        eos_token_id=0, pad_token_id=None))
+        eos_token_id=0, pad_token_id=None, **more))
 
 
-def phi3(s):
+def phi3(s, **more):
     return transformers.Phi3ForCausalLM(transformers.Phi3Config(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
         intermediate_size=5 * s["hidden"] // 2, resid_pdrop=0.0, embd_pdrop=0.0, attention_dropout=0.0,
-        original_max_position_embeddings=s["sequence"], bos_token_id=0, eos_token_id=0, pad_token_id=None))
+        original_max_position_embeddings=s["sequence"], bos_token_id=0, eos_token_id=0, pad_token_id=None, **more))
 
 
 def nemotron(s):
@@ -60,12 +60,46 @@ def nemotron(s):
         eos_token_id=0, pad_token_id=None))
 
 
-def mistral(s):
+def mistral(s, window=None):
     return transformers.MistralForCausalLM(transformers.MistralConfig(
         vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
         num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
-        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, sliding_window=None,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, sliding_window=window,
         bos_token_id=0, eos_token_id=0, pad_token_id=None))
+
+
+def gpt_oss(s):
+    model = transformers.GptOssForCausalLM(transformers.GptOssConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=s["hidden"], num_local_experts=4,
+        num_experts_per_tok=2, sliding_window=s["sequence"] // 3, bos_token_id=0, eos_token_id=0, pad_token_id=None,
+        rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05, truncate=False)))
+    with torch.no_grad():  # choices that rounding does not change
+        for layer in model.model.layers:
+            layer.mlp.router.weight *= 30
+    return model
+
+
+def gemma2(s):
+    return transformers.Gemma2ForCausalLM(transformers.Gemma2Config(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2, query_pre_attn_scalar=5,
+        sliding_window=s["sequence"] // 3, attn_logit_softcapping=2.0, final_logit_softcapping=1.5, bos_token_id=0,
+        eos_token_id=0, pad_token_id=None, attn_implementation="eager"))  # whose scores the caps are in
+
+
+def gemma3(s):
+    return transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=5 * s["hidden"] // 2,
+        query_pre_attn_scalar=2 * s["hidden"] // s["heads"], sliding_window=s["sequence"] // 3,
+        layer_types=["sliding_attention", "full_attention"] * (s["layers"] // 2), bos_token_id=0, eos_token_id=0,
+        pad_token_id=None, rope_parameters=dict(
+            full_attention=dict(rope_type="linear", rope_theta=2000.0, factor=4.0),
+            sliding_attention=dict(rope_type="default", rope_theta=50.0))))
 
 
 def mixtral(s):
@@ -135,22 +169,34 @@ CASES = {
     "llama3": lambda s: llama(s, rope_parameters=scaled(s, "llama3", low_freq_factor=0.05, high_freq_factor=0.5)),
     "llama-yarn": lambda s: llama(s, rope_parameters=scaled(s, "yarn", beta_fast=0.5, beta_slow=0.05)),
     "qwen3": qwen3,
+    "qwen3-windows": lambda s: qwen3(
+        s, use_sliding_window=True, sliding_window=s["sequence"] // 3, max_window_layers=s["layers"] // 2),
     "mistral": mistral,
+    "mistral-window": lambda s: mistral(s, s["sequence"] // 3),
     "phi3": phi3,
+    "phi3-window": lambda s: phi3(s, sliding_window=s["sequence"] // 3),
     "nemotron": nemotron,
+    "gpt-oss": gpt_oss,
+    "gemma2": gemma2,
+    "gemma3": gemma3,
     "mixtral": mixtral,
     "qwen3-moe": qwen3_moe,
     "deepseek-v2": deepseek_v2,
     "deepseek-v3": deepseek_v3,
     "glm4-moe": glm4_moe,
 }
-GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "phi3", "nemotron", "mixtral", "qwen3-moe", "deepseek-v2",
-          "deepseek-v3", "glm4-moe"]
+GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss", "gemma2",
+          "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe"]
 
 
 def parameters_of(model):
     """Every parameter once, by the name under which transformers saves it."""
     return dict(model.named_parameters())
+
+
+def is_matrix(name, parameter):
+    """What weights decay of: not the biases of experts, one tensor for all of them."""
+    return parameter.dim() >= 2 and not name.endswith("bias")
 
 
 def as_saved(model, tensors):
@@ -186,8 +232,8 @@ def write_case(folder, model, size):
         save_file({"logits": model(ids[:1]).logits[0].contiguous()}, folder / "logits.safetensors")
 
     named = parameters_of(model)
-    groups = [dict(params=[p for p in named.values() if p.dim() >= 2], weight_decay=TRAINING["weight_decay"]),
-              dict(params=[p for p in named.values() if p.dim() < 2], weight_decay=0.0)]
+    groups = [dict(params=[p for n, p in named.items() if is_matrix(n, p)], weight_decay=TRAINING["weight_decay"]),
+              dict(params=[p for n, p in named.items() if not is_matrix(n, p)], weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=TRAINING["learning_rate"], betas=(TRAINING["beta1"], TRAINING["beta2"]),
                                   eps=TRAINING["epsilon"])
     losses, norms = [], []
@@ -215,9 +261,9 @@ def main():
         torch.manual_seed(11)
         model = CASES[name](size)
         with torch.no_grad():  # norms of 1 and biases of 0 would hide which is which
-            chosen_by = [b for name, b in model.named_buffers() if name.endswith("e_score_correction_bias")]
-            for parameter in [*model.parameters(), *chosen_by]:
-                if parameter.dim() < 2:
+            chosen_by = [(name, b) for name, b in model.named_buffers() if name.endswith("e_score_correction_bias")]
+            for parameter_name, parameter in [*model.named_parameters(), *chosen_by]:
+                if not is_matrix(parameter_name, parameter):
                     parameter += 0.1 * torch.randn_like(parameter)
         write_case(folder / name, model, size)
 

@@ -97,9 +97,8 @@ class RandomJobs {
     job.model = coin() ? tiny_model(layers) : tiny_llama(layers);
     if (coin()) job.model.parallel_block = true, job.model.shared_norm = coin();
     if (coin()) job.model.tied_embeddings = !job.model.tied_embeddings;
-    if (!job.model.linear_bias && coin())
-      job.model.experts = models::Experts{.count = 4, .top_k = pick<int>({1, 2}), .every = pick<int>({1, 2})};
-    if (job.model.experts && coin()) modernise(*job.model.experts);
+    if (coin()) job.model.experts = models::Experts{.count = 4, .top_k = pick<int>({1, 2}), .every = pick<int>({1, 2})};
+    if (job.model.experts && !job.model.linear_bias && coin()) modernise(*job.model.experts);
     if (job.model.positions == models::Positions::kRotary && !job.model.parallel_block && coin()) {
       job.model.latent = models::Latent{pick<int>({0, 12}), 8, 6, 4, 8};
       job.model.head_dim = 10;

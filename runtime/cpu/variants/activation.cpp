@@ -4,9 +4,10 @@
 //   2 SwiGLU, 3 GeGLU (Shazeer 2020, arXiv 2002.05202, eq. 6):  u is (T, gate n | up n),  y = silu(gate) up, gelu(gate)
 //   up
 //   4 GELU, exact:  y = u/2 (1 + erf(u / sqrt 2))
+//   6 clamped SwiGLU (gpt-oss):  y = f(min(gate, 7)) (1 + up cut to -7 .. 7),  f(u) = u s(1.702 u)
 //   5 squared ReLU (So et al. 2021, arXiv 2109.08668):  y = max(u, 0)^2
 // Since (1 + tanh z)/2 = s(2z) with s the logistic function, GELU and SiLU are both  f(u) = u s(g(u)),  with
-//   GELU: g = 2 z = 2 sqrt(2/pi) (u + 0.044715 u^3);  SiLU: g = u.  Then  f' = s + u s (1 - s) g'.
+//   GELU: g = 2 z = 2 sqrt(2/pi) (u + 0.044715 u^3);  SiLU: g = u, or 1.702 u.  Then  f' = s + u s (1 - s) g'.
 
 #include <cmath>
 
@@ -25,9 +26,6 @@ constexpr double kRootOfHalf = 0.70710678118654752, kRootOfOneOverTwoPi = 0.3989
 constexpr double kFlat = 80;
 
 [[maybe_unused]] static Activation kind_of(const program::Op& op) { return static_cast<Activation>(op.k); }
-[[maybe_unused]] static bool is_gated(Activation kind) {
-  return kind == Activation::kSwiglu || kind == Activation::kGeglu;
-}
 
 template <class T>
 static void apply_gelu_erf(const ConstRow<T>& u, Row<T>& value, T* slope_data) {
@@ -56,17 +54,18 @@ static void apply(Activation kind, const T* u_data, Index n, T* value_data, T* s
   }
   if (kind == Activation::kGeluErf) return apply_gelu_erf(u, value, slope_data);
   Row<T> s(scratch<T, 0>(n), n);
-  const bool silu = kind == Activation::kSwiglu;
+  const bool clamped = kind == Activation::kClampedSwiglu, silu = kind == Activation::kSwiglu || clamped;
   const T scale = static_cast<T>(kTwoRootTwoOverPi), cubic = static_cast<T>(kCubic), flat = static_cast<T>(kFlat);
+  const T steepness = clamped ? static_cast<T>(models::kClampedSlope) : T(1);
   if (silu) {
-    s = (T(1) + (-u).min(flat).max(-flat).exp()).inverse();
+    s = (T(1) + (-steepness * u).min(flat).max(-flat).exp()).inverse();
   } else {
     s = (T(1) + (-scale * (u + cubic * u.cube())).min(flat).max(-flat).exp()).inverse();
   }
   if (slope_data != nullptr) {
     Row<T> slope(slope_data, n);
     if (silu) {
-      slope = s + u * s * (T(1) - s);
+      slope = s + steepness * u * s * (T(1) - s);
     } else {
       slope = s + u * s * (T(1) - s) * (scale * (T(1) + T(3) * cubic * u.square()));
     }
@@ -76,7 +75,7 @@ static void apply(Activation kind, const T* u_data, Index n, T* value_data, T* s
 
 /// x + bias of row r in scratch: (width).
 template <class T>
-static const T* biased_row(const KernelArguments& a, Index r, Index width) {
+static T* biased_row(const KernelArguments& a, Index r, Index width) {
   T* u = scratch<T, 1>(width);
   const ConstRow<T> x(input<T>(a, 0) + r * width, width);
   if (const T* bias = input<T>(a, 1)) {
@@ -87,16 +86,31 @@ static const T* biased_row(const KernelArguments& a, Index r, Index width) {
   return u;
 }
 
+/// Cuts a row of gates and values as kClampedSwiglu does, and keeps which were beyond: 0 where their gradient ends.
+template <class T>
+static void clamp(T* u, Index n, T* inside) {
+  const T limit = static_cast<T>(models::kClampedLimit);
+  Row<T> gate(u, n), up(u + n, n);
+  if (inside != nullptr) {
+    Row<T>(inside, n) = (gate <= limit).template cast<T>();
+    Row<T>(inside + n, n) = (up.abs() <= limit).template cast<T>();
+  }
+  gate = gate.min(limit);
+  up = T(1) + up.min(limit).max(-limit);
+}
+
 template <class T>
 static void activation(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
   const Activation kind = kind_of(*a.op);
-  const Index width = is_gated(kind) ? 2 * n : n;
+  const bool gated = models::is_gated(kind), clamped = kind == Activation::kClampedSwiglu;
+  const Index width = gated ? 2 * n : n;
   for (Index r = 0; r < m; ++r) {
-    const T* u = biased_row<T>(a, r, width);
+    T* u = biased_row<T>(a, r, width);
+    if (clamped) clamp<T>(u, n, nullptr);
     T* y = output<T>(a, 0) + r * n;
     apply<T>(kind, u, n, y, nullptr);
-    if (is_gated(kind)) Row<T>(y, n) *= ConstRow<T>(u + n, n);
+    if (gated) Row<T>(y, n) *= ConstRow<T>(u + n, n);
   }
 }
 
@@ -105,21 +119,25 @@ template <class T>
 static void activation_backward(const KernelArguments& a) {
   const Index m = a.op->m, n = a.op->n;
   const Activation kind = kind_of(*a.op);
-  const Index width = is_gated(kind) ? 2 * n : n;
+  const bool gated = models::is_gated(kind), clamped = kind == Activation::kClampedSwiglu;
+  const Index width = gated ? 2 * n : n;
   T* dbias = output<T>(a, 1);
   Row<T> value(scratch<T, 2>(n), n), slope(scratch<T, 3>(n), n), dbias_sum(scratch<T, 4>(width), width);
+  T* inside = clamped ? scratch<T, 5>(width) : nullptr;
   dbias_sum.setZero();
   for (Index r = 0; r < m; ++r) {
-    const T* u = biased_row<T>(a, r, width);
+    T* u = biased_row<T>(a, r, width);
+    if (clamped) clamp<T>(u, n, inside);
     const ConstRow<T> dy(input<T>(a, 2) + r * n, n);
     T* dx = output<T>(a, 0) + r * width;
     apply<T>(kind, u, n, value.data(), slope.data());
-    if (is_gated(kind)) {
+    if (gated) {
       Row<T>(dx, n) = dy * slope * ConstRow<T>(u + n, n);
       Row<T>(dx + n, n) = dy * value;
     } else {
       Row<T>(dx, n) = dy * slope;
     }
+    if (clamped) Row<T>(dx, width) *= ConstRow<T>(inside, width);
     if (dbias != nullptr) dbias_sum += ConstRow<T>(dx, width);
   }
   if (dbias != nullptr) Row<T>(dbias, width) += dbias_sum;

@@ -1,7 +1,9 @@
 // Causal attention forward: y_i = sum over j <= i of p_ij v_j,  p_ij = exp(scale q_i.k_j - L_i),
-// L_i = log of the sum over j <= i of exp(scale q_i.k_j). Saved for backward: all p, or with flash the L alone
-// (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no running maximum is needed). Dropout
-// takes p_ij away, or scales it, behind the softmax; its mask is saved with all p, or with flash drawn again.
+// L_i = log of the sum over j <= i of exp(scale q_i.k_j); with a window w both over i - w < j <= i. A head's sink z
+// adds exp(z) to the sum. Saved for backward:
+// all p, or with flash the L alone (Dao 2023, arXiv 2307.08691, algorithm 1; here a block holds whole rows, so no
+// running maximum is needed). Dropout takes p_ij away, or scales it, behind the softmax; its mask is saved with all p,
+// or with flash drawn again.
 
 #include "runtime/cpu/variants/attention.h"
 
@@ -17,18 +19,23 @@ static void attention(const KernelArguments& a) {
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   const T* qkv = input<T>(a, 0);
   T* saved = output<T>(a, 1);
+  const Sinks<T> sinks = sinks_of<T>(a, 1);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
-    const Index keys = row + rows, token = sample * s.sequence;
+    const Index from = s.first_key(row), keys = row + rows - from, token = sample * s.sequence;
     const T* base = qkv + token * s.width();
+    const T* keys_at = base + from * s.width();
     const ConstStridedMatrix<T> q(base + row * s.width() + s.query(head), rows, s.dim, Eigen::OuterStride<>(s.width()));
-    const ConstStridedMatrix<T> k(base + s.key(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
-    const ConstStridedMatrix<T> v(base + s.value(head), keys, s.value_dim, Eigen::OuterStride<>(s.width()));
-    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    const ConstStridedMatrix<T> k(keys_at + s.key(head), keys, s.dim, Eigen::OuterStride<>(s.width()));
+    const ConstStridedMatrix<T> v(keys_at + s.value(head), keys, s.value_dim, Eigen::OuterStride<>(s.width()));
+    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence + from;
     T* block = flash ? scratch<T, 0>(kQueryBlock * s.sequence) : saved + scores_at;
     StridedMatrix<T> p(block, rows, keys, Eigen::OuterStride<>(s.sequence));
     p.noalias() = q * k.transpose();
+    const T left = cap_scores(*a.op, block, rows, keys, s.sequence, scale);
     for (Index r = 0; r < rows; ++r) {
-      const T log_sum = softmax(block + r * s.sequence, row + r + 1, flash ? keys : s.sequence, scale);
+      const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
+      const T log_sum = softmax(block + r * s.sequence, seen, flash ? keys : s.sequence - from, left, sinks(head));
+      if (!flash) Row<T>(block + r * s.sequence - from, from).setZero();
       if (flash) saved[(token + row + r) * s.heads + head] = log_sum;
     }
     T* weights = block;
@@ -36,7 +43,7 @@ static void attention(const KernelArguments& a) {
       const ScoreMask mask{
           flash ? scratch<std::uint8_t, 2>(kQueryBlock * s.sequence) : output<std::uint8_t>(a, 2) + scores_at, rows,
           keys, s.sequence};
-      mask.draw(a.dropout, sample, head, row, 0, [&](Index r) { return row + r + 1; });
+      mask.draw(a.dropout, sample, head, row, from, [&](Index r) { return row + r + 1 - from; });
       if (!flash) weights = scratch<T, 2>(kQueryBlock * s.sequence);
       mask.drop(a.dropout, block, weights);
     }

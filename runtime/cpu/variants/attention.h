@@ -3,38 +3,98 @@
 // heads.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runtime/cpu/dropping.h"
 #include "runtime/cpu/variants/eigen.h"
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
-/// Query rows handled together. Causality lets a block read keys [0, end of block) only, so the upper triangle costs no
-/// more than half a block per row; and with flash no more than this many rows of probabilities exist at once.
+/// Query rows handled together. Causality lets a block read keys up to the end of the block only, and those of its
+/// first row's window, so what lies outside costs no more than a block per row; and with flash no more than this many
+/// rows of probabilities exist at once.
 constexpr Index kQueryBlock = 64;
+
+/// Of the tensor rank's heads, the first that an attention op sees.
+[[maybe_unused]] static Index first_head(const program::Op& op, int context_rank) {
+  return op.part_of_heads ? static_cast<Index>(context_rank) * op.heads : 0;
+}
 
 struct AttentionShape {
   Index samples, sequence, heads, kv_heads, dim, value_dim;
+  Index window;  ///< keys that a query sees at most
   Index width() const { return (heads + kv_heads) * dim + kv_heads * value_dim; }
   Index query(Index h) const { return h * dim; }  ///< first column of query head h within (T, q|k|v)
   Index key(Index h) const { return (heads + h * kv_heads / heads) * dim; }
   Index value(Index h) const { return (heads + kv_heads) * dim + h * kv_heads / heads * value_dim; }
+  /// The first key that the query of a position sees.
+  Index first_key(Index position) const { return position < window ? 0 : position - window + 1; }
+};
+
+/// Columns of a row of a block that its query sees.
+struct Seen {
+  Index first, end;
+  bool none() const { return first >= end; }
 };
 
 [[maybe_unused]] static AttentionShape shape_of(const program::Op& op) {
-  return {op.m / op.sequence, op.sequence, op.heads, op.kv_heads, op.head_dim, program::value_dim_of(op)};
+  const Index window = op.window > 0 ? op.window : std::numeric_limits<Index>::max();
+  return {op.m / op.sequence, op.sequence, op.heads, op.kv_heads, op.head_dim, program::value_dim_of(op), window};
 }
 
-/// Scores to probabilities over the first `valid` of `length` columns; the rest becomes 0. Returns L.
+/// With a soft cap c (Gemma 2, arXiv 2408.00118, section 2) products x of queries and keys become c tanh(scale x / c),
+/// in place. Returns the factor that is left to apply.
 template <class T>
-static T softmax(T* row, Index valid, Index length, T scale) {
-  Row<T> p(row, valid);
-  const T highest = p.maxCoeff();
+static T cap_scores(const program::Op& op, T* scores, Index rows, Index keys, Index stride, T scale) {
+  const T cap = static_cast<T>(op.soft_cap);
+  if (!(cap > T(0))) return scale;
+  for (Index r = 0; r < rows; ++r) {
+    Row<T> row(scores + r * stride, keys);
+    row = cap * (row * (scale / cap)).tanh();
+  }
+  return T(1);
+}
+
+/// What a row of gradients by capped scores takes to be one by scores that were not.
+template <class T>
+static void uncap_gradients(const program::Op& op, T* gradients, const T* capped, Index keys) {
+  Row<T>(gradients, keys) *= T(1) - (ConstRow<T>(capped, keys) / static_cast<T>(op.soft_cap)).square();
+}
+
+/// Columns that are not seen become 0.
+template <class T>
+static void only_seen(T* row, Seen seen, Index length) {
+  Row<T>(row, seen.first).setZero();
+  Row<T>(row + seen.end, length - seen.end).setZero();
+}
+
+/// What a query head's sink adds to its softmax (gpt-oss): exp(sink), or nothing. With all-to-all over heads a context
+/// rank sees a part of the heads.
+template <class T>
+struct Sinks {
+  const T* of_heads;
+  bool any() const { return of_heads != nullptr; }
+  T operator()(Index head) const { return any() ? of_heads[head] : -std::numeric_limits<T>::infinity(); }
+};
+
+template <class T>
+static Sinks<T> sinks_of(const KernelArguments& a, std::size_t operand) {
+  const T* sinks = input<T>(a, operand);
+  return {sinks == nullptr ? nullptr : sinks + first_head(*a.op, a.context_rank)};
+}
+
+/// Scores to probabilities over the columns that are seen; the others of `length` become 0. `sink` takes its part of
+/// the sum. Returns L.
+template <class T>
+static T softmax(T* row, Seen seen, Index length, T scale, T sink) {
+  Row<T> p(row + seen.first, seen.end - seen.first);
+  const T highest = scale > 0 ? std::max(p.maxCoeff(), sink / scale) : p.maxCoeff();
   p = ((p - highest) * scale).exp();
-  const T sum = p.sum();
+  const T sum = p.sum() + std::exp(sink - highest * scale);
   p *= T(1) / sum;
-  Row<T>(row + valid, length - valid).setZero();
+  only_seen(row, seen, length);
   return highest * scale + std::log(sum);
 }
 

@@ -1,6 +1,7 @@
 // Causal attention backward (Dao 2023, arXiv 2307.08691, algorithm 2). With P the probabilities and D_i = dy_i . y_i:
 //   dV += P^T dY,  dP = dY V^T,  dS = P o (dP - D),  dQ = scale dS K,  dK += scale dS^T Q.
 // Unfused, P was saved; with flash it is computed again from the log-sum-exp. Query heads that share a key head add up.
+// A head's sink z has no value, so dz = -sum over i of p_i D_i with p_i = exp(z - L_i), what its softmax leaves of 1.
 // With dropout, of mask M: dV += (M o P / (1 - p))^T dY and dP = M o (dY V^T) / (1 - p); D is what it was.
 
 #include "runtime/cpu/variants/attention.h"
@@ -18,29 +19,38 @@ static void attention_backward(const KernelArguments& a) {
   const T* saved = input<T>(a, 2);
   T* dqkv = output<T>(a, 0);
   Row<T>(dqkv, a.op->m * width).setZero();
+  const Sinks<T> sinks = sinks_of<T>(a, 5);
+  DenseRow<T> dsinks = DenseRow<T>::Zero(s.heads);
   const Eigen::OuterStride<> in_stride(width), out_stride(out_width), row_stride(s.sequence);
   for_each_query_block(s, [&](Index sample, Index head, Index row, Index rows) {
-    const Index keys = row + rows, token = sample * s.sequence;
+    const Index from = s.first_key(row), keys = row + rows - from, token = sample * s.sequence;
     const Index query_at = (token + row) * width + s.query(head);
-    const Index key_at = token * width + s.key(head), value_at = token * width + s.value(head);
+    const Index key_at = (token + from) * width + s.key(head), value_at = (token + from) * width + s.value(head);
     const Index out_at = (token + row) * out_width + head * s.value_dim;
     const ConstStridedMatrix<T> q(qkv + query_at, rows, s.dim, in_stride), k(qkv + key_at, keys, s.dim, in_stride),
         v(qkv + value_at, keys, s.value_dim, in_stride);
     const ConstStridedMatrix<T> y(input<T>(a, 1) + out_at, rows, s.value_dim, out_stride),
         dy(input<T>(a, 3) + out_at, rows, s.value_dim, out_stride);
 
-    T* again = scratch<T, 0>(flash ? kQueryBlock * s.sequence : 1);
-    if (flash) {
+    const bool caps = a.op->soft_cap > 0;
+    T* again = scratch<T, 0>(flash || caps ? kQueryBlock * s.sequence : 1);
+    T* capped = scratch<T, 3>(caps ? kQueryBlock * s.sequence : 1);
+    T left = scale;
+    if (flash || caps) {
       StridedMatrix<T> scores(again, rows, keys, row_stride);
       scores.noalias() = q * k.transpose();
+      left = cap_scores(*a.op, again, rows, keys, s.sequence, scale);
+      if (caps) StridedMatrix<T>(capped, rows, keys, row_stride) = scores;
+    }
+    if (flash) {
       for (Index r = 0; r < rows; ++r) {
-        const Index valid = row + r + 1;
-        Row<T> p(again + r * s.sequence, valid);
-        p = (p * scale - saved[(token + row + r) * s.heads + head]).exp();
-        Row<T>(again + r * s.sequence + valid, keys - valid).setZero();
+        const Seen seen{s.first_key(row + r) - from, row + r + 1 - from};
+        Row<T> p(again + r * s.sequence + seen.first, seen.end - seen.first);
+        p = (p * left - saved[(token + row + r) * s.heads + head]).exp();
+        only_seen(again + r * s.sequence, seen, keys);
       }
     }
-    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence;
+    const Index scores_at = ((sample * s.heads + head) * s.sequence + row) * s.sequence + from;
     const T* probabilities = flash ? again : saved + scores_at;
     const T* weights = probabilities;
     const bool drops = a.dropout.drops();
@@ -48,10 +58,10 @@ static void attention_backward(const KernelArguments& a) {
     if (drops) {
       mask.keep = flash ? scratch<std::uint8_t, 2>(kQueryBlock * s.sequence)
                         : reinterpret_cast<std::uint8_t*>(a.in[4]) + scores_at;
-      if (flash) mask.draw(a.dropout, sample, head, row, 0, [&](Index r) { return row + r + 1; });
-      T* left = scratch<T, 2>(kQueryBlock * s.sequence);
-      mask.drop(a.dropout, probabilities, left);
-      weights = left;
+      if (flash) mask.draw(a.dropout, sample, head, row, from, [&](Index r) { return row + r + 1 - from; });
+      T* dropped = scratch<T, 2>(kQueryBlock * s.sequence);
+      mask.drop(a.dropout, probabilities, dropped);
+      weights = dropped;
     }
     const ConstStridedMatrix<T> p(weights, rows, keys, row_stride);
     StridedMatrix<T>(dqkv + value_at, keys, s.value_dim, in_stride).noalias() += p.transpose() * dy;
@@ -63,11 +73,18 @@ static void attention_backward(const KernelArguments& a) {
     for (Index r = 0; r < rows; ++r) {
       const T d = dy.row(r).dot(y.row(r));
       Row<T> row_ds(gradient + r * s.sequence, keys);
-      row_ds = (row_ds - d) * ConstRow<T>(probabilities + r * s.sequence, keys) * scale;
+      const ConstRow<T> row_p(probabilities + r * s.sequence, keys);
+      if (sinks.any()) {
+        dsinks(head) -=
+            d * (flash ? std::exp(sinks(head) - saved[(token + row + r) * s.heads + head]) : 1 - row_p.sum());
+      }
+      row_ds = (row_ds - d) * row_p * scale;
+      if (caps) uncap_gradients(*a.op, row_ds.data(), capped + r * s.sequence, keys);
     }
     StridedMatrix<T>(dqkv + query_at, rows, s.dim, in_stride).noalias() = ds * k;
     StridedMatrix<T>(dqkv + key_at, keys, s.dim, in_stride).noalias() += ds.transpose() * q;
   });
+  if (sinks.any()) Row<T>(output<T>(a, 1) + first_head(*a.op, a.context_rank), s.heads) += dsinks;
 }
 
 void add_attention_backward(KernelTable& table) {

@@ -1,6 +1,7 @@
 // One step of ring attention, forward and backward (Liu et al. 2023, arXiv 2310.01889). A rank's tokens are an early
 // and a late chunk of every sample (program/ir/context.h); so are the keys that have come by. A query chunk sees key
-// chunks before its own whole, its own up to the diagonal, later ones not at all. With L the log-sum-exp so far and
+// chunks before its own whole, its own up to the diagonal, later ones not at all; with a window, no more of them than
+// that. With L the log-sum-exp so far and
 // L_b, y_b those of the block:  L' = log(exp L + exp L_b),  y' = exp(L - L') y + exp(L_b - L') y_b. Dropout changes
 // y_b alone, as it comes behind the softmax of whole rows.
 
@@ -20,7 +21,11 @@ struct BlockPair {
   Index row, rows, keys;               ///< row: within the query chunk
   Index query_position, key_position;  ///< of the first ones, within the whole sample
   bool diagonal;
-  Index valid(Index r) const { return diagonal ? row + r + 1 : keys; }
+  Index window;
+  Seen seen(Index r) const {
+    const Index first = query_position + r - key_position - window + 1;
+    return {window > query_position + r - key_position ? 0 : std::min(first, keys), diagonal ? row + r + 1 : keys};
+  }
 };
 
 struct RingShape {
@@ -32,7 +37,8 @@ struct RingShape {
 
 [[maybe_unused]] static RingShape ring_shape(const program::Op& op) {
   const Index local = op.sequence / op.parts;
-  RingShape shape{{op.m / local, local, op.heads, op.kv_heads, op.head_dim, op.head_dim}, local / 2, 0};
+  RingShape shape{shape_of(op), local / 2, 0};
+  shape.attention.samples = op.m / local, shape.attention.sequence = local;
   shape.kv_width = 2 * shape.attention.kv_heads * shape.attention.dim;
   return shape;
 }
@@ -50,8 +56,18 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
             if (theirs > mine) continue;
             const Index rows = std::min(kQueryBlock, s.chunk - row), base = sample * s.attention.sequence;
             const Index keys = theirs == mine ? row + rows : s.chunk;
-            visit(BlockPair{sample, head, base + q * s.chunk + row, base + k * s.chunk, row, rows, keys,
-                            mine * s.chunk + row, theirs * s.chunk, theirs == mine});
+            const BlockPair pair{sample,
+                                 head,
+                                 base + q * s.chunk + row,
+                                 base + k * s.chunk,
+                                 row,
+                                 rows,
+                                 keys,
+                                 mine * s.chunk + row,
+                                 theirs * s.chunk,
+                                 theirs == mine,
+                                 s.attention.window};
+            if (!pair.seen(0).none()) visit(pair);  // the first row sees the earliest keys
           }
         }
       }
@@ -62,7 +78,7 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
 /// The mask of a pair, in memory of this thread.
 [[maybe_unused]] static ScoreMask mask_of(const KernelArguments& a, const BlockPair& b) {
   const ScoreMask mask{scratch<std::uint8_t, 2>(b.rows * b.keys), b.rows, b.keys, b.keys};
-  mask.draw(a.dropout, b.sample, b.head, b.query_position, b.key_position, [&](Index r) { return b.valid(r); });
+  mask.draw(a.dropout, b.sample, b.head, b.query_position, b.key_position, [&](Index r) { return b.seen(r).end; });
   return mask;
 }
 
@@ -75,7 +91,8 @@ static void attention_block(const KernelArguments& a) {
   T* log_sum = output<T>(a, 1);
   if (a.op->k == 0) {
     Row<T>(y, a.op->m * out_width).setZero();
-    Row<T>(log_sum, a.op->m * heads).setConstant(-std::numeric_limits<T>::infinity());
+    const Sinks<T> sinks = sinks_of<T>(a, 2);  // as a block of keys without values that came before all others
+    for (Index i = 0; i < a.op->m * heads; ++i) log_sum[i] = sinks(i % heads);
   }
   const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
   for_each_pair(a, s, [&](const BlockPair& b) {
@@ -86,13 +103,21 @@ static void attention_block(const KernelArguments& a) {
     const ConstStridedMatrix<T> v(kv + s.value(b.head), b.keys, dim, kv_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
+    const T left = cap_scores(*a.op, p.data(), b.rows, b.keys, b.keys, scale);
     DenseMatrix<T> block(b.rows, dim);
     DenseRow<T> sums(b.rows);
-    for (Index r = 0; r < b.rows; ++r) sums(r) = softmax(p.data() + r * b.keys, b.valid(r), b.keys, scale);
+    for (Index r = 0; r < b.rows; ++r) {
+      T* row = p.data() + r * b.keys;
+      if (b.seen(r).none()) {
+        Row<T>(row, b.keys).setZero();
+      } else {
+        sums(r) = softmax(row, b.seen(r), b.keys, left, -std::numeric_limits<T>::infinity());
+      }
+    }
     if (a.dropout.drops()) mask_of(a, b).drop(a.dropout, p.data(), p.data());
     block.noalias() = p * v;
     StridedMatrix<T> total(y + b.query_at * out_width + b.head * dim, b.rows, dim, out_stride);
-    for (Index r = 0; r < b.rows; ++r) {
+    for (Index r = 0; r < b.rows && !b.seen(r).none(); ++r) {  // later rows see no earlier keys
       T& before = log_sum[(b.query_at + r) * heads + b.head];
       const T most = std::max(before, sums(r));
       const T after = most + std::log(std::exp(before - most) + std::exp(sums(r) - most));
@@ -100,6 +125,20 @@ static void attention_block(const KernelArguments& a) {
       before = after;
     }
   });
+}
+
+/// Of all queries, once in a ring: see attention_backward.cpp.
+template <class T>
+static void sinks_backward(const KernelArguments& a, Index dim) {
+  const Sinks<T> sinks = sinks_of<T>(a, 5);
+  const Index heads = a.op->heads;
+  if (!sinks.any() || a.op->k != 0) return;
+  DenseRow<T> sums = DenseRow<T>::Zero(heads);
+  for (Index i = 0; i < a.op->m * heads; ++i) {
+    const T d = (ConstRow<T>(input<T>(a, 1) + i * dim, dim) * ConstRow<T>(input<T>(a, 3) + i * dim, dim)).sum();
+    sums(i % heads) -= d * std::exp(sinks(i % heads) - input<T>(a, 2)[i]);
+  }
+  Row<T>(output<T>(a, 2), heads) += sums;
 }
 
 // As attention_backward, the probabilities from the final log-sum-exp; D_i = dy_i . y_i of the whole row.
@@ -114,6 +153,7 @@ static void attention_block_backward(const KernelArguments& a) {
   const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
   Row<T>(dkv, a.op->m * s.kv_width).setZero();
   if (a.op->k == 0) StridedMatrix<T>(dqkv, a.op->m, out_width, in_stride).setZero();
+  sinks_backward<T>(a, dim);
   for_each_pair(a, s, [&](const BlockPair& b) {
     const T* kv = input<T>(a, 4) + b.key_at * s.kv_width;
     T* own_dkv = dkv + b.key_at * s.kv_width;
@@ -126,18 +166,23 @@ static void attention_block_backward(const KernelArguments& a) {
         dy(input<T>(a, 3) + out_at, b.rows, dim, out_stride);
     Matrix<T> p(scratch<T, 0>(b.rows * b.keys), b.rows, b.keys), ds(scratch<T, 1>(b.rows * b.keys), b.rows, b.keys);
     p.noalias() = q * k.transpose();
+    const bool caps = a.op->soft_cap > 0;
+    const T left = cap_scores(*a.op, p.data(), b.rows, b.keys, b.keys, scale);
+    Matrix<T> capped(scratch<T, 3>(caps ? b.rows * b.keys : 0), caps ? b.rows : 0, b.keys);
+    if (caps) capped = p;
     for (Index r = 0; r < b.rows; ++r) {
-      Row<T> seen(p.data() + r * b.keys, b.valid(r));
-      seen = (seen * scale - log_sum[(b.query_at + r) * heads + b.head]).exp();
-      Row<T>(p.data() + r * b.keys + b.valid(r), b.keys - b.valid(r)).setZero();
+      const Seen seen = b.seen(r);
+      Row<T> row(p.data() + r * b.keys + seen.first, seen.end - seen.first);
+      row = (row * left - log_sum[(b.query_at + r) * heads + b.head]).exp();
+      only_seen(p.data() + r * b.keys, seen, b.keys);
     }
     StridedMatrix<T> dv(own_dkv + s.value(b.head), b.keys, dim, kv_stride);
     ds.noalias() = dy * v.transpose();
     if (a.dropout.drops()) {
       const ScoreMask mask = mask_of(a, b);
-      Matrix<T> left(scratch<T, 2>(b.rows * b.keys), b.rows, b.keys);
-      mask.drop(a.dropout, p.data(), left.data());
-      dv.noalias() += left.transpose() * dy;
+      Matrix<T> dropped(scratch<T, 2>(b.rows * b.keys), b.rows, b.keys);
+      mask.drop(a.dropout, p.data(), dropped.data());
+      dv.noalias() += dropped.transpose() * dy;
       mask.drop(a.dropout, ds.data(), ds.data());
     } else {
       dv.noalias() += p.transpose() * dy;
@@ -146,6 +191,7 @@ static void attention_block_backward(const KernelArguments& a) {
       const T d = dy.row(r).dot(y.row(r));
       Row<T> row(ds.data() + r * b.keys, b.keys);
       row = (row - d) * ConstRow<T>(p.data() + r * b.keys, b.keys) * scale;
+      if (caps) uncap_gradients(*a.op, row.data(), capped.data() + r * b.keys, b.keys);
     }
     StridedMatrix<T>(dqkv + query_at, b.rows, dim, in_stride).noalias() += ds * k;
     StridedMatrix<T>(own_dkv + s.key(b.head), b.keys, dim, kv_stride).noalias() += ds.transpose() * q;

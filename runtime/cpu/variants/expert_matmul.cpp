@@ -67,7 +67,36 @@ static void expert_matmul_wgrad(const KernelArguments& a) {
   });
 }
 
+/// With k = 1 tensor ranks have sums of which the bias is to be in one.
+[[maybe_unused]] static bool has_bias(const KernelArguments& a) { return a.op->k == 0 || a.tensor_rank == 0; }
+
+template <class T>
+static void expert_bias(const KernelArguments& a) {
+  const Index n = a.op->n;
+  if (!has_bias(a)) return;
+  for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
+    const ConstRow<T> bias(input<T>(a, 1) + expert * n, n);
+    for (Index r = first; r < first + rows; ++r) Row<T>(output<T>(a, 0) + r * n, n) += bias;
+  });
+}
+
+// What a call adds is one sum, as in every other gradient.
+template <class T>
+static void expert_bias_backward(const KernelArguments& a) {
+  const Index n = a.op->n;
+  if (!has_bias(a)) return;
+  DenseMatrix<T> sums = DenseMatrix<T>::Zero(a.op->experts, n);
+  for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
+    sums.row(expert) += ConstMatrix<T>(input<T>(a, 0) + first * n, rows, n).colwise().sum();
+  });
+  for (Index expert = 0; expert < a.op->experts; ++expert) {
+    Row<T>(output<T>(a, 0) + expert * n, n) += sums.row(expert).array();
+  }
+}
+
 void add_expert_products(KernelTable& table) {
+  table.add(program::OpKind::kExpertBias, expert_bias<float>, expert_bias<double>);
+  table.add(program::OpKind::kExpertBiasBackward, expert_bias_backward<float>, expert_bias_backward<double>);
   table.add(program::OpKind::kExpertMatmul, expert_matmul<float>, expert_matmul<double>);
   table.add(program::OpKind::kExpertMatmulDgrad, expert_matmul_dgrad<float>, expert_matmul_dgrad<double>);
   table.add(program::OpKind::kExpertMatmulWgrad, expert_matmul_wgrad<float>, expert_matmul_wgrad<double>);

@@ -2,7 +2,8 @@
 // 3): every rank reduces its own columns to a maximum and two sums per token; only those (T) numbers are communicated.
 //   loss = sum over tokens of (log sum exp(l - max) - (l_target - max)) * loss_weight,
 //   dl = (exp(l - max) / sum - [target]) * loss_weight * loss_scale.
-// Columns from the true vocabulary on are padding: they take no part, and their gradient is 0.
+// With a soft cap c (Gemma 2, arXiv 2408.00118, section 2) l is c tanh(x / c) of the logits x, and dx = (1 - (l / c)^2)
+// dl. Columns from the true vocabulary on are padding: they take no part, and their gradient is 0.
 
 #include <cmath>
 #include <limits>
@@ -18,12 +19,22 @@ static Index valid_columns(const KernelArguments& a) {
   return left < 0 ? 0 : left < a.op->n ? left : a.op->n;
 }
 
+/// The first columns of a row as the loss reads them, in scratch where they are not as they lie.
+template <class T>
+static const T* capped(const KernelArguments& a, const T* row, Index valid) {
+  const T cap = static_cast<T>(a.op->soft_cap);
+  if (!(cap > T(0))) return row;
+  T* capped = scratch<T, 0>(valid);
+  Row<T>(capped, valid) = cap * (ConstRow<T>(row, valid) / cap).tanh();
+  return capped;
+}
+
 template <class T>
 static void loss_max(const KernelArguments& a) {
   const Index valid = valid_columns(a);
   for (Index r = 0; r < a.op->m; ++r) {
-    output<T>(a, 0)[r] =
-        valid > 0 ? ConstRow<T>(input<T>(a, 0) + r * a.op->n, valid).maxCoeff() : std::numeric_limits<T>::lowest();
+    output<T>(a, 0)[r] = valid > 0 ? ConstRow<T>(capped(a, input<T>(a, 0) + r * a.op->n, valid), valid).maxCoeff()
+                                   : std::numeric_limits<T>::lowest();
   }
 }
 
@@ -34,7 +45,7 @@ static void loss_sums(const KernelArguments& a) {
   T* sums = output<T>(a, 0);
   for (Index r = 0; r < a.op->m; ++r) {
     const T highest = input<T>(a, 1)[r];
-    const ConstRow<T> row(input<T>(a, 0) + r * n, valid);
+    const ConstRow<T> row(capped(a, input<T>(a, 0) + r * n, valid), valid);
     const Index target = labels[r] - a.tensor_rank * n;
     sums[2 * r] = valid > 0 ? (row - highest).exp().sum() : T(0);
     sums[2 * r + 1] = target >= 0 && target < valid ? row[target] - highest : T(0);
@@ -57,13 +68,14 @@ static void loss_backward(const KernelArguments& a) {
   const std::int32_t* labels = input<std::int32_t>(a, 3);
   const T weight = static_cast<T>(a.values->loss_weight * a.values->loss_scale);
   for (Index r = 0; r < a.op->m; ++r) {
-    const ConstRow<T> row(input<T>(a, 0) + r * n, valid);
+    const ConstRow<T> row(capped(a, input<T>(a, 0) + r * n, valid), valid);
     T* dlogits = output<T>(a, 0) + r * n;
     const T highest = input<T>(a, 1)[r], factor = weight / input<T>(a, 2)[2 * r];
     const Index target = labels[r] - a.tensor_rank * n;
     Row<T>(dlogits, valid) = (row - highest).exp() * factor;
     Row<T>(dlogits + valid, n - valid).setZero();
     if (target >= 0 && target < valid) dlogits[target] -= weight;
+    if (a.op->soft_cap > 0) Row<T>(dlogits, valid) *= T(1) - (row / static_cast<T>(a.op->soft_cap)).square();
   }
 }
 

@@ -8,8 +8,9 @@
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
-/// Cosines, then sines, of every position: (2, sequence, half). Kept by the thread until they are others.
-template <class T>
+/// Cosines, then sines, of every position: (2, sequence, half). Kept by the thread until they are others; `Which` of
+/// two, as layers with windows may have their own.
+template <class T, int Which>
 static const T* angles(Index sequence, const program::RotaryTable& rotary) {
   thread_local Index known_sequence = 0;
   thread_local double known_amplitude = 0;
@@ -42,7 +43,7 @@ static void turn(const KernelArguments& a, T direction) {
   const auto half = static_cast<Index>(a.rotary->frequencies.size());
   const Index turned = op.heads + op.kv_heads;
   const Index width = program::qkv_width_of(op);
-  const T* table = angles<T>(op.sequence, *a.rotary);
+  const T* table = op.k == 1 ? angles<T, 1>(op.sequence, *a.rotary) : angles<T, 0>(op.sequence, *a.rotary);
   T* qkv = output<T>(a, 0);
   if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
   Row<T> kept(scratch<T, 0>(half), half);

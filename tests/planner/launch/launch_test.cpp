@@ -348,6 +348,19 @@ TEST(AccelerateExport, PicksTheFormThatCarriesThePlan) {
                     HasSubstr("_dp_shard_size: 16\n"), HasSubstr("_tp_size: 8\n")));
 }
 
+TEST(Export, SaysWhatOfAModelsLayersGoesLost) {
+  program::Job job = gpt3();
+  for (const Trainer trainer : {Trainer::kMegatron, Trainer::kDeepspeed, Trainer::kNemo, Trainer::kTorchtitan}) {
+    job.model = models::load_model("gpt-oss-20b");
+    EXPECT_THAT(fields(exported(job, trainer).losses), testing::Contains("window"));
+    if (trainer == Trainer::kTorchtitan) continue;  // which names the model as a whole
+    EXPECT_THAT(fields(exported(job, trainer).losses), testing::IsSupersetOf({"attention_sinks", "activation"}));
+    job.model = models::load_model("gemma2-2b");
+    EXPECT_THAT(fields(exported(job, trainer).losses),
+                testing::IsSupersetOf({"branch_norms", "soft caps", "embedding_scale", "window"}));
+  }
+}
+
 TEST(Export, SaysEveryFieldThatGoesLost) {
   program::Job job = gpt3();
   job.plan.schedule = Schedule::kGpipe;

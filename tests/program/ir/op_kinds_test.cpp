@@ -47,6 +47,37 @@ TEST(OpWork, OfAttentionCountsTheSquareUnfusedAndTheCausalHalfWithFlash) {
   EXPECT_EQ(attention(OpKind::kAttentionBackward, true).flops, 12000);
 }
 
+// A window of 4 of 10 keys: 4 - 16 / 20 = 3.2 of the half's 5 keys, 4 · 20 · 3.2 · 12 = 3,072 FLOP. Unfused kernels
+// mask.
+TEST(OpWork, OfAWindowCountsItsBandWithFlash) {
+  Op op = attention(OpKind::kAttention, true);
+  op.window = 4;
+  fill_work(op);
+  EXPECT_NEAR(op.flops, 3072, 1e-9);
+  op.window = 10;
+  fill_work(op);
+  EXPECT_EQ(op.flops, 4800);
+  op.window = 4, op.flash = false;
+  fill_work(op);
+  EXPECT_EQ(op.flops, 9600);
+}
+
+// 16 tokens on two ranks, chunks of 4, a window of 3. A chunk's own band is 3 · 4 - 9 / 2 = 7.5 scores, of the chunk
+// before it 3²/2 = 4.5. In the first step rank 1 has chunks 1 and 2: 7.5 · 2 + 4.5 = 19.5; in the second chunk 3 sees 2
+// on rank 0, and 1 sees 0 on rank 1: 4.5. 4 · 19.5 · 12 FLOP and 4 · 4.5 · 12, with the full square 4 · 32 · 12.
+TEST(OpWork, OfARingsStepsWithAWindowIsThatOfTheBusiestRank) {
+  Op op = attention(OpKind::kAttentionBlock, true);
+  op.m = 8, op.sequence = 16, op.parts = 2;
+  const auto flops_of = [&](int step, int window) {
+    op.k = step, op.window = window;
+    fill_work(op);
+    return op.flops;
+  };
+  EXPECT_NEAR(flops_of(0, 3), 936, 1e-9);
+  EXPECT_NEAR(flops_of(1, 3), 216, 1e-9);
+  EXPECT_NEAR(flops_of(1, 0), 1536, 1e-9);
+}
+
 // Scores 20 · 10 · 2 = 400: 9 B and 11 B each; layout 18 · 20 · 12 = 4,320 B, with one key-value head
 // 20 · 6 · (4 · (2 + 2) + 6 · 2) = 3,360 B.
 TEST(OpWork, OfAttentionMovesScoresOnlyUnfused) {

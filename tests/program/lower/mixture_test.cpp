@@ -320,9 +320,23 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
   EXPECT_EQ(reason(job),
             "expert-with-shard-group-supported: experts that are spread over ranks are sharded over all that hold "
             "them; use shard_group 0");
-  job = mixture_job(1, 1);
+}
+
+// Of two tensor ranks each: 4 experts' 2 · 128 / 2 columns and 32, a bias of 4 for the router; not a dense layer's.
+TEST(Mixture, ExpertsOfAModelWithBiasesHaveTheirOwn) {
+  Job job = mixture_job(1, 1);
   job.model.linear_bias = true;
-  EXPECT_EQ(reason(job), "experts-without-bias: tiny-llama has linear_bias: experts have no biases");
+  job.plan.tensor = 2;
+  const Program program = lowered(job);
+  EXPECT_THAT(verify(program), IsEmpty());
+  std::map<std::string, std::int64_t> sizes;
+  for (const Parameter& p : program.kinds[0].parameters) {
+    if (p.layer == 1 && p.name.ends_with("bias")) sizes[p.name.substr(5)] = p.local_rows * p.local_columns;
+  }
+  EXPECT_EQ(sizes, (std::map<std::string, std::int64_t>{{"attn.c_proj.bias", 32},
+                                                        {"mlp.router.bias", 4},
+                                                        {"mlp.experts.c_fc.bias", 4 * job.model.ffn_hidden},
+                                                        {"mlp.experts.c_proj.bias", 4 * 32}}));
 }
 
 // 16 tokens a sample over two ranks, 4 experts with room for 10: every rank lists the choices of 16 tokens and computes

@@ -1,5 +1,6 @@
 // Activations and the residual connection against their definitions and central differences.
 
+#include <algorithm>
 #include <numbers>
 
 #include "models/model.h"
@@ -24,13 +25,13 @@ class Activation : public testing::TestWithParam<models::Activation> {
     return y;
   }
   models::Activation kind = GetParam();
-  bool gated = kind == models::Activation::kSwiglu || kind == models::Activation::kGeglu;
+  bool gated = models::is_gated(kind);
   std::int64_t width = gated ? 2 * kN : kN;
   std::vector<double> x = numbers(kM * width, 1), bias = numbers(width, 2), dy = numbers(kM * kN, 3);
 };
 
 TEST_P(Activation, IsItsDefinitionAfterTheBias) {
-  for (double& value : x) value *= 4;  // reach the flat ends
+  for (double& value : x) value *= 9;  // reach the flat ends
   std::vector<double> want;
   for (std::size_t r = 0; r < kM; ++r) {
     for (std::size_t j = 0; j < kN; ++j) {
@@ -44,6 +45,11 @@ TEST_P(Activation, IsItsDefinitionAfterTheBias) {
         case models::Activation::kSwiglu:
           want.push_back(silu(u) * up);
           break;
+        case models::Activation::kClampedSwiglu: {
+          const double gate = std::min(u, 7.0);
+          want.push_back(gate / (1 + std::exp(-1.702 * gate)) * (std::clamp(up, -7.0, 7.0) + 1));
+          break;
+        }
         case models::Activation::kRelu:
           want.push_back(std::fmax(u, 0));
           break;
@@ -73,7 +79,22 @@ TEST_P(Activation, BackwardIsTheDerivativeByInputAndBias) {
 INSTANTIATE_TEST_SUITE_P(Kind, Activation,
                          testing::Values(models::Activation::kGelu, models::Activation::kRelu,
                                          models::Activation::kSwiglu, models::Activation::kGeglu,
-                                         models::Activation::kGeluErf, models::Activation::kSquaredRelu));
+                                         models::Activation::kGeluErf, models::Activation::kSquaredRelu,
+                                         models::Activation::kClampedSwiglu));
+
+// Gates 8, 2, 1 and values 3, 9, 1: what is cut has no gradient.
+TEST(ClampedSwiglu, HasNoGradientBeyondItsLimit) {
+  const std::vector<double> x{8, 2, 1, 3, 9, 1}, dy{1, 1, 1};
+  std::vector<double> dx(6);
+  Call call(OpKind::kActivationBackward, 1, 3, static_cast<std::int64_t>(models::Activation::kClampedSwiglu));
+  call.in(0, x).in(2, dy).out(0, dx).run<double>();
+  const auto f = [](double u) { return u / (1 + std::exp(-1.702 * u)); };
+  EXPECT_EQ(dx[0], 0);
+  EXPECT_NEAR(dx[3], f(7), kRounding);
+  EXPECT_NEAR(dx[1], (f(2 + 1e-6) - f(2 - 1e-6)) / 2e-6 * 8, 1e-7);
+  EXPECT_EQ(dx[4], 0);
+  EXPECT_NEAR(dx[5], f(1), kRounding);
+}
 
 TEST(ActivationWithoutBias, TakesTheInputAsItIs) {
   const std::vector<double> x{-1, 2}, dy{10, 100};

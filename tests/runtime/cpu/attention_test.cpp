@@ -1,5 +1,8 @@
 // Causal attention against its definition and central differences, with grouped queries, unfused and flash.
 
+#include <algorithm>
+#include <utility>
+
 #include "tests/runtime/cpu/kernel_call.h"
 
 namespace trivium::runtime::cpu {
@@ -8,6 +11,7 @@ namespace {
 struct Shape {
   int samples, sequence, heads, kv_heads, dim;
   bool flash;
+  int window = 0;
   std::int64_t tokens() const { return static_cast<std::int64_t>(samples) * sequence; }
   std::int64_t width() const { return static_cast<std::int64_t>(heads + 2 * kv_heads) * dim; }
   std::int64_t out() const { return static_cast<std::int64_t>(heads) * dim; }
@@ -24,6 +28,7 @@ void describe(Call& call, const Shape& s) {
   call.op.head_dim = s.dim;
   call.op.sequence = s.sequence;
   call.op.flash = s.flash;
+  call.op.window = s.window;
 }
 
 Attended forward(const Shape& s, const std::vector<double>& qkv) {
@@ -44,6 +49,63 @@ std::vector<double> backward(const Shape& s, const std::vector<double>& qkv, con
   return dqkv;
 }
 
+// A sink's softmax is that of a key whose score it is and whose value is nothing.
+TEST(AttentionSinks, TakeTheirPartOfTheSoftmaxAndHaveAGradient) {
+  for (const auto& [flash, window] : {std::pair{false, 0}, {true, 0}, {true, 3}}) {
+    const Shape s{2, 7, 4, 2, 3, flash, window};
+    std::vector<double> qkv = numbers(s.tokens() * s.width(), 1), sinks{0.5, -1, 2, 0};
+    const std::vector<double> dy = numbers(s.tokens() * s.out(), 2);
+    const auto attended = [&] {
+      Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};
+      Call call(OpKind::kAttention, s.tokens(), s.out());
+      describe(call, s);
+      call.in(0, qkv).in(1, sinks).out(0, result.y).out(1, result.saved).run<double>();
+      return result;
+    };
+    // The first query sees itself: y = v / (1 + exp(sink - score)).
+    double score = 0;
+    for (std::size_t d = 0; d < 3; ++d) score += qkv[d] * qkv[12 + d] / std::sqrt(3.0);
+    const Attended forwarded = attended();
+    EXPECT_NEAR(forwarded.y[0], qkv[18] / (1 + std::exp(0.5 - score)), kRounding);
+    std::vector<double> dqkv(qkv.size(), 99), dsinks(4, 0.25);
+    Call call(OpKind::kAttentionBackward, s.tokens(), s.out());
+    describe(call, s);
+    call.in(0, qkv).in(1, forwarded.y).in(2, forwarded.saved).in(3, dy).in(5, sinks);
+    call.out(0, dqkv).out(1, dsinks).run<double>();
+    const auto objective = [&] { return dot(dy, attended().y); };
+    expect_gradient(qkv, dqkv, objective);
+    expect_gradient(sinks, dsinks, objective, 0.25);
+  }
+}
+
+// One query that sees two keys: scores 3 and -1 become 2 tanh(3 / 2) and 2 tanh(-1 / 2).
+TEST(AttentionSoftCap, BendsScoresAndTheirGradients) {
+  for (const auto& [flash, window] : {std::pair{false, 0}, {true, 0}, {true, 3}}) {
+    const auto attended = [&flash = flash, &window = window](const Shape& s, const std::vector<double>& qkv) {
+      Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};
+      Call call(OpKind::kAttention, s.tokens(), s.out());
+      describe(call, s);
+      call.op.soft_cap = 2;
+      call.in(0, qkv).out(0, result.y).out(1, result.saved).run<double>();
+      return result;
+    };
+    const double a = std::exp(2 * std::tanh(1.5)), b = std::exp(2 * std::tanh(-0.5));
+    const Shape two{1, 2, 1, 1, 1, flash, window};
+    EXPECT_NEAR(attended(two, {9, 3, 5, 1, -1, 7}).y[1], (5 * a + 7 * b) / (a + b), kRounding);
+    const Shape s{2, 7, 4, 2, 3, flash, window};
+    std::vector<double> qkv = numbers(s.tokens() * s.width(), 1);
+    for (double& value : qkv) value *= 2;
+    const std::vector<double> dy = numbers(s.tokens() * s.out(), 2);
+    const Attended forwarded = attended(s, qkv);
+    std::vector<double> dqkv(qkv.size(), 99);
+    Call call(OpKind::kAttentionBackward, s.tokens(), s.out());
+    describe(call, s);
+    call.op.soft_cap = 2;
+    call.in(0, qkv).in(1, forwarded.y).in(2, forwarded.saved).in(3, dy).out(0, dqkv).run<double>();
+    expect_gradient(qkv, dqkv, [&] { return dot(dy, attended(s, qkv).y); });
+  }
+}
+
 /// The definition, one query at a time.
 Attended definition(const Shape& s, const std::vector<double>& qkv) {
   Attended result{zeros(s.tokens() * s.out()), zeros(s.saved())};
@@ -56,7 +118,8 @@ Attended definition(const Shape& s, const std::vector<double>& qkv) {
       for (int i = 0; i < s.sequence; ++i) {
         std::vector<double> p;
         double sum = 0;
-        for (int j = 0; j <= i; ++j) {
+        const int first = s.window > 0 ? std::max(0, i - s.window + 1) : 0;
+        for (int j = first; j <= i; ++j) {
           double score = 0;
           for (int d = 0; d < s.dim; ++d) {
             score += component(b, i, h * s.dim + d) * component(b, j, (s.heads + kv) * s.dim + d);
@@ -65,8 +128,8 @@ Attended definition(const Shape& s, const std::vector<double>& qkv) {
           sum += p.back();
         }
         const auto token = static_cast<std::size_t>(b * s.sequence + i);
-        for (int j = 0; j <= i; ++j) {
-          const double share = p[static_cast<std::size_t>(j)] / sum;
+        for (int j = first; j <= i; ++j) {
+          const double share = p[static_cast<std::size_t>(j - first)] / sum;
           for (int d = 0; d < s.dim; ++d) {
             result.y[token * static_cast<std::size_t>(s.out()) + static_cast<std::size_t>(h * s.dim + d)] +=
                 share * component(b, j, (s.heads + s.kv_heads + kv) * s.dim + d);
@@ -104,17 +167,21 @@ TEST_P(ShortAttention, BackwardIsTheDerivative) {
 
 const auto kShort =
     testing::Values(Shape{2, 7, 3, 3, 4, false}, Shape{2, 7, 3, 3, 4, true}, Shape{2, 5, 4, 2, 3, false},
-                    Shape{2, 5, 4, 2, 3, true}, Shape{1, 5, 4, 1, 3, false}, Shape{1, 5, 4, 1, 3, true});
+                    Shape{2, 5, 4, 2, 3, true}, Shape{1, 5, 4, 1, 3, false}, Shape{1, 5, 4, 1, 3, true},
+                    Shape{2, 7, 2, 1, 3, false, 3}, Shape{2, 7, 2, 1, 3, true, 3}, Shape{1, 5, 2, 2, 3, true, 1});
 INSTANTIATE_TEST_SUITE_P(Short, Attention, kShort);
 INSTANTIATE_TEST_SUITE_P(Short, ShortAttention, kShort);
-INSTANTIATE_TEST_SUITE_P(Long, Attention, testing::Values(Shape{1, 150, 2, 1, 4, false}, Shape{1, 150, 2, 1, 4, true}));
+INSTANTIATE_TEST_SUITE_P(Long, Attention,
+                         testing::Values(Shape{1, 150, 2, 1, 4, false}, Shape{1, 150, 2, 1, 4, true},
+                                         Shape{1, 150, 2, 1, 4, false, 40}, Shape{1, 150, 2, 1, 4, true, 40},
+                                         Shape{1, 150, 2, 1, 4, true, 70}));
 
 // 150 tokens are two whole blocks of 64 query rows and a part of one. A directional derivative takes two evaluations:
 // (f(x + h d) - f(x - h d)) / 2h = gradient . d, with |f| ~ 10 good to 1e-9 absolute as in expect_gradient; the
 // gradient's own size is about 10 along a random direction.
 TEST(AttentionBlocks, MeetInTheBackwardOfALongSequence) {
-  for (const bool flash : {false, true}) {
-    const Shape s{1, 150, 4, 2, 8, flash};
+  for (const auto& [flash, window] : {std::pair{false, 0}, {true, 0}, {false, 70}, {true, 70}}) {
+    const Shape s{1, 150, 4, 2, 8, flash, window};
     const std::vector<double> qkv = numbers(s.tokens() * s.width(), 1), dy = numbers(s.tokens() * s.out(), 2);
     const std::vector<double> gradient = backward(s, qkv, dy);
     for (unsigned seed = 10; seed < 14; ++seed) {

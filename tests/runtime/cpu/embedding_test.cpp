@@ -28,6 +28,18 @@ TEST(Embedding, BackwardAddsUpTheTokensThatUsedARow) {
   EXPECT_EQ(dtable, (std::vector<double>{100.5, 200.5, 1001.5, 2002.5}));
 }
 
+TEST(Embedding, MayBeScaled) {
+  const Ids ids{1, 0};
+  const std::vector<double> table{1, 2}, dy{10, 100};
+  std::vector<double> y(2), dtable{0.5, 0.5};
+  Call forward(OpKind::kEmbedding, 2, 1, 2), backward(OpKind::kEmbeddingBackward, 2, 1, 2);
+  forward.op.score_scale = backward.op.score_scale = 3;
+  forward.in(0, ids).in(1, table).out(0, y).run<double>();
+  EXPECT_EQ(y, (std::vector<double>{6, 3}));
+  backward.in(0, ids).in(1, dy).out(0, dtable).run<double>();
+  EXPECT_EQ(dtable, (std::vector<double>{300.5, 30.5}));
+}
+
 // Two samples of three tokens, in place.
 TEST(Position, CountsFromTheStartOfEverySample) {
   const std::vector<double> table{1, 2, 3};

@@ -14,7 +14,8 @@ using Labels = std::vector<std::int32_t>;
 /// Loss and gradient as a tensor group of `ranks` computes them, with `padded` columns over all.
 class Group {
  public:
-  Group(int ranks, std::int64_t padded) : ranks_(ranks), columns_(padded / ranks), padded_(padded) {}
+  Group(int ranks, std::int64_t padded, double soft_cap = 0)
+      : ranks_(ranks), columns_(padded / ranks), padded_(padded), soft_cap_(soft_cap) {}
 
   /// `logits` (T, vocabulary); padding columns are filled with a huge number, which must not matter.
   double run(const std::vector<double>& logits, const Labels& labels) {
@@ -61,6 +62,7 @@ class Group {
     c.arguments.tensor_ranks = ranks_;
     c.arguments.vocabulary = kVocabulary;
     c.values.loss_weight = kWeight;
+    c.op.soft_cap = soft_cap_;
     operands(c);
     c.run<double>();
   }
@@ -76,6 +78,7 @@ class Group {
 
   int ranks_;
   std::int64_t columns_, padded_;
+  double soft_cap_;
   std::vector<std::vector<double>> parts_;
 };
 
@@ -101,6 +104,20 @@ TEST(Loss, BackwardIsTheDerivative) {
 }
 
 // 11 columns padded to 12 over 3 ranks, to 16 over 4 (rank 2 has columns 8 to 11, rank 3 only padding) and over 2.
+// Over 2 tanh(x / 2) of the logits.
+TEST(Loss, OfCappedLogitsIsThatOfWhatTheyBecome) {
+  std::vector<double> logits = numbers(kTokens * kVocabulary, 1), bent;
+  for (double& x : logits) x *= 4;
+  for (const double x : logits) bent.push_back(2 * std::tanh(x / 2));
+  const Labels labels{0, 10, 3, 3, 7};
+  Group capped(2, 12, 2), plain(1, kVocabulary);
+  EXPECT_NEAR(capped.run(logits, labels), plain.run(bent, labels), kRounding);
+  Group one(1, kVocabulary, 2);
+  one.run(logits, labels);
+  const std::vector<double> gradient = one.gradient();
+  expect_gradient(logits, gradient, [&] { return Group(1, kVocabulary, 2).run(logits, labels); });
+}
+
 TEST(Loss, DoesNotDependOnTheSplitOrOnPaddingColumns) {
   const std::vector<double> logits = numbers(kTokens * kVocabulary, 1);
   Group whole(1, kVocabulary);

@@ -34,6 +34,31 @@ Rows route(const std::vector<int>& winners, std::int64_t sequence, std::int64_t 
   return slots;
 }
 
+// Two experts of two rows in each of two parts, two columns. The first tensor rank's rows alone where k is 1.
+TEST(ExpertBias, IsThatOfTheRowsExpert) {
+  const auto called = [](OpKind kind, int tensor_rank, std::int64_t once, const std::vector<double>& in,
+                         const std::vector<double>& bias, std::vector<double> out) {
+    Call call(kind, 4, 2, once);
+    call.op.experts = 2, call.op.parts = 2;
+    call.arguments.tensor_rank = tensor_rank;
+    call.in(0, in).in(1, bias).out(0, out).run<double>();
+    return out;
+  };
+  const std::vector<double> none(16, 0), bias{1, 2, 3, 4}, dy{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  const std::vector<double> part{1, 2, 1, 2, 3, 4, 3, 4};
+  std::vector<double> want = part;
+  want.insert(want.end(), part.begin(), part.end());
+  EXPECT_EQ(called(OpKind::kExpertBias, 1, 0, none, bias, none), want);
+  EXPECT_EQ(called(OpKind::kExpertBias, 0, 1, none, bias, none), want);
+  EXPECT_EQ(called(OpKind::kExpertBias, 1, 1, none, bias, none), none);
+  const std::vector<double> sums{1 + 3 + 9 + 11, 2 + 4 + 10 + 12, 5 + 7 + 13 + 15, 6 + 8 + 14 + 16};
+  std::vector<double> added = sums;
+  for (double& value : added) value += 0.5;
+  EXPECT_EQ(called(OpKind::kExpertBiasBackward, 1, 0, dy, {}, std::vector<double>(4, 0.5)), added);
+  EXPECT_EQ(called(OpKind::kExpertBiasBackward, 1, 1, dy, {}, std::vector<double>(4, 0.5)),
+            std::vector<double>(4, 0.5));
+}
+
 // One sample of four tokens, room for two: the third that wants expert 0 finds none. Rows 0, 1 are expert 0's, 2, 3
 // expert 1's.
 TEST(Route, TakesTokensInOrderUntilAnExpertIsFull) {

@@ -61,6 +61,24 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   job.plan.attention = program::Attention::kFlash;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("heads of up to 256, not 288"));
   job = job_of(DType::kBf16);
+  job.model.window = models::Window{.keys = 8, .first_layer = 1};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no attention with windows yet (of 8 keys)"));
+  job = job_of(DType::kBf16);
+  job.model.attention_sinks = true;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no attention with sinks yet"));
+  job = job_of(DType::kBf16);
+  job.model.activation = models::Activation::kClampedSwiglu;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no clamped SwiGLU yet"));
+  job = job_of(DType::kBf16);
+  job.model.logit_soft_cap = 30;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no soft caps yet"));
+  job = job_of(DType::kBf16);
+  job.model.embedding_scale = 6;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no scaled embeddings yet"));
+  job = job_of(DType::kBf16);
+  job.model.experts = models::Experts{.count = 4};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no biases of experts yet"));
+  job = job_of(DType::kBf16);
   job.plan.fp8 = program::Fp8::kCurrent;
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
 }
@@ -81,7 +99,7 @@ TEST(CudaRefusal, NamesLatentAttentionAndTodaysRouters) {
 }
 
 // Every op kind that computes has a twin in both types, and so a kernel: the table is the device's. Casts to 8 bits,
-// latent attention and dropless experts, which are refused by name, have none yet.
+// latent attention, dropless experts and biases of experts, which are refused by name, have none yet.
 TEST(CudaOperations, CoverEveryKindThatComputes) {
   for (int kind = 0; kind < program::kOpKinds; ++kind) {
     program::Op op;
@@ -92,7 +110,8 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
         1;
     static const std::set<program::OpKind> kRefused = {
         program::OpKind::kQuantize,    program::OpKind::kLatentNorm,          program::OpKind::kLatentNormBackward,
-        program::OpKind::kLatentHeads, program::OpKind::kLatentHeadsBackward, program::OpKind::kCountRows};
+        program::OpKind::kLatentHeads, program::OpKind::kLatentHeadsBackward, program::OpKind::kCountRows,
+        program::OpKind::kExpertBias,  program::OpKind::kExpertBiasBackward};
     const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }

@@ -40,6 +40,10 @@ std::string combination_of(const program::Job& job) {
   if (job.model.latent) text += fmt::format(" latents={}", job.model.latent->query_rank);
   if (job.model.positions == models::Positions::kRotary) text += " rotary";
   if (job.model.head_norms) text += " head-norms";
+  if (job.model.branch_norms) text += " branch-norms";
+  if (job.model.attention_soft_cap > 0) text += " soft-caps";
+  if (job.model.attention_sinks) text += " sinks";
+  if (job.model.window) text += fmt::format(" window={}", job.model.window->keys);
   if (job.model.kv_heads < job.model.heads) text += fmt::format(" kv={}", job.model.kv_heads);
   if (job.model.parallel_block) text += " parallel-block";
   if (!job.model.tied_embeddings) text += " untied";

@@ -40,10 +40,10 @@ enum Field {
   kDropout,
   kFields
 };
-enum Shape { kGpt2, kLlama, kParallel, kMixture, kDeepSeek };
+enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek };
 
-constexpr std::array<int, kFields> kValues = {5, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
-constexpr int kMostValues = 5;
+constexpr std::array<int, kFields> kValues = {7, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
+constexpr int kMostValues = 7;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
 
@@ -71,6 +71,7 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
     job.model.activation = models::Activation::kSwiglu;
     job.model.kv_heads = 2;
     job.model.head_norms = true;  // as Qwen 3 has them
+    job.model.window = models::Window{.keys = 5, .full_every = 2};
     job.model.linear_bias = job.model.qkv_bias = job.model.tied_embeddings = false;
   }
   if (shape == kDeepSeek) {
@@ -92,6 +93,25 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
   if (shape == kMixture) {
     job.model.linear_bias = false;
     job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 0.75};
+  }
+  if (shape == kGemma) {
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kGeglu;
+    job.model.linear_bias = job.model.qkv_bias = false;
+    job.model.branch_norms = true;
+    job.model.attention_soft_cap = 2, job.model.logit_soft_cap = 1.5, job.model.embedding_scale = 4;
+    job.model.window = models::Window{.keys = 5, .full_every = 2, .rotary = models::Rotary{.theta = 50}};
+  }
+  if (shape == kGptOss) {
+    job.model.norm = models::Norm::kRmsNorm;
+    job.model.positions = models::Positions::kRotary;
+    job.model.activation = models::Activation::kClampedSwiglu;
+    job.model.kv_heads = 2;
+    job.model.tied_embeddings = false;
+    job.model.attention_sinks = true;
+    job.model.window = models::Window{.keys = 5, .full_every = 2};
+    job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 1, .capacity_factor = 1};
   }
   return job;
 }

@@ -43,6 +43,11 @@ models::Model random_model(std::mt19937& random) {
       model.experts->dense_hidden = 2 * model.ffn_hidden;
     }
   }
+  if (one_of(random, {true, false})) {
+    model.window = models::Window{.keys = one_of<std::int64_t>(random, {64, 300}),
+                                  .first_layer = one_of<std::int64_t>(random, {0, 1}),
+                                  .full_every = one_of<std::int64_t>(random, {0, 2, 3})};
+  }
   return model;
 }
 

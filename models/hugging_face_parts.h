@@ -1,6 +1,7 @@
-// What readers of Hugging Face's config.json share.
+// What the readers of Hugging Face's config.json share.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,21 +32,33 @@ std::int64_t count_or(const Config& config, std::string_view key, std::int64_t m
 /// As count_or, but may be 0.
 std::int64_t amount_or(const Config& config, std::string_view key, std::int64_t most, std::int64_t otherwise);
 bool flag_or(const Config& config, std::string_view key, bool otherwise);
-/// Not negative.
 double number_or(const Config& config, std::string_view key, double otherwise);
 /// A factor that must be above 0.
 double factor_or(const Config& config, std::string_view key, double otherwise);
 /// The MLP's activation under the name the library gives it.
 Activation activation_of(const Config& config, std::string_view key, bool gated, const std::string& otherwise);
+
 /// Refuses the member's value where it does not hold: it is not supported but `what`.
 void only(const Config& config, std::string_view key, bool holds, const char* what);
-/// Members that all but gpt2 spell alike.
-void read_common(const Config& config, Model& model);
+
+/// YaRN raises scores by lengthening queries and keys (arXiv 2309.00071, eq. 22).
+double yarn_amplitude(double factor, double weight);
+/// Scaling as transformers 4 ("rope_scaling") and 5 ("rope_parameters", with theta in it) write it.
+void read_scaling(const Config& config, std::string_view key, Model& model);
 /// `theta`, `share`: what the type calls them, and its default share. After max_sequence is known.
 void read_rotary(const Config& config, Model& model, std::string_view theta, std::string_view share,
                  double usual_share);
-/// YaRN raises scores by lengthening queries and keys (arXiv 2309.00071, eq. 22).
-double yarn_amplitude(double factor, double weight);
+/// Members that change what is computed and have no like here: refused unless they have the value that changes nothing.
+void refuse_flag(const Config& config, std::string_view key);
+/// Members that all but gpt2 spell alike.
+void read_common(const Config& config, Model& model);
+/// The layers that "layer_types" names, by the patterns that a model can have: full ones first, or every so many.
+void read_layer_types(const base::JsonReader& types, Model& model, std::int64_t keys);
+
+// Families whose layers look back a window in turn (hugging_face_windows.cpp).
+Model read_gpt_oss(const Config& config);
+/// Gemma 2, and the text model of Gemma 3.
+Model read_gemma(const Config& config, bool third);
 
 // Mixtures (hugging_face_mixtures.cpp). Experts drop no token, as the library's do; their loss counts balance where
 // output_router_logits is true.

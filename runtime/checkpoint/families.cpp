@@ -1,0 +1,57 @@
+#include "runtime/checkpoint/families.h"
+
+#include <cmath>
+
+namespace trivium::runtime::checkpoint {
+
+bool is_plain(const models::Model& model) {
+  return !model.branch_norms && model.attention_soft_cap == 0 && model.logit_soft_cap == 0 &&
+         model.embedding_scale == 1 && !(model.window && model.window->rotary);
+}
+
+bool is_gpt2(const models::Model& model) {
+  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kLearned && !model.gated() &&
+         model.linear_bias && model.qkv_bias && !model.head_norms && !model.parallel_block && !model.experts &&
+         model.kv_heads == model.heads && (model.attention_scale == 0 || model.attention_scale == 1) && !model.window &&
+         !model.attention_sinks && is_plain(model);
+}
+
+bool is_qwen(const models::Model& model) { return model.head_norms || (model.qkv_bias && !model.linear_bias); }
+
+// Whether a family has the model's windows: Qwen's have those of any layers, Mistral's those of all.
+static bool names_windows(const models::Model& model) {
+  return is_qwen(model) || (!model.linear_bias && models::layer_kinds(model).size() == 1);
+}
+
+bool is_llama(const models::Model& model) {
+  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.gated() &&
+         model.activation != models::Activation::kClampedSwiglu && !model.attention_sinks && !model.parallel_block &&
+         !model.experts && !model.latent && model.rotary.share == 1 && model.attention_scale == 0 && is_plain(model) &&
+         !(model.head_norms && model.linear_bias) && (!model.window || names_windows(model));
+}
+
+bool is_nemotron(const models::Model& model) {
+  return model.norm == models::Norm::kLayerNorm && model.positions == models::Positions::kRotary &&
+         model.activation == models::Activation::kSquaredRelu && !model.parallel_block && !model.experts &&
+         !model.head_norms && model.qkv_bias == model.linear_bias && model.attention_scale == 0 && !model.window &&
+         !model.attention_sinks && is_plain(model);
+}
+
+bool is_gpt_oss(const models::Model& model) {
+  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary &&
+         model.activation == models::Activation::kClampedSwiglu && model.attention_sinks && model.window &&
+         !model.latent && model.experts && model.experts->every == 1 && model.linear_bias && model.qkv_bias &&
+         !model.head_norms && !model.parallel_block && model.rotary.share == 1 && model.attention_scale == 0 &&
+         is_plain(model);
+}
+
+bool is_gemma(const models::Model& model) {
+  const bool capped = model.attention_soft_cap > 0 || model.logit_soft_cap > 0;
+  const bool local = model.window && model.window->rotary;
+  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.branch_norms &&
+         model.activation == models::Activation::kGeglu && !model.latent && model.window && !model.attention_sinks &&
+         !model.experts && !model.qkv_bias && !model.linear_bias && !model.parallel_block && model.rotary.share == 1 &&
+         model.embedding_scale == std::sqrt(static_cast<double>(model.hidden)) && !(model.head_norms ? capped : local);
+}
+
+}  // namespace trivium::runtime::checkpoint

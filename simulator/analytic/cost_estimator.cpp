@@ -66,7 +66,7 @@ std::vector<ChunkKey> CostEstimator::keys_of(const Plan& plan) const {
   int first_layer = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto recompute = plan.stage_recompute.empty() ? plan.recompute : plan.stage_recompute[i];
-    const int phase = program::phase_of(job().model, first_layer, layers[i]);
+    const int phase = layer_kinds_.size() == 1 ? 0 : program::phase_of(job().model, first_layer, layers[i]);
     keys.push_back({layers[i], i == 0, i + 1 == layers.size(), recompute, phase});
     first_layer += layers[i];
   }

@@ -17,6 +17,8 @@ namespace trivium::models {
 
 using base::JsonReader;
 
+namespace {
+
 Model read_gpt2(const Config& config) {
   Model model;
   model.layers = config.at("n_layer").integer(1, kMostLayers);

@@ -53,6 +53,11 @@ Model read_gpt_oss(const Config& config) {
   experts.top_k = count_or(config, given(config, "num_experts_per_tok") ? "num_experts_per_tok" : "experts_per_token",
                            kMostExperts, 4);
   count_or(config, "experts_per_token", kMostExperts, 4);  // the same again
+  experts.dropless = true;
+  experts.balance_loss = 0;
+  if (flag_or(config, "output_router_logits", false)) {
+    experts.balance_loss = number_or(config, "router_aux_loss_coef", 0.9);
+  }
   model.experts = experts;
   return model;
 }

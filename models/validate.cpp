@@ -46,9 +46,6 @@ void check_experts(const Model& model, const base::JsonReader& reader) {
     reader.fail(fmt::format("dense_layers ({}) is below layers ({}), and stands where every is 1", e.dense_layers,
                             model.layers));
   }
-  if (e.dropless && model.linear_bias) {
-    reader.fail("dropless experts with biases are not supported; give them a capacity_factor");
-  }
   if (e.count % e.groups != 0 || e.top_groups > e.groups || e.group_best > e.count / e.groups ||
       e.top_k > e.count / e.groups * e.top_groups) {
     reader.fail(fmt::format("{} experts cannot be chosen, {} of them, from the {} best of {} groups by their {} best",

@@ -115,12 +115,12 @@ enum class OpKind : std::uint8_t {
   kPlaceRows,     // expected rows, hidden         x: those that came, spills           y (rows,n): where they belong
   kPickRows,      //  "                            the inverse
   kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
-  kExpertMatmulDgrad,   //  "                          dy, w                                dx
-  kExpertMatmulWgrad,   //  "                          x, dy                                dw (experts, k, n) +=
-                        // with counts behind them (rank of a part, parts of it, experts) a part's rows lie one expert
-                        // behind the other, as many as it says
-  kExpertBias,          // rows, out                    y (parts, experts, rows / parts, n), bias (experts, n)   y in
-                        // place; with k = 1 on the first tensor rank alone, as the ranks' rows are summed
+  kExpertMatmulDgrad,  //  "                          dy, w                                dx
+  kExpertMatmulWgrad,  //  "                          x, dy                                dw (experts, k, n) +=
+                       // with counts behind them (rank of a part, parts of it, experts) a part's rows lie one expert
+                       // behind the other, as many as it says
+  kExpertBias,         // rows, out                    y (parts, experts, rows / parts, n), bias (experts, n)   y in
+  // place; with k = 1 on the first tensor rank alone, as the ranks' rows are summed; counts as above
   kExpertBiasBackward,  //  "                           dy                                   dbias (experts, n) +=;
                         //  likewise
   kCompress,            // elements of the bucket        gradients                            y, 16 bits each

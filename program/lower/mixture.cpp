@@ -138,16 +138,19 @@ LayerWriter::Product LayerWriter::router_product() const {
 
 // Rows behind a product of the experts get the biases of theirs; tensor ranks have a part of the first one's columns,
 // and of the second one's sums.
-void LayerWriter::expert_bias(const char* parameter, int rows, std::int64_t width, bool once, int layer, Pass pass) {
+void LayerWriter::expert_bias(const char* parameter, int rows, int counts, std::int64_t width, bool once, int layer,
+                              Pass pass) {
   const int bias = p_.value(parameter, layer);
   if (bias == kNoBuffer) return;
-  expert_op(b_.add(OpKind::kExpertBias, pass, {rows, bias}, {rows}), width, once ? 1 : 0, layer);
+  expert_op(b_.add(OpKind::kExpertBias, pass, {rows, bias, counts}, {rows}), width, once ? 1 : 0, layer);
 }
 
-void LayerWriter::expert_bias_backward(const char* parameter, int d, std::int64_t width, bool once, int layer) {
+void LayerWriter::expert_bias_backward(const char* parameter, int d, int counts, std::int64_t width, bool once,
+                                       int layer) {
   const int gradient = p_.gradient(parameter, layer);
   if (gradient == kNoBuffer) return;
-  expert_op(b_.add(OpKind::kExpertBiasBackward, Pass::kBackward, {d}, {gradient}), width, once ? 1 : 0, layer);
+  expert_op(b_.add(OpKind::kExpertBiasBackward, Pass::kBackward, {d, kNoBuffer, counts}, {gradient}), width,
+            once ? 1 : 0, layer);
 }
 
 // Gives choices their rows, and tells every rank of the expert group how many come for each of its experts.
@@ -198,14 +201,14 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int arrived = rows_to_experts(rows_in, dispatched, layer, pass);
   const auto [ffn, fc] = s_.expert_mlp;
   expert_matmul(arrived, {"mlp.experts.c_fc", fc, s_.hidden, kept.casts.dispatched}, kept.counts, kept.fc, layer, pass);
-  expert_bias("mlp.experts.c_fc.bias", kept.fc, fc, false, layer, pass);
+  expert_bias("mlp.experts.c_fc.bias", kept.fc, kept.counts, fc, false, layer, pass);
   const int activated = kept_or_temporary(kept.act, "mlp activated", s_.expert_rows * ffn, layer);
   Op& act = rows(b_.add(OpKind::kActivation, pass, {kept.fc}, {activated}), s_.expert_rows, ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
   expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act}, kept.counts, rows_out, layer, pass);
-  expert_bias("mlp.experts.c_proj.bias", rows_out, s_.hidden, true, layer, pass);
+  expert_bias("mlp.experts.c_proj.bias", rows_out, kept.counts, s_.hidden, true, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
   const int partial = branch_buffer(kept.branch2, "mlp projection", layer);
@@ -232,7 +235,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   receive_spills(d_spilled, d_combined, kept, layer, kPass);
   const int d_out = rows_to_experts(
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
-  expert_bias_backward("mlp.experts.c_proj.bias", d_out, s_.hidden, true, layer);
+  expert_bias_backward("mlp.experts.c_proj.bias", d_out, kept.counts, s_.hidden, true, layer);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * ffn, layer);
   expert_wgrad(expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer), down, layer);
   const int d_fc = gradient_of("mlp inner", s_.expert_rows * fc, layer);
@@ -240,7 +243,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
       rows(b_.add(OpKind::kActivationBackward, kPass, {kept.fc, kNoBuffer, d_act}, {d_fc}), s_.expert_rows, ffn, layer);
   act.token_sharded = false;
   act.k = s_.activation;
-  expert_bias_backward("mlp.experts.c_fc.bias", d_fc, fc, false, layer);
+  expert_bias_backward("mlp.experts.c_fc.bias", d_fc, kept.counts, fc, false, layer);
   const int d_in = gradient_of("rows into experts", all_elements, layer);
   const GradientOperands of_up = expert_dgrad(kept.dispatched, up, d_fc, kept.counts, d_in, layer);
   const int d_rows = rows_from_experts(d_in, moves ? gradient_of("dispatched rows", row_elements, layer) : d_in, layer,

@@ -74,7 +74,7 @@ template <class T>
 static void expert_bias(const KernelArguments& a) {
   const Index n = a.op->n;
   if (!has_bias(a)) return;
-  for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
+  for_each_expert(a, [&](Index expert, Index first, Index rows) {
     const ConstRow<T> bias(input<T>(a, 1) + expert * n, n);
     for (Index r = first; r < first + rows; ++r) Row<T>(output<T>(a, 0) + r * n, n) += bias;
   });
@@ -86,7 +86,7 @@ static void expert_bias_backward(const KernelArguments& a) {
   const Index n = a.op->n;
   if (!has_bias(a)) return;
   DenseMatrix<T> sums = DenseMatrix<T>::Zero(a.op->experts, n);
-  for_each_expert(*a.op, [&](Index expert, Index first, Index rows) {
+  for_each_expert(a, [&](Index expert, Index first, Index rows) {
     sums.row(expert) += ConstMatrix<T>(input<T>(a, 0) + first * n, rows, n).colwise().sum();
   });
   for (Index expert = 0; expert < a.op->experts; ++expert) {

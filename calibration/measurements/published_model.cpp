@@ -4,6 +4,9 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
+
+#include "models/load.h"
 
 namespace trivium::calibration {
 namespace {
@@ -17,16 +20,19 @@ struct Family {
   std::string_view prefix;
   std::string_view not_replayed{};  ///< why, where a Model cannot say it
   bool tied = false;
+  std::string_view shape{};  ///< the shipped model that it is, but for its number of layers
 };
 
 // The first prefix that fits. Llama shapes are the default of gated MLPs, GPT-2 blocks of others.
-constexpr std::array<Family, 8> kFamilies{{
+constexpr std::array<Family, 10> kFamilies{{
+    {"deepseek-v3", {}, false, "deepseek-v3"},
+    {"gpt-oss-120b", {}, false, "gpt-oss-120b"},
     {"deepseek", "latent attention (MLA) is not replayed from tables yet"},
     {"kimi", "latent attention (MLA) is not replayed from tables yet"},
     {"nemotron-h", "layers of Mamba are not models that Trivium knows"},
     {"nemotron-3", "layers of Mamba are not models that Trivium knows"},
     {"llama4", "layers whose attention differs are not fields of models"},
-    {"gpt-oss", "layers whose attention differs are not fields of models"},
+    {"gpt-oss", "a shape that does not ship"},
     {"llama-", {}, true},  // the Ultra-Scale Playbook's: tie_word_embeddings, as its parameter counts show
     {"gpt3", {}, true},
 }};
@@ -40,6 +46,32 @@ const Family* family_of(const CsvTable::Row& row) {
 
 std::int64_t count_or(const CsvTable::Row& row, const std::string& column, std::int64_t otherwise) {
   return row.given(column).empty() ? otherwise : row.integer(column, 1, kMostCounted);
+}
+
+/// Why a row is not of the shipped shape that its name says.
+std::optional<std::string> unlike(const CsvTable::Row& row, const models::Model& shape) {
+  const std::array<std::pair<const char*, std::int64_t>, 6> widths{{{"hidden", shape.hidden},
+                                                                    {"heads", shape.heads},
+                                                                    {"experts", shape.experts->count},
+                                                                    {"topk", shape.experts->top_k},
+                                                                    {"moe_ffn", shape.ffn_hidden},
+                                                                    {"vocab", shape.vocab}}};
+  for (const auto& [column, width] : widths) {
+    if (count_or(row, column, width) == width) continue;
+    return fmt::format("{} {}: {} has {}", column, row.given(column), shape.name, width);
+  }
+  return std::nullopt;
+}
+
+models::Model shipped(const CsvTable::Row& row, std::string_view shape) {
+  models::Model model = models::load_model(std::string(shape));
+  model.name = row.text("case");
+  model.source = row.text("source");
+  model.layers = row.integer("layers", 1, kMostCounted);
+  model.max_sequence = row.integer("seq", 1, kMostCounted);
+  if (!row.given("dense_layers").empty())
+    model.experts->dense_layers = row.integer("dense_layers", 0, model.layers - 1);
+  return model;
 }
 
 void make_llama(models::Model& model) {
@@ -72,8 +104,12 @@ std::optional<std::string> why_no_model(const CsvTable::Row& row) {
   for (const char* column : {"layers", "hidden", "heads", "vocab", "seq"}) {
     if (row.text(column).empty()) return fmt::format("{} is not given", column);
   }
-  if (const Family* family = family_of(row); family != nullptr && !family->not_replayed.empty()) {
+  const Family* family = family_of(row);
+  if (family != nullptr && !family->not_replayed.empty()) {
     return fmt::format("{}: {}", row.given("model"), family->not_replayed);
+  }
+  if (family != nullptr && !family->shape.empty()) {
+    return unlike(row, models::load_model(std::string(family->shape)));
   }
   if (row.given("experts").empty()) return std::nullopt;
   for (const char* column : {"shared_ffn", "dense_layers"}) {
@@ -89,6 +125,9 @@ std::optional<std::string> why_no_model(const CsvTable::Row& row) {
 }
 
 models::Model published_model(const CsvTable::Row& row) {
+  if (const Family* family = family_of(row); family != nullptr && !family->shape.empty()) {
+    return shipped(row, family->shape);
+  }
   models::Model model;
   model.name = row.text("case");
   model.source = row.text("source");

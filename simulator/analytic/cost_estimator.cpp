@@ -355,7 +355,9 @@ void CostEstimator::add_ending(ScheduleCosts& schedule_costs, const Plan& plan, 
       if (!merged_lanes_) schedule_costs.chunks[position].gathered = gathered;
     }
     replicas += c.replicas.of(layers);
-    ending.norm += norm(layers, middle);
+    // With biases of experts (gpt-oss) one of 1,000 random plans came out .015 % below a bound that counts the norm,
+    // for a reason not yet found: nothing is claimed of it there.
+    if (!job().model.experts || !job().model.linear_bias) ending.norm += norm(layers, middle);
     ending.optimizer += c.optimizer.of(layers);
     copied += state_copies(chunk, c, middle);
     if (sharding_.parameters || sharding_.gathers_first) continue;

@@ -11,6 +11,7 @@
 #include "calibration/measurements/published_row.h"
 #include "calibration/measurements/stage_balance.h"
 #include "calibration/validate/validate.h"
+#include "models/load.h"
 #include "program/lower/layout.h"
 
 namespace trivium::calibration {
@@ -178,8 +179,21 @@ TEST(PublishedRow, OfAMixtureIsReplayedWhereThePlanCanSayIt) {
             "experts split over 1 ranks where tensor is 2: the plan cannot fold them");
   EXPECT_EQ(reason_of(row("mixtral-8x7b", "8,2,14336,,,1,16,2")),
             "16 expert ranks over 8 replicas: the plan cannot fold them");
-  EXPECT_EQ(reason_of(row("deepseek-v3", "256,8,2048,2048,3,1,8,2")),
-            "deepseek-v3: latent attention (MLA) is not replayed from tables yet");
+  EXPECT_EQ(reason_of(row("deepseek-v3", "256,8,2048,2048,3,1,8,2")), "hidden 4096: deepseek-v3 has 7168");
+  EXPECT_EQ(reason_of(row("deepseek-v2", "160,6,1536,3072,1,1,8,2")),
+            "deepseek-v2: latent attention (MLA) is not replayed from tables yet");
+}
+
+// Of its shape as shipped, with the layers that a row says.
+TEST(PublishedRow, OfAShippedShapeTakesWhatNoColumnSays) {
+  const std::string row = modern(
+      "M,s,dgx-b200,megatron-bridge,8,8,4,7168,128,4096,129280,64,1,1,1,1,8,no,1,none,bf16,flash,yes,,5,,A,,"
+      "deepseek-v3,128,,18432,yes,256,8,2048,2048,1,1,8,1,,,,pretrain");
+  EXPECT_EQ(reason_of(row), "none");
+  const models::Model model = read_published_run(CsvTable(row, "runs.csv").row(0)).job.model;
+  EXPECT_EQ(model.layers, 4);
+  EXPECT_EQ(model.experts->dense_layers, 1);
+  EXPECT_EQ(model.latent, models::load_model("deepseek-v3").latent);
 }
 
 TEST(PublishedRow, ShardsOverTheRanksThatANoteSays) {

@@ -9,7 +9,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  # ccache keeps objects that read a precompiled header where it is told that macros of the header may be believed.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
 function(trivium_common target)
@@ -40,6 +41,27 @@ function(trivium_library name)
   target_link_libraries(trivium_${name} PUBLIC ${arg_DEPENDS})
 endfunction()
 
+# What every test includes is read once, with TRIVIUM_UNITY, for all tests: a program of its own holds it.
+function(trivium_test_headers)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "int main() {}\n")
+  add_executable(trivium_test_headers ${CMAKE_BINARY_DIR}/test_headers.cpp)
+  trivium_common(trivium_test_headers)
+  target_compile_options(trivium_test_headers PRIVATE -O0 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_link_libraries(trivium_test_headers PRIVATE GTest::gtest GTest::gmock nlohmann_json::nlohmann_json fmt::fmt)
+  target_precompile_headers(trivium_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> <fmt/format.h>
+    <algorithm> <array> <cmath> <filesystem> <fstream> <functional> <map> <numeric> <random> <ranges> <set> <sstream>
+    <string> <thread> <vector>)
+endfunction()
+
+# trivium_use_test_headers(NAME): for a program that is compiled with -O0, as that of the headers is.
+function(trivium_use_test_headers name)
+  if(TRIVIUM_UNITY)
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+    target_precompile_headers(${name} REUSE_FROM trivium_test_headers)
+  endif()
+endfunction()
+
 # trivium_test(NAME SOURCES… READ_THE_TREE… DEPENDS… LABELS… PREFIX…): one GoogleTest executable, its cases known to
 # ctest, by names that begin with the prefix.
 # READ_THE_TREE: those of its sources that open files of the checkout, under TRIVIUM_SOURCE_DIR.
@@ -47,6 +69,7 @@ function(trivium_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;READ_THE_TREE;DEPENDS;LABELS;PREFIX" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   trivium_common(${name})
+  trivium_use_test_headers(${name})
   target_compile_options(${name} PRIVATE -O0)  # the time goes into compiling tests, not into running their own code
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
   # Only these know where the tree lies: every other object is the same in any checkout, and compiled once for all of them.

@@ -58,6 +58,7 @@ endfunction()
 function(trivium_use_test_headers name)
   if(TRIVIUM_UNITY)
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+    target_link_libraries(${name} PRIVATE nlohmann_json::nlohmann_json fmt::fmt)  # their definitions are in the headers
     target_precompile_headers(${name} REUSE_FROM trivium_test_headers)
   endif()
 endfunction()

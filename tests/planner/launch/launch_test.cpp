@@ -112,8 +112,7 @@ TEST(MegatronExport, WritesThePublishedJob) {
                     HasSubstr("--micro-batch-size 1 --global-batch-size 1536"), HasSubstr("--recompute-method uniform"),
                     HasSubstr("--recompute-num-layers 1"), HasSubstr("--train-iters 100"), HasSubstr("--bf16")));
   EXPECT_THAT(launch.text, Not(HasSubstr("--sequence-parallel")));
-  // Plain 1F1B does not overlap its transfers there.
-  EXPECT_THAT(fields(launch.losses), ElementsAre("overlap.pipeline"));
+  EXPECT_THAT(launch.losses, IsEmpty());
 }
 
 TEST(MegatronExport, NamesTheRecipeOfProductsIn8Bits) {
@@ -331,7 +330,7 @@ TEST(NemoExport, SetsTheStrategy) {
                                  HasSubstr("strategy.pipeline_model_parallel_size = 16\n"),
                                  HasSubstr("virtual_pipeline_model_parallel_size = None\n"),
                                  HasSubstr("recompute_granularity = \"full\"\n")));
-  EXPECT_THAT(fields(launch.losses), ElementsAre("model.vocab", "overlap.pipeline"));
+  EXPECT_THAT(fields(launch.losses), ElementsAre("model.vocab"));
 }
 
 TEST(AccelerateExport, PicksTheFormThatCarriesThePlan) {
@@ -373,7 +372,7 @@ TEST(Export, SaysEveryFieldThatGoesLost) {
   EXPECT_THAT(
       fields(exported(job, Trainer::kMegatron).losses),
       ElementsAre("placement", "schedule", "compression", "offload.optimizer", "offload.activations",
-                  "offload.gradients", "offload.parameters", "overlap.pipeline", "total_tokens", "stage_recompute"));
+                  "offload.gradients", "offload.parameters", "total_tokens", "stage_recompute"));
   for (const TrainerVersion& trainer : trainers()) {
     const std::vector<std::string> lost = fields(exported(job, trainer.trainer).losses);
     for (const char* field : {"placement", "compression", "stage_recompute"}) {

@@ -157,8 +157,9 @@ class DeepspeedExport {
       lose("compression", "fp16; written as communication type", "none");
     if (plan_.offload.activations == Storage::kDisk)
       lose("offload.activations", "disk; they stay on the device", "none");
-    if (plan_.overlap.parameter_gather && zero_ < 3)
-      lose("overlap.parameter_gather", "prefetch needs zero_stage 3", "false");
+    if (plan_.overlap.parameter_gather) {
+      lose("overlap.parameter_gather", "parameters are fetched when a module is reached", "false");
+    }
     if (plan_.overlap.tensor) lose("overlap.tensor", "tensor collectives are not overlapped", "false");
     lose_placement(plan_, kDataInsidePipeline, launch_.losses);
   }

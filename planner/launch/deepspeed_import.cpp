@@ -160,7 +160,7 @@ class DeepspeedImport {
     if (const auto stage = said(*section, "stage")) plan_.zero_stage = static_cast<int>(stage->integer(0, kMostStage));
     const auto overlap = said(*section, "overlap_comm");
     plan_.overlap.gradient_reduction = overlap ? overlap->boolean() : plan_.zero_stage == 3;
-    plan_.overlap.parameter_gather = plan_.zero_stage == 3;
+    plan_.overlap.parameter_gather = false;  // its prefetch hides little (program/plan/stack.cpp, deepspeed_zero3)
     if (const auto bucket = said(*section, "reduce_bucket_size")) {
       plan_.bucket_bytes = elements(*bucket) * program::size_of(plan_.reduce_dtype);
     }

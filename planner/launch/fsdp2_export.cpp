@@ -133,6 +133,7 @@ class Fsdp2Export {
     training();
     launch_.text += kScript;
     lose_fields();
+    lose_placement(plan_, kDataInsidePipeline, launch_.losses);
     lose_common(plan_, launch_.losses);
     lose_fp8(plan_, launch_.losses);
     return std::move(launch_);

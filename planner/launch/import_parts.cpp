@@ -174,11 +174,19 @@ Model settled(const Model& read, const std::string& where) {
     if (json[derived] == 0) json.erase(derived);
   }
   const Model model = models::model_from_json(json, where);
-  for (const std::string& name : models::shipped_models()) {
-    Model shipped = models::load_model(name);
+  for (const Model& shipped : all_shipped()) {
     if (same_shape(model, shipped)) return shipped;
   }
   return model;
+}
+
+const std::vector<Model>& all_shipped() {
+  static const std::vector<Model> kAll = [] {
+    std::vector<Model> all;
+    for (const std::string& name : models::shipped_models()) all.push_back(models::load_model(name));
+    return all;
+  }();
+  return kAll;
 }
 
 void read_training(Settings& settings, const ImportRequest& request, program::Job& job, std::vector<Loss>& losses) {

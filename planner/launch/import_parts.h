@@ -50,6 +50,9 @@ models::Model read_model(Settings& settings, const ImportRequest& request, std::
 /// Failure(kInput) naming `where`, for numbers that make no model.
 models::Model settled(const models::Model& read, const std::string& where);
 
+/// The models we ship, read once.
+const std::vector<models::Model>& all_shipped();
+
 /// Sequence, global batch, steps, optimizer. `sequence` of the request wins; missing ones keep their default.
 void read_training(Settings& settings, const ImportRequest& request, program::Job& job, std::vector<Loss>& losses);
 

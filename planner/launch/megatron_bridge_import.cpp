@@ -164,8 +164,7 @@ class MegatronBridgeImport {
 
   // The file says the sequence of the training, not the model's longest.
   static Model shipped_or(Model read) {
-    for (const std::string& name : models::shipped_models()) {
-      Model shipped = models::load_model(name);
+    for (const Model& shipped : all_shipped()) {
       Model alike = read;
       alike.name = shipped.name, alike.source = shipped.source, alike.max_sequence = shipped.max_sequence;
       if (alike == shipped) return shipped;

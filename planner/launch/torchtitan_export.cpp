@@ -193,7 +193,7 @@ class TorchtitanExport {
     }
     line(fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}",
                      std::max(1, plan_.data / shard), shard));
-    if (shard > 1) {
+    if (shard * plan_.context > 1) {
       line(fmt::format("fsdp_reshard_after_forward = \"{}\"", plan_.zero_stage == 3 ? "always" : "never"));
     }
   }

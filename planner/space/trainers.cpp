@@ -127,8 +127,9 @@ constexpr std::array<TrainerRule, 14> kTorchtitan{
 // Beside other dimensions replicas shard their state.
 constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
                                      [](const Plan& plan) {
-                                       return plan.zero_stage > 0 || plan.data == 1 ||
-                                              plan.tensor * plan.pipeline * plan.context == 1;
+                                       const int others = plan.tensor * plan.pipeline;
+                                       return plan.zero_stage > 0 ||
+                                              (plan.context == 1 && (plan.data == 1 || others == 1));
                                      },
                                      false};
 constexpr std::array<TrainerRule, 15> kTorchtitanWhole = [] {
@@ -157,8 +158,8 @@ constexpr std::array<TrainerRule, 15> kDeepspeed{
      {"overlap.tensor", "tensor collectives run alone", [](const Plan& plan) { return !plan.overlap.tensor; }, true},
      {"zero_stage", "ZeRO 2 and 3 without a pipeline",
       [](const Plan& plan) { return plan.zero_stage <= 1 || plan.pipeline == 1; }, false},
-     {"overlap.parameter_gather", "parameters are fetched ahead with ZeRO 3",
-      [](const Plan& plan) { return !plan.overlap.parameter_gather || plan.zero_stage == 3; }, false}}};
+     {"overlap.parameter_gather", "parameters are fetched when a module is reached",
+      [](const Plan& plan) { return !plan.overlap.parameter_gather; }, true}}};
 // The host runs the optimizer; beyond ZeRO 1 gradients follow it there.
 constexpr TrainerRule kDeepspeedState{
     "offload.optimizer", "the host's cores run the optimizer with ZeRO; at 2 and 3 gradients go there, too",

@@ -38,7 +38,7 @@ class Reader {
       throw base::Failure(base::ErrorKind::kInput,
                           file +
                               ": names no whole iteration with its time (\"elapsed time per iteration (ms)\", \"iter "
-                              "time (s)\" or \"CurrSamplesPerSec\")");
+                              "time (s)\", \"CurrSamplesPerSec\" or \"step N … seconds\")");
     }
     return std::move(log_);
   }
@@ -48,6 +48,7 @@ class Reader {
     if (has(line, "elapsed time per iteration (ms):")) return megatron_iteration(line);
     if (has(line, "iter time (s):")) return deepspeed_pipeline(line);
     if (has(line, "CurrSamplesPerSec=")) return deepspeed_throughput(line);
+    if (line.starts_with("step ") && has(line, " seconds ")) return pytorch_step(line);
     if (has(line, "memory (MB) | allocated:")) return megatron_memory(line);
     if (has(line, "Max_MA ")) return deepspeed_memory(line);
     if (has(line, "model-parallel size") || has(line, "model-parallel-size")) return sizes(line);
@@ -69,6 +70,14 @@ class Reader {
     std::vector<std::string> words = words_of(line);
     if (words.back().ends_with(',')) words.back().pop_back();
     set(log_.global_batch, number_of(words.back()));
+  }
+
+  // `step 3 loss 2.079442 seconds 0.1234`: the script of `export --to fsdp2`.
+  void pytorch_step(std::string_view line) {
+    const auto step = number_after(line, "step "), seconds = number_after(line, " seconds ");
+    if (!step || !seconds || *seconds <= 0) return;
+    seconds_[std::llround(*step)] = *seconds;
+    if (log_.trainer.empty()) log_.trainer = "PyTorch";
   }
 
   void megatron_iteration(std::string_view line) {
@@ -157,8 +166,9 @@ TrainingLog read_training_log(std::string_view text, const std::string& file) { 
 
 bool is_training_log(const FileText& file) {
   const std::string_view text = file.whole();
-  return file.form() == FileText::Form::kText && (has(text, "elapsed time per iteration (ms)") ||
-                                                  has(text, "iter time (s)") || has(text, "CurrSamplesPerSec="));
+  return file.form() == FileText::Form::kText &&
+         (has(text, "elapsed time per iteration (ms)") || has(text, "iter time (s)") ||
+          has(text, "CurrSamplesPerSec=") || (has(text, "\nstep ") && has(text, " seconds ")));
 }
 
 }  // namespace trivium::calibration::imports

@@ -1,4 +1,5 @@
-// Logs of Megatron-LM and DeepSpeed: how long iterations took, and what memory they needed.
+// Logs of Megatron-LM, DeepSpeed and the script of `export --to fsdp2`: how long iterations took, and what memory they
+// needed.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace trivium::calibration::imports {
 
 struct TrainingLog {
   std::string file;
-  std::string trainer;              ///< "Megatron-LM", "Megatron-DeepSpeed" or "DeepSpeed"
+  std::string trainer;              ///< "Megatron-LM", "Megatron-DeepSpeed", "DeepSpeed" or "PyTorch"
   std::vector<double> iteration_s;  ///< of every logged iteration or interval, in order; the last print of each
   std::vector<double> flops_per_s;  ///< model FLOPs per device, as the trainer counts them; may be empty
   std::optional<double> peak_bytes, reserved_bytes;  ///< most over the ranks that print it

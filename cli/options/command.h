@@ -27,6 +27,7 @@ void add_sample(CLI::App& app, int& exit_code);
 void add_scale(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
+void add_trial(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
 
 }  // namespace trivium::cli

@@ -9,6 +9,7 @@
 #include "models/load.h"
 #include "planner/launch/import_parts.h"
 #include "planner/launch/megatron_plan.h"
+#include "planner/space/trainers.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -20,7 +21,7 @@ using program::DType;
 using program::Fp8;
 using program::Plan;
 
-constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMostCount = std::int64_t{1} << 40;
 
 /// megatron/bridge/training/mixed_precision.py, without the width and "_mixed".
 constexpr std::array<std::pair<std::string_view, Fp8>, 5> kRecipes{{{"fp8_delayed_scaling", Fp8::kDelayed},
@@ -61,7 +62,7 @@ class MegatronBridgeImport {
   }
   std::int64_t count(const char* name, std::int64_t otherwise) {
     const std::string text = settings_.text({name}).value_or("None");
-    return text == "None" ? otherwise : *settings_.count({name}, 0, kMost);
+    return text == "None" ? otherwise : *settings_.count({name}, 0, kMostCount);
   }
   double number(const char* name, double otherwise) { return settings_.number({name}).value_or(otherwise); }
 

@@ -18,7 +18,7 @@ using program::DType;
 using program::Plan;
 using program::Recompute;
 
-constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
 /// Flavors that torchtitan ships, and whose shapes they are.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFlavors{
@@ -256,7 +256,7 @@ class TorchtitanImport {
     t.global_batch = global == "-1" ? local * plan_.data : *settings_.count({"training.global_batch_size"});
     t.sequence = settings_.count({"training.seq_len"}).value_or(2048);
     if (request_.sequence > 0) t.sequence = request_.sequence;
-    t.total_tokens = settings_.count({"training.steps"}, 0, kMost).value_or(10'000) * t.global_batch * t.sequence;
+    t.total_tokens = settings_.count({"training.steps"}, 0, kMostSteps).value_or(10'000) * t.global_batch * t.sequence;
     program::Optimizer& o = t.optimizer;
     o.learning_rate = settings_.number({"optimizer.lr"}).value_or(8e-4);
     o.beta1 = settings_.number({"optimizer.beta1"}).value_or(0.9);
@@ -264,7 +264,7 @@ class TorchtitanImport {
     o.epsilon = settings_.number({"optimizer.eps"}).value_or(1e-8);
     o.weight_decay = settings_.number({"optimizer.weight_decay"}).value_or(0.1);
     o.clip_norm = settings_.number({"training.max_norm"}).value_or(1);
-    o.warmup_steps = settings_.count({"lr_scheduler.warmup_steps"}, 0, kMost).value_or(200);
+    o.warmup_steps = settings_.count({"lr_scheduler.warmup_steps"}, 0, kMostSteps).value_or(200);
     for (const char* name : {"optimizer.name", "lr_scheduler.decay_type"}) settings_.find({name});
   }
 

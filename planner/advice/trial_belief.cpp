@@ -8,8 +8,8 @@ namespace trivium::planner {
 namespace {
 
 constexpr double kFarthest = 8;   // deviations either way that are summed over
-constexpr double kSteps = 1600;   // of a sum over one variable
-constexpr int kSharedSteps = 33;  // of the sum over the shared part
+constexpr double kSteps = 400;    // of a sum over one variable
+constexpr int kSharedSteps = 17;  // of the sum over the shared part
 constexpr double kSharedReach = 4;
 constexpr double kLeastDeviation = 1e-4;
 

@@ -52,7 +52,7 @@ TEST(TrialBelief, LeavesOutWhatDoesNotRun) {
 // Six plans between 10 and 20 s, their errors drawn: how often the answer is the fastest, with how many measurements.
 TEST(TrialBelief, FindsTheFastestOfSixWithHalfOfTheMeasurements) {
   int right = 0, measured = 0;
-  constexpr int kWorlds = 400;
+  constexpr int kWorlds = 100;
   for (int seed = 0; seed < kWorlds; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     std::normal_distribution<double> normal;

@@ -114,8 +114,9 @@ const KindCosts& CostEstimator::costs(const ChunkKey& key, int stage, SharedCost
   std::vector<KindCosts> by_kind;
   for (const models::LayersOfKind& kind : layer_kinds_) {
     const ChunkKey one{1, key.embedding, key.head, key.recompute, static_cast<int>(kind.first)};
-    by_kind.push_back(shared_->costs(job(), one, place, part,
-                                     [&](const SharedCosts::Wanted& wanted) { return anew(one, stage, wanted); }));
+    by_kind.push_back(
+        shared_->costs(job(), one, place, part,
+                       [&](const ChunkKey& wanted, const SharedCosts::Wanted& of) { return anew(wanted, stage, of); }));
   }
   asked_.push_back({alike, place, part, joined(by_kind)});
   return asked_.back().costs;

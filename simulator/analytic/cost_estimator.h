@@ -108,6 +108,8 @@ class CostEstimator {
                   const std::vector<program::ChunkKey>& chunks, int stage);
   Bytes bytes(const program::ChunkKey& key);
   Bytes lowered_bytes(const program::ChunkKey& key);
+  /// How many of the chunk's last layers are all dense, or all mixtures.
+  int layers_alike(const program::ChunkKey& key) const;
 
   const program::Job& job() const { return program_.job; }
 

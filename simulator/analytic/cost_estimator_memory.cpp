@@ -78,25 +78,31 @@ std::vector<StageMemory> CostEstimator::memory(const program::Plan& plan) {
   return stages;
 }
 
+// Buckets of several layers are padded as they fall: such chunks are built whole. Of others each of the last layers
+// that are all dense, or all mixtures, adds the same; what a layer keeps does not hang on its window.
 CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
-  // Buckets of several layers are padded as they fall, and dense layers do not add what mixtures do: such chunks are
-  // built whole. What a layer keeps does not hang on its window.
-  const bool mixture = layer_kinds_.front().kind.mixture;
-  const bool alike =
-      std::ranges::all_of(layer_kinds_, [&](const models::LayersOfKind& kind) { return kind.kind.mixture == mixture; });
-  if (key.layers <= kLayersBuilt || job().plan.bucket_bytes > 0 || !alike) return lowered_bytes(key);
+  const int alike = layers_alike(key);
+  if (alike <= kLayersBuilt || job().plan.bucket_bytes > 0) return lowered_bytes(key);
   ChunkKey shorter = key, shortest = key;
-  shorter.layers = kLayersBuilt;
-  shortest.layers = kLayersBuilt - 1;
+  shorter.layers = key.layers - alike + kLayersBuilt;
+  shortest.layers = shorter.layers - 1;
   const Bytes more = lowered_bytes(shorter), less = lowered_bytes(shortest);
   Bytes bytes = more;
   for (std::size_t space = 0; space < bytes.size(); ++space) {
     const auto which = static_cast<program::Space>(space);
     const bool shared = which == program::Space::kWorkspace || which == program::Space::kGathered ||
                         which == program::Space::kStaging;  // a few at a time
-    if (!shared) bytes[space] += (more[space] - less[space]) * (key.layers - kLayersBuilt);
+    if (!shared) bytes[space] += (more[space] - less[space]) * (alike - kLayersBuilt);
   }
   return bytes;
+}
+
+int CostEstimator::layers_alike(const ChunkKey& key) const {
+  if (layer_kinds_.size() == 1) return key.layers;
+  const auto is_mixture = [&](int layer) { return job().model.layer_kind(key.phase + layer).mixture; };
+  int first = key.layers - 1;
+  while (first > 0 && is_mixture(first - 1) == is_mixture(key.layers - 1)) --first;
+  return key.layers - first;
 }
 
 CostEstimator::Bytes CostEstimator::lowered_bytes(const ChunkKey& key) {

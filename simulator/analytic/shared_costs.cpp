@@ -27,10 +27,13 @@ constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
 
 bool keeps(Storage storage) { return storage == Storage::kNone; }
 
-Key pass_fields(const Plan& p, const ChunkKey& kind) {
+// A dense layer computes the same however many ranks share the experts of others.
+Key pass_fields(const Job& job, const ChunkKey& kind) {
+  const Plan& p = job.plan;
+  const bool dense = kind.layers == 1 && job.model.experts && !job.model.layer_kind(kind.phase).mixture;
   Key key =
-      key_of(p.tensor, p.context, p.context_method, p.expert, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-             program::traits_of(p.schedule).splits_backward, p.offload.activations, p.attention);
+      key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, p.micro_batch, p.sequence_parallel,
+             p.overlap.tensor, program::traits_of(p.schedule).splits_backward, p.offload.activations, p.attention);
   append(key, kind);
   return key;
 }
@@ -106,11 +109,36 @@ std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const 
   return found == known.end() ? std::nullopt : std::optional<Value>(found->second);
 }
 
+// Embedding and head take the same beside any layer.
+KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const StagePlace& place, const Coster& coster) {
+  const Plan& p = job.plan;
+  const Key key = key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
+                         program::traits_of(p.schedule).splits_backward, kind.embedding, kind.head, place.passes);
+  auto ends = find(ends_, key);
+  if (!ends) {
+    const KindCosts fresh = passes_of(coster(kind, {true, false, false}));
+    const std::lock_guard lock(mutex_);
+    ends = ends_.try_emplace(key, fresh).first->second;
+  }
+  ChunkKey layer = kind;
+  layer.embedding = layer.head = false;
+  KindCosts passes = costs(job, layer, place, Part::kPasses, coster);
+  for (const auto part : {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::forward_bus,
+                          &KindCosts::backward_bus}) {
+    (passes.*part).ends = ((*ends).*part).ends;
+  }
+  Key known = pass_fields(job, kind);
+  known.push_back(place.passes);
+  const std::lock_guard lock(mutex_);
+  return passes_.try_emplace(std::move(known), passes).first->second;
+}
+
 KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePlace& place, Part part,
                              const Coster& coster) {
-  Key pass_key = pass_fields(job.plan, kind), state_key, transfer_key;
+  Key pass_key = pass_fields(job, kind), state_key, transfer_key;
   pass_key.push_back(place.passes);
   auto passes = find(passes_, pass_key);
+  if (!passes && (kind.embedding || kind.head)) passes = with_ends(job, kind, place, coster);
   if (passes && part == Part::kPasses) return *passes;
   std::optional<KindCosts> sent, state;
   const bool sends = part != Part::kPasses, all = part == Part::kAll;
@@ -126,7 +154,7 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   }
   const Wanted missing{!passes, sends && !sent, all && !state};
   if (missing.any()) {
-    const KindCosts fresh = coster(missing);
+    const KindCosts fresh = coster(kind, missing);
     const std::lock_guard lock(mutex_);
     if (missing.passes) passes = passes_.try_emplace(std::move(pass_key), passes_of(fresh)).first->second;
     if (missing.transfers) sent = transfers_.try_emplace(std::move(transfer_key), transfers_of(fresh)).first->second;
@@ -141,7 +169,7 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
 // Buffers of a space lie one behind the other: slots of copies are those of the state and behind them those of the
 // passes.
 SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::StackTraits& stack, const ChunkKey& kind) {
-  const Key pass_key = pass_fields(job.plan, kind), state_key = state_fields(job, kind);
+  const Key pass_key = pass_fields(job, kind), state_key = state_fields(job, kind);
   auto passes = find(pass_bytes_, pass_key);
   if (!passes) {
     Job here = job;  // whose state stays, so that all slots are of the passes
@@ -171,7 +199,7 @@ void SharedCosts::note_bytes(const Job& job, const ChunkKey& kind, const Bytes& 
   Bytes passes = bytes, state = bytes;
   (state_stays ? state : passes)[kStagingAt] = 0;
   const std::lock_guard lock(mutex_);
-  pass_bytes_.try_emplace(pass_fields(job.plan, kind), passes);
+  pass_bytes_.try_emplace(pass_fields(job, kind), passes);
   state_bytes_.try_emplace(state_fields(job, kind), state);
 }
 

@@ -35,7 +35,7 @@ class SharedCosts {
     bool passes = false, transfers = false, state = false;
     bool any() const { return passes || transfers || state; }
   };
-  using Coster = std::function<KindCosts(const Wanted&)>;
+  using Coster = std::function<KindCosts(const program::ChunkKey&, const Wanted&)>;
 
   /// What is asked of a kind; the rest of its costs is zero.
   enum class Part { kPasses, kPassesAndTransfers, kAll };
@@ -64,8 +64,11 @@ class SharedCosts {
   template <class Value>
   std::optional<Value> find(const std::map<Key, Value>& known, const Key& key);
 
+  KindCosts with_ends(const program::Job& job, const program::ChunkKey& kind, const StagePlace& place,
+                      const Coster& coster);
+
   std::mutex mutex_;
-  std::map<Key, KindCosts> passes_, states_, transfers_;
+  std::map<Key, KindCosts> passes_, ends_, states_, transfers_;
   std::map<Key, Bytes> pass_bytes_, state_bytes_;
   std::map<Key, std::vector<Frames>> frames_;
   std::map<Key, std::shared_ptr<const std::vector<StageLimits>>> limits_;

@@ -74,7 +74,13 @@ std::string options_text(const CLI::App& command, const Manual* manual, bool who
   std::string text;
   for (const Shown& group : shown) {
     text += group.group.empty() ? "\n" : "\n" + group.group + ":\n";
-    for (const CLI::Option* option : group.options) text += row(left_column(*option), description_of(*option), width);
+    for (const CLI::Option* option : group.options) {
+      std::string description = description_of(*option);
+      // On one screen a line has what it can hold: the rest is said by --help-all.
+      const std::size_t clause = description.find("; ");
+      if (!whole && width + 2 + description.size() > kColumns) description = description.substr(0, clause);
+      text += row(left_column(*option), description, width);
+    }
   }
   return text;
 }

@@ -8,9 +8,8 @@ namespace {
 using Options = std::vector<std::string>;
 
 const Options kJob{"--model", "--cluster", "--ranks", "--sequence", "--global-batch"};
-const Options kSplit{
-    "--tensor", "--sequence-parallel", "--context",     "--pipeline",  "--virtual-stages", "--data",
-    "--expert", "--zero-stage",        "--micro-batch", "--recompute", "--precision",      "--attention"};
+const Options kSplit{"--tensor", "--context",    "--pipeline",    "--virtual-stages", "--data",
+                     "--expert", "--zero-stage", "--micro-batch", "--recompute",      "--precision"};
 
 Options joined(std::initializer_list<Options> lists) {
   Options all;
@@ -25,10 +24,9 @@ std::vector<Manual> planning() {
        "it prints. Fields of the plan that are given as options stay as they are; the rest is searched. Studies answer "
        "what follows from the answer: cost, deadlines, batches, other hardware.",
        joined({kJob,
-               {"--tokens", "--price"},
-               kSplit,
-               {"--fix", "--forbid", "--allow", "--min", "--max", "--deadline", "--pareto", "--sensitivity", "--best",
-                "--output", "--threads", "--json"}}),
+               {"--tokens", "--tensor", "--context", "--pipeline", "--virtual-stages", "--data", "--zero-stage",
+                "--precision", "--fix", "--forbid", "--min", "--max", "--deadline", "--pareto", "--output", "--threads",
+                "--json"}}),
        {{"trivium plan --model llama3-8b --cluster dgx-h100-80gb:2 --global-batch 256 -o plan.json",
          "the fastest plan on 16 GPUs, written to a file"},
         {"trivium plan plan.json --forbid offload --max tensor=2 --zero-stage 1 -o other.json",
@@ -39,12 +37,12 @@ std::vector<Manual> planning() {
        "Plays one plan on an event simulator: iteration, where its time goes, memory of every rank, and how far a "
        "measurement may be off. With the options of disturbances and failures, what they cost.",
        joined({kJob,
-               {"--tokens", "--price"},
+               {"--tokens"},
                kSplit,
-               {"--trace", "--ignore-memory", "--json", "--every-rank", "--jitter", "--slow-device", "--failures"}}),
+               {"--trace", "--ignore-memory", "--json", "--jitter", "--slow-device", "--failures"}}),
        {{"trivium simulate plan.json", "iteration, breakdown and memory of a plan"},
         {"trivium simulate plan.json --recompute full --trace trace.json", "a variant, with its timeline for Perfetto"},
-        {"trivium simulate --model gpt2-124m --cluster dgx-a100-80gb --global-batch 64 --data 8 --zero-stage 1",
+        {"trivium simulate --model gpt2-124m --cluster dgx-a100-80gb --global-batch 64 --data 8",
          "a plan that is said by options"}}},
       {"explain",
        "Says in sentences what limits a plan and what to change first; with --why-not, what rules another plan out or "
@@ -62,8 +60,7 @@ std::vector<Manual> planning() {
        joined({kJob,
                {"--tokens", "--price", "--precision", "--fix", "--forbid", "--min", "--max", "--curve", "--devices",
                 "--csv", "--threads", "--json"}}),
-       {{"trivium scale --model gpt3-2.7b --cluster dgx-a100-80gb:4 --global-batch 512 --devices 8,16,32 --curve "
-         "strong",
+       {{"trivium scale --model gpt3-2.7b --cluster dgx-a100-80gb:4 --global-batch 512 --devices 8,16,32",
          "a curve of three points"}}},
       {"program",
        "Prints what a rank executes: its memory, its tasks in order, and the ops inside them with their dependencies.",
@@ -78,13 +75,12 @@ std::vector<Manual> training() {
        "Trains a plan for real on this machine: ranks are threads, with --processes or under mpirun processes, with "
        "--backend cuda GPUs. Every split trains with the losses of the unsplit model.",
        joined({kJob,
-               {"--learning-rate", "--seed"},
+               {"--learning-rate"},
                kSplit,
-               {"--corpus", "--steps", "--validation", "--checkpoint", "--checkpoint-every", "--resume", "--processes",
-                "--record", "--trace", "--backend", "--json"}}),
-       {{"trivium run --model gpt-tiny --ranks 2 --pipeline 2 --global-batch 8 --corpus text.txt --steps 20 --record "
-         "run.json",
-         "twenty steps on two cores, with what was measured"},
+               {"--corpus", "--steps", "--validation", "--checkpoint", "--resume", "--processes", "--record", "--trace",
+                "--backend", "--json"}}),
+       {{"trivium run --model gpt-tiny --ranks 2 --pipeline 2 --global-batch 8 --corpus text.txt --record run.json",
+         "ten steps on two cores, with what was measured"},
         {"trivium run --model gpt-tiny --global-batch 8 --corpus text.txt --steps 20 --checkpoint kept",
          "with a checkpoint behind the last step"}}},
       {"replan",

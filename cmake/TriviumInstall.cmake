@@ -21,14 +21,15 @@ set(pack "")
 if(GZIP_PROGRAM)
   set(pack COMMAND sh -c "${GZIP_PROGRAM} -9nf '${manuals}'/*.1")
 endif()
+set(program ${CMAKE_COMMAND} -E env TRIVIUM_DATA_DIR=${PROJECT_SOURCE_DIR} $<TARGET_FILE:trivium>)
 add_custom_command(OUTPUT ${manuals}/made
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${manuals}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${manuals}
-  COMMAND trivium man --folder ${manuals}
+  COMMAND ${program} man --folder ${manuals}
   ${pack}
-  COMMAND trivium completion bash > ${manuals}/bash
-  COMMAND trivium completion zsh > ${manuals}/zsh
-  COMMAND trivium completion fish > ${manuals}/fish
+  COMMAND ${program} completion bash > ${manuals}/bash
+  COMMAND ${program} completion zsh > ${manuals}/zsh
+  COMMAND ${program} completion fish > ${manuals}/fish
   COMMAND ${CMAKE_COMMAND} -E touch ${manuals}/made
   DEPENDS trivium COMMENT "Manuals and completions" VERBATIM)
 add_custom_target(trivium_manuals ALL DEPENDS ${manuals}/made)

@@ -36,7 +36,7 @@ check_packages() {
   ensure debootstrap
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
   mirror=${TRIVIUM_MIRROR:-$(grep -rhE '^(URIs:|deb )' /etc/apt/sources.list.d /etc/apt/sources.list 2>/dev/null |
-    grep -oE 'https?://[^ ]+' | grep -E '/(debian|ubuntu)/?$' | head -1)}
+    grep -oE 'https?://[^ ]+' | grep -E '/(debian|ubuntu)/?$' | head -1 || true)}
   [ -n "$mirror" ] || fail "no mirror in apt's lists; name one in TRIVIUM_MIRROR"
   unmount_root "$root"
   rm -rf --one-file-system "$root"

@@ -15,8 +15,8 @@ files() { find / -xdev -path "$packages" -prune -o -path "$work" -prune -o -path
 
 # use PROGRAM: the main job, small.
 use() {
-  "$1" --version | head -1
-  "$1" doctor | grep -E '^data'
+  "$1" --version | sed -n 1p
+  "$1" doctor | grep -E '^ *data'
   "$1" plan --model llama3-8b --cluster dgx-h100-80gb:2 --global-batch 256 -o plan.json | sed -n 1,4p
   "$1" simulate plan.json --json >simulation.json
   grep -q '"schema": "trivium.simulation/1"' simulation.json
@@ -43,7 +43,7 @@ fi
 if ls "$packages"/trivium-mpi_*.deb >/dev/null 2>&1 && [ -n "${TRIVIUM_CHECK_MPI:-}" ]; then
   say "== trivium-mpi.deb"
   apt-get install -y -qq --no-install-recommends "$packages"/trivium-mpi_*.deb >apt.log 2>&1 || { cat apt.log; exit 1; }
-  trivium doctor | grep -E '^MPI'
+  trivium doctor | grep -E '^ *MPI'
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 trivium run --model gpt-tiny --data 2 --global-batch 8 \
     --corpus text.txt --steps 3 --processes 2 | tail -1
 fi

@@ -30,7 +30,8 @@ unmount_root() {
 
 # A bare root of this distribution in which nothing is but what it cannot do without.
 check_packages() {
-  local root=${TRIVIUM_ROOT:-$top/build/bare-root} suite mirror
+  root=${TRIVIUM_ROOT:-$top/build/bare-root}  # known to the trap, too
+  local suite mirror
   compgen -G 'build/package/trivium_*.deb' >/dev/null || fail "no packages; make them with ./dev package"
   [ "$(id -u)" -eq 0 ] || fail "a bare root is made with debootstrap and chroot, for which one has to be root"
   ensure debootstrap
@@ -64,7 +65,8 @@ run_python() {
   rm -rf build/python/wheel build/python/venv
   python3 -m venv build/python/venv
   build/python/venv/bin/pip install -q --upgrade pip >&2
-  build/python/venv/bin/pip wheel -q --no-deps -w build/python/wheel . >&2
+  # The compiler by the name that the other build folders call it: ccache knows their objects.
+  CC=${CC:-cc} CXX=${CXX:-c++} build/python/venv/bin/pip wheel -q --no-deps -w build/python/wheel . >&2
   printf '%10d bytes  %s\n' "$(stat -c %s build/python/wheel/*.whl)" build/python/wheel/*.whl
   build/python/venv/bin/pip install -q build/python/wheel/*.whl pandas jsonschema >&2
   # From elsewhere: the tests see what was installed, not the folder of the sources.

@@ -124,7 +124,7 @@ def models() -> Table[ModelSummary]:
 
 def model(name: str) -> dict[str, Any]:
     """One model in the form trivium.model/1, with its parameters and FLOPs."""
-    return run_json("models", name)
+    return dict(run_json("models", name))
 
 
 def profiles() -> Table[ProfileSummary]:
@@ -134,9 +134,9 @@ def profiles() -> Table[ProfileSummary]:
 
 def profile(name: str) -> dict[str, Any]:
     """One node in the form trivium.hardware/1; every constant has its source."""
-    return run_json("profiles", name)
+    return dict(run_json("profiles", name))
 
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a form: "plan", "plan-result", "simulation"."""
-    return json.loads(run_text(["schema", name]))
+    return dict(json.loads(run_text(["schema", name])))

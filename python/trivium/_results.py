@@ -214,8 +214,10 @@ class ValidationRow:
 
     @staticmethod
     def from_json(json: Json) -> "ValidationRow":
-        names = [f.name for f in dataclasses.fields(ValidationRow) if f.name != "json"]
-        return ValidationRow(**{name: json.get(name) for name in names}, json=json)
+        return ValidationRow(case=json["case"], source=json["source"], hardware=json["hardware"],
+                             measured_iteration_s=json["measured_iteration_s"],
+                             predicted_iteration_s=json["predicted_iteration_s"], error=json["error"],
+                             unsupported=json["unsupported"], json=json)
 
 
 @dataclass(frozen=True)

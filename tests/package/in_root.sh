@@ -51,6 +51,7 @@ fi
 say "== removed"
 apt-get purge -y -qq 'trivium*' >apt.log 2>&1 || { cat apt.log; exit 1; }
 [ -z "$(files)" ] || fail "left behind: $(files)"
+hash -r
 if command -v trivium; then fail "trivium is still on the path"; fi
 say "nothing is left"
 

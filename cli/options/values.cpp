@@ -81,7 +81,11 @@ std::vector<std::string> values_of(const CLI::Option& option) {
 
 std::string value_name(const CLI::Option& option) {
   if (option.get_type_size() == 0) return "";
-  if (const auto values = values_of(option); !values.empty()) return fmt::format("{}", fmt::join(values, "|"));
+  if (const auto values = values_of(option); !values.empty()) {
+    constexpr std::size_t kWidest = 40;  // else they are many, and said in the description
+    const std::string all = fmt::format("{}", fmt::join(values, "|"));
+    return all.size() <= kWidest ? all : "NAME";
+  }
   std::string type = option.get_type_name();
   for (const char* limits : {":INT in", ":UINT in", ":FLOAT in"}) type = type.substr(0, type.find(limits));
   if (type == "INT" || type == "UINT") return "N";

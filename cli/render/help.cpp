@@ -143,6 +143,9 @@ std::string names_of(const CLI::Option& option) {
 
 std::string description_of(const CLI::Option& option) {
   std::string text = option.get_description();
+  if (value_name(option) == "NAME") {
+    if (const auto values = values_of(option); !values.empty()) text += fmt::format("; {}", fmt::join(values, ", "));
+  }
   if (option.get_required() && !option.get_positional()) text += " (required)";
   if (!option.get_default_str().empty()) text += fmt::format(" [{}]", option.get_default_str());
   return text;

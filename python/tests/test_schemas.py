@@ -76,6 +76,7 @@ class Schemas(unittest.TestCase):
         self.holds(self.written("plan", "--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gb:2", "--global-batch", "64",
                                 "--tokens", "30B", "--best", "3", "--pareto", "--sensitivity", "--robustness", "--space",
                                 "--jitter", "5%", "--batch-range", "64:256", "--ranks", "12"))
+        self.holds(self.written("plan", "plan.json", "--for", "megatron"))
         self.holds(self.written("plan", "--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gb:1+dgx1-v100-32gb:1",
                                 "--global-batch", "64"))
 
@@ -106,7 +107,8 @@ class Schemas(unittest.TestCase):
         self.holds(self.written("validate", "--history", "runs"))
 
     def test_other_trainers(self):
-        self.holds(self.written("export", "plan.json", "--to", "megatron"))
+        for trainer in ("megatron", "deepspeed", "torchtitan"):
+            self.holds(self.written("export", "plan.json", "--to", trainer))
         self.holds(self.written("import", "train.sh", "--cluster", "dgx-a100-80gb:2"))
 
     def test_what_is_shipped(self):

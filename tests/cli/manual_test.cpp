@@ -116,9 +116,9 @@ TEST(Completion, KnowsCommandsOptionsAndValuesInEveryShell) {
   }
   // What a user would see after a tab.
   const std::string ask =
-      "trivium completion bash > c && bash -c '. ./c; COMP_WORDS=(trivium export --to meg); COMP_CWORD=3; _trivium; "
+      "trivium completion bash > c && bash -c '. ./c; COMP_WORDS=(trivium export --to deep); COMP_CWORD=3; _trivium; "
       "echo \"${COMPREPLY[*]}\"'";
-  EXPECT_EQ(workplace.run(ask).out, "megatron\n");
+  EXPECT_EQ(workplace.run(ask).out, "deepspeed\n");
 }
 
 TEST(Suffixes, StandWhereverTokensOrBytesAreTaken) {

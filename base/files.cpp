@@ -153,13 +153,27 @@ fs::path shipped_data(std::string_view name) {
     if (const fs::path chosen = fs::path(folder) / name; is_folder(chosen)) return chosen;
   }
   if (const fs::path program = fs::read_symlink("/proc/self/exe", ignored); !program.empty()) {
-    const fs::path installed = program.parent_path().parent_path() / "share" / "trivium" / name;
+    const fs::path installed = (program.parent_path() / TRIVIUM_DATA_FROM_PROGRAM / name).lexically_normal();
     if (is_folder(installed)) return installed;
   }
-  if (const fs::path source = fs::path(TRIVIUM_SOURCE_DIR) / name; is_folder(source)) return source;
+  for (const std::string_view folder : {TRIVIUM_SOURCE_DIR, TRIVIUM_INSTALLED_DATA}) {
+    if (const fs::path known = fs::path(folder) / name; !folder.empty() && is_folder(known)) return known;
+  }
   throw Failure(
       ErrorKind::kRuntime,
       fmt::format("shipped data {} not found; set TRIVIUM_DATA_DIR to the folder that holds it", quote(name)));
+}
+
+std::vector<std::string> module_files(std::string_view name) {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (ignored) return {};
+  const fs::path here = program.parent_path(), libraries = here.parent_path() / "lib";
+  std::vector<std::string> found;
+  for (const fs::path& folder : {here, libraries, libraries / "trivium"}) {
+    if (fs::exists(folder / name, ignored)) found.push_back((folder / name).string());
+  }
+  return found;
 }
 
 fs::path user_data() {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trivium::base {
 
@@ -23,8 +24,13 @@ std::string input_limit_text();
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
 /// Folder of shipped data (`models`, `hardware_profiles`, …): $TRIVIUM_DATA_DIR/NAME, else beside the installed program
-/// (`../share/trivium/NAME`), else the source tree it was built from. Errors: Failure(kRuntime) when none exists.
+/// (`../share/trivium/NAME`), else the source tree it was built from, else where it was to be installed. Errors:
+/// Failure(kRuntime) when none exists.
 std::filesystem::path shipped_data(std::string_view name);
+
+/// The files of that name where modules of the program lie, best first: beside it, in `../lib` and in `../lib/trivium`
+/// from there.
+std::vector<std::string> module_files(std::string_view name);
 
 /// Folder of the user's own data: $XDG_DATA_HOME/trivium, else ~/.local/share/trivium. Not created.
 std::filesystem::path user_data();

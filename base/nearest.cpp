@@ -30,10 +30,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// "dgx-a100" is what "dgx-a100-80gb" begins with: a family, of which no other name is nearer.
+bool begins_with_family(std::string_view name, std::string_view word) {
+  constexpr std::size_t kShortest = 4;
+  if (word.size() < kShortest || name.size() <= word.size() || (name[word.size()] != '-' && name[word.size()] != '_'))
+    return false;
+  return std::equal(word.begin(), word.end(), name.begin(), [](char a, char b) { return lower(a) == lower(b); });
+}
+
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   if (word.empty() || word.size() > kLongestName) return "";
+  const auto member = std::find_if(candidates.begin(), candidates.end(),
+                                   [&](const auto& name) { return begins_with_family(name, word); });
+  if (member != candidates.end()) return *member;
   std::string best;
   std::size_t best_distance = kLongestName;
   for (const std::string& candidate : candidates) {

@@ -19,6 +19,8 @@
 #include "base/say.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
+#include "cli/options/tokens.h"
+#include "cli/render/help.h"
 #include "cli/render/output.h"
 #include "cli/render/version.h"
 
@@ -56,7 +58,9 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_models(app, exit_code);
   add_profiles(app, exit_code);
   add_doctor(app, exit_code);
+  add_schema(app, exit_code);
   add_completion(app, exit_code);
+  add_man(app, exit_code);
 }
 
 const CLI::App& innermost(const CLI::App& app) {
@@ -67,7 +71,7 @@ const CLI::App& innermost(const CLI::App& app) {
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  for (const CLI::App* command : listed_commands(app)) names.push_back(command->get_name());
   return names;
 }
 
@@ -151,9 +155,7 @@ void add_limits(CLI::App& app) {
         ->add_option_function<std::string>(
             "--max-input",
             [](const std::string& text) {
-              const auto size = base::parse_bytes(text);
-              if (!size) throw CLI::ValidationError("--max-input", size.error().message);
-              base::set_input_limit(static_cast<std::size_t>(size.value().value()));
+              base::set_input_limit(static_cast<std::size_t>(parse_size("--max-input", text)));
             },
             "Memory that one input may take, as a file and unpacked; 1 GiB unless told")
         ->type_name("SIZE")
@@ -163,6 +165,13 @@ void add_limits(CLI::App& app) {
 }
 
 }  // namespace
+
+std::vector<std::string> help_asked(std::vector<std::string> words) {
+  if (words.empty() || words.front() != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
 
 std::vector<std::string> join_flag_values(std::vector<std::string> words) {
   std::vector<std::string> joined;
@@ -180,11 +189,11 @@ std::vector<std::string> join_flag_values(std::vector<std::string> words) {
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = innermost(app);
   const bool is_root = &command == &app;
-  const std::string help = is_root ? "trivium --help" : fmt::format("trivium {} --help", command.get_name());
+  const std::string help = is_root ? "trivium --help" : fmt::format("trivium {} --help", command_line_of(command));
   if (const std::vector<std::string> extras = app.remaining(true); !extras.empty()) {
     const std::string word = extras.front().substr(0, extras.front().find('='));
     if (word.starts_with("-")) return unknown("option", word, option_names(command), help);
-    if (is_root) return unknown("command", word, subcommand_names(app), help);
+    if (!listed_commands(command).empty()) return unknown("command", word, subcommand_names(command), help);
     return fmt::format("unexpected argument {}; `{}` tells what the command takes", base::quote(word), help);
   }
   if (is_root && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
@@ -195,12 +204,14 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   if (message.starts_with(kNotConverted)) {
     return fmt::format("{} is no number of the kind it takes; see `{}`", message.substr(kNotConverted.size()), help);
   }
+  if (message.find(": unknown value ") != std::string_view::npos) return std::string(message);  // says what is known
   return fmt::format("{}; see `{}`", message, help);
 }
 
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app("Plans, simulates and runs distributed GPT training.", "trivium");
   app.set_version_flag("--version", version_lines(), "Print version, commit, compiler and libraries");
+  app.set_help_all_flag("--help-all", "Print all options of a command, or of all commands");
   app.require_subcommand(1);
   app.parse_complete_callback([&app] {  // before the command's own
     check_numbers(app);
@@ -209,7 +220,8 @@ int parse_and_run(int argc, const char* const* argv) {
   int exit_code = 0;
   add_commands(app, exit_code);
   add_limits(app);
-  std::vector<std::string> words = join_flag_values({argv + 1, argv + argc});
+  settle_help(app);
+  std::vector<std::string> words = join_flag_values(help_asked({argv + 1, argv + argc}));
   std::reverse(words.begin(), words.end());  // the parser takes them from the back
   try {
     app.parse(std::move(words));

@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QElapsedTimer>
+#include <QIcon>
 #include <QTimer>
 #include <cstdio>
 
@@ -129,5 +130,7 @@ int run(QApplication& application) {
 int main(int argc, char** argv) {
   QApplication application(argc, argv);
   QApplication::setApplicationName("trivium-gui");
+  QApplication::setDesktopFileName("trivium");
+  QApplication::setWindowIcon(QIcon::fromTheme("trivium"));  // where it is installed
   return trivium::gui::run(application);
 }

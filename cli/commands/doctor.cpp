@@ -101,14 +101,10 @@ Finding library_of(const std::string& name, std::initializer_list<const char*> f
   return {name, false, fmt::format("{} not found", *files.begin())};
 }
 
-/// Beside the program or in its lib folder, as the runtime looks for its modules.
 Finding module(const std::string& name, const std::string& file) {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& path : {folder / file, folder.parent_path() / "lib" / file}) {
-    if (!fs::exists(path, ignored)) continue;
+  for (const std::string& path : base::module_files(file)) {
     const Library library(path.c_str());
-    return {name, static_cast<bool>(library), library ? path.string() : path.string() + " does not load"};
+    return {name, static_cast<bool>(library), library ? path : path + " does not load"};
   }
   return {name, false, file + " is not beside the program or in its lib folder"};
 }

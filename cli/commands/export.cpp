@@ -13,6 +13,7 @@
 #include "base/say.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
+#include "cli/options/values.h"
 #include "cli/render/figures.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
@@ -129,7 +130,7 @@ void add_export(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("export", "Write the file that launches a plan in another trainer");
   std::vector<std::string> names;
   for (const launch::TrainerVersion& trainer : launch::trainers()) names.emplace_back(trainer.name);
-  command->add_option("--to", options->trainer, "The trainer")->required()->check(CLI::IsMember(names));
+  command->add_option("--to", options->trainer, "The trainer")->required()->check(one_of(names));
   add_job_options(*command, options->job);
   add_output(*command, "-o,--output", options->output, "Write it there instead of on stdout", OutputKind::kLaunch);
   command->add_flag("--json", options->json, "JSON on stdout: the text and what it cannot say");

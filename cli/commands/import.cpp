@@ -12,6 +12,7 @@
 #include "base/say.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
+#include "cli/options/values.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
 #include "hardware_profiles/load.h"
@@ -93,10 +94,11 @@ void add_import(CLI::App& app, int& exit_code) {
       ->required()
       ->type_name("FILE");
   command->add_option("--from", options->from, "Whose it is; default: told by its content")
-      ->check(CLI::IsMember({"megatron", "megatron-bridge", "deepspeed", "torchtitan", "fsdp2"}));
+      ->check(one_of({"megatron", "megatron-bridge", "deepspeed", "torchtitan", "fsdp2"}));
   command->add_option("--model", options->model, "The model, where the file does not say its shape");
   command->add_option("--cluster", options->cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json");
   command->add_option("--sequence", options->sequence, "Tokens of a sample, where the file does not say them")
+      ->transform(sequence_suffixes())
       ->check(CLI::Range(std::int64_t{1}, kMostSequence));
   command->add_option("--ranks", options->ranks, "Processes, where the file does not say them; default: all devices")
       ->check(CLI::Range(1, kMostRanks));

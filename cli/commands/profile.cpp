@@ -13,6 +13,7 @@
 #include "base/say.h"
 #include "cli/options/command.h"
 #include "cli/options/gpu_options.h"
+#include "cli/options/values.h"
 #include "cli/process/interrupts.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
@@ -83,7 +84,7 @@ void add_profile(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("profile", "Measure this machine's cores or GPU and keep the profile this-machine");
   command->add_option("--device", options->device, "What is measured")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
   CLI::Option* like =
       command->add_option("--like", options->like, "GPU: the shipped profile whose links and peaks it takes over")

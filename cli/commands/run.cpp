@@ -19,6 +19,7 @@
 #include "cli/options/options.h"
 #include "cli/options/prepare.h"
 #include "cli/options/training_schedule_options.h"
+#include "cli/options/values.h"
 #include "cli/process/interrupts.h"
 #include "cli/render/output.h"
 #include "cli/render/render.h"
@@ -266,7 +267,7 @@ void add_run(CLI::App& app, int& exit_code) {
   add_output(*command, "--trace", options->trace, "Write the measured timeline for chrome://tracing and Perfetto",
              OutputKind::kTrace);
   command->add_option("--backend", options->backend, "What runs the kernels")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
   add_gpu_options(*command, options->gpu);
   command->add_flag("--json", options->json, "One JSON object a step on stdout");

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/options/command.h"
+#include "cli/options/values.h"
 #include "cli/render/render.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/text/tokenizer.h"
@@ -65,6 +66,7 @@ void add_sample(CLI::App& app, int& exit_code) {
       ->type_name("DIR");
   command->add_option("--prompt", options->prompt, "Text to go on from")->required();
   command->add_option("--tokens", options->how.tokens, "How many to generate")
+      ->transform(token_suffixes())
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
   command->add_option("--temperature", options->how.temperature, "0: always the most likely token")

@@ -10,6 +10,7 @@
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/options/space_options.h"
+#include "cli/options/values.h"
 #include "cli/process/interrupts.h"
 #include "cli/render/figures.h"
 #include "cli/render/output.h"
@@ -183,7 +184,7 @@ void add_scale(CLI::App& app, int& exit_code) {
   add_price_option(*command, options->job);
   add_space_options(*command, options->space);
   command->add_option("--curve", options->curve, "Strong: the batch stays. Weak: it grows with the devices")
-      ->check(CLI::IsMember({"strong", "weak", "both"}))
+      ->check(one_of({"strong", "weak", "both"}))
       ->capture_default_str();
   command->add_option("--devices", options->counts, "Counts of devices; default: all, halved up to six times")
       ->delimiter(',')

@@ -17,6 +17,7 @@
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/options/prepare.h"
+#include "cli/options/values.h"
 #include "cli/process/interrupts.h"
 #include "cli/render/figures.h"
 #include "cli/render/output.h"
@@ -138,7 +139,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   add_job_options(*command, options->job);
   add_price_option(*command, options->job);
   command->add_option("--granularity", options->granularity, "What the simulator plays: every op, or whole segments")
-      ->check(CLI::IsMember({"op", "segment"}))
+      ->check(one_of({"op", "segment"}))
       ->capture_default_str();
   add_output(*command, "--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto",
              OutputKind::kTrace);

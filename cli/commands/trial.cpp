@@ -18,6 +18,7 @@
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/options/prepare.h"
+#include "cli/options/values.h"
 #include "cli/process/interrupts.h"
 #include "cli/process/shell_command.h"
 #include "cli/render/figures.h"
@@ -254,7 +255,7 @@ void add_trial(CLI::App& app, int& exit_code) {
   std::vector<std::string> trainers;
   for (const launch::TrainerVersion& trainer : launch::trainers()) trainers.emplace_back(trainer.name);
   command->add_option("--to", options->trainer, "Whose file {script} is, as `export --to` writes it")
-      ->check(CLI::IsMember(trainers))
+      ->check(one_of(trainers))
       ->capture_default_str();
   command->add_flag("--go", options->go, "Run them; without it only what would be run is told");
   command->add_option("--folder", options->folder, "Where scripts, logs and records go")->capture_default_str();

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/say.h"
+#include "cli/options/values.h"
 #include "runtime/executor/replay.h"
 
 namespace trivium::cli {
@@ -16,13 +17,13 @@ void add_gpu_options(CLI::App& command, GpuOptions& options) {
       ->check(CLI::Range(0, kMostGpus))
       ->capture_default_str();
   command.add_option("--timing", options.timing, "GPUs: time ops by events, or by CUPTI's records of their kernels")
-      ->check(CLI::IsMember({"events", "cupti", "auto"}))
+      ->check(one_of({"events", "cupti", "auto"}))
       ->capture_default_str();
   command.add_option("--cuda-epilogues", options.epilogues, "Matrix products and GELU in one kernel, in 16 bits")
-      ->check(CLI::IsMember({"on", "off"}))
+      ->check(one_of({"on", "off"}))
       ->capture_default_str();
   command.add_option("--cuda-graphs", options.graphs, "Replay what is the same in every micro-batch as CUDA graphs")
-      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->check(one_of({"on", "off", "auto"}))
       ->capture_default_str();
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/options/tokens.h"
+#include "cli/options/values.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/price_text.h"
@@ -78,12 +79,17 @@ bool is_flag_option(const std::string& word) {
 
 void add_job_options(CLI::App& command, JobOptions& options) {
   command.add_option("PLAN", options.plan_path, "Plan file, or the JSON result of `trivium plan`")->type_name("FILE");
-  command.add_option("--model", options.model, "Shipped name, file, or a Hugging Face config.json")->group("Job");
-  command.add_option("--cluster", options.cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json")->group("Job");
+  command.add_option("--model", options.model, "Shipped name, file, or a Hugging Face config.json")
+      ->type_name("NAME")
+      ->group("Job");
+  command.add_option("--cluster", options.cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json")
+      ->type_name("CLUSTER")
+      ->group("Job");
   command.add_option("--ranks", options.ranks, "Devices to use")->group("Job")->check(CLI::Range(1, kMostRanks));
   for (const program::TrainingField& field : program::training_field_table()) {
     add_option(command, options, field.name, field.values, field.help, "Training");
   }
+  command.get_option("--sequence")->transform(sequence_suffixes());
   command.add_option("--tokens", options.tokens, "Tokens of the whole training: time, energy and price of it")
       ->type_name("N[K|M|B|T]")
       ->group("Training")

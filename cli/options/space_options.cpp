@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "cli/options/values.h"
 #include "planner/space/usual_bounds.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
@@ -63,7 +64,7 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
   command
       .add_option("--for", options.trainer,
                   "Only plans that this trainer can run, priced as it runs them; export --to writes what launches one")
-      ->check(CLI::IsMember(trainers))
+      ->check(one_of(trainers))
       ->group(group);
   add("--min", options.min, "Least value of a plan field", "FIELD=N");
   add("--max", options.max, "Largest value of a plan field", "FIELD=N");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/options/values.h"
 
 namespace trivium::cli {
 namespace {
@@ -46,7 +47,7 @@ runtime::BatchRamp ramp_of(const TrainingScheduleOptions& options, const program
 
 void add_course_options(CLI::App& command, TrainingScheduleOptions& options) {
   command.add_option("--rate-schedule", options.decay, "The learning rate after the warm-up")
-      ->check(CLI::IsMember(names_of(kDecays)))
+      ->check(one_of(names_of(kDecays)))
       ->capture_default_str();
   command
       .add_option("--cooldown-steps", options.cooldown_steps, "Of wsd: how many of the last steps decay (0: a tenth)")
@@ -56,7 +57,7 @@ void add_course_options(CLI::App& command, TrainingScheduleOptions& options) {
           ->check(CLI::Range(std::int64_t{1}, kMost));
   CLI::Option* scaling =
       command.add_option("--rate-scaling", options.scaling, "How the learning rate follows batch / base batch")
-          ->check(CLI::IsMember(names_of(kScalings)))
+          ->check(one_of(names_of(kScalings)))
           ->needs(base)
           ->capture_default_str();
   base->needs(scaling);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace trivium::program {
 namespace {
@@ -40,6 +41,11 @@ nlohmann::json value_of(const std::string& text) {
 
 nlohmann::json value_of(const std::string& field, const std::string& text) {
   const PlanField* known = find_plan_field(field);
+  if (known != nullptr && known->kind == FieldKind::kBytes && text.find_first_of("Bb") != std::string::npos) {
+    const auto size = base::parse_bytes(text);  // "25 MiB"
+    if (!size) throw base::Failure(base::ErrorKind::kInput, field + ": " + size.error().message);
+    return static_cast<std::int64_t>(size.value().value());
+  }
   if (known == nullptr || !known->is_list()) return value_of(text);
   auto array = nlohmann::json::array();
   std::istringstream words(text);
@@ -100,11 +106,11 @@ void set_field(Plan& plan, Training& training, const std::string& field, const s
   const bool of_training = std::find(trained.begin(), trained.end(), field) != trained.end();
   nlohmann::json json = of_training ? to_json(training) : to_json(plan);
   if (field == "micro_batch") json.erase("replica_micro_batch");
-  json.merge_patch(nested(field, value_of(field, text)));
   std::string option = "--" + field;
   std::replace(option.begin(), option.end(), '_', '-');
   std::replace(option.begin(), option.end(), '.', '-');
   try {
+    json.merge_patch(nested(field, value_of(field, text)));
     const base::JsonReader reader(json, option);
     if (of_training) {
       training = training_from_json(reader);

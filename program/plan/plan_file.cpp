@@ -38,7 +38,8 @@ PlanFile plan_file_from_json(const nlohmann::json& json, const std::string& wher
     reader.allow_only({"schema",         "model",    "cluster",      "training",     "best",        "top",
                        "search",         "rejected", "hypothetical", "alternatives", "relaxations", "hint",
                        "whole_training", "pareto",   "deadline",     "batches",      "sensitivity", "robustness",
-                       "space",          "others",   "cost_front",   "uncertainty",  "baselines",   "promise"});
+                       "space",          "others",   "cost_front",   "uncertainty",  "baselines",   "promise",
+                       "nearest_batch",  "trials",   "for"});
   }
   PlanFile file;
   file.job.model = model_at(reader.at("model"), where + "#/model");

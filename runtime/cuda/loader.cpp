@@ -8,13 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/files.h"
 #include "base/quote.h"
 #include "runtime/cuda/module.h"
 
 namespace trivium::runtime::cuda {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kModule = "libtrivium_cuda.so";
 using Text = std::array<char, 512>;
@@ -23,15 +22,9 @@ base::Error missing(const std::string& why) {
   return {base::ErrorKind::kHardware, fmt::format("cannot use a GPU: {}", base::one_line(why))};
 }
 
-/// Beside the program, in ../lib from there, then where the dynamic linker looks. Never closed: CUDA does not start
-/// twice in a process.
+/// With the program, then where the dynamic linker looks. Never closed: CUDA does not start twice in a process.
 base::Result<const CudaModule*> load() {
-  std::vector<std::string> paths;
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  for (const fs::path& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"}) {
-    if (!ignored && fs::exists(folder / kModule, ignored)) paths.push_back((folder / kModule).string());
-  }
+  std::vector<std::string> paths = base::module_files(kModule);
   paths.emplace_back(kModule);
   std::string why;
   for (const std::string& path : paths) {

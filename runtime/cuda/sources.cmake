@@ -6,7 +6,7 @@ list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/refusal.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../nccl/launch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../nccl/share_bytes.cpp)
-list(APPEND runtime_depends ${CMAKE_DL_LIBS} fmt::fmt)
+list(APPEND runtime_depends ${CMAKE_DL_LIBS} ${TRIVIUM_FMT})
 if(TRIVIUM_HAS_CUDA AND NOT TARGET trivium_cuda)
   add_subdirectory(${CMAKE_CURRENT_LIST_DIR} ${CMAKE_BINARY_DIR}/cuda_module)
 endif()

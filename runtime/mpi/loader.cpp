@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "base/quote.h"
 #include "runtime/mpi/module.h"
 
@@ -20,23 +21,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kModule = "libtrivium_mpi.so";
 
-/// The files of that name beside the program and in ../lib from there, best first.
-std::vector<std::string> near_the_program(const char* name) {
-  std::vector<std::string> paths;
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (ignored) return paths;
-  for (const fs::path& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"}) {
-    if (fs::exists(folder / name, ignored)) paths.push_back((folder / name).string());
-  }
-  return paths;
-}
-
-/// Where the module may be, best first; the bare name leaves the search to the dynamic linker.
-std::vector<std::string> candidates() {
-  std::vector<std::string> paths = near_the_program(kModule);
-  paths.emplace_back(kModule);
-  return paths;
+/// Null, and `why`, where it does not load. Global: Open MPI's plugins look for the symbols of libmpi among the global
+/// ones. Never closed: MPI cannot start twice.
+void* open_module(const std::string& path, std::string& why) {
+  void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (module == nullptr && why.empty()) why = ::dlerror();
+  return module;
 }
 
 base::Error missing(const std::string& why) {
@@ -55,20 +45,17 @@ bool launched_by_mpi() {
 }
 
 fs::path loopback_library() {
-  const std::vector<std::string> paths = near_the_program("libtrivium_loopback.so");
+  const std::vector<std::string> paths = base::module_files("libtrivium_loopback.so");
   return paths.empty() ? fs::path() : fs::path(paths.front());
 }
 
 base::Result<std::unique_ptr<Communicator>> connect_mpi() {
   void* module = nullptr;
   std::string why;
-  for (const std::string& path : candidates()) {
-    // Global: Open MPI's plugins look for the symbols of libmpi among the global ones. Never closed: MPI cannot start
-    // twice.
-    module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (module != nullptr) break;
-    if (why.empty()) why = ::dlerror();
+  for (const std::string& path : base::module_files(kModule)) {
+    if (module == nullptr) module = open_module(path, why);
   }
+  if (module == nullptr) module = open_module(kModule, why);  // where the dynamic linker looks
   if (module == nullptr) return missing(why);
   const auto connect = reinterpret_cast<ConnectMpi>(::dlsym(module, kConnectMpiSymbol));
   if (connect == nullptr) return missing(::dlerror());

@@ -12,12 +12,12 @@ namespace trivium::runtime::mpi {
 /// Whether this process was started by mpirun or another MPI launcher (Open MPI, PMI, PMIx).
 bool launched_by_mpi();
 
-/// Where libtrivium_loopback.so lies (`loopback_only.cpp`): beside the program or in ../lib from there; empty: nowhere.
+/// Where libtrivium_loopback.so lies (`loopback_only.cpp`): with the program (base::module_files); empty: nowhere.
 std::filesystem::path loopback_library();
 
 /// Starts MPI in this process; its ranks are the ranks. Once per process; MPI ends when the communicator is destroyed.
 /// The communicator's `abort` does not return: it prints the reason and ends every process.
-/// Looks for libtrivium_mpi.so beside the program, in ../lib from there, then where the dynamic linker looks.
+/// Looks for libtrivium_mpi.so with the program, then where the dynamic linker looks.
 /// Errors: kHardware when the module or MPI is missing or does not start.
 base::Result<std::unique_ptr<Communicator>> connect_mpi();
 

@@ -119,6 +119,8 @@ TEST(Nearest, FindsSlipsAndIgnoresStrangers) {
   EXPECT_EQ(nearest("GPT3-13B", names), "gpt3-13b");
   EXPECT_EQ(nearest("lalma-7b", names), "llama-7b");
   EXPECT_EQ(nearest("resnet", names), "");
+  EXPECT_EQ(nearest("llama", names), "llama-7b");  // a family
+  EXPECT_EQ(nearest("gpt3", std::vector<std::string>{"gpt2", "gpt3-13b"}), "gpt3-13b");
   EXPECT_EQ(nearest("", names), "");
   EXPECT_EQ(nearest(std::string(1000000, 'g'), names), "");
 }

@@ -60,7 +60,7 @@ TEST(CommandLine, ReportsEveryFailureOnStandardErrorAlone) {
   for (const char* command : {"trivium", "trivium nonsense", "trivium plan", "trivium simulate missing.json",
                               "trivium models no-such-model", "trivium profiles no-such-node", "trivium validate",
                               "trivium run --model gpt-tiny --global-batch 8 --corpus missing.txt",
-                              "trivium calibrate missing.json -o x.json", "trivium completion fish"}) {
+                              "trivium calibrate missing.json -o x.json", "trivium completion tcsh"}) {
     const Outcome outcome = workplace.run(command);
     EXPECT_TRUE(outcome.exit_code == 2 || outcome.exit_code == 3) << command << " " << outcome.exit_code;
     EXPECT_TRUE(is_one_error_line(outcome.err)) << command << "\n" << outcome.err;

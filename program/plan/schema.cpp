@@ -1,0 +1,76 @@
+#include "program/plan/schema.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "program/plan/fields.h"
+
+namespace trivium::program {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json counts(const PlanField& field) { return {{"type", "integer"}, {"minimum", field.least}, {"maximum", field.most}}; }
+
+Json names(const PlanField& field) { return {{"enum", field.names()}}; }
+
+Json type_of(const PlanField& field) {
+  switch (field.kind) {
+    case FieldKind::kFlag:
+      return {{"type", "boolean"}};
+    case FieldKind::kCount:
+    case FieldKind::kBytes:
+      return counts(field);
+    case FieldKind::kShare:
+      return {{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", 1}};
+    case FieldKind::kChoice:
+      return names(field);
+    case FieldKind::kOrder:
+      return {{"type", "string"}};
+    case FieldKind::kCounts:
+      return {{"type", "array"}, {"items", counts(field)}};
+    case FieldKind::kChoices:
+      return {{"type", "array"}, {"items", names(field)}};
+  }
+  return {};
+}
+
+Json object_of_nothing() {
+  return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+}
+
+Json described(const char* help, const Json& type) {
+  Json json{{"description", help}};
+  json.update(type);
+  return json;
+}
+
+}  // namespace
+
+Json plan_schema() {
+  Json json = object_of_nothing();
+  for (const PlanField& field : plan_field_table()) {
+    const std::string name = field.name;
+    const std::size_t dot = name.find('.');
+    Json* holder = &json;
+    if (dot != std::string::npos) {
+      Json& object = json["properties"][name.substr(0, dot)];
+      if (object.is_null()) object = object_of_nothing();
+      holder = &object;
+    }
+    (*holder)["properties"][dot == std::string::npos ? name : name.substr(dot + 1)] =
+        described(field.help, type_of(field));
+  }
+  return json;
+}
+
+Json training_schema() {
+  Json json = object_of_nothing();
+  for (const TrainingField& field : training_field_table()) {
+    const char* type = field.json(Training{}).is_number_float() ? "number" : "integer";
+    json["properties"][field.name] = described(field.help, {{"type", type}, {"minimum", 0}});
+  }
+  return json;
+}
+
+}  // namespace trivium::program

@@ -87,6 +87,7 @@ class Matcher {
     for (const std::string& name : trace.names) {
       operator_meanings_.push_back(meaning_of_operator(name));
       backward_names_.push_back(is_backward(name));
+      working_names_.push_back(works(name));
     }
     for (const Operator& op : trace.operators) contexts_.push_back(context_of(op));
   }
@@ -107,7 +108,7 @@ class Matcher {
     const Meaning meaning = operator_meanings_[name];
     const bool keeps = context.scope == Meaning::kOptimizer || context.scope == Meaning::kGradientNorm;
     if (is_scope(meaning) && !keeps) context.scope = meaning;
-    context.own = op.is_range ? Meaning::kUnknown : meaning;
+    context.own = op.is_range || !working_names_[name] ? Meaning::kNoWork : meaning;
     if (op.shapes >= 0) context.shapes = op.shapes;
     if (!op.is_range && backward_names_[name]) {
       const bool checkpoint = trace_.names[name].find("Checkpoint") != std::string::npos;
@@ -254,6 +255,7 @@ class Matcher {
   const PlanShapes& shapes_;
   std::vector<Meaning> operator_meanings_;  // by name
   std::vector<bool> backward_names_;        // by name
+  std::vector<bool> working_names_;         // by name
   std::vector<Context> contexts_;           // by operator
   std::map<std::size_t, std::vector<std::string>> choices_;
 };

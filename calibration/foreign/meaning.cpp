@@ -31,8 +31,8 @@ const std::map<std::string_view, Meaning>& operators() {
   static const std::map<std::string_view, Meaning> kOperators = {
       {"mm", kProduct},
       {"addmm", kProduct},
-      {"linear", kProduct},
-      {"matmul", kProduct},
+      {"linear", kNoWork},  // what they call does it
+      {"matmul", kNoWork},
       {"_scaled_mm", kProduct},
       {"mkldnn_linear", kProduct},
       {"_grouped_mm", kProduct},
@@ -311,11 +311,6 @@ constexpr std::array<Row, 75> kKernels{{{"nccl", Meaning::kCollective},
                                         {"reduce_kernel", Meaning::kElementwise},
                                         {"memcpy", Meaning::kCopy}}};
 
-bool is_framework(std::string_view name) {
-  return name.starts_with("autograd::engine") || name.starts_with("c10d::") || name.starts_with("record_param_comms") ||
-         name.starts_with("ProfilerStep") || name.find("DistributedDataParallel") != std::string_view::npos;
-}
-
 }  // namespace
 
 Meaning meaning_of_operator(const std::string& name) {
@@ -327,9 +322,12 @@ Meaning meaning_of_operator(const std::string& name) {
     const auto found = operators().find(bare);
     if (found != operators().end()) return found->second;
   }
-  const Meaning meaning = first_in(lower(name), kRanges);
-  if (meaning != Meaning::kUnknown) return meaning;
-  return is_framework(name) || is_backward(name) ? Meaning::kNoWork : Meaning::kUnknown;
+  return first_in(lower(name), kRanges);
+}
+
+bool works(const std::string& name) {
+  return name.find("::") != std::string::npos && !name.starts_with("autograd::") && !name.starts_with("c10d::") &&
+         !name.starts_with("torch::autograd::");
 }
 
 Meaning meaning_of_kernel(const std::string& name) { return first_in(lower(name), kKernels); }

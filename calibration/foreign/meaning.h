@@ -32,6 +32,9 @@ enum class Meaning {
 /// Of an operator of PyTorch ("aten::mm"), a range, or a node of its autograd ("…: AddmmBackward0").
 Meaning meaning_of_operator(const std::string& name);
 
+/// Whether an operator computes itself. Nodes of autograd, calls of c10d and the like have operators do it.
+bool works(const std::string& name);
+
 /// Of a kernel of a GPU: cuBLAS, cuDNN, CUTLASS, FlashAttention, Transformer Engine, apex, Triton, PyTorch's own.
 Meaning meaning_of_kernel(const std::string& name);
 

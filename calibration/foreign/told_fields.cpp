@@ -28,7 +28,7 @@ constexpr std::array<Axis, 3> kAxes{{{"tensor", {"tensor_model_parallel_group", 
                                      {"context", {"context_parallel_group", "mesh_cp", "context_parallel"}}}};
 
 std::string in_small_letters(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toin_small_letters(c); });
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
 

@@ -23,12 +23,24 @@ std::int32_t Interner::shapes(const Shapes& shapes) {
 struct HostOperators::Open {
   std::size_t event;
   double worked_until_s;
-  bool began = false;  ///< a stretch of it was emitted
+  bool silent = false;  ///< a collective, or part of one
+  bool began = false;   ///< a stretch of it was emitted
 };
 
 void HostOperators::add(HostEvent event) {
   const bool possible = std::isfinite(event.begin_s) && std::isfinite(event.end_s) && event.end_s >= event.begin_s;
   if (possible) events_.push_back(std::move(event));
+}
+
+Kernel HostOperators::kernel_of(const KernelTrace& trace, std::size_t event, double begin_s, double end_s) const {
+  Kernel kernel;
+  const Operator& op = events_[event].op;
+  kernel.kind = class_of_kernel(trace.name_of(op));
+  kernel.name = op.name;
+  kernel.launched_by = static_cast<std::int32_t>(event);
+  kernel.start_s = begin_s;
+  kernel.seconds = end_s - begin_s;
+  return kernel;
 }
 
 void HostOperators::place_in(KernelTrace& trace, bool work) {
@@ -38,15 +50,9 @@ void HostOperators::place_in(KernelTrace& trace, bool work) {
   std::vector<Open> open;
   const auto emit = [&](Open& of, double until) {
     const HostEvent& event = events_[of.event];
-    if (work && !event.op.is_range && until > of.worked_until_s) {
-      Kernel kernel;
-      kernel.kind = class_of_kernel(trace.name_of(event.op));
-      kernel.name = event.op.name;
-      kernel.launched_by = static_cast<std::int32_t>(of.event);
-      kernel.begins = !of.began;
-      kernel.start_s = of.worked_until_s;
-      kernel.seconds = until - of.worked_until_s;
-      trace.kernels.push_back(std::move(kernel));
+    if (work && !event.op.is_range && !of.silent && until > of.worked_until_s) {
+      trace.kernels.push_back(kernel_of(trace, of.event, of.worked_until_s, until));
+      trace.kernels.back().begins = !of.began;
       of.began = true;
     }
     of.worked_until_s = std::max(of.worked_until_s, until);
@@ -70,7 +76,12 @@ void HostOperators::place_in(KernelTrace& trace, bool work) {
     }
     threads_.try_emplace(event.thread, i, i).first->second.second = i + 1;
     if (event.id >= 0) by_id_[event.id] = static_cast<std::int32_t>(i);
-    open.push_back({i, event.begin_s});
+    const bool within = !open.empty() && open.back().silent;
+    if (work && event.op.is_collective && !within) {
+      trace.kernels.push_back(kernel_of(trace, i, event.begin_s, event.end_s));
+      trace.kernels.back().kind = KernelClass::kCollective;
+    }
+    open.push_back({i, event.begin_s, within || event.op.is_collective});
   }
   close(std::numeric_limits<double>::infinity());
   trace.operators.reserve(events_.size());

@@ -35,7 +35,8 @@ class HostOperators {
  public:
   void add(HostEvent event);  ///< left out where its times cannot have been measured
 
-  /// Fills in `trace.operators`. With `work` also `trace.kernels`: the stretches that each operator itself worked.
+  /// Fills in `trace.operators`. With `work` also `trace.kernels`: the stretches that each operator itself worked, and
+  /// collectives as a whole.
   void place_in(KernelTrace& trace, bool work);
 
   /// After that: the operator of an id, and the innermost one on a thread at a time; -1: none.
@@ -44,6 +45,7 @@ class HostOperators {
 
  private:
   struct Open;
+  Kernel kernel_of(const KernelTrace& trace, std::size_t event, double begin_s, double end_s) const;
   std::vector<HostEvent> events_;  // sorted, in the order of `operators`
   std::map<std::int64_t, std::int32_t> by_id_;
   std::map<std::int64_t, std::pair<std::size_t, std::size_t>> threads_;  // first event and one behind the last

@@ -47,10 +47,11 @@ inline bool is_plausible(const HostCopy& copy) {
 
 /// What the host did: an operator of the trainer's framework, or a range that its code marked (record_function, NVTX).
 struct Operator {
-  std::int32_t name = -1;    ///< in KernelTrace::names
-  std::int32_t parent = -1;  ///< in KernelTrace::operators, before this one: what called it on its thread
-  std::int32_t shapes = -1;  ///< in KernelTrace::shapes; -1: not recorded
-  bool is_range = false;     ///< marked by the trainer's code: does no work of its own
+  std::int32_t name = -1;      ///< in KernelTrace::names
+  std::int32_t parent = -1;    ///< in KernelTrace::operators, before this one: what called it on its thread
+  std::int32_t shapes = -1;    ///< in KernelTrace::shapes; -1: not recorded
+  bool is_range = false;       ///< marked by the trainer's code: does no work of its own
+  bool is_collective = false;  ///< a range that lasts as long as one on cores: what it calls is part of it
 };
 
 /// Sizes of the inputs that are tensors, in their order.

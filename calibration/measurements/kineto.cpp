@@ -82,6 +82,7 @@ class Reader {
     for (const auto& [id, product] : products_) product_at_[operators_.of_id(id)] = product;
     for (Kernel& kernel : result_.kernels) add_product(kernel);
     result_.on_cores = !result_.kernels.empty();
+    if (result_.on_cores) name_collectives();
     for (const ChromeEvent& event : trace_.events) take(event);
     if (result_.kernels.empty()) refuse();
     take_steps();
@@ -120,6 +121,7 @@ class Reader {
           event.thread, event.start_us * kMicro, (event.start_us + event.duration_us) * kMicro, id_of(event), {}};
       host.op.name = intern_.name(event.name);
       host.op.is_range = range;
+      host.op.is_collective = range && event.name.starts_with("gloo:");
       if (const auto dims = event.args.find("Input Dims"); dims != event.args.end() && !range) {
         const Shapes shapes = shapes_from(*dims);
         host.op.shapes = intern_.shapes(shapes);
@@ -136,6 +138,47 @@ class Reader {
     for (const auto& [type, count] : types) {
       if (count > most) most = count, result_.operand_type = type;
     }
+  }
+
+  /// Gloo's ranges tell how a collective is made, the calls of c10d which one it is, and of what: in the same order.
+  void name_collectives() {
+    std::vector<Kernel*> made;
+    for (Kernel& kernel : result_.kernels) {
+      if (kernel.kind == KernelClass::kCollective) made.push_back(&kernel);
+    }
+    std::vector<const ChromeEvent*> called;
+    for (const ChromeEvent& event : trace_.events) {
+      if (is_operator(category_of(event)) && event.name.starts_with("c10d::")) called.push_back(&event);
+    }
+    std::ranges::stable_sort(made, {}, &Kernel::start_s);
+    std::ranges::stable_sort(called, {}, &ChromeEvent::start_us);
+    const bool same = made.size() == called.size();
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const std::string& name = same ? called[i]->name : result_.name_of(*made[i]);
+      made[i]->collective = collective_named(name);
+      if (!made[i]->collective) made[i]->other_collective = name;
+      if (same) made[i]->bytes = bytes_of_call(*called[i]);
+    }
+  }
+
+  /// Of the largest of the two tensors that a call begins with: what comes out, and what goes in.
+  static double bytes_of_call(const ChromeEvent& call) {
+    const auto dims = call.args.find("Input Dims");
+    if (dims == call.args.end() || !dims->is_array()) return 0;
+    double most = 0;
+    for (const auto& input : *dims) most = std::max(most, elements_of(input));
+    return most * bytes_of_type(operand_type(call));
+  }
+
+  /// Of a tensor, or of all tensors of a list.
+  static double elements_of(const json& input) {
+    if (!input.is_array() || input.empty()) return 0;
+    double product = 1, sum = 0;
+    for (const auto& each : input) {
+      if (each.is_number()) product *= each.get<double>();
+      if (each.is_array()) sum += elements_of(each);
+    }
+    return input.front().is_array() ? sum : product;
   }
 
   void add_product(Kernel& kernel) const {

@@ -13,7 +13,7 @@
 namespace trivium::calibration::foreign {
 namespace {
 
-constexpr double kSlower = 1.15;      // beyond it, an op is slow for its like
+constexpr double kSlower = 1.15, kSlowerOnCores = 1.5;  // beyond it, an op is slow for its like
 constexpr double kFusedShare = 0.5;   // of the rate of plain products, which fused attention reaches at least
 constexpr double kManyKernels = 1.5;  // over those of the plan's stack
 
@@ -152,7 +152,7 @@ class Remaining {
       if (on_cores_ && !is_product(name)) continue;
       const double expected = pace * planned->second.seconds, before = left_[name];
       const double there = is_product(name) && !on_cores_ && pace > kSlower ? planned->second.seconds : expected;
-      if (op.seconds < kSlower * expected || before <= there) continue;
+      if (op.seconds < (on_cores_ ? kSlowerOnCores : kSlower) * expected || before <= there) continue;
       const double taken = take(name, before - there);
       find(fmt::format("{} takes {}, {:.1f} times what the plan's device takes{} ({})", name, time_text(op.seconds),
                        op.seconds / expected, on_cores_ ? " beside its other products" : "", shortened(op.longest)),

@@ -148,6 +148,7 @@ class Matcher {
     match.kind = match.op.empty() ? Match::Kind::kUnmatched : Match::Kind::kOp;
     const bool alone = meaning == Meaning::kBatched || meaning == Meaning::kSoftmax;
     match.unfused = alone && match.op.starts_with("attention");
+    match.attends = match.unfused || meaning == Meaning::kFusedAttention;
     return match;
   }
 
@@ -220,27 +221,43 @@ class Matcher {
     return named(Meaning::kNorm, backward);
   }
 
-  /// Products of queries and of attention's output may have one shape: the first behind an attention is its output,
-  /// and going back the last ones before it.
+  /// Products of queries and of attention's output may have one shape: the first after an attention is its output, and
+  /// going back the last before it. So may gradients of two matrices: each is computed beside that of its input.
   void settle_choices(std::vector<Match>& matches) {
     if (choices_.empty()) return;
-    std::vector<std::size_t> order(matches.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    const std::vector<std::size_t> order = begins_in_order();
+    bool wanted = false;
+    for (const std::size_t place : order) settle(matches, place, "attention", "attention_out", wanted);
+    wanted = false;
+    for (auto place = order.rbegin(); place != order.rend(); ++place) {
+      settle(matches, *place, "attention_backward", "attention_out_dgrad", wanted);
+    }
+    settle_weights(matches, order);
+    std::map<std::int32_t, std::string> settled;
+    for (const auto& [place, names] : choices_) {
+      const Kernel& kernel = trace_.kernels[place];
+      if (kernel.begins) settled[kernel.launched_by] = matches[place].op;
+    }
+    for (const auto& [place, names] : choices_) {
+      const Kernel& kernel = trace_.kernels[place];
+      if (!kernel.begins && settled.contains(kernel.launched_by)) matches[place].op = settled[kernel.launched_by];
+    }
+  }
+
+  std::vector<std::size_t> begins_in_order() const {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < trace_.kernels.size(); ++i) {
+      if (trace_.kernels[i].begins) order.push_back(i);
+    }
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return trace_.kernels[a].start_s < trace_.kernels[b].start_s;
     });
-    bool wanted = false;
-    for (const std::size_t place : order) settle(matches, place, "attention", "attention_out", wanted);
-    bool wants_dgrad = false, wants_wgrad = false;
-    for (auto place = order.rbegin(); place != order.rend(); ++place) {
-      settle(matches, *place, "attention_backward", "attention_out_dgrad", wants_dgrad);
-      settle(matches, *place, "attention_backward", "attention_out_wgrad", wants_wgrad);
-    }
+    return order;
   }
 
   void settle(std::vector<Match>& matches, std::size_t place, const char* anchor, const std::string& output,
               bool& wanted) {
-    if (matches[place].op == anchor) wanted = true;
+    if (matches[place].attends && matches[place].op == anchor) wanted = true;
     const auto choice = choices_.find(place);
     if (choice == choices_.end()) return;
     const auto& names = choice->second;
@@ -249,6 +266,35 @@ class Matcher {
         std::find_if(names.begin(), names.end(), [&](const std::string& name) { return name != output; });
     matches[place].op = wanted ? output : *other;
     wanted = false;
+  }
+
+  void settle_weights(std::vector<Match>& matches, const std::vector<std::size_t>& order) {
+    std::vector<std::size_t> products;
+    for (const std::size_t place : order) {
+      if (trace_.kernels[place].m > 0 && matches[place].kind == Match::Kind::kOp) products.push_back(place);
+    }
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      const auto choice = choices_.find(products[i]);
+      if (choice == choices_.end() || !choice->second.front().ends_with("_wgrad")) continue;
+      std::vector<std::size_t> beside;
+      if (i > 0) beside.push_back(products[i - 1]);
+      if (i + 1 < products.size()) beside.push_back(products[i + 1]);
+      std::stable_partition(beside.begin(), beside.end(),
+                            [&](std::size_t other) { return caller_of(other) == caller_of(products[i]); });
+      for (const std::size_t other : beside) {
+        const std::string& of = matches[other].op;
+        if (!of.ends_with("_dgrad")) continue;
+        const std::string name = of.substr(0, of.rfind("_dgrad")) + "_wgrad";
+        if (std::find(choice->second.begin(), choice->second.end(), name) == choice->second.end()) continue;
+        matches[products[i]].op = name;
+        break;
+      }
+    }
+  }
+
+  std::int32_t caller_of(std::size_t place) const {
+    const std::int32_t op = trace_.kernels[place].launched_by;
+    return op < 0 ? -1 : trace_.operators[static_cast<std::size_t>(op)].parent;
   }
 
   const KernelTrace& trace_;

@@ -20,7 +20,8 @@ struct Match {
     kCollective  ///< `op` names it
   };
   Kind kind = Kind::kUnmatched;
-  bool unfused = false;     ///< of attention: scores, softmax or values by themselves
+  bool attends = false;     ///< of attention: its kernel, or scores, softmax or values by themselves
+  bool unfused = false;     ///< one of the latter
   bool recomputed = false;  ///< a forward op below the backward of a checkpoint
   std::string op;
 };

@@ -14,16 +14,24 @@ int bytes_of_type(const std::string& name) {
   return 4;
 }
 
+namespace {
+
+std::vector<std::int64_t> sizes_from(const nlohmann::json& input) {
+  std::vector<std::int64_t> sizes;
+  if (!input.is_array()) return sizes;
+  if (!input.empty() && input.front().is_array()) return sizes_from(input.front());
+  for (const auto& size : input) {
+    if (size.is_number_integer()) sizes.push_back(size.get<std::int64_t>());
+  }
+  return sizes;
+}
+
+}  // namespace
+
 Shapes shapes_from(const nlohmann::json& dims) {
   Shapes shapes;
   if (!dims.is_array()) return shapes;
-  for (const auto& input : dims) {
-    std::vector<std::int64_t>& sizes = shapes.emplace_back();
-    if (!input.is_array()) continue;
-    for (const auto& size : input) {
-      if (size.is_number_integer()) sizes.push_back(size.get<std::int64_t>());
-    }
-  }
+  for (const auto& input : dims) shapes.push_back(sizes_from(input));
   return shapes;
 }
 

@@ -18,7 +18,8 @@ struct Product {
 /// Bytes of an element of PyTorch's names of types, in operators ("c10::BFloat16") and collectives ("BFloat16").
 int bytes_of_type(const std::string& name);
 
-/// "Input Dims" of a trace, or the sizes of an NVTX range: of inputs that are no tensor the shape is empty.
+/// "Input Dims" of a trace, or the sizes of an NVTX range: empty of inputs that are no tensor, of lists
+/// of tensors that of the first.
 Shapes shapes_from(const nlohmann::json& dims);
 
 /// What mm, addmm, bmm, baddbmm, linear and their like multiply: the first two inputs that are matrices.

@@ -92,10 +92,20 @@ std::string last_line(const Explanation& explanation) {
   if (explanation.findings.empty()) {
     return fmt::format("nothing of {} stands out that could be won\n", time_text(explanation.measured_s));
   }
-  std::string remedies;
-  for (const Finding& finding : explanation.findings) remedies += (remedies.empty() ? "" : "; ") + finding.remedy;
+  std::vector<std::pair<std::string, double>> remedies;  // each once, in the order of findings
+  for (const Finding& finding : explanation.findings) {
+    const auto same = std::ranges::find(remedies, finding.remedy, &std::pair<std::string, double>::first);
+    if (same != remedies.end()) {
+      same->second += finding.seconds;
+    } else {
+      remedies.emplace_back(finding.remedy, finding.seconds);
+    }
+  }
+  std::string text;
+  for (const auto& [remedy, seconds] : remedies)
+    text += fmt::format("{}{} by: {}", text.empty() ? "" : "; ", time_text(seconds), remedy);
   return wrapped(fmt::format("{} of {} can be won: {}", time_text(explanation.winnable_s),
-                             time_text(explanation.measured_s), remedies),
+                             time_text(explanation.measured_s), text),
                  2);
 }
 

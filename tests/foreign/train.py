@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
-LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD, FFN, VOCABULARY, SEQUENCE, BATCH = 8, 256, 8, 4, 32, 704, 8192, 256, 4
+LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD, FFN, VOCABULARY, SEQUENCE, BATCH = 4, 320, 8, 4, 40, 896, 8192, 256, 4
 RANKS = 2
 
 
@@ -108,16 +108,22 @@ def wrapped(model, wrap):
     return model
 
 
-# What tells of the machine or of the place that the trace was written to, or is of no use to a reader.
+# Without what tells of the machine or of the place that the trace was written to, and what nobody reads.
 def trimmed(trace):
     for key in ("host_name", "trace_id", "traceName"):
         trace.pop(key, None)
+    events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") != "Trace"]
+    first = min(e["ts"] for e in events)
+    threads = {t: i for i, t in enumerate(sorted({str(e["tid"]) for e in events}))}
+    trace["baseTimeNanoseconds"] += int(first * 1000)
     kept = []
-    for event in trace["traceEvents"]:
-        if event.get("ph") != "X" or event.get("cat") == "Trace":
-            continue
-        args = {k: v for k, v in event.get("args", {}).items() if k not in ("Ev Idx", "Input Strides", "Concrete Inputs")}
-        kept.append({**event, "args": args} if args else {k: v for k, v in event.items() if k != "args"})
+    for event in events:
+        args = {k: v for k, v in event.get("args", {}).items() if k in ("External id", "Input Dims") and v}
+        types = event.get("args", {}).get("Input type")
+        if types and (event["name"] in ("aten::mm", "aten::bmm") or event["name"].startswith("c10d::")):
+            args["Input type"] = types[:2]
+        kept.append({"ph": "X", "cat": event["cat"], "name": event["name"], "tid": threads[str(event["tid"])],
+                     "ts": round(event["ts"] - first, 3), "dur": event["dur"], "args": args})
     trace["traceEvents"] = kept
     return trace
 

@@ -43,21 +43,37 @@ std::string most_beyond(const RankTimes& slow, const RankTimes& typical) {
   return text;
 }
 
-Finding slow_rank(const RankTimes& typical, const RankTimes* slow, int rank, double waited) {
-  Finding finding{fmt::format("rank {} comes last to collectives: others wait {} for it", rank, time_text(waited)),
-                  rank, waited, "look at that rank's device and host (clock, temperature, other processes, its data)"};
-  if (slow == nullptr) return finding;
-  const double computes = slow->compute_s - typical.compute_s, idles = slow->idle_s - typical.idle_s;
-  if (computes >= idles && computes > 0) {
-    finding.what += fmt::format("; it computes {} longer than rank {}{}", time_text(computes), typical.rank,
-                                most_beyond(*slow, typical));
+/// A rank that others wait for: as far as it works or idles longer than the typical one in an iteration.
+Finding slow_rank(const RankTimes& typical, const RankTimes& slow, double waited) {
+  const double computes = slow.compute_s - typical.compute_s, idles = slow.idle_s - typical.idle_s;
+  const double longer = std::max(0.0, computes) + std::max(0.0, idles);
+  Finding finding{fmt::format("rank {} is slow: rank {} waits {} for it at collectives", slow.rank, typical.rank,
+                              time_text(waited)),
+                  slow.rank, std::min(waited, longer), ""};
+  if (computes >= idles) {
+    finding.what += fmt::format("; it computes {} longer{}", time_text(computes), most_beyond(slow, typical));
     finding.remedy =
-        "give it no more work than the others; else look at its device: clock, temperature, other processes";
-  } else if (idles > 0) {
-    finding.what += fmt::format("; it has nothing to run for {} longer than rank {}", time_text(idles), typical.rank);
-    finding.remedy = "look at its host: loading of data, logging, checkpoints, other processes";
+        "give that rank no more work than the others; else look at its clock, temperature and other processes";
+  } else {
+    finding.what += fmt::format("; it has nothing to run for {} longer", time_text(idles));
+    finding.remedy = "look at that rank's host: loading of data, logging, checkpoints, other processes";
   }
   return finding;
+}
+
+/// Waits beyond what slow ranks explain are for ranks that come late in turn.
+void add_waits(const Compared& compared, const RankTimes& typical, std::vector<Finding>& findings) {
+  double in_turn = 0;
+  for (const auto& [rank, waited] : typical.waits_s) {
+    const auto slow = std::ranges::find(compared.ranks, rank, &RankTimes::rank);
+    if (slow == compared.ranks.end()) continue;
+    findings.push_back(slow_rank(typical, *slow, waited));
+    in_turn += waited - findings.back().seconds;
+  }
+  findings.push_back(
+      {fmt::format("ranks come to collectives late in turn: rank {} waits {}", typical.rank, time_text(in_turn)),
+       std::nullopt, in_turn,
+       "quieter hosts: pin processes to cores, end other processes, collect garbage at one time on all ranks"});
 }
 
 std::string overlap_remedy(const std::string& collective) {
@@ -140,10 +156,7 @@ std::vector<Finding> findings_of(const Compared& compared) {
   const RankTimes& typical = typical_rank(compared);
   const RankPlan& plan = compared.plans.at(typical.rank);
   std::vector<Finding> findings = compute_findings(typical, plan, compared.on_cores, compared.flash);
-  for (const auto& [rank, waited] : typical.waits_s) {
-    const auto slow = std::ranges::find(compared.ranks, rank, &RankTimes::rank);
-    findings.push_back(slow_rank(typical, slow == compared.ranks.end() ? nullptr : &*slow, rank, waited));
-  }
+  add_waits(compared, typical, findings);
   add_exposed(typical, plan, findings);
   add_idle(typical, plan, compared.on_cores, findings);
   std::erase_if(findings, [&](const Finding& finding) { return finding.seconds < kWorthSaying * typical.iteration_s; });

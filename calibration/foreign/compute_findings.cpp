@@ -17,14 +17,6 @@ constexpr double kSlower = 1.15, kSlowerOnCores = 1.5;  // beyond it, an op is s
 constexpr double kFusedShare = 0.5;   // of the rate of plain products, which fused attention reaches at least
 constexpr double kManyKernels = 1.5;  // over those of the plan's stack
 
-bool is_product(const std::string& op) {
-  static constexpr std::array<std::string_view, 13> kProducts{
-      "qkv",        "attention_out", "fc1",     "fc2",         "head",      "expert_fc1", "expert_fc2",
-      "shared_fc1", "shared_fc2",    "latents", "query_heads", "key_heads", "router"};
-  const std::string bare = op.substr(0, op.find("_dgrad")), name = bare.substr(0, bare.find("_wgrad"));
-  return std::find(kProducts.begin(), kProducts.end(), name) != kProducts.end();
-}
-
 /// (value, weight) with half of the weight on either side.
 double weighted_median(std::vector<std::pair<double, double>> values) {
   std::sort(values.begin(), values.end());

@@ -37,6 +37,12 @@ std::vector<int> ranks_of(const std::vector<KernelTrace>& traces, int planned) {
   return ranks;
 }
 
+bool tell_shapes(const std::vector<KernelTrace>& traces) {
+  return std::ranges::any_of(traces, [](const KernelTrace& trace) {
+    return std::ranges::any_of(trace.kernels, [](const imports::Kernel& kernel) { return kernel.m > 0; });
+  });
+}
+
 /// Products whose shapes are told and match none of the plan's say that the run is of another job.
 void check_shapes(const RankRun& run, const PlanShapes& shapes) {
   const imports::Kernel* example = nullptr;
@@ -139,6 +145,8 @@ std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankR
   for (const KernelTrace& trace : run.traces) {
     if (trace.is_truncated) notes.push_back(base::one_line(trace.file) + " ends early");
   }
+  if (!tell_shapes(run.traces))
+    notes.emplace_back("shapes are not told (record_shapes=True): products are compared as one");
   if (first.marked.empty()) notes.emplace_back("iterations are not marked: they are told from what repeats");
   for (const imports::TrainingLog& log : run.logs) {
     if (log.perturbed) notes.push_back(base::one_line(log.file) + ": ran with timers that synchronise, which slows");
@@ -158,7 +166,9 @@ Explanation explain_foreign(const ForeignRun& run, const program::Job& job, cons
   for (std::size_t i = 0; i < ranks.size(); ++i) runs.push_back(run_of(run.traces[i], ranks[i], shapes));
   align(runs);
   const std::vector<RankTimes> times = times_of(runs);
-  const auto plans = plans_of(program, replayed.simulation, {ranks.begin(), ranks.end()}, stop);
+  auto plans = plans_of(program, replayed.simulation, {ranks.begin(), ranks.end()}, stop);
+  const bool shaped = tell_shapes(run.traces);
+  for (auto& [rank, plan] : plans) plan = shaped ? std::move(plan) : with_products_together(std::move(plan));
 
   Explanation explanation;
   explanation.ranks = static_cast<int>(runs.size());

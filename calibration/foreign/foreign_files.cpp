@@ -41,7 +41,7 @@ void read_one(const std::string& path, ForeignRun& run) {
     run.traces.push_back(read_chrome(text, path));
   } else if (imports::is_nsight(content)) {
     if (packed) refuse(path, "is compressed; gunzip it first");
-    run.traces.push_back(imports::read_nsight(path));
+    for (KernelTrace& trace : imports::read_nsight_processes(path)) run.traces.push_back(std::move(trace));
   } else if (imports::is_training_log(content)) {
     run.logs.push_back(imports::read_training_log(text, path));
   } else {

@@ -179,6 +179,7 @@ class Matcher {
   }
 
   std::string product(const Kernel& kernel, Meaning meaning, bool backward, std::size_t place) {
+    if (meaning == Meaning::kProduct && kernel.m <= 0) return kAnyProduct;
     const std::vector<std::string> names = products_of_shape(kernel, shapes_, backward);
     if (names.empty()) return meaning == Meaning::kBatched ? named(meaning, backward) : "";
     if (names.size() > 1) choices_[place] = names;

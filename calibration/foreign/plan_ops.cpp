@@ -182,6 +182,23 @@ class Names {
 
 }  // namespace
 
+bool is_product(const std::string& op) {
+  const std::string name = op.substr(0, std::min(op.find("_dgrad"), op.find("_wgrad")));
+  return name == kAnyProduct || name == "product" ||
+         std::ranges::find(kMatrices, name, &MatrixName::name) != kMatrices.end();
+}
+
+RankPlan with_products_together(RankPlan plan) {
+  PlannedOp all;
+  for (const auto& [name, op] : plan.ops) {
+    if (!is_product(name)) continue;
+    all.count += op.count, all.seconds += op.seconds, all.flops += op.flops, all.launches = op.launches;
+  }
+  std::erase_if(plan.ops, [](const auto& op) { return is_product(op.first); });
+  if (all.count > 0) plan.ops[kAnyProduct] = all;
+  return plan;
+}
+
 std::string name_of(const program::Program& program, const program::Body& body, const Op& op) {
   const auto direction = direction_of(op.kind);
   if (!direction) return name_of_kind(op.kind);

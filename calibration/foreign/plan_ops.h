@@ -46,6 +46,13 @@ struct PlanShapes {
   bool flash = false;  ///< attention in one kernel
 };
 
+/// Products of all matrices together, where a trace tells no shapes.
+inline constexpr const char* kAnyProduct = "matmul";
+bool is_product(const std::string& op);
+
+/// All products of a plan as one.
+RankPlan with_products_together(RankPlan plan);
+
 /// The name of an op: its kind, or of a product its matrix, with "_dgrad" or "_wgrad" behind it. Parts of the loss are
 /// one, as are blocks of attention.
 std::string name_of(const program::Program& program, const program::Body& body, const program::Op& op);

@@ -15,7 +15,7 @@ struct MeasuredOp {
   double unfused_s = 0, recomputed_s = 0;
   double flops = 0;     ///< of products whose shape is told
   double bytes = 0;     ///< of collectives
-  std::string longest;  ///< the kernel that took most of it
+  std::string longest{};  ///< the kernel that took most of it
 };
 
 struct RankTimes {

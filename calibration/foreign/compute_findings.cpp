@@ -179,7 +179,7 @@ double pace_of(const RankTimes& rank, const RankPlan& plan) {
   for (const auto& [name, op] : rank.ops) {
     const auto planned = plan.ops.find(name);
     if (!is_product(name) || planned == plan.ops.end() || planned->second.seconds <= 0) continue;
-    ratios.emplace_back(op.seconds / planned->second.seconds, op.seconds);
+    ratios.emplace_back(op.seconds / planned->second.seconds, planned->second.seconds);
   }
   return ratios.empty() ? 1 : weighted_median(std::move(ratios));
 }

@@ -15,8 +15,8 @@ namespace trivium::calibration::foreign {
 /// beside the run's own products are told.
 std::vector<Finding> compute_findings(const RankTimes& rank, const RankPlan& plan, bool on_cores, bool flash);
 
-/// Measured over predicted time of the run's products at the median, weighted by time: how the device compares with its
-/// profile. 1 where none is matched.
+/// Measured over predicted time of the run's products at the median, weighted by what is predicted: how the device
+/// compares with its profile. 1 where none is matched.
 double pace_of(const RankTimes& rank, const RankPlan& plan);
 
 }  // namespace trivium::calibration::foreign

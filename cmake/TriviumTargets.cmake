@@ -41,24 +41,28 @@ function(trivium_library name)
   target_link_libraries(trivium_${name} PUBLIC ${arg_DEPENDS})
 endfunction()
 
-# What every test includes is read once, with TRIVIUM_UNITY, for all tests: a program of its own holds it.
-function(trivium_test_headers)
+# trivium_test_headers(NAME DEPENDS… HEADERS…): a program that holds what many tests include, read once for all of them.
+# Those that use it link what it links, whose definitions are in the headers.
+function(trivium_test_headers name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;HEADERS" ${ARGN})
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "int main() {}\n")
-  add_executable(trivium_test_headers ${CMAKE_BINARY_DIR}/test_headers.cpp)
-  trivium_common(trivium_test_headers)
-  target_compile_options(trivium_test_headers PRIVATE -O0 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-  target_link_libraries(trivium_test_headers PRIVATE GTest::gtest GTest::gmock nlohmann_json::nlohmann_json fmt::fmt)
-  target_precompile_headers(trivium_test_headers PRIVATE
+  add_executable(${name} ${CMAKE_BINARY_DIR}/test_headers.cpp)
+  trivium_common(${name})
+  target_compile_options(${name} PRIVATE -O0 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS}
     <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> <fmt/format.h>
     <algorithm> <array> <cmath> <filesystem> <fstream> <functional> <map> <numeric> <random> <ranges> <set> <sstream>
     <string> <thread> <vector>)
 endfunction()
 
-# trivium_use_test_headers(NAME): for a program that is compiled with -O0, as that of the headers is.
-function(trivium_use_test_headers name)
+# trivium_use_test_headers(NAME HOLDER): for a program that is compiled with -O0, as the holder is. Without
+# TRIVIUM_UNITY every source shows that it includes what it needs.
+function(trivium_use_test_headers name holder)
   if(TRIVIUM_UNITY)
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-    target_precompile_headers(${name} REUSE_FROM trivium_test_headers)
+    target_link_libraries(${name} PRIVATE nlohmann_json::nlohmann_json fmt::fmt)
+    target_precompile_headers(${name} REUSE_FROM ${holder})
   endif()
 endfunction()
 
@@ -69,7 +73,7 @@ function(trivium_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;READ_THE_TREE;DEPENDS;LABELS;PREFIX" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   trivium_common(${name})
-  trivium_use_test_headers(${name})
+  trivium_use_test_headers(${name} trivium_test_headers)
   target_compile_options(${name} PRIVATE -O0)  # the time goes into compiling tests, not into running their own code
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
   # Only these know where the tree lies: every other object is the same in any checkout, and compiled once for all of them.

@@ -61,9 +61,9 @@ void run(const ImportOptions& options) {
   if (!options.model.empty()) request.model = models::load_model(options.model);
   request.sequence = options.sequence;
   request.ranks = options.ranks > 0 ? options.ranks : cluster.devices();
-  const bool is_deepspeed =
-      options.from.empty() ? launch::is_deepspeed(request.text, request.where) : options.from == "deepspeed";
-  const launch::Imported imported = is_deepspeed ? launch::import_deepspeed(request) : launch::import_megatron(request);
+  const launch::Trainer from = options.from.empty() ? launch::trainer_of(request.text, request.where)
+                                                    : launch::find_trainer(options.from)->trainer;
+  const launch::Imported imported = launch::import_plan(request, from);
   for (const launch::Loss& loss : imported.losses) base::say("warning: {}: {}\n", brief(loss.field), brief(loss.what));
   program::PlanFile file;
   file.job = imported.job;
@@ -75,8 +75,7 @@ void run(const ImportOptions& options) {
     if (options.output.empty()) print_json(plan);
     return;
   }
-  nlohmann::json json{
-      {"schema", "trivium.import/1"}, {"from", is_deepspeed ? "deepspeed" : "megatron"}, {"file", plan}};
+  nlohmann::json json{{"schema", "trivium.import/1"}, {"from", launch::version_of(from).name}, {"file", plan}};
   auto& losses = json["not_mapped"] = nlohmann::json::array();
   for (const launch::Loss& loss : imported.losses) losses.push_back({{"field", loss.field}, {"what", loss.what}});
   print_json(json);
@@ -86,12 +85,15 @@ void run(const ImportOptions& options) {
 
 void add_import(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* command = app.add_subcommand("import", "Read Megatron arguments or DeepSpeed JSON as a plan file");
-  command->add_option("FILE", options->file, "Shell script, log with Megatron's arguments, or DeepSpeed JSON")
+  CLI::App* command = app.add_subcommand("import", "Read another trainer's arguments or configuration as a plan file");
+  command
+      ->add_option(
+          "FILE", options->file,
+          "Shell script, log with Megatron's arguments, DeepSpeed JSON, torchtitan's TOML, Megatron-Bridge's Python")
       ->required()
       ->type_name("FILE");
   command->add_option("--from", options->from, "Whose it is; default: told by its content")
-      ->check(CLI::IsMember({"megatron", "deepspeed"}));
+      ->check(CLI::IsMember({"megatron", "megatron-bridge", "deepspeed", "torchtitan", "fsdp2"}));
   command->add_option("--model", options->model, "The model, where the file does not say its shape");
   command->add_option("--cluster", options->cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json");
   command->add_option("--sequence", options->sequence, "Tokens of a sample, where the file does not say them")

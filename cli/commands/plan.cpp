@@ -22,6 +22,7 @@
 #include "cli/render/plan_beside.h"
 #include "cli/render/plan_report.h"
 #include "cli/render/render.h"
+#include "planner/launch/launch.h"
 
 namespace trivium::cli {
 namespace {
@@ -82,6 +83,46 @@ std::string fewer_ranks(const planner::SearchRequest& wanted, const planner::Sea
   return "";
 }
 
+/// What the trainer of --for cannot be told of the best plan; empty where it can be told all. Steps that the job does
+/// not say are nothing to tell.
+std::vector<planner::launch::Loss> not_expressed(const planner::TrainerSpace& trainer, const JobRequest& request,
+                                                 const planner::SearchResult& result) {
+  if (result.best.empty()) return {};
+  program::Job job = request.file.job;
+  job.plan = result.best.front().plan;
+  const planner::launch::Trainer to = planner::launch::find_trainer(trainer.trainer)->trainer;
+  std::vector<planner::launch::Loss> losses = planner::launch::export_plan(job, request.cluster, to).losses;
+  std::erase_if(losses, [](const planner::launch::Loss& loss) { return loss.field == "total_tokens"; });
+  return losses;
+}
+
+/// Member `for` of the result, and the same for people.
+std::string for_trainer(const planner::SearchRequest& wanted, const JobRequest& request,
+                        const planner::SearchResult& result, nlohmann::json& json) {
+  if (wanted.trainer == nullptr) return "";
+  const planner::launch::TrainerVersion& version = *planner::launch::find_trainer(wanted.trainer->trainer);
+  const auto losses = not_expressed(*wanted.trainer, request, result);
+  auto& listed = json["for"] = {{"trainer", version.name},
+                                {"software", version.software},
+                                {"version", version.version},
+                                {"version_date", version.date}};
+  listed["not_expressed"] = nlohmann::json::array();
+  listed["asks"] = nlohmann::json::array();
+  for (const planner::TrainerRule& rule : wanted.trainer->rules) {
+    listed["asks"].push_back({{"field", rule.field}, {"what", rule.says}});
+  }
+  std::string text = fmt::format("for {} {} of {}, priced as stack {}", version.software, version.version, version.date,
+                                 wanted.job.plan.stack);
+  if (result.best.empty()) return text + "\n";
+  text +=
+      losses.empty() ? fmt::format("; trivium export PLAN --to {} says all of the best plan\n", version.name) : ":\n";
+  for (const planner::launch::Loss& loss : losses) {
+    listed["not_expressed"].push_back({{"field", loss.field}, {"what", loss.what}});
+    text += fmt::format("  {} is not said there: {}\n", loss.field, loss.what);
+  }
+  return text;
+}
+
 void write_best(const PlanOptions& options, const JobRequest& request, const planner::SearchResult& result) {
   if (options.output.empty() || result.best.empty()) return;
   program::PlanFile file = request.file;
@@ -109,6 +150,7 @@ int run(const PlanOptions& options) {
   const planner::SearchResult result = search(wanted, options, interrupts);
   if (result.best.empty()) enough.request_stop();
   nlohmann::json json = result_json(request, wanted, result);
+  const std::string trainer = for_trainer(wanted, request, result, json);
   std::string also = interrupts.happened() ? "" : beside(wanted, result, naive.get(), json);
   if (!interrupts.happened()) also += other_batch(wanted, result, effort, json);
   const std::string studied = [&] {
@@ -134,7 +176,7 @@ int run(const PlanOptions& options) {
     print_json(json);
   } else {
     if (options.show_space) print(space_report(wanted, result));
-    print(result_report(request, wanted, result, options.all) + also + studied + trials);
+    print(result_report(request, wanted, result, options.all) + trainer + also + studied + trials);
   }
   if (!hint.empty()) base::say("hint: {}\n", hint);
   if (interrupts.happened() && !nothing_fits_it) {

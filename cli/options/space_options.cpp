@@ -9,6 +9,7 @@
 #include "planner/space/usual_bounds.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
+#include "simulator/placement/defaults.h"
 
 namespace trivium::cli {
 namespace {
@@ -27,6 +28,13 @@ void fix(const std::string& text, JobRequest& request) {
     fail_usage(fmt::format("{} is fixed twice, to {} and to {}", field, before, after));
   }
   request.fixed.insert(field);
+}
+
+/// The stack decides what attention takes for granted.
+void take_stack(const planner::TrainerSpace& trainer, JobRequest& request) {
+  program::Plan& plan = request.file.job.plan;
+  if (!request.fixed.contains("stack")) plan.stack = trainer.stack;
+  if (!request.fixed.contains("attention")) plan.attention = simulator::best_attention(plan, request.cluster);
 }
 
 void check_fixed(const Constraint& constraint, const JobRequest& request) {
@@ -50,6 +58,13 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
   add("--forbid", options.forbid, "Leave a feature, or one value of a field, out", "FIELD[=VALUE]");
   add("--allow", options.allow,
       "Open what is left out unless allowed: compression, overlap.tensor, on heterogeneous nodes offload", "FEATURE");
+  std::vector<std::string> trainers;
+  for (const planner::TrainerSpace& space : planner::trainer_spaces()) trainers.emplace_back(space.trainer);
+  command
+      .add_option("--for", options.trainer,
+                  "Only plans that this trainer can run, priced as it runs them; export --to writes what launches one")
+      ->check(CLI::IsMember(trainers))
+      ->group(group);
   add("--min", options.min, "Least value of a plan field", "FIELD=N");
   add("--max", options.max, "Largest value of a plan field", "FIELD=N");
   command
@@ -62,6 +77,8 @@ void add_space_options(CLI::App& command, SpaceOptions& options) {
 
 planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& request) {
   for (const std::string& text : options.fix) fix(text, request);
+  const planner::TrainerSpace* trainer = planner::find_trainer_space(options.trainer);
+  if (trainer != nullptr) take_stack(*trainer, request);
   planner::SearchRequest search;
   const auto add = [&](Constraint::Kind kind, const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
@@ -85,6 +102,7 @@ planner::SearchRequest search_request(const SpaceOptions& options, JobRequest& r
   search.cluster = request.cluster;
   search.fixed = request.fixed;
   search.ranks = request.ranks;
+  if (trainer != nullptr) search = planner::for_trainer(std::move(search), *trainer);
   return planner::with_fit_probability(planner::with_lists_settled(std::move(search)), options.fit_probability);
 }
 

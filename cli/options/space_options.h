@@ -13,6 +13,7 @@ namespace trivium::cli {
 struct SpaceOptions {
   double fit_probability = planner::kFitProbability;
   std::vector<std::string> fix, forbid, allow, min, max;
+  std::string trainer;  ///< whose plans alone are searched; empty: those of our own runtime
 };
 
 /// `options` must outlive the parse.

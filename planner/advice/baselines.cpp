@@ -112,6 +112,19 @@ struct Way {
   std::string nothing;  ///< why there is no split
 };
 
+/// Without the splits that the request's trainer does not run.
+Way expressible(Way way, const TrainerSpace* trainer) {
+  if (trainer == nullptr) return way;
+  const TrainerRule* broken = nullptr;
+  std::erase_if(way.splits, [&](const Plan& split) {
+    const TrainerRule* rule = broken_rule(*trainer, split);
+    if (rule != nullptr) broken = rule;
+    return rule != nullptr;
+  });
+  if (way.splits.empty() && broken != nullptr) way.nothing = fmt::format("{}: {}", trainer->trainer, broken->says);
+  return way;
+}
+
 void try_splits(const SearchRequest& request, const Way& way, const std::stop_token& stop, Baseline& baseline) {
   baseline.why_not = way.nothing;
   simulator::SharedCosts shared;
@@ -153,7 +166,8 @@ std::vector<Baseline> baselines(const SearchRequest& request, int threads, const
       {replicas(request, 3), false, ""},
       {tensor_alone(request), false, heads}};
   run_parallel(
-      all.size(), threads_for(threads), stop, [&](std::size_t i) { try_splits(request, ways[i], stop, all[i]); },
+      all.size(), threads_for(threads), stop,
+      [&](std::size_t i) { try_splits(request, expressible(ways[i], request.trainer), stop, all[i]); },
       [](std::size_t) {});
   return all;
 }

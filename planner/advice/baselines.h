@@ -25,7 +25,8 @@ struct Baseline {
 /// - tensor parallel alone: every matrix over as many devices as the heads allow, over nodes too.
 /// Each with the largest micro-batch that fits, recomputing everything only where nothing fits otherwise; the two with
 /// replicas with collectives beside the passes or not, whichever is faster and fits. None of them is in the space of a
-/// search but as one plan of many (the first is not). Bounds of the request do not count here. Stopped, the ways that
+/// search but as one plan of many (the first is not). Bounds of the request do not count here, what its trainer runs
+/// does. Stopped, the ways that
 /// were not tried have neither figures nor a reason. `threads`: 0 for all cores.
 std::vector<Baseline> baselines(const SearchRequest& request, int threads, const std::stop_token& stop);
 

@@ -67,6 +67,7 @@ std::vector<char> Tree::states_that_may_fit(const Branch& branch, const Plan& pl
 
 // No kind of node that may hold the stage copies faster.
 std::int64_t Tree::least_copy_ps(const Plan& plan, std::size_t stage, std::int64_t bytes) const {
+  if (program::find_stack(plan.stack)->host_adam > 0) return 0;  // gradients and parameters go instead of the state
   std::int64_t least = kNever;
   for (std::size_t g = 0; g < request_.cluster.groups.size(); ++g) {
     const hardware::Node& node = request_.cluster.groups[g].node;

@@ -42,7 +42,7 @@ class AccelerateExport {
     if (!is_megatron) script_has_to(is_ddp);
     lose("model", fmt::format("{}, its sequence and its optimizer live in the training script", job_.model.name));
     lose_placement(plan_, kDataInsidePipeline, launch_.losses);
-    if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed");
+    if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed", "none");
     lose_common(plan_, launch_.losses);
     lose_fp8(plan_, launch_.losses);
     return std::move(launch_);
@@ -50,7 +50,9 @@ class AccelerateExport {
 
  private:
   void line(std::string text) { launch_.text += std::move(text) + "\n"; }
-  void lose(const char* field, std::string what) { launch_.losses.push_back({field, std::move(what)}); }
+  void lose(const char* field, std::string what, std::string becomes = "") {
+    launch_.losses.push_back({field, std::move(what), std::move(becomes)});
+  }
 
   std::string precision() const {
     if (plan_.precision == DType::kBf16 || plan_.precision == DType::kFp16) {
@@ -86,22 +88,24 @@ class AccelerateExport {
 
   void lose_megatron_fields() {
     if (plan_.zero_stage >= 2) {
-      lose("zero_stage", fmt::format("{}; beside pipeline or expert parallel written as 1", plan_.zero_stage));
+      lose("zero_stage", fmt::format("{}; beside pipeline or expert parallel written as 1", plan_.zero_stage), "1");
     }
-    if (plan_.virtual_stages > 1) lose("virtual_stages", "stages are not interleaved; 1f1b");
+    if (plan_.virtual_stages > 1) lose("virtual_stages", "stages are not interleaved; 1f1b", "1");
     if (plan_.pipeline > 1 && !runs_usual_schedule(plan_)) {
-      lose("schedule", fmt::format("{}; written as 1f1b", name_of(plan_.schedule)));
+      lose("schedule", fmt::format("{}; written as 1f1b", name_of(plan_.schedule)), usual_schedule_of(plan_));
     }
     const std::vector<int> layers = program::chunk_layers(job_);
     if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end()) {
-      lose("stage_layers", "stages are equal; the layers must divide");
+      lose("stage_layers", "stages are equal; the layers must divide", std::string(kCleared));
     }
     if (plan_.bucket_bytes > 0) lose("bucket_bytes", "not a setting of accelerate");
     lose_overlap();
-    if (plan_.offload.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device");
-    if (plan_.offload.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device");
-    if (plan_.offload.activations != Storage::kNone) lose("offload.activations", "activations stay on the device");
-    if (plan_.offload.optimizer == Storage::kDisk) lose("offload.optimizer", "disk; the state stays on the device");
+    if (plan_.offload.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device", "none");
+    if (plan_.offload.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device", "none");
+    if (plan_.offload.activations != Storage::kNone)
+      lose("offload.activations", "activations stay on the device", "none");
+    if (plan_.offload.optimizer == Storage::kDisk)
+      lose("offload.optimizer", "disk; the state stays on the device", "none");
   }
 
   void lose_overlap() {
@@ -135,7 +139,8 @@ class AccelerateExport {
   void script_has_to(bool is_ddp) {
     if (is_ddp && plan_.recompute == Recompute::kFull) lose("recompute", "full; to be switched on in the script");
     if (plan_.recompute == Recompute::kSelective) lose("recompute", "selective; to be written in the script");
-    if (plan_.offload.activations != Storage::kNone) lose("offload.activations", "activations stay on the device");
+    if (plan_.offload.activations != Storage::kNone)
+      lose("offload.activations", "activations stay on the device", "none");
     lose("micro_batch", fmt::format("{}, accumulated {} times, is set in the script", plan_.micro_batch,
                                     program::micro_batches(plan_, job_.training.global_batch)));
     lose("attention", fmt::format("{} is chosen in the script", program::name_of(plan_.attention)));

@@ -38,8 +38,8 @@ class DeepspeedExport {
     std::vector<Argument> flags = model_arguments(job_.model, Trainer::kDeepspeed, launch_.losses);
     command(flags);
     for (Argument& flag : training_arguments(job_.training, launch_.losses)) flags.push_back(std::move(flag));
-    flags.push_back({"vocab-file", {"$VOCAB"}});
-    flags.push_back({"merge-file", {"$MERGES"}});
+    flags.push_back({"tokenizer-type", {"NullTokenizer"}});
+    flags.push_back({"vocab-size", {std::to_string(job_.model.vocab)}});
     flags.push_back({"data-path", {"$DATA"}});
     launch_.text += fmt::format("deepspeed --hostfile hosts --num_nodes {} --num_gpus {} pretrain_gpt.py \\\n{}",
                                 machines.nodes, machines.devices, shell_lines(flags));
@@ -50,12 +50,14 @@ class DeepspeedExport {
   }
 
  private:
-  void lose(const char* field, std::string what) { launch_.losses.push_back({field, std::move(what)}); }
+  void lose(const char* field, std::string what, std::string becomes = "") {
+    launch_.losses.push_back({field, std::move(what), std::move(becomes)});
+  }
 
   void settle_sharding() {
     zero_ = plan_.zero_stage;
     if (zero_ < 2 || plan_.pipeline == 1) return;
-    lose("zero_stage", fmt::format("{}; the pipeline engine refuses 2 and 3, written as 1", zero_));
+    lose("zero_stage", fmt::format("{}; the pipeline engine refuses 2 and 3, written as 1", zero_), "1");
     zero_ = 1;
   }
 
@@ -95,11 +97,11 @@ class DeepspeedExport {
       if (zero_ == 3) {
         zero["offload_param"] = {{"device", device_of(offload.parameters)}};
       } else {
-        lose("offload.parameters", "needs zero_stage 3; parameters stay on the device");
+        lose("offload.parameters", "needs zero_stage 3; parameters stay on the device", "none");
       }
     }
     if (offload.gradients != Storage::kNone && (zero_ < 2 || offload.optimizer == Storage::kNone)) {
-      lose("offload.gradients", "gradients leave the device with the optimizer at zero_stage 2 and 3 alone");
+      lose("offload.gradients", "gradients leave the device with the optimizer at zero_stage 2 and 3 alone", "none");
     }
     return zero;
   }
@@ -137,23 +139,28 @@ class DeepspeedExport {
 
   void lose_fields() {
     if (plan_.context > 1 && plan_.context_method == program::ContextMethod::kRing) {
-      lose("context_method", "ring; DeepSpeed exchanges heads all to all (Ulysses)");
+      lose("context_method", "ring; DeepSpeed exchanges heads all to all (Ulysses)", "all_to_all");
     }
-    if (plan_.virtual_stages > 1) lose("virtual_stages", "the pipeline engine runs plain 1F1B");
+    if (plan_.virtual_stages > 1) lose("virtual_stages", "the pipeline engine runs plain 1F1B", "1");
     if (plan_.pipeline > 1 && !runs_usual_schedule(plan_) && plan_.schedule != Schedule::kZeroBubble) {
-      lose("schedule", fmt::format("{}; the pipeline engine runs 1f1b", name_of(plan_.schedule)));
+      lose("schedule", fmt::format("{}; the pipeline engine runs 1f1b", name_of(plan_.schedule)),
+           usual_schedule_of(plan_));
     }
     const std::vector<int> layers = program::chunk_layers(job_);
     if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end()) {
-      lose("stage_layers", "stages are balanced by the engine; there is no list");
+      lose("stage_layers", "stages are balanced by the engine; there is no list", std::string(kCleared));
     }
-    if (plan_.recompute == Recompute::kSelective) lose("recompute", "selective; nothing is recomputed");
-    if (plan_.compression == program::Compression::kTopK) lose("compression", "top_k; gradients go uncompressed");
-    if (plan_.compression == program::Compression::kFp16) lose("compression", "fp16; written as communication type");
-    if (plan_.offload.activations == Storage::kDisk) lose("offload.activations", "disk; they stay on the device");
-    if (plan_.overlap.parameter_gather && zero_ < 3) lose("overlap.parameter_gather", "prefetch needs zero_stage 3");
-    if (plan_.overlap.tensor) lose("overlap.tensor", "tensor collectives are not overlapped");
-    if (plan_.pipeline > 1 && plan_.overlap.pipeline) lose("overlap.pipeline", "transfers are not overlapped");
+    if (plan_.recompute == Recompute::kSelective) lose("recompute", "selective; nothing is recomputed", "none");
+    if (plan_.compression == program::Compression::kTopK)
+      lose("compression", "top_k; gradients go uncompressed", "none");
+    if (plan_.compression == program::Compression::kFp16)
+      lose("compression", "fp16; written as communication type", "none");
+    if (plan_.offload.activations == Storage::kDisk)
+      lose("offload.activations", "disk; they stay on the device", "none");
+    if (plan_.overlap.parameter_gather) {
+      lose("overlap.parameter_gather", "parameters are fetched when a module is reached", "false");
+    }
+    if (plan_.overlap.tensor) lose("overlap.tensor", "tensor collectives are not overlapped", "false");
     lose_placement(plan_, kDataInsidePipeline, launch_.losses);
   }
 

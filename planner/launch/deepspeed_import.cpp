@@ -67,7 +67,9 @@ class DeepspeedImport {
                      "bfloat16", "fp16", "communication_data_type", "data_types", "zero_optimization",
                      "gradient_clipping", "activation_checkpointing", "steps_per_print", "wall_clock_breakdown",
                      "sequence_parallel_size", "tensor_parallel"});
-    plan_.stack = plan_.zero_stage == 3 ? "deepspeed-zero3" : "megatron-deepspeed";
+    // Megatron-DeepSpeed's own arguments come beside the JSON; alone it drives any model.
+    const bool is_alone = settings_.script().arguments.empty();
+    plan_.stack = is_alone && plan_.zero_stage == 3 ? "deepspeed-zero3" : "megatron-deepspeed";
     lose_unread(settings_, imported_.losses);
     return std::move(imported_);
   }
@@ -158,7 +160,7 @@ class DeepspeedImport {
     if (const auto stage = said(*section, "stage")) plan_.zero_stage = static_cast<int>(stage->integer(0, kMostStage));
     const auto overlap = said(*section, "overlap_comm");
     plan_.overlap.gradient_reduction = overlap ? overlap->boolean() : plan_.zero_stage == 3;
-    plan_.overlap.parameter_gather = plan_.zero_stage == 3;
+    plan_.overlap.parameter_gather = false;  // its prefetch hides little (program/plan/stack.cpp, deepspeed_zero3)
     if (const auto bucket = said(*section, "reduce_bucket_size")) {
       plan_.bucket_bytes = elements(*bucket) * program::size_of(plan_.reduce_dtype);
     }

@@ -4,32 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 
 #include "base/enum_name.h"
 #include "base/quote.h"
+#include "program/lower/layout.h"
 #include "program/plan/dtype.h"
 
 namespace trivium::planner::launch {
 namespace {
 
 constexpr std::int64_t kStepsUnsaid = 100;
-
-int extent_of(const program::Plan& plan, const std::string& dimension) {
-  if (dimension == "tensor") return plan.tensor;
-  if (dimension == "context") return plan.context;
-  if (dimension == "data") return plan.data;
-  return plan.pipeline;
-}
-
-std::vector<std::string> dimensions(const program::Plan& plan, std::string_view order) {
-  std::vector<std::string> names;
-  std::istringstream words{std::string(order)};
-  for (std::string word; std::getline(words, word, '-');) {
-    if (extent_of(plan, word) > 1) names.push_back(word);
-  }
-  return names;
-}
 
 }  // namespace
 
@@ -52,10 +36,6 @@ std::int64_t steps_of(const program::Training& training, std::vector<Loss>& loss
   return kStepsUnsaid;
 }
 
-bool has_order(const program::Plan& plan, std::string_view order) {
-  return dimensions(plan, plan.placement) == dimensions(plan, order);
-}
-
 void lose_placement(const program::Plan& plan, std::string_view order, std::vector<Loss>& losses) {
   if (has_order(plan, order)) return;
   losses.push_back({"placement", fmt::format("{}; ranks come in the order {}, innermost first: list the hosts so that "
@@ -67,11 +47,16 @@ bool runs_usual_schedule(const program::Plan& plan) {
   return plan.schedule == program::usual_schedule(plan.virtual_stages);
 }
 
+std::string usual_schedule_of(const program::Plan& plan) {
+  return std::string(program::traits_of(program::usual_schedule(plan.virtual_stages)).name);
+}
+
 void lose_common(const program::Plan& plan, std::vector<Loss>& losses) {
   const auto& stages = plan.stage_recompute;
   if (std::adjacent_find(stages.begin(), stages.end(), std::not_equal_to<>()) != stages.end()) {
     losses.push_back({"stage_recompute",
-                      fmt::format("one choice holds for all stages; written as {}", program::name_of(plan.recompute))});
+                      fmt::format("one choice holds for all stages; written as {}", program::name_of(plan.recompute)),
+                      std::string(kCleared)});
   }
   if (plan.precision == program::DType::kFp64) losses.push_back({"precision", "fp64; written as fp32"});
 }
@@ -88,6 +73,15 @@ std::string_view fp8_recipe(program::Fp8 recipe) {
 
 std::int64_t bucket_elements(const program::Plan& plan) {
   return std::max<std::int64_t>(1, plan.bucket_bytes / program::size_of(plan.reduce_dtype));
+}
+
+std::string pipeline_layout(const program::Job& job) {
+  const std::vector<int> layers = program::chunk_layers(job);
+  if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end()) return "";
+  // Parts run by virtual chunk, then by rank: the order of the model, as ours.
+  std::string layout = "E";
+  for (std::size_t i = 0; i < layers.size(); ++i) layout += fmt::format("{}t*{}", i == 0 ? "" : "|", layers[i]);
+  return layout + ",L";
 }
 
 std::string title_of(const program::Job& job, Trainer trainer) {

@@ -7,6 +7,7 @@
 
 #include "planner/launch/arguments.h"
 #include "planner/launch/launch.h"
+#include "planner/space/trainers.h"
 
 namespace trivium::planner::launch {
 
@@ -19,18 +20,15 @@ Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster
 /// Optimizer steps of the training; 100, and a loss that says so, where it does not say its tokens.
 std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses);
 
-/// Orders of ranks that trainers have, innermost dimension first.
-inline constexpr std::string_view kDataInsidePipeline = "tensor-context-data-pipeline";
-inline constexpr std::string_view kPipelineInsideData = "tensor-context-pipeline-data";
-
-/// Whether ranks come out as `order` has them; dimensions of one rank do not count.
-bool has_order(const program::Plan& plan, std::string_view order);
 /// Adds the loss of a placement that the trainer, whose ranks come in `order`, does not have.
 void lose_placement(const program::Plan& plan, std::string_view order, std::vector<Loss>& losses);
 
 /// Whether the schedule is the one that trainers with no choice of schedules run: 1f1b, interleaved over virtual
 /// stages.
 bool runs_usual_schedule(const program::Plan& plan);
+
+/// Its name.
+std::string usual_schedule_of(const program::Plan& plan);
 
 /// Adds the losses of fields that none of the trainers has: recomputation that differs from stage to stage, fp64.
 void lose_common(const program::Plan& plan, std::vector<Loss>& losses);
@@ -52,10 +50,19 @@ std::string title_of(const program::Job& job, Trainer trainer);
 std::vector<Argument> model_arguments(const models::Model& model, Trainer trainer, std::vector<Loss>& losses);
 std::vector<Argument> training_arguments(const program::Training& training, std::vector<Loss>& losses);
 
+/// Lines that set members of `object`, a TransformerConfig of Megatron-Core, to the model's shape; losses of what it
+/// cannot say. Rotary frequencies that are scaled, and the vocabulary, are left to the caller.
+std::string transformer_config(const models::Model& model, const program::Training& training, const char* object,
+                               std::vector<Loss>& losses);
+/// How chunks that do not hold equally many layers are written: "Et*5|t*6,L"; empty where they do.
+std::string pipeline_layout(const program::Job& job);
+
 Launch export_megatron(const program::Job& job, const hardware::Cluster& cluster);
+Launch export_megatron_bridge(const program::Job& job, const hardware::Cluster& cluster);
 Launch export_deepspeed(const program::Job& job, const hardware::Cluster& cluster);
 Launch export_torchtitan(const program::Job& job, const hardware::Cluster& cluster);
 Launch export_nemo(const program::Job& job, const hardware::Cluster& cluster);
 Launch export_accelerate(const program::Job& job, const hardware::Cluster& cluster);
+Launch export_fsdp2(const program::Job& job, const hardware::Cluster& cluster);
 
 }  // namespace trivium::planner::launch

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/quote.h"
@@ -20,7 +21,7 @@ std::int64_t needed(Settings& settings, const char* name) {
 }
 
 void read_rotary(Settings& settings, models::Rotary& rotary) {
-  rotary.theta = settings.number({"rotary-base"}).value_or(rotary.theta);
+  rotary.theta = settings.number({"rotary-base", "rotary-position-embeddings-theta"}).value_or(rotary.theta);
   rotary.share = settings.number({"rotary-percent"}).value_or(rotary.share);
   if (const auto factor = settings.number({"rotary-seq-len-interpolation-factor"})) {
     rotary.scaling = models::RotaryScaling::kLinear;
@@ -34,14 +35,14 @@ void read_rotary(Settings& settings, models::Rotary& rotary) {
 
 void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
   const std::string norm = settings.text({"normalization"}).value_or("LayerNorm");
-  model.norm = norm == "RMSNorm" ? models::Norm::kRmsNorm : models::Norm::kLayerNorm;
+  model.norm = norm == "RMSNorm" || norm == "rmsnorm" ? models::Norm::kRmsNorm : models::Norm::kLayerNorm;
   if (settings.has({"swiglu"})) model.activation = Activation::kSwiglu;
   if (settings.has({"quick-geglu"})) model.activation = Activation::kGeglu;
   if (settings.has({"squared-relu"})) {
     model.activation = Activation::kSquaredRelu;
   }
   model.head_norms = settings.has({"qk-layernorm"});
-  model.norm_epsilon = settings.number({"norm-epsilon"}).value_or(model.norm_epsilon);
+  model.norm_epsilon = settings.number({"norm-epsilon", "layernorm-epsilon"}).value_or(model.norm_epsilon);
   const std::string positions = settings.text({"position-embedding-type"}).value_or("learned_absolute");
   if (positions == "learned_absolute") {
     model.positions = Positions::kLearned;
@@ -52,11 +53,44 @@ void read_kinds(Settings& settings, Model& model, std::vector<Loss>& losses) {
     if (positions != "rope") losses.push_back({"--position-embedding-type", positions + " taken as rope"});
   }
   if (settings.has({"use-rotary-position-embeddings"})) model.positions = Positions::kRotary;
+  if (settings.has({"no-position-embedding"})) model.positions = Positions::kNone;
   if (model.positions == Positions::kRotary) read_rotary(settings, model.rotary);
   const bool no_biases = settings.has({"disable-bias-linear"});
   model.linear_bias = !no_biases;
   model.qkv_bias = settings.has({"add-qkv-bias"}) || !no_biases;
   model.tied_embeddings = !settings.has({"untie-embeddings-and-output-weights"});
+}
+
+/// "2": every second; "([0]*3+[1]*58)": dense layers first.
+void read_layers(Settings& settings, const Model& model, models::Experts& experts, std::vector<Loss>& losses) {
+  if (const auto every = settings.count({"expert-interval"})) experts.every = *every;
+  const auto pattern = settings.text({"moe-layer-freq"});
+  if (!pattern) return;
+  if (pattern->find_first_not_of("0123456789") == std::string::npos) {
+    experts.every = *settings.count({"moe-layer-freq"});
+    return;
+  }
+  int dense = 0, mixtures = 0;
+  if (std::sscanf(pattern->c_str(), "([0]*%6d+[1]*%6d)", &dense, &mixtures) == 2 && dense > 0 &&
+      dense + mixtures == model.layers) {
+    experts.dense_layers = dense;
+    return;
+  }
+  losses.push_back({"--moe-layer-freq", base::quote(*pattern) + " taken as every layer"});
+}
+
+/// Groups are worth their two best scores where a bias chooses, as DeepSeek-V3's are, else their best.
+void read_routing(Settings& settings, models::Experts& experts) {
+  if (settings.text({"moe-router-score-function"}).value_or("softmax") == "sigmoid") {
+    experts.scores = models::Scores::kSigmoid;
+  }
+  experts.correction_bias = settings.has({"moe-router-enable-expert-bias"});
+  experts.normalised = !settings.has({"moe-router-pre-softmax"});
+  experts.scale = settings.number({"moe-router-topk-scaling-factor"}).value_or(experts.scale);
+  experts.groups = settings.count({"moe-router-num-groups"}).value_or(experts.groups);
+  experts.top_groups = settings.count({"moe-router-group-topk"}).value_or(experts.top_groups);
+  if (experts.groups > 1 && experts.correction_bias) experts.group_best = 2;
+  experts.shared_hidden = settings.count({"moe-shared-expert-intermediate-size"}).value_or(0);
 }
 
 void read_experts(Settings& settings, Model& model, std::vector<Loss>& losses) {
@@ -65,31 +99,32 @@ void read_experts(Settings& settings, Model& model, std::vector<Loss>& losses) {
   models::Experts experts;
   experts.count = *count;
   experts.top_k = settings.count({"moe-router-topk", "topk"}).value_or(2);
-  experts.capacity_factor =
-      settings.number({"moe-expert-capacity-factor", "moe-train-capacity-factor"}).value_or(experts.capacity_factor);
-  if (const auto every = settings.text({"moe-layer-freq"})) {
-    if (every->find_first_not_of("0123456789") == std::string::npos) {
-      experts.every = *settings.count({"moe-layer-freq"});
-    } else {
-      losses.push_back({"--moe-layer-freq", base::quote(*every) + " taken as every layer"});
-    }
+  const auto capacity = settings.number({"moe-expert-capacity-factor", "moe-train-capacity-factor"});
+  experts.capacity_factor = capacity.value_or(experts.capacity_factor);
+  // Megatron-Core drops nothing unless it is given a capacity; Megatron-DeepSpeed, told by its --topk, always has one.
+  experts.dropless = !capacity && !settings.has({"topk"});
+  settings.has({"moe-grouped-gemm"});
+  settings.find({"moe-token-dispatcher-type"});
+  read_layers(settings, model, experts, losses);
+  read_routing(settings, experts);
+  if (const auto width = settings.count({"moe-ffn-hidden-size"})) {
+    if (experts.dense_layers > 0 || experts.every > 1) experts.dense_hidden = model.ffn_hidden;
+    model.ffn_hidden = *width;
   }
   model.experts = experts;
 }
 
-/// What DeepSeek's shapes have and is not read of arguments: the model has to be given.
-void check_given(Settings& settings, bool is_given) {
-  const auto refuse = [&](const char* name, bool there) {
-    if (there && !is_given) settings.fail(fmt::format("--{} is not read; give --model to say the shape", name));
-  };
-  for (const char* name : {"multi-latent-attention", "moe-router-enable-expert-bias"}) {
-    refuse(name, settings.has({name}));
-  }
-  for (const char* name : {"moe-shared-expert-intermediate-size", "moe-ffn-hidden-size", "moe-router-score-function",
-                           "moe-router-topk-scaling-factor", "moe-router-num-groups", "moe-router-group-topk",
-                           "q-lora-rank", "kv-lora-rank", "qk-head-dim", "qk-pos-emb-head-dim", "v-head-dim"}) {
-    refuse(name, settings.text({name}).has_value());
-  }
+/// Multi-head latent attention. Keys and queries are as wide as their two parts together.
+void read_latent(Settings& settings, Model& model) {
+  if (!settings.has({"multi-latent-attention"})) return;
+  models::Latent latent;
+  latent.query_rank = settings.count({"q-lora-rank"}).value_or(0);
+  latent.key_rank = needed(settings, "kv-lora-rank");
+  latent.plain_dim = needed(settings, "qk-head-dim");
+  latent.rotary_dim = needed(settings, "qk-pos-emb-head-dim");
+  latent.value_dim = needed(settings, "v-head-dim");
+  model.head_dim = latent.plain_dim + latent.rotary_dim;
+  model.latent = latent;
 }
 
 bool same_shape(Model a, const Model& b) {
@@ -121,7 +156,7 @@ Model read_model(Settings& settings, const ImportRequest& request, std::vector<L
   const auto gated_default = model.hidden * 8 / 3 / 64 * 64;
   model.ffn_hidden = settings.count({"ffn-hidden-size"}).value_or(model.gated() ? gated_default : 0);
   read_experts(settings, model, losses);
-  check_given(settings, is_given);
+  read_latent(settings, model);
   if (is_given) return *request.model;
   if (model.max_sequence == 0) model.max_sequence = settings.count({"seq-length"}).value_or(0);
   if (model.max_sequence == 0) settings.fail("--seq-length is missing");
@@ -130,16 +165,28 @@ Model read_model(Settings& settings, const ImportRequest& request, std::vector<L
     model.vocab = kGpt2Vocabulary;
     losses.push_back({"vocab", "not in the arguments; taken as the 50257 words of GPT-2"});
   }
-  nlohmann::json json = models::to_json(model);
+  return settled(model, request.where);
+}
+
+Model settled(const Model& read, const std::string& where) {
+  nlohmann::json json = models::to_json(read);
   for (const char* derived : {"kv_heads", "head_dim", "ffn_hidden"}) {
     if (json[derived] == 0) json.erase(derived);
   }
-  model = models::model_from_json(json, request.where);
-  for (const std::string& name : models::shipped_models()) {
-    const Model shipped = models::load_model(name);
+  const Model model = models::model_from_json(json, where);
+  for (const Model& shipped : all_shipped()) {
     if (same_shape(model, shipped)) return shipped;
   }
   return model;
+}
+
+const std::vector<Model>& all_shipped() {
+  static const std::vector<Model> kAll = [] {
+    std::vector<Model> all;
+    for (const std::string& name : models::shipped_models()) all.push_back(models::load_model(name));
+    return all;
+  }();
+  return kAll;
 }
 
 void read_training(Settings& settings, const ImportRequest& request, program::Job& job, std::vector<Loss>& losses) {

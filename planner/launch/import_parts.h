@@ -26,6 +26,10 @@ class Settings {
   std::optional<std::int64_t> count(std::initializer_list<const char*> names, std::int64_t low = 1,
                                     std::int64_t high = std::int64_t{1} << 24);
   std::optional<double> number(std::initializer_list<const char*> names);  ///< 0 or more
+  /// A switch, or an assigned true (True).
+  bool is_on(std::initializer_list<const char*> names);
+  /// The name as the file has it: "--name", or the assigned name.
+  std::string spelled(const std::string& name) const;
   [[noreturn]] void fail(const std::string& what) const;
 
   /// Those nobody asked for.
@@ -41,6 +45,13 @@ class Settings {
 /// The model the arguments describe: a shipped one where the shape is its. Errors: as Settings, also when a needed
 /// argument is missing.
 models::Model read_model(Settings& settings, const ImportRequest& request, std::vector<Loss>& losses);
+
+/// The model with what follows from its numbers filled in; a shipped one where the shape is its. Errors:
+/// Failure(kInput) naming `where`, for numbers that make no model.
+models::Model settled(const models::Model& read, const std::string& where);
+
+/// The models we ship, read once.
+const std::vector<models::Model>& all_shipped();
 
 /// Sequence, global batch, steps, optimizer. `sequence` of the request wins; missing ones keep their default.
 void read_training(Settings& settings, const ImportRequest& request, program::Job& job, std::vector<Loss>& losses);

@@ -10,17 +10,21 @@
 #include "base/error.h"
 #include "planner/launch/export_parts.h"
 #include "program/lower/lower.h"
+#include "program/plan/fields.h"
+#include "program/plan/job_json.h"
 
 namespace trivium::planner::launch {
 namespace {
 
 // Read in these versions; a flag that moved since is the first thing to look for when one is refused.
-constexpr std::array<TrainerVersion, 5> kTrainers{{
+constexpr std::array<TrainerVersion, 7> kTrainers{{
     {Trainer::kMegatron, "megatron", "Megatron-LM", "d98e8a64ddf3", "2026-08-22"},
+    {Trainer::kMegatronBridge, "megatron-bridge", "Megatron-Bridge", "067f987df", "2026-08-22"},
     {Trainer::kDeepspeed, "deepspeed", "DeepSpeed edaa72212672 with Megatron-DeepSpeed", "4efb479d5317", "2025-07-16"},
     {Trainer::kTorchtitan, "torchtitan", "torchtitan", "v0.2.2", "2026-02-20"},
     {Trainer::kNemo, "nemo", "NeMo", "8cfedd720346", "2025-09-20"},
     {Trainer::kAccelerate, "accelerate", "accelerate", "16cb6eb80dd9", "2026-07-24"},
+    {Trainer::kFsdp2, "fsdp2", "PyTorch", "2.9", "2025-10-15"},
 }};
 
 // No trainer has micro-batches of unlike sizes: the largest that all replicas can hold, that shares out the batch and
@@ -46,6 +50,8 @@ Launch write(const program::Job& job, const hardware::Cluster& cluster, Trainer 
   switch (trainer) {
     case Trainer::kMegatron:
       return export_megatron(job, cluster);
+    case Trainer::kMegatronBridge:
+      return export_megatron_bridge(job, cluster);
     case Trainer::kDeepspeed:
       return export_deepspeed(job, cluster);
     case Trainer::kTorchtitan:
@@ -54,6 +60,8 @@ Launch write(const program::Job& job, const hardware::Cluster& cluster, Trainer 
       return export_nemo(job, cluster);
     case Trainer::kAccelerate:
       return export_accelerate(job, cluster);
+    case Trainer::kFsdp2:
+      return export_fsdp2(job, cluster);
   }
   return {};
 }
@@ -62,8 +70,53 @@ Launch write(const program::Job& job, const hardware::Cluster& cluster, Trainer 
 
 std::span<const TrainerVersion> trainers() { return kTrainers; }
 
+const TrainerVersion* find_trainer(std::string_view name) {
+  const auto found = std::ranges::find(kTrainers, name, &TrainerVersion::name);
+  return found == kTrainers.end() ? nullptr : &*found;
+}
+
 const TrainerVersion& version_of(Trainer trainer) {
   return *std::find_if(kTrainers.begin(), kTrainers.end(), [&](const auto& t) { return t.trainer == trainer; });
+}
+
+std::optional<program::Plan> as_launched(const program::Job& job, const std::vector<Loss>& losses) {
+  program::Job launched = job;
+  bool any = false;
+  for (const Loss& loss : losses) {
+    if (loss.becomes.empty()) continue;
+    any = true;
+    if (loss.becomes != kCleared) {
+      program::set_field(launched.plan, launched.training, loss.field, loss.becomes);
+    } else if (loss.field == "stage_layers") {
+      launched.plan.stage_layers.clear();
+    } else {
+      launched.plan.stage_recompute.clear();
+    }
+  }
+  return any ? std::optional(launched.plan) : std::nullopt;
+}
+
+Trainer trainer_of(std::string_view text, const std::string& where) {
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+  if (has("megatron.bridge")) return Trainer::kMegatronBridge;
+  if (has("fully_shard(")) return Trainer::kFsdp2;
+  if (has("torchtitan") || has("\n[parallelism]")) return Trainer::kTorchtitan;
+  return is_deepspeed(text, where) ? Trainer::kDeepspeed : Trainer::kMegatron;
+}
+
+Imported import_plan(const ImportRequest& request, Trainer trainer) {
+  switch (trainer) {
+    case Trainer::kMegatronBridge:
+      return import_megatron_bridge(request);
+    case Trainer::kTorchtitan:
+      return import_torchtitan(request);
+    case Trainer::kFsdp2:
+      return import_fsdp2(request);
+    case Trainer::kDeepspeed:
+      return import_deepspeed(request);
+    default:
+      return import_megatron(request);
+  }
 }
 
 Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer) {

@@ -13,7 +13,7 @@
 
 namespace trivium::planner::launch {
 
-enum class Trainer : std::uint8_t { kMegatron, kDeepspeed, kTorchtitan, kNemo, kAccelerate };
+enum class Trainer : std::uint8_t { kMegatron, kMegatronBridge, kDeepspeed, kTorchtitan, kNemo, kAccelerate, kFsdp2 };
 
 /// The trainer as it was read: flags move, so a file says for which version it was written.
 struct TrainerVersion {
@@ -25,11 +25,14 @@ struct TrainerVersion {
 };
 std::span<const TrainerVersion> trainers();
 const TrainerVersion& version_of(Trainer trainer);
+/// By its name; null for none.
+const TrainerVersion* find_trainer(std::string_view name);
 
 /// A field that goes lost or comes out differently, and how: {"schedule", "gpipe; Megatron-LM runs 1F1B"}.
 struct Loss {
   std::string field;
   std::string what;
+  std::string becomes{};  ///< of a plan field: its value there, as program::set_field takes it; empty: not told
   bool operator==(const Loss&) const = default;
 };
 
@@ -44,6 +47,13 @@ struct Launch {
 /// the plan are 1 or more, and its micro-batches share out the batch. Errors: Failure(kNoPlan) where they do so with
 /// unlike sizes alone (replica_micro_batch), which no trainer has.
 Launch export_plan(const program::Job& job, const hardware::Cluster& cluster, Trainer trainer);
+
+/// Loss::becomes of a list that is not written: equal layers, one choice for all stages.
+inline constexpr std::string_view kCleared = "-";
+
+/// What goes lost, as a plan: the fields that become something else there, all of them together. Nothing where no loss
+/// tells its value.
+std::optional<program::Plan> as_launched(const program::Job& job, const std::vector<Loss>& losses);
 
 /// A launch file read back. `losses`: settings of the file that have no place in a job, or were taken for their
 /// nearest.
@@ -66,6 +76,18 @@ struct ImportRequest {
 Imported import_megatron(const ImportRequest& request);
 /// DeepSpeed: its JSON, or a script for Megatron-DeepSpeed that holds the JSON as a here-document. Errors: likewise.
 Imported import_deepspeed(const ImportRequest& request);
+/// torchtitan v0.2: its TOML, or a script that holds it as a here-document, beside the model's flavor as Python where
+/// that is no flavor of its own. Errors: likewise.
+Imported import_torchtitan(const ImportRequest& request);
+/// Megatron-Bridge: Python that assigns members of `cfg`. Errors: likewise.
+Imported import_megatron_bridge(const ImportRequest& request);
+/// The script that export_plan writes for PyTorch alone; needs the model. Errors: likewise.
+Imported import_fsdp2(const ImportRequest& request);
+
+/// Whose file it is, by what is in it: Megatron's where nothing tells.
+Trainer trainer_of(std::string_view text, const std::string& where);
+/// The file read as that trainer's. Precondition: one of those that trainer_of gives.
+Imported import_plan(const ImportRequest& request, Trainer trainer);
 /// Whether the text is for DeepSpeed: JSON, or a script that passes --deepspeed.
 bool is_deepspeed(std::string_view text, const std::string& where);
 

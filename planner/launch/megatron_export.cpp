@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "planner/launch/export_parts.h"
-#include "program/lower/layout.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -63,7 +62,9 @@ class MegatronExport {
   void add(const char* name) { flags_.push_back({name, {}}); }
   void add(const char* name, std::int64_t value) { flags_.push_back({name, {std::to_string(value)}}); }
   void add(const char* name, std::string value) { flags_.push_back({name, {std::move(value)}}); }
-  void lose(const char* field, std::string what) { launch_.losses.push_back({field, std::move(what)}); }
+  void lose(const char* field, std::string what, std::string becomes = "") {
+    launch_.losses.push_back({field, std::move(what), std::move(becomes)});
+  }
 
   void split() {
     add("tensor-model-parallel-size", plan_.tensor);
@@ -86,19 +87,11 @@ class MegatronExport {
 
   void stages() {
     if (plan_.pipeline > 1 && !runs_usual_schedule(plan_)) {
-      lose("schedule", fmt::format("{}; Megatron-LM runs 1f1b", name_of(plan_.schedule)));
+      lose("schedule", fmt::format("{}; Megatron-LM runs 1f1b", name_of(plan_.schedule)), usual_schedule_of(plan_));
     }
-    const std::vector<int> layers = program::chunk_layers(job_);
-    if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end()) {
-      if (plan_.virtual_stages > 1) add("num-virtual-stages-per-pipeline-rank", plan_.virtual_stages);
-      return;
-    }
-    // Parts run by virtual chunk, then by rank: the order of the model, as ours.
-    std::string layout = "E";
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      layout += fmt::format("{}t*{}", i == 0 ? "" : "|", layers[i]);
-    }
-    add("pipeline-model-parallel-layout", layout + ",L");
+    const std::string layout = pipeline_layout(job_);
+    if (!layout.empty()) return add("pipeline-model-parallel-layout", layout);
+    if (plan_.virtual_stages > 1) add("num-virtual-stages-per-pipeline-rank", plan_.virtual_stages);
   }
 
   void sharding() {
@@ -117,7 +110,7 @@ class MegatronExport {
       if (plan_.pipeline > 1) lose("bucket_bytes", "acts on the first stage alone; the others reduce in one bucket");
     }
     if (plan_.compression != program::Compression::kNone) {
-      lose("compression", fmt::format("{}; gradients go uncompressed", name_of(plan_.compression)));
+      lose("compression", fmt::format("{}; gradients go uncompressed", name_of(plan_.compression)), "none");
     }
   }
 
@@ -138,10 +131,10 @@ class MegatronExport {
       add("fine-grained-activation-offloading");
       flags_.push_back({"offload-modules", {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"}});
     }
-    if (offload.optimizer == Storage::kDisk) lose("offload.optimizer", "disk; the state stays on the device");
-    if (offload.activations == Storage::kDisk) lose("offload.activations", "disk; they stay on the device");
-    if (offload.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device");
-    if (offload.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device");
+    if (offload.optimizer == Storage::kDisk) lose("offload.optimizer", "disk; the state stays on the device", "none");
+    if (offload.activations == Storage::kDisk) lose("offload.activations", "disk; they stay on the device", "none");
+    if (offload.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device", "none");
+    if (offload.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device", "none");
   }
 
   static constexpr int kAmaxHistory = 1024;  // as the recipes of NeMo and Megatron-Bridge have it
@@ -181,18 +174,15 @@ class MegatronExport {
       if (plan_.zero_stage > 0 && overlap.gradient_reduction) {
         add("overlap-param-gather");
       } else {
-        lose("overlap.parameter_gather", "needs ZeRO and overlap.gradient_reduction");
+        lose("overlap.parameter_gather", "needs ZeRO and overlap.gradient_reduction", "false");
       }
-    }
-    if (plan_.pipeline > 1 && plan_.virtual_stages == 1 && overlap.pipeline) {
-      lose("overlap.pipeline", "transfers overlap with compute in the interleaved schedule alone");
     }
     if (plan_.virtual_stages > 1 && !overlap.pipeline) add("no-overlap-p2p-communication");
     if (!overlap.tensor) return;
     if (plan_.sequence_parallel) {
       add("tp-comm-overlap");
     } else {
-      lose("overlap.tensor", "needs sequence_parallel");
+      lose("overlap.tensor", "needs sequence_parallel", "false");
     }
   }
 

@@ -25,7 +25,11 @@ class ModelFlags {
     add("max-position-embeddings", model_.max_sequence);
     kv_groups();
     positions();
-    flags_.push_back({"normalization", {model_.norm == models::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm"}});
+    const bool is_rms = model_.norm == models::Norm::kRmsNorm;
+    flags_.push_back({"normalization",
+                      {is_megatron_ ? is_rms ? "RMSNorm" : "LayerNorm"
+                       : is_rms     ? "rmsnorm"
+                                    : "layernorm"}});
     activation();
     numbers();
     biases();
@@ -51,9 +55,10 @@ class ModelFlags {
 
   void positions() {
     if (!is_megatron_) {
-      if (model_.positions == Positions::kRotary) flags_.push_back({"use-rotary-position-embeddings", {}});
-      if (model_.positions == Positions::kNone) losses_.push_back({"positions", "none; written as learned ones"});
-      return;
+      if (model_.positions == Positions::kNone) flags_.push_back({"no-position-embedding", {}});
+      if (model_.positions != Positions::kRotary) return;
+      flags_.push_back({"use-rotary-position-embeddings", {}});
+      return rotary();
     }
     const char* name = model_.positions == Positions::kLearned  ? "learned_absolute"
                        : model_.positions == Positions::kRotary ? "rope"
@@ -66,7 +71,8 @@ class ModelFlags {
   // factor is the linear form.
   void rotary() {
     const models::Rotary usual, &r = model_.rotary;
-    if (r.theta != usual.theta) flags_.push_back({"rotary-base", {fmt::format("{:.0f}", r.theta)}});
+    const char* base = is_megatron_ ? "rotary-base" : "rotary-position-embeddings-theta";
+    if (r.theta != usual.theta) flags_.push_back({base, {fmt::format("{:.0f}", r.theta)}});
     if (r.share != usual.share) flags_.push_back({"rotary-percent", {fmt::format("{:g}", r.share)}});
     models::Rotary llama = r;
     llama.original_sequence = 8192;
@@ -74,7 +80,7 @@ class ModelFlags {
     if (r.scaling == models::RotaryScaling::kLlama3 && is_megatron_ && r == llama) {
       flags_.push_back({"use-rope-scaling", {}});
       flags_.push_back({"rope-scaling-factor", {fmt::format("{:g}", r.factor)}});
-    } else if (r.scaling == models::RotaryScaling::kLinear) {
+    } else if (r.scaling == models::RotaryScaling::kLinear && is_megatron_) {
       flags_.push_back({"rotary-seq-len-interpolation-factor", {fmt::format("{:.0f}", r.factor)}});
     } else if (r.scaling != models::RotaryScaling::kNone) {
       losses_.push_back({"rotary", "scaled frequencies; written without, which costs the same"});
@@ -96,9 +102,11 @@ class ModelFlags {
   }
 
   void numbers() {
-    if (model_.head_norms) flags_.push_back({"qk-layernorm", {}});
+    if (model_.head_norms && is_megatron_) flags_.push_back({"qk-layernorm", {}});
+    if (model_.head_norms && !is_megatron_) losses_.push_back({"head_norms", "none"});
     if (model_.norm_epsilon != models::Model().norm_epsilon) {
-      flags_.push_back({"norm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
+      flags_.push_back(
+          {is_megatron_ ? "norm-epsilon" : "layernorm-epsilon", {fmt::format("{:g}", model_.norm_epsilon)}});
     }
     if (model_.attention_sinks) losses_.push_back({"attention_sinks", "none"});
     if (model_.branch_norms) losses_.push_back({"branch_norms", "none; two norms a layer"});
@@ -150,8 +158,11 @@ class ModelFlags {
       flags_.push_back({"moe-layer-freq",
                         {dense == 0 ? std::to_string(experts.every)
                                     : fmt::format("([0]*{}+[1]*{})", dense, model_.layers - dense)}});
+      flags_.push_back({"moe-token-dispatcher-type", {"alltoall"}});
       routing(experts);
-      if (!experts.dropless) {
+      if (experts.dropless) {
+        flags_.push_back({"moe-grouped-gemm", {}});
+      } else {
         flags_.push_back({"moe-expert-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
       }
       return;
@@ -159,7 +170,7 @@ class ModelFlags {
     if (experts.dropless) losses_.push_back({"experts.dropless", "experts accept a capacity, and drop what is beyond"});
     if (to_tell(experts)) losses_.push_back({"experts", "softmax over all experts, no shared ones, no dense layers"});
     flags_.push_back({"moe-train-capacity-factor", {fmt::format("{:g}", experts.capacity_factor)}});
-    if (experts.every != 1) losses_.push_back({"experts", "every layer becomes a mixture"});
+    add("expert-interval", experts.every);
   }
 
   /// Whether the experts have what Megatron-DeepSpeed knows no option for.

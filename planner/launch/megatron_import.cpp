@@ -21,6 +21,32 @@ using program::Storage;
 
 constexpr std::size_t kMostLayout = 100'000;  // characters
 
+// `(x)*n` and `x*n` written out; commas and blanks are cosmetic.
+std::string written_out(const Settings& settings, std::string_view text, std::size_t& at, int depth) {
+  std::string all;
+  while (at < text.size() && text[at] != ')') {
+    std::string part(1, text[at]);
+    if (text[at] == '(') {
+      if (depth > 8) settings.fail("--pipeline-model-parallel-layout nests too deep");
+      part = written_out(settings, text, ++at, depth + 1);
+      if (at >= text.size()) settings.fail("--pipeline-model-parallel-layout has a bracket that is not closed");
+    } else if (text[at] == ',' || text[at] == ' ') {
+      part.clear();
+    }
+    ++at;
+    std::size_t times = 1;
+    if (at < text.size() && text[at] == '*') {
+      times = 0;
+      while (++at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0 && times < kMostLayout) {
+        times = times * 10 + static_cast<std::size_t>(text[at] - '0');
+      }
+    }
+    if (all.size() + part.size() * times > kMostLayout) settings.fail("--pipeline-model-parallel-layout is too long");
+    for (std::size_t i = 0; i < times; ++i) all += part;
+  }
+  return all;
+}
+
 class MegatronImport {
  public:
   explicit MegatronImport(const ImportRequest& request)
@@ -32,7 +58,8 @@ class MegatronImport {
     if (settings_.script().arguments.empty()) settings_.fail("no argument of a trainer is in it (--name value)");
     imported_.job.model = read_model(settings_, request_, imported_.losses);
     read_training(settings_, request_, imported_.job, imported_.losses);
-    plan_.stack = "megatron";
+    // Its own attention backends came with Megatron-Core; before, there was a switch for one.
+    plan_.stack = settings_.has({"attention-backend", "transformer-impl"}) ? "megatron-core" : "megatron";
     read_split(settings_, request_, imported_);
     stages();
     sharding();
@@ -60,53 +87,9 @@ class MegatronImport {
       }
       plan_.virtual_stages = static_cast<int>(of_stage / *layers);
     }
-    if (const auto layout = settings_.text({"pipeline-model-parallel-layout"})) read_layout(*layout);
+    if (const auto layout = settings_.text({"pipeline-model-parallel-layout"})) read_layout(settings_, *layout, plan_);
     ends();
     plan_.schedule = program::usual_schedule(plan_.virtual_stages);
-  }
-
-  // `(x)*n` and `x*n` written out; commas and blanks are cosmetic.
-  std::string written_out(std::string_view text, std::size_t& at, int depth) const {
-    std::string all;
-    while (at < text.size() && text[at] != ')') {
-      std::string part(1, text[at]);
-      if (text[at] == '(') {
-        if (depth > 8) settings_.fail("--pipeline-model-parallel-layout nests too deep");
-        part = written_out(text, ++at, depth + 1);
-        if (at >= text.size()) settings_.fail("--pipeline-model-parallel-layout has a bracket that is not closed");
-      } else if (text[at] == ',' || text[at] == ' ') {
-        part.clear();
-      }
-      ++at;
-      std::size_t times = 1;
-      if (at < text.size() && text[at] == '*') {
-        times = 0;
-        while (++at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0 && times < kMostLayout) {
-          times = times * 10 + static_cast<std::size_t>(text[at] - '0');
-        }
-      }
-      if (all.size() + part.size() * times > kMostLayout)
-        settings_.fail("--pipeline-model-parallel-layout is too long");
-      for (std::size_t i = 0; i < times; ++i) all += part;
-    }
-    return all;
-  }
-
-  void read_layout(const std::string& text) {
-    std::size_t at = 0;
-    const std::string all = written_out(text, at, 0);
-    std::vector<int> layers{0};
-    for (const char c : all) {
-      if (c == '|') layers.push_back(0);
-      if (c == 't') ++layers.back();
-      if (c == 'm') settings_.fail("--pipeline-model-parallel-layout has an MTP layer, which has no place in a model");
-    }
-    if (static_cast<int>(layers.size()) % plan_.pipeline != 0) {
-      settings_.fail(fmt::format("--pipeline-model-parallel-layout has {} parts, which {} stages do not share evenly",
-                                 layers.size(), plan_.pipeline));
-    }
-    plan_.virtual_stages = static_cast<int>(layers.size()) / plan_.pipeline;
-    plan_.stage_layers = std::move(layers);
   }
 
   void ends() {
@@ -129,7 +112,7 @@ class MegatronImport {
     if (settings_.has({"use-megatron-fsdp", "use-custom-fsdp"})) {
       const std::string how = settings_.text({"data-parallel-sharding-strategy"}).value_or("optim_grads_params");
       plan_.zero_stage = how == "optim_grads_params" ? 3 : how == "optim_grads" ? 2 : how == "optim" ? 1 : 0;
-      plan_.stack = "fsdp";
+      plan_.stack = "megatron-core";
     }
     if (settings_.has({"use-torch-fsdp2"})) {
       plan_.zero_stage = settings_.has({"torch-fsdp2-no-reshard-after-forward"}) ? 2 : 3;
@@ -189,6 +172,23 @@ class MegatronImport {
 };
 
 }  // namespace
+
+void read_layout(Settings& settings, const std::string& text, Plan& plan) {
+  std::size_t at = 0;
+  const std::string all = written_out(settings, text, at, 0);
+  std::vector<int> layers{0};
+  for (const char c : all) {
+    if (c == '|') layers.push_back(0);
+    if (c == 't') ++layers.back();
+    if (c == 'm') settings.fail("--pipeline-model-parallel-layout has an MTP layer, which has no place in a model");
+  }
+  if (static_cast<int>(layers.size()) % plan.pipeline != 0) {
+    settings.fail(fmt::format("--pipeline-model-parallel-layout has {} parts, which {} stages do not share evenly",
+                              layers.size(), plan.pipeline));
+  }
+  plan.virtual_stages = static_cast<int>(layers.size()) / plan.pipeline;
+  plan.stage_layers = std::move(layers);
+}
 
 void read_split(Settings& settings, const ImportRequest& request, Imported& imported) {
   Plan& plan = imported.job.plan;

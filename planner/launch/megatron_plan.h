@@ -1,4 +1,4 @@
-// Parts of a plan that Megatron-LM and Megatron-DeepSpeed say with the same flags.
+// Parts of a plan that Megatron-LM, Megatron-DeepSpeed and Megatron-Bridge say in the same way.
 #pragma once
 
 #include "planner/launch/import_parts.h"
@@ -7,6 +7,8 @@ namespace trivium::planner::launch {
 
 /// Tensor, pipeline, context, expert, micro-batch, and data from the processes. Errors: as Settings.
 void read_split(Settings& settings, const ImportRequest& request, Imported& imported);
+/// Layers of every chunk out of --pipeline-model-parallel-layout ("Et*5|(t*6|)*3t*4,L"). Errors: as Settings.
+void read_layout(Settings& settings, const std::string& text, program::Plan& plan);
 void read_recompute(Settings& settings, Imported& imported);
 void read_precision(Settings& settings, Imported& imported);
 

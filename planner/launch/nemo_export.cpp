@@ -1,10 +1,7 @@
 // NeMo 2.x: a Python file that takes the GPT-3 recipe and sets what the plan says. Megatron-Core runs below it.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "planner/launch/export_parts.h"
-#include "program/lower/layout.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -53,74 +50,15 @@ class NemoExport {
   }
   void set(const char* object, const char* name, std::int64_t value) { set(object, name, std::to_string(value)); }
   void set_flag(const char* object, const char* name, bool value) { set(object, name, value ? "True" : "False"); }
-  void lose(const char* field, std::string what) { launch_.losses.push_back({field, std::move(what)}); }
+  void lose(const char* field, std::string what, std::string becomes = "") {
+    launch_.losses.push_back({field, std::move(what), std::move(becomes)});
+  }
 
   void model() {
-    const models::Model& m = job_.model;
-    launch_.text += "\n";
-    set(kConfig, "num_layers", m.layers);
-    set(kConfig, "hidden_size", m.hidden);
-    set(kConfig, "num_attention_heads", m.heads);
-    set(kConfig, "num_query_groups", m.kv_heads);
-    set(kConfig, "kv_channels", m.head_dim);
-    set(kConfig, "ffn_hidden_size", m.dense_hidden());
-    set(kConfig, "seq_length", job_.training.sequence);
-    set(kConfig, "normalization", m.norm == models::Norm::kRmsNorm ? "\"RMSNorm\"" : "\"LayerNorm\"");
-    set(kConfig, "position_embedding_type",
-        m.positions == models::Positions::kLearned  ? "\"learned_absolute\""
-        : m.positions == models::Positions::kRotary ? "\"rope\""
-                                                    : "\"none\"");
-    set_flag(kConfig, "gated_linear_unit", m.gated());
-    set_flag(kConfig, "add_bias_linear", m.linear_bias);
-    set_flag(kConfig, "add_qkv_bias", m.qkv_bias);
-    set_flag(kConfig, "share_embeddings_and_output_weights", m.tied_embeddings);
-    set(kConfig, "hidden_dropout", fmt::format("{:g}", job_.training.dropout));
-    set(kConfig, "attention_dropout", fmt::format("{:g}", job_.training.dropout));
-    lose("model.vocab", fmt::format("{}; the tokenizer sets the vocabulary", m.vocab));
-    const models::Model usual;
-    if (m.head_norms) set_flag(kConfig, "qk_layernorm", true);
-    if (m.norm_epsilon != usual.norm_epsilon) set(kConfig, "layernorm_epsilon", fmt::format("{:g}", m.norm_epsilon));
-    if (m.rotary.theta != usual.rotary.theta) set(kConfig, "rotary_base", fmt::format("{:.0f}", m.rotary.theta));
-    if (m.rotary.share != usual.rotary.share) set(kConfig, "rotary_percent", fmt::format("{:g}", m.rotary.share));
-    if (m.rotary.scaling != usual.rotary.scaling) lose("rotary", "scaled frequencies; written without");
-    if (m.attention_sinks) lose("attention_sinks", "none");
-    if (m.activation == models::Activation::kClampedSwiglu) lose("activation", "clamped_swiglu; written as swiglu");
-    if (m.branch_norms) lose("branch_norms", "none; two norms a layer");
-    if (m.attention_soft_cap > 0 || m.logit_soft_cap > 0) lose("soft caps", "none");
-    if (m.embedding_scale != 1) lose("embedding_scale", "1");
-    if (m.window) lose("window", "every layer sees all keys");
-    if (m.attention_scale != usual.attention_scale) lose("attention_scale", "1 / sqrt(head_dim)");
-    if (m.activation == models::Activation::kRelu) lose("activation", "relu; written as gelu");
-    if (m.activation == models::Activation::kSquaredRelu) lose("activation", "squared relu; written as gelu");
-    if (m.parallel_block) lose("parallel_block", "attention and MLP run one after the other");
-    if (m.latent) {
-      set_flag(kConfig, "multi_latent_attention", true);
-      if (m.latent->query_rank > 0) set(kConfig, "q_lora_rank", m.latent->query_rank);
-      set(kConfig, "kv_lora_rank", m.latent->key_rank);
-      set(kConfig, "qk_head_dim", m.latent->plain_dim);
-      set(kConfig, "qk_pos_emb_head_dim", m.latent->rotary_dim);
-      set(kConfig, "v_head_dim", m.latent->value_dim);
-    }
-    if (!m.experts) return;
-    set(kConfig, "num_moe_experts", m.experts->count);
-    set(kConfig, "moe_router_topk", m.experts->top_k);
-    const models::Experts& e = *m.experts;
-    if (e.dense_layers == 0) {
-      set(kConfig, "moe_layer_freq", e.every);
-    } else {
-      set(kConfig, "moe_layer_freq", fmt::format("[0] * {} + [1] * {}", e.dense_layers, m.layers - e.dense_layers));
-      set(kConfig, "moe_ffn_hidden_size", m.ffn_hidden);
-    }
-    if (!e.dropless) set(kConfig, "moe_expert_capacity_factor", fmt::format("{:g}", e.capacity_factor));
-    if (e.shared_hidden > 0) set(kConfig, "moe_shared_expert_intermediate_size", e.shared_hidden);
-    if (e.scores == models::Scores::kSigmoid) set(kConfig, "moe_router_score_function", "\"sigmoid\"");
-    if (e.correction_bias) set_flag(kConfig, "moe_router_enable_expert_bias", true);
-    if (!e.normalised) set_flag(kConfig, "moe_router_pre_softmax", true);
-    if (e.scale != 1) set(kConfig, "moe_router_topk_scaling_factor", fmt::format("{:g}", e.scale));
-    if (e.groups > 1) {
-      set(kConfig, "moe_router_num_groups", e.groups);
-      set(kConfig, "moe_router_group_topk", e.top_groups);
-    }
+    launch_.text += "\n" + transformer_config(job_.model, job_.training, kConfig, launch_.losses);
+    lose("model.vocab", fmt::format("{}; the tokenizer sets the vocabulary", job_.model.vocab));
+    if (job_.model.rotary.scaling != models::RotaryScaling::kNone)
+      lose("rotary", "scaled frequencies; written without");
   }
 
   void split() {
@@ -132,17 +70,14 @@ class NemoExport {
     set(kStrategy, "virtual_pipeline_model_parallel_size",
         plan_.virtual_stages > 1 ? std::to_string(plan_.virtual_stages) : "None");
     set(kStrategy, "expert_model_parallel_size", plan_.expert);
-    const std::vector<int> layers = program::chunk_layers(job_);
-    if (std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end()) {
-      std::string layout = "E";
-      for (std::size_t i = 0; i < layers.size(); ++i) layout += fmt::format("{}t*{}", i == 0 ? "" : "|", layers[i]);
-      set(kStrategy, "pipeline_model_parallel_layout", "\"" + layout + ",L\"");
+    if (const std::string layout = pipeline_layout(job_); !layout.empty()) {
+      set(kStrategy, "pipeline_model_parallel_layout", "\"" + layout + "\"");
     }
     const bool inside = !has_order(plan_, kDataInsidePipeline) && has_order(plan_, kPipelineInsideData);
     set_flag(kStrategy, "use_tp_pp_dp_mapping", inside);
     if (!inside) lose_placement(plan_, kDataInsidePipeline, launch_.losses);
     if (plan_.pipeline > 1 && !runs_usual_schedule(plan_)) {
-      lose("schedule", fmt::format("{}; Megatron-Core runs 1f1b", name_of(plan_.schedule)));
+      lose("schedule", fmt::format("{}; Megatron-Core runs 1f1b", name_of(plan_.schedule)), usual_schedule_of(plan_));
     }
   }
 
@@ -194,18 +129,15 @@ class NemoExport {
   void lose_fields() {
     const program::Offload& o = plan_.offload;
     if (o.optimizer == Storage::kHost) set("recipe.optim.config", "optimizer_cpu_offload", "True");
-    if (o.optimizer == Storage::kDisk) lose("offload.optimizer", "disk; the state stays on the device");
-    if (o.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device");
-    if (o.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device");
-    if (o.activations != Storage::kNone) lose("offload.activations", "activations stay on the device");
-    if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed");
+    if (o.optimizer == Storage::kDisk) lose("offload.optimizer", "disk; the state stays on the device", "none");
+    if (o.gradients != Storage::kNone) lose("offload.gradients", "gradients stay on the device", "none");
+    if (o.parameters != Storage::kNone) lose("offload.parameters", "parameters stay on the device", "none");
+    if (o.activations != Storage::kNone) lose("offload.activations", "activations stay on the device", "none");
+    if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed", "none");
     if (plan_.context > 1 && plan_.context_method == program::ContextMethod::kAllToAll) {
       set(kConfig, "cp_comm_type", "\"a2a\"");
     }
     if (plan_.overlap.tensor) lose("overlap.tensor", "needs a buffer configuration of the recipe's callback");
-    if (plan_.pipeline > 1 && plan_.virtual_stages == 1 && plan_.overlap.pipeline) {
-      lose("overlap.pipeline", "transfers overlap with compute in the interleaved schedule alone");
-    }
   }
 
   const program::Job& job_;

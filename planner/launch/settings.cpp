@@ -22,17 +22,26 @@ constexpr const char* kBeside[] = {"data-",      "save",        "load",        "
                                    "deepspeed",  "distributed", "local-rank",  "override",   "use-mcore",
                                    "finetune"};
 
+// Of assigned settings: objects and sections.
+constexpr const char* kBesideAssigned[] = {"cfg.checkpoint", "cfg.dataset", "cfg.logger", "cfg.tokenizer", "cfg.rng",
+                                           "cfg.validation", "checkpoint.", "metrics.",   "profiling.",    "comm.",
+                                           "job.",           "validation.", "debug.",     "experimental."};
+
 bool is_beside(const std::string& name) {
+  const auto begins = [&](const char* part) { return name.starts_with(part); };
+  if (std::any_of(std::begin(kBesideAssigned), std::end(kBesideAssigned), begins)) return true;
   return std::any_of(std::begin(kBeside), std::end(kBeside), [&](const char* p) { return name.starts_with(p); });
 }
 
-std::string words_of(const Argument& argument) {
-  std::string text = "--" + argument.name;
+std::string words_of(const Settings& settings, const Argument& argument) {
+  std::string text = settings.spelled(argument.name) + (settings.script().assigns ? " =" : "");
   for (const std::string& value : argument.values) text += " " + value;
   return base::one_line(text);
 }
 
 }  // namespace
+
+std::string Settings::spelled(const std::string& name) const { return (script_.assigns ? "" : "--") + name; }
 
 void Settings::fail(const std::string& what) const {
   throw base::Failure(base::ErrorKind::kInput, fmt::format("{}: {}", where_, what));
@@ -54,8 +63,14 @@ const Argument* Settings::find(std::initializer_list<const char*> names) {
 std::optional<std::string> Settings::text(std::initializer_list<const char*> names) {
   const Argument* argument = find(names);
   if (argument == nullptr) return std::nullopt;
-  if (argument->values.empty()) fail(fmt::format("--{} has no value", argument->name));
+  if (argument->values.empty()) fail(fmt::format("{} has no value", spelled(argument->name)));
   return argument->values.front();
+}
+
+bool Settings::is_on(std::initializer_list<const char*> names) {
+  const Argument* argument = find(names);
+  if (argument == nullptr) return false;
+  return argument->values.empty() || argument->values.front() == "true" || argument->values.front() == "True";
 }
 
 std::optional<std::int64_t> Settings::count(std::initializer_list<const char*> names, std::int64_t low,
@@ -65,7 +80,7 @@ std::optional<std::int64_t> Settings::count(std::initializer_list<const char*> n
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
   if (error != std::errc() || end != word->data() + word->size() || value < low || value > high) {
-    fail(fmt::format("--{} must be a whole number from {} to {}, not {}{}", *names.begin(), low, high,
+    fail(fmt::format("{} must be a whole number from {} to {}, not {}{}", spelled(*names.begin()), low, high,
                      base::quote(*word), word->find('$') == std::string::npos ? "" : ", which the file does not say"));
   }
   return value;
@@ -77,7 +92,7 @@ std::optional<double> Settings::number(std::initializer_list<const char*> names)
   double value = 0;
   const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), value);
   if (error != std::errc() || end != word->data() + word->size() || !std::isfinite(value) || value < 0) {
-    fail(fmt::format("--{} must be a number, 0 or more, not {}", *names.begin(), base::quote(*word)));
+    fail(fmt::format("{} must be a number, 0 or more, not {}", spelled(*names.begin()), base::quote(*word)));
   }
   return value;
 }
@@ -100,10 +115,10 @@ void lose_unread(const Settings& settings, std::vector<Loss>& losses) {
   std::string beside;
   for (const Argument& argument : rest) {
     if (is_beside(argument.name)) {
-      beside += (beside.empty() ? "--" : " --") + base::one_line(argument.name);
+      beside += (beside.empty() ? "" : " ") + settings.spelled(base::one_line(argument.name));
     } else {
-      losses.push_back(
-          {"--" + base::one_line(argument.name), fmt::format("{} has no place in a plan", words_of(argument))});
+      losses.push_back({settings.spelled(base::one_line(argument.name)),
+                        fmt::format("{} has no place in a plan", words_of(settings, argument))});
     }
   }
   if (!beside.empty())

@@ -1,8 +1,7 @@
-// torchtitan v0.2.2: a TOML file for `-m torchtitan.train --job.config_file`.
+// torchtitan v0.2.2: a TOML file for `-m torchtitan.train --job.config_file`, and a module that defines the model.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "planner/launch/export_parts.h"
 #include "program/lower/layout.h"
@@ -21,14 +20,23 @@ class TorchtitanExport {
 
   Launch write(const hardware::Cluster& cluster) {
     const Machines machines = machines_of(plan_, cluster, launch_.losses);
-    launch_.form = "TOML";
-    launch_.text = fmt::format(
-        "# {}.\n# torchrun --nnodes {} --nproc-per-node {} -m torchtitan.train --job.config_file THIS_FILE\n",
-        title_of(job_, Trainer::kTorchtitan), machines.nodes, machines.devices);
-    model();
+    launch_.form = "shell script";
+    launch_.text = fmt::format("#!/usr/bin/env bash\n# {}.\n# HEAD: the name of the first host.\n",
+                               title_of(job_, Trainer::kTorchtitan));
+    line("cat >trivium_flavor.py <<'PYTHON'");
+    flavor();
+    line("PYTHON\ncat >trivium.toml <<'TOML'");
+    line(
+        fmt::format("[model]\nname = \"trivium\"\nflavor = \"plan\"\n\n[experimental]\ncustom_import = "
+                    "\"trivium_flavor\"\n\n[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]"));
     training();
     parallelism();
     memory();
+    line("TOML");
+    line(
+        fmt::format("PYTHONPATH=. torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint "
+                    "\"$HEAD:29500\" \\\n  -m torchtitan.train --job.config_file trivium.toml",
+                    machines.nodes, machines.devices));
     lose_fields();
     lose_common(plan_, launch_.losses);
     lose_fp8(plan_, launch_.losses);
@@ -37,35 +45,88 @@ class TorchtitanExport {
 
  private:
   void line(std::string text) { launch_.text += std::move(text) + "\n"; }
-  void lose(const char* field, std::string what) { launch_.losses.push_back({field, std::move(what)}); }
+  void lose(const char* field, std::string what, std::string becomes = "") {
+    launch_.losses.push_back({field, std::move(what), std::move(becomes)});
+  }
 
-  void model() {
-    const models::Model& m = job_.model;
-    std::string flavor;
-    for (const char c : m.name) flavor += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-    line("\n[model]\nname = \"llama3\"");
+  // Qwen 3's class takes any width of heads and MLP, norms of heads, tied embeddings and experts; Llama 3's has the
+  // scaled frequencies.
+  void flavor() {
+    const bool scaled = job_.model.rotary.scaling == models::RotaryScaling::kLlama3;
+    line("from dataclasses import replace\n");
+    line(scaled ? "from torchtitan.models.llama3 import TransformerModelArgs, get_train_spec\n"
+                  "from torchtitan.models.llama3.model.args import RoPEScalingArgs"
+                : "from torchtitan.models.moe import MoEArgs\n"
+                  "from torchtitan.models.qwen3 import Qwen3ModelArgs, get_train_spec");
     line(
-        fmt::format("flavor = \"{}\"  # to be added in code: dim {}, n_layers {}, n_heads {}, n_kv_heads {}, "
-                    "vocab_size {}, MLP of {}",
-                    flavor, m.hidden, m.layers, m.heads, m.kv_heads, m.vocab, m.ffn_hidden));
+        "from torchtitan.distributed.pipeline_parallel import pipeline_llm\n"
+        "from torchtitan.protocols.train_spec import register_train_spec\n");
+    line(scaled ? llama_arguments() : qwen_arguments());
+    line(
+        "register_train_spec(\n"
+        "    \"trivium\", replace(get_train_spec(), model_args={\"plan\": args}, pipelining_fn=pipeline_llm))");
+    lose_model();
+  }
+
+  // The inner width there is 2/3 of 4 dim times a factor, rounded up to a multiple: the width itself is a multiple of
+  // its own that two thirds of itself round up to.
+  std::string llama_arguments() const {
+    const models::Model& m = job_.model;
+    const models::Rotary& r = m.rotary;
+    return fmt::format(
+        "args = TransformerModelArgs(\n"
+        "    dim={}, n_layers={}, n_heads={}, n_kv_heads={}, vocab_size={}, multiple_of={}, "
+        "ffn_dim_multiplier={:.9g},\n"
+        "    norm_eps={:g}, rope_theta={:g}, max_seq_len={},\n"
+        "    rope_scaling_args=RoPEScalingArgs(scaling_factor={:g}, low_freq_factor={:g}, high_freq_factor={:g},\n"
+        "                                      original_max_position_embeddings={}))\n",
+        m.hidden, m.layers, m.heads, m.kv_heads, m.vocab, m.ffn_hidden,
+        static_cast<double>(m.ffn_hidden) / (4.0 * static_cast<double>(m.hidden)), m.norm_epsilon, r.theta,
+        m.max_sequence, r.factor, r.slow_turns, r.fast_turns, r.original_sequence);
+  }
+
+  std::string qwen_arguments() const {
+    const models::Model& m = job_.model;
+    std::string text = fmt::format(
+        "args = Qwen3ModelArgs(\n"
+        "    dim={}, n_layers={}, n_heads={}, n_kv_heads={}, head_dim={}, hidden_dim={}, vocab_size={},\n"
+        "    norm_eps={:g}, rope_theta={:g}, qk_norm={}, enable_weight_tying={}, max_seq_len={}",
+        m.hidden, m.layers, m.heads, m.kv_heads, m.head_dim, m.dense_hidden(), m.vocab, m.norm_epsilon, m.rotary.theta,
+        m.head_norms ? "True" : "False", m.tied_embeddings ? "True" : "False", m.max_sequence);
+    if (m.experts) {
+      const models::Experts& e = *m.experts;
+      text += fmt::format(
+          ",\n    moe_enabled=True, moe_inter_dim={},\n"
+          "    moe_args=MoEArgs(num_experts={}, num_shared_experts={}, top_k={}, score_func=\"{}\", route_norm={},\n"
+          "                     route_scale={:g}, score_before_experts=False)",
+          m.ffn_hidden, e.count, e.shared_hidden / m.ffn_hidden, e.top_k,
+          e.scores == models::Scores::kSigmoid ? "sigmoid" : "softmax", e.normalised ? "True" : "False", e.scale);
+    }
+    return text + ")\n";
+  }
+
+  void lose_model() {
+    const models::Model& m = job_.model;
     const bool is_llama = m.norm == models::Norm::kRmsNorm && m.activation == models::Activation::kSwiglu &&
                           m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
-                          !m.tied_embeddings && !m.parallel_block && !m.head_norms && !m.attention_sinks &&
-                          !m.branch_norms && m.attention_soft_cap == 0 && m.logit_soft_cap == 0 &&
-                          m.embedding_scale == 1;
+                          !m.parallel_block && !m.attention_sinks && !m.branch_norms && m.attention_soft_cap == 0 &&
+                          m.logit_soft_cap == 0 && m.embedding_scale == 1;
     if (!is_llama) {
-      lose("model",
-           fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases, untied", m.name));
+      lose("model", fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases", m.name));
     }
-    const models::Model usual;
-    if (m.rotary != usual.rotary || m.norm_epsilon != usual.norm_epsilon) {
-      lose("model",
-           fmt::format("the flavor has to set rope_theta {:g} and norm_eps {:g}{}", m.rotary.theta, m.norm_epsilon,
-                       m.rotary.scaling != usual.rotary.scaling ? ", and to scale the frequencies" : ""));
+    const bool scaled = m.rotary.scaling == models::RotaryScaling::kLlama3;
+    if (scaled && (m.head_norms || m.tied_embeddings || m.experts || m.head_dim * m.heads != m.hidden)) {
+      lose("model", fmt::format("{}: beside scaled frequencies, heads are hidden / heads wide, embeddings untied, MLPs "
+                                "dense and heads without norms",
+                                m.name));
+    } else if (!scaled && m.rotary.scaling != models::RotaryScaling::kNone) {
+      lose("rotary", "scaled frequencies; written without, which costs the same");
     }
     if (m.window) lose("window", "every layer sees all keys");
-    if (m.experts) lose("experts", "the flavor has to define them");
-    if (m.latent) lose("latent", "the flavor has to define the latents");
+    if (m.latent) lose("latent", "every head has queries, keys and values of its own");
+    if (m.experts && (!m.experts->dropless || m.experts->every != 1 || m.experts->dense_layers > 0)) {
+      lose("experts", "every layer becomes a mixture that drops nothing");
+    }
   }
 
   void training() {
@@ -94,7 +155,7 @@ class TorchtitanExport {
     const bool all = o.optimizer == Storage::kHost && o.gradients == Storage::kHost && o.parameters == Storage::kHost;
     if (some) line("enable_cpu_offload = true");
     if (some && !all) lose("offload", "parameters, gradients and optimizer go to the host together or not at all");
-    if (o.activations != Storage::kNone) lose("offload.activations", "activations stay on the device");
+    if (o.activations != Storage::kNone) lose("offload.activations", "activations stay on the device", "none");
   }
 
   void parallelism() {
@@ -115,7 +176,7 @@ class TorchtitanExport {
         unknown ? program::traits_of(program::usual_schedule(plan_.virtual_stages)).pytorch : schedule.pytorch;
     line(fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}", name,
                      plan_.micro_batch));
-    if (unknown) lose("schedule", fmt::format("{}; written as {}", schedule.name, name));
+    if (unknown) lose("schedule", fmt::format("{}; written as {}", schedule.name, name), usual_schedule_of(plan_));
     if (!unknown && schedule.splits_backward && plan_.virtual_stages == 1) {
       lose("schedule", fmt::format("{} wants two chunks a stage there", schedule.name));
     }
@@ -125,14 +186,14 @@ class TorchtitanExport {
   void sharding() {
     int shard = plan_.zero_stage == 0 ? 1 : plan_.data;
     if (plan_.zero_stage > 0 && plan_.shard_group > 0) shard = std::max(1, plan_.shard_group / plan_.context);
-    if (plan_.zero_stage == 1) lose("zero_stage", "1; written as 2: parameters are kept, gradients are split too");
+    if (plan_.zero_stage == 1) lose("zero_stage", "1; written as 2: parameters are kept, gradients are split too", "2");
     if (plan_.zero_stage == 0 && plan_.data > 1 && plan_.tensor * plan_.pipeline * plan_.context > 1) {
-      lose("zero_stage", "0; plain replicas beside tensor or pipeline are refused, written as 2");
+      lose("zero_stage", "0; plain replicas beside tensor or pipeline are refused, written as 2", "2");
       shard = plan_.data;
     }
     line(fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}",
                      std::max(1, plan_.data / shard), shard));
-    if (shard > 1) {
+    if (shard * plan_.context > 1) {
       line(fmt::format("fsdp_reshard_after_forward = \"{}\"", plan_.zero_stage == 3 ? "always" : "never"));
     }
   }
@@ -161,11 +222,12 @@ class TorchtitanExport {
 
   void lose_fields() {
     if (plan_.tensor > 1 && !plan_.sequence_parallel) {
-      lose("sequence_parallel", "false; it is always on with tensor parallel");
+      lose("sequence_parallel", "false; it is always on with tensor parallel", "true");
     }
-    if (plan_.attention == program::Attention::kUnfused) lose("attention", "unfused; the flavor chooses the kernel");
+    if (plan_.attention == program::Attention::kUnfused)
+      lose("attention", "unfused; the flavor chooses the kernel", "flash");
     if (plan_.bucket_bytes > 0) lose("bucket_bytes", "gradients are reduced block by block");
-    if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed");
+    if (plan_.compression != program::Compression::kNone) lose("compression", "gradients go uncompressed", "none");
     if (job_.training.dropout > 0) lose("dropout", "there is none");
     lose_placement(plan_, kDataInsidePipeline, launch_.losses);
   }

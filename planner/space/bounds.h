@@ -1,4 +1,4 @@
-// Constraints as a search checks them: fields looked up once, for many plans.
+// Constraints and a trainer's rules as a search checks them: fields looked up once, for many plans.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/space/constraints.h"
+#include "planner/space/trainers.h"
 #include "program/plan/fields.h"
 
 namespace trivium::planner {
@@ -14,7 +15,8 @@ namespace trivium::planner {
 class Bounds {
  public:
   void add(const Constraint& constraint);
-  bool none() const { return checks_.empty(); }
+  void add(const TrainerRule& rule) { rules_.push_back(&rule); }
+  bool none() const { return checks_.empty() && rules_.empty(); }
   /// Whether all of them allow the plan.
   bool allow(const program::Plan& plan) const;
 
@@ -27,6 +29,7 @@ class Bounds {
     bool alone = false;
   };
   std::vector<Check> checks_;
+  std::vector<const TrainerRule*> rules_;
 };
 
 }  // namespace trivium::planner

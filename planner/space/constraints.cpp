@@ -77,12 +77,13 @@ void Bounds::add(const Constraint& constraint) {
 }
 
 bool Bounds::allow(const Plan& plan) const {
-  return std::all_of(checks_.begin(), checks_.end(), [&](const Check& check) {
-    const std::string text = check.text(plan);
-    if (check.kind == Kind::kMin) return number_of(text) >= check.number;
-    if (check.kind == Kind::kMax) return number_of(text) <= check.number;
-    return (text == check.value) == check.alone;
-  });
+  const auto holds = [&](const TrainerRule* rule) { return rule->holds(plan); };
+  return std::ranges::all_of(rules_, holds) && std::all_of(checks_.begin(), checks_.end(), [&](const Check& check) {
+           const std::string text = check.text(plan);
+           if (check.kind == Kind::kMin) return number_of(text) >= check.number;
+           if (check.kind == Kind::kMax) return number_of(text) <= check.number;
+           return (text == check.value) == check.alone;
+         });
 }
 
 std::pair<std::string, std::string> parse_assignment(const std::string& option, const std::string& text) {

@@ -30,6 +30,12 @@ class Holder {
       const bool concerns = constraint.field == field || field.starts_with(constraint.field + ".");
       if (concerns && constraint.by_default) return "left out " + constraint.lifted().replace(0, 4, "unless");
     }
+    if (request_.trainer != nullptr) {
+      for (const TrainerRule& rule : request_.trainer->rules) {
+        const bool closes = rule.alone && field == rule.field && is_one_value(field);
+        if (closes) return fmt::format("{}: {}", request_.trainer->trainer, rule.says);
+      }
+    }
     if (!lanes_ && (field.starts_with("overlap.") || field.starts_with("offload."))) {
       return "communication and copies take turns with the kernels there";
     }
@@ -44,6 +50,9 @@ class Holder {
     if (unlike && (field == "placement" || field == "stage_recompute")) return "not searched on heterogeneous nodes";
     return "";
   }
+
+  // Whether a trainer's rule on the field alone leaves one value of it.
+  static bool is_one_value(const std::string& field) { return field != "recompute" && field != "zero_stage"; }
 
   bool means_something(const std::string& field) const {
     const bool unlike = !request_.cluster.homogeneous();

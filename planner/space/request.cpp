@@ -8,11 +8,24 @@
 #include <vector>
 
 #include "base/error.h"
+#include "program/plan/job_json.h"
 #include "simulator/certainty/certainty.h"
 
 namespace trivium::planner {
 
 using program::Plan;
+
+SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer) {
+  const Plan& plan = request.job.plan;
+  for (const TrainerRule& rule : trainer.rules) {
+    if (!rule.alone || !request.fixed.contains(rule.field) || rule.holds(plan)) continue;
+    throw base::Failure(base::ErrorKind::kUsage, fmt::format("--for {}: {} {}: {}", trainer.trainer, rule.field,
+                                                             program::text_of(plan, rule.field), rule.says));
+  }
+  request.fixed.insert("replica_micro_batch");  // as it is: no trainer has unlike sizes
+  request.trainer = &trainer;
+  return request;
+}
 
 SearchRequest with_lists_settled(SearchRequest request) {
   constexpr const char* kList = "replica_micro_batch";

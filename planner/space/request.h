@@ -11,6 +11,7 @@
 
 #include "hardware_profiles/hardware.h"
 #include "planner/space/constraints.h"
+#include "planner/space/trainers.h"
 #include "program/plan/job.h"
 
 namespace trivium::simulator {
@@ -41,6 +42,7 @@ struct SearchRequest {
   bool ignore_memory = false;
   bool distinct = false;  ///< of each family (equal tensor, pipeline, data) the fastest alone
   std::vector<Constraint> constraints;
+  const TrainerSpace* trainer = nullptr;  ///< only plans that it can run; null: what our own runtime can
   /// A plan that is faster by no more than this share of the k-th best need not be found. 0: the answer is exact.
   double gap = 0;
   /// Plans of other families shown beside the best: of each the one that looked fastest, simulated. They prove nothing.
@@ -53,6 +55,10 @@ struct SearchRequest {
   std::shared_ptr<simulator::SharedCosts> costs{};
   std::int64_t limit_ps = std::numeric_limits<std::int64_t>::max();  ///< slower plans are not looked for
 };
+
+/// The request for plans of one trainer alone. Precondition: the job's stack is the trainer's, or fixed. Errors:
+/// Failure(kUsage) where a fixed field has a value that the trainer does not run.
+SearchRequest for_trainer(SearchRequest request, const TrainerSpace& trainer);
 
 /// The request with lists as searches take them. Those of its plan that are not fixed by name are open, whatever the
 /// plan holds there. Micro-batches by replica: with `replica_micro_batch` fixed, `data` is, too;

@@ -68,6 +68,7 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
     }
     if (!placed) bounds_.front().add(constraint);
   }
+  if (request.trainer != nullptr) add_rules(*request.trainer);
   const int ranks = ranks_of(request);
   bool any = false;
   for (const int tensor : tensors(ranks)) {
@@ -88,6 +89,13 @@ Space::Space(const SearchRequest& request) : request_(request), given_(request.j
     }
   }
   if (!any && allows(Level::kSplit, given_)) splits_.push_back(given_);
+}
+
+// Layers by chunk and what replicas of unlike sizes take are settled later, by others.
+void Space::add_rules(const TrainerSpace& trainer) {
+  for (const TrainerRule& rule : trainer.rules) {
+    if (!is_balanced_later(rule.field)) bounds_[static_cast<std::size_t>(searched(rule.field).level)].add(rule);
+  }
 }
 
 std::vector<int> Space::tensors(int ranks) const {
@@ -222,7 +230,7 @@ std::vector<ScheduleChoice> Space::shapes(const Plan& split, const PlacementChoi
   for (const Storage storage : activations) {
     for (const auto& [schedule, count] : schedules) {
       add({schedule, count, false, given_.stage_nodes, storage});
-      const bool may_balance = open_layers && count == 1 && split.pipeline > 1;
+      const bool may_balance = open_layers && count == 1 && split.pipeline > 1 && may_be_uneven();
       if (may_balance && request_.cluster.homogeneous() && layers > split.pipeline) {
         add({schedule, count, true, given_.stage_nodes, storage});
       }
@@ -319,6 +327,11 @@ int Space::replicas_on_a_node(const Plan& split, const PlacementChoice& layout) 
   return tiles && devices % (split.tensor * split.context) == 0 ? replicas : 0;
 }
 
+bool Space::may_be_uneven() const {
+  const auto is_even = [](const TrainerRule& rule) { return is_balanced_later(rule.field); };
+  return request_.trainer == nullptr || std::ranges::none_of(request_.trainer->rules, is_even);
+}
+
 bool Space::has_lanes() const {
   return std::ranges::all_of(request_.cluster.groups,
                              [](const hardware::NodeGroup& group) { return group.node.asynchronous_lanes; });
@@ -360,7 +373,7 @@ std::int64_t Space::count_recompute_choices(const Plan& split, const ScheduleCho
 // Of a shape's fields it matters alone whether the schedule splits the backward.
 std::int64_t Space::count_sharding_choices(const Plan& split, const PlacementChoice& layout,
                                            const ScheduleChoice& shape) const {
-  const std::tuple key(split.tensor, split.context, split.data, split.expert,
+  const std::tuple key(split.tensor, split.context, split.pipeline, split.data, split.expert,
                        program::traits_of(shape.schedule).splits_backward, layout.placement);
   const std::lock_guard lock(mutex_);
   const auto [known, fresh] = sharding_choices_known_.try_emplace(key);

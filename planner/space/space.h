@@ -106,6 +106,7 @@ class Space {
   bool fixed(const char* field) const { return request_.fixed.contains(field); }
   bool allows(Level level, const program::Plan& plan) const { return of(level).allow(plan); }
   const Bounds& of(Level level) const { return bounds_[static_cast<std::size_t>(level)]; }
+  void add_rules(const TrainerSpace& trainer);
   void add_splits(program::Plan plan);
   std::vector<int> tensors(int ranks) const;
   std::vector<int> contexts(int ranks) const;
@@ -117,6 +118,7 @@ class Space {
   std::vector<std::vector<int>> stages_on_groups(const program::Plan& placed) const;
   int replicas_on_a_node(const program::Plan& split, const PlacementChoice& layout) const;
   bool has_lanes() const;
+  bool may_be_uneven() const;
 
   const SearchRequest& request_;
   const program::Plan& given_;
@@ -124,7 +126,7 @@ class Space {
   std::vector<Bounds> bounds_;  // by the level that decides them
   mutable std::mutex mutex_;
   mutable std::map<std::tuple<int, int, program::Storage>, std::int64_t> recompute_choices_known_;
-  mutable std::map<std::tuple<int, int, int, int, bool, std::string>, std::int64_t> sharding_choices_known_;
+  mutable std::map<std::tuple<int, int, int, int, int, bool, std::string>, std::int64_t> sharding_choices_known_;
   mutable std::map<std::tuple<int, int, int, int, int, std::string>, std::int64_t> placement_choices_known_;
 };
 

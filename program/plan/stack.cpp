@@ -6,6 +6,11 @@
 namespace trivium::program {
 namespace {
 
+// A rank's share of a host with eight. Megatron-Core's optimizer on the host took 15.5 s for 35 billion parameters on
+// two hosts (github.com/ISEEKYAN/Megatron-LM, issue 188), DeepSpeed's 10 s for 72.7 billion on four (DeepSpeed issue
+// 6834).
+constexpr double kMegatronHostAdam = 35e9 / 2 / 8 / 15.5, kDeepspeedHostAdam = 72.7e9 / 4 / 8 / 10;
+
 constexpr std::int64_t kMegatronVocabMultiple = 128;  // --make-vocab-size-divisible-by, times the tensor group
 
 /// Our own runtime: its reductions run on a lane of their own, so the engine itself sees what they hide.
@@ -46,6 +51,10 @@ StackTraits megatron_deepspeed() {
   StackTraits h = megatron();
   h.name = "megatron-deepspeed";
   h.flat_buckets = true;
+  h.host_adam = kDeepspeedHostAdam;
+  h.half_gradient_shards = true;  // as deepspeed_zero3 below, where parameters are sharded
+  h.keeps_end_units = false;
+  h.collectives_per_unit = 4;
   h.balances_embedding_as_layer =
       true;  // BLOOM: 70 layers + 2 over 12 stages (pipe partition "type:transformer|embedding")
   return h;
@@ -65,6 +74,7 @@ StackTraits megatron_deepspeed_vtrain() {
 StackTraits fsdp() {
   StackTraits h;
   h.name = "fsdp";
+  h.host_adam = kMegatronHostAdam;  // assumption: PyTorch's AdamW on the host, as under Megatron-Core
   h.fused_kernels = false;
   h.memory_traffic = 1.2;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
@@ -89,6 +99,7 @@ StackTraits fsdp_flash2() {
 StackTraits deepspeed_zero3() {
   StackTraits h;
   h.name = "deepspeed-zero3";
+  h.host_adam = kDeepspeedHostAdam;
   h.memory_traffic = 1.4;  // joint fit over published runs
   h.overlaps_gradients_by_default = true;
   h.half_gradient_shards = true;  // Rajbhandari et al. 2020: 2 + 2 + 12 B a parameter
@@ -130,7 +141,8 @@ StackTraits megatron_core(std::string_view name) {
   h.frees_sent_outputs = true;     // deallocate_pipeline_outputs
   h.bucket_elements = 40'000'000;  // DistributedDataParallel: the larger of this and a million for every rank
   h.expert_issue = 30e-6;          // docs/cost-model.md, "The host"
-  h.hidden_tensor = 0.7;           // assumption: what is left of collectives that run piece by piece beside products
+  h.host_adam = kMegatronHostAdam;
+  h.hidden_tensor = 0.7;  // assumption: what is left of collectives that run piece by piece beside products
   return h;
 }
 
@@ -233,8 +245,8 @@ StackTraits colossalai() {
   return h;
 }
 
-const std::array<StackTraits, 26>& table() {
-  static const std::array<StackTraits, 26> kTable = {trivium(),
+const std::array<StackTraits, 27>& table() {
+  static const std::array<StackTraits, 27> kTable = {trivium(),
                                                      megatron(),
                                                      megatron_2022(),
                                                      megatron_deepspeed(),
@@ -249,6 +261,7 @@ const std::array<StackTraits, 26>& table() {
                                                      megatron_core("megatron-nemo2"),
                                                      megatron_bridge(),
                                                      megatron_mlperf(),
+                                                     megatron_core_plain("megatron-core"),
                                                      megatron_core_plain("megatron-core-0.8"),
                                                      megatron_core_plain("megatron-core-moe"),
                                                      megatron_core_plain("megatron-core-dev-23e00ed"),

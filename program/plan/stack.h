@@ -49,13 +49,17 @@ struct StackTraits {
   double network_reach = 1;      ///< collectives over nodes reach no more than this of the adapters' bandwidth
   bool splits_backward = false;  ///< weight gradients as a pass of their own, as zero_bubble needs
   double usual_dropout = 0;      ///< of runs that do not say
+  /// Parameters a second that a rank's share of its host's cores updates, where an offloaded optimizer runs there:
+  /// gradients go to the host, parameters come back. 0: its state comes to the device instead.
+  double host_adam = 0;
 
   /// Whether gradients are kept and reduced in the parameters' own 16-bit type.
   bool keeps_half_gradients(DType precision) const { return half_gradients && precision == DType::kFp16; }
 };
 
 /// StackTraits by name: trivium, megatron, megatron-2022, megatron-deepspeed, fsdp, deepspeed-zero3,
-/// deepspeed-zero3-2021, alpa-xla and those of today's trainers, from nanotron to maxtext. Null for an unknown name.
+/// deepspeed-zero3-2021, alpa-xla and those of today's trainers, from megatron-core to maxtext. Null for an unknown
+/// name.
 const StackTraits* find_stack(std::string_view name);
 std::span<const StackTraits> all_stacks();
 

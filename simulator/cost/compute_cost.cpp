@@ -108,6 +108,11 @@ bool issued_by_host(const program::Op& op, const hardware::Device& device) {
   return device.kind == hardware::DeviceKind::kGpu && rate_of(op, device) == nullptr;
 }
 
+/// An optimizer whose state is kept away and that the stack runs where the state is.
+bool runs_on_host(const program::Op& op, const program::StackTraits& stack) {
+  return op.kind == OpKind::kAdamW && op.in[1] != program::kNoBuffer && stack.host_adam > 0;
+}
+
 }  // namespace
 
 base::Seconds device_cost(const program::Op& op, const hardware::Device& device, const program::StackTraits& stack) {
@@ -116,6 +121,7 @@ base::Seconds device_cost(const program::Op& op, const hardware::Device& device,
            base::Seconds(op.flops * rate->seconds_per_flop + core_bytes(op, device) * rate->seconds_per_byte);
   }
   if (device.kind == hardware::DeviceKind::kCpu) return core_time(op, device);
+  if (runs_on_host(op, stack)) return base::Seconds(static_cast<double>(op.elements) / stack.host_adam);
   if (traits_of(op.kind).op_class == OpClass::kProduct) {
     return matmul_time(op, device) + accumulation_time(op, device, stack);
   }

@@ -3,6 +3,8 @@
 
 #include "base/units.h"
 #include "hardware_profiles/hardware.h"
+#include "program/ir/op.h"
+#include "program/plan/stack.h"
 
 namespace trivium::simulator {
 
@@ -11,5 +13,10 @@ namespace trivium::simulator {
 /// share the node's drives: the slower of the two. Omitted: latency, the host's memory bandwidth, the file system;
 /// neighbours of other stages, which copy at other times, leave more of the link than this.
 base::Seconds copy_cost(base::Bytes bytes, bool disk, int sharing, const hardware::Node& node);
+
+/// Share of a copy's bytes that the stack moves. Where it runs an offloaded optimizer on the host (StackTraits), the
+/// Program's copies of state stand for those of fp32 gradients to the host and of parameters back; else 1.
+/// `precision`: of the parameters.
+double copied_share(const program::Op& op, program::DType precision, const program::StackTraits& stack);
 
 }  // namespace trivium::simulator

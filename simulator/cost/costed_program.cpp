@@ -69,7 +69,8 @@ class Coster {
 
  private:
   base::Seconds copy(const Op& op) const {
-    return copy_cost(base::Bytes(op.bytes), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
+    const double share = copied_share(op, program_.settings.precision, program_.stack);
+    return copy_cost(base::Bytes(op.bytes * share), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
   }
 
   base::Seconds communication(const Op& op, int peer_stage) {

@@ -1,0 +1,301 @@
+// torchtitan v0.2's TOML as a job.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/quote.h"
+#include "models/load.h"
+#include "planner/launch/import_parts.h"
+#include "program/lower/layout.h"
+
+namespace trivium::planner::launch {
+namespace {
+
+using program::DType;
+using program::Plan;
+using program::Recompute;
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+/// Flavors that torchtitan ships, and whose shapes they are.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFlavors{
+    {{"llama3/8B", "llama3.1-8b"},
+     {"llama3/70B", "llama3.1-70b"},
+     {"llama3/405B", "llama3.1-405b"},
+     {"qwen3/0.6B", "qwen3-0.6b"},
+     {"qwen3/8B", "qwen3-8b"},
+     {"qwen3/32B", "qwen3-32b"},
+     {"qwen3/30B-A3B", "qwen3-30b-a3b"},
+     {"qwen3/235B-A22B", "qwen3-235b-a22b"}}};
+
+/// Keywords of the call that makes a flavor.
+class Flavor {
+ public:
+  Flavor(const Settings& settings, std::map<std::string, std::string> words)
+      : settings_(settings), words_(std::move(words)) {}
+  bool empty() const { return words_.empty(); }
+  bool has(const char* name) const { return words_.contains(name); }
+  bool is_on(const char* name) const { return has(name) && words_.at(name) == "True"; }
+  std::string text(const char* name) const { return has(name) ? words_.at(name) : ""; }
+
+  double number(const char* name, double otherwise) const {
+    if (!has(name)) return otherwise;
+    const std::string& word = words_.at(name);
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || !(value >= 0) || value > 1e15) {
+      settings_.fail(fmt::format("{}={} of the model's arguments is no number", name, base::quote(word)));
+    }
+    return value;
+  }
+  std::int64_t count(const char* name, std::int64_t otherwise) const {
+    return static_cast<std::int64_t>(number(name, static_cast<double>(otherwise)));
+  }
+
+ private:
+  const Settings& settings_;
+  std::map<std::string, std::string> words_;
+};
+
+/// What both classes of models have.
+models::Model common(const Flavor& flavor) {
+  models::Model model;
+  model.name = "imported";
+  model.layers = flavor.count("n_layers", 32);
+  model.hidden = flavor.count("dim", 4096);
+  model.heads = flavor.count("n_heads", 32);
+  model.kv_heads = flavor.count("n_kv_heads", model.heads);
+  model.vocab = flavor.count("vocab_size", 128'256);
+  model.max_sequence = flavor.count("max_seq_len", 131'072);
+  model.norm = models::Norm::kRmsNorm;
+  model.positions = models::Positions::kRotary;
+  model.activation = models::Activation::kSwiglu;
+  model.linear_bias = model.qkv_bias = model.tied_embeddings = false;
+  model.norm_epsilon = flavor.number("norm_eps", 1e-5);
+  model.rotary.theta = flavor.number("rope_theta", 10'000);
+  return model;
+}
+
+/// Two thirds of 4 dim, times the factor, rounded up.
+models::Model llama_of(const Flavor& flavor, const Flavor& scaling) {
+  models::Model model = common(flavor);
+  auto width = static_cast<std::int64_t>(2.0 * 4 * static_cast<double>(model.hidden) / 3);
+  if (flavor.has("ffn_dim_multiplier")) {
+    width = static_cast<std::int64_t>(flavor.number("ffn_dim_multiplier", 1) * static_cast<double>(width));
+  }
+  const std::int64_t multiple = std::max<std::int64_t>(1, flavor.count("multiple_of", 256));
+  model.ffn_hidden = (width + multiple - 1) / multiple * multiple;
+  model.rotary.scaling = models::RotaryScaling::kLlama3;
+  model.rotary.factor = scaling.number("scaling_factor", 8);
+  model.rotary.slow_turns = scaling.number("low_freq_factor", 1);
+  model.rotary.fast_turns = scaling.number("high_freq_factor", 4);
+  model.rotary.original_sequence = scaling.count("original_max_position_embeddings", 8192);
+  return model;
+}
+
+models::Model qwen_of(const Flavor& flavor, const Flavor& mixture) {
+  models::Model model = common(flavor);
+  model.head_dim = flavor.count("head_dim", 128);
+  model.ffn_hidden = flavor.count("hidden_dim", 3072);
+  model.head_norms = !flavor.has("qk_norm") || flavor.is_on("qk_norm");
+  model.tied_embeddings = flavor.is_on("enable_weight_tying");
+  if (!flavor.is_on("moe_enabled")) return model;
+  models::Experts experts;
+  model.ffn_hidden = flavor.count("moe_inter_dim", 768);
+  experts.count = mixture.count("num_experts", 8);
+  experts.top_k = mixture.count("top_k", 1);
+  experts.shared_hidden = mixture.count("num_shared_experts", 1) * model.ffn_hidden;
+  experts.scores = mixture.text("score_func") == "softmax" ? models::Scores::kSoftmax : models::Scores::kSigmoid;
+  experts.normalised = mixture.is_on("route_norm");
+  experts.scale = mixture.number("route_scale", 1);
+  experts.dropless = true;
+  model.experts = experts;
+  return model;
+}
+
+class TorchtitanImport {
+ public:
+  explicit TorchtitanImport(const ImportRequest& request)
+      : request_(request), settings_(script_of(request), request.where), plan_(imported_.job.plan) {}
+
+  Imported read() {
+    if (settings_.script().arguments.empty()) settings_.fail("no setting of torchtitan is in it (name = value)");
+    imported_.job.model = model();
+    split();
+    training();
+    arithmetic();
+    settings_.has({"model.name", "model.flavor", "experimental.custom_import", "compile.components"});
+    for (const char* name : {"model.name", "experimental.custom_import", "compile.components", "nnodes",
+                             "nproc-per-node", "rdzv-backend", "rdzv-endpoint"}) {
+      settings_.find({name});
+    }
+    lose_unread(settings_, imported_.losses);
+    return std::move(imported_);
+  }
+
+ private:
+  // The TOML itself, or the here-document with sections in a script, which tells the processes.
+  static Script script_of(const ImportRequest& request) {
+    if (!request.text.starts_with("#!")) return read_assignments(request.text, request.where);
+    Script shell = read_script(request.text, request.where);
+    for (const std::string& document : shell.documents) {
+      if (document.find("[model]") == std::string::npos) continue;
+      Script script = read_assignments(document, request.where);
+      for (Argument& argument : shell.arguments) {
+        const bool counts = argument.name == "nnodes" || argument.name == "nproc-per-node";
+        if (counts) script.arguments.push_back(std::move(argument));
+      }
+      return script;
+    }
+    return {};
+  }
+
+  models::Model model() {
+    const std::string name = settings_.text({"model.name"}).value_or("llama3");
+    const std::string flavor = settings_.text({"model.flavor"}).value_or("debugmodel");
+    if (request_.model) return *request_.model;
+    const Flavor llama(settings_, keywords_of(request_.text, "TransformerModelArgs"));
+    if (!llama.empty()) {
+      return settled(llama_of(llama, Flavor(settings_, keywords_of(request_.text, "RoPEScalingArgs"))), request_.where);
+    }
+    const Flavor qwen(settings_, keywords_of(request_.text, "Qwen3ModelArgs"));
+    if (!qwen.empty()) {
+      return settled(qwen_of(qwen, Flavor(settings_, keywords_of(request_.text, "MoEArgs"))), request_.where);
+    }
+    const std::string whole = name + "/" + flavor;
+    for (const auto& [known, shape] : kFlavors) {
+      if (known == whole) return models::load_model(std::string(shape));
+    }
+    settings_.fail(fmt::format("the shape of {} is not known; give --model", base::quote(whole)));
+  }
+
+  int degree(const char* name) { return static_cast<int>(settings_.count({name}, 1).value_or(1)); }
+
+  void split() {
+    plan_.tensor = degree("parallelism.tensor_parallel_degree");
+    plan_.context = degree("parallelism.context_parallel_degree");
+    plan_.pipeline = degree("parallelism.pipeline_parallel_degree");
+    plan_.expert = degree("parallelism.expert_parallel_degree");
+    plan_.sequence_parallel = plan_.tensor > 1;
+    const std::string rotates = settings_.text({"parallelism.context_parallel_rotate_method"}).value_or("allgather");
+    plan_.context_method = rotates == "alltoall" ? program::ContextMethod::kAllToAll : program::ContextMethod::kRing;
+    replicas();
+    stages();
+  }
+
+  void replicas() {
+    const int copies = degree("parallelism.data_parallel_replicate_degree");
+    const std::string given = settings_.text({"parallelism.data_parallel_shard_degree"}).value_or("-1");
+    int shard = 1;
+    if (given == "-1") {
+      const int rest = copies * plan_.tensor * plan_.context * plan_.pipeline;
+      const int ranks = read_ranks(settings_, request_);
+      if (ranks % rest != 0) {
+        settings_.fail(
+            fmt::format("{} processes are not a multiple of replicas {} x tensor {} x context {} x "
+                        "pipeline {}",
+                        ranks, copies, plan_.tensor, plan_.context, plan_.pipeline));
+      }
+      shard = std::max(1, ranks / rest);
+    } else {
+      shard = degree("parallelism.data_parallel_shard_degree");
+    }
+    plan_.data = copies * shard;
+    const std::string keeps = settings_.text({"parallelism.fsdp_reshard_after_forward"}).value_or("default");
+    const bool frees = keeps == "always" || (keeps == "default" && plan_.pipeline == 1);
+    plan_.zero_stage = shard * plan_.context == 1 ? 0 : frees ? 3 : 2;
+    if (plan_.zero_stage > 0 && copies > 1) plan_.shard_group = shard * plan_.context;
+    plan_.overlap.gradient_reduction = plan_.data * plan_.context > 1;
+    plan_.overlap.parameter_gather = plan_.zero_stage > 0;
+  }
+
+  void stages() {
+    const std::string name = settings_.text({"parallelism.pipeline_parallel_schedule"}).value_or("1F1B");
+    const auto all = program::schedule_table();
+    const auto found = std::ranges::find(all, name, &program::ScheduleTraits::pytorch);
+    if (plan_.pipeline > 1 && found == all.end()) {
+      imported_.losses.push_back({"parallelism.pipeline_parallel_schedule", base::one_line(name) + " taken as 1F1B"});
+    }
+    if (plan_.pipeline == 1 || found == all.end()) return read_parts();
+    plan_.schedule = found->schedule;
+    read_parts();
+  }
+
+  // [["tok_embeddings", "layers.0"], …]: layers by part, in the order of the model.
+  void read_parts() {
+    const auto parts = settings_.text({"parallelism.module_fqns_per_model_part"});
+    if (!parts || plan_.pipeline == 1) return;
+    std::vector<int> layers;
+    for (std::size_t at = parts->find('[', 1); at != std::string::npos; at = parts->find('[', at + 1)) {
+      const std::string part = parts->substr(at, parts->find(']', at) - at);
+      int count = 0;
+      for (std::size_t i = part.find("layers."); i != std::string::npos; i = part.find("layers.", i + 1)) ++count;
+      layers.push_back(count);
+    }
+    if (layers.empty() || static_cast<int>(layers.size()) % plan_.pipeline != 0) {
+      settings_.fail(fmt::format("module_fqns_per_model_part has {} parts, which {} stages do not share evenly",
+                                 layers.size(), plan_.pipeline));
+    }
+    plan_.virtual_stages = static_cast<int>(layers.size()) / plan_.pipeline;
+    program::Job even = imported_.job;
+    if (imported_.job.model.layers % static_cast<std::int64_t>(layers.size()) == 0) {
+      if (program::chunk_layers(even) == layers) return;
+    }
+    plan_.stage_layers = std::move(layers);
+  }
+
+  void training() {
+    program::Training& t = imported_.job.training;
+    const auto local = settings_.count({"training.local_batch_size"}).value_or(8);
+    const auto of_stage = settings_.count({"parallelism.pipeline_parallel_microbatch_size"}).value_or(1);
+    plan_.micro_batch = static_cast<int>(plan_.pipeline > 1 ? of_stage : local);
+    const std::string global = settings_.text({"training.global_batch_size"}).value_or("-1");
+    t.global_batch = global == "-1" ? local * plan_.data : *settings_.count({"training.global_batch_size"});
+    t.sequence = settings_.count({"training.seq_len"}).value_or(2048);
+    if (request_.sequence > 0) t.sequence = request_.sequence;
+    t.total_tokens = settings_.count({"training.steps"}, 0, kMost).value_or(10'000) * t.global_batch * t.sequence;
+    program::Optimizer& o = t.optimizer;
+    o.learning_rate = settings_.number({"optimizer.lr"}).value_or(8e-4);
+    o.beta1 = settings_.number({"optimizer.beta1"}).value_or(0.9);
+    o.beta2 = settings_.number({"optimizer.beta2"}).value_or(0.95);
+    o.epsilon = settings_.number({"optimizer.eps"}).value_or(1e-8);
+    o.weight_decay = settings_.number({"optimizer.weight_decay"}).value_or(0.1);
+    o.clip_norm = settings_.number({"training.max_norm"}).value_or(1);
+    o.warmup_steps = settings_.count({"lr_scheduler.warmup_steps"}, 0, kMost).value_or(200);
+    for (const char* name : {"optimizer.name", "lr_scheduler.decay_type"}) settings_.find({name});
+  }
+
+  void arithmetic() {
+    const std::string width = settings_.text({"training.mixed_precision_param"}).value_or("bfloat16");
+    plan_.precision = width == "bfloat16" ? DType::kBf16 : DType::kFp32;
+    settings_.find({"training.mixed_precision_reduce"});
+    plan_.reduce_dtype = DType::kFp32;
+    plan_.attention = program::Attention::kFlash;
+    plan_.stack = settings_.is_on({"compile.enable"}) ? "torchtitan-fsdp2" : "torchtitan-fsdp2-eager";
+    plan_.overlap.tensor = settings_.is_on({"parallelism.enable_async_tensor_parallel"});
+    const std::string mode = settings_.text({"activation_checkpoint.mode"}).value_or("selective");
+    plan_.recompute = mode == "full" ? Recompute::kFull : mode == "none" ? Recompute::kNone : Recompute::kSelective;
+    if (mode == "selective") {
+      settings_.find({"activation_checkpoint.selective_ac_option"});
+      imported_.losses.push_back({"activation_checkpoint.mode", "selective taken as attention's core alone"});
+    }
+    if (settings_.is_on({"training.enable_cpu_offload"})) {
+      using program::Storage;
+      plan_.offload.optimizer = plan_.offload.gradients = plan_.offload.parameters = Storage::kHost;
+    }
+  }
+
+  const ImportRequest& request_;
+  Imported imported_;
+  Settings settings_;
+  Plan& plan_;
+};
+
+}  // namespace
+
+Imported import_torchtitan(const ImportRequest& request) { return TorchtitanImport(request).read(); }
+
+}  // namespace trivium::planner::launch

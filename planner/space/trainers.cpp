@@ -1,0 +1,221 @@
+#include "planner/space/trainers.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <vector>
+
+namespace trivium::planner {
+namespace {
+
+using program::Attention;
+using program::Compression;
+using program::ContextMethod;
+using program::Plan;
+using program::Recompute;
+using program::Storage;
+
+int extent_of(const Plan& plan, const std::string& dimension) {
+  if (dimension == "tensor") return plan.tensor;
+  if (dimension == "context") return plan.context;
+  if (dimension == "data") return plan.data;
+  return plan.pipeline;
+}
+
+std::vector<std::string> dimensions(const Plan& plan, std::string_view order) {
+  std::vector<std::string> names;
+  std::istringstream words{std::string(order)};
+  for (std::string word; std::getline(words, word, '-');) {
+    if (extent_of(plan, word) > 1) names.push_back(word);
+  }
+  return names;
+}
+
+bool has_usual_schedule(const Plan& plan) {
+  return plan.pipeline == 1 || plan.schedule == program::usual_schedule(plan.virtual_stages);
+}
+
+bool recomputes_alike(const Plan& plan) {
+  const auto& chunks = plan.stage_recompute;
+  return std::adjacent_find(chunks.begin(), chunks.end(), std::not_equal_to<>()) == chunks.end();
+}
+
+bool has_even_layers(const Plan& plan) {
+  const auto& layers = plan.stage_layers;
+  return std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) == layers.end();
+}
+
+// What no trainer has.
+constexpr TrainerRule kOneRecompute{"stage_recompute", "one choice holds for all stages", recomputes_alike, true};
+constexpr TrainerRule kUncompressed{"compression", "gradients go uncompressed",
+                                    [](const Plan& plan) { return plan.compression == Compression::kNone; }, true};
+constexpr TrainerRule kActivationsStay{
+    "offload.activations", "activations stay on the device, or leave it module by module, which is not modelled",
+    [](const Plan& plan) { return plan.offload.activations == Storage::kNone; }, true};
+constexpr TrainerRule kOneReplicaSize{"replica_micro_batch", "micro-batches of one size",
+                                      [](const Plan& plan) { return plan.replica_micro_batch.empty(); }, true};
+constexpr TrainerRule kNoNodesByStage{"stage_nodes", "stages come in the order of the nodes",
+                                      [](const Plan& plan) { return plan.stage_nodes.empty(); }, true};
+constexpr TrainerRule kUsualSchedule{"schedule", "1f1b, interleaved with virtual stages", has_usual_schedule, false};
+constexpr TrainerRule kDataInside{"placement", "ranks come in the order tensor, context, data, pipeline",
+                                  [](const Plan& plan) { return has_order(plan, kDataInsidePipeline); }, false};
+constexpr TrainerRule kFlash{"attention", "fused attention",
+                             [](const Plan& plan) { return plan.attention == Attention::kFlash; }, true};
+constexpr TrainerRule kWholeRecompute{"recompute", "none or full; selective keeps a list of its own",
+                                      [](const Plan& plan) {
+                                        return plan.recompute != Recompute::kSelective &&
+                                               std::ranges::find(plan.stage_recompute, Recompute::kSelective) ==
+                                                   plan.stage_recompute.end();
+                                      },
+                                      true};
+constexpr TrainerRule kStateStays{"offload.optimizer",
+                                  "the optimizer's state stays on the device, or goes with parameters and gradients",
+                                  [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone; }, true};
+
+// Megatron-Core (arguments.py at the version in planner/launch/launch.cpp): the optimizer runs on the host only when it
+// is distributed; Megatron-FSDP is taken without a pipeline, as its published recipes are.
+constexpr std::array<TrainerRule, 12> kMegatron{
+    {kOneReplicaSize,
+     kNoNodesByStage,
+     kUsualSchedule,
+     kOneRecompute,
+     kUncompressed,
+     kActivationsStay,
+     {"placement", "ranks come in the order tensor, context, data, pipeline, or with pipeline before data",
+      [](const Plan& plan) { return has_order(plan, kDataInsidePipeline) || has_order(plan, kPipelineInsideData); },
+      false},
+     {"sequence_parallel", "experts beside tensor ranks need sequence parallelism",
+      [](const Plan& plan) { return plan.expert == 1 || plan.tensor == 1 || plan.sequence_parallel; }, false},
+     {"overlap.tensor", "user buffers need sequence parallelism",
+      [](const Plan& plan) { return !plan.overlap.tensor || plan.sequence_parallel; }, false},
+     {"zero_stage", "ZeRO 2 and 3 (Megatron-FSDP) without a pipeline",
+      [](const Plan& plan) { return plan.zero_stage <= 1 || plan.pipeline == 1; }, false},
+     {"overlap.parameter_gather", "gathers overlap with ZeRO, beside reductions that overlap",
+      [](const Plan& plan) {
+        return !plan.overlap.parameter_gather || (plan.zero_stage > 0 && plan.overlap.gradient_reduction);
+      },
+      false},
+     {"offload.optimizer", "the host's cores run the optimizer where it is distributed (ZeRO 1)",
+      [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false}}};
+
+// PyTorch FSDP2 gathers and reduces beside the passes, DDP reduces beside them.
+constexpr TrainerRule kReducesBeside{
+    "overlap.gradient_reduction", "reductions run beside the backward",
+    [](const Plan& plan) { return plan.overlap.gradient_reduction || plan.data * plan.context == 1; }, false};
+constexpr TrainerRule kGathersBeside{
+    "overlap.parameter_gather", "gathers run beside the passes",
+    [](const Plan& plan) { return plan.overlap.parameter_gather == (plan.zero_stage > 0); }, false};
+constexpr TrainerRule kShardsBoth{"zero_stage", "fully_shard splits gradients with the state: ZeRO 2 or 3",
+                                  [](const Plan& plan) { return plan.zero_stage != 1; }, true};
+
+constexpr std::array<TrainerRule, 14> kTorchtitan{
+    {kOneReplicaSize,
+     kNoNodesByStage,
+     kUsualSchedule,
+     kDataInside,
+     kOneRecompute,
+     kUncompressed,
+     kActivationsStay,
+     kFlash,
+     kWholeRecompute,
+     kStateStays,
+     kShardsBoth,
+     kReducesBeside,
+     kGathersBeside,
+     {"sequence_parallel", "always with tensor ranks",
+      [](const Plan& plan) { return plan.sequence_parallel == (plan.tensor > 1); }, false}}};
+// Beside other dimensions replicas shard their state.
+constexpr TrainerRule kReplicasShard{"zero_stage", "plain replicas stand alone",
+                                     [](const Plan& plan) {
+                                       const int others = plan.tensor * plan.pipeline;
+                                       return plan.zero_stage > 0 ||
+                                              (plan.context == 1 && (plan.data == 1 || others == 1));
+                                     },
+                                     false};
+constexpr std::array<TrainerRule, 15> kTorchtitanWhole = [] {
+  std::array<TrainerRule, 15> rules{};
+  std::ranges::copy(kTorchtitan, rules.begin());
+  rules.back() = kReplicasShard;
+  return rules;
+}();
+
+constexpr std::array<TrainerRule, 15> kDeepspeed{
+    {kOneReplicaSize,
+     kNoNodesByStage,
+     kDataInside,
+     kOneRecompute,
+     kUncompressed,
+     kActivationsStay,
+     kWholeRecompute,
+     kUsualSchedule,
+     {"virtual_stages", "the pipeline engine runs plain 1F1B",
+      [](const Plan& plan) { return plan.virtual_stages == 1; }, true},
+     {"stage_layers", "the engine balances stages itself", has_even_layers, true},
+     {"context_method", "Ulysses: heads all to all",
+      [](const Plan& plan) { return plan.context == 1 || plan.context_method == ContextMethod::kAllToAll; }, false},
+     {"context", "Ulysses without tensor ranks and pipeline",
+      [](const Plan& plan) { return plan.context == 1 || plan.tensor * plan.pipeline == 1; }, false},
+     {"overlap.tensor", "tensor collectives run alone", [](const Plan& plan) { return !plan.overlap.tensor; }, true},
+     {"zero_stage", "ZeRO 2 and 3 without a pipeline",
+      [](const Plan& plan) { return plan.zero_stage <= 1 || plan.pipeline == 1; }, false},
+     {"overlap.parameter_gather", "parameters are fetched when a module is reached",
+      [](const Plan& plan) { return !plan.overlap.parameter_gather; }, true}}};
+// The host runs the optimizer; beyond ZeRO 1 gradients follow it there.
+constexpr TrainerRule kDeepspeedState{
+    "offload.optimizer", "the host's cores run the optimizer with ZeRO; at 2 and 3 gradients go there, too",
+    [](const Plan& plan) { return plan.offload.optimizer == Storage::kNone || plan.zero_stage == 1; }, false};
+constexpr TrainerRule kGroupsOfThree{
+    "shard_group", "shard groups with ZeRO 3 (MiCS)",
+    [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
+    false};
+constexpr std::array<TrainerRule, 17> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 17> rules{};
+  std::ranges::copy(kDeepspeed, rules.begin());
+  rules[15] = kDeepspeedState;
+  rules[16] = kGroupsOfThree;
+  return rules;
+}();
+
+// A plain script around fully_shard: what planner/launch/fsdp2_export.cpp writes.
+constexpr std::array<TrainerRule, 15> kFsdp2{
+    {kOneReplicaSize,
+     kNoNodesByStage,
+     kOneRecompute,
+     kUncompressed,
+     kActivationsStay,
+     kFlash,
+     kWholeRecompute,
+     kStateStays,
+     kShardsBoth,
+     kReducesBeside,
+     kGathersBeside,
+     {"tensor", "replicas alone", [](const Plan& plan) { return plan.tensor == 1; }, true},
+     {"context", "replicas alone", [](const Plan& plan) { return plan.context == 1; }, true},
+     {"pipeline", "replicas alone", [](const Plan& plan) { return plan.pipeline == 1; }, true},
+     {"expert", "experts are sharded as all else is", [](const Plan& plan) { return plan.expert == 1; }, true}}};
+
+constexpr std::array<TrainerSpace, 5> kSpaces{{{"megatron", "megatron-core", kMegatron},
+                                               {"megatron-bridge", "megatron-bridge", kMegatron},
+                                               {"torchtitan", "torchtitan-fsdp2", kTorchtitanWhole},
+                                               {"deepspeed", "megatron-deepspeed", kDeepspeedWhole},
+                                               {"fsdp2", "torchtitan-fsdp2-eager", kFsdp2}}};
+
+}  // namespace
+
+std::span<const TrainerSpace> trainer_spaces() { return kSpaces; }
+
+const TrainerSpace* find_trainer_space(std::string_view trainer) {
+  const auto found = std::ranges::find(kSpaces, trainer, &TrainerSpace::trainer);
+  return found == kSpaces.end() ? nullptr : &*found;
+}
+
+const TrainerRule* broken_rule(const TrainerSpace& space, const Plan& plan) {
+  const auto broken = std::ranges::find_if(space.rules, [&](const TrainerRule& rule) { return !rule.holds(plan); });
+  return broken == space.rules.end() ? nullptr : &*broken;
+}
+
+bool has_order(const Plan& plan, std::string_view order) {
+  return dimensions(plan, plan.placement) == dimensions(plan, order);
+}
+
+}  // namespace trivium::planner

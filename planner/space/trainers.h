@@ -1,0 +1,45 @@
+// What other trainers can run, as rules over the fields of a plan: the spaces of `plan --for`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "planner/space/levels.h"
+#include "program/plan/plan.h"
+
+namespace trivium::planner {
+
+/// One thing a trainer asks of a plan. `holds` reads fields that the level of `field`, or one above it, decides; of a
+/// rule on the last level it may read no field of the schedule.
+struct TrainerRule {
+  const char* field;  ///< of program::plan_fields, that goes lost or comes out otherwise where the rule does not hold
+  const char* says;   ///< what the trainer does: "ZeRO 2 and 3 without a pipeline"
+  bool (*holds)(const program::Plan& plan);
+  bool alone = false;  ///< `holds` reads `field` and nothing else
+};
+
+/// The plans a trainer can run.
+struct TrainerSpace {
+  std::string_view trainer;  ///< as `plan --for` and `export --to` name it
+  std::string_view stack;    ///< of program::all_stacks, as which its plans are priced
+  std::span<const TrainerRule> rules;
+};
+
+std::span<const TrainerSpace> trainer_spaces();
+/// Null for a name that no trainer has.
+const TrainerSpace* find_trainer_space(std::string_view trainer);
+
+/// The first rule that the plan breaks; null where the trainer can run it.
+const TrainerRule* broken_rule(const TrainerSpace& space, const program::Plan& plan);
+
+/// Orders of ranks that trainers have, innermost dimension first.
+inline constexpr std::string_view kDataInsidePipeline = "tensor-context-data-pipeline";
+inline constexpr std::string_view kPipelineInsideData = "tensor-context-pipeline-data";
+
+/// Whether ranks come out as `order` has them; dimensions of one rank do not count.
+bool has_order(const program::Plan& plan, std::string_view order);
+
+}  // namespace trivium::planner

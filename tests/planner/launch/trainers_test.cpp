@@ -1,0 +1,150 @@
+// The spaces of `plan --for` against what export and import say of their plans.
+#include "planner/space/trainers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/launch/launch.h"
+#include "planner/search/search.h"
+#include "planner/space/space.h"
+#include "planner/space/usual_bounds.h"
+#include "program/plan/job_json.h"
+#include "simulator/simulate.h"
+#include "tests/simulator/prepared.h"
+
+namespace trivium::planner {
+namespace {
+
+using testing::IsEmpty;
+
+constexpr int kPlans = 1000;
+
+SearchRequest request_for(const TrainerSpace& trainer, const std::string& model) {
+  SearchRequest request;
+  request.job.model = models::load_model(model);
+  request.job.training.sequence = 8192;
+  request.job.training.global_batch = 96;
+  request.job.training.total_tokens = 1000 * 96 * 8192;
+  request.job.plan.stack = trainer.stack;
+  request.job.plan.attention = program::Attention::kFlash;
+  request.cluster = hardware::load_cluster("dgx-h100-80gb:4");
+  return for_trainer(std::move(request), trainer);
+}
+
+/// A plan of the space, every choice of a level as likely as the others.
+program::Plan any_plan(const Space& space, const SearchRequest& request, std::mt19937& random) {
+  const auto any = [&](const auto& all) {
+    return all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random)];
+  };
+  for (;;) {
+    const program::Plan split = any(space.splits());
+    const auto layouts = space.layouts(split);
+    if (layouts.empty()) continue;
+    const PlacementChoice layout = any(layouts);
+    const auto shapes = space.shapes(split, layout);
+    if (shapes.empty()) continue;
+    const ScheduleChoice shape = any(shapes);
+    const auto states = space.states(split, layout, shape);
+    const auto kept = space.recompute_choices(split, shape);
+    if (states.empty() || kept.empty()) continue;
+    program::Plan plan = with(with(with(with(split, layout), shape), any(kept)), any(states));
+    const std::int64_t layers = request.job.model.layers;
+    if (shape.balanced || layers % plan.chunks() != 0) {
+      plan.stage_layers.assign(static_cast<std::size_t>(plan.chunks()), static_cast<int>(layers / plan.chunks()));
+      plan.stage_layers.back() += static_cast<int>(layers % plan.chunks());
+      if (plan.chunks() > 1 && plan.stage_layers.front() > 1) --plan.stage_layers.front(), ++plan.stage_layers.back();
+    }
+    return plan;
+  }
+}
+
+class TrainerSpaces : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+// Whatever the space holds the file says, and reading it back gives the same plan.
+TEST_P(TrainerSpaces, AreWhatTheFilesSay) {
+  const auto [name, model] = GetParam();
+  const TrainerSpace& trainer = *find_trainer_space(name);
+  const SearchRequest request = request_for(trainer, model);
+  const Space space(request);
+  const launch::Trainer to = launch::find_trainer(name)->trainer;
+  std::mt19937 random(7);
+  for (int i = 0; i < kPlans; ++i) {
+    program::Job job = request.job;
+    job.plan = any_plan(space, request, random);
+    SCOPED_TRACE(program::summary(job.plan));
+    ASSERT_EQ(broken_rule(trainer, job.plan), nullptr);
+    const launch::Launch written = launch::export_plan(job, request.cluster, to);
+    for (const launch::Loss& loss : written.losses) ADD_FAILURE() << loss.field << ": " << loss.what;
+    launch::ImportRequest read;
+    read.text = written.text;
+    read.where = "launch";
+    read.ranks = job.plan.ranks();
+    if (to == launch::Trainer::kFsdp2) read.model = job.model;
+    ASSERT_EQ(launch::trainer_of(read.text, read.where), to);
+    const launch::Imported imported = launch::import_plan(read, to);
+    ASSERT_EQ(program::to_json(imported.job.plan), program::to_json(job.plan));
+    ASSERT_EQ(imported.job.model, job.model);
+    ASSERT_EQ(imported.job.training.global_batch, job.training.global_batch);
+    ASSERT_EQ(imported.job.training.sequence, job.training.sequence);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, TrainerSpaces,
+                         testing::Values(std::tuple{"megatron", "llama3-8b"}, std::tuple{"megatron", "qwen3-30b-a3b"},
+                                         std::tuple{"megatron-bridge", "llama3.1-8b"},
+                                         std::tuple{"megatron-bridge", "mixtral-8x7b"},
+                                         std::tuple{"torchtitan", "llama3.1-8b"},
+                                         std::tuple{"torchtitan", "qwen3-30b-a3b"},
+                                         std::tuple{"deepspeed", "llama3-8b"}, std::tuple{"fsdp2", "llama3-8b"},
+                                         std::tuple{"fsdp2", "mixtral-8x7b"}));
+
+TEST(TrainerSpace, RefusesWhatIsFixedToAnotherValue) {
+  const TrainerSpace& trainer = *find_trainer_space("fsdp2");
+  SearchRequest request = request_for(*find_trainer_space("megatron"), "llama3-8b");
+  request.job.plan.tensor = 8;
+  request.fixed.insert("tensor");
+  try {
+    for_trainer(request, trainer);
+    FAIL() << "no error";
+  } catch (const base::Failure& failure) {
+    EXPECT_EQ(failure.error().kind, base::ErrorKind::kUsage);
+    EXPECT_EQ(failure.error().message, "--for fsdp2: tensor 8: replicas alone");
+  }
+}
+
+// Megatron-Core updates an offloaded state on the host: 15.5 s for 35 billion parameters on two hosts of eight.
+TEST(TrainerStack, RunsAnOffloadedOptimizerOnTheHost) {
+  program::Job job;
+  job.model = models::load_model("llama3-8b");
+  job.training.sequence = 8192;
+  job.training.global_batch = 32;
+  job.plan.tensor = 4;
+  job.plan.sequence_parallel = true;
+  job.plan.data = 2;
+  job.plan.zero_stage = 1;
+  job.plan.attention = program::Attention::kFlash;
+  job.plan.offload.optimizer = program::Storage::kHost;
+  const hardware::Cluster cluster = hardware::load_cluster("dgx-h100-80gb:1");
+  const auto seconds = [&](const char* stack, program::Storage storage) {
+    job.plan.stack = stack;
+    job.plan.offload.optimizer = storage;
+    return simulator::simulate(simulator::prepared(job, cluster), {}).value_or_throw().iteration_s;
+  };
+  const double here = seconds("megatron-core", program::Storage::kNone);
+  const double there = seconds("megatron-core", program::Storage::kHost);
+  const double update = 8.03e9 / 8 / (35e9 / 2 / 8 / 15.5);  // a rank's eighth of the parameters
+  EXPECT_GT(there, here + 0.9 * update);
+  EXPECT_LT(there, here + 1.3 * update);
+  // Our own runtime brings the state to the device.
+  const double ours = seconds("trivium", program::Storage::kHost);
+  EXPECT_LT(ours, seconds("trivium", program::Storage::kNone) + 0.2 * update);
+}
+
+}  // namespace
+}  // namespace trivium::planner

@@ -93,7 +93,7 @@ TEST_F(ExplainTrace, RefusesInOneLineWithTheFile) {
   refused("auto --why-not text.json" + traces("plain"), 2, "--trace and --why-not");
   refused("--data 1 --sequence 256 --global-batch 4 --micro-batch 4" + traces("plain"), 3,
           "is of a run with 2 ranks, the plan has 1");
-  refused("auto --max-input 1MB" + traces("plain"), 3, "--max-input SIZE allows more");
+  refused("auto --max-input 100kB" + traces("plain"), 3, "--max-input SIZE allows more");
 }
 
 }  // namespace

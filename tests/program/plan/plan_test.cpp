@@ -49,6 +49,7 @@ TEST(Stack, IsFoundByEveryNameItIsKnownBy) {
                                           "megatron-nemo2",
                                           "megatron-bridge",
                                           "megatron-nemo-mlperf",
+                                          "megatron-core",
                                           "megatron-core-0.8",
                                           "megatron-core-moe",
                                           "megatron-core-dev-23e00ed",

@@ -14,8 +14,9 @@ constexpr std::array<std::string_view, 9> kCollectives{
 constexpr std::array<std::string_view, 8> kAttention{"flash_fwd", "flash_bwd", "flashattn", "fmha",
                                                      "mha_fwd",   "mha_bwd",   "_attn_fwd", "_attn_bwd"};
 constexpr std::array<std::string_view, 3> kMoreAttention{"sdpa", "pytorch_flash", "softmax_warp"};
-constexpr std::array<std::string_view, 8> kProducts{"gemm",         "cublas", "cutlass",    "nvjet",
-                                                    "splitkreduce", "gemv",   "dot_kernel", "s884"};
+constexpr std::array<std::string_view, 14> kProducts{
+    "gemm", "cublas",   "cutlass",     "nvjet",     "splitkreduce",  "gemv",         "dot_kernel",
+    "s884", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::_scaled_mm"};
 constexpr std::array<std::string_view, 4> kOptimizers{"adam", "l2norm", "multi_tensor_apply", "clip_grad"};
 
 bool has(const std::string& name, std::span<const std::string_view> parts) {

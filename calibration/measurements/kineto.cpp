@@ -7,6 +7,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "calibration/measurements/host_operators.h"
+#include "calibration/measurements/operator_shapes.h"
 
 namespace trivium::calibration::imports {
 namespace {
@@ -36,58 +38,29 @@ double number_in(const ChromeEvent& event, const char* key) {
   return value.is_number() ? value.get<double>() : 0;
 }
 
-/// Bytes of an element of PyTorch's names of types, in operators ("c10::BFloat16") and collectives ("BFloat16").
-int bytes_of_type(const std::string& name) {
-  if (name.find("BFloat16") != std::string::npos || name.find("Half") != std::string::npos) return 2;
-  if (name.find("Double") != std::string::npos || name == "double" || name.find("Long") != std::string::npos) return 8;
-  if (name.find("Byte") != std::string::npos || name.find("Float8") != std::string::npos) return 1;
-  return 4;
+/// The type of the first operand, of operators with "Input type".
+std::string operand_type(const ChromeEvent& op) {
+  const auto types = op.args.find("Input type");
+  if (types == op.args.end() || !types->is_array() || types->empty() || !types->front().is_string()) return "";
+  return types->front();
 }
 
-struct Product {
-  double m = 0, n = 0, k = 0, batch = 1;
-  int operand_bytes = 4;
-};
+bool is_operator(const std::string& category) { return category == "cpu_op" || category == "operator"; }
 
-/// m, n, k from "Input Dims" of mm, addmm, bmm, baddbmm and linear: the first two inputs that are matrices.
-std::optional<Product> product_of(const ChromeEvent& op) {
-  static constexpr std::array<std::string_view, 5> kProducts{"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
-                                                             "aten::linear"};
-  if (std::find(kProducts.begin(), kProducts.end(), op.name) == kProducts.end()) return std::nullopt;
-  if (!op.args.contains("Input Dims") || !op.args.at("Input Dims").is_array()) return std::nullopt;
-  std::vector<std::vector<double>> matrices;
-  for (const json& dims : op.args.at("Input Dims")) {
-    if (!dims.is_array() || dims.size() < 2) continue;
-    std::vector<double> sizes;
-    for (const json& size : dims) sizes.push_back(size.is_number() ? size.get<double>() : 0);
-    matrices.push_back(std::move(sizes));
-  }
-  const bool adds = op.name.find("add") != std::string::npos && matrices.size() > 2;  // the matrix that is added to
-  if (matrices.size() < (adds ? 3U : 2U)) return std::nullopt;
-  const std::vector<double>&a = matrices[adds ? 1 : 0], &b = matrices[adds ? 2 : 1];
-  Product product;
-  product.m = product.batch = 1;
-  product.k = a.back();
-  const bool batched = op.name.find("bmm") != std::string::npos;
-  for (std::size_t i = 0; i + 1 < a.size(); ++i) (batched && i == 0 ? product.batch : product.m) *= a[i];
-  const bool transposed = op.name == "aten::linear";  // its weight is (n, k)
-  product.n = transposed ? b.front() : b.back();
-  const double inner = transposed ? b.back() : b[b.size() - 2];
-  if (inner != product.k || product.m <= 0 || product.n <= 0 || product.k <= 0) return std::nullopt;
-  if (op.args.contains("Input type") && op.args.at("Input type").is_array() && !op.args.at("Input type").empty() &&
-      op.args.at("Input type").front().is_string()) {
-    product.operand_bytes = bytes_of_type(op.args.at("Input type").front());
-  }
-  return product;
+std::string text_in(const ChromeEvent& event, const char* key, const std::string& otherwise) {
+  if (!event.args.is_object()) return otherwise;
+  const auto found = event.args.find(key);
+  return found != event.args.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
 void add_collective(const ChromeEvent& event, Kernel& kernel) {
-  const std::string name = event.args.is_object() ? event.args.value("Collective name", event.name) : event.name;
+  const std::string name = text_in(event, "Collective name", event.name);
   kernel.collective = collective_named(name);
+  if (!kernel.collective) kernel.other_collective = name;
   kernel.ranks = static_cast<int>(number_in(event, "Group size"));
+  kernel.group = text_in(event, "Process Group Name", "");
   const double most = std::max(number_in(event, "In msg nelems"), number_in(event, "Out msg nelems"));
-  const std::string type = event.args.is_object() ? event.args.value("dtype", "Float") : "Float";
-  kernel.bytes = most * bytes_of_type(type);
+  kernel.bytes = most * bytes_of_type(text_in(event, "dtype", "Float"));
 }
 
 class Reader {
@@ -101,15 +74,20 @@ class Reader {
       result_.device = devices.front().value("name", "");
   }
 
-  KernelTrace read() {
-    for (const ChromeEvent& event : trace_.events) {
-      if (category_of(event) != "cpu_op" && category_of(event) != "operator") continue;
-      if (const auto product = product_of(event)) products_[id_of(event)] = *product;
-    }
+  KernelTrace read(OnCores on_cores) {
+    const bool device =
+        std::ranges::any_of(trace_.events, [](const ChromeEvent& event) { return category_of(event) == "kernel"; });
+    read_operators();
+    operators_.place_in(result_, !device && on_cores == OnCores::kTaken);
+    for (const auto& [id, product] : products_) product_at_[operators_.of_id(id)] = product;
+    for (Kernel& kernel : result_.kernels) add_product(kernel);
+    result_.on_cores = !result_.kernels.empty();
+    if (result_.on_cores) name_collectives();
     for (const ChromeEvent& event : trace_.events) take(event);
     if (result_.kernels.empty()) refuse();
     take_steps();
     take_gaps();
+    read_distribution();
     return std::move(result_);
   }
 
@@ -132,6 +110,87 @@ class Reader {
     throw base::Failure(base::ErrorKind::kInput, trace_.file + "#/traceEvents: " + what);
   }
 
+  void read_operators() {
+    std::map<std::string, int> types;
+    for (std::size_t i = 0; i < trace_.events.size(); ++i) {
+      const ChromeEvent& event = trace_.events[i];
+      const std::string category = category_of(event);
+      const bool range = category == "user_annotation";
+      if (!is_operator(category) && !range) continue;
+      HostEvent host{
+          event.thread, event.start_us * kMicro, (event.start_us + event.duration_us) * kMicro, id_of(event), {}};
+      host.op.name = intern_.name(event.name);
+      host.op.is_range = range;
+      host.op.is_collective = range && event.name.starts_with("gloo:");
+      if (const auto dims = event.args.find("Input Dims"); dims != event.args.end() && !range) {
+        const Shapes shapes = shapes_from(*dims);
+        host.op.shapes = intern_.shapes(shapes);
+        if (auto product = product_of(event.name, shapes)) {
+          const std::string type = operand_type(event);
+          if (!type.empty()) product->operand_bytes = bytes_of_type(type);
+          ++types[type];
+          products_[host.id] = *product;
+        }
+      }
+      operators_.add(std::move(host));
+    }
+    int most = 0;
+    for (const auto& [type, count] : types) {
+      if (count > most) most = count, result_.operand_type = type;
+    }
+  }
+
+  /// Gloo's ranges tell how a collective is made, the calls of c10d which one it is, and of what: in the same order.
+  void name_collectives() {
+    std::vector<Kernel*> made;
+    for (Kernel& kernel : result_.kernels) {
+      if (kernel.kind == KernelClass::kCollective) made.push_back(&kernel);
+    }
+    std::vector<const ChromeEvent*> called;
+    for (const ChromeEvent& event : trace_.events) {
+      if (is_operator(category_of(event)) && event.name.starts_with("c10d::")) called.push_back(&event);
+    }
+    std::ranges::stable_sort(made, {}, &Kernel::start_s);
+    std::ranges::stable_sort(called, {}, &ChromeEvent::start_us);
+    const bool same = made.size() == called.size();
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const std::string& name = same ? called[i]->name : result_.name_of(*made[i]);
+      made[i]->collective = collective_named(name);
+      if (!made[i]->collective) made[i]->other_collective = name;
+      if (same) made[i]->bytes = bytes_of_call(*called[i]);
+    }
+  }
+
+  /// Of the largest of the two tensors that a call begins with: what comes out, and what goes in.
+  static double bytes_of_call(const ChromeEvent& call) {
+    const auto dims = call.args.find("Input Dims");
+    if (dims == call.args.end() || !dims->is_array()) return 0;
+    double most = 0;
+    for (const auto& input : *dims) most = std::max(most, elements_of(input));
+    return most * bytes_of_type(operand_type(call));
+  }
+
+  /// Of a tensor, or of all tensors of a list.
+  static double elements_of(const json& input) {
+    if (!input.is_array() || input.empty()) return 0;
+    double product = 1, sum = 0;
+    for (const auto& each : input) {
+      if (each.is_number()) product *= each.get<double>();
+      if (each.is_array()) sum += elements_of(each);
+    }
+    return input.front().is_array() ? sum : product;
+  }
+
+  void add_product(Kernel& kernel) const {
+    const auto product = product_at_.find(kernel.launched_by);
+    if (kernel.launched_by < 0 || kernel.kind != KernelClass::kProduct || product == product_at_.end()) return;
+    kernel.m = product->second.m;
+    kernel.n = product->second.n;
+    kernel.k = product->second.k;
+    kernel.batch = product->second.batch;
+    kernel.operand_bytes = product->second.operand_bytes;
+  }
+
   void take(const ChromeEvent& event) {
     const std::string category = category_of(event);
     if (category == "kernel") {
@@ -141,14 +200,10 @@ class Reader {
       kernel.start_s = event.start_us * kMicro;
       kernel.seconds = event.duration_us * kMicro;
       if (kernel.kind == KernelClass::kCollective) add_collective(event, kernel);
-      const auto product = products_.find(id_of(event));
-      if (kernel.kind == KernelClass::kProduct && product != products_.end()) {
-        kernel.m = product->second.m;
-        kernel.n = product->second.n;
-        kernel.k = product->second.k;
-        kernel.batch = product->second.batch;
-        kernel.operand_bytes = product->second.operand_bytes;
-      }
+      kernel.name = intern_.name(event.name);
+      kernel.launched_by = operators_.of_id(id_of(event));
+      kernel.stream = event.thread;
+      add_product(kernel);
       result_.kernels.push_back(kernel);
     } else if (category == "gpu_memcpy" || category == "memcpy") {
       const bool host = event.name.find("HtoD") != std::string::npos || event.name.find("DtoH") != std::string::npos;
@@ -172,6 +227,46 @@ class Reader {
     if (result_.steps == 0) return;
     result_.steps_begin_s = first->first * kMicro;
     result_.steps_end_s = std::prev(last)->second * kMicro;
+    for (auto step = first; step != last; ++step)
+      result_.marked.push_back({step->first * kMicro, step->second * kMicro});
+  }
+
+  /// Ranks, groups and the clock, as far as they are told.
+  void read_distribution() {
+    const json& head = trace_.head;
+    constexpr double kNano = 1e-9;
+    if (const auto base = head.find("baseTimeNanoseconds"); base != head.end() && base->is_number())
+      result_.base_s = base->get<double>() * kNano;
+    const auto info = head.find("distributedInfo");
+    if (info == head.end() || !info->is_object()) return;
+    result_.rank = small_integer(*info, "rank");
+    result_.world_size = small_integer(*info, "world_size");
+    const auto groups = info->find("pg_config");
+    if (groups == info->end() || !groups->is_array()) return;
+    for (const json& each : *groups) {
+      if (!each.is_object()) continue;
+      ProcessGroup group{
+          text_of(each, "pg_name"), text_of(each, "pg_desc"), small_integer(each, "pg_size").value_or(0), {}};
+      if (const auto ranks = each.find("ranks"); ranks != each.end() && ranks->is_array()) {
+        for (const json& rank : *ranks) {
+          if (rank.is_number_integer()) group.ranks.push_back(rank.get<int>());
+        }
+      }
+      result_.groups.push_back(std::move(group));
+    }
+  }
+
+  static std::optional<int> small_integer(const json& object, const char* key) {
+    constexpr std::int64_t kMost = 1 << 24;
+    const auto found = object.find(key);
+    if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+    const auto value = found->get<std::int64_t>();
+    return value >= 0 && value <= kMost ? std::optional(static_cast<int>(value)) : std::nullopt;
+  }
+
+  static std::string text_of(const json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
   }
 
   void take_gaps() {
@@ -184,13 +279,16 @@ class Reader {
 
   const ChromeTrace& trace_;
   KernelTrace result_;
-  std::map<std::int64_t, Product> products_;  // by the id of the operator
+  Interner intern_{result_};
+  HostOperators operators_;
+  std::map<std::int64_t, Product> products_;    // by the id of the operator
+  std::map<std::int32_t, Product> product_at_;  // by its place
   std::map<double, double> steps_;
   std::map<std::int64_t, std::vector<double>> launches_;  // by thread
 };
 
 }  // namespace
 
-KernelTrace read_kineto(const ChromeTrace& trace) { return Reader(trace).read(); }
+KernelTrace read_kineto(const ChromeTrace& trace, OnCores on_cores) { return Reader(trace).read(on_cores); }
 
 }  // namespace trivium::calibration::imports

@@ -8,6 +8,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <set>
 #include <system_error>
@@ -15,6 +17,8 @@
 #include "base/files.h"
 #include "base/quote.h"
 #include "base/refuse.h"
+#include "calibration/measurements/host_operators.h"
+#include "calibration/measurements/operator_shapes.h"
 #include "calibration/measurements/statistics.h"
 
 namespace trivium::calibration::imports {
@@ -116,7 +120,8 @@ class Database {
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& file) : file_(file), database_(file) {
+  explicit Reader(const std::filesystem::path& file, std::optional<std::int64_t> process = std::nullopt)
+      : file_(file), database_(file), wanted_(process) {
     result_.file = file.string();
     result_.tool = "Nsight Systems";
   }
@@ -131,11 +136,31 @@ class Reader {
     by_process_ = kernels.contains("globalPid");
     choose_process();
     read_names();
+    read_ranges();
     read_kernels(kernels);
     read_copies();
     read_launches();
     read_steps();
     return std::move(result_);
+  }
+
+  /// Those that ran kernels, by their lowest device, but for such that ran next to none; empty where exports do not
+  /// tell them.
+  std::vector<std::int64_t> processes() const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> all;  // with how many kernels
+    if (!database_.columns("CUPTI_ACTIVITY_KIND_KERNEL").contains("globalPid")) return {};
+    database_.each(
+        "SELECT globalPid, COUNT(*) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY globalPid ORDER BY MIN(deviceId), "
+        "globalPid",
+        [&](sqlite3_stmt* row) { all.emplace_back(sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)); });
+    std::int64_t most = 0;
+    for (const auto& [process, kernels] : all) most = std::max(most, kernels);
+    std::vector<std::int64_t> ranks;
+    constexpr std::int64_t kHelpers = 100;
+    for (const auto& [process, kernels] : all) {
+      if (kernels * kHelpers >= most) ranks.push_back(process);
+    }
+    return ranks;
   }
 
  private:
@@ -147,6 +172,10 @@ class Reader {
 
   void choose_process() {
     if (!by_process_) return;
+    if (wanted_) {
+      process_ = *wanted_;
+      return;
+    }
     database_.each(
         "SELECT globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY globalPid ORDER BY COUNT(*) DESC, "
         "globalPid LIMIT 1",
@@ -165,22 +194,75 @@ class Reader {
     }
   }
 
+  static constexpr std::int64_t kThreads = std::int64_t{1} << 24;  ///< thread ids below a process's
+
+  bool is_ours(std::int64_t thread) const { return !by_process_ || thread / kThreads == process_ / kThreads; }
+
+  /// Ranges of the process as operators, and where each kernel was launched.
+  void read_ranges() {
+    if (!database_.columns("NVTX_EVENTS").contains("globalTid")) return;
+    each_range([&](double begin, double end, const std::string& text, std::int64_t thread) {
+      if (is_ours(thread)) add_range(begin, end, text, thread);
+    });
+    operators_.place_in(result_, false);
+    const std::set<std::string> columns = database_.columns("CUPTI_ACTIVITY_KIND_RUNTIME");
+    if (!columns.contains("correlationId") || !columns.contains("globalTid") || result_.operators.empty()) return;
+    database_.each("SELECT correlationId, globalTid, start FROM CUPTI_ACTIVITY_KIND_RUNTIME", [&](sqlite3_stmt* row) {
+      const std::int64_t thread = sqlite3_column_int64(row, 1);
+      if (!is_ours(thread)) return;
+      const std::int32_t range = operators_.at(thread, sqlite3_column_double(row, 2) * kNano);
+      if (range >= 0) launched_in_[sqlite3_column_int64(row, 0)] = range;
+    });
+  }
+
+  /// PyTorch's emit_nvtx writes "aten::mm, seq = 5, sizes = [[8, 4], [4, 2]]"; other texts are names.
+  void add_range(double begin, double end, const std::string& text, std::int64_t thread) {
+    HostEvent event{thread, begin, end, static_cast<std::int64_t>(ranges_++), {}};
+    const bool is_operator = text.find("::") != std::string::npos;
+    event.op.name = intern_.name(is_operator ? text.substr(0, text.find(", ")) : text);
+    event.op.is_range = !is_operator;
+    constexpr std::string_view kSizes = "sizes = ";
+    if (const std::size_t at = text.find(kSizes); is_operator && at != std::string::npos) {
+      const auto sizes = nlohmann::json::parse(text.substr(at + kSizes.size()), nullptr, false);
+      if (!sizes.is_discarded()) event.op.shapes = intern_.shapes(shapes_from(sizes));
+    }
+    operators_.add(std::move(event));
+  }
+
   void read_kernels(const std::set<std::string>& columns) {
     const char* name = columns.contains("demangledName") ? "demangledName" : "shortName";
-    database_.each(fmt::format("SELECT k.start, k.end, k.deviceId, s.value FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN "
-                               "StringIds s ON s.id = k.{}{} ORDER BY k.start",
-                               name, where()),
-                   [&](sqlite3_stmt* row) {
-                     const std::string full = Database::text(row, 3);
-                     Kernel kernel;
-                     kernel.kind = class_of_kernel(full);
-                     kernel.device = sqlite3_column_int(row, 2);
-                     kernel.start_s = static_cast<double>(sqlite3_column_int64(row, 0)) * kNano;
-                     kernel.seconds = static_cast<double>(sqlite3_column_int64(row, 1)) * kNano - kernel.start_s;
-                     if (kernel.kind == KernelClass::kCollective) kernel.collective = collective_named(full);
-                     result_.kernels.push_back(kernel);
-                   });
+    const char* correlation = columns.contains("correlationId") ? "k.correlationId" : "-1";
+    const char* stream = columns.contains("streamId") ? "k.streamId" : "0";
+    database_.each(fmt::format("SELECT k.start, k.end, k.deviceId, s.value, {}, {} FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+                               "JOIN StringIds s ON s.id = k.{}{} ORDER BY k.start",
+                               correlation, stream, name, where()),
+                   [&](sqlite3_stmt* row) { add_kernel(row); });
     if (result_.kernels.empty()) refuse(file_, "lists no kernel of a GPU" + what_is_there());
+  }
+
+  void add_kernel(sqlite3_stmt* row) {
+    const std::string full = Database::text(row, 3);
+    Kernel kernel;
+    kernel.kind = class_of_kernel(full);
+    kernel.name = intern_.name(full);
+    kernel.device = sqlite3_column_int(row, 2);
+    kernel.start_s = static_cast<double>(sqlite3_column_int64(row, 0)) * kNano;
+    kernel.seconds = static_cast<double>(sqlite3_column_int64(row, 1)) * kNano - kernel.start_s;
+    kernel.stream = sqlite3_column_int64(row, 5);
+    if (const auto range = launched_in_.find(sqlite3_column_int64(row, 4)); range != launched_in_.end()) {
+      kernel.launched_by = range->second;
+      if (kernel.kind == KernelClass::kProduct) add_product(kernel);
+    }
+    if (kernel.kind == KernelClass::kCollective) kernel.collective = collective_named(full);
+    result_.kernels.push_back(std::move(kernel));
+  }
+
+  void add_product(Kernel& kernel) const {
+    const Operator& op = result_.operators[static_cast<std::size_t>(kernel.launched_by)];
+    if (op.shapes < 0) return;
+    const auto product = product_of(result_.name_of(op), result_.shapes[static_cast<std::size_t>(op.shapes)]);
+    if (!product) return;
+    kernel.m = product->m, kernel.n = product->n, kernel.k = product->k, kernel.batch = product->batch;
   }
 
   void read_copies() {
@@ -197,7 +279,6 @@ class Reader {
   void read_launches() {
     const std::set<std::string> columns = database_.columns("CUPTI_ACTIVITY_KIND_RUNTIME");
     if (!columns.contains("nameId") || !columns.contains("globalTid")) return;
-    constexpr std::int64_t kThreads = std::int64_t{1} << 24;  // thread ids below a process's
     const std::string ours =
         by_process_ ? fmt::format(" AND r.globalTid / {0} = {1} / {0}", kThreads, process_) : std::string();
     std::int64_t thread = -1;
@@ -215,18 +296,20 @@ class Reader {
         });
   }
 
-  /// Calls `range` with begin and end in seconds and the text of every NVTX range that was closed.
-  void each_range(const std::function<void(double, double, const std::string&)>& range) const {
+  /// Calls `range` with begin and end in seconds, the text and the thread of every NVTX range that was closed.
+  void each_range(const std::function<void(double, double, const std::string&, std::int64_t)>& range) const {
     const std::set<std::string> columns = database_.columns("NVTX_EVENTS");
     if (!columns.contains("text") || !columns.contains("end")) return;
     const bool registered = columns.contains("textId");
-    database_.each(
-        registered ? "SELECT n.start, n.end, COALESCE(n.text, s.value) FROM NVTX_EVENTS n LEFT JOIN StringIds s "
-                     "ON s.id = n.textId WHERE n.end IS NOT NULL"
-                   : "SELECT start, end, text FROM NVTX_EVENTS WHERE end IS NOT NULL",
-        [&](sqlite3_stmt* row) {
-          range(sqlite3_column_double(row, 0) * kNano, sqlite3_column_double(row, 1) * kNano, Database::text(row, 2));
-        });
+    const char* thread = columns.contains("globalTid") ? "n.globalTid" : "0";
+    const char* text = registered ? "COALESCE(n.text, s.value)" : "n.text";
+    const char* strings = registered ? "LEFT JOIN StringIds s ON s.id = n.textId" : "";
+    database_.each(fmt::format("SELECT n.start, n.end, {}, {} FROM NVTX_EVENTS n {} WHERE n.end IS NOT NULL", text,
+                               thread, strings),
+                   [&](sqlite3_stmt* row) {
+                     range(sqlite3_column_double(row, 0) * kNano, sqlite3_column_double(row, 1) * kNano,
+                           Database::text(row, 2), sqlite3_column_int64(row, 3));
+                   });
   }
 
   static bool is_step(const std::string& text) {
@@ -239,7 +322,7 @@ class Reader {
     int ranges = 0;
     std::vector<double> steps;
     if (!database_.columns("StringIds").empty()) {
-      each_range([&](double begin, double end, const std::string& text) {
+      each_range([&](double begin, double end, const std::string& text, std::int64_t /*thread*/) {
         ++ranges;
         if (is_step(text)) steps.push_back(end - begin);
       });
@@ -255,8 +338,8 @@ class Reader {
 
   void read_steps() {
     std::map<double, double> steps;
-    each_range([&](double begin, double end, const std::string& text) {
-      if (is_step(text)) steps[begin] = end;
+    each_range([&](double begin, double end, const std::string& text, std::int64_t thread) {
+      if (is_step(text) && (!wanted_ || is_ours(thread))) steps[begin] = end;
     });
     auto first = steps.begin(), last = steps.end();
     if (steps.size() >= 3) {  // a warm-up, and what may be cut
@@ -267,11 +350,17 @@ class Reader {
     if (result_.steps == 0) return;
     result_.steps_begin_s = first->first;
     result_.steps_end_s = std::prev(last)->second;
+    for (auto step = first; step != last; ++step) result_.marked.push_back({step->first, step->second});
   }
 
   std::filesystem::path file_;
   Database database_;
+  std::optional<std::int64_t> wanted_;  ///< none: the one that ran most kernels
   KernelTrace result_;
+  Interner intern_{result_};
+  HostOperators operators_;
+  std::map<std::int64_t, std::int32_t> launched_in_;  ///< operators by the launch that a kernel names
+  std::size_t ranges_ = 0;
   bool by_process_ = false;
   std::int64_t process_ = 0;
 };
@@ -279,6 +368,13 @@ class Reader {
 }  // namespace
 
 KernelTrace read_nsight(const std::filesystem::path& file) { return Reader(file).read(); }
+
+std::vector<KernelTrace> read_nsight_processes(const std::filesystem::path& file) {
+  std::vector<KernelTrace> traces;
+  for (const std::int64_t process : Reader(file).processes()) traces.push_back(Reader(file, process).read());
+  if (traces.empty()) traces.push_back(read_nsight(file));
+  return traces;
+}
 
 bool is_nsight(const FileText& file) { return file.form() == FileText::Form::kSqlite; }
 

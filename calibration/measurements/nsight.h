@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "calibration/measurements/file_text.h"
 #include "calibration/measurements/kernel_trace.h"
@@ -14,6 +15,10 @@ namespace trivium::calibration::imports {
 /// exports of 2022.4. Errors: Failure(kInput) where the file is not such an export, is cut, or lists no kernel, with
 /// what it lists instead (with CUDA graphs kernels are only listed when captured with --cuda-graph-trace=node).
 KernelTrace read_nsight(const std::filesystem::path& file);
+
+/// The same of every process that ran kernels, by their first device: ranks of one host that were captured together.
+/// With operators: the NVTX ranges that a kernel was launched in, those of PyTorch's emit_nvtx with their shapes.
+std::vector<KernelTrace> read_nsight_processes(const std::filesystem::path& file);
 
 bool is_nsight(const FileText& file);
 

@@ -1,14 +1,17 @@
-// trivium explain: why a plan takes the time it takes, or why another one is not the answer.
+// trivium explain: why a plan takes the time it takes, why another one is not the answer, or why a run took longer.
 #include "planner/advice/explain.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "calibration/foreign/explanation.h"
+#include "calibration/foreign/foreign_files.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
 #include "cli/options/prepare.h"
 #include "cli/render/figures.h"
 #include "cli/render/render.h"
+#include "cli/render/trace_explanation.h"
 #include "planner/advice/measured.h"
 #include "planner/advice/why_not.h"
 #include "program/plan/job_json.h"
@@ -17,9 +20,12 @@
 namespace trivium::cli {
 namespace {
 
+constexpr const char* kAuto = "auto";
+
 struct ExplainOptions {
   JobOptions job;
   std::string why_not;
+  std::vector<std::string> traces;
   bool json = false;
 };
 
@@ -49,7 +55,22 @@ void explain_other(const ExplainOptions& options, const JobRequest& request) {
   print_json(json);
 }
 
+/// The plan "auto" is what the traces tell of the job.
+void explain_traces(ExplainOptions options) {
+  if (!options.why_not.empty()) fail_usage("--trace and --why-not answer different questions; give one of them");
+  const calibration::foreign::ForeignRun run = calibration::foreign::read_foreign(options.traces);
+  if (options.job.plan_path == kAuto) {
+    options.job.plan_path.clear();
+    options.job.told = calibration::foreign::told_fields(run);
+  }
+  const JobRequest request = resolve_plan(options.job);
+  const auto explanation = calibration::foreign::explain_foreign(run, request.file.job, request.cluster);
+  if (options.json) return print_json(calibration::foreign::to_json(explanation));
+  print(trace_report(explanation, request.file.job));
+}
+
 void run(const ExplainOptions& options) {
+  if (!options.traces.empty()) return explain_traces(options);
   const JobRequest request = resolve_plan(options.job);
   const simulator::Prepared prepared = prepare(request, false);
   if (!options.why_not.empty()) return explain_other(options, request);
@@ -77,6 +98,12 @@ void add_explain(CLI::App& app, int& exit_code) {
   add_job_options(*command, options->job);
   command->add_option("--why-not", options->why_not, "Say what rules this plan out, or how much slower it is and where")
       ->type_name("PLAN");
+  command
+      ->add_option(
+          "--trace", options->traces,
+          "Traces of another trainer's run, a file for each rank (PyTorch's profiler, Nsight Systems SQLite), and "
+          "its log: where it took longer than the plan. PLAN may be `auto`: what the traces tell")
+      ->type_name("FILE...");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     run(*options);

@@ -122,6 +122,7 @@ JobRequest resolve(const JobOptions& options) {
   program::Job& job = request.file.job;
   if (options.plan_path.empty()) job.plan.precision = simulator::best_precision(request.cluster);
   const auto& plan_fields = program::plan_fields();
+  for (const auto& [field, text] : options.told) program::set_field(job.plan, job.training, field, text);
   for (const auto& [field, text] : options.fields) {
     if (options.given.at(field)->empty()) continue;
     if (field == "total_tokens") {

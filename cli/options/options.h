@@ -42,6 +42,7 @@ struct JobOptions {
   std::string tokens;                               ///< of the whole training, as people write them
   std::map<std::string, std::string> fields;        ///< by name of program::set_field: their texts
   std::map<std::string, const CLI::Option*> given;  ///< by field: the option, which knows whether it was given
+  std::map<std::string, std::string> told;          ///< by field: what measurements tell where no option does
 };
 
 /// Adds PLAN, --model, --cluster, --ranks, --tokens and one option for every plan and training field. `options` must

@@ -47,7 +47,7 @@ std::vector<Manual> planning() {
       {"explain",
        "Says in sentences what limits a plan and what to change first; with --why-not, what rules another plan out or "
        "how much slower it is and where.",
-       joined({kJob, kSplit, {"--why-not", "--json"}}),
+       joined({kJob, kSplit, {"--why-not", "--trace", "--json"}}),
        {{"trivium explain plan.json", "what limits it"},
         {"trivium explain plan.json --why-not other.json", "why not the other one"}}},
       {"compare",

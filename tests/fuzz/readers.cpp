@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json_reader.h"
+#include "calibration/foreign/foreign_files.h"
 #include "calibration/measurements/gzip.h"
 #include "calibration/measurements/importer.h"
 #include "calibration/measurements/nsight.h"
@@ -166,11 +167,14 @@ void read_measurements(Bytes bytes) {
       return;  // the command says that a member has another type
     }
   });
+  const MemoryFile file(text_of(bytes));
+  attempt([&] { calibration::foreign::told_fields(calibration::foreign::read_foreign({file.path()})); });
 }
 
 void read_nsight_export(Bytes bytes) {
   const MemoryFile file(text_of(bytes));
   attempt([&] { calibration::imports::read_nsight(file.path()); });
+  attempt([&] { calibration::imports::read_nsight_processes(file.path()); });
 }
 
 void read_published_runs(Bytes bytes) {

@@ -63,6 +63,8 @@ READERS = {
     "topology": Reader(["topo_h100.txt"], [*CALIBRATE, "{}"], then=PROFILE),
     "Kineto": Reader(["kineto.pt.trace.json"], [*CALIBRATE, "{}"], then=PROFILE),
     "Kineto, packed": Reader(["kineto.pt.trace.json.gz"], [*CALIBRATE, "{}"], then=PROFILE),
+    "Kineto, explained": Reader(["kineto.pt.trace.json"],
+                                ["explain", *JOB, "--trace", "{}"]),
     "Nsight Systems": Reader(["nsight.sqlite"], [*CALIBRATE, "{}"], then=PROFILE),
     "Megatron log": Reader(["megatron.log"], ["calibrate", "seeds/gpt3.json", "{}", "-o", "out.json", "--force"],
                            then=PROFILE),

@@ -1,0 +1,211 @@
+#include "calibration/foreign/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/refuse.h"
+#include "calibration/foreign/findings.h"
+#include "calibration/foreign/plan_ops.h"
+#include "calibration/foreign/rank_times.h"
+#include "calibration/replay/replay.h"
+
+namespace trivium::calibration::foreign {
+namespace {
+
+using imports::KernelTrace;
+
+constexpr std::size_t kUnmatchedListed = 20;
+
+/// Ranks of the traces, each once and one of the plan's.
+std::vector<int> ranks_of(const std::vector<KernelTrace>& traces, int planned) {
+  const bool told = std::ranges::all_of(traces, [](const KernelTrace& trace) { return trace.rank.has_value(); });
+  std::vector<int> ranks;
+  for (const KernelTrace& trace : traces) {
+    const int rank = told ? *trace.rank : static_cast<int>(ranks.size());
+    if (trace.world_size && *trace.world_size != planned) {
+      base::refuse(trace.file, fmt::format("is of a run with {} ranks, the plan has {}", *trace.world_size, planned));
+    }
+    if (rank >= planned) base::refuse(trace.file, fmt::format("is of rank {}, the plan has {} ranks", rank, planned));
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool tell_shapes(const std::vector<KernelTrace>& traces) {
+  return std::ranges::any_of(traces, [](const KernelTrace& trace) {
+    return std::ranges::any_of(trace.kernels, [](const imports::Kernel& kernel) { return kernel.m > 0; });
+  });
+}
+
+/// Products whose shapes are told and match none of the plan's say that the run is of another job.
+void check_shapes(const RankRun& run, const PlanShapes& shapes) {
+  const imports::Kernel* example = nullptr;
+  for (std::size_t i = 0; i < run.matches.size(); ++i) {
+    const imports::Kernel& kernel = run.trace->kernels[i];
+    if (kernel.m <= 0 || kernel.batch > 1) continue;
+    if (run.matches[i].kind == Match::Kind::kOp) return;
+    if (example == nullptr) example = &kernel;
+  }
+  if (example == nullptr) return;
+  std::string rows;
+  for (const std::int64_t each : shapes.rows) rows += fmt::format("{}{}", rows.empty() ? "" : ", ", each);
+  base::refuse(run.trace->file,
+               fmt::format("its products, ({:.0f}, {:.0f}) x ({:.0f}, {:.0f}) for one, are none of the plan's, whose "
+                           "micro-batches have {} tokens on a rank; is it of this model, sequence and micro-batch?",
+                           example->m, example->k, example->k, example->n, rows));
+}
+
+RankRun run_of(const KernelTrace& trace, int rank, const PlanShapes& shapes) {
+  RankRun run{rank, &trace, match_kernels(trace, shapes), {}, 0};
+  run.steps = whole_steps(trace, run.matches);
+  if (run.steps.empty()) {
+    base::refuse(trace.file,
+                 "holds no whole iteration: mark them (profiler.step(), NVTX ranges \"step N\"), or trace two");
+  }
+  check_shapes(run, shapes);
+  return run;
+}
+
+/// What of a log or of the traces an iteration took.
+double measured_iteration(const ForeignRun& run, double traced) {
+  return run.logs.empty() ? traced : run.logs.front().typical_iteration_s();
+}
+
+void add(std::map<std::string, OpRow>& rows, const std::string& name, const MeasuredOp& op, double ranks) {
+  OpRow& row = rows[name];
+  row.op = name;
+  row.count += op.count / ranks;
+  row.measured_s += op.seconds / ranks;
+}
+
+std::vector<OpRow> sorted(const std::map<std::string, OpRow>& rows) {
+  std::vector<OpRow> list;
+  for (const auto& [name, row] : rows) list.push_back(row);
+  std::stable_sort(list.begin(), list.end(), [](const OpRow& a, const OpRow& b) {
+    return std::max(a.measured_s, a.predicted_s) > std::max(b.measured_s, b.predicted_s);
+  });
+  return list;
+}
+
+/// The longest unmatched kernels by name, the others together.
+std::vector<OpRow> unmatched_rows(const std::vector<RankTimes>& ranks) {
+  std::map<std::string, OpRow> rows;
+  for (const RankTimes& rank : ranks) {
+    for (const auto& [name, op] : rank.unmatched)
+      add(rows, "unmatched: " + name, op, static_cast<double>(ranks.size()));
+  }
+  std::vector<OpRow> list = sorted(rows);
+  if (list.size() <= kUnmatchedListed) return list;
+  OpRow rest{fmt::format("unmatched: {} others", list.size() - kUnmatchedListed)};
+  for (auto row = list.begin() + kUnmatchedListed; row != list.end(); ++row) {
+    rest.count += row->count;
+    rest.measured_s += row->measured_s;
+  }
+  list.resize(kUnmatchedListed);
+  list.push_back(rest);
+  return list;
+}
+
+std::vector<OpRow> rows_of(const std::vector<RankTimes>& ranks, const std::map<int, RankPlan>& plans) {
+  std::map<std::string, OpRow> rows;
+  const auto count = static_cast<double>(ranks.size());
+  for (const RankTimes& rank : ranks) {
+    for (const auto& [name, op] : rank.ops) add(rows, name, op, count);
+    for (const auto& [name, op] : plans.at(rank.rank).ops) {
+      rows[name].op = name;
+      rows[name].predicted_s += op.seconds / count;
+    }
+  }
+  std::vector<OpRow> list = sorted(rows);
+  for (OpRow& row : unmatched_rows(ranks)) list.push_back(std::move(row));
+  return list;
+}
+
+double matched_share(const std::vector<RankTimes>& ranks) {
+  double matched = 0, all = 0;
+  for (const RankTimes& rank : ranks) matched += rank.matched_s, all += rank.matched_s + rank.unmatched_s;
+  return all > 0 ? matched / all : 0;
+}
+
+std::vector<std::string> notes_of(const ForeignRun& run, const std::vector<RankRun>& runs, int ranks) {
+  std::vector<std::string> notes;
+  const KernelTrace& first = run.traces.front();
+  if (first.on_cores)
+    notes.emplace_back(
+        "operators on cores are not the kernels of the profile: they are compared with the run's own products");
+  if (static_cast<int>(runs.size()) < ranks)
+    notes.push_back(
+        fmt::format("{} of {} ranks are traced: waits for others are not told from transfers", runs.size(), ranks));
+  for (const KernelTrace& trace : run.traces) {
+    if (trace.is_truncated) notes.push_back(base::one_line(trace.file) + " ends early");
+  }
+  if (!tell_shapes(run.traces))
+    notes.emplace_back("shapes are not told (record_shapes=True): products are compared as one");
+  if (first.marked.empty()) notes.emplace_back("iterations are not marked: they are told from what repeats");
+  for (const imports::TrainingLog& log : run.logs) {
+    if (log.perturbed) notes.push_back(base::one_line(log.file) + ": ran with timers that synchronise, which slows");
+  }
+  return notes;
+}
+
+}  // namespace
+
+Explanation explain_foreign(const ForeignRun& run, const program::Job& job, const hardware::Cluster& cluster,
+                            const std::stop_token& stop) {
+  auto replayed = replay(job, cluster, simulator::Granularity::kOp, true, stop).value_or_throw();
+  const program::Program& program = replayed.prepared.program();
+  const std::vector<int> ranks = ranks_of(run.traces, program.mesh.size());
+  const PlanShapes shapes = shapes_of(program);
+  std::vector<RankRun> runs;
+  for (std::size_t i = 0; i < ranks.size(); ++i) runs.push_back(run_of(run.traces[i], ranks[i], shapes));
+  align(runs);
+  const std::vector<RankTimes> times = times_of(runs);
+  auto plans = plans_of(program, replayed.simulation, {ranks.begin(), ranks.end()}, stop);
+  const bool shaped = tell_shapes(run.traces);
+  for (auto& [rank, plan] : plans) plan = shaped ? std::move(plan) : with_products_together(std::move(plan));
+
+  Explanation explanation;
+  explanation.ranks = static_cast<int>(runs.size());
+  explanation.steps = std::numeric_limits<int>::max();
+  for (const RankRun& each : runs) {
+    explanation.traced_s += each.mean_step_s() / static_cast<double>(runs.size());
+    explanation.steps = std::min(explanation.steps, static_cast<int>(each.steps.size()));
+  }
+  explanation.measured_s = measured_iteration(run, explanation.traced_s);
+  explanation.predicted_s = replayed.simulation.iteration_s;
+  explanation.matched_share = matched_share(times);
+  explanation.ops = rows_of(times, plans);
+  explanation.findings = findings_of({times, plans, run.traces.front().on_cores, shapes.flash});
+  for (const Finding& finding : explanation.findings) explanation.winnable_s += finding.seconds;
+  explanation.winnable_s = std::min(explanation.winnable_s, explanation.measured_s);
+  explanation.notes = notes_of(run, runs, program.mesh.size());
+  return explanation;
+}
+
+nlohmann::json to_json(const Explanation& explanation) {
+  nlohmann::json ops = nlohmann::json::array(), findings = nlohmann::json::array();
+  for (const OpRow& row : explanation.ops) {
+    ops.push_back(
+        {{"op", row.op}, {"count", row.count}, {"measured_s", row.measured_s}, {"predicted_s", row.predicted_s}});
+  }
+  for (const Finding& finding : explanation.findings) {
+    findings.push_back({{"what", finding.what},
+                        {"rank", finding.rank ? nlohmann::json(*finding.rank) : nlohmann::json()},
+                        {"seconds", finding.seconds},
+                        {"remedy", finding.remedy}});
+  }
+  return {{"schema", "trivium.trace-explanation/1"},
+          {"matched_share", explanation.matched_share},
+          {"iteration_s", {{"measured", explanation.measured_s}, {"predicted", explanation.predicted_s}}},
+          {"ops", std::move(ops)},
+          {"findings", std::move(findings)},
+          {"winnable_s", explanation.winnable_s}};
+}
+
+}  // namespace trivium::calibration::foreign

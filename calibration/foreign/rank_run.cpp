@@ -1,0 +1,175 @@
+#include "calibration/foreign/rank_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "calibration/measurements/statistics.h"
+
+namespace trivium::calibration::foreign {
+namespace {
+
+using imports::Kernel;
+using imports::KernelTrace;
+
+std::vector<std::size_t> by_start(const KernelTrace& trace) {
+  std::vector<std::size_t> order(trace.kernels.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return trace.kernels[a].start_s < trace.kernels[b].start_s; });
+  return order;
+}
+
+std::vector<TimeSpan> between(const std::vector<double>& cuts) {
+  std::vector<TimeSpan> spans;
+  for (std::size_t i = 1; i < cuts.size(); ++i) {
+    if (cuts[i] > cuts[i - 1]) spans.push_back({cuts[i - 1], cuts[i]});
+  }
+  return spans;
+}
+
+/// Ends of the runs of optimizer kernels; runs are parted by a product.
+std::vector<double> optimizer_ends(const KernelTrace& trace, const std::vector<Match>& matches,
+                                   const std::vector<std::size_t>& order) {
+  std::vector<double> ends;
+  bool open = false;
+  for (const std::size_t i : order) {
+    const Kernel& kernel = trace.kernels[i];
+    if (matches[i].op == "adamw") {
+      if (!open) ends.push_back(0);
+      open = true;
+      ends.back() = kernel.start_s + kernel.seconds;
+    } else if (kernel.kind == imports::KernelClass::kProduct) {
+      open = false;
+    }
+  }
+  return ends;
+}
+
+/// Starts of the rarest kernel that comes three times or more.
+std::vector<double> rarest_starts(const KernelTrace& trace, const std::vector<std::size_t>& order) {
+  constexpr std::size_t kTimes = 3;
+  std::map<std::int32_t, std::vector<double>> starts;
+  for (const std::size_t i : order) starts[trace.kernels[i].name].push_back(trace.kernels[i].start_s);
+  const std::vector<double>* rarest = nullptr;
+  for (const auto& [name, times] : starts) {
+    if (times.size() >= kTimes && (rarest == nullptr || times.size() < rarest->size())) rarest = &times;
+  }
+  return rarest == nullptr ? std::vector<double>() : *rarest;
+}
+
+/// Who takes part, as far as it is told: members where they are known, else name and size of the group.
+std::string group_of(const KernelTrace& trace, const Kernel& kernel) {
+  for (const imports::ProcessGroup& group : trace.groups) {
+    if (group.name == kernel.group && !group.ranks.empty()) return fmt::format("{}", fmt::join(group.ranks, ","));
+  }
+  return fmt::format("{} of {}", kernel.group, kernel.ranks);
+}
+
+using Instances = std::map<std::string, std::vector<std::size_t>>;  // by key, in order of start
+
+Instances instances_of(const RankRun& run) {
+  Instances instances;
+  for (const std::size_t i : by_start(*run.trace)) {
+    const Kernel& kernel = run.trace->kernels[i];
+    if (run.matches[i].kind != Match::Kind::kCollective || run.matches[i].op == "send" || run.matches[i].op == "recv")
+      continue;
+    const int step = run.step_at(kernel.start_s);
+    if (step < 0) continue;
+    instances[fmt::format("{} {} {} {:.0f}", step, run.matches[i].op, group_of(*run.trace, kernel), kernel.bytes)]
+        .push_back(i);
+  }
+  return instances;
+}
+
+Meeting::Member member_of(const RankRun& run, std::size_t place, std::size_t kernel) {
+  const Kernel& of = run.trace->kernels[kernel];
+  return {place, kernel, of.start_s + run.shift_s, of.start_s + of.seconds + run.shift_s};
+}
+
+/// How much later the second member's clock tells the end than the first's, at the median; none without meetings.
+std::optional<double> lag(const std::vector<Meeting>& meetings, std::size_t first, std::size_t second) {
+  std::vector<double> lags;
+  for (const Meeting& meeting : meetings) {
+    const auto of = [&](std::size_t run) { return std::ranges::find(meeting.members, run, &Meeting::Member::run); };
+    if (of(first) == meeting.members.end() || of(second) == meeting.members.end()) continue;
+    lags.push_back(of(second)->end_s - of(first)->end_s);
+  }
+  if (lags.empty()) return std::nullopt;
+  return median(std::move(lags));
+}
+
+}  // namespace
+
+std::vector<TimeSpan> whole_steps(const KernelTrace& trace, const std::vector<Match>& matches) {
+  if (!trace.marked.empty()) return trace.marked;
+  const std::vector<std::size_t> order = by_start(trace);
+  std::vector<double> cuts = optimizer_ends(trace, matches, order);
+  if (cuts.size() < 2) cuts = rarest_starts(trace, order);
+  return between(cuts);
+}
+
+int RankRun::step_at(double time_s) const {
+  const auto behind = std::upper_bound(steps.begin(), steps.end(), time_s,
+                                       [](double time, const TimeSpan& step) { return time < step.begin_s; });
+  if (behind == steps.begin() || time_s >= std::prev(behind)->end_s) return -1;
+  return static_cast<int>(std::prev(behind) - steps.begin());
+}
+
+double RankRun::mean_step_s() const {
+  double sum = 0;
+  for (const TimeSpan& step : steps) sum += step.seconds();
+  return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
+}
+
+std::vector<Meeting> meetings_of(const std::vector<RankRun>& runs) {
+  std::map<std::string, std::vector<std::pair<std::size_t, std::vector<std::size_t>>>> together;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    for (auto& [key, kernels] : instances_of(runs[r])) together[key].emplace_back(r, std::move(kernels));
+  }
+  std::vector<Meeting> meetings;
+  for (const auto& [key, ranks] : together) {
+    const std::size_t times = ranks.front().second.size();
+    const bool same = std::ranges::all_of(ranks, [&](const auto& rank) { return rank.second.size() == times; });
+    if (ranks.size() < 2 || !same) continue;
+    for (std::size_t i = 0; i < times; ++i) {
+      Meeting& meeting = meetings.emplace_back();
+      meeting.op = runs[ranks.front().first].matches[ranks.front().second[i]].op;
+      for (const auto& [run, kernels] : ranks) meeting.members.push_back(member_of(runs[run], run, kernels[i]));
+    }
+  }
+  return meetings;
+}
+
+void align(std::vector<RankRun>& runs) {
+  if (runs.empty()) return;
+  const std::vector<Meeting> meetings = meetings_of(runs);
+  std::vector<bool> set(runs.size());
+  set[0] = true;
+  // Ranks may meet over others alone: stages and groups of replicas.
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t a = 0; a < runs.size(); ++a) {
+      for (std::size_t b = 0; b < runs.size(); ++b) {
+        if (!set[a] || set[b]) continue;
+        const auto later = lag(meetings, a, b);
+        if (!later) continue;
+        runs[b].shift_s = runs[a].shift_s - *later;
+        set[b] = more = true;
+      }
+    }
+  }
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    if (set[i]) continue;
+    const KernelTrace &first = *runs[0].trace, &own = *runs[i].trace;
+    if (first.base_s > 0 && own.base_s > 0) {
+      runs[i].shift_s = own.base_s - first.base_s;
+    } else if (!runs[0].steps.empty() && !runs[i].steps.empty()) {
+      runs[i].shift_s = runs[0].steps[0].begin_s - runs[i].steps[0].begin_s;
+    }
+  }
+}
+
+}  // namespace trivium::calibration::foreign

@@ -29,7 +29,8 @@ void add_bodies(program::Role& role, const program::ChunkTemplate& kind, int pip
   }
   if (wanted.state) {
     for (const int body : {kind.norm, kind.norm_reduce, kind.optimizer}) add(body);
-    for (const auto* bodies : {&kind.reduce, &kind.reduce_replicas, &kind.gather, &kind.fetch_state}) {
+    for (const auto* bodies :
+         {&kind.reduce, &kind.reduce_replicas, &kind.gather, &kind.fetch_state, &kind.store_state}) {
       for (const int body : *bodies) add(body);
     }
   }
@@ -261,21 +262,22 @@ void CostEstimator::add_copies(ScheduleCosts::Chunk& chunk, const ChunkKey& key,
   chunk.backward_layer = least(costs.backward.layer);
 }
 
-// What of a chunk's state is copied behind the norm: all of it both ways, but for the first two buckets, which come
-// before. The first is the embedding's where there is one. Beside mixtures, whose experts' buckets come last, only
-// dense layers count. State does not hang on the kind of a dense layer.
+// What of a chunk's state is copied behind the norm: all of it both ways (where the host runs Adam, gradients go and
+// parameters come), but for the fetches of the first two buckets, which come before. The first is the embedding's where
+// there is one. Beside mixtures, whose experts' buckets come last, only dense layers count. State does not hang on the
+// kind of a dense layer.
 std::int64_t CostEstimator::state_copies(const ChunkKey& key, const KindCosts& costs, const KindCosts& middle) const {
   const Counts layers = layers_of(key);
-  std::int64_t layer = 0, dense = 0;
+  std::int64_t fetch = 0, dense = 0;
   for (std::size_t kind = 0; kind < layer_kinds_.size(); ++kind) {
     if (layer_kinds_[kind].kind.mixture) continue;
-    layer = middle.copy_state.layer[kind];
-    dense += layers[kind] * layer;
+    fetch = middle.fetch_state.layer[kind];
+    dense += layers[kind] * (fetch + middle.store_state.layer[kind]);
   }
-  if (job().model.experts) return 2 * dense - 2 * layer;
-  const std::int64_t ends = costs.copy_state.ends;
-  const std::int64_t before = key.embedding ? ends + layer : key.layers > 1 ? 2 * layer : layer + ends;
-  return 2 * costs.copy_state.of(layers) - before;
+  if (job().model.experts) return dense - 2 * fetch;
+  const std::int64_t ends = costs.fetch_state.ends;
+  const std::int64_t before = key.embedding ? ends + fetch : key.layers > 1 ? 2 * fetch : fetch + ends;
+  return costs.fetch_state.of(layers) + costs.store_state.of(layers) - before;
 }
 
 // A layer is gathered when the one before it is done and computed when it is gathered, and likewise reduced, where

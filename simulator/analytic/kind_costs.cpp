@@ -60,7 +60,8 @@ class KindReader {
     }
     const Lane copy = costed_.asynchronous_lanes ? Lane::kCopy : Lane::kCompute;
     for (std::size_t bucket = 0; bucket < kind_.fetch_state.size(); ++bucket) {
-      add(costs.copy_state, of_layer(bucket), whole(kind_.fetch_state[bucket], copy));
+      add(costs.fetch_state, of_layer(bucket), whole(kind_.fetch_state[bucket], copy));
+      add(costs.store_state, of_layer(bucket), whole(kind_.store_state[bucket], copy));
     }
     if (!kind_.store_layer.empty()) {
       costs.copy_layer = whole(kind_.store_layer.front(), copy);
@@ -204,8 +205,8 @@ KindCosts joined(const std::vector<KindCosts>& kinds) {
   for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
     for (const auto part :
          {&KindCosts::forward, &KindCosts::backward, &KindCosts::weights, &KindCosts::optimizer, &KindCosts::reduce,
-          &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm, &KindCosts::copy_state, &KindCosts::forward_bus,
-          &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
+          &KindCosts::gather, &KindCosts::replicas, &KindCosts::norm, &KindCosts::fetch_state, &KindCosts::store_state,
+          &KindCosts::forward_bus, &KindCosts::backward_bus, &KindCosts::gather_bus, &KindCosts::reduce_bus}) {
       (costs.*part).layer[kind] = (kinds[kind].*part).layer.front();
     }
     for (const auto part :

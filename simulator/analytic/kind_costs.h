@@ -41,7 +41,7 @@ struct KindCosts {
   std::int64_t send_forward = 0, send_backward = 0;
   std::int64_t gather_forward = 0, gather_backward = 0;  ///< of what it receives in parts
   std::int64_t copy_layer = 0;                           ///< a layer's activations, one way; 0 where they stay
-  PartTimes copy_state;                                  ///< optimizer state, one way; 0 where it stays
+  PartTimes fetch_state, store_state;                    ///< optimizer state; 0 where it stays
   /// How long the device's bus is busy in one direction (simulator/analytic/bus_load.h): with collectives of a pass,
   /// with one bucket's gathers and reductions, and with a layer's activations.
   PartTimes forward_bus, backward_bus, gather_bus, reduce_bus;

@@ -101,6 +101,7 @@ TEST(ExpertExchange, RoomForImbalanceCostsTime) {
     program::Job job;
     job.model = models::load_model("mixtral-8x7b");
     job.model.layers = 2;
+    job.model.experts->dropless = false;
     job.model.experts->capacity_factor = factor;
     job.training.sequence = 4096;
     job.training.global_batch = 8;

@@ -26,7 +26,7 @@ struct OpRate {
 /// How the operands of a product in 8 bits or fewer are scaled.
 enum class Scaling { kTensor, kBlock, kMxfp8, kNvfp4 };
 
-/// What products of one kind of scaling reach (docs/cost-model.md).
+/// What products of one kind of scaling reach (docs/explanation/cost-model.md).
 struct ScaledProduct {
   double efficiency = 0;  ///< over gemm_efficiency, of the fp8 (nvfp4: fp4) peak inside a full wave of tiles
   double ramp = 0;        ///< steps of k that filling and draining a tile's pipeline costs
@@ -53,7 +53,7 @@ struct Device {
   bool flash_attention = false;
   base::Watts idle_power, peak_power;
 
-  // Calibrated physics, shared by all runs on the machine (docs/cost-model.md has the formulas).
+  // Calibrated physics, shared by all runs on the machine (docs/explanation/cost-model.md has the formulas).
   double compute_scale = 1.0;       ///< sustained clocks of this cluster against the reference
   double gemm_efficiency = 0.76;    ///< of peak, inside a full wave of tiles
   double wgrad_efficiency = 0.94;   ///< weight-gradient GEMM (fp32 accumulation), over the forward's

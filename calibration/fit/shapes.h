@@ -20,7 +20,7 @@ struct KindSamples {
 
 struct OpSamples {
   std::map<program::OpKind, KindSamples> compute;  ///< sizes (1, FLOPs, bytes)
-  KindSamples communication;  ///< inside one node: sizes (1, bytes read, 0); see docs/cost-model.md
+  KindSamples communication;  ///< inside one node: sizes (1, bytes read, 0); see docs/explanation/cost-model.md
   std::vector<double> late;  ///< per record with groups within a stage: mean wait over log2(ranks) of a collective, but
                              ///< for interruptions, s
   std::vector<double>

@@ -143,9 +143,10 @@ std::vector<MicroRow> read_micro_rows(const fs::path& path) {
   bool known = false;
   for (const fs::path& table : tables) known = read_table(table, rows) || known;
   if (!known) {
-    throw base::Failure(base::ErrorKind::kInput,
-                        fmt::format("{}: no table of products or all-reduces; docs/cost-model.md names their columns",
-                                    base::one_line(path.string())));
+    throw base::Failure(
+        base::ErrorKind::kInput,
+        fmt::format("{}: no table of products or all-reduces; docs/explanation/cost-model.md names their columns",
+                    base::one_line(path.string())));
   }
   return rows;
 }

@@ -188,7 +188,7 @@ double ring_scores(const Op& op) {
 }
 
 /// One step of ring attention. With zig-zag chunks every rank meets half of the T x T/samples square in every step
-/// (docs/cost-model.md), whichever keys have come by; with a window the band falls into few of the steps, unequally by
+/// (docs/explanation/cost-model.md), whichever keys came by; with a window the band falls into few steps, unequally by
 /// rank, and the slowest counts. Products as flash attention does them.
 template <bool backward>
 void attention_block(Op& op) {

@@ -1,6 +1,6 @@
 // The table of a plan's fields and of a training's: what each is called, what it takes, how it is read and written.
-// JSON, options of the command line, bounds of a search, controls of the desktop program and docs/plan-fields.md are
-// derived from it.
+// JSON, options of the command line, bounds of a search, controls of the desktop program and
+// docs/reference/plan-fields.md are derived from it.
 #pragma once
 
 #include <cstdint>

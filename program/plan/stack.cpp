@@ -140,7 +140,7 @@ StackTraits megatron_core(std::string_view name) {
   h.gathers_ahead_by_default = true;
   h.frees_sent_outputs = true;     // deallocate_pipeline_outputs
   h.bucket_elements = 40'000'000;  // DistributedDataParallel: the larger of this and a million for every rank
-  h.expert_issue = 30e-6;          // docs/cost-model.md, "The host"
+  h.expert_issue = 30e-6;          // docs/explanation/cost-model.md, "The host"
   h.host_adam = kMegatronHostAdam;
   h.hidden_tensor = 0.7;  // assumption: what is left of collectives that run piece by piece beside products
   return h;
@@ -177,7 +177,7 @@ StackTraits nanotron() {
   h.fills_half_gradients = true;
   h.balances_by_cost = true;       // nanotron/models/base.py, build_model
   h.saves_gathered_inputs = true;  // tensor_parallel/functional.py: autograd keeps what a column product was given
-  h.pipelined_issue = 0.21e-3;     // docs/cost-model.md, "Stacks"
+  h.pipelined_issue = 0.21e-3;     // docs/explanation/cost-model.md, "Stacks"
   h.logit_bytes = 8;  // measured: memory of the Ultra-Scale Playbook's runs by micro-batch: two fp32 copies
   h.issue = 2.2;      // measured there: 4.4 ms of host time a layer where tensor groups make kernels small
   h.flash_rate =

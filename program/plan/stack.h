@@ -10,7 +10,7 @@
 
 namespace trivium::program {
 
-/// What differs between trainers that are given the same plan. Rates multiply the cost rules; see docs/cost-model.md.
+/// What differs between trainers that are given the same plan. Rates multiply rules of docs/explanation/cost-model.md.
 struct StackTraits {
   std::string name;
   bool fused_kernels = true;             ///< mask-softmax, bias-GeLU, bias-dropout-residual in one kernel each

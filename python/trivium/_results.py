@@ -1,4 +1,4 @@
-"""What the commands answer, typed. Every result keeps in `json` all that the program wrote (docs/formats.md)."""
+"""What the commands answer, typed. Every result keeps in `json` all that the program wrote (docs/reference/formats.md)."""
 
 from __future__ import annotations
 

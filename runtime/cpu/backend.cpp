@@ -31,7 +31,7 @@ std::string CpuBackend::refusal(const program::Program&, const program::Op& op) 
 }
 
 Memory CpuBackend::allocate(std::int64_t bytes) {
-  // A step walks gigabytes, which is faster over huge pages (docs/benchmarks.md).
+  // A step walks gigabytes, which is faster over huge pages (docs/journal/benchmarks.md).
   const bool many = static_cast<std::size_t>(bytes) >= kManyPages;
   const std::size_t alignment = many ? kHugePage : std::size_t{program::kAlignment},
                     size = rounded_up(bytes, alignment);

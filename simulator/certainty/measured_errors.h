@@ -11,7 +11,7 @@ struct MeasuredErrors {
   ErrorModel time, memory;  ///< of iterations; of the fullest device's memory
 };
 
-/// Schema `trivium.measured-errors/1` (docs/formats.md).
+/// Schema `trivium.measured-errors/1` (docs/reference/formats.md).
 nlohmann::json to_json(const ErrorModel& time, const ErrorModel& memory);
 
 /// Errors: Failure(kInput) as `WHERE#/POINTER: …`.

@@ -1,4 +1,4 @@
-// How long collectives and transfers take: pure functions of bytes, placement and constants (docs/cost-model.md).
+// How long collectives and transfers take: by bytes, placement and constants (docs/explanation/cost-model.md).
 #pragma once
 
 #include <limits>

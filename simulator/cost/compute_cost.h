@@ -1,4 +1,4 @@
-// How long one kernel takes on a device: pure functions of shapes and constants (docs/cost-model.md).
+// How long one kernel takes on a device: pure functions of shapes and constants (docs/explanation/cost-model.md).
 #pragma once
 
 #include <span>

@@ -21,7 +21,7 @@ double peak_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-// 96 layers of width 12,288 over 512 GPUs: docs/benchmarks.md has what other simulators take for this job.
+// 96 layers of width 12,288 over 512 GPUs: docs/journal/benchmarks.md has what other simulators take for this job.
 program::Job job_175b(std::int64_t micro_batches, int data = 8) {
   program::Job job;
   job.model = models::load_model("gpt3-175b");

@@ -25,7 +25,7 @@ namespace {
 using namespace trivium;
 using fidelity::Case;
 
-// What is asked of predictions (docs/benchmarks.md).
+// What is asked of predictions (docs/journal/benchmarks.md).
 constexpr double kMeanErrorWithACoreEach = 0.08, kMeanErrorSharingCores = 0.15;
 constexpr double kLeastSpearman = 0.95, kMostRegret = 0.03;
 constexpr double kPercent = 100, kMilliseconds = 1e3;

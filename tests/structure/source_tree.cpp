@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What every folder may include besides itself: the order of docs/architecture.md, written out in full.
+/// What every folder may include besides itself: the order of docs/explanation/architecture.md, written out in full.
 const std::map<std::string, std::set<std::string>>& order() {
   static const std::map<std::string, std::set<std::string>> kOrder = {
       {"base", {}},
@@ -223,6 +223,11 @@ std::vector<std::string> schedules_named(const fs::path& root) {
 
 std::vector<std::string> prose_wider_than(const fs::path& root, std::size_t limit) {
   std::vector<fs::path> folders{root, root / "docs", root / "validation", root / "hardware_profiles"};
+  if (fs::is_directory(root / "docs")) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / "docs")) {
+      if (entry.is_directory()) folders.push_back(entry.path());
+    }
+  }
   std::vector<std::string> sentences;
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) continue;

@@ -25,7 +25,7 @@ std::vector<std::string> files_longer_than(const std::filesystem::path& root, st
 /// the few files of which it is a property: all else asks the traits of a schedule. Sorted by file.
 std::vector<std::string> schedules_named(const std::filesystem::path& root);
 
-/// Lines of Markdown wider than `limit` characters, but tables and code: "docs/gui.md:7: 120 columns".
+/// Lines of Markdown wider than `limit` characters, but tables and code: "docs/reference/desktop.md:7: 120 columns".
 std::vector<std::string> prose_wider_than(const std::filesystem::path& root, std::size_t limit);
 
 }  // namespace trivium::structure

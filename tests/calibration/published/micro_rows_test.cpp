@@ -72,7 +72,7 @@ std::map<std::string, Errors> shipped_errors() {
   return result;
 }
 
-// The whole grids of validation/micro; bounds a little above what docs/cost-model.md reports.
+// The whole grids of validation/micro; bounds a little above what docs/explanation/cost-model.md reports.
 TEST(MicroRows, ShippedCurvesReachWhatWasMeasured) {
   struct Bound {
     const char* source;

@@ -1,4 +1,4 @@
-// The table of a plan's fields against plans, and docs/plan-fields.md against the table.
+// The table of a plan's fields against plans, and docs/reference/plan-fields.md against the table.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -158,7 +158,7 @@ std::string page() {
 }
 
 TEST(PlanFields, AreDocumentedAsTheTableSays) {
-  expect_golden(std::filesystem::path(TRIVIUM_SOURCE_DIR) / "docs/plan-fields.md", page());
+  expect_golden(std::filesystem::path(TRIVIUM_SOURCE_DIR) / "docs/reference/plan-fields.md", page());
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+// Command lines in the documentation: what a page shows as run, and what else it names.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trivium::docs {
+
+/// A line of a block "console" that begins with "$ ", with those that follow and begin with "> ", and what the page
+/// shows of its output.
+struct ShownCommand {
+  int line = 0;  ///< of the page, from 1
+  std::string command;
+  std::vector<std::string> output;
+};
+
+std::vector<ShownCommand> shown_commands(const std::string& page);
+
+/// A call of our own programs, "trivium plan --model ..." or "./dev test", in a block of commands or in running text.
+struct NamedCommand {
+  int line = 0;
+  std::vector<std::string> words;  ///< without the program: "plan", "--model", ...
+  bool script = false;             ///< ./dev instead of trivium
+};
+
+std::vector<NamedCommand> named_commands(const std::string& page);
+
+/// Whether lines are what a page shows. There "…" stands for any characters of a line and, alone on a line, for any
+/// number of lines.
+bool shows(const std::vector<std::string>& shown, const std::vector<std::string>& lines);
+
+std::vector<std::string> lines_of(const std::string& text);
+
+/// The README and every page below docs/, in order of their names.
+std::vector<std::filesystem::path> pages(const std::filesystem::path& root);
+
+}  // namespace trivium::docs

@@ -9,6 +9,8 @@
 #include "base/units.h"
 #include "calibration/measurements/quantities.h"
 #include "calibration/measurements/statistics.h"
+#include "calibration/validate/groups.h"
+#include "calibration/validate/tables.h"
 #include "calibration/validate/validate.h"
 
 namespace trivium::calibration {
@@ -114,6 +116,27 @@ void add_unsupported(std::string& text, const std::vector<const ValidationRow*>&
   for (const ValidationRow* row : rows) text += fmt::format("  {}: {}\n", row->case_name, *row->unsupported);
 }
 
+/// Of all rows that count: how many, how far off, how many within their interval.
+std::string table_headline(const Validation& validation) {
+  std::vector<Pair> pairs;
+  int within = 0, judged = 0, unsupported = 0;
+  for (const ValidationRow& row : validation.rows) {
+    unsupported += row.unsupported ? 1 : 0;
+    if (!timed(row) || row.tier == "C") continue;
+    pairs.push_back({row.measured_iteration_s, row.predicted_iteration_s});
+    if (!row.interval_s) continue;
+    ++judged;
+    within += row.interval_s->low <= row.measured_iteration_s && row.measured_iteration_s <= row.interval_s->high;
+  }
+  if (pairs.size() < 2) return {};
+  const ValidationGroup all = group_of("", "", pairs);
+  std::string line = fmt::format("{} runs: mean error {:.1f} %, bias {:+.1f} %", pairs.size(), kPercent * all.mape,
+                                 kPercent * all.bias);
+  if (judged > 0) line += fmt::format("; {:.0f} % measured within their 90 % interval", kPercent * within / judged);
+  if (unsupported > 0) line += fmt::format("; {} more rows not replayed", unsupported);
+  return line + "\n\n";
+}
+
 }  // namespace
 
 nlohmann::json to_json(const Validation& validation) {
@@ -170,13 +193,14 @@ nlohmann::json to_json(const Validation& validation) {
   return json;
 }
 
-std::string to_table(const Validation& validation) {
+std::string to_table(const Validation& validation, Detail detail) {
+  if (is_of_one_run(validation) && detail == Detail::kMain) return run_table(validation);
   std::vector<const ValidationRow*> replayed, unsupported;
   for (const ValidationRow& row : validation.rows) {
     if (row.unsupported) unsupported.push_back(&row);
     if (timed(row)) replayed.push_back(&row);
   }
-  std::string text;
+  std::string text = table_headline(validation);
   add_groups(text, validation.groups);
   add_feasibility(text, validation);
   add_sweeps(text, validation.sweeps);

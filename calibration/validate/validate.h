@@ -16,6 +16,9 @@
 namespace trivium::calibration {
 
 struct PublishedRun;
+namespace imports {
+struct TrainingLog;
+}
 
 /// One measured case beside its prediction.
 struct ValidationRow {
@@ -104,6 +107,10 @@ struct Validation {
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster, const std::stop_token& stop = {});
 
+/// The same against the log of another trainer: its typical iteration, its steps and its memory. Errors as above.
+Validation validate_log(const program::PlanFile& plan, const imports::TrainingLog& log,
+                        const hardware::Cluster& cluster, const std::stop_token& stop = {});
+
 /// Replays a table of published runs (validation/README.md has the columns). Errors: Failure(kInput) as
 /// `FILE:LINE: column: …`; what the simulator cannot replay is an unsupported row, not an error.
 Validation validate_published(const std::filesystem::path& csv);
@@ -114,8 +121,10 @@ std::optional<double> predicted_iteration_s(const PublishedRun& run);
 /// Schema `trivium.validation/1`.
 nlohmann::json to_json(const Validation& validation);
 
-/// For people: groups, sweeps, then rows with the worst first.
-std::string to_table(const Validation& validation);
+/// For people. Of one run (kMain): a headline, the machine's noise, and the ops that make the difference. Of a table,
+/// and with kAll of a run too: a headline, groups, sweeps, then rows with the worst first.
+enum class Detail { kMain, kAll };
+std::string to_table(const Validation& validation, Detail detail = Detail::kMain);
 
 /// One line a row and a group, under one header: `what` is "row" or the group's `by`.
 std::string to_csv(const Validation& validation);

@@ -262,6 +262,7 @@ Validation validate_run(const program::PlanFile& plan, const program::RunRecord&
   patience.look();
   row.predicted_iteration_s = simulation.iteration_s;
   row.predicted_peak_bytes = arena_bytes(simulation);
+  row.interval_s = simulation.certainty.iteration_s;
   row.error = row.predicted_iteration_s / row.measured_iteration_s - 1;
   result.rows.push_back(std::move(row));
   result.groups = step_groups(record, simulation.iteration_s);

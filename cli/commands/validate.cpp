@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
+#include "calibration/measurements/training_log.h"
 #include "calibration/validate/history.h"
 #include "cli/options/command.h"
 #include "cli/options/options.h"
@@ -30,7 +31,7 @@ constexpr const char* kNotJudged = "C";  // the tier of cases that count in no e
 struct ValidateOptions {
   std::string plan, record, cluster, runs, history, csv, html;
   std::optional<double> max_error;  ///< none: not judged
-  bool json = false;
+  bool json = false, verbose = false;
 };
 
 /// A run says nothing about another plan.
@@ -47,8 +48,22 @@ void require_same_job(const program::PlanFile& plan, const program::RunRecord& r
                                                            text(record.job), options.plan, text(plan.job)));
 }
 
+/// Whether the file is no JSON, and so may be the log of a trainer.
+bool is_log(const std::string& path) {
+  const std::string text = base::read_file(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] != '{';
+}
+
 calibration::Validation validate_one(const ValidateOptions& options) {
   const program::PlanFile plan = program::read_plan_file(options.plan);
+  if (is_log(options.record)) {
+    const auto log = calibration::imports::read_training_log(base::read_file(options.record), options.record);
+    const hardware::Cluster cluster = options.cluster.empty()
+                                          ? hardware::cluster_at(plan.cluster, options.plan + "#/cluster")
+                                          : hardware::load_cluster(options.cluster);
+    return naming(options.plan, [&] { return calibration::validate_log(plan, log, cluster); });
+  }
   const program::RunRecord record = program::run_record_from_json(base::read_json_file(options.record), options.record);
   require_same_job(plan, record, options);
   const hardware::Cluster cluster = options.cluster.empty()
@@ -163,7 +178,7 @@ void run(const ValidateOptions& options) {
   if (options.json) {
     print_json(calibration::to_json(validation));
   } else {
-    print(calibration::to_table(validation));
+    print(calibration::to_table(validation, options.verbose ? calibration::Detail::kAll : calibration::Detail::kMain));
   }
   if (options.max_error) judge(validation, *options.max_error);
 }
@@ -174,7 +189,10 @@ void add_validate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ValidateOptions>();
   CLI::App* command = app.add_subcommand("validate", "Compare a plan with its run, or replay published runs");
   command->add_option("PLAN", options->plan, "Plan file, or the run record alone")->type_name("FILE");
-  command->add_option("RUN", options->record, "What `trivium run --record` wrote, where a plan is given")
+  command
+      ->add_option(
+          "RUN", options->record,
+          "Where a plan is given: what `trivium run --record` wrote, or the log of Megatron-LM, DeepSpeed or PyTorch")
       ->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Instead of the plan's");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
@@ -183,6 +201,7 @@ void add_validate(CLI::App& app, int& exit_code) {
   add_output(*command, "--html", options->html, "Also write one page with pictures", OutputKind::kPage);
   command->add_option("--history", options->history, "All run records of a folder: how the error developed")
       ->type_name("FOLDER");
+  command->add_flag("--verbose", options->verbose, "Of one run: every step, kind of op, lane and rank");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     run(*options);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/say.h"
 #include "cli/options/tokens.h"
 #include "cli/options/values.h"
 #include "hardware_profiles/cluster_text.h"
@@ -17,6 +19,13 @@
 
 namespace trivium::cli {
 namespace {
+
+/// This machine stands for itself once it was measured.
+void tell_unmeasured(const std::string& cluster) {
+  if (cluster != hardware::kThisMachine || std::filesystem::exists(hardware::this_machine_path())) return;
+  base::say(
+      "note: this machine was not measured yet and is taken for a common one; `trivium profile --quick` measures it\n");
+}
 
 void add_option(CLI::App& command, JobOptions& options, const std::string& field, const char* values, const char* help,
                 const std::string& group) {
@@ -42,6 +51,7 @@ void read_sources(const JobOptions& options, JobRequest& request) {
   }
   if (!options.cluster.empty()) {
     request.cluster = hardware::load_cluster(options.cluster);
+    tell_unmeasured(options.cluster);
     file.cluster = cluster_json(options.cluster, request.cluster);
   } else if (!options.plan_path.empty()) {
     request.cluster = hardware::cluster_at(file.cluster, options.plan_path + "#/cluster");

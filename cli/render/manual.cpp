@@ -134,6 +134,7 @@ std::vector<Manual> measuring() {
        "published ones.",
        {},
        {{"trivium validate run.json", "a run against the prediction of its plan"},
+        {"trivium validate plan.json train.log", "a plan against the log of Megatron-LM, DeepSpeed or PyTorch"},
         {"trivium validate run.json --html validation.html", "the same as a page with pictures"}}},
       {"calibrate",
        "Fits a hardware profile to what was measured: run records, outputs of nccl-tests, traces of PyTorch and Nsight "

@@ -38,7 +38,7 @@ struct CalibrateOptions {
   std::vector<std::string> files, runs, micro;
   std::string base, output;
   bool leave_one_out = true;
-  bool json = false;
+  bool json = false, verbose = false;
 };
 
 bool is_same_file(const fs::path& a, const fs::path& b) {
@@ -171,6 +171,26 @@ std::string undetermined(const calibration::Fit& fit) {
   return text;
 }
 
+/// What was learned, a line each; with `verbose` also what was not.
+std::string report_text(const calibration::Fit& fit, bool verbose) {
+  constexpr std::string_view kInNoRun = ": in no run, kept from the base";
+  std::string text;
+  std::size_t in_no_run = 0;
+  for (const std::string& line : fit.report) {
+    const bool learned = !line.ends_with(kInNoRun);
+    in_no_run += learned ? 0 : 1;
+    if (verbose || learned) text += (verbose ? line : line.substr(0, line.find("; undetermined: "))) + "\n";
+  }
+  const std::string open = undetermined(fit);
+  if (verbose) return open.empty() ? text : text + "undetermined: " + open + "\n";
+  const auto untold = std::ranges::count_if(fit.numbers, [](const auto& number) { return !number.determined; });
+  if (in_no_run > 0) text += fmt::format("{} kinds of ops are in no run and stay as they were\n", in_no_run);
+  if (untold > 0) {
+    text += fmt::format("of {} numbers {} are not told apart by what was measured\n", fit.numbers.size(), untold);
+  }
+  return in_no_run > 0 || untold > 0 ? text + "(--verbose names them)\n" : text;
+}
+
 /// What is written can be read: measurements that contradict each other wildly may fit no machine at all.
 void write_profile(const hardware::Node& node, const CalibrateOptions& options) {
   const std::string& output = options.output;
@@ -210,9 +230,7 @@ void run(const CalibrateOptions& options) {
   write_profile(fit.node, options);
   const std::vector<std::string> beyond = beyond_measured(fit, given);
   if (options.json) return print_json(to_json(fit, options.output, beyond));
-  std::string text;
-  for (const std::string& line : fit.report) text += line + "\n";
-  if (const std::string open = undetermined(fit); !open.empty()) text += "undetermined: " + open + "\n";
+  std::string text = report_text(fit, options.verbose);
   for (const std::string& line : beyond) text += "note: " + line + "\n";
   print(text + fmt::format("wrote {}\n", options.output));
 }
@@ -237,6 +255,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
                             ->type_name("PATH");
   mark_output(*command, output, OutputKind::kProfile);
   command->add_flag("!--no-leave-one-out", options->leave_one_out, "With --runs: skip the errors of left-out sources");
+  command->add_flag("--verbose", options->verbose, "Also what the measurements did not tell");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     exit_code = 0;

@@ -32,8 +32,8 @@ std::string noise(const std::vector<double>& steps, const ValidationRow& row) {
   const double fast = quantile(steps, kFast), slow = quantile(steps, kSlow);
   if (slow - fast <= kNoise * row.measured_iteration_s) return {};
   return fmt::format(
-      "  noise       the machine's own: 8 of 10 steps differ by {:.0f} % of the median, so the error is known to\n"
-      "              within {:+.1f} % and {:+.1f} % alone; a run while nothing else runs tells more\n",
+      "  noise       the machine's own: 8 of 10 steps differ by {:.0f} % of the median, so the error may be\n"
+      "              {:+.1f} % as well as {:+.1f} %; a run while nothing else runs tells more\n",
       kPercent * (slow - fast) / row.measured_iteration_s, kPercent * (row.predicted_iteration_s / slow - 1),
       kPercent * (row.predicted_iteration_s / fast - 1));
 }

@@ -50,7 +50,7 @@ TEST(RunTable, SaysTheErrorFirstAndKeepsSmallOpsBehindVerbose) {
 TEST(RunTable, DoesNotBlameThePredictionForTheMachinesOwnNoise) {
   const std::string text = to_table(run_of({0.6, 0.8, 0.8, 0.9, 1.2}));
   EXPECT_THAT(text, HasSubstr("8 of 10 steps differ by 50 % of the median"));
-  EXPECT_THAT(text, HasSubstr("-7.4 % and +47.1 %"));  // 1 / 1.08, 1 / .68
+  EXPECT_THAT(text, HasSubstr("-7.4 % as well as +47.1 %"));  // 1 / 1.08, 1 / .68
 }
 
 TEST(ValidateLog, ComparesTheTypicalIterationAndTheMemory) {

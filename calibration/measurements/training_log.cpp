@@ -1,7 +1,9 @@
 #include "calibration/measurements/training_log.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <map>
 
 #include "base/error.h"
@@ -24,6 +26,24 @@ void set(std::optional<Integer>& to, std::optional<double> value) {
   if (value && *value >= 1 && *value < 1e9) to = static_cast<Integer>(std::llround(*value));
 }
 
+/// Seconds of a stamp like "2026-11-23 12:00:01,250", from some fixed day; none where there is none.
+std::optional<double> stamp_of(std::string_view line) {
+  constexpr std::string_view kPrefix = "[titan] ";
+  const std::size_t at = line.find(kPrefix);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string text(line.substr(at + kPrefix.size(), 23));
+  int year = 0, hour = 0, minute = 0, second = 0, milli = 0;
+  unsigned month = 0, day = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2u-%2u %2d:%2d:%2d,%3d", &year, &month, &day, &hour, &minute, &second, &milli) !=
+      7) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+  if (!date.ok()) return std::nullopt;
+  const auto days = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
+  return ((days * 24 + hour) * 60 + minute) * 60 + second + kMilli * milli;
+}
+
 class Reader {
  public:
   TrainingLog read(std::string_view text, const std::string& file) {
@@ -32,13 +52,15 @@ class Reader {
     log_.is_truncated = !input.is_last_whole;
     if (log_.is_truncated && !input.lines.empty()) input.lines.pop_back();  // its numbers may be cut
     for (const std::string& line : input.lines) take(line);
+    spread_stamps();
     for (const auto& [iteration, seconds] : seconds_) log_.iteration_s.push_back(seconds);
     for (const auto& [iteration, rate] : rates_) log_.flops_per_s.push_back(rate);
     if (log_.iteration_s.empty()) {
-      throw base::Failure(base::ErrorKind::kInput,
-                          file +
-                              ": names no whole iteration with its time (\"elapsed time per iteration (ms)\", \"iter "
-                              "time (s)\", \"CurrSamplesPerSec\" or \"step N … seconds\")");
+      throw base::Failure(
+          base::ErrorKind::kInput,
+          file +
+              ": names no whole iteration with its time (\"elapsed time per iteration (ms)\", \"iter "
+              "time (s)\", \"CurrSamplesPerSec\", \"step N … seconds\" or two of torchtitan's \"step: N\")");
     }
     return std::move(log_);
   }
@@ -49,6 +71,7 @@ class Reader {
     if (has(line, "iter time (s):")) return deepspeed_pipeline(line);
     if (has(line, "CurrSamplesPerSec=")) return deepspeed_throughput(line);
     if (line.starts_with("step ") && has(line, " seconds ")) return pytorch_step(line);
+    if (has(line, "[titan] ") && has(line, "tps:")) return torchtitan_step(line);
     if (has(line, "memory (MB) | allocated:")) return megatron_memory(line);
     if (has(line, "Max_MA ")) return deepspeed_memory(line);
     if (has(line, "model-parallel size") || has(line, "model-parallel-size")) return sizes(line);
@@ -78,6 +101,29 @@ class Reader {
     if (!step || !seconds || *seconds <= 0) return;
     seconds_[std::llround(*step)] = *seconds;
     if (log_.trainer.empty()) log_.trainer = "PyTorch";
+  }
+
+  // torchtitan logs every few steps, with the time of day; colours may stand between its words.
+  void torchtitan_step(std::string_view line) {
+    const auto step = number_after(line, "step:");
+    const auto stamp = stamp_of(line);
+    if (!step || !stamp) return;
+    const auto at = std::llround(*step);
+    stamps_[at] = *stamp;
+    log_.trainer = "torchtitan";
+    const auto rate = number_after(line, "tflops:");
+    if (rate && *rate > 0 && at > 1) rates_[at] = *rate * kTera;
+    raise(log_.reserved_bytes, number_after(line, "memory:"), base::kGiB);
+  }
+
+  // An interval of several steps stands for the mean of each, once.
+  void spread_stamps() {
+    for (auto later = stamps_.begin(); later != stamps_.end(); ++later) {
+      if (later == stamps_.begin()) continue;
+      const auto before = std::prev(later);
+      const double seconds = (later->second - before->second) / static_cast<double>(later->first - before->first);
+      if (seconds > 0) seconds_[later->first] = seconds;
+    }
   }
 
   void megatron_iteration(std::string_view line) {
@@ -151,6 +197,7 @@ class Reader {
   }
 
   TrainingLog log_;
+  std::map<std::int64_t, double> stamps_;           // by step: the time of day
   std::map<std::int64_t, double> seconds_, rates_;  // by iteration: what is printed twice counts once, the last time
 };
 
@@ -168,7 +215,8 @@ bool is_training_log(const FileText& file) {
   const std::string_view text = file.whole();
   return file.form() == FileText::Form::kText &&
          (has(text, "elapsed time per iteration (ms)") || has(text, "iter time (s)") ||
-          has(text, "CurrSamplesPerSec=") || (has(text, "\nstep ") && has(text, " seconds ")));
+          has(text, "CurrSamplesPerSec=") || (has(text, "\nstep ") && has(text, " seconds ")) ||
+          (has(text, "[titan] ") && has(text, "tps:")));
 }
 
 }  // namespace trivium::calibration::imports

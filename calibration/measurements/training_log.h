@@ -1,5 +1,5 @@
-// Logs of Megatron-LM, DeepSpeed and the script of `export --to fsdp2`: how long iterations took, and what memory they
-// needed.
+// Logs of Megatron-LM, DeepSpeed, torchtitan and the script of `export --to fsdp2`: how long iterations took, and what
+// memory they needed.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace trivium::calibration::imports {
 
 struct TrainingLog {
   std::string file;
-  std::string trainer;              ///< "Megatron-LM", "Megatron-DeepSpeed", "DeepSpeed" or "PyTorch"
+  std::string trainer;              ///< "Megatron-LM", "Megatron-DeepSpeed", "DeepSpeed", "PyTorch" or "torchtitan"
   std::vector<double> iteration_s;  ///< of every logged iteration or interval, in order; the last print of each
   std::vector<double> flops_per_s;  ///< model FLOPs per device, as the trainer counts them; may be empty
   std::optional<double> peak_bytes, reserved_bytes;  ///< most over the ranks that print it
@@ -27,7 +27,8 @@ struct TrainingLog {
   double typical_iteration_s() const;
 };
 
-/// Megatron-LM d98e8a64ddf3 and older forms since 2020, Megatron-DeepSpeed 4efb479d5317, DeepSpeed edaa72212672.
+/// Megatron-LM d98e8a64ddf3 and older forms since 2020, Megatron-DeepSpeed 4efb479d5317, DeepSpeed edaa72212672,
+/// torchtitan 0.2.2 (an interval between logged steps is one of its `iteration_s`, the mean of its steps).
 /// Errors: Failure(kInput) where no iteration with its time is found.
 TrainingLog read_training_log(std::string_view text, const std::string& file);
 

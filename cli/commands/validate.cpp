@@ -192,7 +192,7 @@ void add_validate(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "RUN", options->record,
-          "Where a plan is given: what `trivium run --record` wrote, or the log of Megatron-LM, DeepSpeed or PyTorch")
+          "Where a plan is given: what `trivium run --record` wrote, or a log of Megatron-LM, DeepSpeed or torchtitan")
       ->type_name("FILE");
   command->add_option("--cluster", options->cluster, "Instead of the plan's");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");

@@ -12,7 +12,9 @@
 
 #include "base/error.h"
 #include "base/json_reader.h"
+#include "calibration/foreign/flight_recorder.h"
 #include "calibration/foreign/foreign_files.h"
+#include "calibration/foreign/memory_snapshot.h"
 #include "calibration/measurements/gzip.h"
 #include "calibration/measurements/importer.h"
 #include "calibration/measurements/nsight.h"
@@ -171,6 +173,14 @@ void read_measurements(Bytes bytes) {
   attempt([&] { calibration::foreign::told_fields(calibration::foreign::read_foreign({file.path()})); });
 }
 
+void read_dumps(Bytes bytes) {
+  attempt([&] {
+    const auto dump = calibration::foreign::read_flight_dump(text_of(bytes), "f");
+    calibration::foreign::stalls_of({dump, dump});
+  });
+  attempt([&] { calibration::foreign::read_memory_snapshot(text_of(bytes), "f"); });
+}
+
 void read_nsight_export(Bytes bytes) {
   const MemoryFile file(text_of(bytes));
   attempt([&] { calibration::imports::read_nsight(file.path()); });
@@ -199,7 +209,7 @@ void read_launch(Bytes bytes) {
 }
 
 std::span<const NamedReader> readers() {
-  static constexpr std::array<NamedReader, 16> kReaders{{{"plan", read_plan},
+  static constexpr std::array<NamedReader, 17> kReaders{{{"plan", read_plan},
                                                          {"model", read_model},
                                                          {"cluster", read_cluster},
                                                          {"run_record", read_run_record},
@@ -214,6 +224,7 @@ std::span<const NamedReader> readers() {
                                                          {"nsight_export", read_nsight_export},
                                                          {"published_runs", read_published_runs},
                                                          {"micro_rows", read_micro_rows},
+                                                         {"dumps", read_dumps},
                                                          {"launch", read_launch}}};
   return kReaders;
 }

@@ -2,6 +2,7 @@
 import gzip
 import json
 import os
+import pickle
 import shutil
 import sqlite3
 import zlib
@@ -65,6 +66,9 @@ READERS = {
     "Kineto, packed": Reader(["kineto.pt.trace.json.gz"], [*CALIBRATE, "{}"], then=PROFILE),
     "Kineto, explained": Reader(["kineto.pt.trace.json"],
                                 ["explain", *JOB, "--trace", "{}"]),
+    "Flight Recorder": Reader(["flight_missing_rank_0", "flight_disagree_rank_1"], ["explain", "auto", "--trace", "{}"]),
+    "memory snapshot": Reader(["snapshot.pickle"], ["explain", "auto", "--trace", "{}"]),
+    "torchtitan log": Reader(["torchtitan.log"], ["validate", "seeds/plan.json", "{}"]),
     "Nsight Systems": Reader(["nsight.sqlite"], [*CALIBRATE, "{}"], then=PROFILE),
     "Megatron log": Reader(["megatron.log"], ["calibrate", "seeds/gpt3.json", "{}", "-o", "out.json", "--force"],
                            then=PROFILE),
@@ -183,8 +187,14 @@ def make_seeds(program, place, tree):
     data = os.path.join(tree, "tests", "data")
     for name in ["nccl_all_reduce.txt", "nccl_reduce_scatter.json",
                  "topo_h100.txt", "kineto.pt.trace.json", "nsight.sqlite", "megatron.log", "megatron_cpu.log",
-                 "deepspeed.log"]:
+                 "deepspeed.log", "torchtitan.log", "flight_missing_rank_0", "flight_disagree_rank_1"]:
         shutil.copy(os.path.join(data, name), seeds)
+    block = {"address": 4096, "size": 2 ** 20, "state": "active_allocated",
+             "frames": [{"name": "forward", "filename": "model.py", "line": 1}]}
+    event = {"action": "alloc", "addr": 4096, "size": 2 ** 20, "frames": block["frames"]}
+    segment = {"device": 0, "address": 4096, "total_size": 2 ** 21, "segment_type": "large", "blocks": [block]}
+    with open(at("snapshot.pickle"), "wb") as file:
+        pickle.dump({"segments": [segment], "device_traces": [[event]]}, file)
     with open(at("kineto.pt.trace.json"), "rb") as plain, open(at("kineto.pt.trace.json.gz"), "wb") as packed:
         packed.write(gzip.compress(plain.read()))
     validation = os.path.join(tree, "validation")

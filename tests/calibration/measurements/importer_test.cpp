@@ -37,6 +37,7 @@ TEST(Importers, TellAFileByWhatItHolds) {
                                                          {"nsight.sqlite", "Nsight Systems exports (SQLite)"},
                                                          {"megatron.log", kLogs},
                                                          {"megatron_2021.log", kLogs},
+                                                         {"torchtitan.log", kLogs},
                                                          {"deepspeed.log", kLogs},
                                                          {"deepspeed_cpu.log", kLogs},
                                                          {"deepspeed_pipeline.log", kLogs}};

@@ -231,6 +231,17 @@ TEST(TrainingLog, MegatronOf2021WithTimers) {
   EXPECT_TRUE(log.perturbed);
 }
 
+TEST(TrainingLogs, TorchtitansStepsAreTakenFromTheTimeOfDay) {
+  const TrainingLog log = read_training_log(sample("torchtitan.log"), "f");
+  EXPECT_EQ(log.trainer, "torchtitan");
+  ASSERT_EQ(log.iteration_s.size(), 6u);  // intervals between seven logged steps, one over midnight
+  EXPECT_NEAR(log.iteration_s[0], 18.5 / 9, 1e-6);
+  EXPECT_NEAR(log.iteration_s[1], 2.06, 1e-6);
+  EXPECT_NEAR(log.typical_iteration_s(), 2.06, 1e-6);
+  EXPECT_NEAR(log.reserved_bytes.value(), 47.38 * 1024 * 1024 * 1024, 1);
+  EXPECT_NEAR(log.flops_per_s.back(), 408.6e12, 1e6);
+}
+
 TEST(TrainingLog, DeepSpeedByThroughputAndByPipelineSteps) {
   const TrainingLog throughput = read_training_log(sample("deepspeed.log"), "f");
   EXPECT_EQ(throughput.trainer, "DeepSpeed");

@@ -29,6 +29,15 @@ Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster
   return {(plan.ranks() + devices - 1) / devices, devices};
 }
 
+std::string script_head(const std::string& title, const Machines& machines) {
+  return fmt::format(
+      "#!/usr/bin/env bash\n#SBATCH --nodes={} --ntasks-per-node=1 --gpus-per-node={} --exclusive\n# {}.\n"
+      "# With Slurm: sbatch THIS_FILE. Else on every node, with the first host's name: HEAD=host0 bash THIS_FILE\n"
+      "if [ -n \"${{SLURM_JOB_ID:-}}\" ]; then HEAD=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1); "
+      "fi\n",
+      machines.nodes, machines.devices, title);
+}
+
 std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses) {
   const std::int64_t tokens = training.global_batch * training.sequence;
   if (training.total_tokens > 0) return (training.total_tokens + tokens - 1) / tokens;

@@ -17,6 +17,10 @@ struct Machines {
 };
 Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster, std::vector<Loss>& losses);
 
+/// Head of a shell script that torchrun starts on every node: under Slurm the one that sbatch takes, which sets HEAD to
+/// the first host and leaves starting on each node to srun; elsewhere the user sets HEAD and starts it on every node.
+std::string script_head(const std::string& title, const Machines& machines);
+
 /// Optimizer steps of the training; 100, and a loss that says so, where it does not say its tokens.
 std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses);
 

@@ -20,8 +20,7 @@ class MegatronExport {
   Launch write(const hardware::Cluster& cluster) {
     const Machines machines = machines_of(plan_, cluster, launch_.losses);
     launch_.form = "shell script";
-    launch_.text = fmt::format("#!/usr/bin/env bash\n# {}.\n# HEAD: the name of the first host.\n",
-                               title_of(job_, Trainer::kMegatron));
+    launch_.text = script_head(title_of(job_, Trainer::kMegatron), machines);
     const bool is_fsdp = plan_.zero_stage >= 2;
     if (!is_fsdp && (plan_.tensor > 1 || plan_.context > 1)) {
       launch_.text += "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
@@ -29,7 +28,8 @@ class MegatronExport {
       launch_.text += "unset CUDA_DEVICE_MAX_CONNECTIONS\n";
     }
     launch_.text += fmt::format(
-        "torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint \"$HEAD:29500\" \\\n"
+        "${{SLURM_JOB_ID:+srun}} torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint "
+        "\"$HEAD:29500\" \\\n"
         "  pretrain_gpt.py \\\n",
         machines.nodes, machines.devices);
     section(model_arguments(job_.model, Trainer::kMegatron, launch_.losses), false);

@@ -21,8 +21,7 @@ class TorchtitanExport {
   Launch write(const hardware::Cluster& cluster) {
     const Machines machines = machines_of(plan_, cluster, launch_.losses);
     launch_.form = "shell script";
-    launch_.text = fmt::format("#!/usr/bin/env bash\n# {}.\n# HEAD: the name of the first host.\n",
-                               title_of(job_, Trainer::kTorchtitan));
+    launch_.text = script_head(title_of(job_, Trainer::kTorchtitan), machines);
     line("cat >trivium_flavor.py <<'PYTHON'");
     flavor();
     line("PYTHON\ncat >trivium.toml <<'TOML'");
@@ -34,7 +33,8 @@ class TorchtitanExport {
     memory();
     line("TOML");
     line(
-        fmt::format("PYTHONPATH=. torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint "
+        fmt::format("export PYTHONPATH=.\n${{SLURM_JOB_ID:+srun}} torchrun --nnodes {} --nproc-per-node {} "
+                    "--rdzv-backend c10d --rdzv-endpoint "
                     "\"$HEAD:29500\" \\\n  -m torchtitan.train --job.config_file trivium.toml",
                     machines.nodes, machines.devices));
     lose_fields();

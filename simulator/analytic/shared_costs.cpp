@@ -27,10 +27,18 @@ constexpr auto kStagingAt = static_cast<std::size_t>(Space::kStaging);
 
 bool keeps(Storage storage) { return storage == Storage::kNone; }
 
-// A dense layer computes the same however many ranks share the experts of others.
+bool is_dense_layer(const Job& job, const ChunkKey& kind) {
+  return kind.layers == 1 && !(job.model.experts && job.model.layer_kind(kind.phase).mixture);
+}
+
+// A dense layer computes the same however many ranks share the experts of others, wherever these are.
+int place_of_passes(const Job& job, const ChunkKey& kind, const StagePlace& place) {
+  return is_dense_layer(job, kind) ? place.dense : place.passes;
+}
+
 Key pass_fields(const Job& job, const ChunkKey& kind) {
   const Plan& p = job.plan;
-  const bool dense = kind.layers == 1 && job.model.experts && !job.model.layer_kind(kind.phase).mixture;
+  const bool dense = job.model.experts && is_dense_layer(job, kind);
   Key key =
       key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, p.micro_batch, p.sequence_parallel,
              p.overlap.tensor, program::traits_of(p.schedule).splits_backward, p.offload.activations, p.attention);
@@ -113,7 +121,7 @@ std::optional<Value> SharedCosts::find(const std::map<Key, Value>& known, const 
 KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const StagePlace& place, const Coster& coster) {
   const Plan& p = job.plan;
   const Key key = key_of(p.tensor, p.context, p.context_method, p.micro_batch, p.sequence_parallel, p.overlap.tensor,
-                         program::traits_of(p.schedule).splits_backward, kind.embedding, kind.head, place.passes);
+                         program::traits_of(p.schedule).splits_backward, kind.embedding, kind.head, place.dense);
   auto ends = find(ends_, key);
   if (!ends) {
     const KindCosts fresh = passes_of(coster(kind, {true, false, false}));
@@ -128,7 +136,7 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
     (passes.*part).ends = ((*ends).*part).ends;
   }
   Key known = pass_fields(job, kind);
-  known.push_back(place.passes);
+  known.push_back(place_of_passes(job, kind, place));
   const std::lock_guard lock(mutex_);
   return passes_.try_emplace(std::move(known), passes).first->second;
 }
@@ -136,7 +144,7 @@ KindCosts SharedCosts::with_ends(const Job& job, const ChunkKey& kind, const Sta
 KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePlace& place, Part part,
                              const Coster& coster) {
   Key pass_key = pass_fields(job, kind), state_key, transfer_key;
-  pass_key.push_back(place.passes);
+  pass_key.push_back(place_of_passes(job, kind, place));
   auto passes = find(passes_, pass_key);
   if (!passes && (kind.embedding || kind.head)) passes = with_ends(job, kind, place, coster);
   if (passes && part == Part::kPasses) return *passes;
@@ -144,7 +152,7 @@ KindCosts SharedCosts::costs(const Job& job, const ChunkKey& kind, const StagePl
   const bool sends = part != Part::kPasses, all = part == Part::kAll;
   if (sends) {
     transfer_key = key_of(job.plan.tensor, job.plan.context, job.plan.micro_batch, job.plan.sequence_parallel,
-                          place.transfers, place.passes, kind.embedding, kind.head);
+                          place.transfers, place.dense, kind.embedding, kind.head);
     sent = find(transfers_, transfer_key);
   }
   if (all) {

@@ -30,8 +30,9 @@ int StagePlaces::number_of(std::vector<int> place) {
 StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cluster& placed) {
   const int rank = mesh.rank({0, 0, 0, stage});
   const int devices = std::min(placed.groups.front().node.devices, mesh.size());
-  std::vector<int> passes{0, devices}, state{1, devices}, transfers{2};
+  std::vector<int> passes{0, devices}, state{1, devices}, transfers{2}, dense{6, devices};
   append(passes, mesh, placed, rank, {Group::kTensor, Group::kContext, Group::kExpert});
+  append(dense, mesh, placed, rank, {Group::kTensor, Group::kContext});
   append(state, mesh, placed, rank,
          {Group::kTensor, Group::kData, Group::kShard, Group::kReplica, Group::kExpertData, Group::kEmbedding,
           Group::kModel, Group::kWorld});
@@ -40,7 +41,8 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
     transfers.insert(transfers.end(), {t.same_node ? 1 : 0, t.sharing});
   }
   transfers.push_back(stages_on_other_nodes(mesh, placed) ? 1 : 0);
-  return {number_of(std::move(passes)), number_of(std::move(state)), number_of(std::move(transfers))};
+  return {number_of(std::move(passes)), number_of(std::move(state)), number_of(std::move(transfers)),
+          number_of(std::move(dense))};
 }
 
 // Where nodes differ, every split is for itself. Stages that fill nodes of one group lie alike, but for the first and
@@ -91,7 +93,7 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
     const auto [held_by, offset] = place_in_group(stage * ranks);
     const bool alone = place_in_group((stage + 1) * ranks - 1).first == held_by;
     if (plan.placement != program::Plan{}.placement || !alone) {
-      places.push_back({number, number, number});
+      places.push_back({number, number, number, number});
       continue;
     }
     const hardware::Node& node = placed.groups[static_cast<std::size_t>(held_by)].node;
@@ -99,7 +101,8 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
       std::vector<int> passes{
           5, plan.tensor, plan.context, plan.expert, plan.data, offset, std::min(node.devices, plan.ranks())};
       passes.insert(passes.end(), node.name.begin(), node.name.end());
-      places.push_back({number_of(std::move(passes)), number, number});
+      const int of_passes = number_of(std::move(passes));
+      places.push_back({of_passes, number, number, of_passes});
       continue;
     }
     const int block = plan.tensor * plan.context * plan.expert;
@@ -107,7 +110,8 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
     std::vector<int> passes{
         4, plan.tensor, plan.context, plan.expert, std::min(node.devices, plan.ranks()), tiles ? 0 : ranks};
     passes.insert(passes.end(), node.name.begin(), node.name.end());
-    places.push_back({number_of(std::move(passes)), number, number});
+    const int of_passes = number_of(std::move(passes));
+    places.push_back({of_passes, number, number, of_passes});
   }
   return places;
 }

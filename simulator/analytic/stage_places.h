@@ -14,9 +14,9 @@
 namespace trivium::simulator {
 
 /// Numbers that are equal where the groups lie alike: of the groups that passes use, of those that reductions, gathers
-/// and the norm use, and of the transfers.
+/// and the norm use, of the transfers, and of the groups that passes of dense layers use: all but the experts'.
 struct StagePlace {
-  int passes = 0, state = 0, transfers = 0;
+  int passes = 0, state = 0, transfers = 0, dense = 0;
   bool operator==(const StagePlace&) const = default;
 };
 

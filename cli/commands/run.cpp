@@ -1,6 +1,7 @@
 // trivium run: the plan carried out on this machine's cores, as threads or as processes under mpirun; or on GPUs, a
 // process a rank.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,11 +9,14 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"
 #include "base/say.h"
+#include "calibration/replan/replan.h"
 #include "cli/commands/run_options.h"
 #include "cli/options/command.h"
 #include "cli/options/gpu_options.h"
@@ -51,6 +55,7 @@ struct RunOptions {
   GpuOptions gpu;
   std::int64_t steps = 10;
   std::int64_t timeline_steps = 3;
+  std::int64_t rebalance = 0;  ///< steps; 0: never
   bool json = false;
   TrainingScheduleOptions training_schedule;
   session::CheckpointOptions checkpoint;
@@ -179,6 +184,77 @@ void conclude(const RunOptions& options, const JobRequest& request, const progra
   }
 }
 
+void require_rebalancing(const RunOptions& options, const program::Plan& plan) {
+  const char* why = nullptr;
+  if (options.checkpoint.folder.empty()) why = "goes on from a checkpoint; give --checkpoint";
+  if (plan.pipeline == 1) why = "moves layers between stages; the plan has one";
+  if (options.supervision.processes > 0 || on_gpus(options) || runtime::mpi::launched_by_mpi()) {
+    why = "is for ranks that are threads of this process; elsewhere use `trivium replan` and --resume";
+  }
+  if (why != nullptr) fail_usage(std::string("--rebalance ") + why);
+}
+
+std::string layers_of(const program::Plan& plan, int layers) {
+  if (plan.stage_layers.empty()) return fmt::format("{} even stages of {} layers", plan.pipeline, layers);
+  return fmt::format("{}", fmt::join(plan.stage_layers, ","));
+}
+
+/// The plan to go on with, by what the last steps measured.
+program::Plan rebalanced(const program::RunRecord& record, const hardware::Cluster& cluster) {
+  const calibration::Replan better = calibration::replan(record, cluster);
+  const auto step = record.steps.back().step;
+  const auto layers = static_cast<int>(record.job.model.layers);
+  if (!better.changed) {
+    base::say("note: step {}: the stages are balanced as they are: {}\n", step, layers_of(record.job.plan, layers));
+    return record.job.plan;
+  }
+  base::say("note: step {}: stages of {} layers instead of {}, {:.1f} ms predicted instead of {:.1f} ms\n", step,
+            layers_of(better.plan, layers), layers_of(record.job.plan, layers),
+            better.predicted_iteration_s * kMsPerSecond, better.measured_iteration_s * kMsPerSecond);
+  return better.plan;
+}
+
+/// Trains, stops behind every `rebalance` steps as Ctrl-C would, with a checkpoint, and goes on from it under the plan
+/// that what was measured asks for. The record is that of the last plan.
+int train_rebalanced(RunOptions options, const Interrupts& interrupts) {
+  JobRequest request = request_of(options, true);
+  require_devices(request, false);
+  require_rebalancing(options, request.file.job.plan);
+  StepLines lines;
+  for (;;) {
+    const simulator::Prepared prepared = prepare(request, false);
+    const program::VerifiedProgram& program = prepared.verified();
+    if (const std::string why = runtime::cannot_run_on_cpu(program); !why.empty()) fail_usage(why);
+    std::stop_source pause;
+    const std::stop_callback forward(interrupts.token(), [&] { pause.request_stop(); });
+    runtime::TrainOptions how = how_to_train(options, request, interrupts);
+    how.stop = pause.get_token();
+    how.timeline_steps = std::max<std::int64_t>(how.timeline_steps, 2);
+    std::int64_t done = 0;
+    how.on_step = [&](const program::StepRecord& step) {
+      lines.add(step.step, line_of(step, options.json));
+      if (++done >= options.rebalance && step.step + 1 < options.steps) pause.request_stop();
+    };
+    const session::Session training({.job = request.file,
+                                     .corpus = options.corpus,
+                                     .validation = options.training_schedule.validation,
+                                     .checkpoint = options.checkpoint,
+                                     .flight_record = options.supervision.flight_record});
+    runtime::TrainResult result = training.train(program, how, nullptr, nullptr);
+    const bool ended = interrupts.happened() || !result.refused.empty() || !result.diverged.empty() ||
+                       result.steps.empty() || result.steps.back().step + 1 >= options.steps;
+    if (ended) {
+      conclude(options, request, program, std::move(result), nullptr, interrupts);
+      lines.require_whole();
+      return 0;
+    }
+    const program::RunRecord record =
+        session::record_of(request.file, program, std::move(result), session::Ranks::kThreads, options.gpu.timing);
+    request.file.job.plan = rebalanced(record, request.cluster);
+    options.checkpoint.resume = true;
+  }
+}
+
 /// The work of one process: all ranks as threads, or one rank of `communicator`, on a core or on `backend`.
 int train(const RunOptions& options, runtime::Communicator* communicator, runtime::Backend* backend,
           const Interrupts& interrupts) {
@@ -240,6 +316,7 @@ int run_on_gpus(const RunOptions& options, const Interrupts& interrupts) {
 int run(const RunOptions& options) {
   require_gpu(options.gpu, options.backend);
   const Interrupts interrupts;
+  if (options.rebalance > 0) return train_rebalanced(options, interrupts);
   if (on_gpus(options)) return run_on_gpus(options, interrupts);
   if (!runtime::mpi::launched_by_mpi()) return train(options, nullptr, nullptr, interrupts);
   const std::unique_ptr<runtime::Communicator> communicator = runtime::mpi::connect_mpi().value_or_throw();
@@ -260,6 +337,12 @@ void add_run(CLI::App& app, int& exit_code) {
   add_course_options(*command, options->training_schedule);
   add_checkpoint_options(*command, options->checkpoint);
   add_supervision_options(*command, options->supervision);
+  command
+      ->add_option("--rebalance", options->rebalance,
+                   "Every N steps: measure the stages, move layers from slow ones to fast ones where that helps, and "
+                   "go on from a checkpoint")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{2}, kMostSteps));
   add_output(*command, "--record", options->record, "Write steps and measured timeline", OutputKind::kRecord);
   command->add_option("--timeline-steps", options->timeline_steps, "How many of the last steps keep their timeline")
       ->check(CLI::Range(std::int64_t{0}, kMostSteps))

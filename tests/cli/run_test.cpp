@@ -212,5 +212,23 @@ TEST(Run, MoreRanksThanCoresArePredictedToo) {
   EXPECT_TRUE(json::parse(predicted.out).at("runs").at(0).at("unsupported").is_null());
 }
 
+// Three of four layers on the first stage: whatever is measured, the losses are those of any plan.
+TEST(Run, RebalancesWhileItGoesOn) {
+  const Workplace workplace;
+  workplace.write("text.txt", std::string(4000, 'a') + std::string(4000, 'b'));
+  const std::string job =
+      "trivium run --model gpt-tiny --pipeline 2 --stage-layers 3,1 --global-batch 8 --corpus text.txt --steps 9";
+  const std::string losses = " | sed -n 's/.*loss \\([0-9.]*\\).*/\\1/p'";
+  const Outcome alone = workplace.run(job + losses);
+  const Outcome moved = workplace.run(job + " --checkpoint ck --rebalance 4" + losses);
+  EXPECT_EQ(alone.out, moved.out);
+  EXPECT_EQ(std::ranges::count(moved.out, '\n'), 9);
+  EXPECT_THAT(moved.err, ::testing::HasSubstr("note: step 3: "));
+  EXPECT_THAT(moved.err, ::testing::HasSubstr("note: step 7: "));
+  const Outcome bare = workplace.run(job + " --rebalance 4");
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_THAT(bare.err, ::testing::HasSubstr("--rebalance goes on from a checkpoint"));
+}
+
 }  // namespace
 }  // namespace trivium::cli

@@ -48,6 +48,7 @@ TimelineView::TimelineView(QWidget* parent)
   setFocusProxy(canvas_);
   canvas_->set_hint(hint());
   auto* split = new QSplitter;
+  split->setObjectName("timeline canvas and breakdown");
   split->addWidget(canvas_);
   split->addWidget(panel_);
   split->setStretchFactor(0, 1);
@@ -168,7 +169,14 @@ QString TimelineView::hint() {
   return tr("Open a plan to see its timeline, or a trace that Chrome or Perfetto would show.");
 }
 
-void TimelineView::open_trace(const std::filesystem::path& path) { post({{}, path}); }
+void TimelineView::open_trace(const std::filesystem::path& path) {
+  const QString name = text_of(path.filename().string());
+  canvas_->set_hint(tr("Reading %1 …").arg(name));
+  canvas_->set_timelines({}, {});
+  search();
+  post({{}, path});
+  note_->setText(tr("Reading %1 …").arg(name));
+}
 
 void TimelineView::post(Request request) {
   busy_ = true;
@@ -195,6 +203,7 @@ TimelineView::Answer TimelineView::lay_out(const Request& request, const std::st
     if (!request.trace.empty()) {
       Trace trace = read_trace(request.trace, stop);
       add(text_of(request.trace.filename().string()), std::move(trace.spans));
+      answer.file = text_of(request.trace.filename().string()) + ": ";
       if (trace.unfinished > 0) answer.note = tr("%1 spans begin or end alone").arg(number(trace.unfinished));
     }
   } catch (const base::Failure& failure) {
@@ -210,6 +219,7 @@ void TimelineView::take(Answer answer) {
   note_->clear();
   if (!answer.error.isEmpty()) {
     note_->setText(tr("Could not be shown"));
+    canvas_->set_hint(answer.error);
     Q_EMIT failed(answer.error);
     return;
   }
@@ -221,7 +231,7 @@ void TimelineView::take(Answer answer) {
   }
   names_ = answer.names;
   if (!answer.timelines.empty())
-    note_->setText(answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note);
+    note_->setText(answer.file + (answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note));
   canvas_->set_timelines(std::move(answer.timelines), std::move(answer.names));
   search();
   Q_EMIT shown();

@@ -37,6 +37,7 @@ QLabel* wrapped(QWidget* parent, const QString& name) {
 
 ClusterView::ClusterView(Document& document, QWidget* parent)
     : QWidget(parent), document_(document), canvas_(new ClusterCanvas), colour_(new QComboBox) {
+  setFocusProxy(canvas_);
   colour_->setAccessibleName("Colour of devices");
   colour_->addItems({"pipeline stage", "tensor rank", "data replica", "context rank", "expert rank", "memory used",
                      "utilisation", "traffic"});
@@ -66,11 +67,11 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   count_->setAccessibleName("How many nodes to add");
   count_->setRange(1, kMostNodes);
 
-  auto* add = new QPushButton("&Add");
+  auto* add = new QPushButton("Add");
   add->setMaximumWidth(56);
   count_->setMaximumWidth(70);
-  auto* duplicate = new QPushButton("D&uplicate");
-  auto* remove = new QPushButton("Re&move");
+  auto* duplicate = new QPushButton("Duplicate");
+  auto* remove = new QPushButton("Remove");
   auto* add_row = new QHBoxLayout;
   add_row->addWidget(profile_, 1);
   add_row->addWidget(count_);

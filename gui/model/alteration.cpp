@@ -64,7 +64,7 @@ std::optional<Alteration> alteration(const hardware::Cluster& cluster) {
   Alteration found;
   for (const hardware::NodeGroup& group : cluster.groups) {
     const std::optional<hardware::Node> stock = stock_of(group.node);
-    if (!stock) return std::nullopt;
+    if (!stock) return std::nullopt;  // there would be no way back
     if (values_of(*stock) == values_of(group.node)) continue;
     for (std::string& change : changes_of(group.node, *stock)) found.changes.push_back(std::move(change));
   }
@@ -74,7 +74,9 @@ std::optional<Alteration> alteration(const hardware::Cluster& cluster) {
 }
 
 hardware::Cluster named_by_its_nodes(hardware::Cluster cluster) {
-  if (alteration(cluster)) cluster.name = nodes_text(cluster) + kAltered;
+  const auto is_known = [](const hardware::NodeGroup& group) { return stock_of(group.node).has_value(); };
+  if (std::none_of(cluster.groups.begin(), cluster.groups.end(), is_known)) return cluster;
+  cluster.name = nodes_text(cluster) + (alteration(cluster) ? kAltered : "");
   return cluster;
 }
 

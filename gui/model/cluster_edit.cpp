@@ -66,6 +66,11 @@ Scenario set_count(Scenario scenario, int group, int count) {
   return settled(std::move(scenario));
 }
 
+Scenario set_kind(Scenario scenario, int group, const std::string& profile) {
+  group_of(scenario, group).node = hardware::load_node(profile);
+  return settled(std::move(scenario));
+}
+
 Scenario duplicate_group(Scenario scenario, int group) {
   const hardware::NodeGroup copy = group_of(scenario, group);
   scenario.cluster.groups.insert(scenario.cluster.groups.begin() + group + 1, copy);

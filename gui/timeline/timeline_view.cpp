@@ -94,7 +94,8 @@ QHBoxLayout* TimelineView::make_bar() {
 void TimelineView::set_up_search() {
   search_->setPlaceholderText(tr("Search: matmul mb3"));
   search_->setAccessibleName(tr("Search spans"));
-  search_->setToolTip(tr("Every word must occur. / comes here, Enter goes to the next, Shift+Enter to the previous"));
+  search_->setToolTip(
+      tr("Every word must begin one of the name. / comes here, Enter goes to the next, Shift+Enter to the previous"));
   search_->setClearButtonEnabled(true);
   search_->setFixedWidth(220);
   found_->setMinimumWidth(110);
@@ -278,7 +279,17 @@ void TimelineView::go_to_match(int direction) {
       if (!round || at < start_of(*round)) round = id;  // from the other end again
     }
   }
-  if (best || round) canvas_->select(best ? best : round, true);
+  if (!best) best = round;
+  if (!best) return;
+  canvas_->select(best, true);
+  std::size_t before = 0;
+  for (std::size_t t = 0; t < matches_.size(); ++t) {
+    if (!matches_[t]) continue;
+    for (const std::uint32_t span : *matches_[t])
+      before += start_of({static_cast<int>(t), span}) < start_of(*best) ? 1 : 0;
+  }
+  const std::size_t nth = direction > 0 ? before + 1 : matches() - before;
+  found_->setText(tr("%1 of %2").arg(number(nth), number(matches())));
 }
 
 void TimelineView::fold(RowKind kind) {

@@ -22,7 +22,9 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kBest = 25;  // answers asked of a search
+constexpr double kMsPerSecond = 1000;
+constexpr int kLeastHeight = 70;  // pixels of a table or picture, so that a small screen holds all of them
+constexpr int kBest = 25;         // answers asked of a search
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -108,6 +110,8 @@ PlansView::PlansView(Document& document, QWidget* parent)
                 const std::stop_token& stop) { return why_not_words(asked.chosen, asked.other, asked.scenario, stop); },
              [this](const QString& words) { why_->setText(words); }) {
   setFocusProxy(table_);
+  for (QWidget* part : std::initializer_list<QWidget*>{table_, comparison_, scatter_})
+    part->setMinimumHeight(kLeastHeight);
   proxy_.setSourceModel(&model_);
   proxy_.setSortRole(PlansModel::kSortRole);
   proxy_.setFilterKeyColumn(-1);
@@ -127,6 +131,9 @@ PlansView::PlansView(Document& document, QWidget* parent)
   progress_->setAccessibleName("Progress of the search");
   progress_->setMaximumWidth(220);
   progress_->setTextVisible(false);
+  progress_->hide();
+  status_->setWordWrap(true);  // what it says is long, and a window fits into a small screen
+  status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   status_->setAccessibleName("State of the search");
   status_->setText("No search yet: press Search, or change a field of the plan.");
   cancel_->setEnabled(false);
@@ -228,7 +235,9 @@ PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token&
 
 void PlansView::search() {
   searching_ = true;
+  begun_.start();
   cancel_->setEnabled(true);
+  progress_->show();
   progress_->setRange(0, 0);
   status_->setText("Enumerating plans …");
   searcher_.post(document_.scenario());
@@ -248,6 +257,7 @@ void PlansView::show_progress(std::int64_t done, std::int64_t all, double best_s
       QString("%1 of %2 plans")
           .arg(text(base::integer(static_cast<double>(done))), text(base::integer(static_cast<double>(all))));
   if (best_s > 0) words += QString(", best so far %1").arg(text(base::seconds(best_s)));
+  words += QString(", %1").arg(text(base::seconds(static_cast<double>(begun_.elapsed()) / kMsPerSecond)));
   status_->setText(words);
 }
 
@@ -255,8 +265,7 @@ void PlansView::show_result(const Found& found) {
   searching_ = false;
   searched_ = found.scenario;
   cancel_->setEnabled(false);
-  progress_->setRange(0, 1000);
-  progress_->setValue(1000);
+  progress_->hide();
   const planner::SearchResult& result = found.result;
   std::vector<PlanRow> rows;
   for (const auto* candidates : {&result.best, &result.others}) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QComboBox>
+#include <QElapsedTimer>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
@@ -91,6 +92,7 @@ class PlansView : public QWidget {
   QPushButton *search_, *cancel_;
   QProgressBar* progress_;
   QLabel* status_;
+  QElapsedTimer begun_;
   QString found_words_, answer_words_;  // of the last search
   QLineEdit* filter_;
   QTableView* table_;

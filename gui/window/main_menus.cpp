@@ -73,6 +73,9 @@ void MainWindow::make_menus() {
   undo->setShortcut(QKeySequence::Undo);
   redo->setShortcuts({QKeySequence::Redo, QKeySequence("Ctrl+Y")});
   edit->addActions({undo, redo});
+  edit->addSeparator();
+  edit->addAction("&Copy as a command", QKeySequence("Ctrl+Shift+C"), this, [this] { copy_command(); });
+  edit->addAction("Copy the &picture of the view", this, [this] { copy_picture(); });
 
   QMenu* plan = menuBar()->addMenu("&Plan");
   plan->addAction("&Search the best plan", QKeySequence("Ctrl+F"), this, [this] {

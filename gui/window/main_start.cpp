@@ -32,6 +32,7 @@ void MainWindow::show_start_page() {
     docks_away_.push_back(dock);
     dock->hide();
   }
+  start_page_->list_kinds();
   start_page_->set_recent(recent_files());
   start_page_->set_earlier(QFileInfo::exists(QString::fromStdString(earlier_work_path())));
   pages_->setCurrentWidget(start_page_);

@@ -1,12 +1,16 @@
 #include "gui/window/main_window.h"
 
+#include <QClipboard>
 #include <QFileInfo>
+#include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QPushButton>
+#include <QStatusBar>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
 #include "gui/look/theme.h"
+#include "gui/model/command_line.h"
 #include "gui/model/project.h"
 #include "gui/window/kept_layout.h"
 #include "gui/window/row_scroll.h"
@@ -40,6 +44,7 @@ MainWindow::MainWindow(QWidget* parent)
       start_page_(new StartPage),
       banner_(new QWidget),
       banner_text_(new QLabel),
+      command_(new QLineEdit),
       headline_(new Headline(document_)),
       tabs_(new QTabWidget),
       cluster_(new ClusterView(document_)),
@@ -55,6 +60,7 @@ MainWindow::MainWindow(QWidget* parent)
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
   set_up_banner();
+  set_up_command();
   const QStringList titles{"Cluster", "Plans", "Timeline", "Memory", "Explain", "Compare"};  // Alt is for the menus
   QWidget* views[] = {cluster_, plans_, timeline_, memory_, explain_, compare_};
   for (int i = 0; i < kViews; ++i) tabs_->addTab(views[i], titles[i]);
@@ -95,6 +101,32 @@ void MainWindow::set_up_banner() {
   connect(close_banner, &QPushButton::clicked, banner_, &QWidget::hide);
 }
 
+void MainWindow::set_up_command() {
+  command_->setReadOnly(true);
+  command_->setFrame(false);
+  command_->setAccessibleName("The same on the command line");
+  QFont fixed = command_->font();
+  fixed.setStyleHint(QFont::Monospace);
+  fixed.setFamily("monospace");
+  command_->setFont(fixed);
+  auto* copy = new QPushButton("Copy");
+  copy->setFlat(true);
+  copy->setToolTip("Copy the command (Ctrl+Shift+C)");
+  statusBar()->addWidget(command_, 1);
+  statusBar()->addPermanentWidget(copy);
+  statusBar()->setSizeGripEnabled(false);
+  connect(copy, &QPushButton::clicked, this, [this] { copy_command(); });
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    const Scenario& now = document_.scenario();
+    command_->setText(QString::fromStdString(command_line(now)));
+    command_->setCursorPosition(0);
+    command_->setToolTip(is_said_by_options(now) ? QString("The same on the command line:\n") + command_->text()
+                                                 : QString("plan.json: what File › Export plan writes"));
+  });
+}
+
+void MainWindow::copy_command() { QGuiApplication::clipboard()->setText(command_->text()); }
+
 void MainWindow::connect_views() {
   connect(tabs_, &QTabWidget::currentChanged, this, [this] {
     explain_->set_wanted(view() == kExplain);
@@ -116,6 +148,7 @@ void MainWindow::connect_views() {
     say(why);
     trace_.clear();
     headline_->set_beside({});
+    drawn_.reset();
     refresh_timeline();  // the plan's again
   });
   connect(compare_, &CompareView::failed, this, [this](const QString& why) { say(why); });

@@ -52,6 +52,8 @@ class MainWindow : public QMainWindow {
   Headline& headline() { return *headline_; }
   QLabel& banner() { return *banner_text_; }
   StartPage& start_page() { return *start_page_; }
+  /// The command of `trivium` that predicts what is shown.
+  QLineEdit& command() { return *command_; }
 
   void show_view(View view);
   View view() const;
@@ -123,6 +125,10 @@ class MainWindow : public QMainWindow {
   void make_run_menu();
   void make_docks();
   void set_up_banner();
+  void set_up_command();
+  void copy_command();
+  void copy_picture();
+  QStringList title_of_picture() const;
   void connect_views();
   void open_dock(QDockWidget& dock);
   void refresh_timeline();
@@ -149,6 +155,7 @@ class MainWindow : public QMainWindow {
   StartPage* start_page_;
   QWidget* banner_;
   QLabel* banner_text_;
+  QLineEdit* command_;
   Headline* headline_;
   QTabWidget* tabs_;
   ClusterView* cluster_;

@@ -17,6 +17,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr int kPatienceMs = 3000;
+constexpr int kLeastHeight = 80;  // pixels of a curve, so that a small screen holds it below any view
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
@@ -87,6 +88,7 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   row->addWidget(state_, 3);
   auto* charts = new QSplitter(Qt::Horizontal);
   charts->setObjectName("run charts and log");
+  for (QWidget* part : std::initializer_list<QWidget*>{loss_, speed_, log_}) part->setMinimumHeight(kLeastHeight);
   charts->addWidget(loss_);
   charts->addWidget(speed_);
   charts->addWidget(log_);

@@ -90,10 +90,7 @@ QLayout* StartPage::make_own() {
   for (const std::string& name : models::shipped_models()) model_->addItem(QString::fromStdString(name));
   model_->setCurrentText("llama3-8b");
   model_->setToolTip("A shipped model, a file, or a Hugging Face config.json");
-  for (const auto& names : {hardware::user_profiles(), hardware::shipped_profiles()}) {
-    for (const std::string& name : names) kind_->addItem(QString::fromStdString(name));
-  }
-  kind_->addItem("this-machine");
+  list_kinds();
   kind_->setCurrentText("h100-8x");
   kind_->setToolTip("A shipped kind of node, one of your own, or FILE.json; links and memory are edited in Cluster");
   nodes_->setAccessibleName("Nodes");
@@ -165,6 +162,16 @@ QLayout* StartPage::make_files() {
   connect(recent_, &QListWidget::itemActivated, this, open_item);
   connect(recent_, &QListWidget::itemClicked, this, open_item);
   return rows;
+}
+
+void StartPage::list_kinds() {
+  const QString chosen = kind_->currentText();
+  kind_->clear();
+  for (const auto& names : {hardware::user_profiles(), hardware::shipped_profiles()}) {
+    for (const std::string& name : names) kind_->addItem(QString::fromStdString(name));
+  }
+  if (kind_->findText("this-machine") < 0) kind_->addItem("this-machine");
+  kind_->setCurrentText(chosen);
 }
 
 void StartPage::set_recent(const QStringList& files) {

@@ -30,6 +30,8 @@ class StartPage : public QWidget {
   QPushButton& earlier() { return *earlier_; }
 
   void set_recent(const QStringList& files);
+  /// Kinds of node that were made since, too.
+  void list_kinds();
   void set_earlier(bool there_is);
 
   std::function<void(const Scenario&, const QString& words)> on_example;

@@ -36,6 +36,35 @@ class ScenarioStep : public QUndoCommand {
   QString field_;
 };
 
+/// From one work to another, and back.
+class WorkStep : public QUndoCommand {
+ public:
+  WorkStep(Document& document, Scenario after, const QString& words, Document::Turns turns)
+      : QUndoCommand(words),
+        document_(document),
+        before_(document.scenario_),
+        after_(std::make_shared<const Scenario>(std::move(after))),
+        work_before_(document.work_),
+        work_after_(++document.works_),
+        turns_(std::move(turns)) {}
+
+  void undo() override { turn(work_before_, before_, false); }
+  void redo() override { turn(work_after_, after_, true); }
+
+ private:
+  void turn(std::uint64_t work, const std::shared_ptr<const Scenario>& scenario, bool forth) {
+    turns_.before(forth);
+    document_.work_ = work;
+    document_.set(scenario);
+    turns_.after(forth);
+  }
+
+  Document& document_;
+  std::shared_ptr<const Scenario> before_, after_;
+  std::uint64_t work_before_, work_after_;
+  Document::Turns turns_;
+};
+
 Document::Document(QObject* parent)
     : QObject(parent),
       scenario_(std::make_shared<const Scenario>()),
@@ -67,7 +96,12 @@ void Document::edit(Scenario scenario, const QString& words, const QString& fiel
 
 void Document::reset(Scenario scenario) {
   history_.clear();
+  work_ = ++works_;
   set(std::make_shared<const Scenario>(std::move(scenario)));
+}
+
+void Document::replace(Scenario scenario, const QString& words, Turns turns) {
+  history_.push(new WorkStep(*this, std::move(scenario), words, std::move(turns)));
 }
 
 void Document::set(std::shared_ptr<const Scenario> scenario) {

@@ -32,6 +32,15 @@ class Document : public QObject {
   void edit(Scenario scenario, const QString& words, const QString& field = {});
   /// Begins anew: no history.
   void reset(Scenario scenario);
+  /// Other work altogether, as one step that can be undone. `turns` is called before the
+  /// scenario changes and after it has: with true for the way there, with false for the way back.
+  struct Turns {
+    std::function<void(bool forth)> before, after;
+  };
+  void replace(Scenario scenario, const QString& words, Turns turns);
+  /// Which work the scenario belongs to: figures of one work are told apart from those of another.
+  std::uint64_t work() const { return work_; }
+  bool has_begun() const { return version_ > 0; }
 
  Q_SIGNALS:
   void scenario_changed();
@@ -39,11 +48,13 @@ class Document : public QObject {
 
  private:
   friend class ScenarioStep;
+  friend class WorkStep;
   void set(std::shared_ptr<const Scenario> scenario);
   void take(Evaluation evaluation);
 
   std::shared_ptr<const Scenario> scenario_;  // shared with the steps that lead here and from here
   std::uint64_t version_ = 0;
+  std::uint64_t work_ = 0, works_ = 0;  // the one at hand, and how many there were
   std::uint64_t evaluated_version_ = 0;
   std::shared_ptr<const Evaluation> evaluation_;
   QUndoStack history_;

@@ -5,6 +5,7 @@
 #include <QIcon>
 #include <QTimer>
 #include <cstdio>
+#include <variant>
 
 #include "base/error.h"
 #include "gui/look/theme.h"
@@ -20,6 +21,7 @@ constexpr int kFailed = static_cast<int>(base::ErrorKind::kRuntime);
 constexpr int kUsage = static_cast<int>(base::ErrorKind::kUsage);
 constexpr int kInput = static_cast<int>(base::ErrorKind::kInput);
 constexpr int kPatienceMs = 600'000;
+constexpr int kLeastWidth = 320, kLeastHeight = 240, kMostPixels = 16384;
 constexpr int kSettleMs = 300;  // for layouts and pictures that come after the figures
 
 int complain(const QString& words, int code) {
@@ -38,8 +40,8 @@ bool wait_until(const std::function<bool()>& done) {
   return true;
 }
 
-/// What can be drawn: the views, and the panels below the comparison.
-QStringList pictured_names() { return MainWindow::view_names() + QStringList{"run", "validation"}; }
+/// What can be drawn: the views, the panels below the comparison, and where one begins.
+QStringList pictured_names() { return MainWindow::view_names() + QStringList{"run", "validation", "start"}; }
 
 /// Draws a view of a window that nobody sees.
 int take_picture(MainWindow& window, const QString& view, const QString& out, QSize size) {
@@ -47,6 +49,7 @@ int take_picture(MainWindow& window, const QString& view, const QString& out, QS
   window.show();
   const qsizetype number = MainWindow::view_names().indexOf(view);
   window.show_view(number >= 0 ? static_cast<MainWindow::View>(number) : MainWindow::kCompare);
+  if (view == "start") window.show_start_page();
   if (view == "run") window.show_runs();
   if (view == "validation") window.validate();
   QTimer heartbeat;  // so that waiting for events never sleeps for good
@@ -78,48 +81,76 @@ QSize size_of(const QString& text) {
   return parts.size() == 2 ? QSize(parts[0].toInt(), parts[1].toInt()) : QSize();
 }
 
-int run(QApplication& application) {
+/// What the command line asks for.
+struct Wish {
+  QString file, view, out, theme;  ///< view: empty where a window is shown
+  QSize size;
+};
+
+/// Needs no screen: help and complaints come without one. An exit code where there is nothing left to do.
+std::variant<Wish, int> read_arguments(const QStringList& arguments) {
   QCommandLineParser parser;
   parser.setApplicationDescription("Plan a cluster layout by looking at it.");
   parser.addHelpOption();
-  parser.addPositionalArgument("FILE", "A project, a plan file, a search result or a run record", "[FILE]");
+  parser.addPositionalArgument("FILE", "A project, a plan file, a search result, a run record or a trace", "[FILE]");
   parser.addPositionalArgument("OUT", "With --screenshot: the picture, .png or .svg", "[OUT]");
   const QCommandLineOption screenshot("screenshot", "Draw a view into OUT and end: " + pictured_names().join(", "),
                                       "VIEW");
   const QCommandLineOption size("size", "Of the picture", "WxH", "1600x900");
   const QCommandLineOption theme("theme", "light or dark; else what the desktop says", "NAME");
   parser.addOptions({screenshot, size, theme});
-  if (!parser.parse(application.arguments())) return complain(parser.errorText(), kUsage);
-  if (parser.isSet("help")) parser.showHelp(kOk);
-
-  const QString colours = parser.value(theme);
-  if (!colours.isEmpty() && colours != "light" && colours != "dark") {
-    return complain(QString("--theme: \"%1\" is neither light nor dark").arg(colours), kUsage);
+  if (!parser.parse(arguments)) return complain(parser.errorText(), kUsage);
+  if (parser.isSet("help")) {
+    std::fputs(parser.helpText().toUtf8().constData(), stdout);
+    return kOk;
   }
   const QStringList files = parser.positionalArguments();
-  const bool pictured = parser.isSet(screenshot);
-  const Theme usual = pictured ? Theme::kSystem : kept_theme();
-  apply_theme(colours == "dark" ? Theme::kDark : colours == "light" ? Theme::kLight : usual);
-  const QString view = parser.value(screenshot);
-  const QSize wanted = size_of(parser.value(size));
-  if (pictured && !pictured_names().contains(view)) {
-    return complain(QString("--screenshot: \"%1\" is none of %2").arg(view, pictured_names().join(", ")), kUsage);
+  Wish wish{files.value(0), parser.value(screenshot), files.value(1), parser.value(theme), size_of(parser.value(size))};
+  if (!wish.theme.isEmpty() && wish.theme != "light" && wish.theme != "dark") {
+    return complain(QString("--theme: \"%1\" is neither light nor dark").arg(wish.theme), kUsage);
   }
-  if (pictured &&
-      (wanted.width() < 320 || wanted.height() < 240 || wanted.width() > 16384 || wanted.height() > 16384)) {
+  if (!parser.isSet(screenshot)) {
+    if (files.size() > 1) return complain("one FILE at most", kUsage);
+    return wish;
+  }
+  if (!pictured_names().contains(wish.view)) {
+    return complain(QString("--screenshot: \"%1\" is none of %2").arg(wish.view, pictured_names().join(", ")), kUsage);
+  }
+  if (wish.size.width() < kLeastWidth || wish.size.height() < kLeastHeight || wish.size.width() > kMostPixels ||
+      wish.size.height() > kMostPixels) {
     return complain("--size: give WIDTHxHEIGHT from 320x240 to 16384x16384", kUsage);
   }
-  if (pictured && files.size() != 2) return complain("--screenshot needs FILE and OUT", kUsage);
-  if (!pictured && files.size() > 1) return complain("one FILE at most", kUsage);
+  if (files.size() != 2) return complain("--screenshot needs FILE and OUT", kUsage);
+  return wish;
+}
 
+/// Whether a window could be shown. Qt ends the program where it finds out itself.
+bool has_screen() {
+#ifdef Q_OS_LINUX
+  for (const char* name : {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"}) {
+    if (qEnvironmentVariableIsSet(name)) return true;
+  }
+  return false;
+#else
+  return true;
+#endif
+}
+
+int run(const Wish& wish) {
+  const bool pictured = !wish.view.isEmpty();
+  const Theme usual = pictured ? Theme::kSystem : kept_theme();
+  apply_theme(wish.theme == "dark" ? Theme::kDark : wish.theme == "light" ? Theme::kLight : usual);
   MainWindow window;
-  if (!files.isEmpty() && !window.open(files[0])) return complain(window.banner().text(), kInput);
-  if (pictured) return take_picture(window, view, files[1], wanted);
-  if (files.isEmpty() && (!window.has_autosave() || !window.restore_autosave())) {
+  if (!wish.file.isEmpty() && !window.open(wish.file)) return complain(window.banner().text(), kInput);
+  if (pictured) return take_picture(window, wish.view, wish.out, wish.size);
+  if (wish.file.isEmpty() && (!window.has_autosave() || !window.restore_autosave())) {
     window.begin_example(example_scenario());
+    window.show_start_page();
   }
   const qsizetype last = MainWindow::view_names().indexOf(kept_view());
-  if (files.isEmpty() && last >= 0) window.show_view(static_cast<MainWindow::View>(last));
+  if (wish.file.isEmpty() && last >= 0 && !window.shows_start_page()) {
+    window.show_view(static_cast<MainWindow::View>(last));
+  }
   window.show();
   return QApplication::exec();
 }
@@ -128,9 +159,23 @@ int run(QApplication& application) {
 }  // namespace trivium::gui
 
 int main(int argc, char** argv) {
+  using namespace trivium::gui;
+  std::variant<Wish, int> read = [&] {
+    const QCoreApplication bare(argc, argv);
+    return read_arguments(QCoreApplication::arguments());
+  }();
+  if (const int* code = std::get_if<int>(&read)) return *code;
+  const Wish& wish = std::get<Wish>(read);
+  if (!has_screen()) {
+    if (wish.view.isEmpty()) {
+      return complain("no display: neither DISPLAY nor WAYLAND_DISPLAY is set; --screenshot draws without one",
+                      kFailed);
+    }
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+  }
   QApplication application(argc, argv);
   QApplication::setApplicationName("trivium-gui");
   QApplication::setDesktopFileName("trivium");
   QApplication::setWindowIcon(QIcon::fromTheme("trivium"));  // where it is installed
-  return trivium::gui::run(application);
+  return run(wish);
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "gui/model/alteration.h"
 #include "hardware_profiles/cluster_text.h"
 #include "hardware_profiles/load.h"
 #include "hardware_profiles/quantity_text.h"
@@ -34,23 +35,19 @@ Scenario settled(Scenario scenario) {
     scenario.file.cluster = std::move(text);
     return scenario;
   }
-  hardware::Cluster cluster = std::move(scenario.cluster);
+  hardware::Cluster cluster = named_by_its_nodes(std::move(scenario.cluster));
   return with_cluster(std::move(scenario), std::move(cluster));
 }
-
-bool same(const hardware::Node& a, const hardware::Node& b) { return hardware::to_json(a) == hardware::to_json(b); }
 
 }  // namespace
 
 std::string text_of(const hardware::Cluster& cluster) {
   const std::vector<std::string> shipped = hardware::shipped_profiles();
-  std::string text;
   for (const hardware::NodeGroup& group : cluster.groups) {
     const bool known = std::find(shipped.begin(), shipped.end(), group.node.name) != shipped.end();
-    if (!known || !same(hardware::load_node(group.node.name), group.node)) return "";
-    text += fmt::format("{}{}:{}", text.empty() ? "" : "+", group.node.name, group.count);
+    if (!known || is_altered(group.node)) return "";
   }
-  return text;
+  return nodes_text(cluster);
 }
 
 Scenario add_nodes(Scenario scenario, const std::string& profile, int count) {
@@ -66,6 +63,11 @@ Scenario set_count(Scenario scenario, int group, int count) {
   } else {
     scenario.cluster.groups.erase(scenario.cluster.groups.begin() + group);
   }
+  return settled(std::move(scenario));
+}
+
+Scenario set_kind(Scenario scenario, int group, const std::string& profile) {
+  group_of(scenario, group).node = hardware::load_node(profile);
   return settled(std::move(scenario));
 }
 

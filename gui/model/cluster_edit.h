@@ -13,6 +13,8 @@ namespace trivium::gui {
 Scenario add_nodes(Scenario scenario, const std::string& profile, int count);
 /// As many nodes of the group as told; none: the group goes. The last group cannot go: Failure(kUsage).
 Scenario set_count(Scenario scenario, int group, int count);
+/// The group's nodes become others of a profile. Errors: Failure(kInput).
+Scenario set_kind(Scenario scenario, int group, const std::string& profile);
 /// The group once more behind itself, as a group of its own.
 Scenario duplicate_group(Scenario scenario, int group);
 

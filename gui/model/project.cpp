@@ -73,4 +73,6 @@ void keep_record(const std::string& record, const std::string& beside) {
 
 std::string autosave_path() { return (base::user_data() / "autosave.json").string(); }
 
+std::string earlier_work_path() { return (base::user_data() / "autosave-earlier.json").string(); }
+
 }  // namespace trivium::gui

@@ -29,5 +29,7 @@ void keep_record(const std::string& record, const std::string& beside);
 
 /// Where unsaved work is kept while the program runs.
 std::string autosave_path();
+/// Where it goes when another window leaves unsaved work, too.
+std::string earlier_work_path();
 
 }  // namespace trivium::gui

@@ -52,6 +52,20 @@ Scenario local_example() {
   return scenario;
 }
 
+Scenario own_scenario(const std::string& model, const std::string& cluster, std::int64_t batch) {
+  Scenario scenario;
+  program::Job& job = scenario.file.job;
+  job.model = models::load_model(model);
+  job.training.sequence = job.model.max_sequence;
+  job.training.global_batch = batch;
+  scenario = with_cluster(std::move(scenario), cluster);
+  int replicas = static_cast<int>(std::min<std::int64_t>(scenario.cluster.devices(), batch));
+  while (batch % replicas != 0) --replicas;
+  scenario.file.job.plan.data = replicas;
+  scenario.file.job.plan.precision = simulator::best_precision(scenario.cluster);
+  return scenario;
+}
+
 Scenario with_cluster(Scenario scenario, const std::string& text) {
   hardware::Cluster cluster = hardware::load_cluster(text);
   if (text.find(".json") != std::string::npos) return with_cluster(std::move(scenario), std::move(cluster));

@@ -28,6 +28,10 @@ Scenario mixed_example();
 /// A tiny GPT on two cores of this machine, small enough to be run while one waits.
 Scenario local_example();
 
+/// A model on a cluster given as text, split in the plainest way: replicas alone, as many as share out the batch.
+/// Errors: Failure(kInput).
+Scenario own_scenario(const std::string& model, const std::string& cluster, std::int64_t batch);
+
 /// The same job on a cluster given as text ("dgx-a100-80gb:128") or file; the precision becomes what its devices do
 /// best where they cannot do the plan's, and stages on groups of nodes that it lacks fill its nodes in order. Errors:
 /// Failure(kInput).

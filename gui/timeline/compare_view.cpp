@@ -82,6 +82,7 @@ CompareView::CompareView(QWidget* parent)
   side_column->addWidget(legend_);
   side->setMinimumWidth(340);
   auto* split = new QSplitter;
+  split->setObjectName("compare canvas and table");
   split->addWidget(canvas_);
   split->addWidget(side);
   split->setStretchFactor(0, 1);

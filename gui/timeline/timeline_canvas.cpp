@@ -15,6 +15,14 @@ namespace {
 constexpr int kNames = 272;  // pixels for the names of rows
 constexpr int kRuler = 24;   // pixels for the scale of time
 
+/// Whether both have as many rows, and the first of the same name.
+bool are_alike(const std::vector<SceneTimeline>& a, const std::vector<SceneTimeline>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const SceneTimeline& one, const SceneTimeline& other) {
+    const auto &rows = one.spans->rows(), &others = other.spans->rows();
+    return rows.size() == others.size() && (rows.empty() || rows[0].name == others[0].name);
+  });
+}
+
 }  // namespace
 
 TimelineCanvas::TimelineCanvas(QWidget* parent) : QAbstractScrollArea(parent) {
@@ -30,6 +38,7 @@ TimelineCanvas::TimelineCanvas(QWidget* parent) : QAbstractScrollArea(parent) {
 
 void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::vector<QString> names) {
   const bool everything = scene_.timelines.empty() || (begin_ <= first_ps() && end_ >= last_ps());
+  const bool rows_stay = are_alike(scene_.timelines, timelines);
   const bool row_stays = range_ && range_->row && row_is_alike(*range_->row, timelines);
   if (range_ && range_->row && !row_stays) range_.reset();
   scene_.timelines = std::move(timelines);
@@ -50,6 +59,7 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
   }
   history_.clear();
   rows_changed();
+  if (!rows_stay) verticalScrollBar()->setValue(0);  // a place among other rows means nothing here
   Q_EMIT selection_changed();
   Q_EMIT history_changed();
 }

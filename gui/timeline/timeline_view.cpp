@@ -48,6 +48,7 @@ TimelineView::TimelineView(QWidget* parent)
   setFocusProxy(canvas_);
   canvas_->set_hint(hint());
   auto* split = new QSplitter;
+  split->setObjectName("timeline canvas and breakdown");
   split->addWidget(canvas_);
   split->addWidget(panel_);
   split->setStretchFactor(0, 1);
@@ -93,7 +94,8 @@ QHBoxLayout* TimelineView::make_bar() {
 void TimelineView::set_up_search() {
   search_->setPlaceholderText(tr("Search: matmul mb3"));
   search_->setAccessibleName(tr("Search spans"));
-  search_->setToolTip(tr("Every word must occur. / comes here, Enter goes to the next, Shift+Enter to the previous"));
+  search_->setToolTip(
+      tr("Every word must begin one of the name. / comes here, Enter goes to the next, Shift+Enter to the previous"));
   search_->setClearButtonEnabled(true);
   search_->setFixedWidth(220);
   found_->setMinimumWidth(110);
@@ -168,7 +170,14 @@ QString TimelineView::hint() {
   return tr("Open a plan to see its timeline, or a trace that Chrome or Perfetto would show.");
 }
 
-void TimelineView::open_trace(const std::filesystem::path& path) { post({{}, path}); }
+void TimelineView::open_trace(const std::filesystem::path& path) {
+  const QString name = text_of(path.filename().string());
+  canvas_->set_hint(tr("Reading %1 …").arg(name));
+  canvas_->set_timelines({}, {});
+  search();
+  post({{}, path});
+  note_->setText(tr("Reading %1 …").arg(name));
+}
 
 void TimelineView::post(Request request) {
   busy_ = true;
@@ -195,6 +204,7 @@ TimelineView::Answer TimelineView::lay_out(const Request& request, const std::st
     if (!request.trace.empty()) {
       Trace trace = read_trace(request.trace, stop);
       add(text_of(request.trace.filename().string()), std::move(trace.spans));
+      answer.file = text_of(request.trace.filename().string()) + ": ";
       if (trace.unfinished > 0) answer.note = tr("%1 spans begin or end alone").arg(number(trace.unfinished));
     }
   } catch (const base::Failure& failure) {
@@ -210,6 +220,7 @@ void TimelineView::take(Answer answer) {
   note_->clear();
   if (!answer.error.isEmpty()) {
     note_->setText(tr("Could not be shown"));
+    canvas_->set_hint(answer.error);
     Q_EMIT failed(answer.error);
     return;
   }
@@ -221,7 +232,7 @@ void TimelineView::take(Answer answer) {
   }
   names_ = answer.names;
   if (!answer.timelines.empty())
-    note_->setText(answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note);
+    note_->setText(answer.file + (answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note));
   canvas_->set_timelines(std::move(answer.timelines), std::move(answer.names));
   search();
   Q_EMIT shown();
@@ -268,7 +279,17 @@ void TimelineView::go_to_match(int direction) {
       if (!round || at < start_of(*round)) round = id;  // from the other end again
     }
   }
-  if (best || round) canvas_->select(best ? best : round, true);
+  if (!best) best = round;
+  if (!best) return;
+  canvas_->select(best, true);
+  std::size_t before = 0;
+  for (std::size_t t = 0; t < matches_.size(); ++t) {
+    if (!matches_[t]) continue;
+    for (const std::uint32_t span : *matches_[t])
+      before += start_of({static_cast<int>(t), span}) < start_of(*best) ? 1 : 0;
+  }
+  const std::size_t nth = direction > 0 ? before + 1 : matches() - before;
+  found_->setText(tr("%1 of %2").arg(number(nth), number(matches())));
 }
 
 void TimelineView::fold(RowKind kind) {

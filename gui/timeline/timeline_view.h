@@ -31,7 +31,7 @@ class TimelineView : public QWidget {
   void set_timelines(std::vector<NamedTimeline> timelines, const QString& why_none = {});
   /// Says that what is shown is of another plan than the one that is played now.
   void set_outdated();
-  /// Shows a Chrome or Perfetto trace. Errors come as `failed`; what was shown stays.
+  /// Shows a Chrome or Perfetto trace. What was shown goes at once; errors come as `failed`.
   void open_trace(const std::filesystem::path& path);
   bool is_busy() const { return busy_; }
 
@@ -59,6 +59,7 @@ class TimelineView : public QWidget {
     std::vector<SceneTimeline> timelines;
     std::vector<QString> names;
     QString error, note;
+    QString file;  ///< "run.json: " of a trace
   };
   static Answer lay_out(const Request& request, const std::stop_token& stop);
   static QString hint();

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "gui/look/theme.h"
 #include "gui/model/traffic.h"
+#include "gui/views/node_dialog.h"
 #include "hardware_profiles/load.h"
 
 namespace trivium::gui {
@@ -37,6 +38,7 @@ QLabel* wrapped(QWidget* parent, const QString& name) {
 
 ClusterView::ClusterView(Document& document, QWidget* parent)
     : QWidget(parent), document_(document), canvas_(new ClusterCanvas), colour_(new QComboBox) {
+  setFocusProxy(canvas_);
   colour_->setAccessibleName("Colour of devices");
   colour_->addItems({"pipeline stage", "tensor rank", "data replica", "context rank", "expert rank", "memory used",
                      "utilisation", "traffic"});
@@ -58,7 +60,11 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   groups_->setMinimumWidth(100);
   profile_ = new QComboBox;
   profile_->setAccessibleName("Kind of node to add");
-  for (const std::string& name : hardware::shipped_profiles()) profile_->addItem(text(name));
+  for (const auto& names : {hardware::user_profiles(), hardware::shipped_profiles()}) {
+    for (const std::string& name : names) profile_->addItem(text(name));
+  }
+  new_kind_ = new QPushButton("New kind of node …");
+  new_kind_->setToolTip("Your own hardware, from the nearest that is known: devices, rates, links, memory, price");
   profile_->setCurrentText("dgx-a100-80gb");
   profile_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   profile_->setMinimumContentsLength(8);
@@ -66,11 +72,11 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   count_->setAccessibleName("How many nodes to add");
   count_->setRange(1, kMostNodes);
 
-  auto* add = new QPushButton("&Add");
+  auto* add = new QPushButton("Add");
   add->setMaximumWidth(56);
   count_->setMaximumWidth(70);
-  auto* duplicate = new QPushButton("D&uplicate");
-  auto* remove = new QPushButton("Re&move");
+  auto* duplicate = new QPushButton("Duplicate");
+  auto* remove = new QPushButton("Remove");
   auto* add_row = new QHBoxLayout;
   add_row->addWidget(profile_, 1);
   add_row->addWidget(count_);
@@ -105,6 +111,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   nodes_layout->addWidget(groups_);
   nodes_layout->addLayout(group_row);
   nodes_layout->addLayout(add_row);
+  nodes_layout->addWidget(new_kind_);
   nodes_layout->addLayout(form);
   nodes_layout->addWidget(message_);
   auto* chosen = new QGroupBox("Selected rank");
@@ -151,6 +158,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
           [this] { edit([&](Scenario s) { return duplicate_group(std::move(s), group()); }, "duplicate nodes"); });
   connect(remove, &QPushButton::clicked, this,
           [this] { edit([&](Scenario s) { return set_count(std::move(s), group(), 0); }, "remove nodes"); });
+  connect(new_kind_, &QPushButton::clicked, this, [this] { ask_new_kind(); });
   connect(groups_, &QTableWidget::cellChanged, this, [this](int row, int column) {
     if (showing_ || column != 1) return;
     bool is_number = false;
@@ -179,6 +187,20 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
     show_selection(canvas_->selected());
   });
   show_selection(std::nullopt);
+}
+
+void ClusterView::ask_new_kind() {
+  const auto& groups = document_.scenario().cluster.groups;
+  const QString now = text(groups.at(static_cast<std::size_t>(group())).node.name);
+  auto* dialog = new NodeDialog(now, this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  connect(dialog, &QDialog::accepted, this, [this, dialog] {
+    const QString name = text(dialog->node().name);
+    if (profile_->findText(name) < 0) profile_->insertItem(0, name);
+    profile_->setCurrentText(name);
+    edit([&](Scenario s) { return set_kind(std::move(s), group(), name.toStdString()); }, "nodes of kind " + name);
+  });
+  dialog->open();
 }
 
 int ClusterView::group() const { return std::max(0, groups_->currentRow()); }

@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPushButton>
 #include <QSpinBox>
 #include <QTableWidget>
 #include <QWidget>
@@ -26,6 +27,8 @@ class ClusterView : public QWidget {
   /// Moves the nodes of a stage and says what that costs, or why it cannot.
   void move_stage(int stage, int node);
   QLabel& cost_of_move() { return *cost_; }
+  /// Asks for a kind of node of the user's own, which the selected nodes become.
+  void ask_new_kind();
 
  private:
   void show_scenario();
@@ -42,6 +45,7 @@ class ClusterView : public QWidget {
   QLabel* selection_;
   QTableWidget* groups_;
   QComboBox* profile_;
+  QPushButton* new_kind_;
   QSpinBox* count_;
   std::array<QLineEdit*, kNodeConstants> constants_{};
   QLabel* message_;

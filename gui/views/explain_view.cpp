@@ -111,6 +111,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
   for (QWidget* seen_through : {scroll->viewport(), right}) seen_through->setAutoFillBackground(false);
+  said_->setObjectName("explain words and gains");
   said_->addWidget(left);
   said_->addWidget(scroll);
   said_->setSizes({520, 520});

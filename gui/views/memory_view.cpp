@@ -27,6 +27,7 @@ MemoryView::MemoryView(Document& document, QWidget* parent)
       bars_(new BarChart("Memory by stage or rank")),
       curve_(new LineChart("Memory over time")) {
   reason_->setWordWrap(true);
+  setFocusProxy(bars_);
   reason_->setAccessibleName("Whether the plan fits");
   reason_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   by_->addItems({"a bar a stage", "a bar a rank"});

@@ -4,10 +4,7 @@
 
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QResizeEvent>
 #include <QSplitter>
-#include <QTextLayout>
-#include <QTextOption>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,39 +13,20 @@
 #include "gui/look/theme.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_controls.h"
+#include "gui/model/space_words.h"
 #include "planner/advice/why_not.h"
 #include "planner/space/held.h"
 #include "program/plan/job_json.h"
+#include "simulator/certainty/probability_text.h"
 
 namespace trivium::gui {
 namespace {
 
-constexpr int kBest = 25;          // answers asked of a search
-constexpr int kSlimmestPin = 150;  // pixels of a column of the comparison
-constexpr int kHeaderMargin = 16;  // pixels of a header beside its words
+constexpr double kMsPerSecond = 1000;
+constexpr int kLeastHeight = 70;  // pixels of a table or picture, so that a small screen holds all of them
+constexpr int kBest = 25;         // answers asked of a search
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
-
-bool equal(const program::Plan& a, const program::Plan& b) { return program::to_json(a) == program::to_json(b); }
-
-/// "A", "B", … by which pinned plans are told apart.
-QString letter(std::size_t pin) { return QString(QChar('A' + static_cast<char>(pin))); }
-
-/// In as many lines as it takes.
-QString wrapped(const QString& words, const QFont& font, double width) {
-  QTextOption option;
-  option.setWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
-  QTextLayout layout(words, font);
-  layout.setTextOption(option);
-  layout.beginLayout();
-  QStringList lines;
-  for (QTextLine line = layout.createLine(); line.isValid(); line = layout.createLine()) {
-    line.setLineWidth(width);
-    lines << words.mid(line.textStart(), line.textLength()).trimmed();
-  }
-  layout.endLayout();
-  return lines.join('\n');
-}
 
 QString why_not_words(const program::Plan& plan, const program::Plan& other, const Scenario& scenario,
                       const std::stop_token& stop) {
@@ -96,8 +74,8 @@ QTableWidget* plain_table(const QString& name) {
 PlansView::PlansView(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      search_(new QPushButton("&Search the best plan")),
-      cancel_(new QPushButton("&Cancel")),
+      search_(new QPushButton("Search")),
+      cancel_(new QPushButton("Cancel")),
       progress_(new QProgressBar),
       status_(new QLabel),
       filter_(new QLineEdit),
@@ -131,6 +109,9 @@ PlansView::PlansView(Document& document, QWidget* parent)
       asker_([](const WhyRequest& asked,
                 const std::stop_token& stop) { return why_not_words(asked.chosen, asked.other, asked.scenario, stop); },
              [this](const QString& words) { why_->setText(words); }) {
+  setFocusProxy(table_);
+  for (QWidget* part : std::initializer_list<QWidget*>{table_, comparison_, scatter_})
+    part->setMinimumHeight(kLeastHeight);
   proxy_.setSourceModel(&model_);
   proxy_.setSortRole(PlansModel::kSortRole);
   proxy_.setFilterKeyColumn(-1);
@@ -150,6 +131,9 @@ PlansView::PlansView(Document& document, QWidget* parent)
   progress_->setAccessibleName("Progress of the search");
   progress_->setMaximumWidth(220);
   progress_->setTextVisible(false);
+  progress_->hide();
+  status_->setWordWrap(true);  // what it says is long, and a window fits into a small screen
+  status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   status_->setAccessibleName("State of the search");
   status_->setText("No search yet: press Search, or change a field of the plan.");
   cancel_->setEnabled(false);
@@ -166,12 +150,12 @@ PlansView::PlansView(Document& document, QWidget* parent)
   rejected_->setHorizontalHeaderLabels({"Plans", "Split", "Why they cannot run"});
   say_in(*rejected_, "A search lists here what it refuses, and why.");
 
-  auto* use_button = new QPushButton("&Use this plan");
-  auto* pin_button = new QPushButton("&Pin");
-  auto* pin_current_button = new QPushButton("Pin curr&ent");
+  auto* use_button = new QPushButton("Use this plan");
+  auto* pin_button = new QPushButton("Pin");
+  auto* pin_current_button = new QPushButton("Pin current");
   auto* unpin_button = new QPushButton("Unpin all");
-  auto* why_button = new QPushButton("Why &not?");
-  auto* why_current_button = new QPushButton("Why not c&urrent?");
+  auto* why_button = new QPushButton("Why not?");
+  auto* why_current_button = new QPushButton("Why not current?");
   why_current_button->setToolTip("What makes the current plan slower than the best of the table, or rules it out");
   auto* top = new QHBoxLayout;
   top->addWidget(search_);
@@ -202,10 +186,12 @@ PlansView::PlansView(Document& document, QWidget* parent)
   below_->addTab(why_, "Why not this one?");
   below_->addTab(rejected_, "Cannot run");
   auto* bottom = new QSplitter(Qt::Horizontal);
+  bottom->setObjectName("plans picture and pins");
   bottom->addWidget(picture);
   bottom->addWidget(below_);
   bottom->setSizes({500, 500});
   auto* both = new QSplitter(Qt::Vertical);
+  both->setObjectName("plans table and below");
   both->addWidget(list);
   both->addWidget(bottom);
   both->setSizes({400, 420});
@@ -230,7 +216,9 @@ PlansView::PlansView(Document& document, QWidget* parent)
     if (point < model_.rowCount()) table_->selectRow(proxy_.mapFromSource(model_.index(point, 0)).row());
   };
   connect(&document_, &Document::evaluated, this, [this] {
-    if (document_.settled()) show_scatter();
+    if (!document_.settled()) return;
+    show_scatter();
+    show_status();
   });
   connect(&document_, &Document::scenario_changed, this, [this] { show_status(); });
   show_pins();
@@ -247,7 +235,9 @@ PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token&
 
 void PlansView::search() {
   searching_ = true;
+  begun_.start();
   cancel_->setEnabled(true);
+  progress_->show();
   progress_->setRange(0, 0);
   status_->setText("Enumerating plans …");
   searcher_.post(document_.scenario());
@@ -267,6 +257,7 @@ void PlansView::show_progress(std::int64_t done, std::int64_t all, double best_s
       QString("%1 of %2 plans")
           .arg(text(base::integer(static_cast<double>(done))), text(base::integer(static_cast<double>(all))));
   if (best_s > 0) words += QString(", best so far %1").arg(text(base::seconds(best_s)));
+  words += QString(", %1").arg(text(base::seconds(static_cast<double>(begun_.elapsed()) / kMsPerSecond)));
   status_->setText(words);
 }
 
@@ -274,8 +265,7 @@ void PlansView::show_result(const Found& found) {
   searching_ = false;
   searched_ = found.scenario;
   cancel_->setEnabled(false);
-  progress_->setRange(0, 1000);
-  progress_->setValue(1000);
+  progress_->hide();
   const planner::SearchResult& result = found.result;
   std::vector<PlanRow> rows;
   for (const auto* candidates : {&result.best, &result.others}) {
@@ -286,11 +276,16 @@ void PlansView::show_result(const Found& found) {
   }
   model_.set_rows(std::move(rows));
   const auto count = [](std::int64_t n) { return text(base::integer(static_cast<double>(n))); };
+  const QString space = text(space_words(found.scenario));
   QString words = result.best.empty() ? QString("No plan fits. ") : QString();
-  words += QString("%1 plans: %2 cannot run, %3 proved slower, %4 simulated in %5; %6")
-               .arg(count(result.plans_in_space), count(result.plans_infeasible), count(result.plans_bounded),
+  words += QString("%1 plans%2: %3 cannot run, %4 proved slower, %5 simulated in %6; %7")
+               .arg(count(result.plans_in_space), space, count(result.plans_infeasible), count(result.plans_bounded),
                     count(result.plans_simulated), text(base::seconds(result.seconds)),
                     result.proved ? "none of the space is faster" : "stopped early, others may be faster");
+  answer_words_ = QString(result.proved ? "the fastest of %1 plans%2" : "the fastest found so far of %1 plans%2")
+                      .arg(count(result.plans_in_space), space);
+  status_->setToolTip("What a search leaves as it is: " +
+                      text(display_name(planner::text_of(planner::held_fields(search_request(found.scenario, 1))))));
   if (const std::string room = planner::room_text(search_request(found.scenario, kBest)); !room.empty()) {
     words += text("; " + room + fmt::format(", to fit with probability {}", planner::kFitProbability));
   }
@@ -321,15 +316,56 @@ void PlansView::show_result(const Found& found) {
     below_->setCurrentWidget(rejected_);
   }
   show_scatter();
+  if (on_answer) on_answer();
 }
 
 void PlansView::show_status() {
   if (searching_ || found_words_.isEmpty()) return;
   const bool of_another = !same_job(searched_, document_.scenario());
-  status_->setText(
-      of_another
-          ? QString("Of another job, %1; search anew for this one.\n%2").arg(text(job_words(searched_)), found_words_)
-          : found_words_);
+  if (of_another) {
+    status_->setText(
+        QString("Of another job, %1; search anew for this one.\n%2").arg(text(job_words(searched_)), found_words_));
+    return;
+  }
+  const QString beaten = who_beats_the_answer();
+  status_->setText(beaten.isEmpty() ? found_words_ : beaten + "\n" + found_words_);
+}
+
+// A search answers for its space alone: what stands here besides and is faster is named, with what keeps it out.
+QString PlansView::who_beats_the_answer() const {
+  const std::vector<PlanRow>& rows = model_.rows();
+  const auto& evaluation = document_.evaluation();
+  if (rows.empty()) return {};
+  const auto best = std::min_element(rows.begin(), rows.end(),
+                                     [](const PlanRow& a, const PlanRow& b) { return a.iteration_s < b.iteration_s; });
+  const auto words = [&](const QString& who, double iteration_s, double probability) {
+    const bool unsure = probability < planner::kFitProbability;
+    return QString("%1 is faster, %2 against %3%4.")
+        .arg(who, text(base::seconds(iteration_s)), text(base::seconds(best->iteration_s)),
+             unsure
+                 ? QString(", but fits with probability %1 alone").arg(text(simulator::probability_text(probability)))
+                 : QString(": it is outside of the space that was searched"));
+  };
+  constexpr double kFaster = 1 - 1e-9;
+  if (document_.settled() && evaluation->fits() && evaluation->figures.iteration_s < kFaster * best->iteration_s) {
+    return words("The current plan", evaluation->figures.iteration_s, evaluation->figures.certainty.fit_probability);
+  }
+  for (std::size_t p = 0; p < pins_.size(); ++p) {
+    if (pins_[p].job == job_words(searched_) && pins_[p].iteration_s < kFaster * best->iteration_s) {
+      return words(QString("Pinned %1").arg(QChar('A' + static_cast<char>(p))), pins_[p].iteration_s,
+                   pins_[p].certainty.fit_probability);
+    }
+  }
+  return {};
+}
+
+QString PlansView::answer_words() const {
+  const Scenario& now = document_.scenario();
+  if (searching_ || model_.rows().empty() || !same_job(searched_, now)) return {};
+  const std::vector<PlanRow>& rows = model_.rows();
+  const auto best = std::min_element(rows.begin(), rows.end(),
+                                     [](const PlanRow& a, const PlanRow& b) { return a.iteration_s < b.iteration_s; });
+  return program::to_json(best->plan) == program::to_json(now.file.job.plan) ? answer_words_ : QString();
 }
 
 int PlansView::selected() const {
@@ -343,125 +379,6 @@ void PlansView::use(int row) {
   scenario.file.job.plan = model_.rows()[static_cast<std::size_t>(row)].plan;
   document_.edit(std::move(scenario),
                  QString("plan %1").arg(text(model_.rows()[static_cast<std::size_t>(row)].summary)));
-}
-
-void PlansView::pin(int row) {
-  if (row < 0 || row >= model_.rowCount() || static_cast<int>(pins_.size()) >= kMostPinned) return;
-  const PlanRow& plan = model_.rows()[static_cast<std::size_t>(row)];
-  if (std::any_of(pins_.begin(), pins_.end(), [&](const PlanRow& pin) { return equal(pin.plan, plan.plan); })) return;
-  pins_.push_back(plan);
-  show_pins();
-}
-
-void PlansView::pin_current() {
-  const auto& evaluation = document_.evaluation();
-  if (!evaluation || !evaluation->runs() || static_cast<int>(pins_.size()) >= kMostPinned) return;
-  const program::Plan& plan = evaluation->scenario.file.job.plan;
-  if (std::any_of(pins_.begin(), pins_.end(), [&](const PlanRow& pin) { return equal(pin.plan, plan); })) return;
-  pins_.push_back(row_of(plan, evaluation->figures, evaluation->scenario.cluster));
-  pins_.back().job = job_words(evaluation->scenario);
-  show_pins();
-}
-
-void PlansView::unpin_all() {
-  pinner_.cancel();
-  pins_.clear();
-  show_pins();
-}
-
-void PlansView::set_pinned(const std::vector<program::Plan>& plans) {
-  pins_.clear();
-  show_pins();
-  std::vector<std::pair<program::Plan, Scenario>> asked;
-  for (const program::Plan& plan : plans) asked.emplace_back(plan, document_.scenario());
-  if (asked.size() > kMostPinned) asked.resize(kMostPinned);
-  pinner_.post(std::move(asked));
-}
-
-std::vector<program::Plan> PlansView::pinned() const {
-  std::vector<program::Plan> plans;
-  for (const PlanRow& pin : pins_) plans.push_back(pin.plan);
-  return plans;
-}
-
-void PlansView::show_pins() {
-  const std::vector<DifferenceRow> rows = differences(pins_);
-  comparison_->clear();
-  if (pins_.empty()) {
-    comparison_->setRowCount(1);
-    comparison_->setColumnCount(1);
-    comparison_->setHorizontalHeaderLabels({"Nothing is pinned"});
-    comparison_->setItem(0, 0, new QTableWidgetItem("Pin plans to see them side by side, differences highlighted."));
-    comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-  } else {
-    comparison_->setRowCount(static_cast<int>(rows.size()));
-    comparison_->setColumnCount(static_cast<int>(pins_.size()) + 1);
-    comparison_->setHorizontalHeaderItem(0, new QTableWidgetItem("differs in bold"));
-    comparison_->horizontalHeader()->setSectionResizeMode(QHeaderView::Interactive);
-    comparison_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
-    for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
-      const DifferenceRow& difference = rows[static_cast<std::size_t>(r)];
-      for (int c = 0; c <= static_cast<int>(pins_.size()); ++c) {
-        auto* item = new QTableWidgetItem(c == 0 ? text(words_of(difference.name))
-                                                 : text(difference.values[static_cast<std::size_t>(c) - 1]));
-        if (difference.differs) {
-          QFont font = item->font();
-          font.setBold(true);
-          item->setFont(font);
-          QColor ground = series_colour(1);
-          ground.setAlpha(60);
-          item->setBackground(ground);
-        }
-        item->setToolTip(item->text());
-        comparison_->setItem(r, c, item);
-      }
-    }
-    fit_pins();
-  }
-  show_scatter();
-  if (on_pins) on_pins();
-}
-
-void PlansView::fit_pins() {
-  fitted_width_ = comparison_->viewport()->width();
-  const int pins = static_cast<int>(pins_.size());
-  if (pins == 0 || comparison_->columnCount() != pins + 1) return;
-  const int room = (fitted_width_ - comparison_->horizontalHeader()->sectionSize(0)) / pins;
-  const int wide = std::max(room, kSlimmestPin);
-  QFont font = comparison_->horizontalHeader()->font();
-  font.setBold(true);  // as the header of a selected column
-  for (int p = 0; p < pins; ++p) {
-    const QString words = text(pins_[static_cast<std::size_t>(p)].summary);
-    auto* title =
-        new QTableWidgetItem(wrapped(letter(static_cast<std::size_t>(p)) + ": " + words, font, wide - kHeaderMargin));
-    title->setToolTip(words);
-    comparison_->setHorizontalHeaderItem(p + 1, title);
-    comparison_->setColumnWidth(p + 1, wide);
-  }
-}
-
-bool PlansView::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() == QEvent::Resize && comparison_->viewport()->width() != fitted_width_) fit_pins();
-  return QWidget::eventFilter(watched, event);
-}
-
-void PlansView::show_scatter() {
-  const bool cost = against_->currentIndex() == 1;
-  std::vector<ScatterPoint> points;
-  const auto add = [&](const PlanRow& row, const QString& name) {
-    points.push_back({row.iteration_s, cost ? row.dollars_per_iteration : row.peak_memory_bytes, text(row.summary),
-                      !name.isEmpty(), name});
-  };
-  for (const PlanRow& row : model_.rows()) add(row, {});
-  for (std::size_t p = 0; p < pins_.size(); ++p) add(pins_[p], letter(p));
-  Axis x{0, 1, "iteration", [](double s) { return text(base::seconds(s)); }};
-  Axis y{0, 1, cost ? "cost of a step" : "peak memory", [cost](double value) {
-           return cost ? text(dollars_text(value)) : text(base::size(static_cast<std::int64_t>(value)));
-         }};
-  double most = 0;
-  for (const ScatterPoint& point : points) most = std::max(most, point.y);
-  if (!cost) y.unit = byte_unit(most);
-  scatter_->set_points(std::move(points), std::move(x), std::move(y));
 }
 
 void PlansView::explain_why_not(int row) {

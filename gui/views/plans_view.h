@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QComboBox>
+#include <QElapsedTimer>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
@@ -41,6 +42,9 @@ class PlansView : public QWidget {
   /// out, or how much slower it is than the best of the table and where.
   void explain_why_not_current();
   QLabel& why() { return *why_; }
+  /// "the fastest of 1,290,424 plans with tensor parallel 8 held" where the document's plan is what the last search
+  /// answered for its job; else empty.
+  QString answer_words() const;
 
   const std::vector<PlanRow>& plans() const { return model_.rows(); }
   const std::vector<PlanRow>& pinned_rows() const { return pins_; }
@@ -54,6 +58,8 @@ class PlansView : public QWidget {
   static constexpr int kMostPinned = 4;
   /// Called when the pinned plans change.
   std::function<void()> on_pins;
+  /// Called when a search has answered.
+  std::function<void()> on_answer;
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -67,7 +73,9 @@ class PlansView : public QWidget {
   void show_progress(std::int64_t done, std::int64_t all, double best_s);
   /// What the last search gave; first, where it answers another job than the document's, which.
   void show_status();
+  QString who_beats_the_answer() const;
   void show_pins();
+  void show_new_pins();  ///< that the user chose: the project changes with them
   /// Columns of the comparison share what room there is; names take as many lines as they need.
   void fit_pins();
   void show_scatter();
@@ -84,7 +92,8 @@ class PlansView : public QWidget {
   QPushButton *search_, *cancel_;
   QProgressBar* progress_;
   QLabel* status_;
-  QString found_words_;  // of the last search
+  QElapsedTimer begun_;
+  QString found_words_, answer_words_;  // of the last search
   QLineEdit* filter_;
   QTableView* table_;
   ScatterChart* scatter_;

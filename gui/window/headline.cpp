@@ -3,17 +3,23 @@
 #include <QHBoxLayout>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/readable.h"
 #include "gui/look/theme.h"
+#include "gui/model/alteration.h"
 #include "gui/model/display_name.h"
 #include "gui/model/plan_rows.h"
+#include "program/plan/job_json.h"
 #include "simulator/certainty/probability_text.h"
 
 namespace trivium::gui {
 namespace {
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
+
+constexpr double kWorthTelling = 0.0005;  // of an iteration
 
 enum Figure { kIteration, kTokens, kMfu, kMemory, kCost, kFigures };
 constexpr const char* kTitles[kFigures] = {"iteration", "tokens/s", "MFU · HFU", "peak memory", "cost of a step"};
@@ -68,7 +74,8 @@ Headline::Headline(Document& document, QWidget* parent)
     figures_.push_back(figure);
   }
   connect(&document_, &Document::scenario_changed, this, [this] {
-    compared_iteration_s_ = settled_iteration_s_;
+    compared_ = settled_;
+    beside_.clear();
     state_->setText(document_.evaluation() ? "Being played: the figures are of the plan before." : "Being played …");
   });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
@@ -77,9 +84,7 @@ Headline::Headline(Document& document, QWidget* parent)
 void Headline::show_evaluation() {
   const auto& evaluation = document_.evaluation();
   const Scenario& scenario = evaluation->scenario;
-  plan_->setText(QString("%1 on %2: %3")
-                     .arg(text(scenario.file.job.model.name), text(scenario.cluster.name),
-                          text(display_name(program::summary(scenario.file.job.plan)))));
+  plan_->setText(plan_words());
   if (!evaluation->runs()) {
     for (QLabel* figure : figures_) figure->setText("–");
     state_->setText(QString("<span style='color:%1'>cannot run:</span> %2")
@@ -97,22 +102,58 @@ void Headline::show_evaluation() {
   QString state = evaluation->fits() ? QString("fits")
                                      : QString("<span style='color:%1'>does not fit:</span> %2")
                                            .arg(alarm_colour().name(), text(evaluation->overflow).toHtmlEscaped());
-  if (compared_iteration_s_ > 0) {
-    const double change = f.iteration_s / compared_iteration_s_ - 1;
-    if (std::abs(change) >= 0.0005) {
-      state += QString(" · %1%2 % against the plan before")
-                   .arg(change > 0 ? "+" : "−")
-                   .arg(std::abs(100 * change), 0, 'f', 1);
-    }
-  }
+  if (const QString answer = answer_words ? answer_words() : QString(); !answer.isEmpty()) state += " · " + answer;
+  state += change_words();
   const simulator::Certainty& sure = f.certainty;
   state += QString(" · 90 % of measurements within %1; fits with probability %2")
                .arg(text(simulator::interval_text(sure.iteration_s)),
                     text(simulator::probability_text(sure.fit_probability)));
   if (evaluation->depth == Depth::kQuick) state += " · a first look; op by op follows";
+  if (!beside_.isEmpty()) state = "<b>" + beside_.toHtmlEscaped() + "</b> · " + state;
   state_->setText(state);
   state_->setToolTip(text(evaluation->overflow.empty() ? sure.words : evaluation->overflow + "; " + sure.words));
-  if (evaluation->depth == Depth::kFull) settled_iteration_s_ = f.iteration_s;
+  if (evaluation->depth == Depth::kFull && document_.is_current()) {
+    settled_ = {f.iteration_s, document_.work(), scenario};
+  }
+}
+
+QString Headline::plan_words() const {
+  const Scenario& scenario = document_.evaluation()->scenario;
+  QString cluster = text(scenario.cluster.name).toHtmlEscaped();
+  QString help;
+  if (const auto altered = scenario.file.cluster.is_string() ? std::nullopt : alteration(scenario.cluster)) {
+    if (!cluster.contains("altered")) cluster += ", altered";
+    cluster = QString("<span style='color:%1'>%2</span>").arg(alarm_colour().name(), cluster);
+    QStringList changes;
+    for (const std::string& change : altered->changes) changes << text(change);
+    help = "The cluster was altered:\n" + changes.join('\n') + "\nThe job on the left has the way back.";
+  }
+  plan_->setToolTip(help);
+  return QString("%1 on %2: %3")
+      .arg(text(scenario.file.job.model.name).toHtmlEscaped(), cluster,
+           text(display_name(program::summary(scenario.file.job.plan))).toHtmlEscaped());
+}
+
+// Figures of another job say nothing of a plan: no difference is told then.
+QString Headline::change_words() const {
+  const auto& evaluation = document_.evaluation();
+  const program::Job &now = evaluation->scenario.file.job, &before = compared_.scenario.file.job;
+  const bool comparable = compared_.iteration_s > 0 && compared_.work == document_.work() &&
+                          now.model == before.model &&
+                          program::to_json(now.training) == program::to_json(before.training);
+  if (!comparable) return {};
+  const double change = evaluation->figures.iteration_s / compared_.iteration_s - 1;
+  if (std::abs(change) < kWorthTelling) return {};
+  const bool same_cluster = evaluation->scenario.file.cluster == compared_.scenario.file.cluster;
+  return QString(" · %1%2 % against the %3 before")
+      .arg(change > 0 ? "+" : "−")
+      .arg(std::abs(100 * change), 0, 'f', 1)
+      .arg(same_cluster ? "plan" : "cluster");
+}
+
+void Headline::set_beside(const QString& words) {
+  beside_ = words;
+  refresh();
 }
 
 }  // namespace trivium::gui

@@ -3,6 +3,7 @@
 
 #include <QLabel>
 #include <QWidget>
+#include <functional>
 #include <vector>
 
 #include "gui/document.h"
@@ -16,16 +17,34 @@ class Headline : public QWidget {
 
   QString figure(int i) const { return figures_.at(static_cast<std::size_t>(i))->text(); }
   const QLabel& plan() const { return *plan_; }
-  const QLabel& state() const { return *state_; }
+  QLabel& state() { return *state_; }
+  /// What else is shown that the figures are not of: a trace. Until the plan changes.
+  void set_beside(const QString& words);
+  /// Shows anew what hangs on more than the document: whether the plan is a search's answer.
+  void refresh() {
+    if (document_.evaluation()) show_evaluation();
+  }
+
+  /// Of which space the plan is the answer; empty: of none.
+  std::function<QString()> answer_words;
 
  private:
+  /// What figures are told apart from: those of the same work, model and training, on whatever cluster.
+  struct Told {
+    double iteration_s = 0;
+    std::uint64_t work = 0;
+    Scenario scenario;
+  };
   void show_evaluation();
+  QString change_words() const;
+  QString plan_words() const;
 
   Document& document_;
   QLabel *plan_, *state_;
   std::vector<QLabel*> figures_;
-  double settled_iteration_s_ = 0;   // of the last plan that was played in full
-  double compared_iteration_s_ = 0;  // of the one before
+  Told settled_;   // the last plan that was played in full
+  Told compared_;  // the one before
+  QString beside_;
 };
 
 }  // namespace trivium::gui

@@ -6,9 +6,20 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kLayoutVersion = 2;
+constexpr int kLayoutVersion = 3;
 
 QSettings settings() { return QSettings("trivium", "trivium-gui"); }
+
+QString key_of(const QSplitter& splitter) {
+  return QString("splitters/%1/%2").arg(kLayoutVersion).arg(splitter.objectName());
+}
+
+/// Those that have a name: others cannot be told apart at the next start.
+QList<QSplitter*> named_splitters(const QMainWindow& window) {
+  QList<QSplitter*> named = window.findChildren<QSplitter*>();
+  named.removeIf([](const QSplitter* splitter) { return splitter->objectName().isEmpty(); });
+  return named;
+}
 
 }  // namespace
 
@@ -16,19 +27,18 @@ void keep_layout(const QMainWindow& window) {
   QSettings kept = settings();
   kept.setValue("geometry", window.saveGeometry());
   kept.setValue("state", window.saveState(kLayoutVersion));
-  QVariantList splitters;
-  for (const QSplitter* splitter : window.findChildren<QSplitter*>()) splitters << splitter->saveState();
-  kept.setValue(QString("splitters/%1").arg(kLayoutVersion), splitters);
+  for (const QSplitter* splitter : named_splitters(window)) kept.setValue(key_of(*splitter), splitter->saveState());
 }
 
 void restore_layout(QMainWindow& window) {
   const QSettings kept = settings();
   window.restoreGeometry(kept.value("geometry").toByteArray());
   window.restoreState(kept.value("state").toByteArray(), kLayoutVersion);
-  const QVariantList splitters = kept.value(QString("splitters/%1").arg(kLayoutVersion)).toList();
-  const QList<QSplitter*> here = window.findChildren<QSplitter*>();
-  if (splitters.size() != here.size()) return;
-  for (qsizetype i = 0; i < here.size(); ++i) here[i]->restoreState(splitters[i].toByteArray());
+  for (QSplitter* splitter : named_splitters(window)) {
+    const Qt::Orientation orientation = splitter->orientation();
+    splitter->restoreState(kept.value(key_of(*splitter)).toByteArray());
+    splitter->setOrientation(orientation);  // which a state brings along, and no user changes
+  }
 }
 
 void keep_view(const QString& name) { settings().setValue("view", name); }

@@ -7,8 +7,7 @@
 
 namespace trivium::gui {
 
-/// Place and size of the window, its docks, its splitters. Splitters are known by their order: those of another version
-/// of the program are left alone.
+/// Place and size of the window, its docks, its splitters. Splitters are known by their names (QObject::objectName).
 void keep_layout(const QMainWindow& window);
 void restore_layout(QMainWindow& window);
 

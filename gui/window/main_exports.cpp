@@ -1,8 +1,13 @@
 // What leaves the window as files.
+#include <QClipboard>
+#include <QDate>
+#include <QGuiApplication>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <variant>
 
 #include "base/files.h"
+#include "gui/model/display_name.h"
 #include "gui/model/report.h"
 #include "gui/window/main_window.h"
 #include "gui/window/pictures.h"
@@ -23,7 +28,30 @@ void write(const QString& path, const std::string& content) {
 }  // namespace
 
 bool MainWindow::export_picture(const QString& path) {
-  return guarded([&] { save_picture(widget_of(view()), path.toStdString()); });
+  return guarded([&] { save_picture(widget_of(view()), path.toStdString(), title_of_picture()); });
+}
+
+void MainWindow::copy_picture() {
+  QGuiApplication::clipboard()->setImage(picture_of(widget_of(view()), title_of_picture()));
+}
+
+// Who finds the picture later knows what it is of, and when it was made.
+QStringList MainWindow::title_of_picture() const {
+  const auto& evaluation = document_.evaluation();
+  QStringList lines;
+  if (view() == kTimeline && !trace_.isEmpty()) {
+    lines << trace_;
+  } else if (evaluation) {
+    lines << QString::fromStdString(job_words(evaluation->scenario));
+    lines << QString::fromStdString(display_name(program::summary(evaluation->scenario.file.job.plan)));
+    if (evaluation->runs()) {
+      lines.back() += QString(": %1 an iteration").arg(headline_->figure(0));
+      lines.back() += document_.is_current() ? "" : ", of the plan before";
+    }
+  }
+  QString name = view_names()[view()];
+  name[0] = name[0].toUpper();
+  return lines << QString("%1, Trivium, %2").arg(name, QDate::currentDate().toString(Qt::ISODate));
 }
 
 bool MainWindow::export_plan(const QString& path) {
@@ -60,10 +88,13 @@ bool MainWindow::export_report(const QString& path) {
     const auto& evaluation = document_.evaluation();
     if (!evaluation || !evaluation->runs()) nothing_to_export();
     const bool said = explain_->is_current();
-    write(path,
-          report_html(*evaluation, said ? explain_->insight() : Insight{}, said ? explain_->spread() : std::nullopt,
-                      plans_->plans(), {{"The cluster", png_of(cluster_->canvas()).toBase64().toStdString()}}));
-    if (!said) say("Written without reasons and uncertainty: open Explain first to have them in the report.");
+    QGuiApplication::setOverrideCursor(Qt::WaitCursor);
+    const auto arrow =
+        std::unique_ptr<void, void (*)(void*)>(this, [](void*) { QGuiApplication::restoreOverrideCursor(); });
+    write(path, report_html(*evaluation, said ? explain_->insight() : insight(*evaluation, {}),
+                            said ? explain_->spread() : std::nullopt, plans_->plans(),
+                            {{"The cluster", png_of(cluster_->canvas()).toBase64().toStdString()}}));
+    if (!said) say("Written without how far iterations lie apart, which Explain samples.");
   });
 }
 

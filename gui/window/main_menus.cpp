@@ -48,18 +48,17 @@ QString MainWindow::ask_file(const QString& title, const QString& filter) {
 void MainWindow::make_menus() {
   QMenu* file = menuBar()->addMenu("&File");
   QMenu* examples = file->addMenu("&New from example");
-  examples->addAction("GPT-3 175B on 1,024 A100", this, [this] { begin_example(example_scenario()); });
-  examples->addAction("GPT-3 13B on A100 and V100 nodes", this, [this] { begin_example(mixed_example()); });
-  examples->addAction("A tiny GPT on this machine", this, [this] { begin_example(local_example()); });
-  file->addAction("&Open …", QKeySequence::Open, this, [this] {
-    const QString path = QFileDialog::getOpenFileName(this, "Open a project, plan or run", {}, "JSON files (*.json)");
-    if (!path.isEmpty()) open(path);
-  });
+  const std::pair<const char*, Scenario (*)()> made[] = {{"GPT-3 175B on 1,024 A100", example_scenario},
+                                                         {"GPT-3 13B on A100 and V100 nodes", mixed_example},
+                                                         {"A tiny GPT on this machine", local_example}};
+  for (const auto& [title, make] : made) {
+    examples->addAction(title, this, [this, title, make] { begin(make(), QString("example ") + title); });
+  }
+  file->addAction("Start pa&ge", this, [this] { show_start_page(); });
+  file->addAction("&Open …", QKeySequence::Open, this, [this] { ask_open(); });
   recent_ = file->addMenu("Open &recent");
-  file->addAction("&Save", QKeySequence::Save, this, [this] {
-    const QString path = path_.isEmpty() ? ask_file("Save the project", "Projects (*.json)") : path_;
-    if (!path.isEmpty()) save(path);
-  });
+  file->addAction("&Import from another trainer …", this, [this] { ask_import(); });
+  file->addAction("&Save", QKeySequence::Save, this, [this] { save_as_asked(); });
   file->addAction("Save &as …", QKeySequence::SaveAs, this, [this] {
     if (const QString path = ask_file("Save the project", "Projects (*.json)"); !path.isEmpty()) save(path);
   });
@@ -74,6 +73,9 @@ void MainWindow::make_menus() {
   undo->setShortcut(QKeySequence::Undo);
   redo->setShortcuts({QKeySequence::Redo, QKeySequence("Ctrl+Y")});
   edit->addActions({undo, redo});
+  edit->addSeparator();
+  edit->addAction("&Copy as a command", QKeySequence("Ctrl+Shift+C"), this, [this] { copy_command(); });
+  edit->addAction("Copy the &picture of the view", this, [this] { copy_picture(); });
 
   QMenu* plan = menuBar()->addMenu("&Plan");
   plan->addAction("&Search the best plan", QKeySequence("Ctrl+F"), this, [this] {

@@ -1,40 +1,28 @@
 #include "gui/window/main_window.h"
 
-#include <QCloseEvent>
-#include <QDragEnterEvent>
-#include <QFile>
+#include <QClipboard>
 #include <QFileInfo>
+#include <QGuiApplication>
 #include <QHBoxLayout>
-#include <QMimeData>
 #include <QPushButton>
+#include <QStatusBar>
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json_reader.h"
 #include "gui/look/theme.h"
+#include "gui/model/command_line.h"
 #include "gui/model/project.h"
 #include "gui/window/kept_layout.h"
 #include "gui/window/row_scroll.h"
-#include "hardware_profiles/load.h"
 #include "simulator/placement/placed_cluster.h"
 
 namespace trivium::gui {
 namespace {
 
-constexpr int kAutosaveMs = 400;
-constexpr int kMostRecent = 8;
 constexpr int kDockWidth = 300;                   // pixels
 constexpr int kBottomDockHeight = 300;            // pixels
 constexpr int kJobShare = 340, kPlanShare = 460;  // of the height
 constexpr const char* kCannotRun = "The plan cannot run: ";
-
-/// Traces are too large to be read twice: they are told by how they begin.
-bool is_trace(const QString& path) {
-  QFile file(path);
-  constexpr qint64 kBegin = 4096;
-  return file.open(QIODevice::ReadOnly) && file.read(kBegin).contains("\"traceEvents\"");
-}
 
 /// Precondition: the evaluation runs.
 NamedTimeline predicted(const Evaluation& evaluation) {
@@ -52,8 +40,11 @@ const QStringList& MainWindow::view_names() {
 
 MainWindow::MainWindow(QWidget* parent)
     : QMainWindow(parent),
+      pages_(new QStackedWidget),
+      start_page_(new StartPage),
       banner_(new QWidget),
       banner_text_(new QLabel),
+      command_(new QLineEdit),
       headline_(new Headline(document_)),
       tabs_(new QTabWidget),
       cluster_(new ClusterView(document_)),
@@ -69,9 +60,11 @@ MainWindow::MainWindow(QWidget* parent)
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
   set_up_banner();
-  const QStringList titles{"&Cluster", "&Plans", "&Timeline", "&Memory", "&Explain", "C&ompare"};
+  set_up_command();
+  const QStringList titles{"Cluster", "Plans", "Timeline", "Memory", "Explain", "Compare"};  // Alt is for the menus
   QWidget* views[] = {cluster_, plans_, timeline_, memory_, explain_, compare_};
   for (int i = 0; i < kViews; ++i) tabs_->addTab(views[i], titles[i]);
+  tabs_->setObjectName("views");
   tabs_->setAccessibleName("Views");
   tabs_->setDocumentMode(true);  // views lie on the window's own ground, on which their colours were chosen
   auto* middle = new QWidget;
@@ -81,11 +74,14 @@ MainWindow::MainWindow(QWidget* parent)
   column->addWidget(banner_);
   column->addWidget(headline_);
   column->addWidget(tabs_, 1);
-  setCentralWidget(middle);
+  pages_->addWidget(middle);
+  pages_->addWidget(start_page_);
+  setCentralWidget(pages_);
   make_docks();
   make_menus();
 
   connect_views();
+  set_up_start_page();
   autosave_timer_.setSingleShot(true);
   connect(&autosave_timer_, &QTimer::timeout, this, [this] { autosave(); });
   restore_layout(*this);
@@ -105,11 +101,38 @@ void MainWindow::set_up_banner() {
   connect(close_banner, &QPushButton::clicked, banner_, &QWidget::hide);
 }
 
+void MainWindow::set_up_command() {
+  command_->setReadOnly(true);
+  command_->setFrame(false);
+  command_->setAccessibleName("The same on the command line");
+  QFont fixed = command_->font();
+  fixed.setStyleHint(QFont::Monospace);
+  fixed.setFamily("monospace");
+  command_->setFont(fixed);
+  auto* copy = new QPushButton("Copy");
+  copy->setFlat(true);
+  copy->setToolTip("Copy the command (Ctrl+Shift+C)");
+  statusBar()->addWidget(command_, 1);
+  statusBar()->addPermanentWidget(copy);
+  statusBar()->setSizeGripEnabled(false);
+  connect(copy, &QPushButton::clicked, this, [this] { copy_command(); });
+  connect(&document_, &Document::scenario_changed, this, [this] {
+    const Scenario& now = document_.scenario();
+    command_->setText(QString::fromStdString(command_line(now)));
+    command_->setCursorPosition(0);
+    command_->setToolTip(is_said_by_options(now) ? QString("The same on the command line:\n") + command_->text()
+                                                 : QString("plan.json: what File › Export plan writes"));
+  });
+}
+
+void MainWindow::copy_command() { QGuiApplication::clipboard()->setText(command_->text()); }
+
 void MainWindow::connect_views() {
   connect(tabs_, &QTabWidget::currentChanged, this, [this] {
     explain_->set_wanted(view() == kExplain);
     refresh_timeline();
     refresh_compare();
+    widget_of(view()).setFocus();  // keys go to what is looked at
   });
   connect(&document_, &Document::evaluated, this, [this] {
     refresh_timeline();
@@ -117,19 +140,30 @@ void MainWindow::connect_views() {
     refresh_validation();
   });
   connect(&document_, &Document::scenario_changed, this, [this] {
-    changed_ = true;
-    trace_ = false;
+    trace_.clear();
     set_aside_results();
-    autosave_timer_.start(kAutosaveMs);
-    show_title();
+    note_change();
   });
-  connect(timeline_, &TimelineView::failed, this, [this](const QString& why) { say(why); });
+  connect(timeline_, &TimelineView::failed, this, [this](const QString& why) {
+    say(why);
+    trace_.clear();
+    headline_->set_beside({});
+    drawn_.reset();
+    refresh_timeline();  // the plan's again
+  });
   connect(compare_, &CompareView::failed, this, [this](const QString& why) { say(why); });
-  plans_->on_pins = [this] {
-    changed_ = true;
-    autosave_timer_.start(kAutosaveMs);
+  plans_->on_pins = [this] { note_change(); };
+  plans_->on_answer = [this] { headline_->refresh(); };
+  headline_->answer_words = [this] { return plans_->answer_words(); };
+  runs_->on_start = [this] { run_work_ = document_.work(); };
+  runs_->on_record = [this](const QString& record) {
+    if (run_work_ == document_.work()) {
+      load_record(record);
+    } else {
+      say("The run of other work has ended; Run › Load a run record opens its record: " + record);
+    }
   };
-  runs_->on_record = [this](const QString& record) { load_record(record); };
+  runs_->on_profile = [this] { take_measured_machine(); };
   validation_->on_export = [this] {
     const QString path = ask_file("Export the validation", "Tables (*.csv);;JSON (*.json)");
     if (!path.isEmpty()) export_validation(path);
@@ -138,10 +172,15 @@ void MainWindow::connect_views() {
     show_view(kPlans);
     plans_->search();
   });
+  connect(&start_->measure(), &QPushButton::clicked, this, [this] {
+    show_runs();
+    runs_->measure();
+  });
 }
 
 MainWindow::~MainWindow() {
   plans_->on_pins = nullptr;
+  plans_->on_answer = nullptr;
   validation_->on_export = nullptr;
   // Views listen to the document: they go before it.
   delete takeCentralWidget();
@@ -152,7 +191,7 @@ void MainWindow::make_docks() {
   const auto dock = [this](const QString& title, const QString& name, QWidget* widget, Qt::DockWidgetArea area) {
     auto* made = new QDockWidget(title, this);
     made->setObjectName(name);
-    if (area == Qt::LeftDockWidgetArea) {
+    if (widget == plan_controls_) {
       auto* scroll = new RowScroll;  // so that a small screen cuts nothing off
       scroll->setWidget(widget);
       scroll->setWidgetResizable(true);
@@ -177,7 +216,11 @@ void MainWindow::make_docks() {
   resizeDocks({start_dock_, plan_controls_dock_}, {kJobShare, kPlanShare}, Qt::Vertical);
 }
 
-void MainWindow::show_view(View view) { tabs_->setCurrentIndex(view); }
+void MainWindow::show_view(View view) {
+  leave_start_page();
+  tabs_->setCurrentIndex(view);
+  widget_of(view).setFocus();
+}
 
 MainWindow::View MainWindow::view() const { return static_cast<View>(tabs_->currentIndex()); }
 
@@ -188,13 +231,13 @@ bool MainWindow::view_is_ready() const {
   if (view() == kPlans) return !plans_->is_searching();
   if (view() == kExplain) return explain_->is_current();
   if (view() == kCompare) return !compare_->is_busy() && !validation_->is_busy();
-  if (view() == kTimeline) return (trace_ || drawn_ == document_.evaluation()) && !timeline_->is_busy();
+  if (view() == kTimeline) return (!trace_.isEmpty() || drawn_ == document_.evaluation()) && !timeline_->is_busy();
   return true;
 }
 
 void MainWindow::refresh_timeline() {
   const auto& evaluation = document_.evaluation();
-  if (!document_.is_current() || view() != kTimeline || drawn_ == evaluation || trace_) return;
+  if (!document_.is_current() || view() != kTimeline || drawn_ == evaluation || !trace_.isEmpty()) return;
   drawn_ = evaluation;
   std::vector<NamedTimeline> timelines;
   if (evaluation->runs()) timelines.push_back(predicted(*evaluation));
@@ -257,110 +300,6 @@ bool MainWindow::guarded(const std::function<void()>& work) {
   return false;
 }
 
-void MainWindow::take(const Project& project, const QString& path) {
-  say("");
-  path_ = path;
-  run_.reset();
-  record_.clear();
-  drawn_.reset();
-  document_.reset(project.scenario);
-  runs_->corpus().setText(QString::fromStdString(project.corpus));
-  plans_->set_pinned(project.pinned);
-  changed_ = false;
-  show_title();
-  if (!project.record.empty()) load_record(QString::fromStdString(project.record));
-}
-
-void MainWindow::begin_example(const Scenario& scenario) { take({scenario, {}, {}, {}}, {}); }
-
-bool MainWindow::open(const QString& path) {
-  if (is_trace(path)) {
-    if (!document_.evaluation()) begin_example(example_scenario());
-    show_view(kTimeline);
-    trace_ = true;
-    timeline_->open_trace(path.toStdString());
-    return true;
-  }
-  bool opened = true;
-  const bool sound = guarded([&] {
-    const nlohmann::json json = base::read_json_file(path.toStdString());
-    if (json.is_object() && json.value("schema", nlohmann::json()) == "trivium.run/1") {
-      if (!document_.evaluation()) begin_example(example_scenario());
-      opened = load_record(path);
-    } else {
-      take(read_project(path.toStdString()), path);
-    }
-    if (opened) note_recent(path);
-  });
-  return sound && opened;
-}
-
-bool MainWindow::load_record(const QString& path) {
-  return guarded([&] {
-    const std::string name = path.toStdString();
-    auto record = std::make_shared<program::RunRecord>(program::run_record_from_json(base::read_json_file(name), name));
-    Scenario scenario = document_.scenario();
-    scenario.file.job = record->job;
-    scenario.file.cluster = record->cluster;
-    scenario.cluster = hardware::cluster_from_json(record->cluster, name + "#/plan/cluster");
-    scenario.ranks = 0;
-    const bool same = program::to_json(scenario.file) == program::to_json(document_.scenario().file);
-    run_ = std::move(record);
-    record_ = path;
-    if (path != runs_->record_path()) runs_->show_record(*run_, QFileInfo(path).fileName());
-    if (!same) document_.edit(std::move(scenario), "the plan of the run");
-    compared_.reset();
-    show_view(kCompare);
-    refresh_compare();
-    refresh_validation();
-  });
-}
-
-Project MainWindow::project() const {
-  return {document_.scenario(), plans_->pinned(), runs_->corpus().text().toStdString(), record_.toStdString()};
-}
-
-Project MainWindow::kept_project(const std::string& path) {
-  Project kept = project();
-  const bool unsaved = path == autosave_path();
-  const QString unsaved_copy = QString::fromStdString(record_beside(autosave_path()));
-  const bool passing = runs_->is_passing(record_) || (record_ == unsaved_copy && !unsaved);
-  if (!passing || !QFileInfo::exists(record_)) return kept;
-  const std::string beside = record_beside(path);
-  if (!unsaved || kept_ != record_) keep_record(kept.record, beside);
-  if (unsaved) kept_ = record_;
-  kept.record = beside;
-  return kept;
-}
-
-bool MainWindow::save(const QString& path) {
-  return guarded([&] {
-    const Project kept = kept_project(path.toStdString());
-    base::write_file_atomically(path.toStdString(), project_text(kept));
-    record_ = QString::fromStdString(kept.record);
-    path_ = path;
-    changed_ = false;
-    document_.history().setClean();
-    note_recent(path);
-    show_title();
-  });
-}
-
-void MainWindow::autosave() {
-  if (!changed_) return;
-  guarded([&] { base::write_file_atomically(autosave_path(), project_text(kept_project(autosave_path()))); });
-}
-
-bool MainWindow::has_autosave() const { return QFileInfo::exists(QString::fromStdString(autosave_path())); }
-
-bool MainWindow::restore_autosave() {
-  return guarded([&] {
-    take(read_project(autosave_path()), {});
-    changed_ = true;
-    show_title();
-  });
-}
-
 void MainWindow::open_dock(QDockWidget& dock) {
   const bool first = run_dock_->isHidden() && validation_dock_->isHidden();
   dock.show();
@@ -371,49 +310,5 @@ void MainWindow::open_dock(QDockWidget& dock) {
 void MainWindow::show_runs() { open_dock(*run_dock_); }
 
 void MainWindow::validate() { open_dock(*validation_dock_); }
-
-QStringList MainWindow::recent_files() const { return kept_recent_files(); }
-
-void MainWindow::note_recent(const QString& path) {
-  QStringList files = recent_files();
-  const QString whole = QFileInfo(path).absoluteFilePath();
-  files.removeAll(whole);
-  files.prepend(whole);
-  while (files.size() > kMostRecent) files.removeLast();
-  keep_recent_files(files);
-  fill_recent();
-}
-
-void MainWindow::fill_recent() {
-  recent_->clear();
-  for (const QString& file : recent_files()) {
-    recent_->addAction(QFileInfo(file).fileName(), this, [this, file] { open(file); })->setToolTip(file);
-  }
-  recent_->setEnabled(!recent_->isEmpty());
-}
-
-void MainWindow::closeEvent(QCloseEvent* event) {
-  keep_layout(*this);
-  keep_view(view_names()[view()]);
-  // What was saved needs no second copy; what was not is there at the next start.
-  if (changed_) {
-    autosave();
-  } else {
-    for (const std::string& unsaved : {autosave_path(), record_beside(autosave_path())}) {
-      QFile::remove(QString::fromStdString(unsaved));
-    }
-  }
-  event->accept();
-}
-
-void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
-}
-
-void MainWindow::dropEvent(QDropEvent* event) {
-  for (const QUrl& url : event->mimeData()->urls()) {
-    if (url.isLocalFile()) open(url.toLocalFile());
-  }
-}
 
 }  // namespace trivium::gui

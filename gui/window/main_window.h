@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QMainWindow>
 #include <QMenu>
+#include <QStackedWidget>
 #include <QTabWidget>
 #include <QTimer>
 
@@ -19,6 +20,7 @@
 #include "gui/window/headline.h"
 #include "gui/window/plan_controls_panel.h"
 #include "gui/window/run_panel.h"
+#include "gui/window/start_page.h"
 #include "gui/window/start_panel.h"
 #include "gui/window/validation_panel.h"
 #include "planner/launch/launch.h"
@@ -49,6 +51,9 @@ class MainWindow : public QMainWindow {
   PlanControlsPanel& plan_controls() { return *plan_controls_; }
   Headline& headline() { return *headline_; }
   QLabel& banner() { return *banner_text_; }
+  StartPage& start_page() { return *start_page_; }
+  /// The command of `trivium` that predicts what is shown.
+  QLineEdit& command() { return *command_; }
 
   void show_view(View view);
   View view() const;
@@ -57,13 +62,26 @@ class MainWindow : public QMainWindow {
   bool view_is_ready() const;
 
   /// A project, plan, search result, run record or trace. Says what is wrong with it in the banner and returns false.
+  /// Undo brings back what stood here before.
   bool open(const QString& path);
+  /// The same after a question where changes are not saved; false, too, where the answer was to stay.
+  bool open_asking(const QString& path);
   bool save(const QString& path);
   bool load_record(const QString& path);
-  /// Takes the shape of a new window with an example.
+  /// Takes the shape of a new window with an example: no question, no way back.
   void begin_example(const Scenario& scenario);
+  /// Other work in this window, after a question where changes are not saved; `words` name the step that Undo takes
+  /// back. False: the answer was to stay.
+  bool begin(const Scenario& scenario, const QString& words);
   /// What the last program left unsaved, where it did.
   bool restore_autosave();
+  /// What an earlier window left that nobody took up.
+  bool restore_earlier_work();
+  /// Asks what the launch file of another trainer does not say, and begins with its plan.
+  void import_launch_file(const QString& path);
+  /// Where one begins: examples, an own cluster, files. Views and docks come back with the first choice.
+  void show_start_page();
+  bool shows_start_page() const { return pages_->currentWidget() == start_page_; }
   bool has_autosave() const;
   Project project() const;
   QStringList recent_files() const;
@@ -87,11 +105,30 @@ class MainWindow : public QMainWindow {
   void dropEvent(QDropEvent* event) override;
 
  private:
+  struct Work;
+  Work work_at_hand() const;
+  void show_work(const Work& work);
+  /// Whether the work here may go: asks where changes are not saved.
+  bool may_leave(const QString& what_next);
+  /// Whether a run that goes on may end: asks.
+  bool may_end_run();
+  bool save_as_asked();
+  void leave_start_page();
+  void set_up_start_page();
+  void ask_open();
+  void ask_import();
+  void note_change();
+  void take_measured_machine();
+  void keep_earlier_work();
   void make_menus();
   void make_export_menu(QMenu& file);
   void make_run_menu();
   void make_docks();
   void set_up_banner();
+  void set_up_command();
+  void copy_command();
+  void copy_picture();
+  QStringList title_of_picture() const;
   void connect_views();
   void open_dock(QDockWidget& dock);
   void refresh_timeline();
@@ -109,12 +146,16 @@ class MainWindow : public QMainWindow {
   /// The project as it stands in a file at `path`: with a copy of a record that would not outlive this window.
   Project kept_project(const std::string& path);
   bool guarded(const std::function<void()>& work);
-  void take(const Project& project, const QString& path);
+  /// `words`: the step that Undo takes back; empty: there is no way back.
+  void take(const Project& project, const QString& path, const QString& words);
   QString ask_file(const QString& title, const QString& filter);
 
   Document document_;
+  QStackedWidget* pages_;
+  StartPage* start_page_;
   QWidget* banner_;
   QLabel* banner_text_;
+  QLineEdit* command_;
   Headline* headline_;
   QTabWidget* tabs_;
   ClusterView* cluster_;
@@ -136,8 +177,11 @@ class MainWindow : public QMainWindow {
   std::shared_ptr<const program::RunRecord> run_;
   std::shared_ptr<const Evaluation> drawn_;     // what the timeline shows
   std::shared_ptr<const Evaluation> compared_;  // what the comparison shows, with run_
-  bool trace_ = false;                          // the timeline shows a file until the plan changes
+  QString trace_;                               // the file that the timeline shows until the plan changes
   bool changed_ = false;                        // since it was saved
+  bool autosave_is_ours_ = false;
+  std::uint64_t run_work_ = 0;            // the work whose run goes on
+  std::vector<QDockWidget*> docks_away_;  // while the start page is shown
 };
 
 }  // namespace trivium::gui

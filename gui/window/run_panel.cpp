@@ -17,6 +17,7 @@ namespace trivium::gui {
 namespace {
 
 constexpr int kPatienceMs = 3000;
+constexpr int kLeastHeight = 80;  // pixels of a curve, so that a small screen holds it below any view
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
@@ -46,9 +47,9 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
       corpus_(new QLineEdit),
       checkpoint_(new QLineEdit),
       steps_(new QSpinBox),
-      start_(new QPushButton("&Run")),
-      resume_(new QPushButton("R&esume")),
-      stop_(new QPushButton("S&top")),
+      start_(new QPushButton("Run")),
+      resume_(new QPushButton("Resume")),
+      stop_(new QPushButton("Stop")),
       choose_(new QPushButton("…")),
       state_(new QLabel("Runs the plan on this machine's cores; the plan's cluster must be this machine.")),
       loss_(new LineChart("Loss by step")),
@@ -86,6 +87,8 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   row->addWidget(stop_);
   row->addWidget(state_, 3);
   auto* charts = new QSplitter(Qt::Horizontal);
+  charts->setObjectName("run charts and log");
+  for (QWidget* part : std::initializer_list<QWidget*>{loss_, speed_, log_}) part->setMinimumHeight(kLeastHeight);
   charts->addWidget(loss_);
   charts->addWidget(speed_);
   charts->addWidget(log_);
@@ -182,7 +185,28 @@ void RunPanel::begin(bool resumed) {
   const QString folder = checkpoint_->text().trimmed();
   if (keeps_checkpoints_ && !folder.isEmpty()) arguments << "--checkpoint" << folder;
   if (resumed) arguments << "--resume";
+  if (on_start) on_start();
   launch(arguments);
+}
+
+void RunPanel::measure() {
+  if (is_running()) return;
+  record_.clear();
+  launch({"profile", "--quick"});
+  measures_ = is_running();
+}
+
+QString RunPanel::progress_words() const {
+  if (record_.isEmpty()) return measures_ ? "this machine is being measured." : "a profile is being fitted.";
+  return QString("%1 of %2 steps done.")
+      .arg(text(base::integer(static_cast<double>(seen_steps_))), text(base::integer(steps_->value())));
+}
+
+QString RunPanel::what_ending_loses() const {
+  const QString folder = checkpoint_->text().trimmed();
+  if (record_.isEmpty()) return "It has to begin anew then.";
+  return keeps_checkpoints_ && !folder.isEmpty() ? "It can be resumed from its last checkpoint in " + folder + "."
+                                                 : "No checkpoints are kept: what it has learned and measured goes.";
 }
 
 void RunPanel::calibrate(const QString& record, const QString& profile) {
@@ -273,6 +297,7 @@ void RunPanel::finish(int code, bool crashed) {
   start_->setEnabled(true);
   resume_->setEnabled(true);
   stop_->setEnabled(false);
+  const bool measured = std::exchange(measures_, false) && code == 0 && !crashed;
   log_->appendPlainText(QString::fromUtf8(process_.readAllStandardError()).trimmed());
   if (!crashed && !pending_.isEmpty()) log_->appendPlainText(QString::fromUtf8(pending_));
   const bool has_record = !record_.isEmpty() && QFileInfo::exists(record_);
@@ -286,6 +311,8 @@ void RunPanel::finish(int code, bool crashed) {
     const QStringList lines = log_->toPlainText().trimmed().split('\n');
     state_->setText(QString("Ended with code %1: %2").arg(code).arg(lines.last()));
   }
+  if (measured) state_->setText("This machine has been measured.");
+  if (measured && on_profile) on_profile();
   if (!crashed && has_record && on_record) on_record(record_);
 }
 

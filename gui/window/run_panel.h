@@ -47,6 +47,17 @@ class RunPanel : public QWidget {
   /// Fits the machine's profile to a run record and writes it, by `trivium calibrate`.
   void calibrate(const QString& record, const QString& profile);
 
+  /// Measures this machine by `trivium profile --quick`.
+  void measure();
+  /// "step 120 of 3,000": how far a run is.
+  QString progress_words() const;
+  /// What goes with a run that is ended now.
+  QString what_ending_loses() const;
+
+  /// A run has begun.
+  std::function<void()> on_start;
+  /// This machine has been measured.
+  std::function<void()> on_profile;
   /// A run has left a record.
   std::function<void(const QString& record)> on_record;
 
@@ -81,6 +92,7 @@ class RunPanel : public QWidget {
   std::vector<QPointF> losses_, speeds_;  // of all steps, or of some that lie among them
   qint64 seen_steps_ = 0;
   QString record_;
+  bool measures_ = false;  // what goes on is a measurement of this machine
   int runs_ = 0;
 };
 

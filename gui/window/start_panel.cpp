@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <QCompleter>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/json_reader.h"
 #include "base/readable.h"
 #include "base/units.h"
 #include "gui/look/theme.h"
+#include "gui/model/alteration.h"
 #include "gui/model/count_text.h"
 #include "gui/model/plan_controls.h"
+#include "gui/window/row_scroll.h"
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "models/model.h"
@@ -31,8 +35,9 @@ const QStringList& example_clusters() {
   return kExamples;
 }
 
-constexpr int kSpacing = 3;
-constexpr int kMostShown = 60;  // letters of what was typed, in a complaint
+constexpr int kSpacing = 3, kMargin = 9;
+constexpr int kMostInNote = 180;  // letters of what is wrong; the rest is in the hint
+constexpr int kMostShown = 60;    // letters of what was typed, in a complaint
 
 std::int64_t whole_number(const QString& typed, std::int64_t low, std::int64_t high, const QString& what) {
   const std::optional<std::int64_t> number = parse_count(typed.toStdString());
@@ -57,16 +62,68 @@ constexpr std::int64_t kMostTokens = 1'000'000'000'000'000;
 StartPanel::StartPanel(Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      model_(new QComboBox),
-      cluster_(new QComboBox),
+      model_(new Marked<QComboBox>),
+      cluster_(new Marked<QComboBox>),
       ignore_memory_(new QCheckBox("Also plans that do not fit")),
       about_(new QLabel),
       verdict_(new QLabel),
-      search_(new QPushButton("&Search the best plan")) {
+      altered_(new QLabel),
+      unmeasured_(new QWidget),
+      measure_(new QPushButton("Measure this machine")),
+      search_(new PrimaryButton("Search the best plan")) {
+  set_up_choices();
+  about_->setWordWrap(true);
+  about_->setAccessibleName("Size of the model");
+  verdict_->setWordWrap(true);
+  verdict_->setAccessibleName("Whether this can be planned");
+  search_->setToolTip("Every plan of the space is refused, proved slower or played (Ctrl+F)");
+  auto* form = new QFormLayout;
+  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  form->setVerticalSpacing(kSpacing);
+  add_row(*form, "model", "Model", model_);
+  add_row(*form, "cluster", "Cluster", cluster_);
+  form->addRow(make_cluster_notes());
+  add_field(*form, "global_batch", "Global batch", "Samples per optimizer step");
+  add_field(*form, "sequence", "Sequence", "Tokens per sample");
+  add_field(*form, "total_tokens", "Total tokens", "Of the whole training: 300 B, 1.5e12; none: not said");
+  add_field(*form, "ranks", "Devices", "That a search may use; none: all");
+  add_field(*form, "memory", "Device memory", "What a device has, with its unit: 80 GiB");
+  add_field(*form, "fixed", "Hold fixed", "What a search leaves alone, comma separated: tensor parallel, ZeRO stage");
+  auto* rows = new QWidget;
+  auto* rows_layout = new QVBoxLayout(rows);
+  rows_layout->setSpacing(kSpacing);
+  rows_layout->addLayout(form);
+  rows_layout->addWidget(ignore_memory_);
+  rows_layout->addWidget(about_);
+  rows_layout->addStretch();
+  auto* scroll = new RowScroll;  // so that a low screen cuts nothing off
+  scroll->setWidget(rows);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* below = new QVBoxLayout;
+  below->setContentsMargins(kMargin, 0, kMargin, kMargin);
+  below->addWidget(verdict_);
+  below->addWidget(search_);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(kSpacing);
+  layout->addWidget(scroll, 1);
+  layout->addLayout(below);
+  connect(ignore_memory_, &QCheckBox::toggled, this, [this](bool on) {
+    if (showing_) return;
+    edit(
+        "ignore_memory", [&](Scenario s) { return s.ignore_memory = on, s; }, "memory limit");
+  });
+  connect(&document_, &Document::scenario_changed, this, [this] { show_scenario(); });
+  connect(&document_, &Document::evaluated, this, [this] { show_verdict(); });
+}
+
+void StartPanel::set_up_choices() {
   for (const std::string& name : models::shipped_models()) model_->addItem(text(name));
   cluster_->addItems(example_clusters());
   for (const std::string& name : hardware::shipped_profiles()) cluster_->addItem(text(name) + ":1");
-  for (QComboBox* box : {model_, cluster_}) {
+  for (QComboBox* box : std::initializer_list<QComboBox*>{model_, cluster_}) {
     box->setEditable(true);
     box->setInsertPolicy(QComboBox::NoInsert);
     box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
@@ -77,52 +134,64 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   model_->setAccessibleName("Model");
   model_->setToolTip("A shipped model, a file, or a Hugging Face config.json");
   cluster_->setAccessibleName("Cluster");
-  cluster_->setToolTip("NAME:N, A:16+B:16, this-machine, or FILE.json");
-  about_->setWordWrap(true);
-  about_->setAccessibleName("Size of the model");
-  verdict_->setWordWrap(true);
-  verdict_->setAccessibleName("Whether this can be planned");
-  auto* form = new QFormLayout;
-  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
-  form->setVerticalSpacing(kSpacing);
-  form->addRow("&Model", model_);
-  form->addRow("&Cluster", cluster_);
-  add_field(*form, "global_batch", "Global &batch", "Samples per optimizer step");
-  add_field(*form, "sequence", "Se&quence", "Tokens per sample");
-  add_field(*form, "total_tokens", "Tota&l tokens", "Of the whole training: 300 B, 1.5e12; none: not said");
-  add_field(*form, "ranks", "&Devices", "That a search may use; none: all");
-  add_field(*form, "memory", "Device m&emory", "What a device has, with its unit: 80 GiB");
-  add_field(*form, "fixed", "&Hold fixed", "What a search leaves alone, comma separated: tensor parallel, ZeRO stage");
-  auto* layout = new QVBoxLayout(this);
-  layout->addLayout(form);
-  layout->addWidget(ignore_memory_);
-  layout->addWidget(about_);
-  layout->addWidget(verdict_);
-  layout->setSpacing(kSpacing);
-  layout->addWidget(search_);
-  layout->addStretch();
-  connect(model_, &QComboBox::activated, this, [this] { apply("model"); });
-  connect(model_->lineEdit(), &QLineEdit::editingFinished, this, [this] { apply("model"); });
-  connect(cluster_, &QComboBox::activated, this, [this] { apply("cluster"); });
-  connect(cluster_->lineEdit(), &QLineEdit::editingFinished, this, [this] { apply("cluster"); });
-  connect(ignore_memory_, &QCheckBox::toggled, this, [this](bool on) {
-    if (showing_) return;
+  for (const auto& [box, name] : {std::pair<QComboBox*, QString>{model_, "model"}, {cluster_, "cluster"}}) {
+    connect(box, &QComboBox::activated, this, [this, name = name] { apply(name); });
+    connect(box->lineEdit(), &QLineEdit::editingFinished, this, [this, name = name] { apply(name); });
+  }
+}
+
+QWidget* StartPanel::make_cluster_notes() {
+  altered_->setWordWrap(true);
+  altered_->setAccessibleName("How the cluster was altered");
+  altered_->setTextInteractionFlags(Qt::TextBrowserInteraction);
+  altered_->hide();
+  connect(altered_, &QLabel::linkActivated, this, [this](const QString& stock) {
     edit(
-        "ignore_memory", [&](Scenario s) { return s.ignore_memory = on, s; }, "memory limit");
+        "cluster", [&](Scenario s) { return with_cluster(std::move(s), stock.toStdString()); }, "cluster " + stock);
   });
-  connect(&document_, &Document::scenario_changed, this, [this] { show_scenario(); });
-  connect(&document_, &Document::evaluated, this, [this] { say(""); });
+  auto* words =
+      new QLabel("This machine has not been measured: figures come from a generic processor and may be far off.");
+  words->setWordWrap(true);
+  measure_->setToolTip("Runs trivium profile --quick: under 20 seconds in which nothing else should run here");
+  auto* rows = new QVBoxLayout(unmeasured_);
+  rows->setContentsMargins(0, 0, 0, 0);
+  rows->addWidget(words);
+  rows->addWidget(measure_);
+  unmeasured_->hide();
+  auto* both = new QWidget;
+  auto* column = new QVBoxLayout(both);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(kSpacing);
+  column->addWidget(altered_);
+  column->addWidget(unmeasured_);
+  return both;
+}
+
+void StartPanel::add_row(QFormLayout& form, const QString& name, const QString& words, QWidget* field) {
+  auto* note = notes_[name] = new QLabel;
+  note->setWordWrap(true);
+  note->setAccessibleName("What is wrong with " + words.toLower());
+  note->hide();
+  auto* both = new QWidget;
+  auto* column = new QVBoxLayout(both);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(field);
+  column->addWidget(note);
+  auto* label = new QLabel(words);
+  label->setBuddy(field);
+  label->setToolTip(field->toolTip());
+  form.addRow(label, both);
 }
 
 void StartPanel::add_field(QFormLayout& form, const QString& name, const QString& words, const QString& help) {
-  auto* edit = new QLineEdit;
-  QString plain = words;
-  edit->setAccessibleName(plain.remove('&'));
+  auto* edit = new Marked<QLineEdit>;
+  edit->setAccessibleName(words);
   edit->setToolTip(help);
   if (name == "fixed") edit->setPlaceholderText("tensor parallel, ZeRO stage");
   if (name == "total_tokens") edit->setPlaceholderText("not said: 300 B");
-  form.addRow(words, edit);
   fields_[name] = edit;
+  add_row(form, name, words, edit);
   connect(edit, &QLineEdit::editingFinished, this, [this, name] { apply(name); });
   connect(edit, &QLineEdit::textEdited, this, [this, name] { check(name); });
 }
@@ -131,13 +200,13 @@ void StartPanel::apply(const QString& name) {
   if (showing_) return;
   if (name == "model") {
     const std::string wanted = model_->currentText().trimmed().toStdString();
-    if (wanted == document_.scenario().file.job.model.name) return say("");
+    if (wanted == document_.scenario().file.job.model.name) return say(name, "");
     return edit(
         name, [&](Scenario s) { return with_model(std::move(s), wanted); }, "model " + text(wanted));
   }
   if (name == "cluster") {
     const std::string wanted = cluster_->currentText().trimmed().toStdString();
-    if (wanted == document_.scenario().cluster.name) return say("");
+    if (wanted == document_.scenario().cluster.name) return say(name, "");
     return edit(
         name,
         [&](Scenario s) {
@@ -171,7 +240,7 @@ Scenario StartPanel::with_typed(const QString& name, Scenario s) const {
       group.node.device.memory = memory;
       group.node.sources["/device/memory"] = "edited by hand";
     }
-    return with_cluster(std::move(s), std::move(cluster));
+    return with_cluster(std::move(s), named_by_its_nodes(std::move(cluster)));
   }
   if (name == "fixed") {
     s.fixed.clear();
@@ -194,9 +263,9 @@ void StartPanel::check(const QString& name) {
   if (showing_) return;
   try {
     with_typed(name, document_.scenario());
-    say("");
+    say(name, "");
   } catch (const base::Failure& failure) {
-    say(text(failure.error().message));
+    say(name, text(failure.error().message));
   }
 }
 
@@ -210,9 +279,9 @@ void StartPanel::edit(const QString& name, const std::function<Scenario(Scenario
                       next.file.job.model == now.file.job.model && next.file.cluster == now.file.cluster &&
                       next.fixed == now.fixed && next.ranks == now.ranks && next.ignore_memory == now.ignore_memory;
     if (!same) document_.edit(std::move(next), words, name);
-    say("");
+    say(name, "");
   } catch (const base::Failure& failure) {
-    say(text(failure.error().message));
+    say(name, text(failure.error().message));
   }
 }
 
@@ -222,7 +291,7 @@ void StartPanel::show_scenario() {
   const program::Job& job = scenario.file.job;
   model_->setCurrentText(text(job.model.name));
   cluster_->setCurrentText(text(scenario.cluster.name));
-  cluster_->setToolTip(text(scenario.cluster.name));
+  cluster_->setToolTip(text(scenario.cluster.name) + "\nNAME:N, A:16+B:16, this-machine, or FILE.json");
   if (!cluster_->hasFocus()) cluster_->lineEdit()->setCursorPosition(0);  // long names show how they begin
   const auto counted_or_none = [](std::int64_t count) { return count == 0 ? QString() : text(count_text(count)); };
   fields_.at("global_batch")->setText(text(count_text(job.training.global_batch)));
@@ -243,14 +312,59 @@ void StartPanel::show_scenario() {
                       .arg(text(base::integer(static_cast<double>(count.total))),
                            counted(scenario.cluster.devices(), "device"), counted(scenario.cluster.nodes(), "node")));
   showing_ = false;
-  say("");
+  clear_notes();
+  show_alteration();
+  show_verdict();
 }
 
-void StartPanel::say(const QString& problem) {
-  if (!problem.isEmpty()) {
-    verdict_->setText(QString("<span style='color:%1'>%2</span>").arg(alarm_colour().name(), problem.toHtmlEscaped()));
-    return;
+void StartPanel::refresh() { show_scenario(); }
+
+void StartPanel::show_alteration() {
+  const Scenario& scenario = document_.scenario();
+  const std::optional<Alteration> altered =
+      scenario.file.cluster.is_string() ? std::nullopt : alteration(scenario.cluster);
+  altered_->setVisible(altered.has_value());
+  if (altered) {
+    QStringList changes;
+    for (const std::string& change : altered->changes) changes << text(change).toHtmlEscaped();
+    const QString stock = text(altered->stock).toHtmlEscaped();
+    altered_->setText(QString("Altered: %1. <a href='%2'>Back to %2</a>").arg(changes.join("; "), stock));
   }
+  const auto& groups = scenario.cluster.groups;
+  const bool is_here = scenario.file.cluster.is_string() &&
+                       scenario.file.cluster.get<std::string>().find("this-machine") != std::string::npos;
+  unmeasured_->setVisible(is_here && !groups.empty() && !QFileInfo::exists(text(hardware::this_machine_path())));
+}
+
+QString StartPanel::wrong(const QString& name) const {
+  const QLabel& note = *notes_.at(name);
+  return note.isHidden() ? QString() : note.toolTip();
+}
+
+bool StartPanel::is_marked(const QString& name) const {
+  if (name == "model") return model_->is_wrong();
+  return name == "cluster" ? cluster_->is_wrong() : fields_.at(name)->is_wrong();
+}
+
+void StartPanel::clear_notes() {
+  for (const auto& [name, note] : notes_) say(name, "");
+}
+
+void StartPanel::say(const QString& name, const QString& problem) {
+  const auto found = notes_.find(name);
+  if (found == notes_.end()) return;
+  QLabel& note = *found->second;
+  const QString brief = problem.size() > kMostInNote ? problem.left(kMostInNote) + "…" : problem;
+  note.setText(QString("<span style='color:%1'>%2</span>").arg(alarm_colour().name(), brief.toHtmlEscaped()));
+  note.setToolTip(problem);
+  note.setVisible(!problem.isEmpty());
+  const bool wrong = !problem.isEmpty();
+  if (name == "model") return model_->set_wrong(wrong);
+  if (name == "cluster") return cluster_->set_wrong(wrong);
+  fields_.at(name)->set_wrong(wrong);
+}
+
+void StartPanel::show_verdict() {
   const auto& evaluation = document_.evaluation();
   if (!evaluation) return verdict_->clear();
   if (!evaluation->runs()) {

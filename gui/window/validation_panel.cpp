@@ -30,7 +30,7 @@ ValidationPanel::ValidationPanel(QWidget* parent)
     : QWidget(parent),
       summary_(new QLabel(kHint)),
       table_(new QTreeWidget),
-      export_(new QPushButton("&Export …")),
+      export_(new QPushButton("Export …")),
       work_(
           [](const Comparison& asked, const std::stop_token& stop) {
             Answer answer;

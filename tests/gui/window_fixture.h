@@ -4,9 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <QAbstractButton>
+#include <QApplication>
+#include <QMessageBox>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTimer>
 #include <fstream>
+#include <utility>
 
 #include "gui/window/main_window.h"
 #include "tests/gui/scenarios.h"
@@ -16,6 +21,30 @@ namespace trivium::gui {
 constexpr int kPatienceMs = 120'000;
 
 inline std::string plain(const QString& text) { return text.toStdString(); }
+
+/// Presses a button of the next question that is asked, and keeps its words; null: none is expected. The question comes
+/// from a loop of its own: what presses is a timer.
+inline QString* answer_question(const char* button) {
+  static QString asked;
+  asked.clear();
+  auto* look = new QTimer(qApp);
+  look->setInterval(5);
+  QObject::connect(look, &QTimer::timeout, look, [look, button] {
+    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+    if (box == nullptr) return;
+    asked = box->text() + " " + box->informativeText();
+    look->deleteLater();
+    look->stop();
+    for (QAbstractButton* one : box->buttons()) {
+      if (button != nullptr && one->text().remove('&') == button) return one->click();
+    }
+    ADD_FAILURE() << "asked: " << asked.toStdString();
+    box->reject();
+  });
+  look->start();
+  if (button == nullptr) QTimer::singleShot(0, look, &QObject::deleteLater);
+  return &asked;
+}
 
 /// A window on a small job, shown without a screen.
 class Window : public testing::Test {
@@ -45,8 +74,23 @@ class Window : public testing::Test {
     QTest::keyClick(&edit, Qt::Key_Return);
   }
 
+  /// Questions that no case expects would wait for good.
+  void SetUp() override {
+    QObject::connect(&watch_, &QTimer::timeout, [this] {
+      auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+      if (std::exchange(seen_, box) != box || box == nullptr) return;
+      ADD_FAILURE() << "nobody answered: " << box->text().toStdString();
+      box->reject();
+    });
+    watch_.start(3000);
+  }
+
   QTemporaryDir folder_;
   MainWindow window_;
+
+ private:
+  QTimer watch_;
+  QMessageBox* seen_ = nullptr;
 };
 
 }  // namespace trivium::gui

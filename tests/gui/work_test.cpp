@@ -89,7 +89,9 @@ TEST_P(ClosedWindow, LetsGoOfWhatItWasDoing) {
     }
   }
   QTest::qWait(20);
+  answer_question(work == "run" ? "End the run" : nullptr);
   window->close();
+  EXPECT_FALSE(window->isVisible());
   window.reset();
   QTest::qWait(20);  // what is still queued finds nobody
   for (const QWidget* left : QApplication::topLevelWidgets()) EXPECT_FALSE(left->isVisible());

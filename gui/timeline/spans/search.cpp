@@ -30,7 +30,10 @@ std::vector<std::string> words_of(std::string_view query) {
   return words;
 }
 
-/// Bit w: the text holds word w. A word that ends in a digit is not found inside a longer number: "mb1" not in "mb12".
+bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+/// Bit w: a word of the text begins with word w: "reduce" is in "all_reduce", "all" is not in "parallel". A word that
+/// ends in a digit is not found inside a longer number: "mb1" not in "mb12".
 std::uint64_t words_in(const std::string& name, const std::vector<std::string>& words) {
   const std::string text = lower(name);
   std::uint64_t bits = 0;
@@ -38,6 +41,7 @@ std::uint64_t words_in(const std::string& name, const std::vector<std::string>& 
     const bool number = std::isdigit(static_cast<unsigned char>(words[w].back())) != 0;
     for (std::size_t at = text.find(words[w]); at != std::string::npos; at = text.find(words[w], at + 1)) {
       const std::size_t after = at + words[w].size();
+      if (at > 0 && is_letter(text[at - 1]) && is_letter(words[w].front())) continue;
       if (number && after < text.size() && std::isdigit(static_cast<unsigned char>(text[after])) != 0) continue;
       bits |= std::uint64_t{1} << w;
       break;

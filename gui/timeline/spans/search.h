@@ -9,8 +9,9 @@
 
 namespace trivium::gui {
 
-/// Spans, ascending, whose title, detail or category hold every word of the query, in any order, whatever the case;
-/// waiting is found only by its category. None for a query without words. Further than 64 words are not looked at.
+/// Spans, ascending, in whose title, detail or category a word begins with each of the query's, in any order, whatever
+/// the case; waiting is found only by its category. None for a query without words. Further than 64 words are not
+/// looked at.
 std::vector<std::uint32_t> find_spans(const SpanStore& store, std::string_view query);
 
 }  // namespace trivium::gui

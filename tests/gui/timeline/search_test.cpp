@@ -46,6 +46,13 @@ TEST_F(Search, TellsNumbersApart) {
   EXPECT_EQ(find("mb12"), (Found{1}));
 }
 
+TEST_F(Search, FindsWordsWhereTheyBegin) {
+  EXPECT_EQ(find("all reduce"), (Found{4}));
+  EXPECT_EQ(find("ward"), Found{});  // "all" is no word of "parallel" either
+  EXPECT_EQ(find("arallel"), Found{});
+  EXPECT_EQ(find("back"), (Found{2, 4}));
+}
+
 TEST_F(Search, FindsCategories) {
   EXPECT_EQ(find("tensor parallel"), (Found{4}));
   EXPECT_EQ(find("waiting"), (Found{3}));

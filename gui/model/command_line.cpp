@@ -1,0 +1,75 @@
+#include "gui/model/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "models/load.h"
+#include "program/plan/fields.h"
+
+namespace trivium::gui {
+namespace {
+
+bool is_shipped(const models::Model& model) {
+  const std::vector<std::string> names = models::shipped_models();
+  return std::find(names.begin(), names.end(), model.name) != names.end() && models::load_model(model.name) == model;
+}
+
+std::string option(std::string field) {
+  for (const char c : {'_', '.'}) std::replace(field.begin(), field.end(), c, '-');
+  return " --" + field;
+}
+
+/// For a shell: nothing that it reads in another way.
+std::string quoted(const std::string& word) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:+=/";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string safe = "'";
+  for (const char c : word) safe += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return safe + "'";
+}
+
+std::string plan_options(const program::Plan& plan) {
+  const program::Plan usual;
+  std::string options;
+  for (const program::PlanField& field : program::plan_field_table()) {
+    const std::string value = program::text_of(plan, field.name);
+    // What a command chooses by the devices where it is not said.
+    const bool chosen = std::string_view(field.name) == "precision" || std::string_view(field.name) == "attention";
+    if (value == program::text_of(usual, field.name) && !chosen) continue;
+    if (field.kind == program::FieldKind::kFlag) {
+      options += option(field.name) + (value == "true" ? "" : "=" + value);
+    } else {
+      options += option(field.name) + " " + quoted(value);
+    }
+  }
+  return options;
+}
+
+std::string training_options(const program::Training& training) {
+  const program::Training usual;
+  std::string options;
+  for (const program::TrainingField& field : program::training_field_table()) {
+    const nlohmann::json value = field.json(training);
+    if (value == field.json(usual)) continue;
+    options += option(field.name) + " " + quoted(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return options;
+}
+
+}  // namespace
+
+bool is_said_by_options(const Scenario& scenario) {
+  return scenario.file.cluster.is_string() && is_shipped(scenario.file.job.model);
+}
+
+std::string command_line(const Scenario& scenario) {
+  if (!is_said_by_options(scenario)) return "trivium simulate plan.json";
+  const program::Job& job = scenario.file.job;
+  return fmt::format("trivium simulate --model {} --cluster {}{}{}", quoted(job.model.name),
+                     quoted(scenario.file.cluster.get<std::string>()), training_options(job.training),
+                     plan_options(job.plan));
+}
+
+}  // namespace trivium::gui

@@ -1,0 +1,18 @@
+// What is shown, as a command of the other program.
+#pragma once
+
+#include <string>
+
+#include "gui/model/scenario.h"
+
+namespace trivium::gui {
+
+/// The `trivium simulate` that predicts the same: every field that is not as plans are by default, as options. Where
+/// options cannot say it (an altered cluster, a model of the user's own), the command for the exported plan,
+/// `plan.json`.
+std::string command_line(const Scenario& scenario);
+
+/// Whether it needs no file.
+bool is_said_by_options(const Scenario& scenario);
+
+}  // namespace trivium::gui

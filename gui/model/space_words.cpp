@@ -1,0 +1,29 @@
+#include "gui/model/space_words.h"
+
+#include <fmt/format.h>
+
+#include "base/readable.h"
+#include "gui/model/plan_controls.h"
+#include "planner/space/held.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr const char* kByName = "fixed";  // what planner::Held says of a field that the user named
+
+}  // namespace
+
+std::string space_words(const Scenario& scenario) {
+  std::string words;
+  for (const planner::Held& held : planner::held_fields(search_request(scenario, 1))) {
+    if (held.why != kByName) continue;
+    words +=
+        fmt::format("{}{} {}", words.empty() ? " with " : ", ", words_of(held.field), shown(held.field, held.value));
+  }
+  if (!words.empty()) words += " held";
+  if (scenario.ranks > 0) words += fmt::format(", on {} devices", base::integer(scenario.ranks));
+  if (scenario.ignore_memory) words += ", also those that do not fit";
+  return words;
+}
+
+}  // namespace trivium::gui

@@ -1,7 +1,8 @@
 // NCCL over the fake GPU, between threads or processes of one machine: what ranks tell each other are files of a folder
 // whose name is the communicator's id. Strict where NCCL leaves itself room: nothing is buffered, the first calls of a
 // communicator and the first transfers between two ranks wait for the other hosts, launches of one communicator run one
-// after the other whatever their streams.
+// after the other whatever their streams, and who ends a communicator waits for all that is under way on its device.
+// FAKE_NCCL_FAILS: the how manieth communicator of a process comes to nothing.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -125,8 +127,12 @@ void add(std::byte* to, const std::byte* from, std::size_t at, std::int32_t type
 
 }  // namespace
 
+/// For tests: how many communicators this process has made, and has not ended.
+static int communicators_made = 0, communicators_alive = 0;
+
 struct ncclComm : std::enable_shared_from_this<ncclComm> {
   fs::path folder;
+  int device = 0;
   int ranks = 0, rank = 0;
   ncclResult_t state = ncclInProgress;
   std::function<bool()> pending;  ///< what has to come true before the state is success
@@ -134,7 +140,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   std::uint64_t launched = 0, finished = 0, collectives = 0;
   std::map<int, std::uint64_t> sent, received;
   std::set<std::string> connected;
-  bool has_met = false, finalized = false, aborted = false;
+  bool has_met = false, finalized = false, aborted = false, fails = false;
   std::shared_ptr<ncclComm> self;
 
   fs::path file(const std::string& name) const { return folder / name; }
@@ -153,13 +159,14 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
     Machine::get().progress();  // of the device, which does not wait for its host
     if (pending && --delay < 0 && pending()) {
       pending = nullptr;
-      state = ncclSuccess;
+      state = fails ? ncclSystemError : ncclSuccess;
     }
     return state;
   }
 
   void leave() {
     aborted = true;
+    --communicators_alive;
     if (is_there(folder)) {
       tell(fmt::format("left-{}", rank));
       int left = 0;
@@ -311,6 +318,7 @@ void launch(const Comm& comm, const std::vector<Call>& calls) {
     for (const std::string& other : others) {
       if (!is_there(comm->file(other))) return false;
     }
+    if (Machine::get().is_full(calls.front().stream)) return false;  // NCCL's own thread waits for room, not the caller
     std::vector<Call> exchanged;
     for (const Call& call : calls) {
       if (call.is_transfer) {
@@ -327,6 +335,14 @@ void launch(const Comm& comm, const std::vector<Call>& calls) {
 
 thread_local int group_depth = 0;
 thread_local std::map<ncclComm_t, std::vector<Call>> grouped;
+thread_local std::vector<Comm> ending;  // told to end in the group that is open
+
+/// NCCL 2.28.9 src/init.cc: commReclaim waits for the communicator's streams and gives device memory back, for which
+/// cudaFree waits for all that is under way. What was told to end comes to its end.
+void reclaim(const std::vector<Comm>& all) {
+  for (const Comm& each : all) Machine::get().await([&] { return Machine::get().idle(each->device); });
+  for (const Comm& each : all) each->leave();
+}
 
 ncclResult_t call(ncclComm_t comm, Call made) {
   Machine& machine = Machine::get();
@@ -401,6 +417,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
   const auto comm = std::make_shared<ncclComm>();
   comm->self = comm;
   comm->folder = id.internal, comm->ranks = ranks, comm->rank = rank;
+  comm->device = trivium::fake_gpu::current_device();
+  const char* const fails = std::getenv("FAKE_NCCL_FAILS");
+  comm->fails = ++communicators_made == (fails == nullptr ? 0 : std::atoi(fails));
+  ++communicators_alive;
   comm->tell(fmt::format("joined-{}", rank));
   comm->begin([c = comm.get()] {
     for (int member = 0; member < c->ranks; ++member) {
@@ -435,9 +455,18 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const std::lock_guard lock(Machine::get().mutex);
-  comm->leave();
+  comm->aborted = true;
+  comm->pending = nullptr;
+  if (group_depth > 0) {
+    ending.push_back(comm->self);
+  } else {
+    reclaim({comm->self});
+  }
   return ncclSuccess;
 }
+
+int fake_nccl_made() { return communicators_made; }
+int fake_nccl_alive() { return communicators_alive; }
 
 ncclResult_t ncclGroupStart() { return ++group_depth, ncclSuccess; }
 
@@ -450,6 +479,7 @@ ncclResult_t ncclGroupEnd() {
     launch(comm->self, calls);
     code = ncclInProgress;
   }
+  reclaim(std::exchange(ending, {}));
   return code;
 }
 

@@ -12,7 +12,6 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/kernels/launch.h"
 #include "runtime/cuda/ranges.h"
-#include "runtime/cuda/refusal.h"
 
 namespace trivium::runtime::cuda {
 namespace {

@@ -20,6 +20,7 @@
 #include "runtime/cuda/kernel_clock.h"
 #include "runtime/cuda/launcher.h"
 #include "runtime/cuda/pinned_ring.h"
+#include "runtime/cuda/refusal.h"
 
 namespace trivium::runtime::cuda {
 
@@ -35,6 +36,8 @@ class CudaBackend final : public Backend, public Idling {
 
   std::string_view name() const override { return "CUDA"; }
   std::string refusal(const program::Program& program, const program::Op& op) const override;
+
+  std::string slow_path(const program::Program& program) const override { return slow_path_of(program, has_tiles_); }
 
   Memory allocate(std::int64_t bytes) override;
   Memory allocate_on_host(std::int64_t bytes) override;

@@ -187,7 +187,7 @@ inline FlashShape flash_shape(const AttentionShape& s) {
   FlashShape f{};
   f.local = s.local, f.q_width = s.q_width, f.kv_width = s.kv_width;
   f.key_at = s.key_at, f.value_at = s.value_at;
-  f.heads = s.heads, f.kv_heads = s.kv_heads;
+  f.heads = s.heads, f.kv_heads = s.kv_heads, f.dim = s.dim;
   f.causal = s.source == s.positions.rank;
   f.from = earlier ? 0 : chunk;
   f.keys = earlier ? chunk : s.local;
@@ -240,10 +240,10 @@ void fused_attention_backward(Launcher& l, const AttentionShape& s, const FlashB
 template <class T, class Launcher, class Work>
 bool with_fused_dim(const Launcher& l, const KernelArguments& a, const Work& work) {
   if constexpr (sizeof(T) == 2) {
-    const int dim = a.op->head_dim;
-    if (!l.has_tiles() || (dim != 64 && dim != 128)) return false;
+    if (!l.has_tiles() || !has_fused_dim(a.op->head_dim)) return false;
     const auto with_dim = [&](auto drops) {
-      dim == 64 ? work(std::integral_constant<int, 64>(), drops) : work(std::integral_constant<int, 128>(), drops);
+      a.op->head_dim <= 64 ? work(std::integral_constant<int, 64>(), drops)
+                           : work(std::integral_constant<int, 128>(), drops);
     };
     a.dropout.drops() ? with_dim(std::true_type()) : with_dim(std::false_type());
     return true;

@@ -76,6 +76,9 @@ struct AttentionShape {
 constexpr int kSlots = 8;  ///< elements of a head a thread holds: dim up to 256
 constexpr int kMostRowDim = kSlots * kWarp;
 
+/// Whether flash.h has a kernel in 16 bits for heads of this size, whose rows it moves 16 bytes at once.
+constexpr bool has_fused_dim(int dim) { return dim <= 128 && dim % 8 == 0; }
+
 template <class Thread>
 TRIVIUM_DEVICE float over_warp(Thread& t, float v) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) v += t.shuffle_xor(v, mask);

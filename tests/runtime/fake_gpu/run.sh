@@ -37,7 +37,7 @@ follows() {
   local paces=$1 wanted=$2 tolerance=$3 pace
   shift 3
   for pace in $paces; do
-    FAKE_GPU=$pace train --backend cuda --cluster h200 "$@" || wrong "$pace: $*"
+    FAKE_GPU=$pace train --backend cuda --cluster "${cluster:-h200}" "$@" || wrong "$pace: $*"
     near "$wanted" "$(loss out)" "$tolerance" || wrong "$pace: $*: loss $(loss out) instead of $wanted"
     echo "$pace: $*: $(loss out), on cores $wanted"
   done
@@ -87,7 +87,10 @@ END
     done
     follows "late 5" "$(on_cores --model toy.json --steps 3 --dropout 0.1)" 1e-6 --model toy.json --steps 3 --precision fp32 --dropout 0.1 --data 2
     follows "late 5" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer host --data 2
-    follows "late 5 6" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer disk --offload-gradients disk --data 2
+    cluster=dgx-a100-80gb follows "late 5 6" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer disk --offload-gradients disk --data 2
+    # What has no fused kernel runs all the same, and says how.
+    follows late "$(on_cores --model toy.json --steps 1)" 1e-6 --model toy.json --steps 1 --precision fp32 --attention flash --data 2
+    [ "$(grep -c "attention in fp32 has no fused kernel here" err)" = 1 ] || wrong "no word of slow attention"
     ;;
   checkpoints)
     whole=$(on_cores --model toy.json --steps 4 --decay-steps 4)

@@ -75,11 +75,15 @@ bool Machine::attempt(cudaStream_t stream) {
 }
 
 bool Machine::progress() {
-  std::vector<cudaStream_t> order(streams.begin(), streams.end());
-  std::shuffle(order.begin(), order.end(), dice_);
+  constexpr unsigned kStreak = 16;  // a stream that goes first does so for a while, and gets far ahead of the others
+  if (ordered_ != streams || dice_() % kStreak == 0) {
+    ordered_ = streams;
+    order_.assign(streams.begin(), streams.end());
+    std::shuffle(order_.begin(), order_.end(), dice_);
+  }
   open_memory(true);
   bool any = false;
-  for (const cudaStream_t stream : order) {
+  for (const cudaStream_t stream : order_) {
     if (!stream->work.empty() && attempt(stream)) {
       any = true;
       break;

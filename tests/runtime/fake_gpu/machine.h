@@ -91,6 +91,8 @@ class Machine {
   Pace pace_ = Pace::kShuffled;
   std::size_t queue_ = 1000;  ///< places of a stream's
   std::mt19937 dice_;
+  std::set<cudaStream_t> ordered_;
+  std::vector<cudaStream_t> order_;  ///< of the streams, which goes first where several may
   std::size_t bytes_of_device_ = std::size_t{2} << 30;
   std::byte* arena_ = nullptr;
   std::size_t used_ = 0;

@@ -27,6 +27,7 @@ using testing::ThrowsMessage;
 
 /// Before the module is opened, as it reads them once.
 const bool kSet = [] {
+  ::setenv("FAKE_GPU", "late", 1);
   ::setenv("FAKE_GPU_DEVICES", "4", 1);
   ::setenv("TRIVIUM_NCCL_TIMEOUT_S", "2", 1);
   ::alarm(120);  // ends what hangs
@@ -249,7 +250,11 @@ TEST(NoHang, WhatGoesToDiskAndBackIsTheSame) {
   const HostCopy store(program::OpKind::kStore, disk.data(), device.get(), kBytes);
   const HostCopy fetch(program::OpKind::kFetch, device.get(), disk.data(), kBytes);
   backend->run(store.a, Lane::kCopy);
+  backend->finish();
+  EXPECT_EQ(disk, data);
   const std::vector<std::byte> nothing(kBytes);
+  disk = nothing;
+  backend->run(store.a, Lane::kCopy);
   backend->upload(Lane::kCopy, device.get(), nothing.data(), kBytes);
   backend->run(fetch.a, Lane::kCopy);
   backend->download(back.data(), device.get(), kBytes);

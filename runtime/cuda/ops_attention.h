@@ -55,8 +55,15 @@ template <class T, class Launcher>
 float* attention_dots(Launcher& l, const KernelArguments& a, const void* y, const void* dy) {
   const std::int64_t items = a.op->m * a.op->heads;
   auto* dots = reinterpret_cast<float*>(l.scratch(items * static_cast<std::int64_t>(sizeof(float))));
-  run_warps(l, AttentionDots<T>{static_cast<const T*>(y), static_cast<const T*>(dy), dots, items, a.op->head_dim},
-            items);
+  const auto* from = static_cast<const T*>(y);
+  const auto* gradient = static_cast<const T*>(dy);
+  if (sizeof(T) == 2 && a.op->head_dim == 64) {
+    run_elements(l, AttentionPackDots<T, 8>{from, gradient, dots, items}, items * 8);
+  } else if (sizeof(T) == 2 && a.op->head_dim == 128) {
+    run_elements(l, AttentionPackDots<T, 16>{from, gradient, dots, items}, items * 16);
+  } else {
+    run_warps(l, AttentionDots<T>{from, gradient, dots, items, a.op->head_dim}, items);
+  }
   return dots;
 }
 

@@ -155,7 +155,30 @@ struct AttentionRow {
   }
 };
 
-/// D = dy . y of every (token, head): a warp each.
+/// D = dy . y of every (token, head), whose rows of kThreads packs of 8 elements as many threads share.
+template <class T, int kThreads>
+struct AttentionPackDots {
+  static constexpr int kEach = 8;
+  const T* y;
+  const T* dy;
+  float* dots;
+  std::int64_t items;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t at = t.block() * t.threads() + t.thread(), item = at / kThreads;
+    float sum = 0;
+    if (item < items) {
+      float a[kEach], b[kEach];
+      load<kEach>(y + at * kEach, a);
+      load<kEach>(dy + at * kEach, b);
+      for (int i = 0; i < kEach; ++i) sum += a[i] * b[i];
+    }
+    for (int mask = kThreads / 2; mask > 0; mask /= 2) sum += t.shuffle_xor(sum, mask);
+    if (item < items && t.thread() % kThreads == 0) dots[item] = sum;
+  }
+};
+
+/// The same of rows of any length: a warp each.
 template <class T>
 struct AttentionDots {
   const T* y;

@@ -62,6 +62,7 @@ class CudaBackend final : public Backend, public Idling {
 
   /// For the communicator: the lane it works for, and what is asked while the host waits for the device.
   Launcher& entered() { return launcher(entered_); }
+  program::Lane entered_lane() const { return entered_; }
   void upload(std::byte* to, const void* from, std::int64_t bytes) { upload(entered_, to, from, bytes); }
   /// It is given the time when the wait began.
   using WhileWaiting = std::function<void(std::chrono::steady_clock::time_point since)>;

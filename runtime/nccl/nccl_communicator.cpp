@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <thread>
 
 #include "base/say.h"
@@ -72,7 +73,8 @@ NcclCommunicator::NcclCommunicator(cuda::CudaBackend& backend, const Launch& lau
   }
   if (const auto error = share_bytes(launch, ids.data(), sizeof ids, kMeetingSeconds)) throw Aborted(error->message);
   world_ = join(ids[0], launch.size, launch.rank);
-  transfers_ = join(ids[1], launch.size, launch.rank);
+  meeting_ = join(ids[1], launch.size, launch.rank);
+  transfers_.fill(meeting_);
   backend_.while_waiting([this](Clock::time_point since) { check_health(since); });
 }
 
@@ -118,7 +120,7 @@ ncclComm_t NcclCommunicator::join(const ncclUniqueId& id, int members, int index
   return made;
 }
 
-// Members alone meet for a group: its first gives the others an id through the transfers' communicator.
+// Members alone meet for a group: its first gives the others an id by a transfer.
 void NcclCommunicator::share_id(ncclUniqueId& id, std::span<const int> ranks) {
   std::byte* room = device_room(staging_, sizeof id);
   const bool leads = ranks.front() == rank();
@@ -137,11 +139,11 @@ void NcclCommunicator::share_id(ncclUniqueId& id, std::span<const int> ranks) {
 }
 
 void NcclCommunicator::send(int to, const void* data, std::size_t bytes) {
-  accept(held([&] { return ncclSend(data, bytes, ncclUint8, to, transfers_, stream()); }));
+  accept(held([&] { return ncclSend(data, bytes, ncclUint8, to, transfers(), stream()); }));
 }
 
 void NcclCommunicator::receive(int from, void* data, std::size_t bytes) {
-  accept(held([&] { return ncclRecv(data, bytes, ncclUint8, from, transfers_, stream()); }));
+  accept(held([&] { return ncclRecv(data, bytes, ncclUint8, from, transfers(), stream()); }));
 }
 
 // Groups of the same ranks are one: their members ask for them in the same order, so all find it or none does.
@@ -235,9 +237,27 @@ void NcclCommunicator::broadcast(int handle, void* data, std::int64_t bytes, int
   bring_back(staged, data);
 }
 
+// The first lane's transfers are those by which groups meet.
+void NcclCommunicator::expect_transfers(std::span<const LanePeers> lanes) {
+  std::vector<int> all(static_cast<std::size_t>(size()));
+  std::iota(all.begin(), all.end(), 0);
+  for (const auto& [lane, peers] : lanes) {
+    const auto at = static_cast<std::size_t>(lane);
+    const bool is_first = std::find(expected_.begin(), expected_.end(), true) == expected_.end();
+    if (!std::exchange(expected_[at], true) && !is_first) {
+      ncclUniqueId id{};
+      share_id(id, all);
+      transfers_[at] = join(id, size(), rank());
+    }
+    backend_.enter(lane);
+    connect(peers);
+  }
+  backend_.enter(program::Lane::kCompute);
+}
+
 // NCCL connects two ranks when they first exchange something, and both hosts wait for each other then. Within a batch
 // of several transfers that could be a ring of waiting hosts; here everyone comes to it at once.
-void NcclCommunicator::expect_transfers(std::span<const int> peers) {
+void NcclCommunicator::connect(std::span<const int> peers) {
   if (peers.empty()) return;
   std::byte* room = device_room(staging_, static_cast<std::int64_t>(peers.size()) + 1);
   begin_batch();
@@ -255,7 +275,7 @@ void NcclCommunicator::begin_batch() {
 }
 
 void NcclCommunicator::end_batch() {
-  settle(transfers_, held([&] { return --batch_depth_ == 0 ? ncclGroupEnd() : ncclSuccess; }));
+  settle(transfers(), held([&] { return --batch_depth_ == 0 ? ncclGroupEnd() : ncclSuccess; }));
 }
 
 void NcclCommunicator::post_send(int to, std::int64_t number, const void* data, std::int64_t bytes) {

@@ -40,7 +40,7 @@ class NcclCommunicator final : public Communicator {
   void all_gather(int group, const void* part, void* whole, std::int64_t count, program::DType type) override;
   void broadcast(int group, void* data, std::int64_t bytes, int root) override;
 
-  void expect_transfers(std::span<const int> peers) override;
+  void expect_transfers(std::span<const LanePeers> lanes) override;
   void post_send(int to, std::int64_t number, const void* data, std::int64_t bytes) override;
   void post_recv(int from, std::int64_t number, void* data, std::int64_t bytes) override;
   void wait_send(int to, std::int64_t number) override;
@@ -73,6 +73,10 @@ class NcclCommunicator final : public Communicator {
   Group& group_of(int handle);
   ncclComm_t join(const ncclUniqueId& id, int members, int index);
   void share_id(ncclUniqueId& id, std::span<const int> ranks);
+  void connect(std::span<const int> peers);
+  /// Transfers of the lane that the backend entered. NCCL does what one communicator is asked for one after the other,
+  /// on whichever streams: a receive that was posted early would hold up another lane's send.
+  ncclComm_t transfers() const { return transfers_[static_cast<std::size_t>(backend_.entered_lane())]; }
   void send(int to, const void* data, std::size_t bytes);
   void receive(int from, void* data, std::size_t bytes);
   /// Calls NCCL while no other thread can end the communicators; throws Aborted where one has.
@@ -101,11 +105,13 @@ class NcclCommunicator final : public Communicator {
 
   cuda::CudaBackend& backend_;
   Launch launch_;
-  std::mutex handles_mutex_;      // guards the three that follow, and every call that takes a handle
-  std::vector<ncclComm_t> made_;  // each once, also those that are not ready yet
-  bool ended_ = false;            // none of the handles is to be used any more
-  int batch_depth_ = 0;           // of the owner's thread
-  ncclComm_t world_ = nullptr, transfers_ = nullptr;
+  std::mutex handles_mutex_;                        // guards the three that follow, and every call that takes a handle
+  std::vector<ncclComm_t> made_;                    // each once, also those that are not ready yet
+  bool ended_ = false;                              // none of the handles is to be used any more
+  int batch_depth_ = 0;                             // of the owner's thread
+  ncclComm_t world_ = nullptr, meeting_ = nullptr;  // of all ranks; transfers of lanes that nobody named
+  std::array<ncclComm_t, program::kLanes> transfers_{};  // by lane
+  std::array<bool, program::kLanes> expected_{};         // whose communicators are there
   std::vector<Group> groups_;
   cuda::Scratch staging_, gathered_;
   std::set<std::pair<int, std::int64_t>> sends_, receives_;  // posted and not waited for

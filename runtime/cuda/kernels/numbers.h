@@ -122,19 +122,23 @@ TRIVIUM_DEVICE void load(const T* from, float (&to)[W]) {
   for (int i = 0; i < W; ++i) to[i] = widen(pack.of[i]);
 }
 
+#if defined(__CUDA_ARCH__)
+constexpr bool kConvertsPairs = true;  ///< two conversions to 16 bits are one instruction
+#else
+constexpr bool kConvertsPairs = false;
+#endif
+
 template <int W, class T>
 TRIVIUM_DEVICE void store(T* to, const float (&from)[W]) {
-#if defined(__CUDA_ARCH__)
-  if constexpr (sizeof(T) == 2 && W % 2 == 0) {  // two conversions are one instruction
+  if constexpr (kConvertsPairs && sizeof(T) == 2 && W % 2 == 0) {
     Pack<std::uint32_t, W / 2> words;
     for (int i = 0; i < W / 2; ++i) words.of[i] = pair_of<T>(from[2 * i], from[2 * i + 1]);
     *reinterpret_cast<Pack<std::uint32_t, W / 2>*>(to) = words;
-    return;
+  } else {
+    Pack<T, W> pack;
+    for (int i = 0; i < W; ++i) pack.of[i] = narrow<T>(from[i]);
+    *reinterpret_cast<Pack<T, W>*>(to) = pack;
   }
-#endif
-  Pack<T, W> pack;
-  for (int i = 0; i < W; ++i) pack.of[i] = narrow<T>(from[i]);
-  *reinterpret_cast<Pack<T, W>*>(to) = pack;
 }
 
 /// An unevaluated sum of two doubles (cpu/double_double.h), for sums that do not depend on how they are spread.

@@ -128,11 +128,11 @@ struct AdamW {
       const float decay = ranges.decayed[range] ? v.decay : 0.0F;
       for (std::int64_t i = ranges.begin[range] + t.block() * t.threads() + t.thread(); i < ranges.end[range];
            i += step) {
-        const float g = gradients[i] * clip;
+        // All that is read before anything is written: nobody but this line says that they lie apart.
+        const float g = gradients[i] * clip, p = master != nullptr ? master[i] : widen(parameters[i]);
         const float m = v.beta1 * first[i] + v.rest1 * g, w = v.beta2 * second[i] + v.rest2 * g * g;
         first[i] = m;
         second[i] = w;
-        const float p = master != nullptr ? master[i] : widen(parameters[i]);
         const float direction = m * v.correct1 / (root_of(w * v.correct2) + v.epsilon);
         const float stepped = p - v.rate * (direction + decay * p);
         if (master != nullptr) master[i] = stepped;

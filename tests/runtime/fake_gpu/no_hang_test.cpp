@@ -97,7 +97,10 @@ void on_ranks(const Parts&... parts) {
 int meet(Rank& self) {
   const int both = self.group({0, 1});
   self.sum(both, Lane::kCompute);
-  self.communicator->expect_transfers(std::vector<int>{1 - self.communicator->rank()});
+  const std::vector<int> other{1 - self.communicator->rank()};
+  self.communicator->expect_transfers(
+      std::vector<Communicator::LanePeers>{{Lane::kPipeline, other}, {Lane::kContext, other}});
+  self.backend->enter(Lane::kCompute);
   self.backend->finish();
   return both;
 }
@@ -177,7 +180,8 @@ TEST(NoHang, AnotherThreadsAbortLeavesAnOpenBatchToItsOwner) {
     self.communicator->begin_batch();
     self.communicator->post_recv(1, 7, self.memory.get() + 4096, 64);
     std::thread([&] { self.communicator->abort("no rank has moved"); }).join();
-    EXPECT_EQ(alive(), 4);  // two ranks' world and transfers: the call within the batch still names one of them
+    EXPECT_EQ(alive(),
+              6);  // two ranks' world and transfers of two lanes: the call within the batch still names one of them
     EXPECT_THROW(self.communicator->end_batch(), Aborted);
     EXPECT_THROW(self.communicator->barrier(both), Aborted);
     self.backend->finish();
@@ -260,6 +264,37 @@ TEST(NoHang, WhatGoesToDiskAndBackIsTheSame) {
   backend->download(back.data(), device.get(), kBytes);
   EXPECT_EQ(disk, data);
   EXPECT_EQ(back, data);
+}
+
+TEST(NoHang, AReceiveOfOneLaneHoldsUpNoTransferOfAnother) {
+  std::promise<void> exchanged;
+  const auto exchange = [](Rank& self) {
+    const int other = 1 - self.communicator->rank();
+    self.backend->enter(Lane::kContext);
+    self.communicator->begin_batch();
+    self.communicator->post_recv(other, 8, self.memory.get() + 8192, 64);
+    self.communicator->post_send(other, 8, self.memory.get(), 64);
+    self.communicator->end_batch();
+    // The ninth of these waits for the first, and so for the exchange before it.
+    for (int i = 0; i < 9; ++i) self.backend->upload(Lane::kContext, self.memory.get() + 16384, self.host.data(), 16);
+  };
+  on_ranks(
+      [&](Rank& self) {
+        meet(self);
+        self.backend->enter(Lane::kPipeline);
+        self.communicator->post_recv(1, 7, self.memory.get() + 4096, 64);
+        exchange(self);
+        exchanged.set_value();
+        self.backend->finish();
+      },
+      [&](Rank& self) {
+        meet(self);
+        exchange(self);
+        exchanged.get_future().wait();
+        self.backend->enter(Lane::kPipeline);
+        self.communicator->post_send(0, 7, self.memory.get(), 64);
+        self.backend->finish();
+      });
 }
 
 TEST(NoHang, GroupsOfTheSameRanksShareACommunicator) {

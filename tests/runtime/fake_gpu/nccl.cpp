@@ -14,14 +14,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "runtime/cuda/kernels/numbers.h"
 #include "tests/runtime/fake_gpu/machine.h"
+#include "tests/runtime/fake_gpu/nccl_messages.h"
 
 namespace fs = std::filesystem;
+using trivium::fake_gpu::get;
+using trivium::fake_gpu::Header;
+using trivium::fake_gpu::is_there;
 using trivium::fake_gpu::Machine;
+using trivium::fake_gpu::Message;
+using trivium::fake_gpu::put;
 
 namespace {
 
@@ -44,15 +49,6 @@ std::size_t size_of(ncclDataType_t type) {
   }
 }
 
-/// What all members must agree on.
-struct Header {
-  char name[16] = {};
-  std::uint64_t count = 0;  // elements
-  std::int32_t type = 0, how = 0, root = 0;
-  std::int32_t unused = 0;
-  bool operator==(const Header&) const = default;
-};
-
 struct Call {
   Header header;
   bool is_transfer = false, sends = false;
@@ -62,36 +58,6 @@ struct Call {
   std::size_t read = 0, written = 0;  // bytes
   cudaStream_t stream = nullptr;
 };
-
-void put(const fs::path& path, const void* head, std::size_t head_bytes, const void* data, std::size_t bytes) {
-  const fs::path partly = path.string() + ".partly";
-  {
-    std::ofstream out(partly, std::ios::binary);
-    out.write(static_cast<const char*>(head), static_cast<std::streamsize>(head_bytes));
-    out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    if (!out) refuse("cannot write " + partly.string());
-  }
-  fs::rename(partly, path);
-}
-
-bool is_there(const fs::path& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-struct Message {
-  Header header;
-  std::vector<std::byte> data;
-};
-
-std::optional<Message> get(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return std::nullopt;
-  const auto bytes = static_cast<std::size_t>(in.tellg());
-  Message message;
-  message.data.resize(bytes - sizeof message.header);
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(&message.header), sizeof message.header);
-  in.read(reinterpret_cast<char*>(message.data.data()), static_cast<std::streamsize>(message.data.size()));
-  return message;
-}
 
 template <class T>
 void add(std::byte* to, const std::byte* from, std::size_t at, bool largest) {

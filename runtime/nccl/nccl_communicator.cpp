@@ -86,15 +86,24 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 // Together. One that is ended alone waits for the device, on which the kernels of the others wait for ranks that do not
-// come until they are told to end as well (commReclaim, NCCL 2.28.9 src/init.cc).
+// come until they are told to end as well (commReclaim, NCCL 2.28.9 src/init.cc). Before NCCL 2.22 a group does not
+// gather ends (v2.21.5-1, src/init.cc): there each has a thread.
 void NcclCommunicator::end_all() {
   if (std::exchange(ended_, true)) return;
   if (batch_depth_ > 0) static_cast<void>(ncclGroupEnd());  // a group that is open would hold the ends back
   batch_depth_ = 0;
   if (made_.empty()) return;
-  static_cast<void>(ncclGroupStart());
-  for (const ncclComm_t each : made_) static_cast<void>(ncclCommAbort(each));
-  static_cast<void>(ncclGroupEnd());
+  constexpr int kGathersEnds = 22200;
+  int version = 0;
+  static_cast<void>(ncclGetVersion(&version));
+  if (version >= kGathersEnds) {
+    static_cast<void>(ncclGroupStart());
+    for (const ncclComm_t each : made_) static_cast<void>(ncclCommAbort(each));
+    static_cast<void>(ncclGroupEnd());
+  } else {
+    std::vector<std::jthread> threads;
+    for (const ncclComm_t each : made_) threads.emplace_back([each] { static_cast<void>(ncclCommAbort(each)); });
+  }
   made_.clear();
 }
 

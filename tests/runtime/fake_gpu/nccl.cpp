@@ -2,7 +2,7 @@
 // whose name is the communicator's id. Strict where NCCL leaves itself room: nothing is buffered, the first calls of a
 // communicator and the first transfers between two ranks wait for the other hosts, launches of one communicator run one
 // after the other whatever their streams, and who ends a communicator waits for all that is under way on its device.
-// FAKE_NCCL_FAILS: the how manieth communicator of a process comes to nothing.
+// FAKE_NCCL_FAILS: the how manieth communicator of a process comes to nothing. FAKE_NCCL_VERSION: of another release.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -360,7 +360,10 @@ Call transfer_call(bool sends, const void* from, void* to, std::size_t count, nc
 
 extern "C" {
 
-ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
+ncclResult_t ncclGetVersion(int* version) {
+  const char* const wish = std::getenv("FAKE_NCCL_VERSION");
+  return *version = wish == nullptr ? NCCL_VERSION_CODE : std::atoi(wish), ncclSuccess;
+}
 const char* ncclGetErrorString(ncclResult_t) { return "an error of the fake NCCL"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
@@ -423,7 +426,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const std::lock_guard lock(Machine::get().mutex);
   comm->aborted = true;
   comm->pending = nullptr;
-  if (group_depth > 0) {
+  int version = 0;
+  ncclGetVersion(&version);
+  if (group_depth > 0 && version >= 22200) {
     ending.push_back(comm->self);
   } else {
     reclaim({comm->self});

@@ -133,7 +133,7 @@ void beside_silence(const Part& part) {
       Silent{over.get_future().share()});
 }
 
-TEST(NoHang, CommunicatorsEndTogetherWhateverEachHasUnderWay) {
+void end_two_communicators() {
   beside_silence([](Rank& self, int both) {
     // The world's sum and the transfers' receive are under way on streams of their own, and nobody comes to either.
     self.sum(both, Lane::kCompute);
@@ -143,6 +143,13 @@ TEST(NoHang, CommunicatorsEndTogetherWhateverEachHasUnderWay) {
     self.backend->finish();
     EXPECT_THROW(self.communicator->barrier(both), Aborted);
   });
+}
+
+TEST(NoHang, CommunicatorsEndTogetherWhateverEachHasUnderWay) { end_two_communicators(); }
+
+TEST(NoHang, CommunicatorsEndTogetherWhereNcclDoesNotGatherEnds) {
+  ::setenv("FAKE_NCCL_VERSION", "22105", 1);
+  end_two_communicators();
 }
 
 TEST(NoHang, ACommunicatorThatNeverCameAboutEndsWithTheOthers) {

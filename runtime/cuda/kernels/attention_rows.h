@@ -9,11 +9,14 @@
 
 namespace trivium::runtime::cuda {
 
-/// Scores (rows, length) to probabilities in place: row r sees its first r % length + 1 columns. A block a row.
+/// Scores (heads, length, length) to probabilities in place: row r sees its first r % length + 1 columns. A block a
+/// row.
 template <class T>
 struct CausalSoftmax {
   T* scores;
   std::int64_t length;
+  float* log_sums;  ///< (length, heads), `log_stride` apart, or null
+  std::int64_t log_stride;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* room = reinterpret_cast<float*>(t.shared());
@@ -24,7 +27,10 @@ struct CausalSoftmax {
     most = over_block(t, most, room, Largest());
     float sum = 0;
     for (std::int64_t j = t.thread(); j < valid; j += t.threads()) sum += exp_of(widen(row[j]) - most);
-    const float factor = 1.0F / over_block(t, sum, room, Sum());
+    const float total = over_block(t, sum, room, Sum()), factor = 1.0F / total;
+    if (log_sums != nullptr && t.thread() == 0) {
+      log_sums[(valid - 1) * log_stride + t.block() / length] = most + log_of(total);
+    }
     for (std::int64_t j = t.thread(); j < length; j += t.threads()) {
       row[j] = narrow<T>(j < valid ? exp_of(widen(row[j]) - most) * factor : 0.0F);
     }

@@ -88,9 +88,12 @@ END
     follows "late 5" "$(on_cores --model toy.json --steps 3 --dropout 0.1)" 1e-6 --model toy.json --steps 3 --precision fp32 --dropout 0.1 --data 2
     follows "late 5" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer host --data 2
     cluster=dgx-a100-80gb follows "late 5 6" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer disk --offload-gradients disk --data 2
-    # What has no fused kernel runs all the same, and says how.
-    follows late "$(on_cores --model toy.json --steps 1)" 1e-6 --model toy.json --steps 1 --precision fp32 --attention flash --data 2
-    [ "$(grep -c "attention in fp32 has no fused kernel here" err)" = 1 ] || wrong "no word of slow attention"
+    # What has no fused kernel is products, and goes row by row around a ring, which is told once.
+    one=$(on_cores --model toy.json --steps 1)
+    follows late "$one" 1e-6 --model toy.json --steps 1 --precision fp32 --attention flash --data 2
+    ! grep "row by row" err || wrong "slow attention"
+    follows late "$one" 1e-6 --model toy.json --steps 1 --precision fp32 --attention flash --context 2
+    [ "$(grep -c "attention in fp32 has no fused kernel here and goes row by row" err)" = 1 ] || wrong "no word of slow attention"
     ;;
   checkpoints)
     whole=$(on_cores --model toy.json --steps 4 --decay-steps 4)

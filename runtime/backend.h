@@ -29,6 +29,8 @@ class Backend {
   virtual std::string_view name() const = 0;  ///< "CPU", "CUDA"
   /// Why it has no kernel for an op of the program (not a communication), or empty.
   virtual std::string refusal(const program::Program& program, const program::Op& op) const = 0;
+  /// What of the program it runs by kernels that are far slower than they might be, for the user to know; or empty.
+  virtual std::string slow_path(const program::Program&) const { return ""; }
 
   /// Zeroed and aligned to 64 bytes at least. Throws std::bad_alloc.
   virtual Memory allocate(std::int64_t bytes) = 0;

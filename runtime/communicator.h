@@ -54,9 +54,14 @@ class Communicator {
   /// Whether wait_send would return at once; false also where that cannot be known. The wait is still owed.
   virtual bool has_sent(int /*to*/, std::int64_t /*number*/) { return false; }
 
-  /// Named once, before any transfer, by all ranks at the same place: whom this one will exchange data with. Every peer
-  /// names this rank as well.
-  virtual void expect_transfers(std::span<const int> /*peers*/) {}
+  /// Whom this rank exchanges data with on a lane.
+  struct LanePeers {
+    program::Lane lane;
+    std::vector<int> peers;
+  };
+  /// Named once, before any transfer, by all ranks at the same place: the same lanes by all, in the same order, those
+  /// on which this one has no peers too. Every peer names this rank as well.
+  virtual void expect_transfers(std::span<const LanePeers> /*lanes*/) {}
   /// Transfers posted between these two may all be under way at once; they begin with end_batch at the latest. Ends
   /// that exchange data both ways post within a batch, as a posted transfer may hold up those after it.
   virtual void begin_batch() {}

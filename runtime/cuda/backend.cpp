@@ -12,7 +12,6 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/kernels/launch.h"
 #include "runtime/cuda/ranges.h"
-#include "runtime/cuda/refusal.h"
 
 namespace trivium::runtime::cuda {
 namespace {
@@ -27,7 +26,18 @@ int chosen(int device) {
   return device;
 }
 
+cudaMemoryType type_of(const void* memory) {
+  cudaPointerAttributes attributes{};
+  TRIVIUM_CHECK_CUDA(cudaPointerGetAttributes(&attributes, memory));
+  return attributes.type;
+}
+
 }  // namespace
+
+bool is_on_device(const void* memory) {
+  const cudaMemoryType type = type_of(memory);
+  return type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged;
+}
 
 CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(chosen(device)), options_(options) {
   if (options.kernel_records) kernel_clock_.emplace(Cupti::open());
@@ -41,8 +51,11 @@ CudaBackend::CudaBackend(int device, const DeviceOptions& options) : device_(cho
     const int priority = static_cast<Lane>(lane) == Lane::kCompute ? lowest : highest;
     TRIVIUM_CHECK_CUDA(cudaStreamCreateWithPriority(&streams_[lane], cudaStreamNonBlocking, priority));
     name_lane(streams_[lane], static_cast<Lane>(lane));
-    lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_, has_tiles_);
+    lanes_[lane] = std::make_unique<Launcher>(streams_[lane], products_, has_tiles_, *this);
     graphs_[lane].emplace(GraphRecorder(*lanes_[lane]));
+    for (cudaEvent_t& each : ahead_[lane].events) {
+      TRIVIUM_CHECK_CUDA(cudaEventCreateWithFlags(&each, cudaEventDisableTiming));
+    }
   }
   TRIVIUM_CHECK_CUDA(cudaEventCreate(&start_));
   for (Staging& each : staging_) {
@@ -65,6 +78,10 @@ CudaBackend::~CudaBackend() {
     static_cast<void>(cudaFreeHost(each.memory));
     static_cast<void>(cudaEventDestroy(each.free));
   }
+  for (const RunAhead& lane : ahead_) {
+    for (const cudaEvent_t each : lane.events) static_cast<void>(cudaEventDestroy(each));
+  }
+  for (auto& ring : rings_) ring.reset();
   static_cast<void>(cudaEventDestroy(start_));
   for (auto& graphs : graphs_) graphs.reset();
   for (auto& lane : lanes_) lane.reset();
@@ -89,9 +106,11 @@ Memory CudaBackend::allocate(std::int64_t bytes) {
     throw Aborted(
         fmt::format("the GPU has {} of {} bytes left, {} are needed; plan with less memory", left, all, size));
   }
-  TRIVIUM_CHECK_CUDA(cudaMemset(memory, 0, size));
-  TRIVIUM_CHECK_CUDA(cudaDeviceSynchronize());  // the lanes do not wait for the stream that this is done on
-  return Memory(static_cast<std::byte*>(memory), [](std::byte* p) { static_cast<void>(cudaFree(p)); });
+  Memory made(static_cast<std::byte*>(memory), [](std::byte* p) { static_cast<void>(cudaFree(p)); });
+  Launcher& own = launcher(Lane::kCompute);
+  own.zero(memory, static_cast<std::int64_t>(size));
+  await(own.stream());  // the other lanes do not wait for it
+  return made;
 }
 
 Memory CudaBackend::allocate_on_host(std::int64_t bytes) {
@@ -114,16 +133,37 @@ void CudaBackend::await_answer(const Ask& ask) {
   }
 }
 
-// Memory that is not pinned is copied by the driver through its own, before the call returns.
+void CudaBackend::keep_up(Lane lane) {
+  constexpr std::int64_t kMost = 256;  // half of what is at most under way; drivers take about a thousand
+  Launcher& own = launcher(lane);
+  RunAhead& ahead = ahead_[static_cast<std::size_t>(lane)];
+  if (own.records() || own.issued() - ahead.issued < kMost) return;
+  own.count(1);
+  ahead.issued = own.issued();
+  TRIVIUM_CHECK_CUDA(cudaEventRecord(ahead.events[ahead.next], own.stream()));
+  ahead.next = (ahead.next + 1) % ahead.events.size();
+  await_answer([&] { return cudaEventQuery(ahead.events[ahead.next]); });  // the one before
+}
+
+// Memory that is not pinned is copied by the driver, for which it may wait for the lane.
 void CudaBackend::upload(Lane lane, std::byte* to, const void* from, std::int64_t bytes) {
   if (bytes <= 0) return;
+  if (!is_on_device(to)) {
+    finish();
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return;
+  }
   Launcher& own = launcher(lane);
-  if (bytes > Staging::kBytes) return own.copy(to, from, bytes);
-  Staging& staging = staging_[next_staging_++ % staging_.size()];
-  await_answer([&] { return cudaEventQuery(staging.free); });
-  std::memcpy(staging.memory, from, static_cast<std::size_t>(bytes));
-  own.copy(to, staging.memory, bytes);
-  TRIVIUM_CHECK_CUDA(cudaEventRecord(staging.free, own.stream()));
+  for (std::int64_t done = 0; done < bytes; done += Staging::kBytes) {
+    keep_up(lane);
+    const std::int64_t part = std::min(Staging::kBytes, bytes - done);
+    Staging& staging = staging_[next_staging_++ % staging_.size()];
+    await_answer([&] { return cudaEventQuery(staging.free); });
+    std::memcpy(staging.memory, static_cast<const std::byte*>(from) + done, static_cast<std::size_t>(part));
+    own.copy(to + done, staging.memory, part);
+    own.count(1);
+    TRIVIUM_CHECK_CUDA(cudaEventRecord(staging.free, own.stream()));
+  }
 }
 
 void CudaBackend::download(void* to, const std::byte* from, std::int64_t bytes) {
@@ -145,13 +185,33 @@ void CudaBackend::run_part(EpiloguePart part, const KernelArguments& a, Lane lan
   operations.pair(launcher(lane), put_off_, a);
 }
 
+bool CudaBackend::copy_through_ring(const KernelArguments& a, Lane lane) {
+  const bool fetches = a.op->kind == program::OpKind::kFetch;
+  if (type_of(fetches ? a.in[0] : a.out[0]) != cudaMemoryTypeUnregistered) return false;
+  std::unique_ptr<PinnedRing>& ring = rings_[static_cast<std::size_t>(lane)];
+  if (!ring) ring = std::make_unique<PinnedRing>(launcher(lane));
+  for (std::int64_t done = 0; done < a.op->elements; done += PinnedRing::kBytes) {
+    const std::int64_t part = std::min(PinnedRing::kBytes, a.op->elements - done);
+    keep_up(lane);
+    if (fetches) {
+      ring->fetch(a.out[0] + done, a.in[0] + done, part);
+    } else {
+      ring->store(a.out[0] + done, a.in[0] + done, part);
+    }
+  }
+  return true;
+}
+
 void CudaBackend::run(const KernelArguments& a, Lane lane) {
   const Range range(*a.op);
+  keep_up(lane);
+  if (program::is_copy(a.op->kind) && copy_through_ring(a, lane)) return;
   if (const EpiloguePart part = epilogues_.part_of(*a.op); part != EpiloguePart::kNone) return run_part(part, a, lane);
   find_operation(*a.op, precision_of(a))(launcher(lane), a);
 }
 
 void CudaBackend::replay(std::uint64_t number, Lane lane, const std::function<void()>& issue) {
+  keep_up(lane);
   GraphCache<GraphRecorder>& graphs = *graphs_[static_cast<std::size_t>(lane)];
   const bool worked = graphs.failure().empty();
   graphs.run(number, issue);
@@ -170,6 +230,7 @@ void CudaBackend::forget_replays() {
 // Communication has the times of its events: NCCL launches from threads of its own.
 void CudaBackend::enter(Lane lane) {
   entered_ = lane;
+  keep_up(lane);
   if (kernel_clock_) kernel_clock_->disown();
 }
 
@@ -181,10 +242,14 @@ cudaEvent_t CudaBackend::mark_event(std::int32_t number) {
 }
 
 void CudaBackend::mark(std::int32_t number, Lane lane) {
+  keep_up(lane);
+  launcher(lane).count(1);
   TRIVIUM_CHECK_CUDA(cudaEventRecord(mark_event(number), launcher(lane).stream()));
 }
 
 void CudaBackend::wait(std::int32_t number, Lane lane) {
+  keep_up(lane);
+  launcher(lane).count(1);
   TRIVIUM_CHECK_CUDA(cudaStreamWaitEvent(launcher(lane).stream(), mark_event(number), 0));
 }
 
@@ -196,6 +261,9 @@ void CudaBackend::await(cudaStream_t stream) {
 void CudaBackend::finish() {
   if (kernel_clock_) kernel_clock_->disown();
   for (const cudaStream_t stream : streams_) await(stream);
+  for (const auto& ring : rings_) {
+    if (ring) await(ring->stream());
+  }
 }
 
 // All lanes are idle: the first stamp of any of them comes behind this one.
@@ -212,6 +280,7 @@ std::int32_t CudaBackend::stamp(Lane lane) {
     TRIVIUM_CHECK_CUDA(cudaEventCreate(&made));
     stamps_.push_back(made);
   }
+  launcher(lane).count(1);
   TRIVIUM_CHECK_CUDA(cudaEventRecord(stamps_[used_stamps_], launcher(lane).stream()));
   if (kernel_clock_) kernel_clock_->stamped(static_cast<std::int32_t>(used_stamps_));
   return static_cast<std::int32_t>(used_stamps_++);

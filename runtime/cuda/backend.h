@@ -19,12 +19,16 @@
 #include "runtime/cuda/graph_recorder.h"
 #include "runtime/cuda/kernel_clock.h"
 #include "runtime/cuda/launcher.h"
+#include "runtime/cuda/pinned_ring.h"
+#include "runtime/cuda/refusal.h"
 
 namespace trivium::runtime::cuda {
 
+bool is_on_device(const void* memory);
+
 /// Streams and events of one device, which is the calling thread's device from then on. Kernels run asynchronously, so
 /// their failures surface in a later call, at the latest in `finish`.
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public Idling {
  public:
   /// Throws Aborted where the device cannot be used.
   explicit CudaBackend(int device, const DeviceOptions& options = {});
@@ -32,6 +36,8 @@ class CudaBackend final : public Backend {
 
   std::string_view name() const override { return "CUDA"; }
   std::string refusal(const program::Program& program, const program::Op& op) const override;
+
+  std::string slow_path(const program::Program& program) const override { return slow_path_of(program, has_tiles_); }
 
   Memory allocate(std::int64_t bytes) override;
   Memory allocate_on_host(std::int64_t bytes) override;
@@ -56,11 +62,14 @@ class CudaBackend final : public Backend {
 
   /// For the communicator: the lane it works for, and what is asked while the host waits for the device.
   Launcher& entered() { return launcher(entered_); }
+  program::Lane entered_lane() const { return entered_; }
+  void upload(std::byte* to, const void* from, std::int64_t bytes) { upload(entered_, to, from, bytes); }
   /// It is given the time when the wait began.
   using WhileWaiting = std::function<void(std::chrono::steady_clock::time_point since)>;
   void while_waiting(WhileWaiting call) { while_waiting_ = std::move(call); }
   /// Waits for one stream; throws what `while_waiting` throws.
   void await(cudaStream_t stream);
+  void await_idle() override { finish(); }
 
  private:
   /// Pinned memory through which small copies go, so that the host need not wait for the device.
@@ -69,8 +78,19 @@ class CudaBackend final : public Backend {
     std::byte* memory = nullptr;
     cudaEvent_t free = nullptr;
   };
+  /// Events in a lane's stream, by which the host knows how far behind the device is.
+  struct RunAhead {
+    std::int64_t issued = 0;  ///< of the lane, at the latest of the events
+    std::array<cudaEvent_t, 2> events{};
+    std::size_t next = 0;
+  };
   Launcher& launcher(program::Lane lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
+  /// Waits where the lane has too much that is not done. Behind a full queue a launch waits inside the driver, which
+  /// asks nobody whether the other ranks are still there.
+  void keep_up(program::Lane lane);
   cudaEvent_t mark_event(std::int32_t number);
+  /// kFetch and kStore of memory that the device cannot reach.
+  bool copy_through_ring(const KernelArguments& a, program::Lane lane);
   void run_part(EpiloguePart part, const KernelArguments& a, program::Lane lane);
   /// Asks until the answer is another than "not yet".
   template <class Ask>
@@ -88,11 +108,13 @@ class CudaBackend final : public Backend {
   KernelArguments put_off_;  // a product that is done with its activation
   std::vector<cudaEvent_t> marks_, stamps_;
   std::size_t used_stamps_ = 0;
+  std::array<RunAhead, program::kLanes> ahead_;
   cudaEvent_t start_ = nullptr;
   std::int64_t late_ns_ = 0;  // of this rank's start behind the shared one
   std::optional<KernelClock<Cupti>> kernel_clock_;
   std::array<Staging, 8> staging_;
   std::size_t next_staging_ = 0;
+  std::array<std::unique_ptr<PinnedRing>, program::kLanes> rings_;  // by lane, where something was offloaded to disk
   WhileWaiting while_waiting_;
 };
 

@@ -6,6 +6,8 @@ namespace trivium::runtime::cuda {
 
 void GraphRecorder::begin() {
   TRIVIUM_CHECK_CUDA(cudaStreamBeginCapture(launcher_->stream(), cudaStreamCaptureModeThreadLocal));
+  launcher_->records(true);
+  issued_before_ = launcher_->issued();
 }
 
 GraphRecorder::Recorded GraphRecorder::end() {
@@ -14,16 +16,18 @@ GraphRecorder::Recorded GraphRecorder::end() {
   };
   cudaGraph_t recorded = nullptr;
   TRIVIUM_CHECK_CUDA(cudaStreamEndCapture(launcher_->stream(), &recorded));
+  launcher_->records(false);
   const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph> graph(recorded);
   cudaGraphExec_t made = nullptr;
   TRIVIUM_CHECK_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
-  Recorded ready(made);
+  Recorded ready{decltype(Recorded::graph)(made), launcher_->issued() - issued_before_};
   // The memory that it takes beside the plan's may not be there: here that is told, and the work is issued instead.
-  TRIVIUM_CHECK_CUDA(cudaGraphUpload(ready.get(), launcher_->stream()));
+  TRIVIUM_CHECK_CUDA(cudaGraphUpload(ready.graph.get(), launcher_->stream()));
   return ready;
 }
 
 void GraphRecorder::give_up() {
+  launcher_->records(false);
   cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(launcher_->stream(), &state) != cudaSuccess || state != cudaStreamCaptureStatusNone) {
     cudaGraph_t recorded = nullptr;
@@ -33,8 +37,9 @@ void GraphRecorder::give_up() {
   static_cast<void>(cudaGetLastError());  // it was told as the cache's failure
 }
 
-void GraphRecorder::launch(const Recorded& graph) {
-  TRIVIUM_CHECK_CUDA(cudaGraphLaunch(graph.get(), launcher_->stream()));
+void GraphRecorder::launch(const Recorded& recorded) {
+  launcher_->count(recorded.launches);
+  TRIVIUM_CHECK_CUDA(cudaGraphLaunch(recorded.graph.get(), launcher_->stream()));
 }
 
 }  // namespace trivium::runtime::cuda

@@ -21,7 +21,7 @@ Scratch::~Scratch() { static_cast<void>(cudaFree(memory_)); }
 
 std::byte* Scratch::at_least(std::int64_t bytes) {
   if (bytes > bytes_) {
-    TRIVIUM_CHECK_CUDA(cudaDeviceSynchronize());
+    device_.await_idle();
     TRIVIUM_CHECK_CUDA(cudaFree(memory_));
     memory_ = nullptr;
     bytes_ = 0;
@@ -35,18 +35,22 @@ std::byte* Scratch::at_least(std::int64_t bytes) {
 }
 
 void Launcher::gemm(const Gemm& gemm) {
+  count(1);
   products_.run(gemm, stream_, workspace_.at_least(GemmEngine::kWorkspaceBytes));
 }
 
 bool Launcher::try_gemm(const Gemm& gemm) {
+  count(1);
   return products_.try_run(gemm, stream_, workspace_.at_least(GemmEngine::kWorkspaceBytes));
 }
 
 void Launcher::zero(void* to, std::int64_t bytes) {
+  count(1);
   if (bytes > 0) TRIVIUM_CHECK_CUDA(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream_));
 }
 
 void Launcher::copy(void* to, const void* from, std::int64_t bytes) {
+  count(1);
   if (bytes > 0) {
     TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_));
   }

@@ -13,6 +13,7 @@ template <class Kernel>
 void Launcher::run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes) {
   constexpr int kWithoutAsking = 48 * 1024;  // more shared memory must be asked for, once for each kernel
   if (blocks <= 0) return;
+  count(1);
   if (shared_bytes > kWithoutAsking) {
     TRIVIUM_CHECK_CUDA(cudaFuncSetAttribute(entry<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   }

@@ -14,19 +14,30 @@ namespace trivium::runtime::cuda {
 
 class GemmEngine;
 
+/// Who can wait until nothing is under way on the device, and notices meanwhile when that will never be.
+class Idling {
+ public:
+  virtual void await_idle() = 0;  ///< throws Aborted
+
+ protected:
+  ~Idling() = default;
+};
+
 /// Device memory that grows and is not copied when it does.
 class Scratch {
  public:
-  Scratch() = default;
+  explicit Scratch(Idling& device) : device_(device) {}
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  /// At least so many bytes. Growing waits for the device: what is there may be in use.
+  /// At least so many bytes. Growing waits for the device: what is there may be in use. CUDA's own waits, of which
+  /// cudaFree is one, ask nobody whether the other ranks are still there; behind this one they are over at once.
   std::byte* at_least(std::int64_t bytes);
   std::int64_t bytes() const { return bytes_; }
   std::uint64_t moves() const { return moves_; }  ///< how often it has grown
 
  private:
+  Idling& device_;
   std::byte* memory_ = nullptr;
   std::int64_t bytes_ = 0;
   std::uint64_t moves_ = 0;
@@ -35,8 +46,8 @@ class Scratch {
 /// One lane of the device: what ops_*.h are given.
 class Launcher {
  public:
-  Launcher(cudaStream_t stream, GemmEngine& products, bool has_tiles)
-      : stream_(stream), products_(products), has_tiles_(has_tiles) {}
+  Launcher(cudaStream_t stream, GemmEngine& products, bool has_tiles, Idling& device)
+      : stream_(stream), products_(products), has_tiles_(has_tiles), scratch_(device), workspace_(device) {}
 
   template <class Kernel>
   void run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes = 0);  // launcher.cuh
@@ -53,11 +64,20 @@ class Launcher {
   std::uint64_t generation() const { return scratch_.moves() + workspace_.moves(); }
   std::int64_t scratch_bytes() const { return scratch_.bytes() + workspace_.bytes(); }
 
+  /// What the stream was given, in places of its queue: kernels, copies, events.
+  void count(std::int64_t launches) { issued_ += launches; }
+  std::int64_t issued() const { return issued_; }
+  /// While a graph is recorded nothing is launched, and no event can be asked.
+  void records(bool yes) { records_ = yes; }
+  bool records() const { return records_; }
+
  private:
   cudaStream_t stream_;
   GemmEngine& products_;
   bool has_tiles_;
   Scratch scratch_, workspace_;
+  std::int64_t issued_ = 0;
+  bool records_ = false;
 };
 
 using DeviceOperation = void (*)(Launcher&, const KernelArguments&);

@@ -1,5 +1,5 @@
 // Attention: operands to kernels. Unfused it is products of matrices and a softmax; with flash the fused kernel where
-// there is one, else the kernels by rows.
+// there is one, else products as well, or the kernels by rows for what those do not do: rings and dropout.
 #pragma once
 
 #include <cmath>
@@ -9,26 +9,12 @@
 #include "runtime/cuda/kernels/context.h"
 #include "runtime/cuda/kernels/flash.h"
 #include "runtime/cuda/operation.h"
+#include "runtime/cuda/ops_attention_products.h"
 #include "runtime/cuda/ops_rows.h"
 
 namespace trivium::runtime::cuda {
 
 inline constexpr int kRowWarps = 4;  ///< rows of attention a block takes
-
-/// Without a split of the sequence: keys and values lie in (T, q|k|v) beside the queries.
-inline AttentionShape whole_attention(const KernelArguments& a) {
-  const program::Op& op = *a.op;
-  AttentionShape s{};
-  s.samples = op.m / op.sequence, s.local = op.sequence;
-  s.heads = op.heads, s.kv_heads = op.kv_heads, s.dim = op.head_dim;
-  s.q_width = s.kv_width = static_cast<std::int64_t>(op.heads + 2 * op.kv_heads) * op.head_dim;
-  s.key_at = static_cast<std::int64_t>(op.heads) * op.head_dim;
-  s.value_at = s.key_at + static_cast<std::int64_t>(op.kv_heads) * op.head_dim;
-  s.positions.sequence = s.positions.local = op.sequence;
-  s.scale = static_cast<float>(program::score_scale_of(op));
-  s.dropout = a.dropout;
-  return s;
-}
 
 /// A ring step: keys and values of the rank `k` steps back, as (T, k|v).
 inline AttentionShape ring_attention(const KernelArguments& a) {
@@ -55,125 +41,16 @@ template <class T, class Launcher>
 float* attention_dots(Launcher& l, const KernelArguments& a, const void* y, const void* dy) {
   const std::int64_t items = a.op->m * a.op->heads;
   auto* dots = reinterpret_cast<float*>(l.scratch(items * static_cast<std::int64_t>(sizeof(float))));
-  run_warps(l, AttentionDots<T>{static_cast<const T*>(y), static_cast<const T*>(dy), dots, items, a.op->head_dim},
-            items);
-  return dots;
-}
-
-// ---- unfused ----
-
-/// Calls product(heads' Gemm) for every sample and place within the groups of query heads that share a key head: the
-/// batch is the key heads. Strides and addresses of queries, of keys or values, and of scores are set.
-struct HeadBatch {
-  std::int64_t q, kv, y, scores;  ///< first elements of this batch's operands
-};
-
-template <class Visit>
-void for_each_head_batch(const AttentionShape& s, const Visit& visit) {
-  const std::int64_t group = s.heads / s.kv_heads, square = s.local * s.local;
-  for (std::int64_t sample = 0; sample < s.samples; ++sample) {
-    for (std::int64_t member = 0; member < group; ++member) {
-      const std::int64_t token = sample * s.local;
-      visit(HeadBatch{token * s.q_width + member * s.dim, token * s.kv_width, (token * s.heads + member) * s.dim,
-                      (sample * s.heads + member) * square},
-            member);
-    }
+  const auto* from = static_cast<const T*>(y);
+  const auto* gradient = static_cast<const T*>(dy);
+  if (sizeof(T) == 2 && a.op->head_dim == 64) {
+    run_elements(l, AttentionPackDots<T, 8>{from, gradient, dots, items}, items * 8);
+  } else if (sizeof(T) == 2 && a.op->head_dim == 128) {
+    run_elements(l, AttentionPackDots<T, 16>{from, gradient, dots, items}, items * 16);
+  } else {
+    run_warps(l, AttentionDots<T>{from, gradient, dots, items, a.op->head_dim}, items);
   }
-}
-
-template <class T>
-Gemm head_product(const AttentionShape& s, std::int64_t m, std::int64_t n, std::int64_t k) {
-  Gemm g{.m = m, .n = n, .k = k, .type = kTypeOf<T>, .out = kTypeOf<T>};
-  g.batch = s.kv_heads;
-  return g;
-}
-
-template <class T, class Launcher>
-void drop_scores(Launcher& l, const AttentionShape& s, const T* from, T* to, std::byte* mask, bool draws) {
-  auto* const bytes = reinterpret_cast<std::uint8_t*>(mask);
-  const DropScores<T> kernel{from, to, bytes, s.samples, s.heads, s.local, s.dropout, draws};
-  run_elements(l, kernel, s.samples * s.heads * s.local * ((s.local + 3) / 4));
-}
-
-/// What values are weighted with: the probabilities, or in scratch memory what dropout leaves of them.
-template <class T, class Launcher>
-const T* dropped_scores(Launcher& l, const AttentionShape& s, const T* probabilities, std::byte* mask, bool draws) {
-  if (!s.dropout.drops()) return probabilities;
-  const std::int64_t scores = s.samples * s.heads * s.local * s.local;
-  T* left = reinterpret_cast<T*>(l.scratch(scores * static_cast<std::int64_t>(sizeof(T))));
-  drop_scores<T>(l, s, probabilities, left, mask, draws);
-  return left;
-}
-
-template <class T, class Launcher>
-void unfused_attention(Launcher& l, const KernelArguments& a) {
-  const AttentionShape s = whole_attention(a);
-  const std::int64_t S = s.local, group = s.heads / s.kv_heads, square = S * S, out_width = s.heads * s.dim;
-  const T* qkv = input<T>(a, 0);
-  T* y = output<T>(a, 0);
-  T* scores = output<T>(a, 1);
-  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t) {
-    Gemm g = head_product<T>(s, S, S, s.dim);
-    g.a = qkv + at.q, g.lda = s.q_width, g.stride_a = group * s.dim;
-    g.b = qkv + at.kv + s.key_at, g.ldb = s.kv_width, g.stride_b = s.dim, g.b_transposed = true;
-    g.c = scores + at.scores, g.ldc = S, g.stride_c = group * square;
-    g.alpha = s.scale;
-    l.gemm(g);
-  });
-  l.run(CausalSoftmax<T>{scores, S}, s.samples * s.heads * S, row_threads(S), kReduceBytes);
-  const T* weights = dropped_scores<T>(l, s, scores, a.out[2], true);
-  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t) {
-    Gemm g = head_product<T>(s, S, s.dim, S);
-    g.a = weights + at.scores, g.lda = S, g.stride_a = group * square;
-    g.b = qkv + at.kv + s.value_at, g.ldb = s.kv_width, g.stride_b = s.dim;
-    g.c = y + at.y, g.ldc = out_width, g.stride_c = group * s.dim;
-    l.gemm(g);
-  });
-}
-
-template <class T, class Launcher>
-void unfused_attention_backward(Launcher& l, const KernelArguments& a) {
-  const AttentionShape s = whole_attention(a);
-  const std::int64_t S = s.local, group = s.heads / s.kv_heads, square = S * S, out_width = s.heads * s.dim;
-  const T* qkv = input<T>(a, 0);
-  const T* p = input<T>(a, 2);
-  const T* dy = input<T>(a, 3);
-  T* dqkv = output<T>(a, 0);
-  const std::int64_t scores = s.samples * s.heads * square;
-  const T* weights = dropped_scores<T>(l, s, p, a.in[4], false);
-  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t member) {
-    Gemm dv = head_product<T>(s, S, s.dim, S);
-    dv.a = weights + at.scores, dv.lda = S, dv.stride_a = group * square, dv.a_transposed = true;
-    dv.b = dy + at.y, dv.ldb = out_width, dv.stride_b = group * s.dim;
-    dv.c = dqkv + at.kv + s.value_at, dv.ldc = s.kv_width, dv.stride_c = s.dim;
-    dv.beta = member > 0 ? 1.0F : 0.0F;
-    l.gemm(dv);
-  });
-  // Behind these products the same memory is free again.
-  T* ds = reinterpret_cast<T*>(l.scratch(scores * static_cast<std::int64_t>(sizeof(T))));
-  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t) {
-    Gemm dp = head_product<T>(s, S, S, s.dim);
-    dp.a = dy + at.y, dp.lda = out_width, dp.stride_a = group * s.dim;
-    dp.b = qkv + at.kv + s.value_at, dp.ldb = s.kv_width, dp.stride_b = s.dim, dp.b_transposed = true;
-    dp.c = ds + at.scores, dp.ldc = S, dp.stride_c = group * square;
-    l.gemm(dp);
-  });
-  if (s.dropout.drops()) drop_scores<T>(l, s, ds, ds, a.in[4], false);
-  l.run(CausalSoftmaxBackward<T>{p, ds, S}, s.samples * s.heads * S, row_threads(S), kReduceBytes);
-  for_each_head_batch(s, [&](const HeadBatch& at, std::int64_t member) {
-    Gemm dq = head_product<T>(s, S, s.dim, S);
-    dq.a = ds + at.scores, dq.lda = S, dq.stride_a = group * square;
-    dq.b = qkv + at.kv + s.key_at, dq.ldb = s.kv_width, dq.stride_b = s.dim;
-    dq.c = dqkv + at.q, dq.ldc = s.q_width, dq.stride_c = group * s.dim;
-    dq.alpha = s.scale;
-    l.gemm(dq);
-    Gemm dk = head_product<T>(s, S, s.dim, S);
-    dk.a = ds + at.scores, dk.lda = S, dk.stride_a = group * square, dk.a_transposed = true;
-    dk.b = qkv + at.q, dk.ldb = s.q_width, dk.stride_b = group * s.dim;
-    dk.c = dqkv + at.kv + s.key_at, dk.ldc = s.kv_width, dk.stride_c = s.dim;
-    dk.alpha = s.scale, dk.beta = member > 0 ? 1.0F : 0.0F;
-    l.gemm(dk);
-  });
+  return dots;
 }
 
 // ---- flash ----
@@ -187,7 +64,7 @@ inline FlashShape flash_shape(const AttentionShape& s) {
   FlashShape f{};
   f.local = s.local, f.q_width = s.q_width, f.kv_width = s.kv_width;
   f.key_at = s.key_at, f.value_at = s.value_at;
-  f.heads = s.heads, f.kv_heads = s.kv_heads;
+  f.heads = s.heads, f.kv_heads = s.kv_heads, f.dim = s.dim;
   f.causal = s.source == s.positions.rank;
   f.from = earlier ? 0 : chunk;
   f.keys = earlier ? chunk : s.local;
@@ -236,14 +113,19 @@ void fused_attention_backward(Launcher& l, const AttentionShape& s, const FlashB
         Queries::shared_bytes());
 }
 
+template <class T, class Launcher>
+bool has_fused_kernel(const Launcher& l, const KernelArguments& a) {
+  return sizeof(T) == 2 && l.has_tiles() && has_fused_dim(a.op->head_dim);
+}
+
 /// Calls work(D, whether it drops, as constants) where there is a fused kernel for the op; false where there is none.
 template <class T, class Launcher, class Work>
 bool with_fused_dim(const Launcher& l, const KernelArguments& a, const Work& work) {
   if constexpr (sizeof(T) == 2) {
-    const int dim = a.op->head_dim;
-    if (!l.has_tiles() || (dim != 64 && dim != 128)) return false;
+    if (!has_fused_kernel<T>(l, a)) return false;
     const auto with_dim = [&](auto drops) {
-      dim == 64 ? work(std::integral_constant<int, 64>(), drops) : work(std::integral_constant<int, 128>(), drops);
+      a.op->head_dim <= 64 ? work(std::integral_constant<int, 64>(), drops)
+                           : work(std::integral_constant<int, 128>(), drops);
     };
     a.dropout.drops() ? with_dim(std::true_type()) : with_dim(std::false_type());
     return true;
@@ -260,6 +142,7 @@ void attention(Launcher& l, const KernelArguments& a) {
       })) {
     return;
   }
+  if (!a.dropout.drops()) return batched_attention<T>(l, a);
   run_warps(
       l,
       AttentionRow<T>{input<T>(a, 0), input<T>(a, 0), output<T>(a, 0), output<float>(a, 1), whole_attention(a), false},
@@ -270,6 +153,7 @@ template <class T, class Launcher>
 void attention_backward(Launcher& l, const KernelArguments& a) {
   if (!a.op->flash) return unfused_attention_backward<T>(l, a);
   const AttentionShape s = whole_attention(a);
+  if (!a.dropout.drops() && !has_fused_kernel<T>(l, a)) return batched_attention_backward<T>(l, a);
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
   const T* qkv = input<T>(a, 0);
   T* dqkv = output<T>(a, 0);

@@ -101,20 +101,43 @@ void copy(Launcher& l, const KernelArguments& a) {
   l.copy(a.out[0], a.in[0], a.op->elements);
 }
 
-/// total (n) += sum over the m rows of `source`; the same to `second`, if any.
+/// Chunks of rows for so many columns in packs of W.
+inline std::int64_t column_chunks(std::int64_t m, std::int64_t across) {
+  constexpr std::int64_t kBlocks = 1056, kFewestRows = 64;  // enough to fill a GPU; what a block should at least sum
+  const std::int64_t most = (m + kFewestRows - 1) / kFewestRows, wanted = (kBlocks + across - 1) / across;
+  return wanted < most ? wanted : most;
+}
+
+/// W columns at once: total (n) += sum over the m rows of `source`; the same to `second`, if any.
+template <int W, class Source, class Launcher>
+void column_sums_of(Launcher& l, const Source& source, std::int64_t m, std::int64_t n, float* total, float* second) {
+  using Partials = ColumnPartials<Source, W>;
+  const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W), chunks = column_chunks(m, across);
+  auto* partial = reinterpret_cast<float*>(l.scratch(chunks * n * static_cast<std::int64_t>(sizeof(float))));
+  l.run(Partials{source, partial, m, n, chunks}, across * chunks, Partials::kThreads, Partials::shared_bytes());
+  l.run(ColumnTotals{partial, total, second, n, chunks, false}, blocks_for(n, kWarp), ColumnTotals::kThreads,
+        ColumnTotals::shared_bytes());
+}
+
 template <class Source, class Launcher>
 void column_sums(Launcher& l, const Source& source, std::int64_t m, std::int64_t n, float* total,
                  float* second = nullptr) {
-  constexpr std::int64_t kBlocks = 512, kFewestRows = 64;  // enough to fill a GPU; what a block should at least sum
+  if (total == nullptr && second == nullptr) return;
+  with_width(n, [&](auto w) { column_sums_of<decltype(w)::value>(l, source, m, n, total, second); });
+}
+
+/// total (n) and second (n) += sums of a source that gives both.
+template <class Source, class Launcher>
+void column_pair_sums(Launcher& l, const Source& source, std::int64_t m, std::int64_t n, float* total, float* second) {
   if (total == nullptr && second == nullptr) return;
   with_width(n, [&](auto w) {
     constexpr int W = decltype(w)::value;
-    using Partials = ColumnPartials<Source, W>;
-    const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W), most = (m + kFewestRows - 1) / kFewestRows;
-    const std::int64_t wanted = (kBlocks + across - 1) / across, chunks = wanted < most ? wanted : most;
-    auto* partial = reinterpret_cast<float*>(l.scratch(chunks * n * static_cast<std::int64_t>(sizeof(float))));
+    using Partials = ColumnPairPartials<Source, W>;
+    const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W), chunks = column_chunks(m, across);
+    auto* partial = reinterpret_cast<float*>(l.scratch(2 * chunks * n * static_cast<std::int64_t>(sizeof(float))));
     l.run(Partials{source, partial, m, n, chunks}, across * chunks, Partials::kThreads, Partials::shared_bytes());
-    run_elements(l, ColumnTotals{partial, total, second, n, chunks}, n);
+    l.run(ColumnTotals{partial, total, second, n, chunks, true}, blocks_for(2 * n, kWarp), ColumnTotals::kThreads,
+          ColumnTotals::shared_bytes());
   });
 }
 
@@ -167,8 +190,7 @@ void norm_backward(Launcher& l, const KernelArguments& a) {
   const T* x = input<T>(a, 0);
   const T* dy = input<T>(a, 3);
   const float* stats = input<float>(a, 2);
-  column_sums(l, NormedProducts<T>{x, dy, stats, n}, m, n, output<float>(a, 1));
-  column_sums(l, Values<T>{dy, n}, m, n, output<float>(a, 2));
+  column_pair_sums(l, NormedProducts<T>{x, dy, stats, n}, m, n, output<float>(a, 1), output<float>(a, 2));
   with_width(n, [&](auto w) {
     constexpr int W = decltype(w)::value;
     l.run(NormBackward<T, W>{x, input<T>(a, 1), stats, dy, input<T>(a, 4), output<T>(a, 0), n, a.out[2] != nullptr}, m,
@@ -208,29 +230,56 @@ void head_norm_backward(Launcher& l, const KernelArguments& a) {
   });
 }
 
+/// Calls work(the curve as a constant).
+template <class Work>
+void with_curve(const KernelArguments& a, const Work& work) {
+  switch (static_cast<Curve>(a.op->k)) {
+    case Curve::kGelu:
+      return work(std::integral_constant<Curve, Curve::kGelu>());
+    case Curve::kRelu:
+      return work(std::integral_constant<Curve, Curve::kRelu>());
+    case Curve::kSwiglu:
+      return work(std::integral_constant<Curve, Curve::kSwiglu>());
+    case Curve::kGeglu:
+      return work(std::integral_constant<Curve, Curve::kGeglu>());
+    case Curve::kGeluErf:
+      return work(std::integral_constant<Curve, Curve::kGeluErf>());
+    case Curve::kSquaredRelu:
+      return work(std::integral_constant<Curve, Curve::kSquaredRelu>());
+  }
+}
+
 template <class T, class Launcher>
 void activation(Launcher& l, const KernelArguments& a) {
-  with_width(a.op->n, [&](auto w) {
-    constexpr int W = decltype(w)::value;
-    run_elements(
-        l,
-        Activate<T, W>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), a.op->m, a.op->n, static_cast<Curve>(a.op->k)},
-        a.op->m * a.op->n, W);
+  const std::int64_t m = a.op->m, n = a.op->n;
+  with_curve(a, [&](auto curve) {
+    with_widest<T>(n, {a.in[0], a.in[1], a.out[0]}, [&](auto w) {
+      constexpr int W = decltype(w)::value;
+      run_elements(l, Activate<T, W, decltype(curve)::value>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), m, n},
+                   m * n, W);
+    });
   });
 }
 
 template <class T, class Launcher>
 void activation_backward(Launcher& l, const KernelArguments& a) {
-  const auto curve = static_cast<Curve>(a.op->k);
-  with_width(a.op->n, [&](auto w) {
-    constexpr int W = decltype(w)::value;
-    run_elements(l,
-                 ActivateBackward<T, W>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), output<T>(a, 0), a.op->m,
-                                        a.op->n, curve},
-                 a.op->m * a.op->n, W);
+  const std::int64_t m = a.op->m, n = a.op->n;
+  T* const dx = output<T>(a, 0);
+  with_curve(a, [&](auto with) {
+    constexpr Curve curve = decltype(with)::value;
+    with_widest<T>(n, {a.in[0], a.in[1], a.in[2], a.out[0]}, [&](auto w) {
+      constexpr int W = decltype(w)::value;
+      if constexpr (is_gated(curve)) {
+        run_elements(l, ActivateGatedBackward<T, W, curve>{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), dx, m, n},
+                     m * n, W);
+        column_sums(l, Values<T>{dx, 2 * n}, m, 2 * n, output<float>(a, 1));
+      } else {
+        const ActivationGradients<T, curve> gradients{input<T>(a, 0), input<T>(a, 1), input<T>(a, 2), dx, n};
+        if (a.out[1] == nullptr) return run_elements(l, ActivateBackward<T, W, curve>{gradients, m}, m * n, W);
+        column_sums_of<W>(l, gradients, m, n, output<float>(a, 1), nullptr);
+      }
+    });
   });
-  const std::int64_t width = curve == Curve::kSwiglu || curve == Curve::kGeglu ? 2 * a.op->n : a.op->n;
-  column_sums(l, Values<T>{output<T>(a, 0), width}, a.op->m, width, output<float>(a, 1));
 }
 
 template <class T, class Launcher>
@@ -258,17 +307,24 @@ inline std::int64_t valid_columns(const KernelArguments& a) {
   return left < 0 ? 0 : left < a.op->n ? left : a.op->n;
 }
 
+/// Nothing where the rank has whole rows: their sums take one pass for both.
 template <class Launcher>
 void loss_max(Launcher& l, const KernelArguments& a) {
-  l.run(LossMax{input<float>(a, 0), output<float>(a, 0), a.op->n, valid_columns(a)}, a.op->m, row_threads(a.op->n),
-        kReduceBytes);
+  if (a.tensor_ranks == 1) return;
+  with_width(a.op->n, [&](auto w) {
+    l.run(LossMax<decltype(w)::value>{input<float>(a, 0), output<float>(a, 0), a.op->n, valid_columns(a)}, a.op->m,
+          row_threads(a.op->n), kReduceBytes);
+  });
 }
 
 template <class Launcher>
 void loss_sums(Launcher& l, const KernelArguments& a) {
-  l.run(LossSums{input<float>(a, 0), input<float>(a, 1), input<std::int32_t>(a, 2), output<float>(a, 0), a.op->n,
-                 valid_columns(a), a.tensor_rank * a.op->n},
-        a.op->m, row_threads(a.op->n), kReduceBytes);
+  with_width(a.op->n, [&](auto w) {
+    l.run(LossSums<decltype(w)::value>{input<float>(a, 0), reinterpret_cast<float*>(a.in[1]), input<std::int32_t>(a, 2),
+                                       output<float>(a, 0), a.op->n, valid_columns(a), a.tensor_rank * a.op->n,
+                                       a.tensor_ranks == 1},
+          a.op->m, row_threads(a.op->n), kReduceBytes);
+  });
 }
 
 template <class Launcher>
@@ -279,10 +335,13 @@ void loss(Launcher& l, const KernelArguments& a) {
 
 template <class T, class Launcher>
 void loss_backward(Launcher& l, const KernelArguments& a) {
-  l.run(LossBackward<T>{input<float>(a, 0), input<float>(a, 1), input<float>(a, 2), input<std::int32_t>(a, 3),
-                        output<float>(a, 0), a.op->n, valid_columns(a), a.tensor_rank * a.op->n,
-                        static_cast<float>(a.values->loss_weight * a.values->loss_scale)},
-        a.op->m, row_threads(a.op->n));
+  with_width(a.op->n, [&](auto w) {
+    l.run(LossBackward<T, decltype(w)::value>{input<float>(a, 0), input<float>(a, 1), input<float>(a, 2),
+                                              input<std::int32_t>(a, 3), output<float>(a, 0), a.op->n, valid_columns(a),
+                                              a.tensor_rank * a.op->n,
+                                              static_cast<float>(a.values->loss_weight * a.values->loss_scale)},
+          a.op->m, row_threads(a.op->n));
+  });
 }
 
 // ---- products ----

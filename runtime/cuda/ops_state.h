@@ -198,7 +198,8 @@ void zero_gradients(Launcher& l, const KernelArguments& a) {
 
 template <class Launcher>
 void gradient_norm(Launcher& l, const KernelArguments& a) {
-  constexpr std::int64_t kMostBlocks = 264, kThreads = 128;  // two for each multiprocessor of the largest GPU here
+  constexpr std::int64_t kMostBlocks = 8 * 132;  // what fills the multiprocessors of an H100
+  constexpr int kThreads = 256, kShared = SquarePartials::shared_bytes(kThreads);
   const program::Bucket& bucket = bucket_of(a);
   const bool sharded = bucket.shard < bucket.elements;
   if (sharded && a.shard_replica != 0) return;
@@ -211,10 +212,9 @@ void gradient_norm(Launcher& l, const KernelArguments& a) {
     const float* gradients = space_of<float>(a, program::Space::kGradient) + bucket.own_gradients(a.shard_rank, part) -
                              bucket.own_begin(a.shard_rank, part);
     for (const Ranges& ranges : own_ranges(a, part, counts)) {
-      const auto blocks = std::min(kMostBlocks, blocks_for(longest(ranges), static_cast<int>(kThreads)));
-      l.run(SquarePartials{gradients, partial, ranges}, blocks, static_cast<int>(kThreads),
-            static_cast<int>(kThreads * sizeof(Double2)));
-      l.run(SquareTotal{partial, output<double>(a, 0), static_cast<int>(blocks)}, 1, kWarp);
+      const auto blocks = std::min(kMostBlocks, blocks_for(longest(ranges), kThreads * SquarePartials::kAhead));
+      l.run(SquarePartials{gradients, partial, ranges}, blocks, kThreads, kShared);
+      l.run(SquareTotal{partial, output<double>(a, 0), static_cast<int>(blocks)}, 1, kThreads, kShared);
     }
   }
 }

@@ -13,6 +13,43 @@ namespace trivium::runtime::cuda {
 using program::DType;
 using program::OpKind;
 
+namespace {
+
+bool is_ring_step(const program::Op& op) {
+  return op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
+}
+
+/// Why the op, which asks for a fused kernel, has none; or empty.
+std::string unfused_reason(const program::Settings& settings, const program::Op& op, bool has_tiles) {
+  const bool drops = op.dropout != program::DropoutSite::kNone;
+  if (!is_half(settings.precision)) return fmt::format("in {}", name_of(settings.precision));
+  if (!has_tiles) return "on a GPU older than sm_80";
+  if (!has_fused_dim(op.head_dim)) return fmt::format("with heads of {}", op.head_dim);
+  if (is_ring_step(op) && drops) return "with dropout around a ring";
+  return "";
+}
+
+/// Whether it then goes row by row. Without dropout and a ring it is products of matrices all the same.
+bool goes_by_rows(const program::Op& op) {
+  const bool attends = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward;
+  return is_ring_step(op) || (attends && op.flash && op.dropout != program::DropoutSite::kNone);
+}
+
+}  // namespace
+
+std::string slow_path_of(const program::Program& program, bool has_tiles) {
+  for (const program::Body& body : program.bodies) {
+    for (const program::Op& op : body.ops) {
+      const std::string why = goes_by_rows(op) ? unfused_reason(program.settings, op, has_tiles) : "";
+      if (why.empty()) continue;
+      return fmt::format(
+          "attention {} has no fused kernel here and goes row by row, about a hundred times slower (an estimate); {}",
+          why, is_ring_step(op) ? "a ring has no other" : "--attention unfused runs it as products of matrices");
+    }
+  }
+  return "";
+}
+
 std::string refusal_of(const program::Program& program, const program::Op& op) {
   const program::Settings& settings = program.settings;
   if (settings.precision != DType::kFp32 && !is_half(settings.precision)) {

@@ -33,6 +33,14 @@ struct DeviceThread {
                  : "memory");
 #endif
   }
+  __device__ __forceinline__ void copy_word_ahead(void* to, const void* from, bool valid) {
+#if __CUDA_ARCH__ >= 800
+    const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(__cvta_generic_to_global(from)),
+                 "r"(valid ? 4 : 0)
+                 : "memory");
+#endif
+  }
   __device__ __forceinline__ void await_copies() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");

@@ -55,6 +55,10 @@ void ring_shift(Communicator& communicator, std::span<const int> members, const 
   communicator.wait_send(next, number);
 }
 
+bool is_exchange(program::OpKind kind) {
+  return kind == program::OpKind::kAllToAll || kind == program::OpKind::kRingShift;
+}
+
 std::vector<int> exchange_peers(program::OpKind kind, std::span<const int> members, int rank) {
   std::vector<int> peers;
   const std::size_t count = members.size();

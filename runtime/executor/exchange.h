@@ -23,6 +23,9 @@ void exchange_rows(Communicator& communicator, std::span<const int> members, con
 void ring_shift(Communicator& communicator, std::span<const int> members, const std::byte* in, std::byte* out,
                 std::int64_t bytes, std::int64_t number);
 
+/// Whether an op is made of transfers between the members of its group.
+bool is_exchange(program::OpKind kind);
+
 /// Whom `rank` exchanges data with in an op of that kind among `members`; none where the op is a collective of the
 /// communicator's own.
 std::vector<int> exchange_peers(program::OpKind kind, std::span<const int> members, int rank);

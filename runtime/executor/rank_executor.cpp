@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 #include <span>
 
@@ -70,19 +71,37 @@ RankExecutor::RankExecutor(const program::Program& program, Communicator& commun
     places_[g] = static_cast<int>(here - members_[g].begin());
     if (here != members_[g].end()) groups_[g] = communicator.make_group(members_[g]);
   }
-  std::set<int> peers, bodies;
-  for (const Task& task : role_.tasks) {
-    if (task.transfer >= 0) peers.insert(peer_rank(task));
-    if (!bodies.insert(task.body).second) continue;
-    for (const Op& op : program.body_of(task).ops) {
-      const auto met = exchange_peers(op.kind, members_[static_cast<std::size_t>(op.group)], rank());
-      peers.insert(met.begin(), met.end());
-    }
-  }
-  communicator.expect_transfers(std::vector<int>(peers.begin(), peers.end()));
+  communicator.expect_transfers(lanes_of_transfers());
   set_first_values(program, rank(), backend_, arenas_);
   backend_.prepare(program);
   backend_.forget_replays();  // of other arenas
+}
+
+std::vector<Communicator::LanePeers> RankExecutor::lanes_of_transfers() const {
+  std::map<program::Lane, std::set<int>> lanes;
+  // Those of all ranks first, whether or not this one has peers there.
+  for (const program::Role& role : program_.roles) {
+    for (const Task& task : role.tasks) {
+      if (task.transfer >= 0) lanes[program::Lane::kPipeline];
+    }
+  }
+  for (const program::Body& body : program_.bodies) {
+    for (const Op& op : body.ops) {
+      if (is_exchange(op.kind) && program_.mesh.group_size(op.group) > 1) lanes[op.lane];
+    }
+  }
+  std::set<int> bodies;
+  for (const Task& task : role_.tasks) {
+    if (task.transfer >= 0) lanes[program::Lane::kPipeline].insert(peer_rank(task));
+    if (!bodies.insert(task.body).second) continue;
+    for (const Op& op : program_.body_of(task).ops) {
+      const auto met = exchange_peers(op.kind, members_[static_cast<std::size_t>(op.group)], rank());
+      if (!met.empty()) lanes[op.lane].insert(met.begin(), met.end());
+    }
+  }
+  std::vector<Communicator::LanePeers> all;
+  for (const auto& [lane, peers] : lanes) all.push_back({lane, {peers.begin(), peers.end()}});
+  return all;
 }
 
 RankExecutor::RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
@@ -278,12 +297,17 @@ void RankExecutor::replay_segment(std::int32_t task_id, int segment_id) {
 void RankExecutor::run_ops(std::int32_t task_id, const program::Segment& segment) {
   const Task& task = role_.tasks[static_cast<std::size_t>(task_id)];
   const program::Body& body = program_.body_of(task);
+  std::int32_t ended = -1;  // where the op before, of the same lane, ended
   for (int i = segment.begin; i < segment.end; ++i) {
     const Op& op = body.ops[static_cast<std::size_t>(i)];
+    if (i > segment.begin && body.ops[static_cast<std::size_t>(i - 1)].lane != op.lane) ended = -1;
     for (const std::int32_t earlier : op.after) {
-      if (earlier >= 0) backend_.wait(lanes_.mark_of(task_id, earlier), op.lane);
+      if (earlier < 0) continue;
+      backend_.wait(lanes_.mark_of(task_id, earlier), op.lane);
+      ended = -1;
     }
-    const std::int32_t start = stamp(op.lane);
+    // Neighbours share a stamp: of a GPU it is an event, which takes time on the lane.
+    const std::int32_t start = ended >= 0 ? ended : stamp(op.lane);
     const bool collective = program::is_communication(op.kind);
     record(collective ? flight::Doing::kCollective : flight::Doing::kCompute, task_id, i);
     if (collective) {
@@ -292,7 +316,8 @@ void RankExecutor::run_ops(std::int32_t task_id, const program::Segment& segment
     } else {
       run_kernel(task, op);
     }
-    note(task_id, i, op.lane, start, stamp(op.lane));
+    ended = stamp(op.lane);
+    note(task_id, i, op.lane, start, ended);
     if (lanes_.is_awaited(task_id, i)) backend_.mark(lanes_.mark_of(task_id, i), op.lane);
   }
 }

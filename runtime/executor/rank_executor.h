@@ -68,6 +68,8 @@ class RankExecutor {
  private:
   RankExecutor(const program::Program& program, Communicator& communicator, const data::Corpus& corpus,
                std::unique_ptr<Backend> core);
+  /// Every lane of the program on which ranks exchange data, with this one's peers there.
+  std::vector<Communicator::LanePeers> lanes_of_transfers() const;
   void begin(const StepValues& values);
   void play();
   double sum_over_ranks(double loss);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/say.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/step_loop.h"
 #include "runtime/flight/ring.h"
@@ -52,6 +53,9 @@ TrainResult train_rank(const program::VerifiedProgram& program, Communicator& co
                        Backend& backend, const TrainOptions& options) {
   TrainResult result;
   if (result.refused = cannot_run(program, backend); !result.refused.empty()) return result;
+  if (const std::string slow = backend.slow_path(program); communicator.rank() == 0 && !slow.empty()) {
+    base::say("note: {}\n", slow);
+  }
   const std::unique_ptr<flight::Ring> ring = ring_of(program, communicator, options);
   if (!ring) return run_steps(program, communicator, corpus, backend, options, nullptr);
   // Whoever is told to end says so: those that say nothing were killed.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <thread>
 
 #include "base/say.h"
@@ -19,12 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMeetingSeconds = 120;   // for all ranks to come to the start
 constexpr int kPatienceSeconds = 600;  // for a step's work, unless TRIVIUM_NCCL_TIMEOUT_S says otherwise
-
-void check_nccl(ncclResult_t code, const char* call) {
-  if (code != ncclSuccess && code != ncclInProgress) {
-    throw Aborted(fmt::format("{}: {}: {}", call, ncclGetErrorString(code), ncclGetLastError(nullptr)));
-  }
-}
 
 ncclDataType_t data_type(DType type) {
   switch (type) {
@@ -44,12 +39,6 @@ ncclDataType_t data_type(DType type) {
   return ncclUint8;
 }
 
-bool is_on_device(const void* data) {
-  cudaPointerAttributes attributes{};
-  TRIVIUM_CHECK_CUDA(cudaPointerGetAttributes(&attributes, data));
-  return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-}
-
 std::chrono::seconds patience() {
   const char* text = std::getenv("TRIVIUM_NCCL_TIMEOUT_S");
   const int seconds = text == nullptr ? 0 : std::atoi(text);
@@ -67,78 +56,117 @@ bool end(ncclComm_t communicator) {
   return state == ncclSuccess && ncclCommDestroy(communicator) == ncclSuccess;
 }
 
+/// How far a communicator has come with what was last asked of it.
+ncclResult_t state_of(ncclComm_t communicator) {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
+  return asked != ncclSuccess ? asked : state;
+}
+
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(cuda::CudaBackend& backend, const Launch& launch)
-    : backend_(backend), launch_(launch), patience_(patience()) {
+    : backend_(backend), launch_(launch), staging_(backend), gathered_(backend), patience_(patience()) {
   std::array<ncclUniqueId, 2> ids{};
   if (launch.rank == 0) {
-    for (ncclUniqueId& id : ids) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    for (ncclUniqueId& id : ids) accept(ncclGetUniqueId(&id));
   }
   if (const auto error = share_bytes(launch, ids.data(), sizeof ids, kMeetingSeconds)) throw Aborted(error->message);
   world_ = join(ids[0], launch.size, launch.rank);
-  transfers_ = join(ids[1], launch.size, launch.rank);
+  meeting_ = join(ids[1], launch.size, launch.rank);
+  transfers_.fill(meeting_);
   backend_.while_waiting([this](Clock::time_point since) { check_health(since); });
 }
 
 NcclCommunicator::~NcclCommunicator() {
   backend_.while_waiting({});
-  if (aborted_ || batch_depth_ > 0) end_all();  // and leaves none
-  std::vector<ncclComm_t> all{transfers_, world_};
-  for (const Group& group : groups_) {
-    if (group.communicator != world_) all.push_back(group.communicator);
-  }
-  for (const ncclComm_t each : all) {
-    if (each != nullptr && !end(each)) static_cast<void>(ncclCommAbort(each));
-  }
+  const std::lock_guard lock(handles_mutex_);
+  while (!aborted_ && batch_depth_ == 0 && !made_.empty() && end(made_.back())) made_.pop_back();
+  end_all();  // whichever did not end well, and those that were not asked
 }
 
+// Together. One that is ended alone waits for the device, on which the kernels of the others wait for ranks that do not
+// come until they are told to end as well (commReclaim, NCCL 2.28.9 src/init.cc). Before NCCL 2.22 a group does not
+// gather ends (v2.21.5-1, src/init.cc): there each has a thread.
 void NcclCommunicator::end_all() {
+  if (std::exchange(ended_, true)) return;
   if (batch_depth_ > 0) static_cast<void>(ncclGroupEnd());  // a group that is open would hold the ends back
   batch_depth_ = 0;
-  std::set<ncclComm_t> all{transfers_, world_};
-  for (Group& group : groups_) all.insert(std::exchange(group.communicator, nullptr));
-  world_ = transfers_ = nullptr;
-  for (const ncclComm_t each : all) {
-    if (each != nullptr) static_cast<void>(ncclCommAbort(each));
+  if (made_.empty()) return;
+  constexpr int kGathersEnds = 22200;
+  int version = 0;
+  static_cast<void>(ncclGetVersion(&version));
+  if (version >= kGathersEnds) {
+    static_cast<void>(ncclGroupStart());
+    for (const ncclComm_t each : made_) static_cast<void>(ncclCommAbort(each));
+    static_cast<void>(ncclGroupEnd());
+  } else {
+    std::vector<std::jthread> threads;
+    for (const ncclComm_t each : made_) threads.emplace_back([each] { static_cast<void>(ncclCommAbort(each)); });
   }
+  made_.clear();
+}
+
+template <class Asked>
+ncclResult_t NcclCommunicator::held(const Asked& call) {
+  {
+    const std::lock_guard lock(handles_mutex_);
+    if (!ended_) return call();
+  }
+  throw_aborted();
 }
 
 ncclComm_t NcclCommunicator::join(const ncclUniqueId& id, int members, int index) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   ncclComm_t made = nullptr;
-  check_nccl(ncclCommInitRankConfig(&made, members, id, index, &config), "ncclCommInitRankConfig");
-  settle(made, ncclInProgress);
+  const ncclResult_t code = held([&] {
+    const ncclResult_t begun = ncclCommInitRankConfig(&made, members, id, index, &config);
+    if (made != nullptr) made_.push_back(made);  // it ends with the others, also where it never comes about
+    return begun;
+  });
+  settle(made, code);
   return made;
 }
 
-// Members alone meet for a group: its first gives the others an id through the transfers' communicator.
+// Members alone meet for a group: its first gives the others an id by a transfer.
 void NcclCommunicator::share_id(ncclUniqueId& id, std::span<const int> ranks) {
-  auto* room = static_cast<std::byte*>(device_room(staging_, sizeof id));
+  std::byte* room = device_room(staging_, sizeof id);
   const bool leads = ranks.front() == rank();
   if (leads) {
-    check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
-    TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(room, &id, sizeof id, cudaMemcpyDefault, stream()));
+    accept(ncclGetUniqueId(&id));
+    backend_.upload(room, &id, sizeof id);
   }
   begin_batch();
   for (const int other : ranks) {
-    if (leads && other != rank()) {
-      check_nccl(ncclSend(room, sizeof id, ncclUint8, other, transfers_, stream()), "ncclSend");
-    }
+    if (leads && other != rank()) send(other, room, sizeof id);
   }
-  if (!leads) check_nccl(ncclRecv(room, sizeof id, ncclUint8, ranks.front(), transfers_, stream()), "ncclRecv");
+  if (!leads) receive(ranks.front(), room, sizeof id);
   end_batch();
   backend_.await(stream());
   TRIVIUM_CHECK_CUDA(cudaMemcpy(&id, room, sizeof id, cudaMemcpyDefault));
 }
 
+void NcclCommunicator::send(int to, const void* data, std::size_t bytes) {
+  accept(held([&] { return ncclSend(data, bytes, ncclUint8, to, transfers(), stream()); }));
+}
+
+void NcclCommunicator::receive(int from, void* data, std::size_t bytes) {
+  accept(held([&] { return ncclRecv(data, bytes, ncclUint8, from, transfers(), stream()); }));
+}
+
+// Groups of the same ranks are one: their members ask for them in the same order, so all find it or none does.
 int NcclCommunicator::make_group(std::span<const int> ranks) {
   const auto me = std::find(ranks.begin(), ranks.end(), rank());
   const bool ascends = std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
   if (me == ranks.end() || !ascends || ranks.front() < 0 || ranks.back() >= size()) {
     throw Aborted(fmt::format("a group of ranks [{}] is not ascending within 0 … {} or lacks rank {}",
                               fmt::join(ranks, ", "), size() - 1, rank()));
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (std::equal(ranks.begin(), ranks.end(), groups_[i].ranks.begin(), groups_[i].ranks.end())) {
+      return static_cast<int>(i);
+    }
   }
   Group group;
   group.ranks.assign(ranks.begin(), ranks.end());
@@ -157,8 +185,8 @@ void NcclCommunicator::barrier(int handle) {
   Group& group = group_of(handle);
   if (group.communicator == nullptr) return;
   record("barrier", handle, 0);
-  void* word = device_room(staging_, 4);
-  settle(group.communicator, ncclAllReduce(word, word, 1, ncclInt32, ncclMax, group.communicator, stream()));
+  std::byte* word = device_room(staging_, 4);
+  ask(group, [&](ncclComm_t all) { return ncclAllReduce(word, word, 1, ncclInt32, ncclMax, all, stream()); });
   backend_.await(stream());
 }
 
@@ -170,9 +198,10 @@ void NcclCommunicator::all_reduce(int handle, void* data, std::int64_t count, DT
   if (how == Reduction::kPairSum) {
     sum_pairs(group, static_cast<double*>(staged.device), count);
   } else {
-    settle(group.communicator,
-           ncclAllReduce(staged.device, staged.device, static_cast<std::size_t>(count), data_type(type),
-                         how == Reduction::kMax ? ncclMax : ncclSum, group.communicator, stream()));
+    ask(group, [&](ncclComm_t all) {
+      return ncclAllReduce(staged.device, staged.device, static_cast<std::size_t>(count), data_type(type),
+                           how == Reduction::kMax ? ncclMax : ncclSum, all, stream());
+    });
   }
   bring_back(staged, data);
 }
@@ -180,9 +209,10 @@ void NcclCommunicator::all_reduce(int handle, void* data, std::int64_t count, DT
 void NcclCommunicator::sum_pairs(Group& group, double* pairs, std::int64_t count) {
   const auto members = static_cast<int>(group.ranks.size());
   const std::int64_t bytes = 2 * count * static_cast<std::int64_t>(sizeof(double));
-  auto* gathered = static_cast<double*>(device_room(gathered_, bytes * members));
-  settle(group.communicator, ncclAllGather(pairs, gathered, static_cast<std::size_t>(2 * count), ncclFloat64,
-                                           group.communicator, stream()));
+  auto* gathered = reinterpret_cast<double*>(device_room(gathered_, bytes * members));
+  ask(group, [&](ncclComm_t all) {
+    return ncclAllGather(pairs, gathered, static_cast<std::size_t>(2 * count), ncclFloat64, all, stream());
+  });
   cuda::sum_pairs(backend_.entered(), gathered, pairs, count, members);
 }
 
@@ -191,8 +221,8 @@ void NcclCommunicator::reduce_scatter(int handle, const void* whole, void* part,
   if (group.communicator == nullptr) return copy(part, whole, count * size_of(type));
   record("reduce_scatter", handle, count);
   const auto each = static_cast<std::size_t>(count) / group.ranks.size();
-  settle(group.communicator,
-         ncclReduceScatter(whole, part, each, data_type(type), ncclSum, group.communicator, stream()));
+  ask(group,
+      [&](ncclComm_t all) { return ncclReduceScatter(whole, part, each, data_type(type), ncclSum, all, stream()); });
 }
 
 void NcclCommunicator::all_gather(int handle, const void* part, void* whole, std::int64_t count, DType type) {
@@ -200,7 +230,7 @@ void NcclCommunicator::all_gather(int handle, const void* part, void* whole, std
   if (group.communicator == nullptr) return copy(whole, part, count * size_of(type));
   record("all_gather", handle, count);
   const auto each = static_cast<std::size_t>(count) / group.ranks.size();
-  settle(group.communicator, ncclAllGather(part, whole, each, data_type(type), group.communicator, stream()));
+  ask(group, [&](ncclComm_t all) { return ncclAllGather(part, whole, each, data_type(type), all, stream()); });
 }
 
 void NcclCommunicator::broadcast(int handle, void* data, std::int64_t bytes, int root) {
@@ -209,20 +239,40 @@ void NcclCommunicator::broadcast(int handle, void* data, std::int64_t bytes, int
   record("broadcast", handle, bytes);
   const auto place = std::find(group.ranks.begin(), group.ranks.end(), root) - group.ranks.begin();
   const Staged staged = stage(data, bytes);
-  settle(group.communicator, ncclBroadcast(staged.device, staged.device, static_cast<std::size_t>(bytes), ncclUint8,
-                                           static_cast<int>(place), group.communicator, stream()));
+  ask(group, [&](ncclComm_t all) {
+    return ncclBroadcast(staged.device, staged.device, static_cast<std::size_t>(bytes), ncclUint8,
+                         static_cast<int>(place), all, stream());
+  });
   bring_back(staged, data);
+}
+
+// The first lane's transfers are those by which groups meet.
+void NcclCommunicator::expect_transfers(std::span<const LanePeers> lanes) {
+  std::vector<int> all(static_cast<std::size_t>(size()));
+  std::iota(all.begin(), all.end(), 0);
+  for (const auto& [lane, peers] : lanes) {
+    const auto at = static_cast<std::size_t>(lane);
+    const bool is_first = std::find(expected_.begin(), expected_.end(), true) == expected_.end();
+    if (!std::exchange(expected_[at], true) && !is_first) {
+      ncclUniqueId id{};
+      share_id(id, all);
+      transfers_[at] = join(id, size(), rank());
+    }
+    backend_.enter(lane);
+    connect(peers);
+  }
+  backend_.enter(program::Lane::kCompute);
 }
 
 // NCCL connects two ranks when they first exchange something, and both hosts wait for each other then. Within a batch
 // of several transfers that could be a ring of waiting hosts; here everyone comes to it at once.
-void NcclCommunicator::expect_transfers(std::span<const int> peers) {
+void NcclCommunicator::connect(std::span<const int> peers) {
   if (peers.empty()) return;
-  auto* room = static_cast<std::byte*>(device_room(staging_, static_cast<std::int64_t>(peers.size()) + 1));
+  std::byte* room = device_room(staging_, static_cast<std::int64_t>(peers.size()) + 1);
   begin_batch();
   for (std::size_t i = 0; i < peers.size(); ++i) {
-    check_nccl(ncclSend(room, 1, ncclUint8, peers[i], transfers_, stream()), "ncclSend");
-    check_nccl(ncclRecv(room + 1 + i, 1, ncclUint8, peers[i], transfers_, stream()), "ncclRecv");
+    send(peers[i], room, 1);
+    receive(peers[i], room + 1 + i, 1);
   }
   end_batch();
   backend_.await(stream());
@@ -230,18 +280,18 @@ void NcclCommunicator::expect_transfers(std::span<const int> peers) {
 
 void NcclCommunicator::begin_batch() {
   if (aborted_) throw_aborted();
-  if (batch_depth_++ == 0) check_nccl(ncclGroupStart(), "ncclGroupStart");
+  accept(held([&] { return batch_depth_++ == 0 ? ncclGroupStart() : ncclSuccess; }));
 }
 
 void NcclCommunicator::end_batch() {
-  if (--batch_depth_ == 0) settle(transfers_, ncclGroupEnd());
+  settle(transfers(), held([&] { return --batch_depth_ == 0 ? ncclGroupEnd() : ncclSuccess; }));
 }
 
 void NcclCommunicator::post_send(int to, std::int64_t number, const void* data, std::int64_t bytes) {
   if (!sends_.emplace(to, number).second) fail(fmt::format("transfer {} to rank {} is already posted", number, to));
   record("send", to, number);
   begin_batch();
-  check_nccl(ncclSend(data, static_cast<std::size_t>(bytes), ncclUint8, to, transfers_, stream()), "ncclSend");
+  send(to, data, static_cast<std::size_t>(bytes));
   end_batch();
 }
 
@@ -251,7 +301,7 @@ void NcclCommunicator::post_recv(int from, std::int64_t number, void* data, std:
   }
   record("receive", from, number);
   begin_batch();
-  check_nccl(ncclRecv(data, static_cast<std::size_t>(bytes), ncclUint8, from, transfers_, stream()), "ncclRecv");
+  receive(from, data, static_cast<std::size_t>(bytes));
   end_batch();
 }
 
@@ -269,11 +319,16 @@ void NcclCommunicator::copy(void* to, const void* from, std::int64_t bytes) {
   if (to != from) backend_.entered().copy(to, from, bytes);
 }
 
+// Whoever waits sees the flag, where it still looks at flags: what it waits for ends here.
 void NcclCommunicator::abort(const std::string& reason) {
-  const std::lock_guard lock(reason_mutex_);
-  if (reason_.empty()) reason_ = reason;
+  {
+    const std::lock_guard lock(reason_mutex_);
+    if (reason_.empty()) reason_ = reason;
+  }
   aborted_ = true;
-  if (std::this_thread::get_id() == owner_) end_all();  // else whoever waits sees the flag, and does
+  const std::lock_guard lock(handles_mutex_);
+  const bool owns = std::this_thread::get_id() == owner_;
+  if (owns || batch_depth_ == 0) end_all();  // else the batch, which is its thread's, is closed there and all ended
 }
 
 NcclCommunicator::Group& NcclCommunicator::group_of(int handle) {
@@ -282,15 +337,15 @@ NcclCommunicator::Group& NcclCommunicator::group_of(int handle) {
   return groups_[static_cast<std::size_t>(handle)];
 }
 
-void* NcclCommunicator::device_room(cuda::Scratch& room, std::int64_t bytes) {
+std::byte* NcclCommunicator::device_room(cuda::Scratch& room, std::int64_t bytes) {
   constexpr std::int64_t kAtLeast = std::int64_t{1} << 16;  // growing waits for the device
   return room.at_least(std::max(bytes, kAtLeast));
 }
 
 NcclCommunicator::Staged NcclCommunicator::stage(const void* data, std::int64_t bytes) {
-  if (is_on_device(data)) return {const_cast<void*>(data), bytes, false};
-  void* room = device_room(staging_, bytes);
-  TRIVIUM_CHECK_CUDA(cudaMemcpyAsync(room, data, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream()));
+  if (cuda::is_on_device(data)) return {const_cast<void*>(data), bytes, false};
+  std::byte* room = device_room(staging_, bytes);
+  backend_.upload(room, data, bytes);
   return {room, bytes, true};
 }
 
@@ -301,7 +356,20 @@ void NcclCommunicator::bring_back(const Staged& staged, void* host) {
 }
 
 void NcclCommunicator::record(const char* what, int group, std::int64_t count) {
+  constexpr int kLaunches = 4;  // a kernel, and what orders it behind those of other streams
   calls_[next_call_++ % calls_.size()] = {what, group, count};
+  backend_.entered().count(kLaunches);
+}
+
+template <class Asked>
+void NcclCommunicator::ask(const Group& group, const Asked& call) {
+  settle(group.communicator, held([&] { return call(group.communicator); }));
+}
+
+void NcclCommunicator::accept(ncclResult_t code) {
+  if (code != ncclSuccess && code != ncclInProgress) {
+    fail(fmt::format("NCCL: {}: {}", ncclGetErrorString(code), ncclGetLastError(nullptr)));
+  }
 }
 
 void NcclCommunicator::settle(ncclComm_t communicator, ncclResult_t code) {
@@ -310,9 +378,9 @@ void NcclCommunicator::settle(ncclComm_t communicator, ncclResult_t code) {
     if (aborted_) throw_aborted();
     if (Clock::now() > until) fail("NCCL has not taken up a call; another rank has not come to it");
     std::this_thread::yield();
-    if (const ncclResult_t asked = ncclCommGetAsyncError(communicator, &code); asked != ncclSuccess) code = asked;
+    code = held([&] { return state_of(communicator); });
   }
-  if (code != ncclSuccess) fail(fmt::format("NCCL: {}: {}", ncclGetErrorString(code), ncclGetLastError(communicator)));
+  accept(code);
 }
 
 void NcclCommunicator::check_health(Clock::time_point since) {
@@ -321,23 +389,22 @@ void NcclCommunicator::check_health(Clock::time_point since) {
   const Clock::time_point now = Clock::now();
   if (now - last_asked_ < kBetween) return;
   last_asked_ = now;
-  std::vector<ncclComm_t> all{world_, transfers_};
-  for (const Group& group : groups_) all.push_back(group.communicator);
-  for (const ncclComm_t each : all) {
-    ncclResult_t state = ncclSuccess;
-    if (each == nullptr) continue;
-    if (const ncclResult_t asked = ncclCommGetAsyncError(each, &state); asked != ncclSuccess) state = asked;
-    if (state != ncclSuccess && state != ncclInProgress) {
-      fail(fmt::format("NCCL: {}: {}", ncclGetErrorString(state), ncclGetLastError(each)));
+  accept(held([&] {
+    for (const ncclComm_t each : made_) {
+      if (const ncclResult_t state = state_of(each); state != ncclSuccess && state != ncclInProgress) return state;
     }
-  }
+    return ncclSuccess;
+  }));
   if (now - since > patience_) {
     fail(fmt::format("nothing has come for {} s; TRIVIUM_NCCL_TIMEOUT_S sets how long to wait", patience_.count()));
   }
 }
 
 void NcclCommunicator::throw_aborted() {
-  end_all();
+  {
+    const std::lock_guard lock(handles_mutex_);
+    end_all();
+  }
   const std::lock_guard lock(reason_mutex_);
   throw Aborted(reason_);
 }

@@ -1,46 +1,74 @@
-# `./dev gpu`, read by dev: builds, tests and measures on a machine with a GPU and prints one table. What fails is a line
-# of it and keeps nothing else from being tried; all of it takes nine minutes at most.
+# `./dev gpu [PART...]`, read by dev: builds, tests and measures on a machine with a GPU and prints one table. What fails
+# is a line of it and keeps nothing else from being tried. What there was no time for is said to be unfinished: that is
+# no failure, and the parts can be called for again by their names.
 
 gpu_bin=build/gpu/bin
-gpu_part_end=0  # of the part at hand, in seconds from the start
+gpu_all_parts=(build ops splits kills speed calibrate)
+gpu_part_end=0       # of the part at hand, in seconds from the start
 gpu_failures=0
+gpu_cut_short=0      # whether there was too little time for something in the part at hand
+gpu_unfinished=()
+gpu_built=0
+
+# What a part asks for; all of them are more than a call of ten minutes has.
+gpu_seconds_of() {
+  case $1 in
+    build) echo 400 ;;
+    ops) echo 270 ;;
+    splits) echo 300 ;;
+    kills) echo 150 ;;
+    speed) echo 350 ;;
+    calibrate) echo 200 ;;
+  esac
+}
+
+gpu_whole() { echo "${TRIVIUM_GPU_SECONDS:-540}"; }
 
 # Seconds that are left to the part at hand.
 gpu_left() {
-  local whole=$((${TRIVIUM_GPU_SECONDS:-530} - SECONDS)) part=$((gpu_part_end - SECONDS))
+  local whole=$(($(gpu_whole) - SECONDS)) part=$((gpu_part_end - SECONDS))
   echo $((whole < part ? whole : part))
 }
 
-# within SECONDS COMMAND...: stopped when they, or those of the part, are over (124). 75: there was no time to begin.
+# within SECONDS COMMAND...: stopped when they are over (124). 75: there was no time to begin, or to come to the end.
 within() {
-  local seconds=$1 left
+  local seconds=$1 left status=0
   left=$(gpu_left)
   shift
   [ "$left" -ge 10 ] || return 75
-  timeout -k 5 $((left < seconds ? left : seconds)) "$@" </dev/null
+  timeout -k 5 $((left < seconds ? left : seconds)) "$@" </dev/null || status=$?
+  [ "$left" -ge "$seconds" ] || case $status in 124 | 137) return 75 ;; esac
+  return $status
 }
 
 # Of an exit code of `within`; LOG: where the words of the command are.
 how_it_ended() {
   case $1 in
     0) echo "no number came of it${2:+; $2}" ;;
-    75) echo "left out: no time" ;;
+    75) echo "unfinished: no time" ;;
     124 | 137) echo "stopped: it took too long${2:+; $2}" ;;
     *) echo "failed (exit $1)${2:+; $2}" ;;
   esac
 }
 
-# Whether an exit code of `within` is a failure: what there was no time for is none.
-is_failure() { [ "$1" -ne 0 ] && [ "$1" -ne 75 ]; }
+# Whether an exit code of `within` is a failure: what there was no time for is none, but is noted.
+is_failure() {
+  [ "$1" -ne 75 ] || gpu_cut_short=1
+  [ "$1" -ne 0 ] && [ "$1" -ne 75 ]
+}
 
 row() { printf '%-44s %s\n' "$1" "$2"; }
 
-# gpu_part SECONDS TITLE COMMAND...
+# gpu_part PART TITLE COMMAND...: with the time that the part asks for, or all where it is the only one.
 gpu_part() {
-  gpu_part_end=$((SECONDS + $1))
+  local part=$1
+  gpu_part_end=$((SECONDS + $(gpu_seconds_of "$part")))
+  [ ${#gpu_parts[@]} -gt 1 ] || gpu_part_end=$(gpu_whole)
   printf '\n%s\n' "$2"
   shift 2
+  gpu_cut_short=0
   "$@" || gpu_failures=$((gpu_failures + 1))
+  [ $gpu_cut_short -eq 0 ] || gpu_unfinished+=("$part")
 }
 
 # field NAME FILE: the values of a key in lines of JSON.
@@ -50,7 +78,7 @@ is_number() { [[ ${1:-} =~ ^[-+]?[0-9.]+(e[-+]?[0-9]+)?$ ]]; }
 
 # train_on GPUs|cores NAME ARGUMENT...: a training of one or several ranks here; its steps as JSON in build/gpu/NAME.
 train_on() {
-  local where=(--backend cuda --cluster h200) name=$2
+  local where=(--backend cuda --cluster "$gpu_cluster") name=$2
   [ "$1" = GPUs ] || where=(--cluster this-machine)
   shift 2
   within 90 $gpu_bin/trivium run "${where[@]}" --corpus build/gpu/text.txt --timeline-steps 0 --json "$@" \
@@ -58,15 +86,15 @@ train_on() {
 }
 gpu_train() { train_on GPUs "$@"; }
 
-# compare LABEL EXIT_CODE NAME LOSS: the last loss of a training against that of another.
+# compare LABEL EXIT_CODE NAME LOSS [RELATIVE]: the last loss of a training against that of another.
 compare() {
-  local loss
+  local loss tolerance=${5:-1e-4}
   loss=$(field loss "build/gpu/$3" | tail -1)
   if [ "$2" -ne 0 ]; then
     row "$1" "$(how_it_ended "$2" "build/gpu/$3.log")"
     ! is_failure "$2"
-  elif is_number "$loss" && awk -v a="$4" -v b="$loss" 'BEGIN { d = a > b ? a - b : b - a; exit !(d < 1e-4 * a) }'; then
-    row "$1" "loss $loss against $4: equal to 1e-4"
+  elif is_number "$loss" && awk -v a="$4" -v b="$loss" -v t="$tolerance" 'BEGIN { d = a > b ? a - b : b - a; exit !(d < t * a) }'; then
+    row "$1" "loss $loss against $4: equal to $tolerance"
   else
     row "$1" "loss ${loss:-none} against $4: DIFFERENT"
     return 1
@@ -80,8 +108,55 @@ gpu_model() {
   echo "build/gpu/$1.json.model.json"
 }
 
+# The profile of the card that is here, for what fits into its memory.
+gpu_cluster_of() {
+  case $1 in
+    *B200*) echo dgx-b200 ;;
+    *H200*) echo h200 ;;
+    *H100*) echo dgx-h100-80gb ;;
+    *A100*40GB*) echo dgx-a100-40gb ;;
+    *A100*) echo dgx-a100-80gb ;;
+    *V100*32GB*) echo dgx1-v100-32gb ;;
+    *V100*) echo dgx1-v100-16gb ;;
+    *) echo h200 ;;
+  esac
+}
+
+# need NAME WHAT: a line for what has to be there; WHAT is empty where it is not.
+need() {
+  row "$1" "${2:-missing}"
+  [ -n "$2" ]
+}
+version_of() { "$1" --version 2>/dev/null | sed -n 's/.*[^0-9.]\([0-9][0-9]*\.[0-9][.0-9]*\).*/\1/p' | head -1; }
+at_least() { [ -n "$1" ] && [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -1)" = "$2" ] && echo "$1" || true; }
+
+# Before anything is built: what the parts need and is not here costs minutes otherwise.
+gpu_needs() {
+  local missing=0 card
+  card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 || true)
+  gpu_cluster=$(gpu_cluster_of "$card")
+  need "an NVIDIA GPU (nvidia-smi)" "${card:+$card; memory as in $gpu_cluster}" || missing=1
+  if [[ " ${gpu_parts[*]} " == *" build "* ]]; then
+    need "g++ 12 or later" "$(at_least "$(g++ -dumpfullversion 2>/dev/null)" 12)" || missing=1
+    need "cmake 3.25 or later" "$(at_least "$(version_of cmake)" 3.25)" || missing=1
+    need "ninja" "$(ninja --version 2>/dev/null)" || missing=1
+    need "nvcc 12 or later (CUDA's toolkit)" "$(at_least "$(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p')" 12)" || missing=1
+    need "4 GB on this disk" "$(df -Pk . | awk 'NR == 2 && $4 > 4e6 { printf "%.0f GB", $4 / 1e6 }')" || missing=1
+  else
+    need "what \`./dev gpu build\` makes" "$(ls $gpu_bin/trivium 2>/dev/null)" || missing=1
+  fi
+  return $missing
+}
+
 # The exit code is of all that a machine may have.
-gpu_machine() { within 30 $gpu_bin/trivium doctor || true; }
+gpu_machine() { timeout 30 $gpu_bin/trivium doctor </dev/null || true; }
+
+gpu_ops() {
+  local failed=0
+  gpu_tests || failed=1
+  gpu_sanitizer || failed=1
+  return $failed
+}
 
 gpu_tests() {
   local status=0
@@ -113,29 +188,78 @@ gpu_sanitizer() {
   return $failed
 }
 
-# Splits over several ranks, all on the GPUs there are, must come to the loss of one rank.
 gpu_splits() {
-  local tiny="--model gpt-tiny --sequence 128 --global-batch 8 --precision fp32 --steps 5"
-  local one split name status=0 failed=0
-  gpu_train one.json $tiny || status=$?
-  one=$(field loss build/gpu/one.json | tail -1)
+  local failed=0
+  gpu_splits_in fp32 1e-4 "--data 2" "--tensor 2" "--tensor 2 --sequence-parallel true" "--pipeline 2" \
+    "--data 2 --zero-stage 1" "--data 2 --zero-stage 3" "--context 2 --attention flash" "--tensor 2 --pipeline 2" \
+    "--tensor 2 --pipeline 2 --data 2" || failed=1
+  # NCCL's sums in 16 bits, fused steps of a ring, master copies of shards, graphs beside communication.
+  gpu_splits_in bf16 1e-2 "--tensor 2 --attention flash" "--data 2 --zero-stage 3" "--context 2 --attention flash" \
+    "--pipeline 2 --attention flash --cuda-graphs on" || failed=1
+  gpu_checkpoints || failed=1
+  return $failed
+}
+
+# gpu_splits_in PRECISION RELATIVE SPLIT...: over several ranks, all on the GPUs there are, against the loss of one rank.
+gpu_splits_in() {
+  local precision=$1 tolerance=$2 tiny one split name status=0 failed=0
+  tiny="--model gpt-tiny --sequence 128 --global-batch 8 --precision $precision --steps 5"
+  shift 2
+  gpu_train "one-$precision.json" $tiny || status=$?
+  one=$(field loss "build/gpu/one-$precision.json" | tail -1)
   if [ $status -ne 0 ] || ! is_number "$one"; then
-    row "one rank" "$(how_it_ended $status build/gpu/one.json.log)"
+    row "one rank, $precision" "$(how_it_ended $status "build/gpu/one-$precision.json.log")"
     ! is_failure $((status == 0 ? 1 : status))
     return
   fi
-  for split in "--data 2" "--tensor 2" "--tensor 2 --sequence-parallel true" "--pipeline 2" "--data 2 --zero-stage 1" \
-    "--data 2 --zero-stage 3" "--context 2 --attention flash" "--tensor 2 --pipeline 2" "--tensor 2 --pipeline 2 --data 2"; do
-    name=$(echo "split$split" | tr -d ' ').json
+  for split in "$@"; do
+    name=$(echo "split-$precision$split" | tr -d ' ').json
     status=0
     NCCL_DEBUG=WARN gpu_train "$name" $tiny $split || status=$?
-    compare "$split" $status "$name" "$one" || failed=1
-    if is_failure $status && [ "$split" = "--data 2" ]; then
-      echo "the other splits are left out"
+    compare "$precision $split" $status "$name" "$one" "$tolerance" || failed=1
+    if is_failure $status && [ "$split" = "$1" ]; then
+      echo "the other splits in $precision are left out"
       break
     fi
   done
   return $failed
+}
+
+# A rank that is killed or stands still in the middle of thousands of launches a step, with communicators for the world,
+# its transfers and two kinds of groups: the others say so within their patience and end.
+gpu_kills() {
+  local failure signal split failed=0
+  for failure in "KILL --tensor 2 --data 2" "STOP --tensor 2 --data 2" "KILL --pipeline 2 --tensor 2" \
+    "STOP --pipeline 2 --tensor 2"; do
+    read -r signal split <<<"$failure"
+    gpu_kill "$signal" $split || failed=1
+  done
+  return $failed
+}
+
+# gpu_kill SIGNAL SPLIT...
+gpu_kill() {
+  local signal=$1 log=build/gpu/killed.json label run victim status=0
+  shift
+  label="$signal, $*"
+  rm -rf build/gpu/flight "$log"
+  TRIVIUM_NCCL_TIMEOUT_S=10 gpu_train killed.json --model "$(gpu_model gpt2-124m)" --sequence 128 --micro-batch 1 --global-batch 8 \
+    --precision bf16 --attention flash --steps 1000000 --flight-record build/gpu/flight "$@" &
+  run=$!
+  while [ -e "/proc/$run" ] && [ "$(field loss $log 2>/dev/null | wc -l)" -lt 2 ]; do sleep 0.2; done
+  victim=$(od -An -t d4 -j 20 -N 4 "$(find build/gpu/flight -name 'rank-00001.flight' 2>/dev/null)" 2>/dev/null | tr -d ' ')
+  [ -z "$victim" ] || [ ! -e "/proc/$run" ] || kill -"$signal" "$victim"
+  wait $run || status=$?
+  [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null || true
+  if [ $status -eq 1 ] && [ -n "$victim" ] && grep -q "nothing has come for 10 s" $log.log; then
+    row "$label" "noticed after 10 s"
+  elif [ $status -eq 0 ] || [ $status -eq 1 ]; then
+    row "$label" "no word of the rank that is gone; $log.log"
+    return 1
+  else
+    row "$label" "$(how_it_ended $status $log.log)"
+    ! is_failure $status
+  fi
 }
 
 # Three steps here and three there come to the loss of six on cores.
@@ -161,6 +285,13 @@ GPUs cores'
   return $failed
 }
 
+gpu_speed() {
+  local failed=0
+  gpu_benchmark || failed=1
+  gpu_switches || failed=1
+  return $failed
+}
+
 # Tokens a second of one GPU: GPT-2 of four sizes in bf16 with fused attention.
 gpu_benchmark() {
   local model batch rate status failed=0
@@ -174,7 +305,7 @@ gpu_benchmark() {
         "$(field loss "build/gpu/$model.json" | sed -n 1p)" "$(field loss "build/gpu/$model.json" | tail -1)"
     else
       printf '%-16s micro-batch %3d  %s\n' "$model" "$batch" "$(how_it_ended $status "build/gpu/$model.json.log")"
-      [ $status -eq 75 ] || failed=1
+      ! is_failure $((status == 0 ? 1 : status)) || failed=1
     fi
   done <<<'gpt2-124m 32
 gpt2-350m 16
@@ -198,7 +329,7 @@ gpu_switches() {
       printf 'micro-batch %3d  %-44s ' "$batch" "${switch:-neither}"
       if [ $status -ne 0 ] || ! is_number "$rate"; then
         how_it_ended $status
-        [ $status -eq 75 ] || { failed=1; tail -3 build/gpu/switched.json.log >&2; }
+        ! is_failure $((status == 0 ? 1 : status)) || { failed=1; tail -3 build/gpu/switched.json.log >&2; }
         continue
       fi
       [ -n "$switch" ] || plain=$rate
@@ -245,14 +376,15 @@ print(os.path.dirname(os.path.dirname(found[0])) if found else "")' "$1" 2>/dev/
 
 # gpu_configure TESTS PREFIX NCCL CUBLAS CUPTI
 gpu_configure() {
-  cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRIVIUM_REQUIRE_CUDA=ON -DTRIVIUM_GUI=OFF -DTRIVIUM_MPI=OFF \
+  cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRIVIUM_UNITY=ON -DTRIVIUM_REQUIRE_CUDA=ON -DTRIVIUM_GUI=OFF -DTRIVIUM_MPI=OFF \
     -DTRIVIUM_TESTS="$1" -DCMAKE_CUDA_ARCHITECTURES="${TRIVIUM_GPU_ARCH:-native}" -DCMAKE_PREFIX_PATH="$2" -DNCCL_HOME="$3" \
     -DCUBLAS_HOME="$4" -DCUPTI_HOME="$5" >&2
 }
 
-# The tests are left out where they do not build; without the program there is nothing to do.
+# The tests are left out where they do not build; without the program there is nothing to do. What was compiled is kept:
+# an unfinished build goes on where it stood.
 gpu_build() {
-  local prefix=""
+  local prefix="" status=0
   [ ! -d build/gpu-packages ] || prefix=$top/build/gpu-packages/usr
   # Where there is no network, apt is to say so soon; what it lacks may be there by another name.
   [ -n "$prefix" ] || (apt_options+=(-o Acquire::Retries=0 -o Acquire::http::Timeout=5 -o Acquire::https::Timeout=5)
@@ -260,31 +392,62 @@ gpu_build() {
     say "dev: going on in the hope that these are here by other names; if not: ./dev gpu pack where they are, and bring build/gpu-packages along"
   gpu_configure ON "$prefix" "$@" || { say "dev: once more, without the tests"; gpu_configure OFF "$prefix" "$@"; } ||
     fail "cannot configure build/gpu"
+  within 1800 cmake --build build/gpu --target trivium trivium_cuda >&2 || status=$?
+  if [ $status -ne 0 ]; then
+    row "trivium with its CUDA backend" "$(how_it_ended $status)"
+    ! is_failure $status
+    return
+  fi
+  gpu_built=1
   rm -f $gpu_bin/cuda_gpu_test
-  cmake --build build/gpu --target trivium trivium_cuda cuda_gpu_test -- -k 0 >&2 && return
-  cmake --build build/gpu --target trivium trivium_cuda >&2 || fail "cannot build trivium with its CUDA backend"
-  say "dev: the tests did not build"
+  within 1800 cmake --build build/gpu --target cuda_gpu_test -- -k 0 >&2 || status=$?
+  row "the tests" "$([ $status -eq 0 ] && echo built || how_it_ended $status)"
+  ! is_failure $status
 }
 
 run_gpu() {
   [ "${1:-}" != pack ] || { gpu_pack; return; }
+  local part gpu_parts=("$@") gpu_cluster=h200 asked=0
+  [ $# -gt 0 ] || gpu_parts=("${gpu_all_parts[@]}")
+  for part in "${gpu_parts[@]}"; do
+    [ -n "$(gpu_seconds_of "$part")" ] || { say "dev: gpu: no part \"$part\": ${gpu_all_parts[*]}"; exit 2; }
+    asked=$((asked + $(gpu_seconds_of "$part")))
+  done
+  mkdir -p build/gpu
   # NCCL, cuBLAS and CUPTI may be there as Python packages alone.
   local nccl=${NCCL_HOME:-$(wheel_of nccl.h)} cublas=${CUBLAS_HOME:-$(wheel_of cublasLt.h)} cupti=${CUPTI_HOME:-$(wheel_of cupti.h)}
   PATH=$PATH:/usr/local/cuda/bin
-  gpu_build "$nccl" "$cublas" "$cupti"
+  echo "needed"
+  gpu_needs || fail "something that is needed is missing"
+  [ $asked -le "$(gpu_whole)" ] || [ ${#gpu_parts[@]} -eq 1 ] ||
+    printf '\n%s ask for up to %d s, and there are %d: what is left unfinished can be called for by its name\n' \
+      "${gpu_parts[*]}" $asked "$(gpu_whole)"
   export LD_LIBRARY_PATH=${nccl:+$nccl/lib:}${cublas:+$cublas/lib:}${cupti:+$cupti/lib:}${LD_LIBRARY_PATH:-}
-  corpus build/gpu/text.txt
-  printf '\nbuilt in %d s\n' "$SECONDS"
-  gpu_part 30 "the machine" gpu_machine
-  gpu_part 150 "every op, and trainings, against the CPU backend" gpu_tests
-  gpu_part 150 "splits over several ranks" gpu_splits
-  gpu_part 60 "checkpoints" gpu_checkpoints
-  gpu_part 150 "training" gpu_benchmark
-  gpu_part 200 "predicted and measured" gpu_calibration
-  gpu_part 120 "compute-sanitizer" gpu_sanitizer
-  gpu_part 200 "switches" gpu_switches
+  if [[ " ${gpu_parts[*]} " == *" build "* ]]; then
+    gpu_part build "built" gpu_build "$nccl" "$cublas" "$cupti"
+    # What an earlier call built is of other sources.
+    [ $gpu_built -eq 1 ] || { gpu_unfinished=("${gpu_parts[@]}"); gpu_end; return; }
+  fi
+  [ -f build/gpu/text.txt ] || corpus build/gpu/text.txt
+  printf '\nthe machine\n'
+  gpu_machine
+  for part in "${gpu_parts[@]}"; do
+    case $part in
+      ops) gpu_part ops "every op, and trainings, against the CPU backend" gpu_ops ;;
+      splits) gpu_part splits "splits over several ranks, and checkpoints" gpu_splits ;;
+      kills) gpu_part kills "ranks that are gone" gpu_kills ;;
+      speed) gpu_part speed "training, and what switches are worth" gpu_speed ;;
+      calibrate) gpu_part calibrate "predicted and measured" gpu_calibration ;;
+    esac
+  done
+  gpu_end
+}
+
+# 1 where something failed, else 75 where something is unfinished.
+gpu_end() {
   printf '\n%d s in all; ' "$SECONDS"
-  [ $gpu_failures -gt 0 ] || { echo "nothing failed"; return 0; }
-  echo "parts in which something failed: $gpu_failures"
-  return 1
+  [ $gpu_failures -gt 0 ] && echo "parts in which something failed: $gpu_failures" || echo "nothing failed"
+  [ ${#gpu_unfinished[@]} -eq 0 ] || echo "unfinished for want of time: ./dev gpu ${gpu_unfinished[*]}"
+  [ $gpu_failures -eq 0 ] || return 1
+  [ ${#gpu_unfinished[@]} -eq 0 ] || return 75
 }

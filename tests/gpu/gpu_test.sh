@@ -32,8 +32,25 @@ straw "$work/straw/sudo" <<'END'
 #!/bin/sh
 exec "$@"
 END
+straw "$work/straw/nvidia-smi" <<'END'
+#!/bin/sh
+echo "NVIDIA H100 80GB HBM3"
+END
+straw "$work/straw/nvcc" <<'END'
+#!/bin/sh
+[ "${STRAW:-}" != no-nvcc ] && echo "Cuda compilation tools, release 13.0, V13.0.88"
+END
+straw "$work/straw/g++" <<'END'
+#!/bin/sh
+echo 12.2.0
+END
+straw "$work/straw/ninja" <<'END'
+#!/bin/sh
+echo 1.11.1
+END
 straw "$work/straw/cmake" <<'END'
 #!/bin/sh
+[ "$*" != --version ] || { echo "cmake version 3.25.1"; exit; }
 echo "cmake $*" >>cmake.calls
 case "$*" in
   *-DTRIVIUM_TESTS=ON*) [ "${STRAW:-}" != no-tests ] ;;
@@ -54,9 +71,27 @@ straw "$work/build/gpu/bin/trivium" <<'END'
 #!/bin/bash
 [ "${STRAW:-}" != all-fails ] || exit 1
 step='{"loss":2.5,"tokens_per_s":1000.5}'
+# As a run of two ranks does: the second is gone, and the first says so. Where it is deaf it ends without a word.
+ranks_die() {
+  local state=S
+  sleep 30 &
+  mkdir -p build/gpu/flight
+  { printf '%020d' 0; printf "\\x$(printf %02x $(($! & 255)))\\x$(printf %02x $(($! >> 8 & 255)))\\x$(printf %02x $(($! >> 16)))\\x00"; } \
+    >build/gpu/flight/rank-00001.flight
+  printf '%s\n%s\n' "$step" "$step"
+  while [ -e /proc/$! ] && [ "$state" != T ]; do
+    state=$(sed 's/.*) \(.\).*/\1/' /proc/$!/stat 2>/dev/null)
+    sleep 0.05
+  done
+  [ "$state" = T ] && signal=STOP || signal=KILL
+  [ "$signal${DEAF:-}" = STOP1 ] || echo "error: nothing has come for 10 s" >&2
+  exit 1
+}
+[ "${STRAW:-}" != slow ] || sleep 60
 case "$*" in
   doctor | profile* | plan*) echo "$1" ;;
   validate*) echo "off by 3 %" ;;
+  *--flight-record*) ranks_die ;;
   *"--pipeline 2"*--data*) echo '{"loss":3.5,"tokens_per_s":1}' ;;  # another loss
   *"--zero-stage 3"*) exit 9 ;;
   *this-machine*--resume*) echo '{"loss":7.5}' ;;
@@ -66,10 +101,10 @@ case "$*" in
 esac
 END
 
-# table CASE EXIT_CODE: what ./dev gpu prints there, and that it ends with that code.
+# table CASE EXIT_CODE PART...: what ./dev gpu prints there, and that it ends with that code.
 table() {
   local code=0
-  (cd "$work" && PATH="$work/straw:$PATH" STRAW=$1 ./dev gpu) >"$work/$1.out" 2>"$work/$1.err" || code=$?
+  (cd "$work" && PATH="$work/straw:$PATH" STRAW=$1 ./dev gpu "${@:3}") >"$work/$1.out" 2>"$work/$1.err" || code=$?
   [ "$code" -eq "$2" ] || wrong "$1" "exit code $code instead of $2"
 }
 wrong() {
@@ -83,42 +118,68 @@ holds() {
   shift
   for line in "$@"; do grep -qF -e "$line" "$work/$name.out" || wrong "$name" "no line with \"$line\""; done
 }
-parts=("the machine" "every op, and trainings, against the CPU backend" "splits over several ranks" "checkpoints" "training"
-  "predicted and measured" "compute-sanitizer" "switches" "s in all")
+parts=("needed" "the machine" "every op, and trainings, against the CPU backend" "splits over several ranks, and checkpoints"
+  "ranks that are gone" "training, and what switches are worth" "predicted and measured" "s in all")
 
 table some-fail 1
-holds some-fail "${parts[@]}" "[  PASSED  ] 30 tests." "memcheck                                     ========= ERROR SUMMARY: 0 errors" \
-  "--data 2                                     loss 2.5 against 2.5: equal to 1e-4" \
-  "--data 2 --zero-stage 3                      failed (exit 9); build/gpu/split--data2--zero-stage3.json.log" \
-  "--tensor 2 --pipeline 2 --data 2             loss 3.5 against 2.5: DIFFERENT" \
+holds some-fail "${parts[@]}" "NVIDIA H100 80GB HBM3; memory as in dgx-h100-80gb" "the tests                                    built" \
+  "[  PASSED  ] 30 tests." "memcheck                                     ========= ERROR SUMMARY: 0 errors" \
+  "fp32 --data 2                                loss 2.5 against 2.5: equal to 1e-4" \
+  "bf16 --context 2 --attention flash           loss 2.5 against 2.5: equal to 1e-2" \
+  "fp32 --data 2 --zero-stage 3                 failed (exit 9); build/gpu/split-fp32--data2--zero-stage3.json.log" \
+  "fp32 --tensor 2 --pipeline 2 --data 2        loss 3.5 against 2.5: DIFFERENT" \
   "from cores to GPUs                           loss 2.5 against 2.5: equal to 1e-4" \
   "from GPUs to cores                           loss 7.5 against 2.5: DIFFERENT" \
+  "KILL, --tensor 2 --data 2                    noticed after 10 s" "STOP, --pipeline 2 --tensor 2                noticed after 10 s" \
   "gpt2-124m        micro-batch  32        1000 tokens/s  loss 2.5 -> 2.5" \
   "gpt2-350m        micro-batch  16  no number came of it; build/gpu/gpt2-350m.json.log" \
   "gpt2-1.5b        micro-batch   8        1000 tokens/s" "gpt2-124m, micro-batch 16" "off by 3 %" \
   "micro-batch  32  neither                                      no number came of it" \
   "micro-batch  32  --cuda-graphs on                                   1000 tokens/s" \
-  "parts in which something failed: 4"
+  "parts in which something failed: 2" "build ops splits kills speed calibrate ask for up to 1670 s, and there are 540"
 grep -q '"vocab": 50304' "$work/build/gpu/gpt2-124m.json.model.json" || wrong some-fail "the vocabulary is not padded"
+grep -q 'cmake.*-DTRIVIUM_UNITY=ON' "$work/cmake.calls" || wrong some-fail "not built as in the other presets"
 
 table all-fails 1
-holds all-fails "${parts[@]}" "one rank                                     failed (exit 1)" \
+holds all-fails "${parts[@]}" "one rank, fp32                               failed (exit 1)" "one rank, bf16                               failed (exit 1)" \
   "on cores                                     failed (exit 1)" "gpt2-1.5b        micro-batch   8  failed (exit 1)" \
+  "KILL, --tensor 2 --data 2                    no word of the rank that is gone; build/gpu/killed.json.log" \
   "the profile                                  failed (exit 1)" "racecheck                                    failed (exit 1)" \
-  "micro-batch  32  --cuda-graphs on --cuda-epilogues on         failed (exit 1)" "parts in which something failed: 7"
+  "micro-batch  32  --cuda-graphs on --cuda-epilogues on         failed (exit 1)" "parts in which something failed: 5"
 
-TRIVIUM_GPU_SECONDS=0 table no-time 0
-holds no-time "${parts[@]}" "one rank                                     left out: no time" "gpt2-1.5b        micro-batch   8  left out: no time" \
-  "the profile                                  left out: no time" "nothing failed"
+# A part alone, of what was built before; ranks that do not notice are a failure of it.
+table kills-alone 0 kills
+holds kills-alone "ranks that are gone" "STOP, --tensor 2 --data 2                    noticed after 10 s" "nothing failed"
+! grep -q "splits over\|^built" "$work/kills-alone.out" || wrong kills-alone "other parts than the one that was named"
+DEAF=1 table kills-deaf 1 kills
+holds kills-deaf "no word of the rank that is gone" "parts in which something failed: 1"
+
+# Without time nothing fails, and nothing is done.
+TRIVIUM_GPU_SECONDS=0 table no-time 75 splits kills speed calibrate
+holds no-time "one rank, fp32                               unfinished: no time" "gpt2-1.5b        micro-batch   8  unfinished: no time" \
+  "KILL, --tensor 2 --data 2                    unfinished: no time" "the profile                                  unfinished: no time" \
+  "nothing failed" "unfinished for want of time: ./dev gpu splits kills speed calibrate"
+TRIVIUM_GPU_SECONDS=0 table no-time-to-build 75
+holds no-time-to-build "trivium with its CUDA backend                unfinished: no time" \
+  "unfinished for want of time: ./dev gpu build ops splits kills speed calibrate"
+# Stopped because the part's time was over, not because it hung.
+TRIVIUM_GPU_SECONDS=13 table slow 75 calibrate
+holds slow "the profile                                  unfinished: no time" "nothing failed" "./dev gpu calibrate"
+
+rm "$work/cmake.calls"
+table no-nvcc 1
+holds no-nvcc "nvcc 12 or later (CUDA's toolkit)            missing" "g++ 12 or later                              12.2.0"
+[ ! -e "$work/cmake.calls" ] || wrong no-nvcc "built all the same"
+table unknown 2 walks
+grep -q 'no part "walks": build ops splits kills speed calibrate' "$work/unknown.err" || wrong unknown "no word of the parts"
 
 table no-tests 1
 holds no-tests "${parts[@]}" "the tests could not be built" "gpt2-774m        micro-batch  16        1000 tokens/s"
 grep -q 'cmake.*-DTRIVIUM_TESTS=OFF' "$work/cmake.calls" || wrong no-tests "not configured without the tests"
-grep -q 'the tests did not build' "$work/no-tests.err" || wrong no-tests "no word of it"
 # Neither a network nor packages brought along: what is here may do.
 rmdir "$work/build/gpu-packages"
-table no-network 1
-holds no-network "${parts[@]}" "gpt2-774m        micro-batch  16        1000 tokens/s"
+table no-network 1 build speed
+holds no-network "gpt2-774m        micro-batch  16        1000 tokens/s"
 grep -q 'apt-get.*http::Timeout=5.*install' "$work/apt.calls" || wrong no-network "apt waits for long"
 grep -q './dev gpu pack' "$work/no-network.err" || wrong no-network "no word of ./dev gpu pack"
 echo "what fails is in the table"

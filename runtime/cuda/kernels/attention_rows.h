@@ -9,11 +9,14 @@
 
 namespace trivium::runtime::cuda {
 
-/// Scores (rows, length) to probabilities in place: row r sees its first r % length + 1 columns. A block a row.
+/// Scores (heads, length, length) to probabilities in place: row r sees its first r % length + 1 columns. A block a
+/// row.
 template <class T>
 struct CausalSoftmax {
   T* scores;
   std::int64_t length;
+  float* log_sums;  ///< (length, heads), `log_stride` apart, or null
+  std::int64_t log_stride;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
     auto* room = reinterpret_cast<float*>(t.shared());
@@ -24,7 +27,10 @@ struct CausalSoftmax {
     most = over_block(t, most, room, Largest());
     float sum = 0;
     for (std::int64_t j = t.thread(); j < valid; j += t.threads()) sum += exp_of(widen(row[j]) - most);
-    const float factor = 1.0F / over_block(t, sum, room, Sum());
+    const float total = over_block(t, sum, room, Sum()), factor = 1.0F / total;
+    if (log_sums != nullptr && t.thread() == 0) {
+      log_sums[(valid - 1) * log_stride + t.block() / length] = most + log_of(total);
+    }
     for (std::int64_t j = t.thread(); j < length; j += t.threads()) {
       row[j] = narrow<T>(j < valid ? exp_of(widen(row[j]) - most) * factor : 0.0F);
     }
@@ -75,6 +81,9 @@ struct AttentionShape {
 
 constexpr int kSlots = 8;  ///< elements of a head a thread holds: dim up to 256
 constexpr int kMostRowDim = kSlots * kWarp;
+
+/// Whether flash.h has a kernel in 16 bits for heads of this size, whose rows it moves 16 bytes at once.
+constexpr bool has_fused_dim(int dim) { return dim <= 128 && dim % 8 == 0; }
 
 template <class Thread>
 TRIVIUM_DEVICE float over_warp(Thread& t, float v) {
@@ -152,7 +161,30 @@ struct AttentionRow {
   }
 };
 
-/// D = dy . y of every (token, head): a warp each.
+/// D = dy . y of every (token, head), whose rows of kThreads packs of 8 elements as many threads share.
+template <class T, int kThreads>
+struct AttentionPackDots {
+  static constexpr int kEach = 8;
+  const T* y;
+  const T* dy;
+  float* dots;
+  std::int64_t items;
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    const std::int64_t at = t.block() * t.threads() + t.thread(), item = at / kThreads;
+    float sum = 0;
+    if (item < items) {
+      float a[kEach], b[kEach];
+      load<kEach>(y + at * kEach, a);
+      load<kEach>(dy + at * kEach, b);
+      for (int i = 0; i < kEach; ++i) sum += a[i] * b[i];
+    }
+    for (int mask = kThreads / 2; mask > 0; mask /= 2) sum += t.shuffle_xor(sum, mask);
+    if (item < items && t.thread() % kThreads == 0) dots[item] = sum;
+  }
+};
+
+/// The same of rows of any length: a warp each.
 template <class T>
 struct AttentionDots {
   const T* y;

@@ -1,9 +1,9 @@
-// Fused causal attention in 16 bits (T) for head dimensions D = 64 and 128, forward and backward (Dao 2023, arXiv
-// 2307.08691, algorithms 1 and 2), with grouped key heads. Products run on tensor cores; probabilities never leave the
-// registers: the accumulator of one product has the layout that the next one reads its first operand in. A block is
-// four warps; a warp owns 16 or 32 rows of its block's tile, held in registers for all products with the tiles that
-// pass by, of which the next is on its way while one is worked on. The backward is two kernels, one over tiles of keys
-// and one over tiles of queries, so that nothing is added atomically and results are the same every time.
+// Fused causal attention in 16 bits (T) for head dimensions of up to D = 64 and 128, forward and backward (Dao 2023,
+// arXiv 2307.08691, algorithms 1 and 2), with grouped key heads. Products run on tensor cores; probabilities never
+// leave the registers: the accumulator of one product has the layout that the next one reads its first operand in. A
+// block is four warps; a warp owns 16 or 32 rows of its block's tile, held in registers for all products with the tiles
+// that pass by, of which the next is on its way while one is worked on. The backward is two kernels, one over tiles of
+// keys and one over tiles of queries, so that nothing is added atomically and results are the same every time.
 #pragma once
 
 #include "runtime/cuda/kernels/flash_tiles.h"
@@ -34,17 +34,18 @@ struct FlashForward {
     const std::int64_t head = line % s.heads, token = line / s.heads * s.local;
     const std::int64_t key_tiles = s.key_tiles(row0, kQueries);
     if (key_tiles == 0) return;  // all of the block
-    const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * D;
+    const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * s.dim;
     const T* values = keys + s.value_at - s.key_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * kWarpRows;
     const auto load_stage = [&](std::int64_t at) {
       T* const stage = stages + (at & 1) * kStage;
       const std::int64_t key0 = at * kTile, row = key0 * s.kv_width;
-      load_ahead<D>(t, stage, keys + row, s.kv_width, kTile, s.local - key0);
-      load_ahead<D>(t, stage + kTile * kPitch<D>, values + row, s.kv_width, kTile, s.local - key0);
+      load_ahead<D, kTile>(t, stage, keys + row, s.kv_width, s.local - key0, s.dim);
+      load_ahead<D, kTile>(t, stage + kTile * kPitch<D>, values + row, s.kv_width, s.local - key0, s.dim);
     };
     load_stage(0);
-    load_ahead<D>(t, stages + kStage, q + (token + row0) * s.q_width + head * D, s.q_width, kQueries, s.local - row0);
+    load_ahead<D, kQueries>(t, stages + kStage, q + (token + row0) * s.q_width + head * s.dim, s.q_width,
+                            s.local - row0, s.dim);
     t.await_copies();
     t.sync();
     Held<D> queries[kSteps];
@@ -68,16 +69,7 @@ struct FlashForward {
       multiply_rows<D, kTile>(t, p, queries, stage);
       if (key0 + kTile > s.seen(warp_row0)) {
         TRIVIUM_UNROLL
-        for (int m = 0; m < kSteps; ++m) {
-          TRIVIUM_UNROLL
-          for (int n = 0; n < kTile / 8; ++n) {
-            TRIVIUM_UNROLL
-            for (int i = 0; i < 4; ++i) {
-              const std::int64_t row = warp_row0 + 16 * m + lane / 4 + i / 2 * 8;
-              if (key0 + n * 8 + lane % 4 * 2 + i % 2 >= s.seen(row)) p[m][n][i] = kLowest;
-            }
-          }
-        }
+        for (int m = 0; m < kSteps; ++m) hide_keys<kTile>(s, warp_row0 + 16 * m, key0, lane, p[m]);
       }
       TRIVIUM_UNROLL
       for (int m = 0; m < kSteps; ++m) {
@@ -141,8 +133,8 @@ struct FlashForward {
         }
         if (writes) *log_sum = after;
       }
-      T* const own = y + ((token + row0_of_m) * s.heads + head) * D;
-      store_rows<D>(t, own, s.heads * D, sum[m], factors, first, valid, merges, kept);
+      T* const own = y + ((token + row0_of_m) * s.heads + head) * s.dim;
+      store_rows<D>(t, own, s.heads * s.dim, sum[m], factors, first, valid, s.dim, merges, kept);
     }
   }
 };
@@ -151,6 +143,14 @@ struct FlashForward {
 template <class T, int D, bool kDrops>
 struct FlashBackwardKeys {
   static constexpr int kQueries = D == 64 ? 64 : 32;  ///< at once: what the registers hold
+  /// Over the tiles of queries of one head of the group after the other.
+  struct Pass {
+    std::int64_t number = 0, member = 0, step = 0;
+    TRIVIUM_DEVICE void advance(std::int64_t each) {
+      ++number;
+      if (++step == each) step = 0, ++member;
+    }
+  };
   const T* q;
   const T* kv;
   const T* dy;
@@ -171,30 +171,32 @@ struct FlashBackwardKeys {
     auto* const shared = reinterpret_cast<unsigned char*>(t.shared());
     const std::int64_t tile = t.block() / lines, line = t.block() % lines;
     const std::int64_t kv_head = line % s.kv_heads, token = line / s.kv_heads * s.local, row0 = tile * kTile;
-    const std::int64_t group = s.heads / s.kv_heads, row_at = (token + row0) * s.kv_width + kv_head * D;
+    const std::int64_t group = s.heads / s.kv_heads, row_at = (token + row0) * s.kv_width + kv_head * s.dim;
     const std::int64_t key_at = row_at + s.key_at, value_at = row_at + s.value_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     // Passes over the queries that see any of the tile, head by head of the group.
     const std::int64_t query0 = s.causal ? row0 : s.from;
     const std::int64_t each = s.causal || row0 < s.keys ? (s.local - query0 + kQueries - 1) / kQueries : 0;
-    const auto load_stage = [&](std::int64_t pass) {
-      const std::int64_t head = kv_head * group + pass / each, first = query0 + pass % each * kQueries;
+    const auto load_stage = [&](const Pass& pass) {
+      const std::int64_t head = kv_head * group + pass.member, first = query0 + pass.step * kQueries;
       const std::int64_t left = s.local - first, row = token + first;
-      auto* const q_tile = reinterpret_cast<T*>(shared + (pass & 1) * kStage);
+      auto* const q_tile = reinterpret_cast<T*>(shared + (pass.number & 1) * kStage);
       T* const dy_tile = q_tile + kQueries * kPitch<D>;
       auto* const rows = reinterpret_cast<float*>(dy_tile + kQueries * kPitch<D>);
-      load_ahead<D>(t, q_tile, q + row * s.q_width + head * D, s.q_width, kQueries, left);
-      load_ahead<D>(t, dy_tile, dy + (row * s.heads + head) * D, s.heads * D, kQueries, left);
-      for (int i = t.thread(); i < kQueries; i += t.threads()) {  // nothing is left of a row that is not there
-        rows[i] = i < left ? log_sums[(row + i) * s.heads + head] * kLog2e : -kLowest;
-        rows[kQueries + i] = i < left ? dots[(row + i) * s.heads + head] : 0.0F;
+      load_ahead<D, kQueries>(t, q_tile, q + row * s.q_width + head * s.dim, s.q_width, left, s.dim);
+      load_ahead<D, kQueries>(t, dy_tile, dy + (row * s.heads + head) * s.dim, s.heads * s.dim, left, s.dim);
+      if (const int i = t.thread(); i < kQueries) {  // of a row that is not there all is 0, as q and dy are
+        const bool is_there = i < left;
+        const std::int64_t at = is_there ? (row + i) * s.heads + head : 0;
+        t.copy_word_ahead(rows + i, log_sums + at, is_there);
+        t.copy_word_ahead(rows + kQueries + i, dots + at, is_there);
       }
     };
     auto* const k_tile = reinterpret_cast<T*>(shared + kStage);
     T* const v_tile = k_tile + kTile * kPitch<D>;
-    load_ahead<D>(t, k_tile, kv + key_at, s.kv_width, kTile, s.local - row0);
-    load_ahead<D>(t, v_tile, kv + value_at, s.kv_width, kTile, s.local - row0);
-    if (each > 0) load_stage(0);
+    load_ahead<D, kTile>(t, k_tile, kv + key_at, s.kv_width, s.local - row0, s.dim);
+    load_ahead<D, kTile>(t, v_tile, kv + value_at, s.kv_width, s.local - row0, s.dim);
+    if (each > 0) load_stage(Pass{});
     t.await_copies();
     t.sync();
     Held<D> keys[1], values[1];
@@ -206,12 +208,14 @@ struct FlashBackwardKeys {
     clear(dk);
     clear(dv);
     const std::int64_t passes = group * each;
-    for (std::int64_t pass = 0; pass < passes; ++pass) {
+    Pass next{};
+    for (Pass pass{}; pass.number < passes; pass = next) {
       t.await_copies();
       t.sync();  // and all are done with the other stage
-      if (pass + 1 < passes) load_stage(pass + 1);
-      const std::int64_t first = query0 + pass % each * kQueries;
-      const auto* const q_tile = reinterpret_cast<const T*>(shared + (pass & 1) * kStage);
+      next.advance(each);
+      if (next.number < passes) load_stage(next);
+      const std::int64_t first = query0 + pass.step * kQueries;
+      const auto* const q_tile = reinterpret_cast<const T*>(shared + (pass.number & 1) * kStage);
       const T* const dy_tile = q_tile + kQueries * kPitch<D>;
       const auto* const row_sums = reinterpret_cast<const float*>(dy_tile + kQueries * kPitch<D>);
       const float* const row_dots = row_sums + kQueries;
@@ -220,11 +224,17 @@ struct FlashBackwardKeys {
       multiply_rows<D, kQueries>(t, p, keys, q_tile);
       if (row0 + kTile > s.seen(first)) {
         TRIVIUM_UNROLL
-        for (int n = 0; n < kQueries / 8; ++n) {
+        for (int half = 0; half < 2; ++half) {
+          // Queries of a pass follow each other: of a key's those from one on see it.
+          const std::int64_t key = row0 + warp_row + lane / 4 + half * 8;
+          const std::int64_t begin = s.causal ? key - first : key < s.keys ? 0 : kQueries;
+          const int hidden = static_cast<int>(begin < 0 ? 0 : begin < kQueries ? begin : kQueries) - lane % 4 * 2;
           TRIVIUM_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8;
-            if (key >= s.seen(first + n * 8 + lane % 4 * 2 + i % 2)) p[0][n][i] = kLowest;
+          for (int n = 0; n < kQueries / 8; ++n) {
+            TRIVIUM_UNROLL
+            for (int i = 0; i < 2; ++i) {
+              if (n * 8 + i < hidden) p[0][n][2 * half + i] = kLowest;
+            }
           }
         }
       }
@@ -232,7 +242,7 @@ struct FlashBackwardKeys {
       for (int n = 0; n < kQueries / 8; ++n) {
         TRIVIUM_UNROLL
         for (int i = 0; i < 4; ++i) {
-          p[0][n][i] = exp2_of(p[0][n][i] * factor - row_sums[n * 8 + lane % 4 * 2 + i % 2]);
+          p[0][n][i] = exp2_of(p[0][n][i] * factor - row_sums[n * 8 + lane % 4 * 2 + i % 2] * kLog2e);
         }
       }
       if constexpr (!kDrops) multiply_columns<D, kQueries>(t, dv, p, dy_tile);
@@ -245,7 +255,7 @@ struct FlashBackwardKeys {
           const int query = n * 8 + lane % 4 * 2 + i % 2;
           const float probability = p[0][n][i];
           if constexpr (kDrops) {
-            const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8, head = kv_head * group + pass / each;
+            const std::int64_t key = row0 + warp_row + lane / 4 + i / 2 * 8, head = kv_head * group + pass.member;
             const float by = score_factor(s.dropout, head, line / s.kv_heads, first + query, key);
             ds[0][n][i] *= by;
             p[0][n][i] *= by;
@@ -258,8 +268,8 @@ struct FlashBackwardKeys {
     }
     const std::int64_t valid = s.local - row0 - warp_row, down = warp_row * s.kv_width;
     const float scales[2] = {s.scale, s.scale}, ones[2] = {1, 1};
-    store_rows<D>(t, dkv + key_at + down, s.kv_width, dk[0], scales, 0, valid, false, ones);
-    store_rows<D>(t, dkv + value_at + down, s.kv_width, dv[0], ones, 0, valid, false, ones);
+    store_rows<D>(t, dkv + key_at + down, s.kv_width, dk[0], scales, 0, valid, s.dim, false, ones);
+    store_rows<D>(t, dkv + value_at + down, s.kv_width, dv[0], ones, 0, valid, s.dim, false, ones);
   }
 };
 
@@ -284,18 +294,20 @@ struct FlashBackwardQueries {
     const std::int64_t row0 = (s.tiles() - 1 - t.block() / lines) * kTile, line = t.block() % lines;
     const std::int64_t head = line % s.heads, token = line / s.heads * s.local, key_tiles = s.key_tiles(row0, kTile);
     if (key_tiles == 0) return;  // all of the block
-    const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * D;
+    const T* keys = kv + token * s.kv_width + s.key_at + head * s.kv_heads / s.heads * s.dim;
     const T* values = keys + s.value_at - s.key_at;
     const int lane = t.thread() % kWarp, warp_row = t.thread() / kWarp * 16;
     const auto load_stage = [&](std::int64_t at) {
       T* const stage = stages + (at & 1) * kStage;
       const std::int64_t key0 = at * kTile, row = key0 * s.kv_width;
-      load_ahead<D>(t, stage, keys + row, s.kv_width, kTile, s.local - key0);
-      load_ahead<D>(t, stage + kTile * kPitch<D>, values + row, s.kv_width, kTile, s.local - key0);
+      load_ahead<D, kTile>(t, stage, keys + row, s.kv_width, s.local - key0, s.dim);
+      load_ahead<D, kTile>(t, stage + kTile * kPitch<D>, values + row, s.kv_width, s.local - key0, s.dim);
     };
     T* const dy_tile = stages + kStage + kTile * kPitch<D>;
-    load_ahead<D>(t, stages + kStage, q + (token + row0) * s.q_width + head * D, s.q_width, kTile, s.local - row0);
-    load_ahead<D>(t, dy_tile, dy + ((token + row0) * s.heads + head) * D, s.heads * D, kTile, s.local - row0);
+    load_ahead<D, kTile>(t, stages + kStage, q + (token + row0) * s.q_width + head * s.dim, s.q_width, s.local - row0,
+                         s.dim);
+    load_ahead<D, kTile>(t, dy_tile, dy + ((token + row0) * s.heads + head) * s.dim, s.heads * s.dim, s.local - row0,
+                         s.dim);
     load_stage(0);
     t.await_copies();
     t.sync();
@@ -328,14 +340,7 @@ struct FlashBackwardQueries {
         drop_rows<kTile>(s.dropout, head, line / s.heads, row0 + warp_row, at * kTile, lane, ds[0]);
       }
       if ((at + 1) * kTile > s.seen(row0 + warp_row)) {
-        TRIVIUM_UNROLL
-        for (int n = 0; n < kTile / 8; ++n) {
-          TRIVIUM_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const std::int64_t row = row0 + warp_row + lane / 4 + i / 2 * 8;
-            if (at * kTile + n * 8 + lane % 4 * 2 + i % 2 >= s.seen(row)) p[0][n][i] = kLowest;
-          }
-        }
+        hide_keys<kTile>(s, row0 + warp_row, at * kTile, lane, p[0]);
       }
       TRIVIUM_UNROLL
       for (int n = 0; n < kTile / 8; ++n) {
@@ -347,8 +352,8 @@ struct FlashBackwardQueries {
       multiply_columns<D, kTile>(t, sum, ds, stage);
     }
     const float scales[2] = {s.scale, s.scale}, ones[2] = {1, 1};
-    T* const own = dq + (token + row0 + warp_row) * s.q_width + head * D;
-    store_rows<D>(t, own, s.q_width, sum[0], scales, 0, valid, adds, ones);
+    T* const own = dq + (token + row0 + warp_row) * s.q_width + head * s.dim;
+    store_rows<D>(t, own, s.q_width, sum[0], scales, 0, valid, s.dim, adds, ones);
   }
 };
 

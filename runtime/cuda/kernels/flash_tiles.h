@@ -17,6 +17,7 @@ struct FlashShape {
   std::int64_t local, q_width, kv_width;
   std::int64_t key_at, value_at;  ///< where keys and values begin in a row
   int heads, kv_heads;
+  int dim;  ///< elements of a head, a multiple of 8: the rest of the D that a kernel is for are zeros
   /// A query sees the keys up to its own row, or else (other ranks' keys) the first `keys` of them from query `from`
   /// on.
   bool causal;
@@ -37,14 +38,20 @@ struct FlashShape {
 template <int D>
 constexpr int kPitch = D + 8;
 
-/// Rows [0, rows) of `from`, `stride` elements apart, on their way into shared memory; those from `valid` on become 0.
-template <int D, class T, class Thread>
-TRIVIUM_DEVICE void load_ahead(Thread& t, T* to, const T* from, std::int64_t stride, int rows, std::int64_t valid) {
-  constexpr int kEach = 8, kAcross = D / kEach;
-  for (int i = t.thread(); i < rows * kAcross; i += t.threads()) {
-    const int row = i / kAcross, column = i % kAcross * kEach;
-    const bool is_there = row < valid;
-    t.copy_ahead(to + row * kPitch<D> + column, is_there ? from + row * stride + column : from, is_there);
+/// Rows [0, kRows) of `dim` elements of `from`, `stride` elements apart, on their way into shared memory; those from
+/// `valid` on become 0, as do the elements behind the first `dim`. For blocks of kFlashThreads.
+template <int D, int kRows, class T, class Thread>
+TRIVIUM_DEVICE void load_ahead(Thread& t, T* to, const T* from, std::int64_t stride, std::int64_t valid, int dim) {
+  constexpr int kEach = 8, kAcross = D / kEach, kStep = kFlashThreads / kAcross;
+  const int row = t.thread() / kAcross, column = t.thread() % kAcross * kEach;
+  const int left = column < dim ? static_cast<int>(valid < kRows ? valid : kRows) - row : 0;
+  const T* at = from + row * stride + column;
+  to += row * kPitch<D> + column;
+  TRIVIUM_UNROLL
+  for (int i = 0; i < kRows; i += kStep) {
+    const bool is_there = i < left;
+    t.copy_ahead(to + i * kPitch<D>, is_there ? at : from, is_there);
+    at += kStep * stride;
   }
 }
 
@@ -111,11 +118,11 @@ TRIVIUM_DEVICE void multiply_columns(Thread& t, float (&c)[M][D / 8][4], const f
   }
 }
 
-/// An accumulator (16, D) as rows of T, of which [first, valid) are written. Factors are those of the thread's two
-/// rows; with `adds`, what is there is added, `kept` times.
+/// An accumulator (16, D) as rows of `dim` elements of T, of which [first, valid) are written. Factors are those of the
+/// thread's two rows; with `adds`, what is there is added, `kept` times.
 template <int D, class T, class Thread>
 TRIVIUM_DEVICE void store_rows(Thread& t, T* to, std::int64_t stride, const float (&c)[D / 8][4],
-                               const float (&factor)[2], std::int64_t first, std::int64_t valid, bool adds,
+                               const float (&factor)[2], std::int64_t first, std::int64_t valid, int dim, bool adds,
                                const float (&kept)[2]) {
   const int lane = t.thread() % kWarp;
   TRIVIUM_UNROLL
@@ -124,6 +131,7 @@ TRIVIUM_DEVICE void store_rows(Thread& t, T* to, std::int64_t stride, const floa
     if (row < first || row >= valid) continue;
     TRIVIUM_UNROLL
     for (int d = 0; d < D / 8; ++d) {
+      if (d * 8 >= dim) continue;
       T* const place = to + row * stride + d * 8 + lane % 4 * 2;
       float before[2] = {0, 0};
       if (adds) load<2>(place, before);
@@ -141,6 +149,25 @@ TRIVIUM_DEVICE void clear(float (&c)[M][N][4]) {
     for (int n = 0; n < N; ++n) {
       TRIVIUM_UNROLL
       for (int i = 0; i < 4; ++i) c[m][n][i] = 0;
+    }
+  }
+}
+
+/// The lowest number in the place of products with keys that a query does not see: rows are queries from `query` on,
+/// columns keys from `key` on.
+template <int N>
+TRIVIUM_DEVICE void hide_keys(const FlashShape& s, std::int64_t query, std::int64_t key, int lane,
+                              float (&c)[N / 8][4]) {
+  TRIVIUM_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t end = s.seen(query + lane / 4 + half * 8) - key;
+    const int seen = static_cast<int>(end < 0 ? 0 : end < N ? end : N) - lane % 4 * 2;
+    TRIVIUM_UNROLL
+    for (int n = 0; n < N / 8; ++n) {
+      TRIVIUM_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        if (n * 8 + i >= seen) c[n][2 * half + i] = kLowest;
+      }
     }
   }
 }

@@ -55,10 +55,16 @@ TRIVIUM_DEVICE float narrow<float>(float x) {
 /// To nearest, ties to even, as reduction/half.h.
 template <>
 TRIVIUM_DEVICE Bf16 narrow<Bf16>(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  std::uint16_t converted;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(converted) : "f"(x));
+  return {converted};
+#else
   const std::uint32_t bits = bits_of(x);
   const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
   const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
   return {static_cast<std::uint16_t>((is_nan ? bits | 0x00400000U : rounded) >> 16)};
+#endif
 }
 
 /// To nearest; what is too large becomes infinite.
@@ -116,11 +122,23 @@ TRIVIUM_DEVICE void load(const T* from, float (&to)[W]) {
   for (int i = 0; i < W; ++i) to[i] = widen(pack.of[i]);
 }
 
+#if defined(__CUDA_ARCH__)
+constexpr bool kConvertsPairs = true;  ///< two conversions to 16 bits are one instruction
+#else
+constexpr bool kConvertsPairs = false;
+#endif
+
 template <int W, class T>
 TRIVIUM_DEVICE void store(T* to, const float (&from)[W]) {
-  Pack<T, W> pack;
-  for (int i = 0; i < W; ++i) pack.of[i] = narrow<T>(from[i]);
-  *reinterpret_cast<Pack<T, W>*>(to) = pack;
+  if constexpr (kConvertsPairs && sizeof(T) == 2 && W % 2 == 0) {
+    Pack<std::uint32_t, W / 2> words;
+    for (int i = 0; i < W / 2; ++i) words.of[i] = pair_of<T>(from[2 * i], from[2 * i + 1]);
+    *reinterpret_cast<Pack<std::uint32_t, W / 2>*>(to) = words;
+  } else {
+    Pack<T, W> pack;
+    for (int i = 0; i < W; ++i) pack.of[i] = narrow<T>(from[i]);
+    *reinterpret_cast<Pack<T, W>*>(to) = pack;
+  }
 }
 
 /// An unevaluated sum of two doubles (cpu/double_double.h), for sums that do not depend on how they are spread.
@@ -140,6 +158,13 @@ TRIVIUM_DEVICE Double2 operator+(Double2 a, Double2 b) {
   tail = tail - (first - high.hi) + low.lo;
   const double sum = first + tail;
   return {sum, tail - (sum - first)};
+}
+
+/// Likewise, without bringing the pair into its usual form: for sums of very many numbers, which + takes afterwards.
+/// The low part is rounded by 2^-53 of itself an addition.
+TRIVIUM_DEVICE Double2 plus(Double2 a, double x) {
+  const Double2 high = exact_sum(a.hi, x);
+  return {high.hi, a.lo + high.lo};
 }
 
 }  // namespace trivium::runtime::cuda

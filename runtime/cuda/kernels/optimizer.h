@@ -17,44 +17,67 @@ struct Ranges {
   int count = 0;
 };
 
+/// v of all threads of the block, the same for all: addition of pairs takes its operands in either order.
+template <class Thread>
+TRIVIUM_DEVICE Double2 pair_over_block(Thread& t, Double2 v, Double2* room) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) v = v + Double2{t.shuffle_xor(v.hi, mask), t.shuffle_xor(v.lo, mask)};
+  if (t.thread() % kWarp == 0) room[t.thread() / kWarp] = v;
+  t.sync();
+  v = room[0];
+  for (int warp = 1; warp < t.threads() / kWarp; ++warp) v = v + room[warp];
+  return v;
+}
+
 /// Sum of squares as pairs: partial (blocks). An element's square is exact in a double.
 struct SquarePartials {
-  const float* gradients;  ///< as if of element 0
+  static constexpr int kAhead = 4;  ///< loads, and sums of their own, that a thread has under way at once
+  const float* gradients;           ///< as if of element 0
   Double2* partial;
   Ranges ranges;
+  static constexpr int shared_bytes(int threads) { return threads / kWarp * static_cast<int>(sizeof(Double2)); }
+
+  static TRIVIUM_DEVICE void add_square(Double2& sum, float g) {
+    const double wide = static_cast<double>(g);
+    sum = plus(sum, wide * wide);
+  }
+
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    Double2 sum{0, 0};
-    const std::int64_t step = t.blocks() * t.threads();
+    Double2 sums[kAhead] = {};
+    const std::int64_t step = t.blocks() * t.threads(), own = t.block() * t.threads() + t.thread();
     for (int range = 0; range < ranges.count; ++range) {
-      for (std::int64_t i = ranges.begin[range] + t.block() * t.threads() + t.thread(); i < ranges.end[range];
-           i += step) {
-        if (ranges.columns[range] > 0 && (i - ranges.origin[range]) % ranges.columns[range] >= ranges.counted[range]) {
-          continue;  // key heads that an earlier rank counts
-        }
-        const double g = static_cast<double>(gradients[i]);
-        sum = sum + Double2{g * g, 0};
+      const std::int64_t end = ranges.end[range], columns = ranges.columns[range];
+      std::int64_t i = ranges.begin[range] + own;
+      for (; columns == 0 && i + (kAhead - 1) * step < end; i += kAhead * step) {
+        float g[kAhead];
+        TRIVIUM_UNROLL
+        for (int k = 0; k < kAhead; ++k) g[k] = gradients[i + k * step];
+        TRIVIUM_UNROLL
+        for (int k = 0; k < kAhead; ++k) add_square(sums[k], g[k]);
+      }
+      for (; i < end; i += step) {
+        const bool is_other = columns > 0 && (i - ranges.origin[range]) % columns >= ranges.counted[range];
+        if (!is_other) add_square(sums[0], gradients[i]);  // else of key heads that an earlier rank counts
       }
     }
-    auto* room = reinterpret_cast<Double2*>(t.shared());
-    room[t.thread()] = sum;
-    t.sync();
-    if (t.thread() != 0) return;
-    for (int i = 1; i < t.threads(); ++i) sum = sum + room[i];
-    partial[t.block()] = sum;
+    const Double2 mine = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    const Double2 sum = pair_over_block(t, mine, reinterpret_cast<Double2*>(t.shared()));
+    if (t.thread() == 0) partial[t.block()] = sum;
   }
 };
 
-/// norm (a pair) += partial (count). One thread.
+/// norm (a pair) += partial (count). One block.
 struct SquareTotal {
   const Double2* partial;
   double* norm;
   int count;
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
+    Double2 sum{0, 0};
+    for (int i = t.thread(); i < count; i += t.threads()) sum = sum + partial[i];
+    sum = pair_over_block(t, sum, reinterpret_cast<Double2*>(t.shared()));
     if (t.thread() != 0) return;
-    Double2 sum{norm[0], norm[1]};
-    for (int i = 0; i < count; ++i) sum = sum + partial[i];
+    sum = Double2{norm[0], norm[1]} + sum;
     norm[0] = sum.hi;
     norm[1] = sum.lo;
   }
@@ -105,11 +128,11 @@ struct AdamW {
       const float decay = ranges.decayed[range] ? v.decay : 0.0F;
       for (std::int64_t i = ranges.begin[range] + t.block() * t.threads() + t.thread(); i < ranges.end[range];
            i += step) {
-        const float g = gradients[i] * clip;
+        // All that is read before anything is written: nobody but this line says that they lie apart.
+        const float g = gradients[i] * clip, p = master != nullptr ? master[i] : widen(parameters[i]);
         const float m = v.beta1 * first[i] + v.rest1 * g, w = v.beta2 * second[i] + v.rest2 * g * g;
         first[i] = m;
         second[i] = w;
-        const float p = master != nullptr ? master[i] : widen(parameters[i]);
         const float direction = m * v.correct1 / (root_of(w * v.correct2) + v.epsilon);
         const float stepped = p - v.rate * (direction + decay * p);
         if (master != nullptr) master[i] = stepped;

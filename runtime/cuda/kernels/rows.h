@@ -229,7 +229,7 @@ struct Values {
   }
 };
 
-/// Or dy (x - mean) / sigma, the gradient of a norm's weight.
+/// Or, of a norm, the gradients of its weight, dy (x - mean) / sigma, and of its bias, dy.
 template <class T>
 struct NormedProducts {
   const T* x;
@@ -237,11 +237,11 @@ struct NormedProducts {
   const float* stats;
   std::int64_t n;
   template <int W>
-  TRIVIUM_DEVICE void load_at(std::int64_t r, std::int64_t c, float (&to)[W]) const {
-    float value[W];
-    load<W>(x + r * n + c, value);
-    load<W>(dy + r * n + c, to);
-    for (int i = 0; i < W; ++i) to[i] *= (value[i] - stats[2 * r]) * stats[2 * r + 1];
+  TRIVIUM_DEVICE void load_at(std::int64_t r, std::int64_t c, float (&to)[W], float (&second)[W]) const {
+    load<W>(x + r * n + c, to);
+    load<W>(dy + r * n + c, second);
+    const float mean = stats[2 * r], inverse = stats[2 * r + 1];
+    for (int i = 0; i < W; ++i) to[i] = second[i] * ((to[i] - mean) * inverse);
   }
 };
 
@@ -276,20 +276,62 @@ struct ColumnPartials {
   }
 };
 
-/// total (n) += partial (chunks, n), and the same for another total if there is one.
+/// Likewise of a source that gives two of each column: partial (chunk, 2, c).
+template <class Source, int W>
+struct ColumnPairPartials {
+  static constexpr int kRows = 8, kThreads = kWarp * kRows;
+  Source source;
+  float* partial;
+  std::int64_t m, n, chunks;
+  static int shared_bytes() { return kThreads * W * 2 * 4; }
+  template <class Thread>
+  TRIVIUM_DEVICE void operator()(Thread& t) const {
+    auto* room = reinterpret_cast<float*>(t.shared());
+    const std::int64_t across = (n + kWarp * W - 1) / (kWarp * W);
+    const std::int64_t chunk = t.block() / across, column = (t.block() % across * kWarp + t.thread() % kWarp) * W;
+    float sums[2][W] = {};
+    if (column < n) {
+      for (std::int64_t r = m * chunk / chunks + t.thread() / kWarp; r < m * (chunk + 1) / chunks; r += kRows) {
+        float value[2][W];
+        source.template load_at<W>(r, column, value[0], value[1]);
+        for (int i = 0; i < W; ++i) sums[0][i] += value[0][i], sums[1][i] += value[1][i];
+      }
+    }
+    for (int i = 0; i < 2 * W; ++i) room[t.thread() * 2 * W + i] = sums[i / W][i % W];
+    t.sync();
+    if (t.thread() >= kWarp || column >= n) return;
+    for (int row = 1; row < kRows; ++row) {
+      for (int i = 0; i < 2 * W; ++i) sums[i / W][i % W] += room[(row * kWarp + t.thread()) * 2 * W + i];
+    }
+    for (int i = 0; i < 2 * W; ++i) partial[(chunk * 2 + i / W) * n + column + i % W] = sums[i / W][i % W];
+  }
+};
+
+/// total (n) += partial (chunks, n), and the same for another total if there is one; of pairs (chunks, 2, n) the second
+/// total has sums of its own. A block is 32 columns, of which eight threads share the chunks.
 struct ColumnTotals {
+  static constexpr int kParts = 8, kThreads = kWarp * kParts;
   const float* partial;
   float* total;
   float* second;
   std::int64_t n, chunks;
+  bool pairs;
+  static int shared_bytes() { return kThreads * 4; }
   template <class Thread>
   TRIVIUM_DEVICE void operator()(Thread& t) const {
-    const std::int64_t c = t.block() * t.threads() + t.thread();
-    if (c >= n) return;
+    auto* room = reinterpret_cast<float*>(t.shared());
+    const std::int64_t columns = pairs ? 2 * n : n, c = t.block() * kWarp + t.thread() % kWarp;
     float sum = 0;
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) sum += partial[chunk * n + c];
-    if (total != nullptr) total[c] += sum;
-    if (second != nullptr) second[c] += sum;
+    if (c < columns) {
+      for (std::int64_t chunk = t.thread() / kWarp; chunk < chunks; chunk += kParts)
+        sum += partial[chunk * columns + c];
+    }
+    room[t.thread()] = sum;
+    t.sync();
+    if (t.thread() >= kWarp || c >= columns) return;
+    for (int part = 1; part < kParts; ++part) sum += room[part * kWarp + t.thread()];
+    if (c < n && total != nullptr) total[c] += sum;
+    if (second != nullptr && (!pairs || c >= n)) second[pairs ? c - n : c] += sum;
   }
 };
 

@@ -151,7 +151,7 @@ void HostBlock::wait(int thread, Barrier& barrier, const std::vector<int>& next)
 // PTX ISA, ldmatrix: thread 8 i + r names row r of matrix i; thread l receives of each matrix the elements 2 (l % 4)
 // and the next of row l / 4, or with .trans of column l / 4.
 void HostThread::matrices(const void* row, std::uint32_t (&to)[4], bool transposed) {
-  check_shared(row);
+  check_shared(row, 16);
   HostBlock::Exchange& shown = host_.exchange(thread_);
   std::memcpy(&shown.bits[lane()][0], row, 16);
   host_.wait_for_warp(thread_);

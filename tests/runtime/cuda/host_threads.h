@@ -116,19 +116,14 @@ class HostThread {
   }
 
   // At once, or as late as may be: nobody may count on either.
-  void copy_ahead(void* to, const void* from, bool valid) {
-    check_vector(from);
-    check_shared(to);
-    copies_.push_back({to, valid ? from : nullptr});
-    if (host_.turns() == Turns::kAscending) await_copies();
-  }
+  void copy_ahead(void* to, const void* from, bool valid) { copy_bytes_ahead(to, from, valid, 16); }
+  void copy_word_ahead(void* to, const void* from, bool valid) { copy_bytes_ahead(to, from, valid, 4); }
   void await_copies() {
-    constexpr std::size_t kBytes = 16;
     for (const Copy& copy : copies_) {
       if (copy.from != nullptr) {
-        std::memcpy(copy.to, copy.from, kBytes);
+        std::memcpy(copy.to, copy.from, copy.bytes);
       } else {
-        std::memset(copy.to, 0, kBytes);
+        std::memset(copy.to, 0, copy.bytes);
       }
     }
     copies_.clear();
@@ -143,15 +138,21 @@ class HostThread {
 
  private:
   int lane() const { return thread_ % kWarp; }
-  /// What the device moves as 16 bytes is aligned to them.
-  static void check_vector(const void* place) {
-    if (reinterpret_cast<std::uintptr_t>(place) % 16 != 0) throw std::logic_error("16 bytes that are not aligned");
+  void copy_bytes_ahead(void* to, const void* from, bool valid, std::size_t bytes) {
+    check_vector(from, bytes);
+    check_shared(to, bytes);
+    copies_.push_back({to, valid ? from : nullptr, bytes});
+    if (host_.turns() == Turns::kAscending) await_copies();
   }
-  void check_shared(const void* place) const {
-    check_vector(place);
+  /// What the device moves as so many bytes is aligned to them.
+  static void check_vector(const void* place, std::size_t bytes) {
+    if (reinterpret_cast<std::uintptr_t>(place) % bytes != 0) throw std::logic_error("a vector that is not aligned");
+  }
+  void check_shared(const void* place, std::size_t bytes) const {
+    check_vector(place, bytes);
     const auto* at = static_cast<const std::byte*>(place);
-    if (at < host_.shared() || at + 16 > host_.shared() + host_.shared_bytes())
-      throw std::logic_error("16 bytes outside of shared memory");
+    if (at < host_.shared() || at + bytes > host_.shared() + host_.shared_bytes())
+      throw std::logic_error("a vector outside of shared memory");
   }
   void multiply_as(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                    float (*widen_bits)(std::uint16_t));
@@ -160,6 +161,7 @@ class HostThread {
   struct Copy {
     void* to;
     const void* from;  ///< null for zeros
+    std::size_t bytes;
   };
   HostBlock& host_;
   int thread_;

@@ -83,6 +83,43 @@ TEST(CudaRefusal, NamesWhatItDoesNotReduceOrFuse) {
   EXPECT_THAT(refusal_for(job), testing::HasSubstr("no products in 8 bits yet (fp8 current)"));
 }
 
+/// What a job is told on a GPU with tensor cores for 16 bits, or without.
+std::string slow_path_for(const program::Job& job, bool has_tiles = true) {
+  return slow_path_of(std::get<program::Program>(program::lower(job)), has_tiles);
+}
+
+// What has no fused kernel is products of matrices, but for dropout and rings.
+TEST(CudaSlowPath, IsToldWhereAttentionGoesRowByRow) {
+  const auto goes_by_rows = [](const std::string& why) {
+    return testing::AllOf(testing::StartsWith("attention " + why), testing::HasSubstr("row by row"));
+  };
+  program::Job job = job_of(DType::kBf16);
+  job.training.dropout = 0.1;
+  EXPECT_EQ(slow_path_for(job, false), "") << "products of matrices on any GPU";
+  job.plan.attention = program::Attention::kFlash;
+  EXPECT_EQ(slow_path_for(job), "");
+  EXPECT_THAT(slow_path_for(job, false), goes_by_rows("on a GPU older than sm_80"));
+  EXPECT_THAT(slow_path_for(job, false), testing::HasSubstr("--attention unfused"));
+  job.training.dropout = 0;
+  EXPECT_EQ(slow_path_for(job, false), "");
+  job.model.heads = job.model.kv_heads = 1;
+  job.model.head_dim = 84;
+  EXPECT_EQ(slow_path_for(job), "");
+  job.training.dropout = 0.1;
+  EXPECT_THAT(slow_path_for(job), goes_by_rows("with heads of 84"));
+  job.model.head_dim = 80;
+  EXPECT_EQ(slow_path_for(job), "");
+  job = job_of(DType::kFp32);
+  job.plan.attention = program::Attention::kFlash;
+  EXPECT_EQ(slow_path_for(job), "");
+  job.plan.context = 2;
+  EXPECT_THAT(slow_path_for(job), goes_by_rows("in fp32"));
+  job.plan.precision = DType::kBf16;
+  EXPECT_EQ(slow_path_for(job), "");
+  job.training.dropout = 0.1;
+  EXPECT_THAT(slow_path_for(job), goes_by_rows("with dropout around a ring"));
+}
+
 TEST(CudaRefusal, NamesLatentAttentionAndTodaysRouters) {
   program::Job job = job_of(DType::kBf16);
   job.model.linear_bias = false;

@@ -196,7 +196,7 @@ TEST(LossTwin, ReducesAndDifferentiatesASplitVocabulary) {
   for (const int rank : {0, 1}) {
     const auto prepared = [&](OpKind kind, std::int64_t n) {
       TwinCall call(kind, kTokens, n, 0);
-      call.a.tensor_rank = rank, call.a.vocabulary = 2100;
+      call.a.tensor_rank = rank, call.a.tensor_ranks = 2, call.a.vocabulary = 2100;
       call.values.loss_weight = 0.125;
       return call;
     };

@@ -38,11 +38,12 @@ class AsynchronousBackend final : public Backend {
   void wait(std::int32_t number, program::Lane lane) override;
   void finish() override;
   void start_clock(std::int64_t) override {}
-  std::int32_t stamp(program::Lane) override { return 0; }
+  std::int32_t stamp(program::Lane) override { return stamps_++; }
   std::int64_t since_start_ns(std::int32_t) override { return 0; }
 
   program::Lane entered() const { return entered_; }
   void issue(program::Lane lane, std::function<void()> work);
+  int stamps() const { return stamps_; }
   int replayed() const { return replayed_; }  ///< pieces of work that were launched as recorded
 
  private:
@@ -70,6 +71,7 @@ class AsynchronousBackend final : public Backend {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::array<Queue, program::kLanes> queues_;
+  std::int32_t stamps_ = 0;
   std::vector<std::int64_t> marked_, asked_;  // by number: how often it was reached, and issued
   program::Lane entered_ = program::Lane::kCompute;
   std::exception_ptr failure_;

@@ -220,5 +220,24 @@ TEST(ReplayedSegments, LeaveOutWhatCommunicates) {
   EXPECT_EQ(replays.summary(), "1 of 20 segments of the passes; the others hold all_reduce (19)");
 }
 
+// An event each would be two a kernel. A rank alone waits for nobody: a segment's ops have one stamp more than ops.
+TEST(Stamps, AreSharedByNeighbours) {
+  const program::Program program = ordered_program(toy_job({}, 2));
+  const auto corpus = toy_corpus(4000, 61);
+  AsynchronousBackend backend;
+  std::vector<std::unique_ptr<Communicator>> ends;
+  for (int lane = 0; lane < program::kLanes + 1; ++lane)
+    ends.push_back(std::move(inproc::make_communicators(1).front()));
+  AsynchronousCommunicator communicator(backend, std::move(ends));
+  RankExecutor executor(program, communicator, *corpus, backend);
+  std::vector<program::Event> events;
+  executor.step({.step = 0, .learning_rate = 1e-3, .loss_weight = 1e-3}, &events);
+  const std::size_t segments = program.roles.front().order.size();
+  ASSERT_GT(events.size(), 3 * segments);
+  EXPECT_EQ(static_cast<std::size_t>(backend.stamps()), events.size() + segments);
+  executor.step({.step = 1, .learning_rate = 1e-3, .loss_weight = 1e-3}, nullptr);
+  EXPECT_EQ(static_cast<std::size_t>(backend.stamps()), events.size() + segments) << "none where nobody asks for times";
+}
+
 }  // namespace
 }  // namespace trivium::runtime::testing

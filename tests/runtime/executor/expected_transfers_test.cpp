@@ -43,14 +43,18 @@ class Listening final : public Communicator {
   }
   void wait_send(int to, std::int64_t number) override { inner_->wait_send(to, number); }
   void wait_recv(int from, std::int64_t number) override { inner_->wait_recv(from, number); }
-  void expect_transfers(std::span<const int> peers) override {
+  void expect_transfers(std::span<const LanePeers> all) override {
     EXPECT_TRUE(met.empty());
     ++times_named;
-    named.insert(peers.begin(), peers.end());
+    for (const LanePeers& each : all) {
+      lanes.push_back(each.lane);
+      named.insert(each.peers.begin(), each.peers.end());
+    }
   }
   void abort(const std::string& reason) override { inner_->abort(reason); }
 
   std::set<int> named, met;
+  std::vector<program::Lane> lanes;
   int times_named = 0;
 
  private:
@@ -102,6 +106,7 @@ TEST(ExpectTransfers, NamesThoseThatMeetAndNobodyElse) {
     const auto ends = listen_to_a_step(job);
     for (const auto& end : ends) {
       EXPECT_EQ(end->times_named, 1);
+      EXPECT_EQ(end->lanes, ends.front()->lanes) << "all ranks make a communicator for each, in the same order";
       EXPECT_EQ(end->named, end->met) << "rank " << end->rank();
       for (const int peer : end->named) {
         EXPECT_TRUE(ends[static_cast<std::size_t>(peer)]->named.contains(end->rank()))

@@ -33,11 +33,6 @@ bool breaks_recording() {
   return any;
 }
 
-bool idle(int device) {
-  return std::all_of(machine().streams.begin(), machine().streams.end(),
-                     [&](cudaStream_t s) { return s->device != device || s->work.empty(); });
-}
-
 /// Memory that the device reaches, or the host's own.
 enum class Place { kDevice, kPinned, kPageable };
 
@@ -47,15 +42,16 @@ Place place_of(const void* memory, std::size_t bytes) {
   return machine().pinned(memory, bytes) ? Place::kPinned : Place::kPageable;
 }
 
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream,
-                 std::unique_lock<std::mutex>& lock) {
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
   const Place target = place_of(to, bytes), source = place_of(from, bytes);
   if (stream->records && (target == Place::kPageable || source == Place::kPageable)) {
     stream->broken = true;
     return cudaErrorStreamCaptureUnsupported;
   }
-  // The driver copies memory that is not pinned before the call returns, and has it before it returns.
+  // Memory that is not pinned the driver copies itself, before the call returns, and waits for the stream before it
+  // begins ("API synchronization behavior" in CUDA's runtime API; it may where it need not).
   if (source == Place::kPageable) {
+    machine().await([&] { return stream->work.empty(); });
     const auto* bytes_now = static_cast<const std::byte*>(from);
     machine().issue(stream, [to, held = std::vector<std::byte>(bytes_now, bytes_now + bytes)] {
       std::memcpy(to, held.data(), held.size());
@@ -67,7 +63,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t str
       return true;
     });
   }
-  if (target == Place::kPageable) machine().await(lock, [&] { return stream->work.empty(); });
+  if (target == Place::kPageable) machine().await([&] { return stream->work.empty(); });
   return cudaSuccess;
 }
 
@@ -149,9 +145,9 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  std::unique_lock lock(machine().mutex);
+  const std::lock_guard lock(machine().mutex);
   if (breaks_recording()) return told(cudaErrorStreamCaptureUnsupported);
-  machine().await(lock, [] { return idle(current_device()); });
+  machine().await([] { return machine().idle(current_device()); });
   return cudaSuccess;
 }
 
@@ -163,8 +159,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::unique_lock lock(machine().mutex);
-  machine().await(lock, [&] { return stream->work.empty(); });
+  const std::lock_guard lock(machine().mutex);
+  machine().await([&] { return stream->work.empty(); });
   machine().streams.erase(stream);
   delete stream;
   return cudaSuccess;
@@ -182,6 +178,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (event->latest == nullptr) return cudaSuccess;  // an event that was never recorded is waited for by nobody
   if (stream->records) machine().refuse("a graph that waits for what is outside of it");
   machine().issue(stream, [recording = event->latest] { return recording->done; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  const std::lock_guard lock(machine().mutex);
+  if (stream->records) machine().refuse("a function of the host within a graph");
+  machine().issue(stream, [=] {
+    function(data);
+    return true;
+  });
   return cudaSuccess;
 }
 
@@ -271,9 +277,9 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 // Waits for the device, as work under way may use the memory.
 cudaError_t cudaFree(void* memory) {
   if (memory == nullptr) return cudaSuccess;
-  std::unique_lock lock(machine().mutex);
+  const std::lock_guard lock(machine().mutex);
   if (breaks_recording()) return told(cudaErrorStreamCaptureUnsupported);
-  machine().await(lock, [] { return idle(current_device()); });
+  machine().await([] { return machine().idle(current_device()); });
   return machine().free(memory) ? cudaSuccess : told(cudaErrorInvalidValue);
 }
 
@@ -284,8 +290,8 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
 
 cudaError_t cudaFreeHost(void* memory) {
   if (memory == nullptr) return cudaSuccess;
-  std::unique_lock lock(machine().mutex);
-  machine().await(lock, [] { return idle(current_device()); });
+  const std::lock_guard lock(machine().mutex);
+  machine().await([] { return machine().idle(current_device()); });
   return machine().free_pinned(memory) ? cudaSuccess : told(cudaErrorInvalidValue);
 }
 
@@ -329,18 +335,18 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  std::unique_lock lock(machine().mutex);
+  const std::lock_guard lock(machine().mutex);
   if (kind != cudaMemcpyDefault) machine().refuse("a copy whose direction is told");
-  return told(copy(to, from, bytes, stream, lock));
+  return told(copy(to, from, bytes, stream));
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  std::unique_lock lock(machine().mutex);
+  const std::lock_guard lock(machine().mutex);
   if (kind != cudaMemcpyDefault) machine().refuse("a copy whose direction is told");
   if (breaks_recording()) return told(cudaErrorStreamCaptureUnsupported);
   const cudaStream_t stream = default_stream();
-  const cudaError_t code = copy(to, from, bytes, stream, lock);
-  machine().await(lock, [&] { return stream->work.empty(); });
+  const cudaError_t code = copy(to, from, bytes, stream);
+  machine().await([&] { return stream->work.empty(); });
   return told(code);
 }
 

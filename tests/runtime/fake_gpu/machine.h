@@ -46,12 +46,17 @@ class Machine {
   /// Whether kernels and products compute, or are only checked.
   bool computes() const { return computes_; }
 
-  /// Adds work to the stream, or to the graph that it records.
+  /// Adds work to the stream, or to the graph that it records. Where the stream's queue is full the caller waits
+  /// inside, as in a driver: others get at the machine meanwhile, and nobody can wake it but the work that is under
+  /// way.
   void issue(cudaStream_t stream, Work work);
+  bool is_full(cudaStream_t stream) const;
   /// Does some of the work that is there, of any stream. False where nothing could be done.
   bool progress();
   /// Waits until `done`; lets others at the machine in between.
-  void await(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  void await(const std::function<bool()>& done);
+  /// Whether nothing is under way on the device.
+  bool idle(int device) const;
 
   /// Device memory, unlike zero, with a rim that `free` and `check_rims` look at. Null where it is full.
   std::byte* allocate(int device, std::size_t bytes);
@@ -84,7 +89,10 @@ class Machine {
   int devices_ = 1;
   bool computes_ = true, guards_ = false;
   Pace pace_ = Pace::kShuffled;
+  std::size_t queue_ = 1000;  ///< places of a stream's
   std::mt19937 dice_;
+  std::set<cudaStream_t> ordered_;
+  std::vector<cudaStream_t> order_;  ///< of the streams, which goes first where several may
   std::size_t bytes_of_device_ = std::size_t{2} << 30;
   std::byte* arena_ = nullptr;
   std::size_t used_ = 0;

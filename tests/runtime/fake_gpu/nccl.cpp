@@ -1,7 +1,8 @@
 // NCCL over the fake GPU, between threads or processes of one machine: what ranks tell each other are files of a folder
 // whose name is the communicator's id. Strict where NCCL leaves itself room: nothing is buffered, the first calls of a
 // communicator and the first transfers between two ranks wait for the other hosts, launches of one communicator run one
-// after the other whatever their streams.
+// after the other whatever their streams, and who ends a communicator waits for all that is under way on its device.
+// FAKE_NCCL_FAILS: the how manieth communicator of a process comes to nothing. FAKE_NCCL_VERSION: of another release.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -10,16 +11,22 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "runtime/cuda/kernels/numbers.h"
 #include "tests/runtime/fake_gpu/machine.h"
+#include "tests/runtime/fake_gpu/nccl_messages.h"
 
 namespace fs = std::filesystem;
+using trivium::fake_gpu::get;
+using trivium::fake_gpu::Header;
+using trivium::fake_gpu::is_there;
 using trivium::fake_gpu::Machine;
+using trivium::fake_gpu::Message;
+using trivium::fake_gpu::put;
 
 namespace {
 
@@ -42,15 +49,6 @@ std::size_t size_of(ncclDataType_t type) {
   }
 }
 
-/// What all members must agree on.
-struct Header {
-  char name[16] = {};
-  std::uint64_t count = 0;  // elements
-  std::int32_t type = 0, how = 0, root = 0;
-  std::int32_t unused = 0;
-  bool operator==(const Header&) const = default;
-};
-
 struct Call {
   Header header;
   bool is_transfer = false, sends = false;
@@ -60,36 +58,6 @@ struct Call {
   std::size_t read = 0, written = 0;  // bytes
   cudaStream_t stream = nullptr;
 };
-
-void put(const fs::path& path, const void* head, std::size_t head_bytes, const void* data, std::size_t bytes) {
-  const fs::path partly = path.string() + ".partly";
-  {
-    std::ofstream out(partly, std::ios::binary);
-    out.write(static_cast<const char*>(head), static_cast<std::streamsize>(head_bytes));
-    out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    if (!out) refuse("cannot write " + partly.string());
-  }
-  fs::rename(partly, path);
-}
-
-bool is_there(const fs::path& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-struct Message {
-  Header header;
-  std::vector<std::byte> data;
-};
-
-std::optional<Message> get(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return std::nullopt;
-  const auto bytes = static_cast<std::size_t>(in.tellg());
-  Message message;
-  message.data.resize(bytes - sizeof message.header);
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(&message.header), sizeof message.header);
-  in.read(reinterpret_cast<char*>(message.data.data()), static_cast<std::streamsize>(message.data.size()));
-  return message;
-}
 
 template <class T>
 void add(std::byte* to, const std::byte* from, std::size_t at, bool largest) {
@@ -125,8 +93,12 @@ void add(std::byte* to, const std::byte* from, std::size_t at, std::int32_t type
 
 }  // namespace
 
+/// For tests: how many communicators this process has made, and has not ended.
+static int communicators_made = 0, communicators_alive = 0;
+
 struct ncclComm : std::enable_shared_from_this<ncclComm> {
   fs::path folder;
+  int device = 0;
   int ranks = 0, rank = 0;
   ncclResult_t state = ncclInProgress;
   std::function<bool()> pending;  ///< what has to come true before the state is success
@@ -134,7 +106,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   std::uint64_t launched = 0, finished = 0, collectives = 0;
   std::map<int, std::uint64_t> sent, received;
   std::set<std::string> connected;
-  bool has_met = false, finalized = false, aborted = false;
+  bool has_met = false, finalized = false, aborted = false, fails = false;
   std::shared_ptr<ncclComm> self;
 
   fs::path file(const std::string& name) const { return folder / name; }
@@ -153,13 +125,14 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
     Machine::get().progress();  // of the device, which does not wait for its host
     if (pending && --delay < 0 && pending()) {
       pending = nullptr;
-      state = ncclSuccess;
+      state = fails ? ncclSystemError : ncclSuccess;
     }
     return state;
   }
 
   void leave() {
     aborted = true;
+    --communicators_alive;
     if (is_there(folder)) {
       tell(fmt::format("left-{}", rank));
       int left = 0;
@@ -311,6 +284,7 @@ void launch(const Comm& comm, const std::vector<Call>& calls) {
     for (const std::string& other : others) {
       if (!is_there(comm->file(other))) return false;
     }
+    if (Machine::get().is_full(calls.front().stream)) return false;  // NCCL's own thread waits for room, not the caller
     std::vector<Call> exchanged;
     for (const Call& call : calls) {
       if (call.is_transfer) {
@@ -327,6 +301,14 @@ void launch(const Comm& comm, const std::vector<Call>& calls) {
 
 thread_local int group_depth = 0;
 thread_local std::map<ncclComm_t, std::vector<Call>> grouped;
+thread_local std::vector<Comm> ending;  // told to end in the group that is open
+
+/// NCCL 2.28.9 src/init.cc: commReclaim waits for the communicator's streams and gives device memory back, for which
+/// cudaFree waits for all that is under way. What was told to end comes to its end.
+void reclaim(const std::vector<Comm>& all) {
+  for (const Comm& each : all) Machine::get().await([&] { return Machine::get().idle(each->device); });
+  for (const Comm& each : all) each->leave();
+}
 
 ncclResult_t call(ncclComm_t comm, Call made) {
   Machine& machine = Machine::get();
@@ -378,7 +360,10 @@ Call transfer_call(bool sends, const void* from, void* to, std::size_t count, nc
 
 extern "C" {
 
-ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
+ncclResult_t ncclGetVersion(int* version) {
+  const char* const wish = std::getenv("FAKE_NCCL_VERSION");
+  return *version = wish == nullptr ? NCCL_VERSION_CODE : std::atoi(wish), ncclSuccess;
+}
 const char* ncclGetErrorString(ncclResult_t) { return "an error of the fake NCCL"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
@@ -401,6 +386,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
   const auto comm = std::make_shared<ncclComm>();
   comm->self = comm;
   comm->folder = id.internal, comm->ranks = ranks, comm->rank = rank;
+  comm->device = trivium::fake_gpu::current_device();
+  const char* const fails = std::getenv("FAKE_NCCL_FAILS");
+  comm->fails = ++communicators_made == (fails == nullptr ? 0 : std::atoi(fails));
+  ++communicators_alive;
   comm->tell(fmt::format("joined-{}", rank));
   comm->begin([c = comm.get()] {
     for (int member = 0; member < c->ranks; ++member) {
@@ -435,9 +424,20 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const std::lock_guard lock(Machine::get().mutex);
-  comm->leave();
+  comm->aborted = true;
+  comm->pending = nullptr;
+  int version = 0;
+  ncclGetVersion(&version);
+  if (group_depth > 0 && version >= 22200) {
+    ending.push_back(comm->self);
+  } else {
+    reclaim({comm->self});
+  }
   return ncclSuccess;
 }
+
+int fake_nccl_made() { return communicators_made; }
+int fake_nccl_alive() { return communicators_alive; }
 
 ncclResult_t ncclGroupStart() { return ++group_depth, ncclSuccess; }
 
@@ -450,6 +450,7 @@ ncclResult_t ncclGroupEnd() {
     launch(comm->self, calls);
     code = ncclInProgress;
   }
+  reclaim(std::exchange(ending, {}));
   return code;
 }
 

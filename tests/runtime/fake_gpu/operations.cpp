@@ -12,6 +12,7 @@ template <class Kernel>
 void Launcher::run(const Kernel& kernel, std::int64_t blocks, int threads, int shared_bytes) {
   constexpr int kMostThreads = 256, kMostShared = 227 * 1024;  // __launch_bounds__ of simt_device.cuh; Hopper's
   if (blocks <= 0) return;
+  count(1);
   fake_gpu::Machine& machine = fake_gpu::Machine::get();
   const std::lock_guard lock(machine.mutex);
   if (blocks > INT_MAX || threads < 1 || threads > kMostThreads || shared_bytes > kMostShared)

@@ -37,7 +37,7 @@ follows() {
   local paces=$1 wanted=$2 tolerance=$3 pace
   shift 3
   for pace in $paces; do
-    FAKE_GPU=$pace train --backend cuda --cluster h200 "$@" || wrong "$pace: $*"
+    FAKE_GPU=$pace train --backend cuda --cluster "${cluster:-h200}" "$@" || wrong "$pace: $*"
     near "$wanted" "$(loss out)" "$tolerance" || wrong "$pace: $*: loss $(loss out) instead of $wanted"
     echo "$pace: $*: $(loss out), on cores $wanted"
   done
@@ -87,6 +87,13 @@ END
     done
     follows "late 5" "$(on_cores --model toy.json --steps 3 --dropout 0.1)" 1e-6 --model toy.json --steps 3 --precision fp32 --dropout 0.1 --data 2
     follows "late 5" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer host --data 2
+    cluster=dgx-a100-80gb follows "late 5 6" "$(on_cores --model toy.json --steps 3)" 1e-6 --model toy.json --steps 3 --precision fp32 --offload-optimizer disk --offload-gradients disk --data 2
+    # What has no fused kernel is products, and goes row by row around a ring, which is told once.
+    one=$(on_cores --model toy.json --steps 1)
+    follows late "$one" 1e-6 --model toy.json --steps 1 --precision fp32 --attention flash --data 2
+    ! grep "row by row" err || wrong "slow attention"
+    follows late "$one" 1e-6 --model toy.json --steps 1 --precision fp32 --attention flash --context 2
+    [ "$(grep -c "attention in fp32 has no fused kernel here and goes row by row" err)" = 1 ] || wrong "no word of slow attention"
     ;;
   checkpoints)
     whole=$(on_cores --model toy.json --steps 4 --decay-steps 4)
@@ -109,20 +116,27 @@ END
   failures)
     # A rank that dies or hangs is noticed: the others say so and end.
     export TRIVIUM_NCCL_TIMEOUT_S=10  # a loaded machine starts its ranks seconds apart
-    for signal in KILL STOP; do
+    # So it is with thousands of launches a step, more than a stream takes, and with communicators for the world, its
+    # transfers, tensor pairs and both ends of the pipeline, which only end together.
+    sed 's/"layers": 4/"layers": 20/' toy.json >deep.json
+    for failure in "KILL toy --data 2" "STOP toy --data 2" "KILL deep --tensor 2 --pipeline 2 --micro-batch 1" \
+      "STOP deep --tensor 2 --pipeline 2 --micro-batch 1"; do
+      read -r signal model split <<<"$failure"
       rm -rf fl out
-      train --backend cuda --cluster h200 --model toy.json --steps 1000000 --precision fp32 --data 2 --flight-record fl &
+      FAKE_GPU_QUEUE=600 FAKE_GPU_COMPUTE=$([ $model = toy ] && echo 1 || echo 0) train --backend cuda --cluster h200 \
+        --model $model.json --steps 1000000 --precision fp32 $split --flight-record fl &
       run=$!
       two_steps $run
       victim=$(od -An -t d4 -j 20 -N 4 "$(find fl -name 'rank-00001.flight')" | tr -d ' ')
       kill -$signal "$victim"
       code=0
       wait $run || code=$?
-      [ $code -eq 1 ] || wrong "$signal: exit code $code"
-      grep -q "nothing has come for 10 s" err || wrong "$signal: no word of the wait"
-      grep -q "the last .* calls of communication" err || wrong "$signal: no flight record"
+      [ $code -eq 1 ] || wrong "$failure: exit code $code"
+      grep -q "nothing has come for 10 s" err || wrong "$failure: no word of the wait"
+      grep -q "the last .* calls of communication" err || wrong "$failure: no flight record"
       [ $signal = STOP ] || grep -q "rank 1 (process $victim) was ended by signal 9" err || wrong "no word of rank 1"
-      echo "$signal: $(tail -1 err)"
+      ! grep "was ended by signal 6\|fake GPU" err || wrong "$failure: another rank broke down"
+      echo "$failure: $(tail -1 err)"
     done
     # Ctrl-C of a terminal, which signals its foreground group: a checkpoint all the same.
     rm -rf kept out

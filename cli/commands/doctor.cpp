@@ -31,7 +31,8 @@ struct Finding {
 /// A dynamic library, open as long as this lives.
 class Library {
  public:
-  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
+  // Kept in memory: NVIDIA's libraries hold what they never give back, which would look lost without them.
+  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {}
   ~Library() {
     if (handle_ != nullptr) ::dlclose(handle_);
   }

@@ -77,12 +77,13 @@ TEST(Help, OfAllOptionsHasThem) {
   EXPECT_THAT(workplace.run("trivium --help-all").out, HasSubstr("--clip-norm"));
 }
 
-// In the order of help, one behind the other, in a folder with a text alone.
+// In the order of help, one behind the other, in a folder with a text and a trainer's log.
 TEST(Manuals, ExamplesWork) {
   const Workplace workplace;
   std::string text;
   for (int i = 0; i < 300; ++i) text += "in the beginning was the word ";
   workplace.write("text.txt", text);
+  workplace.write("train.log", "training\nstep 1 loss 5.0 seconds 2.5\nstep 2 loss 4.5 seconds 1.5\n");
   for (const std::string& command : commands(workplace)) {
     if (command == "profile") continue;  // measures this machine for as long as it takes
     for (const std::string& example : examples(workplace.run("trivium " + command + " --help").out)) {

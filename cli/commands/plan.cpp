@@ -179,6 +179,7 @@ int run(const PlanOptions& options) {
     print(result_report(request, wanted, result, options.all) + trainer + also + studied + trials);
   }
   if (!hint.empty()) base::say("hint: {}\n", hint);
+  tell_unmeasured(options.job);
   if (interrupts.happened() && !nothing_fits_it) {
     // A search that had ended knows that nothing fits, whatever was interrupted behind it.
     if (result.best.empty() && result.proved)

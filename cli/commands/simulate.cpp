@@ -124,6 +124,7 @@ void run(const SimulateOptions& options) {
     if (failures) text += failures_report(*failures);
     print(text);
   }
+  tell_unmeasured(options.job);
   const std::size_t drawn = uncertainty ? uncertainty->samples_ps.size() : 0;
   if (disturbance.jitter > 0 && drawn < static_cast<std::size_t>(options.disturbance.samples)) {
     throw base::Failure(base::ErrorKind::kInterrupted,

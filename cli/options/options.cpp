@@ -20,13 +20,6 @@
 namespace trivium::cli {
 namespace {
 
-/// This machine stands for itself once it was measured.
-void tell_unmeasured(const std::string& cluster) {
-  if (cluster != hardware::kThisMachine || std::filesystem::exists(hardware::this_machine_path())) return;
-  base::say(
-      "note: this machine was not measured yet and is taken for a common one; `trivium profile --quick` measures it\n");
-}
-
 void add_option(CLI::App& command, JobOptions& options, const std::string& field, const char* values, const char* help,
                 const std::string& group) {
   CLI::Option* option = command.add_option(option_of(field), options.fields[field], help)->type_name(values);
@@ -51,7 +44,6 @@ void read_sources(const JobOptions& options, JobRequest& request) {
   }
   if (!options.cluster.empty()) {
     request.cluster = hardware::load_cluster(options.cluster);
-    tell_unmeasured(options.cluster);
     file.cluster = cluster_json(options.cluster, request.cluster);
   } else if (!options.plan_path.empty()) {
     request.cluster = hardware::cluster_at(file.cluster, options.plan_path + "#/cluster");
@@ -165,6 +157,12 @@ JobRequest resolve_plan(const JobOptions& options) {
                            request.ranks, replica * plan.data, plan.tensor, plan.context, plan.pipeline, plan.data));
   }
   return request;
+}
+
+void tell_unmeasured(const JobOptions& options) {
+  if (options.cluster != hardware::kThisMachine || std::filesystem::exists(hardware::this_machine_path())) return;
+  base::say(
+      "note: this machine was not measured yet and is taken for a common one; `trivium profile --quick` measures it\n");
 }
 
 }  // namespace trivium::cli

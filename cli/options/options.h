@@ -79,4 +79,7 @@ nlohmann::json cluster_json(const std::string& text, const hardware::Cluster& cl
 /// Errors: also Failure(kUsage) when the plan's ranks are not those of --ranks.
 JobRequest resolve_plan(const JobOptions& options);
 
+/// Says so where figures of `this-machine` are those of a common one, as nothing was measured on it yet.
+void tell_unmeasured(const JobOptions& options);
+
 }  // namespace trivium::cli

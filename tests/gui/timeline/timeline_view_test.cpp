@@ -313,7 +313,7 @@ TEST_F(TimelineViewTest, OpensTracesAndRefusesBrokenOnes) {
   view.open_trace(path);
   ASSERT_TRUE(failed.wait());
   EXPECT_TRUE(failed[0][0].toString().contains("small-trace.json"));
-  EXPECT_EQ(canvas().timelines()[0].spans->size(), 1U);  // what was shown stays
+  EXPECT_TRUE(canvas().timelines().empty());  // nothing of what was shown stays as if it were this
   std::filesystem::remove(path);
 }
 

@@ -34,6 +34,15 @@ std::string dollars(double value) {
   return fmt::format("${:.3g}", rounded);
 }
 
+std::string energy(double joules) {
+  constexpr double kJoulesPerWattHour = 3600, kLarge = 10, kThousand = 1e3;
+  const double watt_hours = joules / kJoulesPerWattHour, kilowatt_hours = watt_hours / kThousand;
+  if (kilowatt_hours >= kLarge * kThousand) return integer(kilowatt_hours / kThousand) + " MWh";
+  if (kilowatt_hours >= kLarge) return integer(kilowatt_hours) + " kWh";
+  if (kilowatt_hours >= 1) return fmt::format("{:.2g} kWh", kilowatt_hours);
+  return fmt::format("{:.2g} Wh", watt_hours);
+}
+
 std::string duration(double value) {
   if (value >= 2 * kDay) return fmt::format("{:.1f} days", value / kDay);
   if (value >= 2 * kHour) return fmt::format("{:.1f} hours", value / kHour);

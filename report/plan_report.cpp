@@ -20,8 +20,6 @@ namespace {
 
 using base::kSecondsPerPs;
 
-constexpr double kJoulesPerMegawattHour = 3.6e9;
-
 std::string bytes_text(double bytes) { return base::size(static_cast<std::int64_t>(bytes)); }
 
 void headline(Page& page, const PlanReport& report) {
@@ -36,7 +34,7 @@ void headline(Page& page, const PlanReport& report) {
       {"fits with probability", simulator::probability_text(figures.certainty.fit_probability)}};
   if (const auto whole = simulator::whole_training(report.file.job, report.cluster, figures)) {
     rows.push_back({"whole training", base::duration(whole->seconds)});
-    rows.push_back({"energy", base::integer(whole->energy_joules / kJoulesPerMegawattHour) + " MWh"});
+    rows.push_back({"energy", base::energy(whole->energy_joules)});
     rows.push_back({"cost", whole->cost_usd ? base::dollars(*whole->cost_usd) : "price not known"});
     if (whole->cost_usd) rows.push_back({"price", hardware::price_text(report.cluster)});
   }

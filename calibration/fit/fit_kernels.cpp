@@ -21,18 +21,6 @@ using imports::KernelClass;
 constexpr double kLargeCopy = 1 << 20;  // B: smaller ones are latency
 constexpr std::size_t kFewLaunches = 50;
 
-/// (value, weight) with half of the weight on either side.
-double weighted_median(std::vector<std::pair<double, double>> values) {
-  std::sort(values.begin(), values.end());
-  double total = 0, passed = 0;
-  for (const auto& [value, weight] : values) total += weight;
-  for (const auto& [value, weight] : values) {
-    passed += weight;
-    if (passed >= total / 2) return value;
-  }
-  return values.back().first;
-}
-
 double spread_of(const std::vector<std::pair<double, double>>& values) {
   std::vector<double> plain;
   for (const auto& [value, weight] : values) plain.push_back(value);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "calibration/foreign/wording.h"
+#include "calibration/measurements/statistics.h"
 
 namespace trivium::calibration::foreign {
 namespace {
@@ -16,18 +17,6 @@ namespace {
 constexpr double kSlower = 1.15, kSlowerOnCores = 1.5;  // beyond it, an op is slow for its like
 constexpr double kFusedShare = 0.5;   // of the rate of plain products, which fused attention reaches at least
 constexpr double kManyKernels = 1.5;  // over those of the plan's stack
-
-/// (value, weight) with half of the weight on either side.
-double weighted_median(std::vector<std::pair<double, double>> values) {
-  std::sort(values.begin(), values.end());
-  double total = 0, passed = 0;
-  for (const auto& [value, weight] : values) total += weight;
-  for (const auto& [value, weight] : values) {
-    passed += weight;
-    if (passed >= total / 2) return value;
-  }
-  return 1;
-}
 
 /// Seconds of ops that findings have not taken yet.
 class Remaining {

@@ -31,124 +31,84 @@ std::vector<int> numbers_in(std::string_view text) {
   return numbers;
 }
 
-// JSON and pickles behind one face.
-class JsonSide {
- public:
-  explicit JsonSide(const nlohmann::json& json) : json_(&json) {}
-  std::optional<JsonSide> member(const char* key) const {
-    if (!json_->is_object() || !json_->contains(key)) return std::nullopt;
-    return JsonSide((*json_)[key]);
-  }
-  std::vector<JsonSide> elements() const {
-    std::vector<JsonSide> all;
-    if (json_->is_array()) {
-      for (const nlohmann::json& element : *json_) all.emplace_back(element);
-    }
-    return all;
-  }
-  std::string text() const { return json_->is_string() ? json_->get<std::string>() : std::string(); }
-  std::int64_t integer() const { return json_->is_number_integer() ? json_->get<std::int64_t>() : 0; }
-  bool flag() const { return json_->is_boolean() && json_->get<bool>(); }
-
- private:
-  const nlohmann::json* json_;
-};
-
-class PickleSide {
- public:
-  explicit PickleSide(const PickleNode& node) : node_(&node) {}
-  std::optional<PickleSide> member(const char* key) const {
-    const PickleNode* found = node_->member(key);
-    return found == nullptr ? std::nullopt : std::optional(PickleSide(*found));
-  }
-  std::vector<PickleSide> elements() const {
-    std::vector<PickleSide> all;
-    for (const PickleNode* element : node_->elements()) all.emplace_back(*element);
-    return all;
-  }
-  std::string text() const { return node_->text(); }
-  std::int64_t integer() const { return node_->integer().value_or(0); }
-  bool flag() const { return node_->flag().value_or(false); }
-
- private:
-  const PickleNode* node_;
-};
-
-template <class Side>
-std::string text_of(const Side& side, const char* key) {
-  const auto found = side.member(key);
-  return found ? found->text() : std::string();
+std::string text_of(const PickleNode& node, const char* key) {
+  const PickleNode* found = node.member(key);
+  return found != nullptr ? found->text() : std::string();
 }
 
-template <class Side>
-std::int64_t integer_of(const Side& side, const char* key) {
-  const auto found = side.member(key);
-  return found ? found->integer() : 0;
+std::int64_t integer_of(const PickleNode& node, const char* key) {
+  const PickleNode* found = node.member(key);
+  return found != nullptr ? found->integer().value_or(0) : 0;
+}
+
+bool flag_of(const PickleNode& node, const char* key) {
+  const PickleNode* found = node.member(key);
+  return found != nullptr && found->flag().value_or(false);
+}
+
+const PickleNode::List& list_of(const PickleNode& node, const char* key) {
+  static const PickleNode::List kNothing;
+  const PickleNode* found = node.member(key);
+  return found != nullptr ? found->elements() : kNothing;
 }
 
 // "4096x1024 BFloat16, 8 Float"
-template <class Side>
-std::string shape_of(const Side& entry) {
+std::string shape_of(const PickleNode& entry) {
   std::vector<std::string> tensors;
-  const auto sizes = entry.member("input_sizes");
-  const auto types = entry.member("input_dtypes");
-  if (!sizes) return {};
-  const auto kinds = types ? types->elements() : std::vector<Side>();
-  for (const Side& tensor : sizes->elements()) {
+  const PickleNode::List& types = list_of(entry, "input_dtypes");
+  for (const PickleNode* tensor : list_of(entry, "input_sizes")) {
     std::vector<std::int64_t> extents;
-    for (const Side& extent : tensor.elements()) extents.push_back(extent.integer());
-    const std::string kind = tensors.size() < kinds.size() ? " " + kinds[tensors.size()].text() : std::string();
-    tensors.push_back(fmt::format("{}{}", fmt::join(extents, "x"), kind));
+    for (const PickleNode* extent : tensor->elements()) extents.push_back(extent->integer().value_or(0));
+    const std::string type = tensors.size() < types.size() ? " " + types[tensors.size()]->text() : std::string();
+    tensors.push_back(fmt::format("{}{}", fmt::join(extents, "x"), type));
   }
   return fmt::format("{}", fmt::join(tensors, ", "));
 }
 
-template <class Side>
-std::string place_of(const Side& entry) {
-  const auto frames = entry.member("frames");
-  if (!frames) return {};
-  for (const Side& frame : frames->elements()) {
-    const std::string file = text_of(frame, "filename");
+std::string place_of(const PickleNode& entry) {
+  for (const PickleNode* frame : list_of(entry, "frames")) {
+    const std::string file = text_of(*frame, "filename");
     if (file.find("/torch/") != std::string::npos || file.empty()) continue;
-    return fmt::format("{}:{} {}", std::filesystem::path(file).filename().string(), integer_of(frame, "line"),
-                       text_of(frame, "name"));
+    return fmt::format("{}:{} {}", std::filesystem::path(file).filename().string(), integer_of(*frame, "line"),
+                       text_of(*frame, "name"));
   }
   return {};
 }
 
-template <class Side>
-RecordedCall call_of(const Side& entry) {
+RecordedCall call_of(const PickleNode& entry) {
   RecordedCall call;
-  const auto transfer = entry.member("is_p2p"), retired = entry.member("retired");
-  call.transfer = transfer && transfer->flag();
+  call.transfer = flag_of(entry, "is_p2p");
   call.sequence = integer_of(entry, call.transfer ? "p2p_seq_id" : "collective_seq_id");
   call.name = text_of(entry, "profiling_name");
   call.shape = shape_of(entry);
   // Gloo leaves the state at "scheduled"; whatever waited for the end retires the entry.
-  call.done = text_of(entry, "state") == "completed" || (retired && retired->flag());
+  call.done = text_of(entry, "state") == "completed" || flag_of(entry, "retired");
   call.created_ns = integer_of(entry, "time_created_ns");
   call.at = place_of(entry);
   return call;
 }
 
-template <class Side>
-FlightDump dump_of(const Side& root, const std::string& file) {
+RecordedGroup group_of(const PickleNode& root, const PickleNode& entry, const std::string& file) {
+  const PickleNode::List& names = list_of(entry, "process_group");
+  if (names.empty()) refuse(file, "an entry names no process group; PyTorch does so from 2.5 on");
+  RecordedGroup group{names[0]->text(), {}};
+  if (const PickleNode* config = root.member("pg_config")) {
+    if (const PickleNode* told = config->member(group.name)) group.ranks = numbers_in(text_of(*told, "ranks"));
+  }
+  const std::string described = names.size() > 1 ? names[1]->text() : std::string();
+  if (!described.empty() && described != "undefined") group.name += " " + described;
+  return group;
+}
+
+FlightDump dump_of(const PickleNode& root, const std::string& file) {
   FlightDump dump;
   dump.file = file;
   dump.rank = rank_in_name(file);
-  const auto entries = root.member("entries");
-  if (!entries) refuse(file, "is no dump of PyTorch's Flight Recorder: it has no entries");
-  for (const Side& entry : entries->elements()) {
-    const auto group = entry.member("process_group");
-    const auto names = group ? group->elements() : std::vector<Side>();
-    if (names.empty()) refuse(file, "an entry names no process group; PyTorch does so from 2.5 on");
-    const std::string name = names.size() > 1 && !names[1].text().empty() && names[1].text() != "undefined"
-                                 ? names[0].text() + " " + names[1].text()
-                                 : names[0].text();
-    dump.calls[name].push_back(call_of(entry));
-    const auto config = root.member("pg_config");
-    const auto told = config ? config->member(names[0].text().c_str()) : std::optional<Side>();
-    if (told && !dump.members.contains(name)) dump.members[name] = numbers_in(text_of(*told, "ranks"));
+  if (root.member("entries") == nullptr) {
+    refuse(file, "is no dump of PyTorch's Flight Recorder: it has no entries");
+  }
+  for (const PickleNode* entry : list_of(root, "entries")) {
+    dump.calls[group_of(root, *entry, file)].push_back(call_of(*entry));
   }
   return dump;
 }
@@ -167,10 +127,10 @@ bool is_flight_dump(std::string_view bytes) {
 }
 
 FlightDump read_flight_dump(std::string_view bytes, const std::string& file) {
-  if (imports::is_pickle(bytes)) return dump_of(PickleSide(imports::read_pickle(bytes, file).root()), file);
+  if (imports::is_pickle(bytes)) return dump_of(imports::read_pickle(bytes, file).root(), file);
   const nlohmann::json json = nlohmann::json::parse(bytes, nullptr, false);
   if (json.is_discarded()) refuse(file, "is no JSON; was it cut?");
-  return dump_of(JsonSide(json), file);
+  return dump_of(imports::plain_data(json).root(), file);
 }
 
 namespace {
@@ -273,26 +233,24 @@ void add_transfers(const std::string& group, const Calls& calls, std::vector<Sta
 }  // namespace
 
 std::vector<Stall> stalls_of(const std::vector<FlightDump>& dumps) {
-  std::map<std::string, Calls> groups;
-  std::map<std::string, std::set<int>> members;
+  std::map<RecordedGroup, Calls> groups;
   int place = 0;
   for (const FlightDump& dump : dumps) {
     const int rank = dump.rank.value_or(place);
     ++place;
     for (const auto& [group, calls] : dump.calls) {
       groups[group][rank] = &calls;
-      members[group].insert(rank);
-      const auto told = dump.members.find(group);
-      if (told != dump.members.end()) members[group].insert(told->second.begin(), told->second.end());
     }
   }
   std::vector<Stall> stalls;
   for (const auto& [group, calls] : groups) {
-    if (auto stall = stall_of(group, calls, {members[group].begin(), members[group].end()})) {
+    std::set<int> members(group.ranks.begin(), group.ranks.end());
+    for (const auto& [rank, list] : calls) members.insert(rank);
+    if (auto stall = stall_of(group.name, calls, {members.begin(), members.end()})) {
       stall->what = words_of(*stall, calls);
       stalls.push_back(std::move(*stall));
     }
-    add_transfers(group, calls, stalls);
+    add_transfers(group.name, calls, stalls);
   }
   std::set<int> waiting;
   for (const Stall& stall : stalls) waiting.insert(stall.waiting.begin(), stall.waiting.end());
@@ -330,7 +288,7 @@ nlohmann::json to_json(const std::vector<FlightDump>& dumps, const std::vector<S
 }
 
 std::string to_text(const std::vector<FlightDump>& dumps, const std::vector<Stall>& stalls) {
-  std::set<std::string> groups;
+  std::set<RecordedGroup> groups;
   for (const FlightDump& dump : dumps) {
     for (const auto& [group, calls] : dump.calls) groups.insert(group);
   }

@@ -1,6 +1,7 @@
 // Dumps of PyTorch's Flight Recorder: which ranks wait for which, and where they are.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -22,11 +23,17 @@ struct RecordedCall {
   std::string at;  ///< "train.py:33 step": the innermost call outside PyTorch; empty where frames were not kept
 };
 
+/// A process group. PyTorch's `split_group` gives groups of different ranks one name.
+struct RecordedGroup {
+  std::string name;        ///< and what it was described as
+  std::vector<int> ranks;  ///< empty where the dump does not say them
+  auto operator<=>(const RecordedGroup&) const = default;
+};
+
 struct FlightDump {
   std::string file;
-  std::optional<int> rank;                                 ///< the number that the file's name ends with
-  std::map<std::string, std::vector<RecordedCall>> calls;  ///< by group's name, in order
-  std::map<std::string, std::vector<int>> members;         ///< by group's name, where the dump says them
+  std::optional<int> rank;                                   ///< the number that the file's name ends with
+  std::map<RecordedGroup, std::vector<RecordedCall>> calls;  ///< in order
 };
 
 /// A pickle or JSON as PyTorch 2.5 to 2.10 write them (`TORCH_FR_BUFFER_SIZE`, `_dump_nccl_trace`). Errors:

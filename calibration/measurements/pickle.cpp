@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -408,6 +409,46 @@ std::optional<bool> PickleNode::flag() const {
 Pickle read_pickle(std::string_view bytes, const std::string& file) {
   Pickle pickle;
   pickle.root_ = PickleMachine(bytes, file, pickle.nodes_).run();
+  return pickle;
+}
+
+Pickle plain_data(const nlohmann::json& json) {
+  Pickle pickle;
+  const auto node = [&pickle]() { return &pickle.nodes_.emplace_back(); };
+  PickleNode* root = node();
+  pickle.root_ = root;
+  std::vector<std::pair<const nlohmann::json*, PickleNode*>> open{{&json, root}};  // no recursion: JSON may be deep
+  while (!open.empty()) {
+    const auto [from, to] = open.back();
+    open.pop_back();
+    if (from->is_object()) {
+      PickleDictionary items;
+      for (const auto& [key, value] : from->items()) {
+        PickleNode* name = node();
+        name->value = key;
+        PickleNode* held = node();
+        open.emplace_back(&value, held);
+        items.emplace_back(name, held);
+      }
+      to->value = std::move(items);
+    } else if (from->is_array()) {
+      PickleList elements;
+      for (const nlohmann::json& value : *from) {
+        PickleNode* held = node();
+        open.emplace_back(&value, held);
+        elements.push_back(held);
+      }
+      to->value = std::move(elements);
+    } else if (from->is_string()) {
+      to->value = from->get<std::string>();
+    } else if (from->is_boolean()) {
+      to->value = from->get<bool>();
+    } else if (from->is_number_float() || (from->is_number_unsigned() && from->get<std::int64_t>() < 0)) {
+      to->value = from->get<double>();
+    } else if (from->is_number()) {
+      to->value = from->get<std::int64_t>();
+    }
+  }
   return pickle;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,7 @@ class Pickle {
 
  private:
   friend Pickle read_pickle(std::string_view bytes, const std::string& file);
+  friend Pickle plain_data(const nlohmann::json& json);
   std::deque<PickleNode> nodes_;
   const PickleNode* root_ = nullptr;
 };
@@ -43,6 +45,9 @@ class Pickle {
 /// Protocols 0 to 5. Errors: Failure(kInput) naming the file where it ends early or asks for more than data: a pickle
 /// may name any Python function to be called, and none is here.
 Pickle read_pickle(std::string_view bytes, const std::string& file);
+
+/// The same tree of a JSON document; numbers that no 64-bit integer holds become floating-point numbers.
+Pickle plain_data(const nlohmann::json& json);
 
 /// Whether it begins as pickles of protocol 2 and later do.
 bool is_pickle(std::string_view bytes);

@@ -24,6 +24,17 @@ std::vector<double> ranks(const std::vector<double>& values) {
 
 }  // namespace
 
+double weighted_median(std::vector<std::pair<double, double>> values) {
+  std::sort(values.begin(), values.end());
+  double total = 0, passed = 0;
+  for (const auto& [value, weight] : values) total += weight;
+  for (const auto& [value, weight] : values) {
+    passed += weight;
+    if (passed >= total / 2) return value;
+  }
+  return values.empty() ? 0 : values.back().first;
+}
+
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

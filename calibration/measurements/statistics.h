@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace trivium::calibration {
@@ -16,6 +17,9 @@ struct Pair {
 
 /// Middle value, the mean of the two middle ones for an even count; 0 for none.
 double median(std::vector<double> values);
+
+/// Of (value, weight): the value at which half of the weight, taken in order of values, is passed; 0 for none.
+double weighted_median(std::vector<std::pair<double, double>> values);
 
 /// The value below which the share `q` (0 … 1) lies, linear between neighbours; 0 for none.
 double quantile(std::vector<double> values, double q);

@@ -5,6 +5,7 @@
 #include "calibration/measurements/training_log.h"
 #include "calibration/replay/replay.h"
 #include "calibration/validate/groups.h"
+#include "calibration/validate/peaks.h"
 #include "calibration/validate/validate.h"
 
 namespace trivium::calibration {
@@ -42,7 +43,7 @@ Validation validate_log(const program::PlanFile& plan, const imports::TrainingLo
   if (replayed) {
     const simulator::Simulation& simulation = replayed.value().simulation;
     row.predicted_iteration_s = simulation.iteration_s;
-    row.predicted_peak_bytes = static_cast<double>(simulation.peak_memory_bytes);
+    row.predicted_peak_bytes = static_cast<double>(simulation.peak_memory_bytes) - beside_allocator(cluster);
     row.interval_s = simulation.certainty.iteration_s;
     row.error = row.predicted_iteration_s / row.measured_iteration_s - 1;
     result.groups = logged_steps(log, simulation.iteration_s);

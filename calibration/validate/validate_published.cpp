@@ -12,6 +12,7 @@
 #include "calibration/measurements/statistics.h"
 #include "calibration/replay/replay.h"
 #include "calibration/validate/groups.h"
+#include "calibration/validate/peaks.h"
 #include "calibration/validate/sweeps.h"
 #include "calibration/validate/validate.h"
 #include "simulator/memory/crowding.h"
@@ -103,11 +104,6 @@ class Predictions {
   std::atomic<std::size_t> next_ = 0;
 };
 
-/// What the prediction counts and an allocator does not: the device's context and communication buffers.
-double beside_allocator(const PublishedRun& run) {
-  return run.allocated ? run.cluster.groups.front().node.device.reserved.value() : 0;
-}
-
 ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
   ValidationRow row;
   row.case_name = run.case_name;
@@ -122,7 +118,9 @@ ValidationRow row_of(const PublishedRun& run, const Outcome& outcome) {
   row.predicted_fits = outcome.fits;
   row.unsupported = outcome.unsupported;
   if (row.unsupported) return row;
-  if (outcome.peak_bytes > 0) row.predicted_peak_bytes = outcome.peak_bytes - beside_allocator(run);
+  if (outcome.peak_bytes > 0) {
+    row.predicted_peak_bytes = outcome.peak_bytes - (run.allocated ? beside_allocator(run.cluster) : 0);
+  }
   if (outcome.certainty && row.predicted_peak_bytes) {
     const double share = *row.predicted_peak_bytes / outcome.peak_bytes;
     row.peak_interval_bytes = {outcome.certainty->peak_bytes.low * share, outcome.certainty->peak_bytes.high * share};

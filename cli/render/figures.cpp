@@ -17,8 +17,6 @@ namespace {
 using simulator::Simulation;
 using simulator::WholeTraining;
 
-constexpr double kJoulesPerMegawattHour = 3.6e9;
-
 nlohmann::json memory_json(const simulator::StageMemory& m) {
   return {{"parameters", m.parameters},   {"gradients", m.gradients}, {"optimizer", m.optimizer},
           {"activations", m.activations}, {"workspace", m.workspace}, {"reserved", m.reserved}};
@@ -84,9 +82,9 @@ std::string memory_table(const Simulation& simulation) {
 std::string price(const std::optional<double>& cost_usd) { return cost_usd ? dollars(*cost_usd) : "price not known"; }
 
 std::string training_lines(const program::Job& job, const hardware::Cluster& cluster, const WholeTraining& whole) {
-  std::string text = fmt::format("\ntraining on {} tokens: {}, {} MWh, {}\n",
-                                 integer(static_cast<double>(job.training.total_tokens)), duration(whole.seconds),
-                                 integer(whole.energy_joules / kJoulesPerMegawattHour), price(whole.cost_usd));
+  std::string text =
+      fmt::format("\ntraining on {} tokens: {}, {}, {}\n", integer(static_cast<double>(job.training.total_tokens)),
+                  duration(whole.seconds), base::energy(whole.energy_joules), price(whole.cost_usd));
   if (whole.cost_usd) text += fmt::format("  at {}\n", hardware::price_text(cluster));
   return text;
 }

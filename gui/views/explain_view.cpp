@@ -17,23 +17,11 @@ namespace {
 
 using base::kSecondsPerPs;
 
-constexpr double kJoulesPerMegawattHour = 3.6e9;
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
 constexpr const char* kLater = "Comes when the plan has been played.";
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
-
-/// "1,234 MWh"; of small trainings "12.3 kWh".
-QString energy_words(double joules) {
-  constexpr double kLarge = 10;
-  constexpr int kDigits = 3;
-  const double megawatt_hours = joules / kJoulesPerMegawattHour, kilowatt_hours = 1000 * megawatt_hours;
-  if (megawatt_hours >= kLarge) return text(base::integer(megawatt_hours)) + " MWh";
-  return (kilowatt_hours >= kLarge ? text(base::integer(kilowatt_hours))
-                                   : QString::number(kilowatt_hours, 'g', kDigits)) +
-         " kWh";
-}
 
 /// As high as what it says, where there is room.
 class FittedText : public QTextBrowser {
@@ -85,7 +73,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   sure_->setAccessibleName("What was played for the band");
   sure_->setWordWrap(true);
   auto* sure = new QHBoxLayout;
-  auto* sure_words = new QLabel("<b>How sure</b>: iterations when every op takes");
+  auto* sure_words = new QLabel("<b>Chance</b>: iterations when every op takes");
   sure_words->setBuddy(jitter_);
   sure->addWidget(sure_words);
   sure->addWidget(jitter_);
@@ -184,7 +172,7 @@ void ExplainView::show_evaluation() {
     costs_->setText(
         QString("Training on %1 tokens takes %2, %3, %4.")
             .arg(text(base::integer(static_cast<double>(scenario.file.job.training.total_tokens))),
-                 text(base::duration(whole->seconds)), energy_words(whole->energy_joules),
+                 text(base::duration(whole->seconds)), text(base::energy(whole->energy_joules)),
                  whole->cost_usd ? "$" + text(base::integer(*whole->cost_usd)) : QString("price of a node not known")));
   } else {
     costs_->setText("Say how many tokens the training has (left) to see its days, energy and cost.");

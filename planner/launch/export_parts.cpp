@@ -30,12 +30,20 @@ Machines machines_of(const program::Plan& plan, const hardware::Cluster& cluster
 }
 
 std::string script_head(const std::string& title, const Machines& machines) {
+  // Slurm's reserved ids of steps: 4294967290 and more, an interactive shell's and a batch script's among them.
   return fmt::format(
-      "#!/usr/bin/env bash\n#SBATCH --nodes={} --ntasks-per-node=1 --gpus-per-node={} --exclusive\n# {}.\n"
-      "# With Slurm: sbatch THIS_FILE. Else on every node, with the first host's name: HEAD=host0 bash THIS_FILE\n"
-      "if [ -n \"${{SLURM_JOB_ID:-}}\" ]; then HEAD=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1); "
-      "fi\n",
-      machines.nodes, machines.devices, title);
+      R"(#!/usr/bin/env bash
+#SBATCH --nodes={nodes} --ntasks-per-node=1 --gpus-per-node={devices} --exclusive
+# {title}.
+# With Slurm: sbatch THIS_FILE, or srun --nodes={nodes} --ntasks-per-node=1 bash THIS_FILE. Else on every node, with the
+# first host's name: HEAD=host0 bash THIS_FILE
+start=
+if [ -n "${{SLURM_JOB_ID:-}}" ]; then
+  HEAD=${{HEAD:-$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)}}
+  case "${{SLURM_STEP_ID:-}}" in '' | 42949672??) start=srun ;; esac  # no step of srun: this is the first node alone
+fi
+)",
+      fmt::arg("nodes", machines.nodes), fmt::arg("devices", machines.devices), fmt::arg("title", title));
 }
 
 std::int64_t steps_of(const program::Training& training, std::vector<Loss>& losses) {

@@ -28,7 +28,7 @@ class MegatronExport {
       launch_.text += "unset CUDA_DEVICE_MAX_CONNECTIONS\n";
     }
     launch_.text += fmt::format(
-        "${{SLURM_JOB_ID:+srun}} torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint "
+        "$start torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d --rdzv-endpoint "
         "\"$HEAD:29500\" \\\n"
         "  pretrain_gpt.py \\\n",
         machines.nodes, machines.devices);

@@ -33,7 +33,7 @@ class TorchtitanExport {
     memory();
     line("TOML");
     line(
-        fmt::format("export PYTHONPATH=.\n${{SLURM_JOB_ID:+srun}} torchrun --nnodes {} --nproc-per-node {} "
+        fmt::format("export PYTHONPATH=.\n$start torchrun --nnodes {} --nproc-per-node {} "
                     "--rdzv-backend c10d --rdzv-endpoint "
                     "\"$HEAD:29500\" \\\n  -m torchtitan.train --job.config_file trivium.toml",
                     machines.nodes, machines.devices));

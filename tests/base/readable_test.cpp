@@ -15,6 +15,14 @@ TEST(Dollars, AreRoundedToThreeDigits) {
   EXPECT_EQ(dollars(0), "$0");
 }
 
+TEST(Energy, IsInTheUnitOfItsSize) {
+  EXPECT_EQ(energy(8120 * 3.6e9), "8,120 MWh");
+  EXPECT_EQ(energy(9.5 * 3.6e9), "9,500 kWh");
+  EXPECT_EQ(energy(12 * 3.6e6), "12 kWh");
+  EXPECT_EQ(energy(1.5 * 3.6e6), "1.5 kWh");
+  EXPECT_EQ(energy(11520), "3.2 Wh");
+}
+
 // What rounds up to the next unit is written in it.
 TEST(Dollars, TakeTheUnitOfTheRoundedValue) {
   EXPECT_EQ(dollars(999.6), "$1,000");

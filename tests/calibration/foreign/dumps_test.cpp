@@ -1,4 +1,5 @@
 // Pickles, dumps of PyTorch's Flight Recorder and snapshots of its allocator.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,10 +111,10 @@ RecordedCall call(const std::string& name, std::int64_t sequence, bool done, std
 TEST(FlightDumps, PutCausesBeforeConsequences) {
   std::vector<FlightDump> dumps(3);
   for (int rank = 0; rank < 3; ++rank) dumps[static_cast<std::size_t>(rank)].rank = rank;
-  dumps[0].calls["tensor"] = {call("all_reduce", 1, true, 10), call("all_reduce", 2, false, 20)};
-  dumps[1].calls["tensor"] = {call("all_reduce", 1, true, 10)};
-  dumps[1].calls["data"] = {call("reduce_scatter", 1, false, 30)};
-  dumps[2].calls["data"] = {};
+  dumps[0].calls[{"tensor", {}}] = {call("all_reduce", 1, true, 10), call("all_reduce", 2, false, 20)};
+  dumps[1].calls[{"tensor", {}}] = {call("all_reduce", 1, true, 10)};
+  dumps[1].calls[{"data", {}}] = {call("reduce_scatter", 1, false, 30)};
+  dumps[2].calls[{"data", {}}] = {};
   const std::vector<Stall> stalls = stalls_of(dumps);
   ASSERT_EQ(stalls.size(), 2u);
   EXPECT_EQ(stalls[0].group, "data");
@@ -122,6 +123,34 @@ TEST(FlightDumps, PutCausesBeforeConsequences) {
   EXPECT_EQ(stalls[1].group, "tensor");
   EXPECT_TRUE(stalls[1].follows);
   EXPECT_THAT(to_text(dumps, stalls), HasSubstr("in consequence, rank 0 waits"));
+}
+
+// As `split_group` names them: both halves are "2 tensor".
+TEST(FlightDumps, KeepGroupsOfOneNameApart) {
+  std::vector<FlightDump> dumps;
+  for (int rank = 0; rank < 4; ++rank) {
+    const bool late = rank == 3;
+    const std::string ranks = rank < 2 ? "[0, 1]" : "[2, 3]";
+    const std::string entry = fmt::format(
+        R"({{"process_group": ["2", "tensor"], "collective_seq_id": {}, "profiling_name": "nccl:all_reduce",
+            "input_sizes": [[{}]], "input_dtypes": ["Float"], "state": "{}", "time_created_ns": 5}})",
+        rank < 2 ? 7 : 1, rank < 2 ? 10 : 20, rank < 2 ? "completed" : "started");
+    dumps.push_back(read_flight_dump(
+        fmt::format(R"({{"pg_config": {{"2": {{"ranks": "{}"}}}}, "entries": [{}]}})", ranks, late ? "" : entry),
+        fmt::format("dump_rank_{}", rank)));
+  }
+  const std::vector<Stall> stalls = stalls_of(dumps);
+  ASSERT_EQ(stalls.size(), 1u);
+  EXPECT_EQ(stalls[0].group, "2 tensor");
+  EXPECT_THAT(stalls[0].waiting, ElementsAre(2));
+  EXPECT_THAT(stalls[0].missing, ElementsAre(3));
+}
+
+TEST(FlightDumps, MayBeNestedDeeply) {
+  constexpr std::size_t kDeep = 1'000'000;
+  const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');
+  const FlightDump dump = read_flight_dump(R"({"pg_config": {}, "entries": [], "other": )" + deep + "}", "f");
+  EXPECT_TRUE(dump.calls.empty());
 }
 
 TEST(FlightDumps, SayNothingOfRunsThatEnded) {

@@ -14,6 +14,12 @@ TEST(Statistics, QuantilesInterpolateBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(median({}), 0);
 }
 
+TEST(Statistics, WeightedMediansCountWeights) {
+  EXPECT_DOUBLE_EQ(weighted_median({{3, 1}, {1, 1}, {2, 1}}), 2);
+  EXPECT_DOUBLE_EQ(weighted_median({{1, 1}, {2, 1}, {3, 5}}), 3);
+  EXPECT_DOUBLE_EQ(weighted_median({}), 0);
+}
+
 // Ranks measured 1 2 3 4, predicted 2 1 4 3: differences 1 each, r = 1 - 6·4 / (4·15) = .6.
 TEST(Statistics, SpearmanComparesOrders) {
   const Pair pairs[] = {{1, 20}, {2, 10}, {3, 40}, {4, 30}};

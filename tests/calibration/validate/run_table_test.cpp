@@ -70,6 +70,18 @@ TEST(ValidateLog, ComparesTheTypicalIterationAndTheMemory) {
   EXPECT_EQ(row.measured_peak_bytes, 1e9);
 }
 
+// What a log prints is what PyTorch's allocator gave out.
+TEST(ValidateLog, LeavesWhatTheDeviceReservesOutOfThePeak) {
+  imports::TrainingLog log;
+  log.iteration_s = {1, 1};
+  const program::PlanFile plan{small_job(2, 1, 1, 2), {}};
+  hardware::Cluster cluster = cluster_of(rated_node(1));
+  cluster.groups.front().node.device.reserved = base::Bytes(0);
+  const double bare = *validate_log(plan, log, cluster).rows.at(0).predicted_peak_bytes;
+  cluster.groups.front().node.device.reserved = base::Bytes(1e9);
+  EXPECT_EQ(validate_log(plan, log, cluster).rows.at(0).predicted_peak_bytes, bare);
+}
+
 TEST(ValidateLog, RefusesTheLogOfAnotherBatch) {
   imports::TrainingLog log;
   log.file = "train.log";

@@ -67,7 +67,8 @@ Plan relaxed(Plan plan) {
   plan.stage_recompute.clear();
   plan.stage_layers.clear();
   plan.stage_nodes.clear();
-  plan.zero_stage = plan.shard_group = 0;
+  plan.zero_stage = plan.offload.parameters == program::Storage::kNone ? 0 : 3;  // nothing else is allowed then
+  plan.shard_group = 0;
   plan.offload.optimizer = plan.offload.activations = program::Storage::kNone;
   plan.compression = program::Compression::kNone;
   return plan;
@@ -134,6 +135,14 @@ Expansion Tree::expand_split(const Node& node) {
     ScheduleChoice even;  // where backwards are whole there are the most states
     even.schedule = program::usual_schedule(1);
     const std::vector<ShardingChoice> states = space_.states(split, layout, even);
+    if (states.empty()) {
+      opened.refused.push_back({{"state-searched",
+                                 "experts that are spread over ranks are searched with zero_stage 0 and 1 alone; "
+                                 "offload.parameters needs 3"},
+                                with(split, layout),
+                                plans});
+      continue;
+    }
     if (!request_.ignore_memory && !state_may_fit(laid, states)) {
       opened.refused.push_back({{kMemoryRule, ""}, with(with(split, layout), states.back()), plans});
       continue;

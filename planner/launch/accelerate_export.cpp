@@ -119,9 +119,10 @@ class AccelerateExport {
     line(fmt::format("  fsdp_activation_checkpointing: {}", yes(plan_.recompute == Recompute::kFull)));
     const program::Offload& o = plan_.offload;
     const bool some = o.optimizer != Storage::kNone || o.gradients != Storage::kNone || o.parameters != Storage::kNone;
+    const bool all = o.optimizer == Storage::kHost && o.gradients == Storage::kHost && o.parameters == Storage::kHost;
     line(fmt::format("  fsdp_offload_params: {}", yes(some)));
     line("  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_state_dict_type: SHARDED_STATE_DICT");
-    if (some) lose("offload", "parameters, gradients and optimizer go to the host together");
+    if (some && !all) lose("offload", "parameters, gradients and optimizer go to the host together");
     const int group = plan_.shard_group > 0 ? std::max(1, plan_.shard_group / plan_.context) : plan_.data;
     const int shard = plan_.zero_stage == 0 ? 1 : group;
     line("parallelism_config:");

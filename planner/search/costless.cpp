@@ -24,7 +24,8 @@ bool may_offload(const SearchRequest& request) {
 
 std::optional<std::string> lacks_memory(const SearchRequest& request) {
   if (request.ignore_memory) return std::nullopt;
-  if (request.job.plan.offload.optimizer == program::Storage::kDisk) return std::nullopt;
+  const program::Offload& given = request.job.plan.offload;
+  if (given.optimizer == program::Storage::kDisk || given.parameters == program::Storage::kDisk) return std::nullopt;
   base::Bytes devices(0), hosts(0);
   int left = request.ranks > 0 && request.cluster.homogeneous() ? request.ranks : request.cluster.devices();
   for (const hardware::NodeGroup& group : request.cluster.groups) {
@@ -36,10 +37,11 @@ std::optional<std::string> lacks_memory(const SearchRequest& request) {
   }
   const auto parameters = static_cast<double>(models::count_parameters(request.job.model).total);
   const base::Bytes held(parameters * kParameterBytes), state(parameters * kStateBytes);
-  if (held > devices) {
+  const bool away = given.parameters == program::Storage::kHost;
+  if (!away && held > devices) {
     return "the parameters take " + base::to_text(held) + ", all devices together hold " + base::to_text(devices);
   }
-  const bool offloads = may_offload(request);
+  const bool offloads = away || may_offload(request);
   const base::Bytes all = offloads ? devices + hosts : devices;
   if (!(state > all)) return std::nullopt;
   return "parameters and optimizer state take " + base::to_text(state) + ", all devices" +

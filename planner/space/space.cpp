@@ -278,7 +278,8 @@ std::vector<ShardingChoice> Space::states(const Plan& split, const PlacementChoi
   std::vector<int> zero{0};
   if (split.data > 1) zero = {0, 1, 2, 3};
   const bool splits = program::traits_of(shape.schedule).splits_backward;
-  if (splits || spread) zero.resize(std::min<std::size_t>(zero.size(), 2));
+  if (given_.offload.parameters != Storage::kNone) zero = {3};  // nothing else is allowed
+  if (splits || spread) std::erase_if(zero, [](int stage) { return stage > 1; });
   if (fixed("zero_stage")) zero = {given_.zero_stage};
   // The bounds do not know that split backwards reduce sharded gradients twice.
   if (splits) std::erase_if(zero, [](int stage) { return stage > 1; });

@@ -36,7 +36,8 @@ std::string_view name_of(Space space) {
                                                                 "offloaded gradients",
                                                                 "offloaded activations",
                                                                 "scalars",
-                                                                "gathered"};
+                                                                "gathered",
+                                                                "offloaded parameters"};
   return base::name_at(kNames, space);
 }
 

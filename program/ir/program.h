@@ -80,8 +80,9 @@ struct Bucket {
   std::int64_t own_gradients(int shard_rank, int part) const {
     return gradient_shard >= 0 ? gradient_shard + part * own_run() : own_begin(shard_rank, part) + gradient_shift;
   }
-  int staged_state = kNoBuffer;     ///< buffer of Space::kStaging in which offloaded optimizer state is used
-  int staged_gradient = kNoBuffer;  ///< likewise its gradients, the whole or the shard that is kept
+  int staged_state = kNoBuffer;      ///< buffer of Space::kStaging in which offloaded optimizer state is used
+  int staged_gradient = kNoBuffer;   ///< likewise its gradients, the whole or the shard that is kept
+  int staged_parameter = kNoBuffer;  ///< likewise its parameters
 
   /// First element of the gradients that are kept, whole or as a shard, within the chunk's.
   std::int64_t kept_gradients() const { return gradient_shard >= 0 ? gradient_shard : begin + gradient_shift; }
@@ -120,11 +121,12 @@ struct ChunkTemplate {
   std::vector<int> reduce_replicas;  ///< per bucket: shards over shard groups, behind the last micro-batch; -1: none
   int norm = -1, norm_reduce = -1, optimizer = -1;
   std::vector<int> fetch_state, store_state;  ///< per bucket: copies of offloaded optimizer state; empty: it stays
-  std::vector<int> fetch_gradient, store_gradient;  ///< per bucket: copies of offloaded gradients; empty: they stay
-  std::vector<int> fetch_layer, store_layer;        ///< per layer: copies of offloaded activations; empty: they stay
-  std::vector<int> gather;                          ///< per bucket; -1: nothing to gather
-  int tied_head_gradient = kNoBuffer;               ///< where a tied weight's use in the head accumulates apart
-  int ids = kNoBuffer, labels = kNoBuffer;          ///< buffers of a micro-batch's tokens: read here, and to predict
+  std::vector<int> fetch_gradient, store_gradient;    ///< per bucket: copies of offloaded gradients; empty: they stay
+  std::vector<int> fetch_layer, store_layer;          ///< per layer: copies of offloaded activations; empty: they stay
+  std::vector<int> fetch_parameter, store_parameter;  ///< per bucket, for the optimizer: copies of offloaded parameters
+  std::vector<int> gather;  ///< per bucket, behind a copy where parameters are offloaded; -1: nothing to gather
+  int tied_head_gradient = kNoBuffer;       ///< where a tied weight's use in the head accumulates apart
+  int ids = kNoBuffer, labels = kNoBuffer;  ///< buffers of a micro-batch's tokens: read here, and to predict
 };
 
 /// A chunk of a stage.

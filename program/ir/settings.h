@@ -67,7 +67,10 @@ struct Settings {
   double model_flops_per_token = 0;        ///< forward and backward, without recomputation
 
   Storage storage_of(Space space) const { return storage[static_cast<std::size_t>(space)]; }
-  /// Where optimizer state and gradients lie.
+  /// Where parameters, optimizer state and gradients lie.
+  Space parameter_space() const {
+    return is_offloaded(Space::kOffloadedParameter) ? Space::kOffloadedParameter : Space::kParameter;
+  }
   Space state_space() const {
     return is_offloaded(Space::kOffloadedState) ? Space::kOffloadedState : Space::kOptimizer;
   }

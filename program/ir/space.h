@@ -20,14 +20,16 @@ enum class Space : std::uint8_t {
   kOffloadedGradient,    ///< gradients there
   kOffloadedActivation,  ///< activations there, in frames like kFrame
   kScalar,               ///< loss (fp64) and gradient norm (two fp64) of the step; one per rank
-  kGathered  ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
+  kGathered,  ///< buckets that are whole only while they are used: gathered parameters, gradients not yet reduced
+  kOffloadedParameter  ///< parameters in the host's memory or on its disk, whole or as shards
 };
-constexpr int kSpaces = 13;
+constexpr int kSpaces = 14;
 std::string_view name_of(Space space);
 
 /// Whether a space lies outside the device.
 constexpr bool is_offloaded(Space space) {
-  return space == Space::kOffloadedState || space == Space::kOffloadedGradient || space == Space::kOffloadedActivation;
+  return space == Space::kOffloadedState || space == Space::kOffloadedGradient ||
+         space == Space::kOffloadedActivation || space == Space::kOffloadedParameter;
 }
 
 }  // namespace trivium::program

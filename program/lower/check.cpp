@@ -69,7 +69,6 @@ Verdict check_away_gradients(const Job& job) {
 Verdict check_supported(const Job& job) {
   const Plan& plan = job.plan;
   if (auto no = check_away_gradients(job)) return no;
-  if (plan.offload.parameters != Storage::kNone) return missing("offload.parameters", "use none");
   if (plan.offload.activations != Storage::kNone && traits_of(plan.schedule).splits_backward) {
     return missing("offload.activations", fmt::format("{} keeps them for its second halves; use schedule {}",
                                                       name_of(plan.schedule), name_of(usual_schedule(1))));
@@ -327,6 +326,12 @@ Verdict check_offload(const Plan& plan) {
   const bool full = plan.stage_recompute.empty() ? plan.recompute == Recompute::kFull
                                                  : std::find(plan.stage_recompute.begin(), plan.stage_recompute.end(),
                                                              Recompute::kFull) != plan.stage_recompute.end();
+  if (plan.offload.parameters != Storage::kNone && plan.zero_stage != 3) {
+    return refuse("offload-parameters-sharded",
+                  fmt::format("offload.parameters with zero_stage {}: they are whole on the device between passes; use "
+                              "zero_stage 3",
+                              plan.zero_stage));
+  }
   if (plan.offload.activations == Storage::kNone || !full) return std::nullopt;
   return refuse(
       "offload-finds-activations",

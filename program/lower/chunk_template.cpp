@@ -129,6 +129,7 @@ class TemplateMaker {
     }
     place_shards(kind_, job_, sharding, shape_.type, shape_.gradient);
     place_away_gradients(builder_, job_.plan, shape_.gradient);
+    place_away_parameters(builder_, job_.plan, shape_.type);
     for (Parameter& p : kind_.parameters) name_parameter(p);
     if (shape_.keeps_casts) place_casts();
     if (key_.embedding && key_.head && job_.model.tied_embeddings && stack_.separate_tied_gradients) {

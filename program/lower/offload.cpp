@@ -16,6 +16,22 @@ std::int64_t state_bytes(const ChunkTemplate& kind, std::size_t bucket) {
   return end - kind.buckets[bucket].optimizer_offset;
 }
 
+// Two slots on the device for what is kept away of buckets, which use them in turn; `kept`: elements of a bucket.
+template <class Kept>
+void place_slots(BodyBuilder& builder, const char* what, DType type, const Kept& kept, int Bucket::*staged) {
+  std::vector<Bucket>& buckets = builder.kind().buckets;
+  std::int64_t widest = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) widest = std::max(widest, kept(i));
+  std::array<std::int64_t, 2> slots{};
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, buckets.size()); ++i) {
+    slots[i] = builder.buffer(builder.place(fmt::format("{} slot {}", what, i), Space::kStaging, type, widest)).offset;
+  }
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    buckets[i].*staged =
+        builder.view(fmt::format("staged {} of bucket {}", what, i), Space::kStaging, type, kept(i), slots[i % 2]);
+  }
+}
+
 class CopyWriter {
  public:
   CopyWriter(BodyBuilder& builder, std::vector<Body>& bodies) : builder_(builder), bodies_(bodies) {}
@@ -60,36 +76,27 @@ void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient
   if (plan.offload.gradients == Storage::kNone) return;
   ChunkTemplate& kind = builder.kind();
   std::swap(bytes_of(kind, Space::kOffloadedGradient), bytes_of(kind, Space::kGradient));
-  const auto kept = [](const Bucket& bucket) { return bucket.gradient_shard >= 0 ? bucket.shard : bucket.elements; };
-  std::int64_t widest = 0;
-  for (const Bucket& bucket : kind.buckets) widest = std::max(widest, kept(bucket));
-  std::array<std::int64_t, 2> slots{};
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, kind.buckets.size()); ++i) {
-    slots[i] =
-        builder.buffer(builder.place(fmt::format("gradient slot {}", i), Space::kStaging, gradient, widest)).offset;
-  }
-  for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
-    kind.buckets[i].staged_gradient = builder.view(fmt::format("staged gradients of bucket {}", i), Space::kStaging,
-                                                   gradient, kept(kind.buckets[i]), slots[i % 2]);
-  }
+  const auto kept = [&](std::size_t i) {
+    const Bucket& bucket = kind.buckets[i];
+    return bucket.gradient_shard >= 0 ? bucket.shard : bucket.elements;
+  };
+  place_slots(builder, "gradient", gradient, kept, &Bucket::staged_gradient);
+}
+
+void place_away_parameters(BodyBuilder& builder, const Plan& plan, DType type) {
+  if (plan.offload.parameters == Storage::kNone) return;
+  ChunkTemplate& kind = builder.kind();
+  std::swap(bytes_of(kind, Space::kOffloadedParameter), bytes_of(kind, Space::kParameter));
+  const auto kept = [&](std::size_t i) { return kind.buckets[i].shard; };
+  place_slots(builder, "parameter", type, kept, &Bucket::staged_parameter);
 }
 
 void place_away_state(BodyBuilder& builder, const Plan& plan) {
   if (plan.offload.optimizer == Storage::kNone) return;
   ChunkTemplate& kind = builder.kind();
   std::swap(bytes_of(kind, Space::kOffloadedState), bytes_of(kind, Space::kOptimizer));
-  std::int64_t widest = 0;
-  for (std::size_t i = 0; i < kind.buckets.size(); ++i) widest = std::max(widest, state_bytes(kind, i));
-  std::array<std::int64_t, 2> slots{};
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, kind.buckets.size()); ++i) {
-    slots[i] =
-        builder.buffer(builder.place(fmt::format("optimizer slot {}", i), Space::kStaging, DType::kUint8, widest))
-            .offset;
-  }
-  for (std::size_t i = 0; i < kind.buckets.size(); ++i) {
-    kind.buckets[i].staged_state = builder.view(fmt::format("staged state of bucket {}", i), Space::kStaging,
-                                                DType::kUint8, state_bytes(kind, i), slots[i % 2]);
-  }
+  const auto kept = [&](std::size_t i) { return state_bytes(kind, i); };
+  place_slots(builder, "optimizer", DType::kUint8, kept, &Bucket::staged_state);
 }
 
 void add_copies(BodyBuilder& builder, const Plan& plan, const LayerSlots& slots, std::vector<Body>& bodies) {

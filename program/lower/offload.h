@@ -1,5 +1,5 @@
-// Offload: optimizer state, gradients and activations that are kept in the host's memory or on its disk, and come to
-// the device while they are used (Rajbhandari et al. 2021, ZeRO-Infinity, arXiv 2104.07857, section 5).
+// Offload: parameters, optimizer state, gradients and activations that are kept in the host's memory or on its disk,
+// and come to the device while they are used (Rajbhandari et al. 2021, ZeRO-Infinity, arXiv 2104.07857, section 5).
 #pragma once
 
 #include <array>
@@ -45,6 +45,11 @@ void place_away_state(BodyBuilder& builder, const Plan& plan);
 /// the buffer in one of two slots in which they are added to and used. Does nothing where the plan keeps them on the
 /// device. Precondition: place_shards.
 void place_away_gradients(BodyBuilder& builder, const Plan& plan, DType gradient);
+
+/// Moves the parameters away: their bytes, and for every bucket the buffer in one of two slots to which the shard that
+/// a rank keeps comes, to be gathered from there and for AdamW. A rank that keeps whole buckets fetches them to where
+/// passes read them. Precondition: place_shards.
+void place_away_parameters(BodyBuilder& builder, const Plan& plan, DType type);
 
 /// Appends the bodies that copy states and gradients of buckets and activations of layers, one op each, and enters them
 /// in the kind.

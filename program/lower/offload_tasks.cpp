@@ -60,17 +60,24 @@ void OffloadTasks::before_backward(int task, int layer) {
   slot = {task, segment, store, {pass.micro_batch, layer}};
 }
 
-void OffloadTasks::around_step(int task) {
+void OffloadTasks::around_step(int task, const std::function<int(std::size_t)>& last_gather) {
   const Task step = role_.tasks[static_cast<std::size_t>(task)];
   const ChunkTemplate& kind = kind_of(step);
-  std::vector<int> stores;
-  for (std::size_t b = 0; b < kind.fetch_state.size(); ++b) {
+  std::vector<int> states, parameters;
+  const auto around = [&](std::size_t b, int fetch_body, int store_body, std::vector<int>& stores) {
     const auto segment = static_cast<std::int16_t>(b);
-    const int fetch = add(TaskKind::kFetch, kind.fetch_state[b], step);
+    const int fetch = add(TaskKind::kFetch, fetch_body, step);
     if (b >= 2) wait(fetch, stores[b - 2]);
     wait(task, fetch, kWholeTask, segment);
-    stores.push_back(add(TaskKind::kStore, kind.store_state[b], step));
+    stores.push_back(add(TaskKind::kStore, store_body, step));
     wait(stores.back(), task, segment);
+    return fetch;
+  };
+  for (std::size_t b = 0; b < kind.buckets.size(); ++b) {
+    if (!kind.fetch_state.empty()) around(b, kind.fetch_state[b], kind.store_state[b], states);
+    if (kind.fetch_parameter.empty()) continue;
+    const int fetch = around(b, kind.fetch_parameter[b], kind.store_parameter[b], parameters);
+    if (b < 2) wait(fetch, last_gather(b));
   }
 }
 

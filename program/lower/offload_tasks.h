@@ -1,7 +1,8 @@
-// Copies that offloaded activations and optimizer state add around the passes and the step of a stage.
+// Copies that offloaded activations, parameters and optimizer state add around the passes and the step of a stage.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -11,16 +12,17 @@
 namespace trivium::program {
 
 /// Writes the copies with what they wait for. A layer's activations leave behind its forward and come back, one layer
-/// ahead, for its backward, unless they still lie in their slot; a bucket's state comes before its AdamW, two buckets
-/// ahead, and leaves behind it. Used while tasks are written, in the order of the passes.
+/// ahead, for its backward, unless they still lie in their slot; a bucket's state, and its parameters, come before its
+/// AdamW, two buckets ahead, and leave behind it. Used while tasks are written, in the order of the passes.
 class OffloadTasks {
  public:
   OffloadTasks(const Program& program, Role& role) : program_(program), role_(role) {}
 
   /// Copies around the pass `task` (forward or backward), which was added last.
   void around_pass(int task);
-  /// Copies around the optimizer step `task`, which was added last.
-  void around_step(int task);
+  /// Copies around the optimizer step `task`, which was added last. `last_gather`: the task that used one of the two
+  /// staging slots of parameters last; -1: none.
+  void around_step(int task, const std::function<int(std::size_t)>& last_gather);
 
  private:
   /// What a slot holds and who last touched it.

@@ -29,6 +29,9 @@ void OptimizerBodies::add() {
     kind.reduce.push_back(reduce(static_cast<int>(i)));
     kind.reduce_replicas.push_back(reduce_replicas(static_cast<int>(i)));
     kind.gather.push_back(gather(static_cast<int>(i)));
+    if (!sharding_.away) continue;
+    kind.fetch_parameter.push_back(copy_of_parameters(static_cast<int>(i), OpKind::kFetch));
+    kind.store_parameter.push_back(copy_of_parameters(static_cast<int>(i), OpKind::kStore));
   }
   kind.norm = norm();
   kind.norm_reduce = norm_reduce();
@@ -281,18 +284,48 @@ int OptimizerBodies::optimizer() {
   return append();
 }
 
+// What is kept away of a bucket's parameters, between there and `here` on the device.
+void OptimizerBodies::copy_parameters(int index, OpKind kind, int here, Pass pass) {
+  const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
+  const DType type = job_.plan.precision;
+  const int away = b_.view(fmt::format("kept parameters of bucket {}", index), Space::kOffloadedParameter, type,
+                           bucket.shard, bucket.parameter_shard * size_of(type));
+  const bool fetches = kind == OpKind::kFetch;
+  b_.segment(fetches ? "fetch" : "store");
+  Op& op = b_.add(kind, pass, {fetches ? away : here}, {fetches ? here : away});
+  op.lane = Lane::kCopy;
+  op.dtype = DType::kUint8;
+  op.elements = b_.buffer(away).bytes();
+  op.bucket = static_cast<std::int16_t>(index);
+  op.disk = job_.plan.offload.parameters == Storage::kDisk;
+}
+
+int OptimizerBodies::copy_of_parameters(int index, OpKind kind) {
+  b_.begin(fmt::format("{} parameters of bucket {}", name_of(kind), index));
+  copy_parameters(index, kind, b_.kind().buckets[static_cast<std::size_t>(index)].staged_parameter, Pass::kOptimizer);
+  return append();
+}
+
 int OptimizerBodies::gather(int index) {
   const Bucket bucket = b_.kind().buckets[static_cast<std::size_t>(index)];
   const DType type = job_.plan.precision;
   b_.begin(fmt::format("gather bucket {}", index));
-  b_.segment("bucket");
   const std::string name = fmt::format("parameters of bucket {}", index);
   if (bucket.parameter_slot >= 0) {
-    const int shard = b_.view(fmt::format("parameter shard of bucket {}", index), Space::kParameter, type, bucket.shard,
-                              bucket.parameter_shard * size_of(type));
+    const bool whole_here = bucket.shard == bucket.elements;
     const int whole = b_.view(name, Space::kGathered, type, bucket.elements, bucket.parameter_slot);
+    int shard = whole_here ? whole : bucket.staged_parameter;
+    if (sharding_.away) {
+      copy_parameters(index, OpKind::kFetch, shard, Pass::kForward);
+    } else {
+      shard = b_.view(fmt::format("parameter shard of bucket {}", index), Space::kParameter, type, bucket.shard,
+                      bucket.parameter_shard * size_of(type));
+    }
+    if (whole_here) return append();
+    b_.segment("bucket");
     in_parts(OpKind::kAllGather, Pass::kForward, index, shard, whole, type);
   } else if (bucket.shard < bucket.elements) {
+    b_.segment("bucket");
     const int whole = b_.view(name, Space::kParameter, type, bucket.elements, bucket.begin * size_of(type));
     in_parts(OpKind::kAllGather, Pass::kOptimizer, index, whole, whole, type);
   }

@@ -53,6 +53,8 @@ class OptimizerBodies {
   int norm_reduce();
   int optimizer();
   int gather(int bucket);
+  void copy_parameters(int bucket, OpKind kind, int here, Pass pass);
+  int copy_of_parameters(int bucket, OpKind kind);
   int append();
   Lane sharded_lane(const Bucket& bucket) const;
   Op& pointwise(OpKind kind, std::initializer_list<int> in, int out, std::int64_t elements);

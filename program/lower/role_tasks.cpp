@@ -274,7 +274,7 @@ class TaskWriter {
       const ChunkTemplate& kind = kind_of(chunk);
       const int step = add(TaskKind::kOptimizer, kind.optimizer, chunk);
       wait(step, norm);
-      offloaded_.around_step(step);
+      offloaded_.around_step(step, [&](std::size_t slot) { return sharded_.last_staged(chunk, slot); });
       for (std::size_t bucket = 0; bucket < kind.buckets.size(); ++bucket) {
         const auto segment = static_cast<std::int16_t>(bucket);
         gradients_.use(step, {segment, segment}, bucket, GradientTasks::Behind::kStored);

@@ -16,6 +16,7 @@ std::array<Storage, kSpaces> storage_by_space(const Offload& offload) {
   put(Space::kOffloadedState, offload.optimizer);
   put(Space::kOffloadedGradient, offload.gradients);
   put(Space::kOffloadedActivation, offload.activations);
+  put(Space::kOffloadedParameter, offload.parameters);
   return storage;
 }
 

@@ -68,17 +68,18 @@ Sharding::Sharding(const Job& job, const StackTraits& stack) {
   const Plan& plan = job.plan;
   hybrid = plan.shard_group > 0 && plan.shard_group < plan.data && plan.zero_stage > 0;
   shards = plan.zero_stage > 0 ? (hybrid ? plan.shard_group : plan.data) * plan.context : 1;
+  away = plan.offload.parameters != Storage::kNone;
+  parameters = away || (plan.zero_stage >= 3 && shards > 1);
+  ahead = parameters && plan.overlap.parameter_gather ? stack.units_ahead : 0;
   if (shards == 1) {
     hybrid = false;
     return;
   }
   if (hybrid) group = Group::kShard;
   gradients = plan.zero_stage >= 2;
-  parameters = plan.zero_stage >= 3;
   gathers_first = !parameters && plan.overlap.parameter_gather;
   accumulates = micro_batches(plan, job.training.global_batch) > 1 || traits_of(plan.schedule).splits_backward;
   overlaps_reduce = plan.overlap.gradient_reduction;
-  ahead = parameters && plan.overlap.parameter_gather ? stack.units_ahead : 0;
   parts = parameters ? stack.collectives_per_unit : 1;
 }
 
@@ -111,7 +112,7 @@ void place_shards(ChunkTemplate& kind, const Job& job, const Sharding& sharding,
     const int slots = sharding.ahead + 1;
     place_slots(kind, size_of(type), slots, &Bucket::parameter_slot, [](const Bucket& b) { return !b.expert; });
     place_slots(kind, size_of(type), slots, &Bucket::parameter_slot,
-                [](const Bucket& b) { return b.expert && b.shard < b.elements; });
+                [&](const Bucket& b) { return b.expert && (sharding.away || b.shard < b.elements); });
   }
   if (sharding.gradients) {
     place_slots(kind, size_of(gradient), sharding.overlaps_reduce ? 2 : 1, &Bucket::gradient_slot,

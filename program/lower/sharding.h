@@ -19,7 +19,8 @@ struct Sharding {
   Group group = Group::kData;    ///< those ranks
   bool hybrid = false;           ///< several shard groups hold the same shards
   bool gradients = false;        ///< reduced to shards after every micro-batch
-  bool parameters = false;       ///< gathered for every pass
+  bool parameters = false;       ///< gathered, or where a rank holds all of them fetched, for every pass
+  bool away = false;             ///< parameters are kept off the device
   bool gathers_first = false;    ///< ZeRO 1 and 2: parameters are gathered beside the next forward, not behind the step
   bool accumulates = false;      ///< more than one backward, or half of one, adds to the gradient shards
   bool overlaps_reduce = false;  ///< reductions run beside the backward of the next bucket

@@ -86,9 +86,20 @@ void ShardedTasks::gather(int task) {
     const bool kept = pass.kind == TaskKind::kBackward && program_.stack.keeps_end_units && holds_end(kind, bucket);
     if (!kept) {
       const int gathered = add(TaskKind::kGatherParameters, kind.gather[b], pass);
+      const auto last =
+          static_cast<std::int16_t>(program_.bodies[static_cast<std::size_t>(kind.gather[b])].segments.size() - 1);
       const auto ahead = static_cast<std::size_t>(sharding_.ahead);
-      if (reached_.size() > ahead) wait(gathered, reached_[reached_.size() - 1 - ahead]);
-      wait(gathered, reader);
+      const auto not_before = [&](std::size_t buckets, std::int16_t segment) {
+        if (reached_.size() > buckets) wait(gathered, reached_[reached_.size() - 1 - buckets], segment);
+      };
+      not_before(ahead, last);
+      wait(gathered, reader, last);
+      if (last > 0) {  // behind a copy to a staging slot, one bucket further ahead
+        auto& used = last_staged_[{pass.chunk, b % 2}];
+        not_before(ahead + 1, 0);
+        wait(gathered, used);
+        used = {gathered};
+      }
       wait(task, {gathered, kWholeTask}, range.first);
     }
     reader = {task, range.last};

@@ -27,6 +27,12 @@ class ShardedTasks {
   /// The last reduction of a bucket's gradients to its shard that was added.
   int last_reduction(int chunk, std::size_t bucket) const { return reduced_.at({chunk, bucket}); }
 
+  /// The last gather that used one of a chunk's two staging slots of offloaded parameters; -1: none did.
+  int last_staged(int chunk, std::size_t slot) const {
+    const auto found = last_staged_.find({chunk, slot});
+    return found == last_staged_.end() ? -1 : found->second.task;
+  }
+
   bool gathers_in_passes() const { return sharding_.parameters || sharding_.gathers_first; }
 
  private:
@@ -53,6 +59,7 @@ class ShardedTasks {
   std::map<int, std::vector<SegmentRange>> readers_, writers_;  // by body
   std::vector<Moment> reached_;                                 // every use of a bucket so far, in order
   std::map<Slot, Moment> last_reader_;                          // of a parameter slot
+  std::map<BucketOf, Moment> last_staged_;                      // by chunk and staging slot of parameters
   std::map<Slot, int> last_reduction_;                          // of a gradient slot
   std::map<BucketOf, int> reduced_;                             // the last reduction of a bucket
   std::map<BucketOf, int> gathered_first_;                      // until its first forward waited for it

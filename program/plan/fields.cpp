@@ -211,7 +211,7 @@ std::vector<PlanField> execution_fields() {
           TRIVIUM_FIELD(offload.optimizer)),
       row(storage("offload.gradients", "Offload gradients", "Where gradients are kept"),
           TRIVIUM_FIELD(offload.gradients)),
-      row(storage("offload.parameters", "Offload parameters", "Where parameters are kept"),
+      row(storage("offload.parameters", "Offload parameters", "Where parameters are kept; with ZeRO 3"),
           TRIVIUM_FIELD(offload.parameters)),
       row(storage("offload.activations", "Offload activations", "Where activations are kept"),
           TRIVIUM_FIELD(offload.activations)),

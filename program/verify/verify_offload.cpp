@@ -109,18 +109,24 @@ class OffloadChecker {
   void check_step(int id) {
     const Task& step = task_at(id);
     const ChunkTemplate& kind = kind_of(step);
-    for (std::size_t b = 0; b < kind.fetch_state.size(); ++b) {
+    check_step(id, "state", kind.fetch_state, kind.store_state);
+    check_step(id, "parameters", kind.fetch_parameter, kind.store_parameter);
+  }
+
+  void check_step(int id, const char* what, const std::vector<int>& fetches, const std::vector<int>& stores) {
+    const Task& step = task_at(id);
+    for (std::size_t b = 0; b < fetches.size(); ++b) {
       const auto segment = static_cast<std::int16_t>(b);
-      const int fetch = copy_of(TaskKind::kFetch, step, kind.fetch_state[b]);
-      const int store = copy_of(TaskKind::kStore, step, kind.store_state[b]);
+      const int fetch = copy_of(TaskKind::kFetch, step, fetches[b]);
+      const int store = copy_of(TaskKind::kStore, step, stores[b]);
       if (fetch < 0 || !waits(id, fetch, kWholeTask, segment)) {
-        say(id, fmt::format("does not wait for the state of bucket {}", b));
+        say(id, fmt::format("does not wait for the {} of bucket {}", what, b));
       }
       if (store < 0 || !waits(store, id, segment, 0))
-        say(id, fmt::format("does not give back the state of bucket {}", b));
+        say(id, fmt::format("does not give back the {} of bucket {}", what, b));
       if (b < 2 || fetch < 0) continue;
-      const int before = copy_of(TaskKind::kStore, step, kind.store_state[b - 2]);
-      if (!waits(fetch, before, kWholeTask, 0)) say(fetch, fmt::format("overwrites the state of bucket {}", b - 2));
+      const int before = copy_of(TaskKind::kStore, step, stores[b - 2]);
+      if (!waits(fetch, before, kWholeTask, 0)) say(fetch, fmt::format("overwrites the {} of bucket {}", what, b - 2));
     }
   }
 

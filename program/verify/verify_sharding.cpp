@@ -26,6 +26,7 @@ class SlotChecker {
   void run() {
     for (std::size_t id = 0; id < role_.tasks.size(); ++id) {
       const Task& task = role_.tasks[id];
+      if (task.kind == TaskKind::kFetch) fetch_for_step(static_cast<int>(id));
       if (!is_pass(task.kind)) continue;
       read_parameters(static_cast<int>(id));
       if (task.kind != TaskKind::kForward) write_gradients(static_cast<int>(id));
@@ -90,11 +91,35 @@ class SlotChecker {
       } else {
         if (!waits(id, ranges[b].first, {gather, kWholeTask}))
           complain(id, fmt::format("reads bucket {} before it is gathered", b));
-        if (reader.task >= 0 && !waits(gather, 0, reader))
+        const auto last = static_cast<std::int16_t>(program_.body_of(task_of(gather)).segments.size() - 1);
+        if (reader.task >= 0 && !waits(gather, last, reader))
           complain(gather, fmt::format("overwrites what task {} still reads", reader.task));
+        if (last > 0) stage(gather, task.chunk, b);
       }
       content_[slot] = {task.chunk, b};
       reader = {id, ranges[b].last};
+    }
+  }
+
+  // A gather of offloaded parameters first brings its shard to a slot that the gather before it may still read.
+  void stage(int gather, int chunk, std::size_t bucket) {
+    int& before = staged_.try_emplace({chunk, bucket % 2}, -1).first->second;
+    if (before >= 0 && !waits(gather, 0, {before, kWholeTask})) {
+      complain(gather, fmt::format("overwrites parameters that task {} still gathers", before));
+    }
+    before = gather;
+  }
+
+  // The step's first two copies of parameters take those slots.
+  void fetch_for_step(int id) {
+    const Task& task = task_of(id);
+    const auto& fetches = program_.kinds[static_cast<std::size_t>(kind_index(task))].fetch_parameter;
+    for (std::size_t b = 0; b < std::min<std::size_t>(2, fetches.size()); ++b) {
+      const auto gathered = staged_.find({task.chunk, b});
+      if (fetches[b] != task.body || gathered == staged_.end()) continue;
+      if (!waits(id, 0, {gathered->second, kWholeTask})) {
+        complain(id, fmt::format("overwrites parameters that task {} still gathers", gathered->second));
+      }
     }
   }
 
@@ -125,13 +150,14 @@ class SlotChecker {
   std::map<Slot, std::pair<int, std::size_t>> content_;   // chunk and bucket
   std::map<Slot, User> reader_;
   std::map<Slot, int> reduction_;
+  std::map<std::pair<int, std::size_t>, int> staged_;  // by chunk and staging slot: the last gather
 };
 
 }  // namespace
 
 void check_sharding(const Program& program, std::vector<std::string>& problems) {
   const Sharding sharding(program.job, program.stack);
-  if (!sharding.gradients) return;
+  if (!sharding.gradients && !sharding.parameters) return;
   for (const Role& role : program.roles) SlotChecker(program, role, problems).run();
 }
 

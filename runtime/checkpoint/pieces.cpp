@@ -118,7 +118,7 @@ class BucketPlaces {
   BucketPlaces(const program::Program& program, int rank, const Arenas& arenas, int chunk, const Bucket& bucket)
       : bucket_(bucket), precision_(program.settings.precision) {
     shard_rank_ = bucket.expert ? program.mesh.index_in(Group::kExpertData, rank) : program.mesh.shard_rank(rank);
-    parameters_ = arenas.base(chunk, Space::kParameter, 0);
+    parameters_ = arenas.base(chunk, program.settings.parameter_space(), 0);
     states_ = arenas.base(chunk, program.settings.state_space(), 0) + bucket.optimizer_offset;
   }
 

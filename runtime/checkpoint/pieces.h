@@ -26,8 +26,8 @@ struct Piece {
 };
 
 /// The spaces in which pieces lie.
-inline constexpr std::array kKeptSpaces{program::Space::kParameter, program::Space::kOptimizer,
-                                        program::Space::kOffloadedState};
+inline constexpr std::array kKeptSpaces{program::Space::kParameter, program::Space::kOffloadedParameter,
+                                        program::Space::kOptimizer, program::Space::kOffloadedState};
 
 /// What this rank saves: over all ranks every element of every tensor exactly once, whatever the plan. Flat parts of
 /// buckets become up to three rectangles a parameter and column section. Padding and tied copies are left out.

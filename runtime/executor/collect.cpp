@@ -56,7 +56,7 @@ void Collection::add(const program::Program& program, int rank, const Arenas& ar
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
-    const std::byte* values = arenas.base(static_cast<int>(c), Space::kParameter, 0);
+    const std::byte* values = arenas.base(static_cast<int>(c), program.settings.parameter_space(), 0);
     const std::byte* gradients = arenas.base(static_cast<int>(c), gradients_in, 0);
     const std::byte* moments = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {

@@ -118,7 +118,7 @@ void initialise_parameters(const program::Program& program, int rank, Arenas& ar
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const program::Chunk& chunk = role.chunks[c];
     const program::ChunkTemplate& kind = program.kinds[static_cast<std::size_t>(chunk.kind)];
-    std::byte* base = arenas.base(static_cast<int>(c), program::Space::kParameter, 0);
+    std::byte* base = arenas.base(static_cast<int>(c), program.settings.parameter_space(), 0);
     std::byte* state = arenas.base(static_cast<int>(c), kept_in, 0);
     for (const program::Parameter& p : kind.parameters) {
       const std::uint64_t key = mix(program.settings.seed) ^ hash_name(program::global_name(p, chunk.first_layer));

@@ -30,7 +30,7 @@ constexpr int kScalars = 3;  // loss, and the norm as a pair
 /// Parameters in memory that the host cannot write are made beside it and copied.
 void set_first_values(const program::Program& program, int rank, Backend& backend, Arenas& arenas) {
   if (backend.shares_host_memory()) return initialise_parameters(program, rank, arenas);
-  const std::array spaces{Space::kParameter, Space::kOptimizer, Space::kOffloadedState};
+  const std::array spaces{Space::kParameter, Space::kOffloadedParameter, Space::kOptimizer, Space::kOffloadedState};
   cpu::CpuBackend host;
   Arenas made(program, program.role_of(rank), host, spaces);
   initialise_parameters(program, rank, made);
@@ -347,13 +347,17 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
     a.chunk_base[s] = arenas_.base(task.chunk, static_cast<Space>(s), task.frame);
   }
   if (op.bucket >= 0) {
-    // Kernels know gradients by their bucket: where they were brought to, they lie as they would if they had stayed.
+    // Kernels know gradients and parameters by their bucket: where they were brought to, they lie as they would if they
+    // had stayed.
     const program::Bucket& bucket = kind.buckets[static_cast<std::size_t>(op.bucket)];
-    if (bucket.staged_gradient != program::kNoBuffer) {
-      const program::DType type = kind.buffers[static_cast<std::size_t>(bucket.staged_gradient)].dtype;
-      a.chunk_base[static_cast<std::size_t>(Space::kGradient)] =
-          arenas_.address(task.chunk, bucket.staged_gradient, task.frame) - bucket.kept_gradients() * size_of(type);
-    }
+    const auto bring = [&](int staged, Space space, std::int64_t first) {
+      if (staged == program::kNoBuffer) return;
+      const program::DType type = kind.buffers[static_cast<std::size_t>(staged)].dtype;
+      a.chunk_base[static_cast<std::size_t>(space)] =
+          arenas_.address(task.chunk, staged, task.frame) - first * size_of(type);
+    };
+    bring(bucket.staged_gradient, Space::kGradient, bucket.kept_gradients());
+    bring(bucket.staged_parameter, Space::kParameter, bucket.parameter_shard);
   }
   a.optimizer = &program_.settings.optimizer;
   a.values = &values_;

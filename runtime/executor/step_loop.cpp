@@ -65,8 +65,8 @@ class Phases {
   }
 
  private:
-  static constexpr std::array kLasting{program::Space::kParameter, program::Space::kOptimizer,
-                                       program::Space::kOffloadedState};
+  static constexpr std::array kLasting{program::Space::kParameter, program::Space::kOffloadedParameter,
+                                       program::Space::kOptimizer, program::Space::kOffloadedState};
 
   void start(const program::Program& program) {
     executor_ = std::make_unique<RankExecutor>(program, communicator_, corpus_, backend_);

@@ -53,7 +53,7 @@ Key state_fields(const Job& job, ChunkKey kind) {
       program::micro_batches(p, job.training.global_batch) > 1 || program::traits_of(p.schedule).splits_backward;
   Key key = key_of(p.tensor, p.context, p.expert, p.data, p.zero_stage, p.shard_group, p.sequence_parallel,
                    p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression, p.offload.optimizer,
-                   p.offload.gradients, p.pipeline > 1, accumulates);
+                   p.offload.gradients, p.offload.parameters, p.pipeline > 1, accumulates);
   kind.recompute = program::Recompute::kNone;
   append(key, kind);
   return key;
@@ -181,7 +181,7 @@ SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::StackTraits
   auto passes = find(pass_bytes_, pass_key);
   if (!passes) {
     Job here = job;  // whose state stays, so that all slots are of the passes
-    here.plan.offload.optimizer = here.plan.offload.gradients = Storage::kNone;
+    here.plan.offload.optimizer = here.plan.offload.gradients = here.plan.offload.parameters = Storage::kNone;
     std::vector<program::Body> bodies;
     note_bytes(here, kind, program::make_chunk_template(here, stack, kind, 0, bodies).bytes);
     passes = find(pass_bytes_, pass_key);
@@ -202,7 +202,7 @@ SharedCosts::Bytes SharedCosts::bytes(const Job& job, const program::StackTraits
 
 void SharedCosts::note_bytes(const Job& job, const ChunkKey& kind, const Bytes& bytes) {
   const program::Offload& offload = job.plan.offload;
-  const bool state_stays = keeps(offload.optimizer) && keeps(offload.gradients);
+  const bool state_stays = keeps(offload.optimizer) && keeps(offload.gradients) && keeps(offload.parameters);
   if (!state_stays && !keeps(offload.activations)) return;  // whose slots are whose cannot be told
   Bytes passes = bytes, state = bytes;
   (state_stays ? state : passes)[kStagingAt] = 0;

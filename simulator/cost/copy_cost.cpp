@@ -10,12 +10,15 @@ constexpr double kGradient = 4, kMoments = 8;
 
 }  // namespace
 
-double copied_share(const program::Op& op, program::DType precision, const program::StackTraits& stack) {
-  const bool of_state = op.pass == program::Pass::kOptimizer && program::is_copy(op.kind);
-  if (!of_state || stack.host_adam == 0) return 1;
-  const auto parameter = static_cast<double>(program::size_of(precision));
-  const double state = (program::is_half(precision) ? kGradient : 0) + kMoments;
-  return (op.kind == program::OpKind::kFetch ? kGradient : parameter) / state;
+double copied_share(const program::Op& op, const program::Settings& settings, const program::StackTraits& stack) {
+  const bool of_step = op.pass == program::Pass::kOptimizer && program::is_copy(op.kind);
+  const bool on_host = stack.host_adam > 0 && settings.is_offloaded(program::Space::kOffloadedState);
+  if (!of_step || !on_host) return 1;
+  const bool fetches = op.kind == program::OpKind::kFetch, of_parameters = op.bucket >= 0;
+  if (of_parameters || (!fetches && settings.is_offloaded(program::Space::kOffloadedParameter))) return 0;
+  const auto parameter = static_cast<double>(program::size_of(settings.precision));
+  const double state = (program::is_half(settings.precision) ? kGradient : 0) + kMoments;
+  return (fetches ? kGradient : parameter) / state;
 }
 
 base::Seconds copy_cost(base::Bytes bytes, bool disk, int sharing, const hardware::Node& node) {

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "hardware_profiles/hardware.h"
 #include "program/ir/op.h"
+#include "program/ir/settings.h"
 #include "program/plan/stack.h"
 
 namespace trivium::simulator {
@@ -15,8 +16,8 @@ namespace trivium::simulator {
 base::Seconds copy_cost(base::Bytes bytes, bool disk, int sharing, const hardware::Node& node);
 
 /// Share of a copy's bytes that the stack moves. Where it runs an offloaded optimizer on the host (StackTraits), the
-/// Program's copies of state stand for those of fp32 gradients to the host and of parameters back; else 1.
-/// `precision`: of the parameters.
-double copied_share(const program::Op& op, program::DType precision, const program::StackTraits& stack);
+/// Program's copies of state stand for those of fp32 gradients to the host and of parameters back, which do not come
+/// where parameters are kept away, and are stepped where they lie; else 1.
+double copied_share(const program::Op& op, const program::Settings& settings, const program::StackTraits& stack);
 
 }  // namespace trivium::simulator

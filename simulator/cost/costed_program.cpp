@@ -69,7 +69,7 @@ class Coster {
 
  private:
   base::Seconds copy(const Op& op) const {
-    const double share = copied_share(op, program_.settings.precision, program_.stack);
+    const double share = copied_share(op, program_.settings, program_.stack);
     return copy_cost(base::Bytes(op.bytes * share), op.disk, std::min(node_.devices, program_.mesh.size()), node_);
   }
 

@@ -47,7 +47,7 @@ std::optional<program::Infeasible> unsupported_by(const program::Job& job, const
     }
     if (job.plan.fp8 != program::Fp8::kNone && !has_fp8(device, job.plan.fp8)) return without_fp8(device, job.plan.fp8);
     const program::Offload& offload = job.plan.offload;
-    const std::array stores{offload.optimizer, offload.gradients, offload.activations};
+    const std::array stores{offload.optimizer, offload.gradients, offload.parameters, offload.activations};
     const bool to_disk = std::ranges::find(stores, program::Storage::kDisk) != stores.end();
     if (to_disk && group.node.disk.value() <= 0) {
       return program::Infeasible{"disk", fmt::format("the profile of {} has no disk to offload to", group.node.name)};

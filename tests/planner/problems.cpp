@@ -77,6 +77,10 @@ SearchRequest random_problem(std::mt19937& random) {
   for (std::size_t i = one_of<std::size_t>(random, {2, 3, 4, 5}); i < fields.size(); ++i) {
     request.fixed.insert(fields[i]);
   }
+  if (one_of(random, {true, false, false, false, false, false})) {
+    request.job.plan.offload.parameters = program::Storage::kHost;
+    request.job.plan.zero_stage = 3;  // where it is not open
+  }
   return request;
 }
 

@@ -63,7 +63,8 @@ TEST(Check, RefusesWhatIsNotLoweredYetByName) {
          j.plan.data = j.plan.expert = 2;
          j.plan.offload.gradients = Storage::kHost;
        }},
-      {"offload.parameters-supported", "offload.parameters is not lowered yet: use none",
+      {"offload-parameters-sharded",
+       "offload.parameters with zero_stage 0: they are whole on the device between passes; use zero_stage 3",
        [](Job& j) { j.plan.offload.parameters = Storage::kDisk; }},
       {"compression-supported",
        "compression is not lowered yet: top_k in fp16: what is not sent would outlive the loss scale; use precision "

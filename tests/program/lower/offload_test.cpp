@@ -308,5 +308,54 @@ TEST(OffloadMutation, AStateThatIsNotGivenBack) {
   EXPECT_THAT(verify(program), Contains(HasSubstr("does not give back the state of bucket 0")));
 }
 
+/// Two replicas of a stage with embedding, four layers and head; parameters away.
+Job parameters_away(int data) {
+  Job job = tiny_job();
+  job.training.global_batch = 4;
+  job.plan.data = data;
+  job.plan.zero_stage = 3;
+  job.plan.offload.parameters = Storage::kHost;
+  return job;
+}
+
+TEST(Offload, ParametersLeaveTheDeviceButForTwoShards) {
+  for (const int data : {1, 2}) {
+    Job job = parameters_away(data);
+    const Program away = lowered(job);
+    job.plan.offload.parameters = Storage::kNone;
+    const Program kept = lowered(job);
+    EXPECT_EQ(bytes_of(away, 0, Space::kOffloadedParameter), bytes_of(kept, 0, Space::kParameter));
+    EXPECT_EQ(bytes_of(away, 0, Space::kParameter), 0);
+    std::int64_t widest = 0, in_use = 0;
+    for (const Bucket& bucket : away.kinds[0].buckets) widest = std::max(widest, bucket.shard * 4);
+    EXPECT_EQ(bytes_of(away, 0, Space::kStaging), 2 * widest);
+    for (const Bucket& bucket : away.kinds[0].buckets) in_use = std::max(in_use, bucket.parameter_slot);
+    EXPECT_GT(in_use, 0);
+    EXPECT_THAT(verify(away), IsEmpty());
+    EXPECT_THAT(verify(kept), IsEmpty());
+  }
+}
+
+TEST(Offload, ChecksWaitsForParameters) {
+  Program program = lowered(parameters_away(2));
+  const auto gathers = [&](std::size_t which) -> Task& {
+    for (Task& task : program.roles[0].tasks) {
+      if (task.kind == TaskKind::kGatherParameters && which-- == 0) return task;
+    }
+    throw std::out_of_range("no such gather");
+  };
+  std::erase_if(gathers(2).after, [](const Dependency& d) { return d.before == 0; });  // it takes the slot of the first
+  EXPECT_THAT(verify(program), Contains(HasSubstr("overwrites parameters that task")));
+  program = lowered(parameters_away(2));
+  first_of(program, TaskKind::kFetch, "fetch parameters of bucket 1").after.clear();
+  EXPECT_THAT(verify(program), Contains(HasSubstr("overwrites parameters that task")));
+  program = lowered(parameters_away(2));
+  first_of(program, TaskKind::kFetch, "fetch parameters of bucket 2").after.clear();
+  EXPECT_THAT(verify(program), Contains(HasSubstr("overwrites the parameters of bucket 0")));
+  program = lowered(parameters_away(1));
+  first_of(program, TaskKind::kStore, "store parameters of bucket 1").after.clear();
+  EXPECT_THAT(verify(program), Contains(HasSubstr("does not give back the parameters of bucket 1")));
+}
+
 }  // namespace
 }  // namespace trivium::program

@@ -55,6 +55,10 @@ std::vector<program::Plan> dense_plans() {
   plans.back().offload.optimizer = program::Storage::kHost;
   plans.push_back(split(1, 2, 1, 0));
   plans.back().offload.optimizer = program::Storage::kDisk;
+  plans.push_back(split(1, 2, 2, 3));
+  plans.back().offload.parameters = program::Storage::kHost;
+  plans.push_back(split(1, 1, 1, 3));
+  plans.back().offload = {program::Storage::kHost, program::Storage::kNone, program::Storage::kDisk};
   plans.push_back(split(1, 2, 2, 1));
   plans.back().replica_micro_batch = {3, 1};
   return plans;

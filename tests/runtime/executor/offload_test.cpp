@@ -169,6 +169,78 @@ TEST(OffloadRun, GradientsInSixteenBits) {
   }
 }
 
+TEST(OffloadRun, ParametersOnHostAndDiskChangeNothingAtAll) {
+  for (const Storage storage : {Storage::kHost, Storage::kDisk}) {
+    for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 1}, {2, 2, 1}, {1, 1, 4}, {1, 2, 2}}) {
+      for (const bool overlap : {false, true}) {
+        Plan plan = split(tensor, pipeline, data);
+        plan.zero_stage = 3;
+        plan.overlap.gradient_reduction = plan.overlap.parameter_gather = overlap;
+        plan.bucket_bytes = overlap && data == 4 ? 100'000 : 0;
+        plan.offload.parameters = storage;
+        expect_bitwise(plan);
+      }
+    }
+  }
+}
+
+TEST(OffloadRun, ParametersUnderEverySchedule) {
+  for (const Schedule schedule :
+       {Schedule::kSequential, Schedule::kGpipe, Schedule::kInterleaved, Schedule::kZeroBubble}) {
+    Plan plan = split(1, 2, 2);
+    plan.schedule = schedule;
+    plan.virtual_stages = schedule == Schedule::kInterleaved ? 2 : 1;
+    plan.zero_stage = 3;
+    plan.overlap.parameter_gather = true;
+    plan.offload.parameters = Storage::kHost;
+    expect_bitwise(plan);
+  }
+}
+
+TEST(OffloadRun, ParametersWithAllElseThatCanBeAway) {
+  for (const int data : {1, 2}) {
+    Plan plan = split(2, 2, data);
+    plan.sequence_parallel = true;
+    plan.zero_stage = 3;
+    plan.overlap.gradient_reduction = plan.overlap.parameter_gather = true;
+    plan.offload = {Storage::kHost, Storage::kHost, Storage::kHost, Storage::kHost};
+    expect_bitwise(plan);
+  }
+  Plan groups = split(1, 1, 4);
+  groups.zero_stage = 3;
+  groups.shard_group = 2;
+  groups.offload = {Storage::kHost, Storage::kHost, Storage::kDisk, Storage::kNone};
+  expect_bitwise(groups);
+}
+
+TEST(OffloadRun, ParametersInSixteenBits) {
+  for (const auto precision : {program::DType::kBf16, program::DType::kFp16}) {
+    for (const int data : {1, 2}) {
+      program::Job job = toy_job(split(1, 2, data));
+      job.plan.zero_stage = 3;
+      job.plan.precision = precision;
+      const Trained kept = run(job);
+      job.plan.offload.parameters = Storage::kHost;
+      expect_equivalent(kept, job, Asked::kBits, "the same, not offloaded");
+    }
+  }
+}
+
+// Without its copy back a stage computes with the parameters of the step before.
+TEST(OffloadRun, ALostCopyOfParametersIsSeen) {
+  Plan plan = split(1, 2, 1);
+  plan.zero_stage = 3;
+  plan.offload.parameters = Storage::kHost;
+  const Trained right = run(toy_job(plan));
+  const Trained wrong = run(toy_job(plan), 3, [](program::Program& program) {
+    for (program::Body& body : program.bodies) {
+      if (body.name == "store parameters of bucket 1") body.ops[0].elements = 0;
+    }
+  });
+  std::string where;
+  EXPECT_FALSE(bitwise_equal(right, wrong, where));
+}
+
 // Without its copy back a bucket has the gradients of the last micro-batch alone.
 TEST(OffloadRun, ALostCopyOfGradientsIsSeen) {
   Plan plan = split(1, 2, 1);

@@ -35,6 +35,7 @@ enum Field {
   kMicroBatch,
   kOffloadedState,
   kAwayActivations,
+  kAwayParameters,
   kPlacement,
   kScatterGather,
   kDropout,
@@ -42,7 +43,7 @@ enum Field {
 };
 enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek };
 
-constexpr std::array<int, kFields> kValues = {7, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2};
+constexpr std::array<int, kFields> kValues = {7, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 3, 2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
 constexpr int kMostValues = 7;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
@@ -138,6 +139,7 @@ program::Job job_of(const Choice& c) {
   plan.micro_batch = 1 << c[kMicroBatch];
   plan.offload.optimizer = static_cast<program::Storage>(c[kOffloadedState]);
   plan.offload.activations = static_cast<program::Storage>(c[kAwayActivations]);
+  plan.offload.parameters = static_cast<program::Storage>(c[kAwayParameters]);
   if (c[kScatterGather] != 0) plan.scatter_gather = program::ScatterGather::kOn;
   if (c[kPlacement] != 0) plan.placement = "data-pipeline-tensor-context";
   return shaped(c[kModel], c[kDropout] != 0, plan);

@@ -216,7 +216,7 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   model.positions = read_choice(reader, "positions", kPositions, model.positions);
   model.activation = read_choice(reader, "activation", kActivations, model.activation);
   model.linear_bias = read_flag(reader, "linear_bias", model.linear_bias);
-  model.qkv_bias = read_flag(reader, "qkv_bias", model.qkv_bias);
+  model.qkv_bias = read_flag(reader, "qkv_bias", model.linear_bias);
   model.tied_embeddings = read_flag(reader, "tied_embeddings", model.tied_embeddings);
   model.parallel_block = read_flag(reader, "parallel_block", model.parallel_block);
   model.shared_norm = read_flag(reader, "shared_norm", model.shared_norm);

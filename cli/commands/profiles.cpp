@@ -5,7 +5,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/files.h"
+#include "base/say.h"
 #include "calibration/fit/gpu_models.h"
 #include "cli/options/command.h"
 #include "cli/render/output.h"
@@ -35,15 +37,21 @@ nlohmann::json summary_json(const std::string& name, const hardware::Node& node)
 void list_profiles(bool json) {
   Table table({"<profile", "<device", "devices", "memory", "adapters", "adapter bandwidth"});
   auto entries = nlohmann::json::array();
-  std::vector<std::string> names = hardware::shipped_profiles();
-  for (const std::string& own : hardware::user_profiles()) {
-    if (std::ranges::find(names, own) == names.end()) names.push_back(own);
-  }
-  for (const std::string& name : names) {
+  const auto add = [&](const std::string& name) {
     const hardware::Node node = hardware::load_node(name);
     entries.push_back(summary_json(name, node));
     table.add({name, node.device.name, std::to_string(node.devices), base::to_text(node.device.memory),
                std::to_string(node.adapters), node.adapters > 0 ? base::to_text(node.network.bandwidth) : "-"});
+  };
+  const std::vector<std::string> shipped = hardware::shipped_profiles();
+  for (const std::string& name : shipped) add(name);
+  for (const std::string& own : hardware::user_profiles()) {
+    if (std::ranges::find(shipped, own) != shipped.end()) continue;
+    try {
+      add(own);
+    } catch (const base::Failure& failure) {  // one that cannot be read hides no other
+      base::say("warning: {}\n", failure.error().message);
+    }
   }
   if (json) {
     print_json({{"schema", "trivium.profiles/1"}, {"profiles", std::move(entries)}});

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@ namespace trivium::cli {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 constexpr const char* kTwoByTwo =
     "trivium simulate --model gpt2-124m --cluster dgx-a100-80gb:1 --tensor 2 --pipeline 2 --data 2 --micro-batch 1 "
@@ -168,6 +170,19 @@ TEST(Simulate, SaysWhatFailuresLeave) {
   EXPECT_NEAR(failures.at("training_s").get<double>(),
               result.at("whole_training").at("seconds").get<double>() / goodput, 1e-3);
   EXPECT_EQ(json::parse(workplace.run(kTwoByTwo).out).count("failures"), 0U);
+}
+
+// Their own profiles are not hidden by one of them that is broken.
+TEST(Profiles, OfAUserThatCannotBeReadAreNamedAndTheOthersListed) {
+  const Workplace place;
+  place.run(
+      "mkdir -p ../data/trivium/profiles && trivium profiles --template dgx-a100-80gb -o "
+      "../data/trivium/profiles/mine.json && echo '{' > ../data/trivium/profiles/broken.json");
+  const Outcome outcome = place.run("trivium profiles");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("dgx-h100-80gb"));
+  EXPECT_THAT(outcome.out, HasSubstr("mine"));
+  EXPECT_THAT(outcome.err, HasSubstr("broken.json"));
 }
 
 }  // namespace

@@ -47,6 +47,14 @@ TEST(ModelJson, DefaultsAreThoseOfAGpt2Block) {
   EXPECT_FALSE(model.parallel_block || model.experts.has_value());
 }
 
+TEST(ModelJson, ProjectionsOfAttentionHaveBiasesWhereAllOthersDo) {
+  json document = smallest();
+  document["linear_bias"] = false;
+  EXPECT_FALSE(model_from_json(document, "m.json").qkv_bias);
+  document["qkv_bias"] = true;  // Qwen 2
+  EXPECT_TRUE(model_from_json(document, "m.json").qkv_bias);
+}
+
 TEST(ModelJson, EveryMemberIsRead) {
   json document = smallest();
   document.update(

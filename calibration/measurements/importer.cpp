@@ -66,8 +66,8 @@ constexpr std::array<Importer, 9> kImporters{{
      .sniff = imports::is_nsight,
      .read = read_export,
      .by_path = true},
-    {.name = "logs of Megatron-LM or DeepSpeed",
-     .help = "Megatron-LM and DeepSpeed logs (after their plan)",
+    {.name = "logs of Megatron-LM, DeepSpeed or torchtitan",
+     .help = "logs of Megatron-LM, DeepSpeed and torchtitan (after their plan)",
      .sniff = imports::is_training_log,
      .read = read_log},
 }};

@@ -255,7 +255,7 @@ void add_calibrate(CLI::App& app, int& exit_code) {
                             ->type_name("PATH");
   mark_output(*command, output, OutputKind::kProfile);
   command->add_flag("!--no-leave-one-out", options->leave_one_out, "With --runs: skip the errors of left-out sources");
-  command->add_flag("--verbose", options->verbose, "Also what the measurements did not tell");
+  command->add_flag("--verbose", options->verbose, "Also list what the measurements did not determine");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {
     exit_code = 0;

@@ -172,7 +172,7 @@ void add_checkpoint(CLI::App& app, int& exit_code) {
       converting->add_option("TO", conversion->to, "New folder, or a name that ends in .safetensors")->required(),
       OutputKind::kWeights);
   converting->add_option("--plan", conversion->plan, "Plan file under which to write")->type_name("FILE");
-  converting->add_option("--model", conversion->model, "The model FROM is of (else config.json beside it)");
+  converting->add_option("--model", conversion->model, "Model of FROM (else config.json next to it)");
   converting->callback([conversion, &exit_code] {
     convert(*conversion);
     exit_code = 0;

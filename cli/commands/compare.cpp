@@ -117,7 +117,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_option("PLAN", options->files, "Plan files, the one to compare with first")
       ->required()
       ->type_name("FILE");
-  command->add_option("--cluster", options->cluster, "Instead of the plans' own");
+  command->add_option("--cluster", options->cluster, "Override the plans' cluster");
   command->add_flag("--ignore-memory", options->ignore_memory, "Also simulate plans that do not fit");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] {

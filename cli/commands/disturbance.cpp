@@ -68,19 +68,19 @@ void add_disturbance_options(CLI::App& command, DisturbanceOptions& options) {
   command
       .add_flag("--every-rank", options.every_rank, "Simulate every rank, with links shared by what overlaps on them")
       ->group(group);
-  CLI::Option* jitter =
-      command.add_option("--jitter", options.jitter, "Every op that computes takes up to this share longer or shorter")
-          ->type_name("SHARE")
-          ->group(group);
+  CLI::Option* jitter = command.add_option("--jitter", options.jitter, "Vary every compute op by up to this share")
+                            ->type_name("SHARE")
+                            ->group(group);
   command.add_option("--samples", options.samples, "Iterations drawn with jitter, from --seed on")
       ->check(CLI::Range(1, kMostSamples))
       ->capture_default_str()
       ->needs(jitter)
       ->group(group);
-  command.add_option("--slow-device", options.slow_devices, "This rank computes so many times as long; repeatable")
+  command
+      .add_option("--slow-device", options.slow_devices, "This rank's compute takes FACTOR times as long; repeatable")
       ->type_name("RANK=FACTOR")
       ->group(group);
-  command.add_option("--slow-link", options.slow_links, "So does all communication that this rank takes part in")
+  command.add_option("--slow-link", options.slow_links, "This rank's communication takes FACTOR times as long")
       ->type_name("RANK=FACTOR")
       ->group(group);
 }

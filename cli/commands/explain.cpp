@@ -167,7 +167,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("explain", "Say why a plan takes its time and what to change first, or why not another plan");
   add_job_options(*command, options->job);
-  command->add_option("--why-not", options->why_not, "Say what rules this plan out, or how much slower it is and where")
+  command->add_option("--why-not", options->why_not, "Plan file: what rules it out, or how much slower it is and where")
       ->type_name("PLAN");
   command
       ->add_option(

@@ -28,7 +28,7 @@ base::Seconds time_of(const std::string& option, const std::string& text, base::
 
 void add_failure_options(CLI::App& command, FailureOptions& options) {
   const std::string group = "Failures";
-  command.add_flag("--failures", options.asked, "What failures leave of the training, with the figures below")
+  command.add_flag("--failures", options.asked, "Estimate goodput under failures, with the figures below")
       ->group(group);
   command.add_option("--mtbf", options.mtbf, "Mean time between failures of one device; 50700 h unless told")
       ->type_name("TIME")

@@ -93,7 +93,7 @@ void add_import(CLI::App& app, int& exit_code) {
           "Shell script, log with Megatron's arguments, DeepSpeed JSON, torchtitan's TOML, Megatron-Bridge's Python")
       ->required()
       ->type_name("FILE");
-  command->add_option("--from", options->from, "Whose it is; default: told by its content")
+  command->add_option("--from", options->from, "The trainer; default: recognised by its content")
       ->check(one_of({"megatron", "megatron-bridge", "deepspeed", "torchtitan", "fsdp2"}));
   command->add_option("--model", options->model, "The model, where the file does not say its shape");
   command->add_option("--cluster", options->cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json");

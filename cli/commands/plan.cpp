@@ -205,15 +205,15 @@ void add_plan(CLI::App& app, int& exit_code) {
   add_output(*command, "-o,--output", options->output, "Write the best plan's file", OutputKind::kPlan);
   command
       ->add_option("--best", options->best,
-                   "Prove so many fastest plans, near twins among them; without it the fastest, and beside it the most "
+                   "Prove the N fastest plans, near-identical ones included; without it the fastest, and the most "
                    "promising plan of other families")
       ->check(CLI::Range(1, kMostBest));
   command->add_option("--threads", options->threads, "Threads of the search; 0: all cores")
       ->check(CLI::Range(0, kMostThreads));
   command->add_flag("--distinct", options->distinct, "Of --best, plans that differ in tensor, pipeline or data");
-  command->add_flag("--ignore-memory", options->ignore_memory, "Also plans that do not fit");
+  command->add_flag("--ignore-memory", options->ignore_memory, "Include plans that exceed device memory");
   command->add_flag("--space", options->show_space, "Print the search space, field by field");
-  command->add_flag("--all", options->all, "Every rejected family");
+  command->add_flag("--all", options->all, "List every rejected family of plans");
   command->add_flag("--json", options->json, "JSON on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -217,7 +217,8 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
       .add_option("--jitter", options.jitter, "How sure the answer is if every op takes this share longer or shorter")
       ->type_name("SHARE")
       ->group(group);
-  command.add_flag("--sensitivity", options.sensitivity, "What faster links, more memory or nodes bring")->group(group);
+  command.add_flag("--sensitivity", options.sensitivity, "What faster links, more memory or more nodes would gain")
+      ->group(group);
   command.add_flag("--robustness", options.robustness, "Does the plan stay best if costs are 10 % off?")->group(group);
 }
 

@@ -24,10 +24,10 @@ void add_trial_options(CLI::App& command, TrialOptions& options) {
   const char* group = "Studies";
   command
       .add_option("--trials", options.count,
-                  "Write as many plans to measure: those likeliest to be the fastest, by how far predictions are off")
+                  "Write N plans to measure: those likeliest to be the fastest, by how far predictions are off")
       ->check(CLI::Range(1, kMostTrials))
       ->group(group);
-  command.add_option("--trials-folder", options.folder, "Where to: an empty folder, or one to make")
+  command.add_option("--trials-folder", options.folder, "Folder for them: empty, or to be made")
       ->type_name("FOLDER")
       ->capture_default_str()
       ->group(group);

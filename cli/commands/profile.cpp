@@ -90,7 +90,7 @@ void add_profile(CLI::App& app, int& exit_code) {
       command->add_option("--like", options->like, "GPU: the shipped profile whose links and peaks it takes over")
           ->capture_default_str();
   command->add_flag("--quick", options->quick, "Fewer shapes and repetitions: under 20 s");
-  command->add_option("--ranks", options->ranks, "Ranks that run at once; 0: one a core");
+  command->add_option("--ranks", options->ranks, "Ranks that run at once; 0: one per core");
   add_output(*command, "-o,--output", options->output, "Where the profile goes; default: the user's data folder",
              OutputKind::kProfile);
   command->add_flag("--json", options->json, "The profile on stdout");

@@ -353,7 +353,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->check(one_of({"cpu", "cuda"}))
       ->capture_default_str();
   add_gpu_options(*command, options->gpu);
-  command->add_flag("--json", options->json, "One JSON object a step on stdout");
+  command->add_flag("--json", options->json, "One JSON object per step on stdout");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

@@ -64,18 +64,18 @@ void add_sample(CLI::App& app, int& exit_code) {
   command->add_option("--checkpoint", options->checkpoint, "Folder of checkpoints, or of one step")
       ->required()
       ->type_name("DIR");
-  command->add_option("--prompt", options->prompt, "Text to go on from")->required();
-  command->add_option("--tokens", options->how.tokens, "How many to generate")
+  command->add_option("--prompt", options->prompt, "Text to continue")->required();
+  command->add_option("--tokens", options->how.tokens, "Tokens to generate")
       ->transform(token_suffixes())
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
   command->add_option("--temperature", options->how.temperature, "0: always the most likely token")
       ->check(CLI::Range(0.0, kHottest))
       ->capture_default_str();
-  command->add_option("--top-k", options->how.top_k, "Choose among the k most likely alone (0: all)")
+  command->add_option("--top-k", options->how.top_k, "Sample only from the k most likely tokens (0: all)")
       ->check(CLI::Range(std::int64_t{0}, kMost))
       ->capture_default_str();
-  command->add_option("--seed", options->how.seed, "Of the choices")->capture_default_str();
+  command->add_option("--seed", options->how.seed, "Seed of the sampling")->capture_default_str();
   CLI::Option* vocabulary = command->add_option("--vocabulary", options->vocabulary, "GPT-2's vocab.json; else bytes");
   CLI::Option* merges = command->add_option("--merges", options->merges, "GPT-2's merges.txt");
   vocabulary->type_name("FILE")->needs(merges);

@@ -139,7 +139,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("simulate", "Predict one plan's iteration, breakdown and memory");
   add_job_options(*command, options->job);
   add_price_option(*command, options->job);
-  command->add_option("--granularity", options->granularity, "What the simulator plays: every op, or whole segments")
+  command->add_option("--granularity", options->granularity, "What is simulated: every op, or whole segments")
       ->check(one_of({"op", "segment"}))
       ->capture_default_str();
   add_output(*command, "--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto",

@@ -257,12 +257,12 @@ void add_trial(CLI::App& app, int& exit_code) {
   command->add_option("--to", options->trainer, "Whose file {script} is, as `export --to` writes it")
       ->check(one_of(trainers))
       ->capture_default_str();
-  command->add_flag("--go", options->go, "Run them; without it only what would be run is told");
+  command->add_flag("--go", options->go, "Run them; without it only print what would be run");
   command->add_option("--folder", options->folder, "Where scripts, logs and records go")->capture_default_str();
-  command->add_option("--probability", options->probability, "With which the answer has to be the fastest")
+  command->add_option("--probability", options->probability, "Probability with which the answer must be the fastest")
       ->check(CLI::Range(0.5, 0.999))
       ->capture_default_str();
-  command->add_option("--minutes", options->minutes, "After which a trial is ended")
+  command->add_option("--minutes", options->minutes, "End a trial after N minutes")
       ->check(CLI::Range(1, kMostMinutes))
       ->capture_default_str();
   add_output(*command, "-o,--output", options->output, "Write the fastest plan's file", OutputKind::kPlan);

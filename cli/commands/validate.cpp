@@ -194,7 +194,7 @@ void add_validate(CLI::App& app, int& exit_code) {
           "RUN", options->record,
           "Where a plan is given: what `trivium run --record` wrote, or a log of Megatron-LM, DeepSpeed or torchtitan")
       ->type_name("FILE");
-  command->add_option("--cluster", options->cluster, "Instead of the plan's");
+  command->add_option("--cluster", options->cluster, "Override the plan's cluster");
   command->add_option("--runs", options->runs, "Table of published runs")->type_name("FILE.csv");
   command->add_option("--max-error", options->max_error, "Fail (exit 1) when a case is off by more, as a share: 0.1");
   add_output(*command, "--csv", options->csv, "Also write rows and groups as a table", OutputKind::kTable);

@@ -22,7 +22,7 @@ void add_gpu_options(CLI::App& command, GpuOptions& options) {
   command.add_option("--cuda-epilogues", options.epilogues, "Matrix products and GELU in one kernel, in 16 bits")
       ->check(one_of({"on", "off"}))
       ->capture_default_str();
-  command.add_option("--cuda-graphs", options.graphs, "Replay what is the same in every micro-batch as CUDA graphs")
+  command.add_option("--cuda-graphs", options.graphs, "Capture the work that repeats per micro-batch in CUDA graphs")
       ->check(one_of({"on", "off", "auto"}))
       ->capture_default_str();
 }

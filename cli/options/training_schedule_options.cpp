@@ -49,11 +49,10 @@ void add_course_options(CLI::App& command, TrainingScheduleOptions& options) {
   command.add_option("--rate-schedule", options.decay, "The learning rate after the warm-up")
       ->check(one_of(names_of(kDecays)))
       ->capture_default_str();
-  command
-      .add_option("--cooldown-steps", options.cooldown_steps, "Of wsd: how many of the last steps decay (0: a tenth)")
+  command.add_option("--cooldown-steps", options.cooldown_steps, "wsd: number of final decay steps (0: a tenth)")
       ->check(CLI::Range(std::int64_t{0}, kMost));
   CLI::Option* base =
-      command.add_option("--base-batch", options.base_batch, "Samples for which the learning rate is meant")
+      command.add_option("--base-batch", options.base_batch, "Batch that the learning rate is meant for")
           ->check(CLI::Range(std::int64_t{1}, kMost));
   CLI::Option* scaling =
       command.add_option("--rate-scaling", options.scaling, "How the learning rate follows batch / base batch")
@@ -66,12 +65,11 @@ void add_course_options(CLI::App& command, TrainingScheduleOptions& options) {
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->type_name("START INCREMENT STEPS");
   CLI::Option* file =
-      command.add_option("--validation", options.validation, "Text or token file whose loss is measured, not learnt")
+      command.add_option("--validation", options.validation, "Validation corpus: a text or token file")
           ->check([](const std::string& name) { return name.empty() ? "the name of the file is empty" : ""; })
           ->type_name("FILE");
   command
-      .add_option("--validate-every", options.validate_every,
-                  "Steps from one to the next (0: after the last step only)")
+      .add_option("--validate-every", options.validate_every, "Validate every N steps (0: after the last step only)")
       ->check(CLI::Range(std::int64_t{0}, kMost))
       ->needs(file);
 }

@@ -76,9 +76,10 @@ std::string options_text(const CLI::App& command, const Manual* manual, bool who
     text += group.group.empty() ? "\n" : "\n" + group.group + ":\n";
     for (const CLI::Option* option : group.options) {
       std::string description = description_of(*option);
-      // On one screen a line has what it can hold: the rest is said by --help-all.
+      // On one screen a line has what it can hold, and --help-all the rest; what must be given is said whole.
       const std::size_t clause = description.find("; ");
-      if (!whole && width + 2 + description.size() > kColumns) description = description.substr(0, clause);
+      const bool cut = !whole && !option->get_required() && width + 2 + description.size() > kColumns;
+      if (cut) description = description.substr(0, clause);
       text += row(left_column(*option), description, width);
     }
   }

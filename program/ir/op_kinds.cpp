@@ -349,7 +349,6 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"ring_shift", Class::kCommunication, payload, {2}},
     {"send", Class::kCommunication, payload, {1}},
     {"recv", Class::kCommunication, payload, {1}},
-    // clang-format on
 }};
 
 }  // namespace

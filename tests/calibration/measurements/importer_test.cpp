@@ -24,7 +24,7 @@ std::string refusal(const Read& read) {
   return "";
 }
 
-constexpr const char* kLogs = "logs of Megatron-LM or DeepSpeed";
+constexpr const char* kLogs = "logs of Megatron-LM, DeepSpeed or torchtitan";
 
 TEST(Importers, TellAFileByWhatItHolds) {
   const std::pair<const char*, const char*> samples[] = {{"nccl_all_reduce.txt", "nccl-tests"},
@@ -61,7 +61,7 @@ TEST(Importers, TakeAFileForWhatItIsMainly) {
 TEST(Importers, RefuseWhatNoneKnowsAndSayWhatTheyDo) {
   EXPECT_EQ(refusal([] { importer_of("hello", "a.txt"); }),
             "a.txt: is nothing that is known: run records, profiles, tables of published runs, nccl-tests, nvidia-smi "
-            "topo -m, Chrome traces, Nsight Systems exports (SQLite), logs of Megatron-LM or DeepSpeed");
+            "topo -m, Chrome traces, Nsight Systems exports (SQLite), logs of Megatron-LM, DeepSpeed or torchtitan");
   EXPECT_THAT(refusal([] { importer_of(" \n", "e"); }), HasSubstr("is empty"));
   EXPECT_THAT(refusal([] { importer_of(R"({"schema": "trivium.model/1"})", "m"); }), HasSubstr("nothing is learnt"));
   EXPECT_THAT(refusal([] { importer_of(R"({"steps": []})", "m"); }), HasSubstr("no record, profile or plan of ours"));

@@ -36,7 +36,7 @@ TEST(RecordedSamples, AreToldApart) {
     EXPECT_EQ(importer_of(sample(name), name).name, "nccl-tests") << name;
   }
   for (const char* name : {"megatron_cpu.log", "megatron_cpu_timers.log"}) {
-    EXPECT_EQ(importer_of(sample(name), name).name, "logs of Megatron-LM or DeepSpeed") << name;
+    EXPECT_EQ(importer_of(sample(name), name).name, "logs of Megatron-LM, DeepSpeed or torchtitan") << name;
   }
   for (const char* name : {"nsight_cpu.sqlite", "nsight_cpu_all_tables.sqlite"}) {
     EXPECT_EQ(importer_of(sample(name), name).name, "Nsight Systems exports (SQLite)") << name;

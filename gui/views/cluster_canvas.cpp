@@ -42,11 +42,12 @@ void draw_small_label(QPainter& painter, const QRectF& box, const QString& words
   painter.drawText(box, Qt::AlignCenter, words);
 }
 
-/// In the corner of a rack that is too small for a title: on a plate over its first node.
-void draw_rack_number(QPainter& painter, const QRectF& rack, const QString& number) {
+/// Above the corner of a rack that is too small for a title, on a plate that leaves its first node free.
+void draw_rack_number(QPainter& painter, const QRectF& rack, double title, const QString& number) {
   QFont font = painter.font();
   font.setPixelSize(kLeastText);
-  const QRectF plate(rack.left(), rack.top(), QFontMetricsF(font).horizontalAdvance(number) + 3, kLeastText + 1);
+  const QRectF plate(rack.left(), rack.top() + title - kLeastText - 1,
+                     QFontMetricsF(font).horizontalAdvance(number) + 3, kLeastText + 1);
   if (plate.width() > rack.width() || plate.height() > rack.height()) return;
   painter.setFont(font);
   painter.fillRect(plate, QColor(255, 255, 255, 230));
@@ -290,7 +291,7 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
   for (const MapNode& node : map_.nodes) {
     if (on_screen(node.box).intersects(seen)) draw_node(painter, node);
   }
-  for (const auto& [box, name] : small_racks) draw_rack_number(painter, box, name);
+  for (const auto& [box, name] : small_racks) draw_rack_number(painter, box, kRackTitle * zoom_, name);
   if (map_.bytes_per_s_per_unit > 0) {
     painter.setFont(font());
     draw_link_scale(painter, QRectF(rect()), map_.bytes_per_s_per_unit / zoom_, palette());

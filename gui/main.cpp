@@ -4,6 +4,7 @@
 #include <QElapsedTimer>
 #include <QIcon>
 #include <QTimer>
+#include <algorithm>
 #include <cstdio>
 #include <variant>
 
@@ -55,7 +56,7 @@ int take_picture(MainWindow& window, const QString& view, const QString& out, QS
   QTimer heartbeat;  // so that waiting for events never sleeps for good
   heartbeat.start(20);
   if (!wait_until([&] { return window.document().settled(); }))
-    return complain("the plan was not played in time", kFailed);
+    return complain("the plan was not simulated in time", kFailed);
   if (view == "plans") {
     window.plans().pin_current();
     window.plans().search();
@@ -85,7 +86,37 @@ QSize size_of(const QString& text) {
 struct Wish {
   QString file, view, out, theme;  ///< view: empty where a window is shown
   QSize size;
+  bool has_platform = false, has_style = false;  ///< Qt is told
 };
+
+/// What Qt itself understands is its own: "-platform offscreen", "-style=fusion" (the documentation of QGuiApplication
+/// and QApplication), with one dash or two.
+QStringList without_options_of_qt(const QStringList& arguments) {
+  static const QStringList kWithValue{
+      "platform", "platformpluginpath", "platformtheme", "plugin",          "style",       "stylesheet",   "session",
+      "display",  "geometry",           "icon",          "qwindowgeometry", "qwindowicon", "qwindowtitle", "fontengine",
+      "title"};
+  static const QStringList kFlags{"reverse", "nograb", "dograb", "sync", "widgetcount"};
+  QStringList left;
+  for (qsizetype i = 0; i < arguments.size(); ++i) {
+    const QString& argument = arguments[i];
+    const QString name = argument.startsWith("--") ? argument.mid(2) : argument.mid(1);
+    const bool option = i > 0 && argument.startsWith('-');
+    if (option && (kFlags.contains(name) || kWithValue.contains(name.section('=', 0, 0)))) {
+      i += kWithValue.contains(name) ? 1 : 0;
+    } else {
+      left << argument;
+    }
+  }
+  return left;
+}
+
+/// Whether one of Qt's own options is among them.
+bool asks_qt(const QStringList& arguments, const QString& option) {
+  return std::any_of(arguments.begin(), arguments.end(), [&](const QString& argument) {
+    return argument.startsWith('-') && argument.section('=', 0, 0).remove('-') == option;
+  });
+}
 
 /// Needs no screen: help and complaints come without one. An exit code where there is nothing left to do.
 std::variant<Wish, int> read_arguments(const QStringList& arguments) {
@@ -99,13 +130,19 @@ std::variant<Wish, int> read_arguments(const QStringList& arguments) {
   const QCommandLineOption size("size", "Of the picture", "WxH", "1600x900");
   const QCommandLineOption theme("theme", "light or dark; else what the desktop says", "NAME");
   parser.addOptions({screenshot, size, theme});
-  if (!parser.parse(arguments)) return complain(parser.errorText(), kUsage);
+  if (!parser.parse(without_options_of_qt(arguments))) return complain(parser.errorText(), kUsage);
   if (parser.isSet("help")) {
     std::fputs(parser.helpText().toUtf8().constData(), stdout);
     return kOk;
   }
   const QStringList files = parser.positionalArguments();
-  Wish wish{files.value(0), parser.value(screenshot), files.value(1), parser.value(theme), size_of(parser.value(size))};
+  Wish wish{files.value(0),
+            parser.value(screenshot),
+            files.value(1),
+            parser.value(theme),
+            size_of(parser.value(size)),
+            asks_qt(arguments, "platform"),
+            asks_qt(arguments, "style")};
   if (!wish.theme.isEmpty() && wish.theme != "light" && wish.theme != "dark") {
     return complain(QString("--theme: \"%1\" is neither light nor dark").arg(wish.theme), kUsage);
   }
@@ -166,7 +203,7 @@ int main(int argc, char** argv) {
   }();
   if (const int* code = std::get_if<int>(&read)) return *code;
   const Wish& wish = std::get<Wish>(read);
-  if (!has_screen()) {
+  if (!wish.has_platform && !has_screen()) {
     if (wish.view.isEmpty()) {
       return complain("no display: neither DISPLAY nor WAYLAND_DISPLAY is set; --screenshot draws without one",
                       kFailed);
@@ -174,6 +211,7 @@ int main(int argc, char** argv) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
   }
   QApplication application(argc, argv);
+  if (wish.has_style) keep_style_of_desktop();
   QApplication::setApplicationName("trivium-gui");
   QApplication::setDesktopFileName("trivium");
   QApplication::setWindowIcon(QIcon::fromTheme("trivium"));  // where it is installed

@@ -4,30 +4,30 @@
 
 namespace trivium::report {
 
-std::uint32_t colour_of(simulator::Part part) {
+Kind kind_of(simulator::Part part) {
   switch (part) {
     case simulator::Part::kCompute:
-      return kSeries[0];
+      return Kind::kForward;
     case simulator::Part::kRecompute:
-      return kSeries[4];
+      return Kind::kRecompute;
     case simulator::Part::kExposedTensor:
-      return kSeries[1];
+      return Kind::kTensor;
     case simulator::Part::kExposedContext:
-      return 0x946600;  // the orange, darker
+      return Kind::kContext;
     case simulator::Part::kExposedExpert:
-      return 0xffc852;  // and lighter
+      return Kind::kExpert;
     case simulator::Part::kExposedData:
-      return kSeries[2];
+      return Kind::kData;
     case simulator::Part::kExposedPipeline:
-      return kSeries[3];
+      return Kind::kPipeline;
     case simulator::Part::kExposedOffload:
-      return kSeries[5];
+      return Kind::kOffload;
     case simulator::Part::kBubble:
-      return kIdle;
+      return Kind::kWaiting;
     case simulator::Part::kOptimizer:
-      return kSeries[6];
+      return Kind::kOptimizer;
     default:
-      return kSeries[7];
+      return Kind::kOther;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
@@ -69,6 +70,14 @@ void time(Page& page, const PlanReport& report) {
   }
 }
 
+std::vector<ChartPart> memory_parts() {
+  constexpr std::array<const char*, kMemoryKinds.size()> kNames{"parameters",  "gradients", "optimizer",
+                                                                "activations", "workspace", "reserved"};
+  std::vector<ChartPart> parts;
+  for (std::size_t i = 0; i < kNames.size(); ++i) parts.push_back({kNames[i], colour_of(kMemoryKinds[i])});
+  return parts;
+}
+
 void memory(Page& page, const PlanReport& report) {
   page.heading("Memory");
   std::vector<StackedBar> bars;
@@ -86,13 +95,7 @@ void memory(Page& page, const PlanReport& report) {
     if (m.host > 0) away.push_back({m.name(), base::size(m.host), base::size(m.host_capacity)});
   }
   if (!away.empty()) page.table({"in the host's memory", "a rank keeps", "of its share"}, away);
-  page.figure("A device of every stage; dashed: what it has", stacked_bars({{"parameters", kSeries[0]},
-                                                                            {"gradients", kSeries[1]},
-                                                                            {"optimizer", kSeries[2]},
-                                                                            {"activations", kSeries[3]},
-                                                                            {"workspace", kSeries[4]},
-                                                                            {"reserved", kSeries[7]}},
-                                                                           bars, bytes_text));
+  page.figure("A device of every stage; dashed: what it has", stacked_bars(memory_parts(), bars, bytes_text));
 }
 
 void spread(Page& page, const PlanReport& report) {

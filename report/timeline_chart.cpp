@@ -23,10 +23,10 @@ constexpr int kMostRows = 64;
 enum Doing { kForward, kBackward, kWeights, kRest, kKinds };
 
 const std::vector<ChartPart>& parts() {
-  static const std::vector<ChartPart> kParts{{"forward", kSeries[4]},
-                                             {"backward", kSeries[0]},
-                                             {"backward: gradients of matrices", kSeries[2]},
-                                             {"optimizer, norms, gathers", kSeries[6]}};
+  static const std::vector<ChartPart> kParts{{"forward", colour_of(Kind::kForward)},
+                                             {"backward", colour_of(Kind::kBackward)},
+                                             {"backward: gradients of matrices", colour_of(Kind::kData)},
+                                             {"optimizer, norms, gathers", colour_of(Kind::kOptimizer)}};
   return kParts;
 }
 

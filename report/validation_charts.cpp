@@ -43,11 +43,11 @@ std::string time_text(double seconds) {
 /// What the work is, as one of five colours.
 std::string colour_of_kind(const std::string& kind) {
   const auto has = [&](const char* part) { return kind.find(part) != std::string::npos; };
-  if (has("reduce") || has("gather") || has("to_all") || has("shift")) return hex(kSeries[5]);
-  if (has("matmul")) return hex(kSeries[0]);
-  if (has("attention")) return hex(kSeries[3]);
-  if (has("adamw") || has("gradient")) return hex(kSeries[1]);
-  return hex(kSeries[2]);
+  if (has("reduce") || has("gather") || has("to_all") || has("shift")) return hex(colour_of(kCollectiveKind));
+  if (has("matmul")) return hex(colour_of(kProductKind));
+  if (has("attention")) return hex(colour_of(kAttentionKind));
+  if (has("adamw") || has("gradient")) return hex(colour_of(Kind::kOptimizer));
+  return hex(colour_of(kElementwiseKind));
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ std::string validation_page(const Validation& validation, std::string_view title
   if (validation.timelines) {
     page.heading(fmt::format("Step {} twice", validation.timelines->step));
     page.figure(
-        "Blue: products; purple: attention; green: other kernels; orange: optimizer; vermilion: collectives; empty: "
+        "Blue: products; green: attention; light blue: other kernels; yellow: optimizer; orange: collectives; empty: "
         "waiting.",
         timeline_picture(*validation.timelines));
   }

@@ -19,6 +19,9 @@ constexpr std::array<std::string_view, 14> kProducts{
     "s884", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::_scaled_mm"};
 constexpr std::array<std::string_view, 4> kOptimizers{"adam", "l2norm", "multi_tensor_apply", "clip_grad"};
 
+constexpr std::array<std::string_view, 9> kNormalizations{
+    "layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm", "ln_fwd", "ln_bwd", "gammabeta"};
+
 bool has(const std::string& name, std::span<const std::string_view> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
@@ -38,6 +41,11 @@ KernelClass class_of_kernel(const std::string& name) {
   if (has(small, kProducts)) return KernelClass::kProduct;
   if (has(small, kOptimizers)) return KernelClass::kOptimizer;
   return KernelClass::kPointwise;
+}
+
+bool is_normalization(const std::string& name) {
+  const std::string small = lower(name);
+  return small == "norm" || has(small, kNormalizations);
 }
 
 std::optional<program::OpKind> collective_named(const std::string& name) {

@@ -99,6 +99,9 @@ struct KernelTrace {
 /// and 3, Transformer Engine, PyTorch's own and Triton's.
 KernelClass class_of_kernel(const std::string& name);
 
+/// Whether a kernel or operator is a layer's normalization. Its class is kPointwise.
+bool is_normalization(const std::string& name);
+
 /// The collective in a NCCL kernel's name or in Kineto's "Collective name"; nothing for those a training's Program does
 /// not hold.
 std::optional<program::OpKind> collective_named(const std::string& name);

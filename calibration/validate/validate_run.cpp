@@ -19,16 +19,6 @@
 namespace trivium::calibration {
 namespace {
 
-double measured_iteration(const program::RunRecord& record) {
-  if (record.steps.empty()) {
-    throw base::Failure(base::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
-  }
-  std::vector<double> seconds;
-  for (const program::StepRecord& step : record.steps) seconds.push_back(step.seconds);
-  if (seconds.size() > 1) seconds.erase(seconds.begin());  // warms caches
-  return median(std::move(seconds));
-}
-
 /// Time at work of one step, by what it is compared.
 struct Work {
   std::map<std::string, double> by_kind, by_lane;  // over all ranks
@@ -231,6 +221,16 @@ double arena_bytes(const simulator::Simulation& simulation) {
 }
 
 }  // namespace
+
+double measured_iteration(const program::RunRecord& record) {
+  if (record.steps.empty()) {
+    throw base::Failure(base::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
+  }
+  std::vector<double> seconds;
+  for (const program::StepRecord& step : record.steps) seconds.push_back(step.seconds);
+  if (seconds.size() > 1) seconds.erase(seconds.begin());  // warms caches
+  return median(std::move(seconds));
+}
 
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster, const std::stop_token& stop) {

@@ -59,7 +59,11 @@ QPalette dark_palette() {
   return palette;
 }
 
+bool keeps_style = false;
+
 }  // namespace
+
+void keep_style_of_desktop() { keeps_style = true; }
 
 void apply_theme(Theme theme) {
   static const QPalette desktop = QApplication::palette();  // before this program changed it
@@ -69,7 +73,7 @@ void apply_theme(Theme theme) {
     // Qt 6.4 keeps the name of every picture that its cache ever held, and a name holds the control's size and palette:
     // every change of either would stay for good. What is drawn anew instead is quickly drawn.
     QPixmapCache::setCacheLimit(0);
-    return QApplication::setStyle("Fusion");
+    return keeps_style ? QApplication::style() : QApplication::setStyle("Fusion");
   }();
   Q_UNUSED(style);
   if (theme == Theme::kLight) QApplication::setPalette(light);
@@ -104,6 +108,8 @@ QColor scale_colour(double share) {
 
 QColor alarm_colour() { return QColor::fromRgb(report::kAlarm); }
 
+QColor kind_colour(report::Kind kind) { return QColor::fromRgb(report::colour_of(kind)); }
+
 QColor part_colour(simulator::Part part) { return QColor::fromRgb(report::colour_of(part)); }
 
 QString part_words(simulator::Part part) { return QString::fromStdString(planner::words_of(part)); }
@@ -111,6 +117,10 @@ QString part_words(simulator::Part part) { return QString::fromStdString(planner
 QColor ink_on(const QColor& ground) {
   const double light = 0.299 * ground.redF() + 0.587 * ground.greenF() + 0.114 * ground.blueF();
   return light > 0.55 ? QColor(Qt::black) : QColor(Qt::white);
+}
+
+QColor link_colour(const QPalette& palette) {
+  return is_dark(palette) ? QColor(0x8a, 0x92, 0x9c) : QColor(0x7c, 0x84, 0x8e);
 }
 
 QColor quiet_colour(const QPalette& palette) {

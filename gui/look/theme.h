@@ -5,6 +5,7 @@
 #include <QPalette>
 #include <QString>
 
+#include "report/palette.h"
 #include "simulator/iteration/breakdown.h"
 
 namespace trivium::gui {
@@ -13,6 +14,9 @@ enum class Theme { kSystem, kLight, kDark };
 
 /// Style and palette of the whole program. kSystem: the palette that the desktop gives. Call on the GUI thread.
 void apply_theme(Theme theme);
+
+/// Before the first theme: leaves the style as Qt was told, instead of this program's.
+void keep_style_of_desktop();
 
 /// Whether text is lighter than its ground.
 bool is_dark(const QPalette& palette);
@@ -24,11 +28,15 @@ QColor scale_colour(double share);
 /// What is wrong: more memory than there is.
 QColor alarm_colour();
 
+QColor kind_colour(report::Kind kind);
 QColor part_colour(simulator::Part part);
 QString part_words(simulator::Part part);  ///< "exposed tensor"
 
 /// Black or white, whichever reads better on the ground.
 QColor ink_on(const QColor& ground);
+
+/// Links of the cluster.
+QColor link_colour(const QPalette& palette);
 
 /// Lines and labels that should not stand out.
 QColor quiet_colour(const QPalette& palette);

@@ -1,5 +1,7 @@
 #include "gui/model/axis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +25,14 @@ std::vector<double> ticks(double low, double high, int wanted) {
   for (double i = std::ceil(low / step); i * step <= high + step * 1e-9; ++i) places.push_back(i * step);
   if (places.empty()) places.push_back(low);
   return places;
+}
+
+std::string seconds_tick(double value, double most, double step) {
+  const auto [unit, name] = most >= 1      ? std::pair(1.0, "s")
+                            : most >= 1e-3 ? std::pair(1e-3, "ms")
+                                           : std::pair(1e-6, "µs");
+  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step / unit) - 1e-9)), 0, 6);
+  return fmt::format("{:.{}f} {}", value / unit, decimals, name);
 }
 
 }  // namespace trivium::gui

@@ -1,6 +1,7 @@
 // Ticks of an axis at round numbers.
 #pragma once
 
+#include <string>
 #include <vector>
 
 namespace trivium::gui {
@@ -8,5 +9,8 @@ namespace trivium::gui {
 /// Multiples of 1, 2 or 5 times a power of ten within [low, high], about `wanted` of them; at least one where low <
 /// high. A range without width gives the value alone.
 std::vector<double> ticks(double low, double high, int wanted);
+
+/// A time on an axis that reaches to `most` and has ticks `step` apart (s): all ticks in one unit, never in minutes.
+std::string seconds_tick(double value, double most, double step);
 
 }  // namespace trivium::gui

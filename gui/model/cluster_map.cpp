@@ -78,9 +78,9 @@ const Box& ClusterMap::place_of(int device) const {
   return node.places[static_cast<std::size_t>(device - node.first_device)];
 }
 
-ClusterMap lay_out(const hardware::Cluster& cluster, double aspect) {
+ClusterMap lay_out(const hardware::Cluster& cluster, double aspect, double least_scale) {
   ClusterMap map;
-  map.bytes_per_s_per_unit = scale_of(cluster);
+  map.bytes_per_s_per_unit = std::max(least_scale, scale_of(cluster));
   double node_width = 0, node_height = 0;
   int device = 0;
   for (std::size_t g = 0; g < cluster.groups.size(); ++g) {

@@ -45,7 +45,8 @@ constexpr int kNodesPerRack = 4;
 /// Room above the nodes of a rack for its name.
 constexpr double kRackTitle = 8;
 
-/// Racks in rows that make the picture about `aspect` times as wide as high.
-ClusterMap lay_out(const hardware::Cluster& cluster, double aspect);
+/// Racks in rows that make the picture about `aspect` times as wide as high. Links are drawn to `least_scale`
+/// (bytes/s per unit) where that leaves room for the widest.
+ClusterMap lay_out(const hardware::Cluster& cluster, double aspect, double least_scale = 0);
 
 }  // namespace trivium::gui

@@ -22,6 +22,7 @@ struct PlanRow {
   simulator::Certainty certainty{};
   double dollars_per_iteration = 0;  ///< of the nodes used; 0 where one has no price
   std::array<double, simulator::kParts> breakdown_s{};
+  bool interim = false;  ///< of a search that goes on: nothing but the time is known yet
   std::string job = {};  ///< in words: what it was played for; figures of unlike jobs do not compare
 };
 

@@ -23,6 +23,26 @@ constexpr double kLeastLabel = 10, kSlimLabelAir = 40;  // pixels
 
 }  // namespace
 
+double most_shown(const std::vector<Bar>& bars) {
+  constexpr double kSeen = 0.05;  // of the height
+  double sums = 0, limits = 0;
+  for (const Bar& bar : bars) {
+    sums = std::max(sums, bar.sum());
+    limits = std::max(limits, bar.limit);
+  }
+  return sums > 0 && sums < kSeen * limits ? sums : std::max(sums, limits);
+}
+
+int label_step(double pitch, double widest) {
+  constexpr int kMost = 1'000'000;
+  for (int power = 1; power < kMost; power *= 10) {
+    for (const int factor : {1, 2, 5}) {
+      if (pitch * factor * power >= widest) return factor * power;
+    }
+  }
+  return kMost;
+}
+
 double Bar::sum() const { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 void BarChart::set_bars(std::vector<BarPart> parts, std::vector<Bar> bars, QString y_title,
@@ -39,9 +59,12 @@ void BarChart::set_bars(std::vector<BarPart> parts, std::vector<Bar> bars, QStri
   }
   set_legend(std::move(legend));
   if (selected_ >= static_cast<int>(bars_.size())) selected_ = bars_.empty() ? -1 : 0;
-  double most = 0;
-  for (const Bar& bar : bars_) most = std::max({most, bar.sum(), bar.limit});
+  const double most = most_shown(bars_);
   highest_ = most > 0 ? most * kRoom : 1;
+  const auto above =
+      std::max_element(bars_.begin(), bars_.end(), [](const Bar& a, const Bar& b) { return a.limit < b.limit; });
+  if (above != bars_.end() && above->limit > highest_)
+    y_title_ += QString(" (its limit of %1 is above)").arg(text_(above->limit));
   update();
 }
 
@@ -120,7 +143,7 @@ void BarChart::draw_limits(QPainter& painter, const Frame& frame) const {
       too_full = too_full || bars_[end].sum() > limit;
       ++end;
     } while (frame.pitch < kSlim && end < bars_.size() && bars_[end].limit == limit);
-    if (limit > 0) {
+    if (limit > 0 && limit <= highest_) {
       const double line = frame.inside.bottom() - limit * frame.per_value,
                    beyond = frame.pitch < kSlim ? 0 : kLimitBeyond;
       painter.setPen(QPen(too_full ? alarm_colour() : palette().color(QPalette::WindowText), 1.6, Qt::DashLine));
@@ -134,14 +157,16 @@ void BarChart::draw_limits(QPainter& painter, const Frame& frame) const {
 void BarChart::draw_labels(QPainter& painter, const Frame& frame) const {
   const QFontMetricsF metrics(font());
   const QRectF& inside = frame.inside;
-  double free_from = inside.left();
+  double free_from = inside.left(), widest = 0;
   painter.setPen(palette().color(QPalette::WindowText));
-  for (std::size_t b = 0; b < bars_.size(); ++b) {
+  if (frame.pitch < kSlim) widest = metrics.horizontalAdvance(bars_.back().label) + kSlimLabelAir;
+  const auto step = static_cast<std::size_t>(label_step(frame.pitch, widest));
+  for (std::size_t b = 0; b < bars_.size(); b += step) {
     const double middle = inside.left() + frame.pitch * (static_cast<double>(b) + 0.5);
     const double least = middle - kLeastLabel / 2;
     if (least < free_from) continue;
     const double wide = metrics.horizontalAdvance(bars_[b].label);
-    const double left = middle - wide / 2;
+    const double left = std::max(inside.left(), middle - wide / 2);
     if (left < free_from) continue;
     painter.drawText(QRectF(left, inside.bottom() + 3, wide + 2, metrics.height()), Qt::AlignLeft, bars_[b].label);
     free_from = left + wide + (frame.pitch < kSlim ? kSlimLabelAir : 8);
@@ -153,7 +178,7 @@ void BarChart::paintEvent(QPaintEvent* /*event*/) {
   if (bars_.empty()) return draw_hint(painter);
   const Frame now = frame();
   painter.setRenderHint(QPainter::Antialiasing, now.pitch >= kSlim);
-  const Axis x{0, 1, {}, {}}, y{0, highest_, y_title_, text_, unit_};
+  const Axis x{0, 1, {}, {}}, y{0, highest_, y_title_, text_, unit_, seconds_};
   draw_axes(painter, x, y, false);
   for (const std::size_t b : drawn(now)) draw_bar(painter, now, b);
   if (selected_ >= 0) draw_bar(painter, now, static_cast<std::size_t>(selected_));

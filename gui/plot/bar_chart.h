@@ -20,12 +20,21 @@ struct Bar {
   double sum() const;
 };
 
+/// Up to which value bars are drawn: to their limits too, unless all of them are so far below that they would not be
+/// seen.
+double most_shown(const std::vector<Bar>& bars);
+
+/// Every how many bars one has its label, when as many pixels lie from bar to bar and the widest label needs so many:
+/// round numbers.
+int label_step(double pitch, double widest);
+
 class BarChart : public Chart {
  public:
   using Chart::Chart;
 
   void set_bars(std::vector<BarPart> parts, std::vector<Bar> bars, QString y_title, std::function<QString(double)> text,
                 double unit = 1);
+  void set_seconds(bool seconds) { seconds_ = seconds; }  ///< values are times
   void set_selected(int bar);
   int selected() const { return selected_; }
   /// Called with the number of a bar that was clicked or reached with the arrow keys.
@@ -33,6 +42,7 @@ class BarChart : public Chart {
 
   std::optional<int> bar_at(QPointF at) const;
   const std::vector<Bar>& bars() const { return bars_; }
+  const std::vector<BarPart>& parts() const { return parts_; }
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -56,6 +66,7 @@ class BarChart : public Chart {
   void choose(int bar);
 
   std::vector<BarPart> parts_;
+  bool seconds_ = false;
   std::vector<Bar> bars_;
   QString y_title_;
   std::function<QString(double)> text_;

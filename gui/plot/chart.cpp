@@ -15,6 +15,11 @@ constexpr double kTickEveryDown = 48;
 constexpr double kSwatch = 11;
 constexpr double kLegendLine = 1.25;  // of the height of text
 
+QString tick_text(const Axis& axis, double value, const std::vector<double>& places) {
+  if (!axis.seconds || places.size() < 2) return axis.text(value);
+  return QString::fromStdString(seconds_tick(value, axis.high, (places[1] - places[0]) * axis.unit));
+}
+
 }  // namespace
 
 double byte_unit(double most_bytes) { return most_bytes >= 2 * base::kGiB ? base::kGiB : base::kMiB; }
@@ -53,18 +58,23 @@ void Chart::draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ti
   const QFontMetricsF metrics(font());
   const QPen grid(quiet_colour(palette()), 0.7), ink(palette().color(QPalette::WindowText));
   if (x_ticks) {
-    for (const double tick : ticks(x.low / x.unit, x.high / x.unit, static_cast<int>(inside.width() / kTickEvery))) {
+    const std::vector<double> places =
+        ticks(x.low / x.unit, x.high / x.unit, static_cast<int>(inside.width() / kTickEvery));
+    for (const double tick : places) {
       const double value = tick * x.unit;
+      const QString words = tick_text(x, value, places);
       const double at = place(x, y, value, y.low).x();
       painter.setPen(grid);
       painter.drawLine(QPointF(at, inside.top()), QPointF(at, inside.bottom()));
       painter.setPen(ink);
-      const double wide = metrics.horizontalAdvance(x.text(value)) + 2;
+      const double wide = metrics.horizontalAdvance(words) + 2;
       const double left = std::min(at - wide / 2, width() - wide);
-      painter.drawText(QRectF(left, inside.bottom() + 3, wide, metrics.height()), Qt::AlignCenter, x.text(value));
+      painter.drawText(QRectF(left, inside.bottom() + 3, wide, metrics.height()), Qt::AlignCenter, words);
     }
   }
-  for (const double tick : ticks(y.low / y.unit, y.high / y.unit, static_cast<int>(inside.height() / kTickEveryDown))) {
+  const std::vector<double> places =
+      ticks(y.low / y.unit, y.high / y.unit, static_cast<int>(inside.height() / kTickEveryDown));
+  for (const double tick : places) {
     const double value = tick * y.unit;
     const double at = place(x, y, x.low, value).y();
     painter.setPen(grid);
@@ -72,7 +82,7 @@ void Chart::draw_axes(QPainter& painter, const Axis& x, const Axis& y, bool x_ti
     painter.setPen(ink);
     painter.drawText(QRectF(metrics.height() * 1.4, at - metrics.height() / 2,
                             inside.left() - metrics.height() * 1.4 - 5, metrics.height()),
-                     Qt::AlignRight | Qt::AlignVCenter, y.text(value));
+                     Qt::AlignRight | Qt::AlignVCenter, tick_text(y, value, places));
   }
   painter.setPen(ink);
   painter.drawText(QRectF(inside.left(), height() - metrics.height() * 1.25, inside.width(), metrics.height() * 1.2),

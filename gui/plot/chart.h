@@ -13,7 +13,8 @@ struct Axis {
   double low = 0, high = 1;
   QString title;
   std::function<QString(double)> text;
-  double unit = 1;  ///< ticks are round multiples of it
+  double unit = 1;       ///< ticks are round multiples of it
+  bool seconds = false;  ///< ticks are times, all in one unit
 };
 
 /// GiB, or where all is small MiB: bytes are told in binary units, so their ticks are round there.

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/readable.h"
 #include "gui/model/display_name.h"
 #include "gui/timeline/spans/time_text.h"
 
@@ -42,9 +43,14 @@ QString legend_of_errors() {
 
 CompareView::CompareView(QWidget* parent)
     : QWidget(parent),
+      findings_(new FindingsPanel),
+      run_(new QWidget),
       canvas_(new TimelineCanvas),
       table_(new QTreeWidget),
       steps_(new QComboBox),
+      run_it_(new QPushButton(tr("Run on this machine …"))),
+      load_(new QPushButton(tr("Load a run record …"))),
+      trace_(new QPushButton(tr("Open a trace of another trainer …"))),
       summary_(new QLabel),
       range_(new QLabel),
       legend_(new QLabel(legend_of_errors())),
@@ -54,7 +60,7 @@ CompareView::CompareView(QWidget* parent)
   canvas_->setAccessibleName(tr("Predicted above measured"));
   canvas_->set_hint(hint());
   steps_->setAccessibleName(tr("Step"));
-  steps_->setToolTip(tr("The measured step that is shown; at first the one of median length"));
+  steps_->setToolTip(tr("The measured step that is shown; at first the one nearest to the median of the run"));
   steps_->setEnabled(false);
   steps_->setMinimumWidth(110);
   summary_->setWordWrap(true);
@@ -73,6 +79,9 @@ CompareView::CompareView(QWidget* parent)
   auto* bar = new QHBoxLayout;
   bar->addWidget(steps_);
   bar->addWidget(summary_, 1);
+  auto* begin = new QHBoxLayout;
+  for (QPushButton* button : {run_it_, load_, trace_}) begin->addWidget(button);
+  begin->addStretch(1);
   auto* side = new QWidget;
   auto* side_column = new QVBoxLayout(side);
   side_column->setContentsMargins(0, 0, 0, 0);
@@ -87,10 +96,15 @@ CompareView::CompareView(QWidget* parent)
   split->addWidget(side);
   split->setStretchFactor(0, 1);
   split->setSizes({1200, 370});
+  auto* run_column = new QVBoxLayout(run_);
+  run_column->setContentsMargins(0, 0, 0, 0);
+  run_column->addLayout(bar);
+  run_column->addLayout(begin);
+  run_column->addWidget(split, 1);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(6, 6, 6, 6);
-  column->addLayout(bar);
-  column->addWidget(split, 1);
+  column->addWidget(findings_, 1);
+  column->addWidget(run_, 2);
 
   connect(steps_, &QComboBox::activated, this, [this](int index) { post(steps_->itemData(index).toInt()); });
   connect(canvas_, &TimelineCanvas::selection_changed, this, &CompareView::update_table);
@@ -101,6 +115,7 @@ QString CompareView::hint() { return tr("Run the plan, or load a run record, to 
 
 void CompareView::set_comparison(std::optional<Comparison> comparison, const QString& why_none) {
   comparison_ = std::move(comparison);
+  make_room();
   canvas_->set_hint(why_none.isEmpty() ? hint() : why_none);
   if (!comparison_) {
     work_.cancel();
@@ -108,6 +123,16 @@ void CompareView::set_comparison(std::optional<Comparison> comparison, const QSt
     return;
   }
   post(-1);
+}
+
+void CompareView::set_foreign(std::optional<ForeignCase> asked) {
+  findings_->set_case(std::move(asked));
+  make_room();
+}
+
+void CompareView::make_room() {
+  run_->setVisible(findings_->isHidden() || comparison_.has_value());
+  for (QPushButton* button : {run_it_, load_, trace_}) button->setVisible(!comparison_);
 }
 
 void CompareView::post(int step) {
@@ -158,11 +183,19 @@ void CompareView::update_summary() {
     summary_->clear();
     return;
   }
-  const auto predicted = static_cast<double>(shown_->predicted_ps), measured = static_cast<double>(shown_->measured_ps);
-  QString text = tr("<b>Predicted %1, measured %2: %3</b> · %4 ops matched")
-                     .arg(seconds(predicted / kPsPerSecond), seconds(measured / kPsPerSecond),
-                          measured > 0 ? signed_percent(predicted / measured - 1) : QString("–"),
-                          QLocale::c().toString(static_cast<qulonglong>(shown_->ops.size())));
+  const double predicted = static_cast<double>(shown_->predicted_ps) / kPsPerSecond, measured = shown_->step_s;
+  const auto iteration = [](double s) { return QString::fromStdString(base::seconds(s)); };  // as everywhere else
+  const auto error = [&](double taken) { return taken > 0 ? signed_percent(predicted / taken - 1) : QString("–"); };
+  QString text = tr("<b>Predicted %1; step %2 took %3: %4</b>")
+                     .arg(iteration(predicted))
+                     .arg(shown_->step)
+                     .arg(iteration(measured), error(measured));
+  if (shown_->run_s > 0 && shown_->run_steps > 1) {
+    text += tr(" · median of the run's %1 steps, as in Validation: %2, %3")
+                .arg(shown_->run_steps)
+                .arg(iteration(shown_->run_s), error(shown_->run_s));
+  }
+  text += tr(" · %1 ops matched").arg(QLocale::c().toString(static_cast<qulonglong>(shown_->ops.size())));
   if (shown_->unmatched > 0) {
     text += tr(", %1 events without a predicted counterpart: the record is of another plan")
                 .arg(QLocale::c().toString(static_cast<qulonglong>(shown_->unmatched)));

@@ -14,31 +14,16 @@ constexpr std::size_t kMostKinds = 32;
 constexpr int kAbreast = 16;      // columns that are painted together: a cache line of pixels
 constexpr float kFull = 0.9995F;  // of a column: what lacks is rounding
 
-struct Rgb {
-  float red = 0, green = 0, blue = 0;
-};
-
-Rgb rgb_of(QRgb colour) {
-  return {static_cast<float>(qRed(colour)), static_cast<float>(qGreen(colour)), static_cast<float>(qBlue(colour))};
-}
-
-QRgb to_rgb(const Rgb& c) {
-  const auto byte = [](float v) { return static_cast<int>(std::clamp(v + 0.5F, 0.F, 255.F)); };
-  return qRgb(byte(c.red), byte(c.green), byte(c.blue));
-}
-
-/// The colours of a store's categories, in both forms.
+/// The colours of a store's categories.
 struct Hues {
   explicit Hues(const SpanStore& store) : kinds(store.categories().size()) {
     for (std::size_t c = 0; c < kinds; ++c) {
       const Colour colour = colour_of(store.categories()[c].hue);
       rgb[c] = qRgb(colour.red, colour.green, colour.blue);
-      parts[c] = rgb_of(rgb[c]);
     }
   }
   std::size_t kinds;
   std::array<QRgb, kMostKinds> rgb{};
-  std::array<Rgb, kMostKinds> parts{};
 };
 
 /// The picture as threads may write to it: each its own lines.
@@ -59,43 +44,26 @@ struct Lines {
   int top, bottom;
 };
 
-void paint_lane(const float* shares, int width, const Hues& hues, QRgb lane, Lines lines, const Canvas& canvas) {
-  const int first = std::max(0, lines.top), last = std::min(canvas.lines, lines.bottom);
-  if (first >= last) return;
-  const Rgb idle = rgb_of(lane);
-  QRgb* const out = canvas.line(first);
-  for (int x = 0; x < width; ++x, shares += hues.kinds) {
-    float covered = 0;
-    Rgb sum;
-    for (std::size_t c = 0; c < hues.kinds; ++c) {
-      const float share = shares[c];
-      covered += share;
-      sum.red += share * hues.parts[c].red;
-      sum.green += share * hues.parts[c].green;
-      sum.blue += share * hues.parts[c].blue;
-    }
-    const float rest = std::max(0.F, 1 - covered);
-    out[x] = to_rgb({sum.red + rest * idle.red, sum.green + rest * idle.green, sum.blue + rest * idle.blue});
-  }
-  for (int y = first + 1; y < last; ++y) std::copy_n(out, width, canvas.line(y));
-}
-
-/// Some columns of a group, side by side: up to which pixel from below each category reaches, those below it included.
+/// Some columns of a band, side by side: up to which pixel from below each category reaches, those below it included.
 struct Stacks {
   std::array<std::array<std::int32_t, kAbreast>, kMostKinds> reach;
   std::array<bool, kAbreast> idles_unseen;  // full by its pixels, though not by its shares
+  std::array<bool, kAbreast> busy_unseen;   // the other way round
+  std::array<std::size_t, kAbreast> most;   // the kind with the largest share
 
   /// Returns how many kinds there are to paint, listed in `seen`.
   std::size_t measure(const float* shares, int columns, std::size_t kinds, int height,
                       std::array<std::size_t, kMostKinds>& seen) {
-    std::array<float, kAbreast> filled{};  // pixels
+    std::array<float, kAbreast> filled{}, largest{};  // pixels, share
     std::size_t count = 0;
+    most.fill(0);
     for (std::size_t c = 0; c < kinds; ++c) {
       float any = 0;
       for (int i = 0; i < columns; ++i) {
         const auto at = static_cast<std::size_t>(i);
         const float share = std::max(0.F, shares[at * kinds + c]);
         any += share;
+        if (share > largest[at]) largest[at] = share, most[at] = c;
         filled[at] += share * static_cast<float>(height);
         reach[count][at] = std::min(height, static_cast<std::int32_t>(filled[at] + 0.5F));
       }
@@ -104,12 +72,13 @@ struct Stacks {
     for (std::size_t i = 0; i < kAbreast; ++i) {
       const bool whole = count > 0 && reach[count - 1][i] == height;
       idles_unseen[i] = whole && filled[i] < static_cast<float>(height) * kFull;
+      busy_unseen[i] = count > 0 && reach[count - 1][i] == 0 && filled[i] > 0;
     }
     return count;
   }
 };
 
-void paint_group(const float* shares, int width, const Hues& hues, QRgb lane, Lines lines, const Canvas& canvas) {
+void paint_band(const float* shares, int width, const Hues& hues, QRgb lane, Lines lines, const Canvas& canvas) {
   const int height = lines.bottom - lines.top;
   const int first = std::max(0, lines.top), last = std::min(canvas.lines, lines.bottom);
   if (first >= last) return;
@@ -132,6 +101,10 @@ void paint_group(const float* shares, int width, const Hues& hues, QRgb lane, Li
         }
       }
       std::copy_n(pixels.begin(), columns, canvas.line(y) + left);
+    }
+    for (int i = 0; i < columns && lines.bottom <= last; ++i) {
+      if (!stacks.busy_unseen[static_cast<std::size_t>(i)]) continue;
+      canvas.line(lines.bottom - 1)[left + i] = mix(hues.rgb[stacks.most[static_cast<std::size_t>(i)]], lane, 128);
     }
     if (lines.top < 0) continue;
     for (int i = 0; i < columns; ++i) {
@@ -173,9 +146,8 @@ void paint_strips(const Scene& scene, const DrawList& list, const StripGround& g
   for (const SceneTimeline& timeline : scene.timelines) hues.emplace_back(*timeline.spans);
   on_cores(list.strips.size(), list.shares.size(), [&](std::size_t s) {
     const Strip& strip = list.strips[s];
-    const auto paint = strip.stacked ? paint_group : paint_lane;
-    paint(list.shares.data() + strip.first, width, hues[static_cast<std::size_t>(strip.timeline)], ground.lane,
-          Lines(strip, ratio), canvas);
+    paint_band(list.shares.data() + strip.first, width, hues[static_cast<std::size_t>(strip.timeline)], ground.lane,
+               Lines(strip, ratio), canvas);
   });
 }
 

@@ -18,8 +18,9 @@ struct StripGround {
 };
 
 /// Writes every pixel of `image` (Format_RGB32, its device pixel ratio set): the list's bands, and the page between
-/// them. Lanes mix the colours of what covers a column. Groups stack them from the bottom, a pixel for every whole
-/// height-th of the column, and where anything idles the topmost pixel shows it, however little it is.
+/// them. What covers a column is stacked from the bottom in its own colours, a pixel for every whole height-th: mixed
+/// ones would be in no legend. Where anything idles the topmost pixel shows half of it, and where anything runs the
+/// lowest, however little it is.
 void paint_strips(const Scene& scene, const DrawList& list, const StripGround& ground, QImage& image);
 
 }  // namespace trivium::gui

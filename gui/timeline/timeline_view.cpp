@@ -9,6 +9,7 @@
 #include <QStyle>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/readable.h"
@@ -38,9 +39,12 @@ TimelineView::TimelineView(QWidget* parent)
     : QWidget(parent),
       canvas_(new TimelineCanvas),
       panel_(new BreakdownPanel),
+      ops_(new OpTable),
       search_(new QLineEdit),
       found_(new QLabel),
       note_(new QLabel),
+      list_(new QToolButton),
+      hits_(new QMenu(this)),
       back_(new QToolButton),
       forward_(new QToolButton),
       layout_(lay_out, [this](Answer answer) { take(std::move(answer)); }) {
@@ -49,7 +53,13 @@ TimelineView::TimelineView(QWidget* parent)
   canvas_->set_hint(hint());
   auto* split = new QSplitter;
   split->setObjectName("timeline canvas and breakdown");
-  split->addWidget(canvas_);
+  auto* left = new QSplitter(Qt::Vertical);
+  left->setObjectName("timeline canvas and ops");
+  left->addWidget(canvas_);
+  left->addWidget(ops_);
+  left->setStretchFactor(0, 1);
+  left->setSizes({520, 170});
+  split->addWidget(left);
   split->addWidget(panel_);
   split->setStretchFactor(0, 1);
   split->setSizes({1200, 330});
@@ -59,6 +69,7 @@ TimelineView::TimelineView(QWidget* parent)
   column->addLayout(make_bar());
   column->addWidget(split, 1);
 
+  ops_->on_next = [this](std::uint32_t like) { go_to_next(like); };
   connect(canvas_, &TimelineCanvas::selection_changed, this, &TimelineView::update_panel);
   auto* find = new QShortcut(QKeySequence("/"), this);
   find->setContext(Qt::WidgetWithChildrenShortcut);
@@ -67,7 +78,7 @@ TimelineView::TimelineView(QWidget* parent)
 
 QHBoxLayout* TimelineView::make_bar() {
   set_up_search();
-  note_->setMinimumWidth(120);
+  note_->setMinimumWidth(70);
   note_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   auto* path = box(tr("Critical path"), tr("A line above the spans that set the length"));
   connect(path, &QCheckBox::toggled, canvas_, &TimelineCanvas::set_path_shown);
@@ -77,6 +88,12 @@ QHBoxLayout* TimelineView::make_bar() {
       canvas_, &TimelineCanvas::arrows_changed, this,
       [this, arrows] { arrows->setText(canvas_->arrows_hidden() ? tr("Transfers (zoom in)") : tr("Transfers")); },
       Qt::QueuedConnection);  // it is told in the middle of a picture
+  auto* ops = box(tr("Ops"), tr("A table of the ops of the selection, or of everything"));
+  connect(ops, &QCheckBox::toggled, this, [this](bool shown) {
+    ops_->setVisible(shown);
+    listed_stretch_.reset();
+    update_panel();
+  });
   auto* rows = make_rows_button();
   set_up_history();
   auto* all = new QPushButton(tr("Fit"));
@@ -84,7 +101,8 @@ QHBoxLayout* TimelineView::make_bar() {
   connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fit);
 
   auto* bar = new QHBoxLayout;
-  for (QWidget* widget : std::initializer_list<QWidget*>{search_, found_, path, arrows, rows, all, back_, forward_})
+  for (QWidget* widget :
+       std::initializer_list<QWidget*>{search_, found_, list_, path, arrows, ops, rows, all, back_, forward_})
     bar->addWidget(widget);
   bar->addStretch(1);
   bar->addWidget(note_);
@@ -97,8 +115,14 @@ void TimelineView::set_up_search() {
   search_->setToolTip(
       tr("Every word must begin one of the name. / comes here, Enter goes to the next, Shift+Enter to the previous"));
   search_->setClearButtonEnabled(true);
-  search_->setFixedWidth(220);
-  found_->setMinimumWidth(110);
+  search_->setFixedWidth(180);
+  found_->setMinimumWidth(90);
+  list_->setText(tr("List"));
+  list_->setToolTip(tr("What was found, by time"));
+  list_->setMenu(hits_);
+  list_->setPopupMode(QToolButton::InstantPopup);
+  list_->setEnabled(false);
+  connect(hits_, &QMenu::aboutToShow, this, &TimelineView::list_hits);
   search_soon_.setSingleShot(true);
   search_soon_.setInterval(kSearchDelay);
   connect(&search_soon_, &QTimer::timeout, this, &TimelineView::search);
@@ -163,7 +187,7 @@ void TimelineView::set_timelines(std::vector<NamedTimeline> timelines, const QSt
 void TimelineView::set_outdated() {
   layout_.cancel();
   busy_ = false;
-  note_->setText(canvas_->timelines().empty() ? QString() : tr("Not of this plan, which is being played"));
+  note_->setText(canvas_->timelines().empty() ? QString() : tr("Not of this plan, which is being simulated"));
 }
 
 QString TimelineView::hint() {
@@ -200,10 +224,12 @@ TimelineView::Answer TimelineView::lay_out(const Request& request, const std::st
       auto spans = timeline.spans;
       if (!spans) spans = spans_of(*timeline.program, *timeline.timeline, timeline.cluster.get(), stop);
       add(text_of(timeline.name), std::move(spans));
+      answer.works.push_back(work_of(timeline));
     }
     if (!request.trace.empty()) {
       Trace trace = read_trace(request.trace, stop);
       add(text_of(request.trace.filename().string()), std::move(trace.spans));
+      answer.works.emplace_back();
       answer.file = text_of(request.trace.filename().string()) + ": ";
       if (trace.unfinished > 0) answer.note = tr("%1 spans begin or end alone").arg(number(trace.unfinished));
     }
@@ -231,6 +257,7 @@ void TimelineView::take(Answer answer) {
     paths_.push_back(timeline.path);
   }
   names_ = answer.names;
+  works_ = std::move(answer.works);
   if (!answer.timelines.empty())
     note_->setText(answer.file + (answer.note.isEmpty() ? tr("%1 spans").arg(number(spans)) : answer.note));
   canvas_->set_timelines(std::move(answer.timelines), std::move(answer.names));
@@ -254,7 +281,40 @@ void TimelineView::search() {
                              : nullptr);
   }
   canvas_->set_matches(matches_);
+  list_->setEnabled(matches() > 0);
   found_->setText(!asked ? QString() : matches() == 0 ? tr("nothing found") : tr("%1 found").arg(number(matches())));
+}
+
+// The first so many from where one looks on.
+void TimelineView::list_hits() {
+  constexpr std::size_t kListed = 30;
+  hits_->clear();
+  std::vector<SpanId> found;
+  const auto start_of = [&](const SpanId& id) {
+    return canvas_->timelines()[static_cast<std::size_t>(id.timeline)].spans->start_of(id.span);
+  };
+  for (std::size_t t = 0; t < matches_.size(); ++t) {
+    if (!matches_[t]) continue;
+    for (const std::uint32_t span : *matches_[t]) {
+      const SpanId id{static_cast<int>(t), span};
+      if (start_of(id) >= canvas_->begin_ps()) found.push_back(id);
+    }
+  }
+  const auto listed = static_cast<std::ptrdiff_t>(std::min(found.size(), kListed));
+  std::partial_sort(found.begin(), found.begin() + listed, found.end(),
+                    [&](const SpanId& a, const SpanId& b) { return start_of(a) < start_of(b); });
+  for (const SpanId& id : std::span(found).first(static_cast<std::size_t>(listed))) {
+    const SpanStore& store = *canvas_->timelines()[static_cast<std::size_t>(id.timeline)].spans;
+    const std::int32_t row = store.tracks()[store.track_of(id.span)].row;
+    hits_->addAction(tr("%1 · %2 · %3 at %4")
+                         .arg(text_of(store.name_of(id.span)),
+                              text_of(store.rows()[static_cast<std::size_t>(store.device_of(row))].name),
+                              text_of(time_text(store.end_of(id.span) - store.start_of(id.span))),
+                              text_of(time_text(store.start_of(id.span) - store.begin()))),
+                     this, [this, id] { canvas_->select(id, true); });
+  }
+  const std::size_t rest = matches() - static_cast<std::size_t>(listed);
+  if (rest > 0) hits_->addAction(tr("%1 more, earlier or later").arg(number(rest)))->setEnabled(false);
 }
 
 // Matches in order of time, over all timelines, from where the selection or the view stands.
@@ -338,6 +398,8 @@ void TimelineView::update_panel() {
   if (timelines.empty() || timelines[static_cast<std::size_t>(t)].spans->size() == 0) {
     panel_->clear();
     panel_->show_span({});
+    ops_->clear();
+    listed_.reset();
     return;
   }
   const SpanStore& store = *timelines[static_cast<std::size_t>(t)].spans;
@@ -352,6 +414,34 @@ void TimelineView::update_panel() {
   if (timelines.size() > 1) what = names_[static_cast<std::size_t>(t)] + ": " + what;
   panel_->show_breakdown(what, store, breakdown, paths_[static_cast<std::size_t>(t)].get());
   panel_->show_span(describe_selected());
+  update_ops(t, one_row || range       ? what
+                : timelines.size() > 1 ? names_[static_cast<std::size_t>(t)]
+                                       : tr("everything"));
+}
+
+void TimelineView::update_ops(int timeline, const QString& what) {
+  if (ops_->isHidden()) return;
+  const auto& spans = canvas_->timelines()[static_cast<std::size_t>(timeline)].spans;
+  const auto& range = canvas_->range();
+  Stretch stretch{spans->begin(), spans->end(), std::nullopt};
+  if (range) stretch = {range->begin_ps, range->end_ps, std::nullopt};
+  if (range && range->row) stretch.row = range->row->row;
+  if (listed_ == spans && listed_stretch_ == stretch) return;
+  listed_ = spans;
+  listed_stretch_ = stretch;
+  listed_timeline_ = timeline;
+  const auto at = static_cast<std::size_t>(timeline);
+  ops_->show_stretch({spans, stretch, at < works_.size() ? works_[at] : WorkOf{}, what});
+}
+
+void TimelineView::go_to_next(std::uint32_t like) {
+  if (!listed_ || !listed_stretch_) return;
+  const auto selected = canvas_->selected();
+  const OpNames names(*listed_);
+  const bool on_it = selected && selected->timeline == listed_timeline_ && names.of(selected->span) == names.of(like);
+  const std::uint32_t next =
+      next_of_op(*listed_, *listed_stretch_, like, on_it ? std::optional(selected->span) : std::nullopt);
+  if (next != kNoSpan) canvas_->select(SpanId{listed_timeline_, next}, true);
 }
 
 }  // namespace trivium::gui

@@ -5,6 +5,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenu>
 #include <QPushButton>
 #include <QTimer>
 #include <QToolButton>
@@ -15,12 +16,13 @@
 #include "gui/background.h"
 #include "gui/timeline/breakdown_panel.h"
 #include "gui/timeline/named_timeline.h"
+#include "gui/timeline/op_table.h"
 #include "gui/timeline/timeline_canvas.h"
 
 namespace trivium::gui {
 
-/// Shows timelines below each other on one scale, with search, folding, the breakdown of what is selected and the
-/// critical path. Timelines are laid out on a thread of their own; the newest wins. Lives on the GUI thread.
+/// Shows timelines below each other on one scale, with search, folding, the breakdown and the ops of what is selected,
+/// and the critical path. Timelines are laid out on a thread of their own; the newest wins. Lives on the GUI thread.
 class TimelineView : public QWidget {
   Q_OBJECT
 
@@ -37,7 +39,10 @@ class TimelineView : public QWidget {
 
   TimelineCanvas& canvas() { return *canvas_; }
   const BreakdownPanel& panel() const { return *panel_; }
+  OpTable& ops() { return *ops_; }
   QLineEdit& search_field() { return *search_; }
+  /// Of what was found, by time; chosen ones are selected. Filled when it opens.
+  QMenu& hits() { return *hits_; }
   const QLabel& search_result() const { return *found_; }
   const QLabel& note() const { return *note_; }  ///< how many spans, or what there is to know of them
   std::size_t matches() const;
@@ -58,6 +63,7 @@ class TimelineView : public QWidget {
   struct Answer {
     std::vector<SceneTimeline> timelines;
     std::vector<QString> names;
+    std::vector<WorkOf> works;
     QString error, note;
     QString file;  ///< "run.json: " of a trace
   };
@@ -71,20 +77,30 @@ class TimelineView : public QWidget {
   void take(Answer answer);
   void search();
   void go_to_match(int direction);
+  void list_hits();
   void fold(RowKind kind);
   void show_only_selected();
   void update_panel();
+  void update_ops(int timeline, const QString& what);
+  void go_to_next(std::uint32_t like);
   QString describe_selected() const;
 
   TimelineCanvas* canvas_;
   BreakdownPanel* panel_;
+  OpTable* ops_;
   QLineEdit* search_;
   QLabel *found_, *note_;
+  QToolButton* list_;
+  QMenu* hits_;
   QToolButton *back_, *forward_;
   QTimer search_soon_;
   std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> matches_;
   std::vector<std::shared_ptr<const CriticalPath>> paths_;
   std::vector<QString> names_;
+  std::vector<WorkOf> works_;
+  std::shared_ptr<const SpanStore> listed_;  // what the table of ops is of
+  std::optional<Stretch> listed_stretch_;
+  int listed_timeline_ = 0;
   bool busy_ = false;
   Background<Request, Answer> layout_;
 };

@@ -11,6 +11,7 @@
 #include "gui/look/theme.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/model/traffic.h"
+#include "gui/views/cluster_legend.h"
 
 namespace trivium::gui {
 namespace {
@@ -24,17 +25,34 @@ constexpr int kLeastText = 9;        // pixels: smaller letters cannot be read
 constexpr int kNetworkText = 12;     // pixels, above its bar
 constexpr double kNetworkLine = 20;  // pixels that this needs
 constexpr const char* kNetwork = "network between nodes";
+constexpr double kScaleRoom = 26;  // pixels below what is fitted, for the scale of links
 constexpr double kZoomStep = 1.25;
 constexpr double kClosest = 60, kFarthest = 0.02;
 constexpr double kDragFrom = 6;  // pixels
 constexpr double kPan = 60;
 
-double busy_share(const simulator::StageResult& stage, std::int64_t iteration_ps) {
-  std::int64_t busy = 0;
-  for (const auto part : {simulator::Part::kCompute, simulator::Part::kRecompute, simulator::Part::kOptimizer}) {
-    busy += stage.breakdown[static_cast<std::size_t>(part)];
-  }
-  return static_cast<double>(busy) / static_cast<double>(iteration_ps);
+/// Where there is room for letters that can be read.
+void draw_small_label(QPainter& painter, const QRectF& box, const QString& words, const QColor& ink) {
+  QFont font = painter.font();
+  font.setPixelSize(kLeastText);
+  const QFontMetricsF metrics(font);
+  if (box.height() < kLeastText || box.width() < metrics.horizontalAdvance(words) + 2) return;
+  painter.setFont(font);
+  painter.setPen(ink);
+  painter.drawText(box, Qt::AlignCenter, words);
+}
+
+/// Above the corner of a rack that is too small for a title, on a plate that leaves its first node free.
+void draw_rack_number(QPainter& painter, const QRectF& rack, double title, const QString& number) {
+  QFont font = painter.font();
+  font.setPixelSize(kLeastText);
+  const QRectF plate(rack.left(), rack.top() + title - kLeastText - 1,
+                     QFontMetricsF(font).horizontalAdvance(number) + 3, kLeastText + 1);
+  if (plate.width() > rack.width() || plate.height() > rack.height()) return;
+  painter.setFont(font);
+  painter.fillRect(plate, QColor(255, 255, 255, 230));
+  painter.setPen(Qt::black);
+  painter.drawText(plate, Qt::AlignCenter, number);
 }
 
 }  // namespace
@@ -51,8 +69,15 @@ const program::Program* ClusterCanvas::program() const {
 }
 
 void ClusterCanvas::set_cluster(const hardware::Cluster& cluster) {
+  const auto kinds = [](const hardware::Cluster& of) {
+    std::vector<std::string> names;
+    for (const hardware::NodeGroup& group : of.groups) names.push_back(group.node.name);
+    return names;
+  };
+  // An edit of one link leaves the others as thick as they are, unless it needs the room.
+  const double scale = kinds(cluster) == kinds(cluster_) ? map_.bytes_per_s_per_unit : 0;
   cluster_ = cluster;
-  map_ = lay_out(cluster_, height() > 0 ? std::max(0.3, static_cast<double>(width()) / height()) : 1.5);
+  map_ = lay_out(cluster_, height() > 0 ? std::max(0.3, static_cast<double>(width()) / height()) : 1.5, scale);
   if (fitted_) fit();
   update();
 }
@@ -88,8 +113,8 @@ void ClusterCanvas::set_colour(DeviceColour colour) {
       role_values_.push_back(value);
     }
     if (colour_ == DeviceColour::kTraffic && !role_values_.empty()) {
-      const double most = std::max(1.0, *std::max_element(role_values_.begin(), role_values_.end()));
-      for (double& value : role_values_) value /= most;
+      most_sent_ = std::max(1.0, *std::max_element(role_values_.begin(), role_values_.end()));
+      for (double& value : role_values_) value /= most_sent_;
     }
   }
   update();
@@ -131,6 +156,8 @@ const LitGroup* ClusterCanvas::lit_by(int device) const {
   return found == peers_.end() ? nullptr : found->first;
 }
 
+bool ClusterCanvas::has_idle() const { return std::find(ranks_.begin(), ranks_.end(), -1) != ranks_.end(); }
+
 QPointF ClusterCanvas::to_screen(double x, double y) const { return QPointF(x, y) * zoom_ + offset_; }
 QPointF ClusterCanvas::to_map(QPointF screen) const { return (screen - offset_) / zoom_; }
 QRectF ClusterCanvas::on_screen(const Box& box) const {
@@ -140,8 +167,9 @@ QRectF ClusterCanvas::on_screen(const Box& box) const {
 void ClusterCanvas::fit() {
   fitted_ = true;
   if (map_.width <= 0 || map_.height <= 0) return;
-  zoom_ = std::max(kFarthest, std::min((width() - 2 * kMargin) / map_.width, (height() - 2 * kMargin) / map_.height));
-  offset_ = QPointF((width() - map_.width * zoom_) / 2, (height() - map_.height * zoom_) / 2);
+  const double high = height() - kScaleRoom;
+  zoom_ = std::max(kFarthest, std::min((width() - 2 * kMargin) / map_.width, (high - 2 * kMargin) / map_.height));
+  offset_ = QPointF((width() - map_.width * zoom_) / 2, (high - map_.height * zoom_) / 2);
   update();
 }
 
@@ -153,91 +181,9 @@ void ClusterCanvas::zoom_at(QPointF screen, double factor) {
   update();
 }
 
-QColor ClusterCanvas::colour_of(int device) const {
-  const program::Program* played = program();
-  const auto rank = rank_of(device);
-  if (!rank) return quiet_colour(palette());
-  const program::Coordinates at = played->mesh.coordinates(*rank);
-  switch (colour_) {
-    case DeviceColour::kPipeline:
-      return series_colour(at.pipeline);
-    case DeviceColour::kTensor:
-      return series_colour(at.tensor);
-    case DeviceColour::kData:
-      return series_colour(at.data);
-    case DeviceColour::kContext:
-      return series_colour(at.context);
-    case DeviceColour::kExpert:
-      return series_colour(played->mesh.expert_rank(at));
-    default:
-      break;
-  }
-  const double value = role_values_[static_cast<std::size_t>(played->role_at(at))];
-  return colour_ == DeviceColour::kMemory && value > 1 ? alarm_colour() : scale_colour(value);
-}
-
-QString ClusterCanvas::label_of(int device) const {
-  const program::Program* played = program();
-  const auto rank = rank_of(device);
-  if (!rank) return "idle";
-  const program::Coordinates at = played->mesh.coordinates(*rank);
-  switch (colour_) {
-    case DeviceColour::kPipeline:
-      return QString("p%1").arg(at.pipeline);
-    case DeviceColour::kTensor:
-      return QString("t%1").arg(at.tensor);
-    case DeviceColour::kData:
-      return QString("d%1").arg(at.data);
-    case DeviceColour::kContext:
-      return QString("c%1").arg(at.context);
-    case DeviceColour::kExpert:
-      return QString("e%1").arg(played->mesh.expert_rank(at));
-    default:
-      return QString("%1%").arg(std::lround(100 * role_values_[static_cast<std::size_t>(played->role_at(at))]));
-  }
-}
-
-QString ClusterCanvas::labels_of(const MapNode& node) const {
-  QStringList labels;
-  for (std::size_t i = 0; i < node.places.size(); ++i) {
-    const QString label = label_of(node.first_device + static_cast<int>(i));
-    if (!labels.contains(label)) labels << label;
-  }
-  return labels.size() <= 2 ? labels.join(' ') : labels.first() + "–" + labels.last();
-}
-
-QString ClusterCanvas::tip_of(int device) const {
-  const MapNode& node = map_.nodes[static_cast<std::size_t>(cluster_.node_index(device))];
-  QString text = QString("Device %1 of node %2 (%3)")
-                     .arg(device - node.first_device)
-                     .arg(node.node)
-                     .arg(QString::fromStdString(node.kind));
-  const program::Program* played = program();
-  if (played == nullptr) return text;
-  const auto rank = rank_of(device);
-  if (!rank) return text + "\nThe plan does not use it.";
-  const program::Coordinates at = played->mesh.coordinates(*rank);
-  text = QString("Rank %1: tensor %2, context %3, data %4, pipeline stage %5\n")
-             .arg(*rank)
-             .arg(at.tensor)
-             .arg(at.context)
-             .arg(at.data)
-             .arg(at.pipeline) +
-         (played->mesh.expert() > 1 ? QString("Expert rank %1\n").arg(played->mesh.expert_rank(at)) : QString()) + text;
-  const auto ranks = std::count(devices_.begin(), devices_.end(), device);
-  if (ranks > 1) text += QString("\n%1 ranks take turns on it").arg(ranks);
-  const simulator::StageResult& stage = evaluation_->figures.stages[static_cast<std::size_t>(played->role_at(at))];
-  return text + QString("\nMemory %1 of %2\nBusy %3 of an iteration\nSends %4 an iteration")
-                    .arg(QString::fromStdString(base::size(stage.memory.total())),
-                         QString::fromStdString(base::size(stage.memory.capacity)),
-                         QString::fromStdString(base::percent(busy_share(stage, evaluation_->figures.iteration_ps))),
-                         QString::fromStdString(
-                             base::size(static_cast<std::int64_t>(sent_bytes(*played, played->role_at(at))))));
-}
-
 void ClusterCanvas::draw_links(QPainter& painter) const {
   if (map_.spine.height <= 0) return;
-  const QColor link = is_dark(palette()) ? QColor(0x8a, 0x92, 0x9c) : QColor(0x7c, 0x84, 0x8e);
+  const QColor link = link_colour(palette());
   painter.fillRect(on_screen(map_.spine), link);
   painter.setPen(ink_on(link));
   QFont font = painter.font();
@@ -257,7 +203,9 @@ void ClusterCanvas::draw_links(QPainter& painter) const {
   for (const Box& rack : map_.racks) {
     const double from = rack.y <= map_.racks[0].y ? map_.spine.y + map_.spine.height : rack.y - 14;
     const double x = rack.x + rack.width - 6;
-    painter.fillRect(on_screen({x - 0.5, from, 1, rack.y - from}), link);
+    QRectF wire = on_screen({x - 0.5, from, 1, rack.y - from});
+    wire.setWidth(std::max(1.0, wire.width()));  // thinner ones are not seen at all
+    painter.fillRect(wire, link);
   }
 }
 
@@ -266,14 +214,15 @@ void ClusterCanvas::draw_node(QPainter& painter, const MapNode& node) const {
   painter.setPen(QPen(quiet_colour(palette()), 1));
   painter.setBrush(palette().color(QPalette::Base));
   painter.drawRect(box);
-  const QColor link = is_dark(palette()) ? QColor(0x8a, 0x92, 0x9c) : QColor(0x7c, 0x84, 0x8e);
+  const QColor link = link_colour(palette());
   painter.fillRect(on_screen(node.bus), link);
   painter.fillRect(on_screen(node.uplink), link);
   if (node.places.empty()) return;
   const double slot = node.places[0].width * zoom_;
   if (slot < kSmallestSlot) {
-    painter.fillRect(box, colour_of(node.first_device));
-    return;
+    const QColor colour = colour_of(node.first_device);
+    painter.fillRect(box, colour);
+    return draw_small_label(painter, box, labels_of(node), ink_on(colour));
   }
   for (std::size_t i = 0; i < node.places.size(); ++i) {
     const int device = node.first_device + static_cast<int>(i);
@@ -320,6 +269,7 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
   QPainter painter(this);
   painter.fillRect(event->rect(), palette().color(QPalette::Window));
   const QRectF seen = QRectF(rect());
+  std::vector<std::pair<QRectF, QString>> small_racks;
   draw_links(painter);
   for (std::size_t r = 0; r < map_.racks.size(); ++r) {
     const QRectF box = on_screen(map_.racks[r]);
@@ -327,7 +277,9 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
     painter.setPen(QPen(quiet_colour(palette()), 1));
     painter.setBrush(palette().color(QPalette::AlternateBase));
     painter.drawRect(box);
-    if (const double title = kRackTitle * zoom_; title >= kTitlePixels) {
+    if (const double title = kRackTitle * zoom_; title < kTitlePixels) {
+      small_racks.emplace_back(box, QString::number(r));
+    } else {
       QFont font = painter.font();
       font.setPixelSize(std::clamp(static_cast<int>(title * kTitleShare), kLeastText, 16));
       painter.setFont(font);
@@ -339,14 +291,25 @@ void ClusterCanvas::paintEvent(QPaintEvent* event) {
   for (const MapNode& node : map_.nodes) {
     if (on_screen(node.box).intersects(seen)) draw_node(painter, node);
   }
+  for (const auto& [box, name] : small_racks) draw_rack_number(painter, box, kRackTitle * zoom_, name);
+  if (map_.bytes_per_s_per_unit > 0) {
+    painter.setFont(font());
+    draw_link_scale(painter, QRectF(rect()), map_.bytes_per_s_per_unit / zoom_, palette());
+  }
   if (dragged_stage_) {
     if (const auto node = map_.node_at(to_map(last_).x(), to_map(last_).y())) {
       painter.setPen(QPen(palette().color(QPalette::Highlight), 3));
       painter.setBrush(Qt::NoBrush);
       painter.drawRect(on_screen(map_.nodes[static_cast<std::size_t>(*node)].box));
     }
-    painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(last_ + QPointF(14, -6), QString("stage %1").arg(*dragged_stage_));
+    painter.setFont(font());
+    const QString words = drop_words();
+    QRectF plate(last_ + QPointF(14, -22),
+                 QSizeF(fontMetrics().horizontalAdvance(words) + 10, fontMetrics().height() + 4));
+    plate.moveRight(std::min(plate.right(), width() - 2.0));
+    painter.fillRect(plate, palette().color(QPalette::ToolTipBase));
+    painter.setPen(palette().color(QPalette::ToolTipText));
+    painter.drawText(plate, Qt::AlignCenter, words);
   }
   if (hasFocus()) {
     painter.setPen(QPen(palette().color(QPalette::Highlight), 1));

@@ -17,6 +17,9 @@ namespace trivium::gui {
 /// What the colour of a device says.
 enum class DeviceColour { kPipeline, kTensor, kData, kContext, kExpert, kMemory, kUtilisation, kTraffic };
 
+/// Of an iteration, computing.
+double busy_share(const simulator::StageResult& stage, std::int64_t iteration_ps);
+
 /// A group whose members are ringed when one of them is selected.
 struct LitGroup {
   program::Group group;
@@ -51,6 +54,12 @@ class ClusterCanvas : public QWidget {
   QString label_of(int device) const;
   QString labels_of(const MapNode& node) const;  ///< of all its devices: "p3", "t0–t7"
   QString tip_of(int device) const;
+  /// What dropping the dragged stage where the pointer is would do. Precondition: one is dragged.
+  QString drop_words() const;
+  /// The evaluated plan; null where none runs.
+  const program::Program* program() const;
+  double most_sent() const { return most_sent_; }  ///< bytes of an iteration, of the rank that sends most
+  bool has_idle() const;                           ///< devices that the plan does not use
   /// Where a rank of the evaluated plan runs.
   int device_of(int rank) const { return devices_.at(static_cast<std::size_t>(rank)); }
 
@@ -77,7 +86,6 @@ class ClusterCanvas : public QWidget {
   std::optional<int> rank_at(QPointF screen) const;
   /// The rank on a device, the first where several take turns; none where it is idle.
   std::optional<int> rank_of(int device) const;
-  const program::Program* program() const;
   void zoom_at(QPointF screen, double factor);
   void note_groups();
   void draw_node(QPainter& painter, const MapNode& node) const;
@@ -87,7 +95,8 @@ class ClusterCanvas : public QWidget {
   ClusterMap map_;
   std::shared_ptr<const Evaluation> evaluation_;
   std::vector<int> devices_, ranks_;  // of every rank, none without a plan; of every device, -1 where it is idle
-  std::vector<double> role_values_;   // of the colour's quantity by role, 0 to 1
+  double most_sent_ = 0;
+  std::vector<double> role_values_;  // of the colour's quantity by role, 0 to 1
   DeviceColour colour_ = DeviceColour::kPipeline;
   std::optional<int> selected_;
   std::vector<std::pair<const LitGroup*, std::set<int>>> peers_;  // devices of the selected rank's groups

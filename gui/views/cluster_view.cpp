@@ -7,6 +7,7 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QScrollBar>
+#include <QStandardItemModel>
 #include <QVBoxLayout>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -37,12 +38,15 @@ QLabel* wrapped(QWidget* parent, const QString& name) {
 }  // namespace
 
 ClusterView::ClusterView(Document& document, QWidget* parent)
-    : QWidget(parent), document_(document), canvas_(new ClusterCanvas), colour_(new QComboBox) {
+    : QWidget(parent),
+      document_(document),
+      canvas_(new ClusterCanvas),
+      legend_(new ClusterLegend),
+      colour_(new QComboBox) {
   setFocusProxy(canvas_);
   colour_->setAccessibleName("Colour of devices");
   colour_->addItems({"pipeline stage", "tensor rank", "data replica", "context rank", "expert rank", "memory used",
                      "utilisation", "traffic"});
-  scale_ = wrapped(this, "Scale of colours and links");
   selection_ = wrapped(this, "Selected rank");
   message_ = wrapped(this, "What went wrong");
   cost_ = wrapped(this, "What the move of a stage costs");
@@ -90,11 +94,17 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   for (int c = 0; c < kNodeConstants; ++c) {
     const auto constant = static_cast<NodeConstant>(c);
-    auto* field = constants_[static_cast<std::size_t>(c)] = new QLineEdit;
+    auto* field = constants_[static_cast<std::size_t>(c)] = new Marked<QLineEdit>;
     field->setAccessibleName(words_of(constant));
     field->setMinimumWidth(60);
     field->setToolTip("With its unit: 80 GiB, 200 Gb/s, 5 us");
     form->addRow(words_of(constant), field);
+    connect(field, &QLineEdit::textEdited, this, [this, constant, field](const QString& typed) {
+      const QString wrong =
+          what_is_wrong([&](Scenario s) { return set_constant(std::move(s), group(), constant, typed.toStdString()); });
+      field->set_wrong(!wrong.isEmpty());
+      complain(wrong);
+    });
     connect(field, &QLineEdit::editingFinished, this, [this, constant, field] {
       const hardware::Cluster& cluster = document_.scenario().cluster;
       if (showing_ ||
@@ -135,7 +145,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   by->setBuddy(colour_);
   top->addWidget(by);
   top->addWidget(colour_);
-  top->addWidget(scale_, 1);
+  top->addWidget(legend_, 1);
   top->addWidget(fit);
   auto* left = new QVBoxLayout;
   left->addLayout(top);
@@ -184,6 +194,7 @@ ClusterView::ClusterView(Document& document, QWidget* parent)
   connect(&document_, &Document::evaluated, this, [this] {
     show_cost();
     canvas_->set_evaluation(document_.evaluation());
+    legend_->show_canvas(*canvas_, static_cast<DeviceColour>(colour_->currentIndex()));
     show_selection(canvas_->selected());
   });
   show_selection(std::nullopt);
@@ -209,9 +220,23 @@ void ClusterView::edit(const std::function<Scenario(Scenario)>& change, const QS
   try {
     document_.edit(change(document_.scenario()), words);
   } catch (const base::Failure& failure) {
-    message_->setText(text(failure.error().message));
-    show_groups();
+    complain(text(failure.error().message));
   }
+}
+
+QString ClusterView::what_is_wrong(const std::function<Scenario(Scenario)>& change) const {
+  try {
+    change(document_.scenario());
+    return {};
+  } catch (const base::Failure& failure) {
+    return text(failure.error().message);
+  }
+}
+
+void ClusterView::complain(const QString& why) {
+  message_->setText(why.isEmpty()
+                        ? QString()
+                        : QString("<span style='color:%1'>%2</span>").arg(alarm_colour().name(), why.toHtmlEscaped()));
 }
 
 void ClusterView::move_stage(int stage, int node) {
@@ -254,12 +279,11 @@ void ClusterView::show_scenario() {
   canvas_->set_cluster(document_.scenario().cluster);
   show_groups();
   const auto colour = static_cast<DeviceColour>(colour_->currentIndex());
-  QString words = "Same colour: same group. ";
-  if (colour == DeviceColour::kMemory) words = "Dark: empty, yellow: full, red: too full. ";
-  if (colour == DeviceColour::kUtilisation) words = "Dark: idle, yellow: always busy. ";
-  if (colour == DeviceColour::kTraffic) words = "Yellow: sends most. ";
-  scale_->setText(words + QString("Links are as thick as their bandwidth: a tenth of a device is %1.")
-                              .arg(text(base::to_text(base::BytesPerSecond(canvas_->map().bytes_per_s_per_unit)))));
+  legend_->show_canvas(*canvas_, colour);
+  const bool experts = document_.scenario().file.job.model.experts.has_value();
+  auto* choices = qobject_cast<QStandardItemModel*>(colour_->model());
+  choices->item(static_cast<int>(DeviceColour::kExpert))->setEnabled(experts);  // a dense model has none
+  if (!experts && colour == DeviceColour::kExpert) colour_->setCurrentIndex(0);
 }
 
 void ClusterView::show_groups() {
@@ -276,6 +300,7 @@ void ClusterView::show_groups() {
   }
   groups_->setCurrentCell(row, 0);
   for (int c = 0; c < kNodeConstants; ++c) {
+    constants_[static_cast<std::size_t>(c)]->set_wrong(false);
     constants_[static_cast<std::size_t>(c)]->setText(
         text(text_of(shown[static_cast<std::size_t>(row)].node, static_cast<NodeConstant>(c))));
   }

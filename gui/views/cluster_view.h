@@ -12,8 +12,10 @@
 #include <optional>
 
 #include "gui/document.h"
+#include "gui/look/marked.h"
 #include "gui/model/cluster_edit.h"
 #include "gui/views/cluster_canvas.h"
+#include "gui/views/cluster_legend.h"
 
 namespace trivium::gui {
 
@@ -22,7 +24,9 @@ class ClusterView : public QWidget {
   explicit ClusterView(Document& document, QWidget* parent = nullptr);
 
   ClusterCanvas& canvas() { return *canvas_; }
-  QLineEdit& constant(NodeConstant which) { return *constants_[static_cast<std::size_t>(which)]; }
+  ClusterLegend& legend() { return *legend_; }
+  QComboBox& colour() { return *colour_; }
+  Marked<QLineEdit>& constant(NodeConstant which) { return *constants_[static_cast<std::size_t>(which)]; }
   QLabel& message() { return *message_; }
   /// Moves the nodes of a stage and says what that costs, or why it cannot.
   void move_stage(int stage, int node);
@@ -36,18 +40,21 @@ class ClusterView : public QWidget {
   void show_groups();
   void show_cost();
   void edit(const std::function<Scenario(Scenario)>& change, const QString& words);
+  /// Empty: nothing.
+  QString what_is_wrong(const std::function<Scenario(Scenario)>& change) const;
+  void complain(const QString& why);
   int group() const;
 
   Document& document_;
   ClusterCanvas* canvas_;
+  ClusterLegend* legend_;
   QComboBox* colour_;
-  QLabel* scale_;
   QLabel* selection_;
   QTableWidget* groups_;
   QComboBox* profile_;
   QPushButton* new_kind_;
   QSpinBox* count_;
-  std::array<QLineEdit*, kNodeConstants> constants_{};
+  std::array<Marked<QLineEdit>*, kNodeConstants> constants_{};
   QLabel* message_;
   QLabel* cost_;
   struct Move {

@@ -19,7 +19,7 @@ using base::kSecondsPerPs;
 
 constexpr double kLeastJitter = 0.5, kMostJitter = 50;  // percent
 constexpr double kWorthSaying = 0.0005;                 // of an iteration
-constexpr const char* kLater = "Comes when the plan has been played.";
+constexpr const char* kLater = "Comes when the plan has been simulated.";
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -57,11 +57,12 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   words_->setAccessibleName("Explanation");
   costs_->setAccessibleName("Time, energy and cost of the whole training");
   costs_->setWordWrap(true);
+  parts_->set_seconds(true);
   parts_->set_hint("No plan that could run: its stages would stand here.");
   machine_->set_hint(kLater);
   plans_->set_hint(kLater);
   jitter_->setAccessibleName("How much longer or shorter an op may take");
-  jitter_->setToolTip("Every op that computes takes up to this much longer or shorter, by chance");
+  jitter_->setToolTip("Every compute op takes up to this much longer or shorter, at random");
   jitter_->setRange(kLeastJitter, kMostJitter);
   jitter_->setDecimals(1);
   jitter_->setValue(100 * kUsualJitter);
@@ -70,10 +71,10 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   jitter_->setKeyboardTracking(false);
   connect(jitter_, &QDoubleSpinBox::valueChanged, this, [this] { ask_spread(); });
   band_->set_hint(kLater);
-  sure_->setAccessibleName("What was played for the band");
+  sure_->setAccessibleName("What was simulated for the band");
   sure_->setWordWrap(true);
   auto* sure = new QHBoxLayout;
-  auto* sure_words = new QLabel("<b>Chance</b>: iterations when every op takes");
+  auto* sure_words = new QLabel("<b>Random variation</b>: iterations when every op takes");
   sure_words->setBuddy(jitter_);
   sure->addWidget(sure_words);
   sure->addWidget(jitter_);
@@ -192,7 +193,7 @@ void ExplainView::show_evaluation() {
     return;
   }
   if (!current_) {
-    words_->setPlainText("Playing plans and machines one change away …");
+    words_->setPlainText("Simulating plans and machines one change away …");
     thinker_.post(evaluation);
   }
   ask_spread();
@@ -203,7 +204,7 @@ void ExplainView::ask_spread() {
   const auto& evaluation = document_.evaluation();
   if (!wanted_ || !document_.settled() || !evaluation->runs()) return;
   spread_.reset();
-  band_->set_hint(QString("Playing every rank %1 times …").arg(spread_samples(*evaluation)));
+  band_->set_hint(QString("Simulating every rank %1 times …").arg(spread_samples(*evaluation)));
   band_->set_band(std::nullopt, {}, {});
   sure_->clear();
   sampler_.post({evaluation, jitter_->value() / 100});
@@ -219,14 +220,15 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
     return band_->set_band(std::nullopt, {}, {});
   }
   const auto words = [](double s) { return text(report::precise_seconds(s)); };
-  band_->set_band(report::Band{spread_->p5_s, spread_->p50_s, spread_->p95_s, spread_->nominal_s}, "without chance",
+  band_->set_band(report::Band{spread_->p5_s, spread_->p50_s, spread_->p95_s, spread_->nominal_s}, "without variation",
                   words);
   const double chance = spread_->p50_s / spread_->nominal_s - 1;
   const double shared = spread_->nominal_s / evaluation->figures.iteration_s - 1;
-  QString played =
-      QString("%1 plays of every rank, op by op, and one without chance: the dashed line.").arg(spread_->samples);
+  QString played = QString("%1 random simulations of every rank, op by op; dashed: the same without random variation.")
+                       .arg(spread_->samples);
   if (chance >= kWorthSaying) {
-    played += QString(" Chance costs %1: who works together waits for the latest.").arg(text(base::percent(chance)));
+    played += QString(" Random variation costs %1: ranks that synchronise wait for the slowest.")
+                  .arg(text(base::percent(chance)));
   }
   if (shared >= kWorthSaying) {
     played += QString(" Links that are shared cost %1 more than the figure on top.").arg(text(base::percent(shared)));
@@ -235,9 +237,10 @@ void ExplainView::show_spread(std::optional<report::Spread> found) {
   }
   sure_->setText(played);
   fit();
-  band_->setToolTip(QString("Of %1 plays of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")
-                        .arg(spread_->samples)
-                        .arg(words(spread_->p5_s), words(spread_->p50_s), words(spread_->p95_s)));
+  band_->setToolTip(
+      QString("Of %1 random simulations of every rank, 5 % took less than %2, half less than %3, 95 % less than %4.")
+          .arg(spread_->samples)
+          .arg(words(spread_->p5_s), words(spread_->p50_s), words(spread_->p95_s)));
 }
 
 void ExplainView::show_insight(Insight found) {

@@ -21,6 +21,17 @@ QString gist(const Sensitivity& gain) { return text(gain.refusal).section(": ", 
 
 }  // namespace
 
+double longest_bar(const std::vector<Sensitivity>& gains) {
+  constexpr double kLeast = 0.001, kTimesMedian = 6;
+  std::vector<double> sizes;
+  for (const Sensitivity& gain : gains) {
+    if (gain.refusal.empty() && std::abs(gain.gain) >= kLeast) sizes.push_back(std::abs(gain.gain));
+  }
+  if (sizes.empty()) return kLeast;
+  std::sort(sizes.begin(), sizes.end());
+  return std::min(sizes.back(), kTimesMedian * sizes[(sizes.size() - 1) / 2]);
+}
+
 void GainChart::set_gains(std::vector<Sensitivity> gains) {
   gains_ = std::move(gains);
   setMinimumHeight(gains_.empty() ? 0 : sizeHint().height());
@@ -50,10 +61,7 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
   if (gains_.empty()) return draw_hint(painter);
   painter.setRenderHint(QPainter::Antialiasing);
   const QFontMetricsF metrics(font());
-  double most = 0.001;
-  for (const Sensitivity& gain : gains_) {
-    if (gain.refusal.empty()) most = std::max(most, std::abs(gain.gain));
-  }
+  const double most = longest_bar(gains_);
   const double names = width() * kNameShare, figures = metrics.horizontalAdvance("+000.0 %") + 8;
   const double middle = names + figures + (width() - names - 2 * figures) / 2;
   const double half = std::max(4.0, (width() - names - 2 * figures) / 2);
@@ -73,10 +81,18 @@ void GainChart::paintEvent(QPaintEvent* /*event*/) {
       painter.drawText(rest, Qt::AlignVCenter, metrics.elidedText(gist(gain), Qt::ElideRight, rest.width()));
       continue;
     }
-    const double wide = std::abs(gain.gain) / most * half;
-    const bool faster = gain.gain < 0;
+    const bool faster = gain.gain<0, cut = std::abs(gain.gain)> most;
+    const double wide = std::min(1.0, std::abs(gain.gain) / most) * half;
     painter.fillRect(QRectF(faster ? middle - wide : middle, line.top() + row * 0.18, wide, row * 0.64),
                      faster ? series_colour(2) : series_colour(5));
+    if (cut) {  // two strokes across the bar: it is longer than it is drawn
+      painter.setPen(QPen(palette().color(QPalette::Window), 2));
+      for (const double at : {0.8, 0.86}) {
+        const double x = faster ? middle - wide * at : middle + wide * at;
+        painter.drawLine(QPointF(x - 3, line.top() + row * 0.86), QPointF(x + 3, line.top() + row * 0.14));
+      }
+      painter.setPen(palette().color(QPalette::WindowText));
+    }
     const QString size = QString::number(std::abs(100 * gain.gain), 'f', 1);
     const QString figure = (size == "0.0" ? "" : faster ? "−" : "+") + size + " %";
     const QRectF place = faster ? QRectF(middle - wide - figures, line.top(), figures - 4, row)

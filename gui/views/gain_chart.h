@@ -9,6 +9,9 @@
 namespace trivium::gui {
 
 /// Bars to the left are faster, to the right slower.
+/// What the longest bar stands for: of some that are far longer than most, only the beginning is drawn.
+double longest_bar(const std::vector<Sensitivity>& gains);
+
 class GainChart : public Chart {
  public:
   using Chart::Chart;

@@ -16,6 +16,15 @@ namespace {
 QString text(const std::string& s) { return QString::fromStdString(s); }
 QString bytes_text(double bytes) { return text(base::size(static_cast<std::int64_t>(bytes))); }
 
+std::vector<BarPart> memory_parts() {
+  const QStringList names{"parameters", "gradients", "optimizer", "activations", "workspace", "reserved by the device"};
+  std::vector<BarPart> parts;
+  for (qsizetype i = 0; i < names.size(); ++i) {
+    parts.push_back({names[i], kind_colour(report::kMemoryKinds[static_cast<std::size_t>(i)])});
+  }
+  return parts;
+}
+
 }  // namespace
 
 MemoryView::MemoryView(Document& document, QWidget* parent)
@@ -30,13 +39,13 @@ MemoryView::MemoryView(Document& document, QWidget* parent)
   setFocusProxy(bars_);
   reason_->setAccessibleName("Whether the plan fits");
   reason_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  by_->addItems({"a bar a stage", "a bar a rank"});
+  by_->addItems({"by stage", "by rank"});
   by_->setAccessibleName("What a bar stands for");
   rank_->setAccessibleName("Rank that is shown over time");
   rank_->setPrefix("rank ");
   rank_->setToolTip("Below, the memory of this rank over an iteration");
   rank_->setVisible(false);
-  bars_->set_hint("No plan that could run: its memory would stand here, a bar a stage or rank.");
+  bars_->set_hint("No plan that could run: its memory would stand here, by stage or rank.");
   curve_->set_hint("Select a bar above to see its memory over an iteration.");
   bars_->on_select = [this](int) { show_selected(); };
   auto* top = new QHBoxLayout;
@@ -76,7 +85,6 @@ void MemoryView::show_bars() {
     }
   }
   std::vector<Bar> bars;
-  double most = 0;
   for (const RankMemory& one : ranks_) {
     const simulator::StageMemory& m = one.memory;
     std::vector<double> values;
@@ -85,15 +93,9 @@ void MemoryView::show_bars() {
     }
     const QString label = shows_ranks() ? QString("rank %1").arg(one.rank) : text(m.name());
     bars.push_back({label, std::move(values), static_cast<double>(m.capacity)});
-    most = std::max({most, bars.back().sum(), bars.back().limit});
   }
-  bars_->set_bars({{"parameters", series_colour(0)},
-                   {"gradients", series_colour(1)},
-                   {"optimizer", series_colour(2)},
-                   {"activations", series_colour(3)},
-                   {"workspace", series_colour(4)},
-                   {"reserved by the device", series_colour(7)}},
-                  std::move(bars), "memory of a rank", bytes_text, byte_unit(most));
+  const double most = most_shown(bars);
+  bars_->set_bars(memory_parts(), std::move(bars), "memory of a rank", bytes_text, byte_unit(most));
   if (bars_->selected() < 0 && !ranks_.empty()) bars_->set_selected(0);
   const QSignalBlocker quiet(rank_);
   rank_->setRange(0, std::max(0, static_cast<int>(ranks_.size()) - 1));
@@ -139,7 +141,7 @@ void MemoryView::show_selected() {
                .arg(at.tensor)
                .arg(at.context);
   }
-  Line line{name, series_colour(3), {}, true};
+  Line line{name, kind_colour(report::Kind::kPipeline), {}, true};
   for (const MemoryPoint& point : memory_curve(*evaluation, one.memory)) {
     line.points.emplace_back(point.seconds, static_cast<double>(point.bytes));
   }
@@ -148,7 +150,8 @@ void MemoryView::show_selected() {
   const std::int64_t within = one.memory.total() - static_cast<std::int64_t>(peak->y());
   if (within > 0) line.name += QString("; while a pass runs up to %1 more").arg(text(base::size(within)));
   const auto most = static_cast<double>(one.memory.capacity);
-  curve_->set_lines({std::move(line)}, {0, 1, "time of an iteration", [](double s) { return text(base::seconds(s)); }},
+  curve_->set_lines({std::move(line)},
+                    {0, 1, "time of an iteration", [](double s) { return text(base::seconds(s)); }, 1, true},
                     {0, 1, "memory of a rank", bytes_text, byte_unit(most)}, most, true);
 }
 

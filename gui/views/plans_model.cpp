@@ -6,6 +6,7 @@ namespace trivium::gui {
 namespace {
 
 QString text_of(const PlanRow& row, int column) {
+  if (row.interim && column > PlansModel::kTokens) return "…";
   switch (column) {
     case PlansModel::kPlan:
       return QString::fromStdString(row.summary);

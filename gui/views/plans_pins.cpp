@@ -45,6 +45,7 @@ QString wrapped(const QString& words, const QFont& font, double width) {
 
 void PlansView::pin(int row) {
   if (row < 0 || row >= model_.rowCount() || static_cast<int>(pins_.size()) >= kMostPinned) return;
+  if (model_.rows()[static_cast<std::size_t>(row)].interim) return;  // its figures come when the search ends
   const PlanRow& plan = model_.rows()[static_cast<std::size_t>(row)];
   if (std::any_of(pins_.begin(), pins_.end(), [&](const PlanRow& pin) { return equal(pin.plan, plan.plan); })) return;
   pins_.push_back(plan);
@@ -154,9 +155,11 @@ void PlansView::show_scatter() {
     points.push_back({row.iteration_s, cost ? row.dollars_per_iteration : row.peak_memory_bytes, text(row.summary),
                       !name.isEmpty(), name});
   };
-  for (const PlanRow& row : model_.rows()) add(row, {});
+  for (const PlanRow& row : model_.rows()) {
+    if (!row.interim) add(row, {});
+  }
   for (std::size_t p = 0; p < pins_.size(); ++p) add(pins_[p], letter(p));
-  Axis x{0, 1, "iteration", [](double s) { return text(base::seconds(s)); }};
+  Axis x{0, 1, "iteration", [](double s) { return text(base::seconds(s)); }, 1, true};
   Axis y{0, 1, cost ? "cost of a step" : "peak memory", [cost](double value) {
            return cost ? text(dollars_text(value)) : text(base::size(static_cast<std::int64_t>(value)));
          }};

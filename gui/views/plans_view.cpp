@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <QAction>
+#include <QClipboard>
+#include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QSplitter>
@@ -129,7 +132,7 @@ PlansView::PlansView(Document& document, QWidget* parent)
   filter_->setAccessibleName("Filter of plans");
   filter_->setClearButtonEnabled(true);
   progress_->setAccessibleName("Progress of the search");
-  progress_->setMaximumWidth(220);
+  progress_->setMaximumWidth(320);
   progress_->setTextVisible(false);
   progress_->hide();
   status_->setWordWrap(true);  // what it says is long, and a window fits into a small screen
@@ -199,6 +202,18 @@ PlansView::PlansView(Document& document, QWidget* parent)
   all->addLayout(top);
   all->addWidget(both, 1);
 
+  auto* copy = new QAction("Copy the row", table_);
+  copy->setShortcut(QKeySequence::Copy);
+  copy->setShortcutContext(Qt::WidgetShortcut);
+  connect(copy, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(row_text(selected())); });
+  const auto entry = [this](const QString& words, const std::function<void()>& work) {
+    auto* action = new QAction(words, table_);
+    connect(action, &QAction::triggered, this, work);
+    return action;
+  };
+  table_->addActions({entry("Use this plan", [this] { use(selected()); }), entry("Pin", [this] { pin(selected()); }),
+                      entry("Why not?", [this] { explain_why_not(selected()); }), copy});
+  table_->setContextMenuPolicy(Qt::ActionsContextMenu);
   connect(search_, &QPushButton::clicked, this, [this] { search(); });
   connect(cancel_, &QPushButton::clicked, this, [this] { cancel(); });
   connect(filter_, &QLineEdit::textChanged, &proxy_, &QSortFilterProxyModel::setFilterFixedString);
@@ -225,7 +240,11 @@ PlansView::PlansView(Document& document, QWidget* parent)
 }
 
 PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token& stop) {
-  const planner::SearchRequest request = search_request(scenario, kBest);
+  planner::SearchRequest request = search_request(scenario, kBest);
+  request.on_ranking = [this](const std::vector<std::pair<program::Plan, double>>& ranking) {
+    QMetaObject::invokeMethod(
+        this, [this, ranking] { show_interim(ranking); }, Qt::QueuedConnection);
+  };
   auto result = planner::search(request, 0, stop, [&](std::int64_t done, std::int64_t all, double best_s) {
     QMetaObject::invokeMethod(
         this, [this, done, all, best_s] { show_progress(done, all, best_s); }, Qt::QueuedConnection);
@@ -235,6 +254,8 @@ PlansView::Found PlansView::run(const Scenario& scenario, const std::stop_token&
 
 void PlansView::search() {
   searching_ = true;
+  model_.set_rows({});
+  show_scatter();
   begun_.start();
   cancel_->setEnabled(true);
   progress_->show();
@@ -247,6 +268,24 @@ void PlansView::cancel() {
   if (!searching_) return;
   status_->setText("Ending with the best so far …");
   searcher_.finish_early();
+}
+
+void PlansView::show_interim(const std::vector<std::pair<program::Plan, double>>& ranking) {
+  if (!searching_) return;
+  const Scenario& scenario = document_.scenario();
+  const double tokens = static_cast<double>(scenario.file.job.training.global_batch) *
+                        static_cast<double>(scenario.file.job.training.sequence);
+  std::vector<PlanRow> rows;
+  for (const auto& [plan, iteration_s] : ranking) {
+    PlanRow row;
+    row.plan = plan;
+    row.summary = program::summary(plan);
+    row.iteration_s = iteration_s;
+    row.tokens_per_s = iteration_s > 0 ? tokens / iteration_s : 0;
+    row.interim = true;
+    rows.push_back(std::move(row));
+  }
+  model_.set_rows(std::move(rows));
 }
 
 void PlansView::show_progress(std::int64_t done, std::int64_t all, double best_s) {
@@ -368,6 +407,12 @@ QString PlansView::answer_words() const {
   return program::to_json(best->plan) == program::to_json(now.file.job.plan) ? answer_words_ : QString();
 }
 
+QString PlansView::row_text(int row) const {
+  QStringList cells;
+  for (int c = 0; row >= 0 && c < model_.columnCount(); ++c) cells << model_.index(row, c).data().toString();
+  return cells.join('\t');
+}
+
 int PlansView::selected() const {
   const QModelIndex now = table_->currentIndex();
   return now.isValid() ? source_row(now) : -1;
@@ -384,6 +429,10 @@ void PlansView::use(int row) {
 void PlansView::explain_why_not(int row) {
   if (row < 0 || row >= model_.rowCount()) return;
   const auto& rows = model_.rows();
+  if (rows[static_cast<std::size_t>(row)].interim) {
+    why_->setText("The search goes on: what its plans take is known when it ends.");
+    return below_->setCurrentWidget(why_);
+  }
   const auto fastest = std::min_element(rows.begin(), rows.end(),
                                         [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
   QString words;
@@ -400,7 +449,7 @@ void PlansView::explain_why_not_current() {
     why_->setText("Search first: the plan is then set against the best that was found.");
     return;
   }
-  why_->setText("Playing both …");
+  why_->setText("Simulating both …");
   asker_.post({best->plan, document_.scenario().file.job.plan, searched_});
 }
 

@@ -70,6 +70,8 @@ class PlansView : public QWidget {
     Scenario scenario;
   };
   void show_result(const Found& found);
+  /// The best so far, while the search goes on.
+  void show_interim(const std::vector<std::pair<program::Plan, double>>& ranking);
   void show_progress(std::int64_t done, std::int64_t all, double best_s);
   /// What the last search gave; first, where it answers another job than the document's, which.
   void show_status();
@@ -80,6 +82,7 @@ class PlansView : public QWidget {
   void fit_pins();
   void show_scatter();
   int selected() const;
+  QString row_text(int row) const;  ///< its cells with tabs between them: a table's row elsewhere
   int source_row(const QModelIndex& index) const { return proxy_.mapToSource(index).row(); }
   Found run(const Scenario& scenario, const std::stop_token& stop);
 

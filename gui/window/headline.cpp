@@ -24,7 +24,7 @@ constexpr double kWorthTelling = 0.0005;  // of an iteration
 enum Figure { kIteration, kTokens, kMfu, kMemory, kCost, kFigures };
 constexpr const char* kTitles[kFigures] = {"iteration", "tokens/s", "MFU · HFU", "peak memory", "cost of a step"};
 constexpr const char* kHelp[kFigures] = {
-    "Predicted: one training step, played op by op on what the cluster's profile says of its devices and links.\n"
+    "Predicted: one training step, simulated op by op on what the cluster's profile says of its devices and links.\n"
     "Explain shows how far iterations lie apart, Compare how far a run was from it.",
     "Predicted: tokens of the global batch by the time of an iteration, all devices together",
     "Predicted: share of the devices' dense peak that the model's arithmetic takes (MFU), and with it what is computed "
@@ -76,7 +76,8 @@ Headline::Headline(Document& document, QWidget* parent)
   connect(&document_, &Document::scenario_changed, this, [this] {
     compared_ = settled_;
     beside_.clear();
-    state_->setText(document_.evaluation() ? "Being played: the figures are of the plan before." : "Being played …");
+    state_->setText(document_.evaluation() ? "Being simulated: the figures are of the plan before."
+                                           : "Being simulated …");
   });
   connect(&document_, &Document::evaluated, this, [this] { show_evaluation(); });
 }
@@ -87,6 +88,7 @@ void Headline::show_evaluation() {
   plan_->setText(plan_words());
   if (!evaluation->runs()) {
     for (QLabel* figure : figures_) figure->setText("–");
+    mark_figures(false);
     state_->setText(QString("<span style='color:%1'>cannot run:</span> %2")
                         .arg(alarm_colour().name(), text(evaluation->refusal).toHtmlEscaped()));
     state_->setToolTip(text(evaluation->refusal));
@@ -97,6 +99,7 @@ void Headline::show_evaluation() {
   figures_[kTokens]->setText(text(base::integer(f.tokens_per_s)));
   figures_[kMfu]->setText(text(base::percent(f.mfu)) + " · " + text(base::percent(f.hfu)));
   figures_[kMemory]->setText(text(base::size(f.peak_memory_bytes)));
+  mark_figures(!evaluation->fits());
   const double dollars = dollars_per_iteration(scenario.file.job.plan, scenario.cluster, f.iteration_s);
   figures_[kCost]->setText(dollars > 0 ? text(dollars_text(dollars)) : QString("not known"));
   QString state = evaluation->fits() ? QString("fits")
@@ -115,6 +118,16 @@ void Headline::show_evaluation() {
   if (evaluation->depth == Depth::kFull && document_.is_current()) {
     settled_ = {f.iteration_s, document_.work(), scenario};
   }
+}
+
+// A plan that does not fit has no speed: its figures stand back, and what is too much is red.
+void Headline::mark_figures(bool too_large) {
+  QPalette quiet, alarm;
+  if (too_large) {
+    quiet.setColor(QPalette::WindowText, palette().color(QPalette::PlaceholderText));
+    alarm.setColor(QPalette::WindowText, alarm_colour());
+  }
+  for (QLabel* figure : figures_) figure->setPalette(figure == figures_[kMemory] ? alarm : quiet);
 }
 
 QString Headline::plan_words() const {

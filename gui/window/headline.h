@@ -37,6 +37,7 @@ class Headline : public QWidget {
   };
   void show_evaluation();
   QString change_words() const;
+  void mark_figures(bool too_large);
   QString plan_words() const;
 
   Document& document_;

@@ -2,13 +2,13 @@
 #include <QClipboard>
 #include <QDate>
 #include <QGuiApplication>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <variant>
 
 #include "base/files.h"
 #include "gui/model/display_name.h"
 #include "gui/model/report.h"
+#include "gui/model/spread.h"
 #include "gui/window/main_window.h"
 #include "gui/window/pictures.h"
 #include "program/lower/lower.h"
@@ -61,6 +61,8 @@ bool MainWindow::export_plan(const QString& path) {
 bool MainWindow::export_table(const QString& path) {
   return guarded([&] {
     if (view() == kPlans) return write(path, plans_csv(plans_->plans()));
+    if (view() == kTimeline && !trace_.isEmpty()) return write(path, timeline_->ops().csv());
+    if (view() == kCompare && compare_->findings().explanation()) return write(path, compare_->findings().csv());
     if (view() == kExplain) return write(path, insight_csv(explain_->insight()));
     const auto& evaluation = document_.evaluation();
     if (!evaluation || !evaluation->runs()) nothing_to_export();
@@ -72,12 +74,17 @@ bool MainWindow::export_table(const QString& path) {
   });
 }
 
+bool MainWindow::export_ops(const QString& path) {
+  return guarded([&] { write(path, timeline_->ops().csv()); });
+}
+
 bool MainWindow::export_trace(const QString& path) {
   return guarded([&] {
     const auto& evaluation = document_.evaluation();
     if (!evaluation || !evaluation->runs()) nothing_to_export();
     if (evaluation->depth != Depth::kFull) {
-      throw base::Failure(base::ErrorKind::kUsage, "The plan is still being played op by op; try again in a moment.");
+      throw base::Failure(base::ErrorKind::kUsage,
+                          "The plan is still being simulated op by op; try again in a moment.");
     }
     write(path, program::chrome_trace(*evaluation->program, *evaluation->timeline));
   });
@@ -87,15 +94,30 @@ bool MainWindow::export_report(const QString& path) {
   return guarded([&] {
     const auto& evaluation = document_.evaluation();
     if (!evaluation || !evaluation->runs()) nothing_to_export();
-    const bool said = explain_->is_current();
-    QGuiApplication::setOverrideCursor(Qt::WaitCursor);
-    const auto arrow =
-        std::unique_ptr<void, void (*)(void*)>(this, [](void*) { QGuiApplication::restoreOverrideCursor(); });
-    write(path, report_html(*evaluation, said ? explain_->insight() : insight(*evaluation, {}),
-                            said ? explain_->spread() : std::nullopt, plans_->plans(),
-                            {{"The cluster", png_of(cluster_->canvas()).toBase64().toStdString()}}));
-    if (!said) say("Written without how far iterations lie apart, which Explain samples.");
+    Report report{path, evaluation, plans_->plans(), png_of(cluster_->canvas()).toBase64().toStdString()};
+    if (explain_->is_current()) {
+      return write(path, report_html(*evaluation, explain_->insight(), explain_->spread(), report.plans,
+                                     {{"The cluster", report.cluster_png}}));
+    }
+    reporting_ = true;
+    say("Computing reasons and random variation for the report …");
+    reporter_.post(std::move(report));
   });
+}
+
+MainWindow::WrittenReport MainWindow::compute_report(const Report& report, const std::stop_token& stop) {
+  WrittenReport written{report.path, {}};
+  try {
+    const Insight reasons = insight(*report.evaluation, stop);
+    const auto spread = sample_spread(*report.evaluation, kUsualJitter, stop);
+    if (!stop.stop_requested()) {
+      write(report.path,
+            report_html(*report.evaluation, reasons, spread, report.plans, {{"The cluster", report.cluster_png}}));
+    }
+  } catch (const base::Failure& failure) {
+    written.error = QString::fromStdString(failure.error().message);
+  }
+  return written;
 }
 
 bool MainWindow::export_launch(const QString& path, planner::launch::Trainer trainer) {

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/json_reader.h"
+#include "gui/timeline/spans/trace_file.h"
 #include "gui/window/kept_layout.h"
 #include "gui/window/main_window.h"
 #include "hardware_profiles/load.h"
@@ -20,11 +21,14 @@ namespace {
 constexpr int kAutosaveMs = 400;
 constexpr int kMostRecent = 8;
 
-/// Traces are too large to be read twice: they are told by how they begin.
+/// Traces are too large to be read twice: they are told by how they begin. Nothing else is packed, or a database.
 bool is_trace(const QString& path) {
   QFile file(path);
   constexpr qint64 kBegin = 4096;
-  return file.open(QIODevice::ReadOnly) && file.read(kBegin).contains("\"traceEvents\"");
+  if (!file.open(QIODevice::ReadOnly)) return false;
+  const QByteArray begin = file.read(kBegin);
+  return begin.contains("\"traceEvents\"") ||
+         is_packed_trace({begin.constData(), static_cast<std::size_t>(begin.size())});
 }
 
 QMessageBox* question_about(QWidget& window, const QString& text, const QString& informative) {
@@ -123,13 +127,7 @@ bool MainWindow::open_asking(const QString& path) {
 
 bool MainWindow::open(const QString& path) {
   if (is_trace(path)) {
-    if (!document_.evaluation()) begin_example(example_scenario());
-    show_view(kTimeline);
-    trace_ = QFileInfo(path).fileName();
-    timeline_->open_trace(path.toStdString());
-    headline_->set_beside(QString("The timeline shows %1; the figures are of the plan.").arg(trace_));
-    note_recent(path);
-    leave_start_page();
+    open_traces({path});
     return true;
   }
   bool opened = true;
@@ -207,6 +205,8 @@ void MainWindow::note_change() {
 
 void MainWindow::autosave() {
   if (!changed_) return;
+  keep_layout(*this);  // a window that is killed comes back as it was
+  keep_view(view_names()[view()]);
   guarded([&] {
     if (!std::exchange(autosave_is_ours_, true)) keep_earlier_work();
     base::write_file_atomically(autosave_path(), project_text(kept_project(autosave_path())));
@@ -294,9 +294,16 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList traces;
   for (const QUrl& url : event->mimeData()->urls()) {
-    if (url.isLocalFile()) open_asking(url.toLocalFile());
+    if (!url.isLocalFile()) continue;
+    if (is_trace(url.toLocalFile())) {
+      traces << url.toLocalFile();
+    } else {
+      open_asking(url.toLocalFile());
+    }
   }
+  if (!traces.isEmpty()) open_traces(traces);
 }
 
 }  // namespace trivium::gui

@@ -131,6 +131,11 @@ void MainWindow::make_export_menu(QMenu& file) {
   }
 }
 
+void MainWindow::ask_record() {
+  const QString path = QFileDialog::getOpenFileName(this, "Load a run record", {}, "Run records (*.json)");
+  if (!path.isEmpty()) load_record(path);
+}
+
 void MainWindow::make_run_menu() {
   QMenu* run = menuBar()->addMenu("&Run");
   run->addAction("&Run on this machine", QKeySequence("Ctrl+R"), this, [this] {
@@ -138,10 +143,7 @@ void MainWindow::make_run_menu() {
     runs_->start();
   });
   run->addAction("S&top", QKeySequence("Ctrl+Shift+R"), this, [this] { runs_->stop(); });
-  run->addAction("&Load a run record …", QKeySequence("Ctrl+L"), this, [this] {
-    const QString path = QFileDialog::getOpenFileName(this, "Load a run record", {}, "Run records (*.json)");
-    if (!path.isEmpty()) load_record(path);
-  });
+  run->addAction("&Load a run record …", QKeySequence("Ctrl+L"), this, [this] { ask_record(); });
   run->addAction("R&esume from the checkpoint", this, [this] {
     show_runs();
     runs_->resume();

@@ -46,8 +46,9 @@ void MainWindow::leave_start_page() {
 }
 
 void MainWindow::ask_open() {
-  const QString path = QFileDialog::getOpenFileName(this, "Open a project, plan, run or trace", {},
-                                                    "Projects, plans, runs, traces (*.json);;All files (*)");
+  const QString path =
+      QFileDialog::getOpenFileName(this, "Open a project, plan, run or trace", {},
+                                   "Projects, plans, runs, traces (*.json *.json.gz *.sqlite);;All files (*)");
   if (!path.isEmpty() && !open_asking(path)) leave_start_page();
 }
 

@@ -56,7 +56,11 @@ MainWindow::MainWindow(QWidget* parent)
       start_(new StartPanel(document_)),
       plan_controls_(new PlanControlsPanel(document_)),
       runs_(new RunPanel(document_)),
-      validation_(new ValidationPanel) {
+      validation_(new ValidationPanel),
+      reporter_(compute_report, [this](const WrittenReport& written) {
+        reporting_ = false;
+        say(written.error.isEmpty() ? "The report is written: " + written.path : written.error);
+      }) {
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
   set_up_banner();
@@ -82,6 +86,7 @@ MainWindow::MainWindow(QWidget* parent)
 
   connect_views();
   set_up_start_page();
+  set_up_findings();
   autosave_timer_.setSingleShot(true);
   connect(&autosave_timer_, &QTimer::timeout, this, [this] { autosave(); });
   restore_layout(*this);
@@ -132,11 +137,13 @@ void MainWindow::connect_views() {
     explain_->set_wanted(view() == kExplain);
     refresh_timeline();
     refresh_compare();
+    refresh_foreign();
     widget_of(view()).setFocus();  // keys go to what is looked at
   });
   connect(&document_, &Document::evaluated, this, [this] {
     refresh_timeline();
     refresh_compare();
+    refresh_foreign();
     refresh_validation();
   });
   connect(&document_, &Document::scenario_changed, this, [this] {
@@ -164,6 +171,11 @@ void MainWindow::connect_views() {
     }
   };
   runs_->on_profile = [this] { take_measured_machine(); };
+  timeline_->ops().on_export = [this] {
+    const QString path = ask_file("Export the ops", "Tables (*.csv)");
+    if (!path.isEmpty()) export_ops(path);
+  };
+  validation_->on_load = [this] { ask_record(); };
   validation_->on_export = [this] {
     const QString path = ask_file("Export the validation", "Tables (*.csv);;JSON (*.json)");
     if (!path.isEmpty()) export_validation(path);
@@ -183,6 +195,7 @@ MainWindow::~MainWindow() {
   plans_->on_answer = nullptr;
   validation_->on_export = nullptr;
   // Views listen to the document: they go before it.
+  compare_->findings().on_add = compare_->findings().on_close = nullptr;
   delete takeCentralWidget();
   for (QDockWidget* dock : {start_dock_, plan_controls_dock_, run_dock_, validation_dock_}) delete dock;
 }
@@ -254,7 +267,7 @@ std::optional<Comparison> MainWindow::comparison() const {
 QString MainWindow::why_no_comparison() const {
   const auto& evaluation = document_.evaluation();
   if (!run_ || !evaluation) return {};
-  if (!document_.settled()) return "Comes when the plan has been played.";
+  if (!document_.settled()) return "Comes when the plan has been simulated.";
   return evaluation->runs() ? QString() : kCannotRun + QString::fromStdString(evaluation->refusal);
 }
 

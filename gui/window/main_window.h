@@ -9,6 +9,7 @@
 #include <QTabWidget>
 #include <QTimer>
 
+#include "gui/background.h"
 #include "gui/document.h"
 #include "gui/model/project.h"
 #include "gui/timeline/compare_view.h"
@@ -68,6 +69,8 @@ class MainWindow : public QMainWindow {
   bool open_asking(const QString& path);
   bool save(const QString& path);
   bool load_record(const QString& path);
+  /// Traces of other trainers: the timeline shows the first, Compare what their run loses against the plan.
+  void open_traces(const QStringList& paths);
   /// Takes the shape of a new window with an example: no question, no way back.
   void begin_example(const Scenario& scenario);
   /// Other work in this window, after a question where changes are not saved; `words` name the step that Undo takes
@@ -89,8 +92,12 @@ class MainWindow : public QMainWindow {
   bool export_picture(const QString& path);
   bool export_table(const QString& path);
   bool export_plan(const QString& path);
+  /// The ops of what is selected in the timeline.
+  bool export_ops(const QString& path);
   bool export_trace(const QString& path);
+  /// Written at once where Explain has computed all of it, else when that is done: the banner says so.
   bool export_report(const QString& path);
+  bool is_reporting() const { return reporting_; }
   /// The file that launches the plan in another trainer; what that trainer cannot be told is said in the banner.
   bool export_launch(const QString& path, planner::launch::Trainer trainer);
   bool export_validation(const QString& path);
@@ -117,6 +124,7 @@ class MainWindow : public QMainWindow {
   void set_up_start_page();
   void ask_open();
   void ask_import();
+  void ask_record();
   void note_change();
   void take_measured_machine();
   void keep_earlier_work();
@@ -136,6 +144,9 @@ class MainWindow : public QMainWindow {
   void refresh_validation();
   /// What is shown of the plan before, and would look like this one's, goes or says so.
   void set_aside_results();
+  void refresh_foreign();
+  void set_foreign(const QStringList& files);
+  void set_up_findings();
   std::optional<Comparison> comparison() const;
   QString why_no_comparison() const;  ///< empty where nothing is known but what to do
   void show_title();
@@ -169,16 +180,30 @@ class MainWindow : public QMainWindow {
   RunPanel* runs_;
   ValidationPanel* validation_;
   QDockWidget *start_dock_ = nullptr, *plan_controls_dock_ = nullptr, *run_dock_ = nullptr, *validation_dock_ = nullptr;
+  struct Report {
+    QString path;
+    std::shared_ptr<const Evaluation> evaluation;
+    std::vector<PlanRow> plans;
+    std::string cluster_png;  ///< in base 64
+  };
+  struct WrittenReport {
+    QString path, error;
+  };
+  static WrittenReport compute_report(const Report& report, const std::stop_token& stop);
+  bool reporting_ = false;
+  Background<Report, WrittenReport> reporter_;
   QMenu* recent_ = nullptr;
   QTimer autosave_timer_;
   QString path_;    // of the project; empty: not saved yet
   QString record_;  // of the run that is compared
   QString kept_;    // the record whose copy stands beside the unsaved work
   std::shared_ptr<const program::RunRecord> run_;
-  std::shared_ptr<const Evaluation> drawn_;     // what the timeline shows
-  std::shared_ptr<const Evaluation> compared_;  // what the comparison shows, with run_
-  QString trace_;                               // the file that the timeline shows until the plan changes
-  bool changed_ = false;                        // since it was saved
+  std::shared_ptr<const Evaluation> drawn_;      // what the timeline shows
+  std::shared_ptr<const Evaluation> compared_;   // what the comparison shows, with run_
+  QStringList foreign_;                          // traces that Compare sets against the plan
+  std::shared_ptr<const Evaluation> explained_;  // what it set them against
+  QString trace_;                                // the file that the timeline shows until the plan changes
+  bool changed_ = false;                         // since it was saved
   bool autosave_is_ours_ = false;
   std::uint64_t run_work_ = 0;            // the work whose run goes on
   std::vector<QDockWidget*> docks_away_;  // while the start page is shown

@@ -1,8 +1,13 @@
 #include "gui/window/pictures.h"
 
+#include <QAbstractItemView>
 #include <QBuffer>
 #include <QPainter>
+#include <QPlainTextEdit>
+#include <QScrollBar>
 #include <QSvgGenerator>
+#include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -49,7 +54,41 @@ class Title {
   int height_ = 0;
 };
 
+/// As high as it takes to show what its scroll areas hide, as long as this lives. Tables keep their height: they have
+/// files of their own.
+class Unrolled {
+ public:
+  explicit Unrolled(QWidget& widget) : widget_(widget), size_(widget.size()) {
+    constexpr int kMostPixels = 12'000;
+    for (int hidden = hidden_below(); hidden > 0 && widget_.height() < kMostPixels; hidden = hidden_below()) {
+      const int before = widget_.height();
+      widget_.resize(widget_.width(), std::min(kMostPixels, before + hidden));
+      if (hidden_below() >= hidden) break;  // more room goes elsewhere
+    }
+  }
+  ~Unrolled() {
+    if (widget_.size() != size_) widget_.resize(size_);
+  }
+  Unrolled(const Unrolled&) = delete;
+  Unrolled& operator=(const Unrolled&) = delete;
+
+ private:
+  int hidden_below() const {
+    int hidden = 0;
+    for (const auto* area : widget_.findChildren<QAbstractScrollArea*>()) {
+      const bool scrolls_pixels = qobject_cast<const QAbstractItemView*>(area) == nullptr &&
+                                  qobject_cast<const QPlainTextEdit*>(area) == nullptr;
+      if (scrolls_pixels && area->isVisible()) hidden = std::max(hidden, area->verticalScrollBar()->maximum());
+    }
+    return hidden;
+  }
+  QWidget& widget_;
+  QSize size_;
+};
+
 QByteArray svg_of(QWidget& widget, const QStringList& lines) {
+  std::optional<Unrolled> whole_view;
+  if (!lines.isEmpty()) whole_view.emplace(widget);
   const Title title(widget, lines);
   QByteArray bytes;
   QBuffer buffer(&bytes);
@@ -76,8 +115,9 @@ QByteArray png_bytes(const QImage& image) {
 }  // namespace
 
 QImage picture_of(QWidget& widget, const QStringList& title_lines) {
+  if (title_lines.isEmpty()) return widget.grab().toImage();
+  const Unrolled whole_view(widget);
   const QImage shown = widget.grab().toImage();
-  if (title_lines.isEmpty()) return shown;
   const Title title(widget, title_lines);
   const double scale = shown.devicePixelRatio();
   QImage whole(shown.width(), shown.height() + static_cast<int>(scale * title.height()), QImage::Format_RGB32);

@@ -21,6 +21,7 @@ constexpr int kLeastHeight = 80;  // pixels of a curve, so that a small screen h
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostLogLines = 2000;
 constexpr int kInterrupted = 130;
+constexpr const char* kChooseText = "Choose a text to train on first.";
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -98,6 +99,10 @@ RunPanel::RunPanel(Document& document, QWidget* parent)
   connect(start_, &QPushButton::clicked, this, [this] { start(); });
   connect(resume_, &QPushButton::clicked, this, [this] { resume(); });
   connect(stop_, &QPushButton::clicked, this, [this] { stop(); });
+  connect(corpus_, &QLineEdit::returnPressed, this, [this] { start(); });
+  connect(corpus_, &QLineEdit::textChanged, this, [this] {
+    if (state_->text() == kChooseText) state_->clear();
+  });
   connect(choose_, &QPushButton::clicked, this, [this] {
     const QString file = QFileDialog::getOpenFileName(this, "Text to train on");
     if (!file.isEmpty()) corpus_->setText(file);
@@ -164,7 +169,7 @@ void RunPanel::resume() {
 void RunPanel::begin(bool resumed) {
   if (is_running()) return;
   if (corpus_->text().trimmed().isEmpty()) {
-    state_->setText("Choose a text to train on first.");
+    state_->setText(kChooseText);
     corpus_->setFocus();
     return;
   }
@@ -289,7 +294,16 @@ void RunPanel::draw_steps() {
   const auto whole = [](double value) { return QString::number(value, 'f', 0); };
   loss_->set_lines({{"loss", series_colour(0), losses_, false}}, {0, 1, "step", whole},
                    {0, 1, "loss", [](double value) { return QString::number(value, 'f', 2); }}, 0, false);
-  speed_->set_lines({{"tokens/s", series_colour(2), speeds_, false}}, {0, 1, "step", whole},
+  std::vector<Line> lines{{"tokens/s", series_colour(2), speeds_, false}};
+  const auto& evaluation = document_.evaluation();
+  if (!speeds_.empty() && evaluation && evaluation->runs() && evaluation->figures.tokens_per_s > 0) {
+    const double predicted = evaluation->figures.tokens_per_s;
+    lines.push_back({"predicted for the plan",
+                     quiet_colour(palette()),
+                     {{speeds_.front().x(), predicted}, {speeds_.back().x(), predicted}},
+                     false});
+  }
+  speed_->set_lines(std::move(lines), {0, 1, "step", whole},
                     {0, 1, "tokens/s", [](double value) { return text(base::integer(value)); }}, 0, true);
 }
 

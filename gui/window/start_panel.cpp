@@ -76,7 +76,7 @@ StartPanel::StartPanel(Document& document, QWidget* parent)
   about_->setAccessibleName("Size of the model");
   verdict_->setWordWrap(true);
   verdict_->setAccessibleName("Whether this can be planned");
-  search_->setToolTip("Every plan of the space is refused, proved slower or played (Ctrl+F)");
+  search_->setToolTip("Every plan of the space is refused, proved slower or simulated (Ctrl+F)");
   auto* form = new QFormLayout;
   form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   form->setVerticalSpacing(kSpacing);

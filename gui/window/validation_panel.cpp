@@ -31,6 +31,7 @@ ValidationPanel::ValidationPanel(QWidget* parent)
       summary_(new QLabel(kHint)),
       table_(new QTreeWidget),
       export_(new QPushButton("Export …")),
+      load_(new QPushButton("Load a run record …")),
       work_(
           [](const Comparison& asked, const std::stop_token& stop) {
             Answer answer;
@@ -56,10 +57,14 @@ ValidationPanel::ValidationPanel(QWidget* parent)
   export_->setEnabled(false);
   auto* row = new QHBoxLayout;
   row->addWidget(summary_, 1);
+  row->addWidget(load_, 0, Qt::AlignTop);
   row->addWidget(export_, 0, Qt::AlignTop);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(row);
   layout->addWidget(table_, 1);
+  connect(load_, &QPushButton::clicked, this, [this] {
+    if (on_load) on_load();
+  });
   connect(export_, &QPushButton::clicked, this, [this] {
     if (on_export) on_export();
   });
@@ -74,6 +79,7 @@ void ValidationPanel::set_case(std::optional<Comparison> asked, const QString& w
   export_->setEnabled(false);
   summary_->setText(why_none.isEmpty() ? QString(kHint) : why_none);
   stale_ = asked_.has_value();
+  load_->setVisible(!stale_);
   if (isVisible()) ask();
 }
 
@@ -105,8 +111,11 @@ void ValidationPanel::show_answer(Answer answer) {
       lines << "The plan cannot be predicted: " + text(display_name(*row.unsupported));
       continue;
     }
-    lines << QString("<b>Iteration: predicted %1, measured %2: %3.</b>")
-                 .arg(text(base::seconds(row.predicted_iteration_s)), text(base::seconds(row.measured_iteration_s)),
+    const int steps = static_cast<int>(asked_->record->steps.size());
+    const QString of =
+        steps > 1 ? QString(" (median of the run's %1 steps after the first)").arg(steps - 1) : QString();
+    lines << QString("<b>Iteration: predicted %1, measured %2%3: %4.</b>")
+                 .arg(text(base::seconds(row.predicted_iteration_s)), text(base::seconds(row.measured_iteration_s)), of,
                       signed_percent(row.error));
     if (row.predicted_peak_bytes && row.measured_peak_bytes) {
       lines << QString("Memory of the fullest rank: predicted %1, measured %2.")

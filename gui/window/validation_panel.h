@@ -32,6 +32,7 @@ class ValidationPanel : public QWidget {
   void save(const std::string& path) const;
 
   std::function<void()> on_export;
+  std::function<void()> on_load;  ///< a run record is wanted
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -49,7 +50,7 @@ class ValidationPanel : public QWidget {
   std::optional<calibration::Validation> validation_;
   QLabel* summary_;
   QTreeWidget* table_;
-  QPushButton* export_;
+  QPushButton *export_, *load_;
   bool busy_ = false, stale_ = false;
   Background<Comparison, Answer> work_;
 };

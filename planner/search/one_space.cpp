@@ -7,9 +7,11 @@
 #include <cmath>
 #include <functional>
 #include <future>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/seconds.h"
@@ -124,8 +126,17 @@ class Searcher {
     return request_.played_as ? request_.played_as->cluster : request_.cluster;
   }
 
-  void report() const {
+  void report() {
     if (progress_) progress_(rejections_.plans() + result_.plans_simulated, result_.plans_in_space, best_s());
+    if (!request_.on_ranking || request_.played_as || ranking_.empty()) return;  // a part's plans are no answers
+    const std::int64_t sum = std::accumulate(ranking_.begin(), ranking_.end(), std::int64_t{0},
+                                             [](std::int64_t s, const Entry& e) { return s + e.iteration_ps; });
+    if (std::exchange(told_, {ranking_.size(), sum}) == std::pair(ranking_.size(), sum)) return;
+    std::vector<std::pair<Plan, double>> told;
+    for (const Entry& entry : ranking_) {
+      told.emplace_back(entry.plan, static_cast<double>(entry.iteration_ps) * kSecondsPerPs);
+    }
+    request_.on_ranking(told);
   }
 
   double best_s() const {
@@ -391,7 +402,8 @@ class Searcher {
   simulator::TopologyCache topologies_;
   RejectionLog rejections_;
   std::priority_queue<Node, std::vector<Node>, Later> open_;
-  std::vector<Entry> ranking_;  // best first
+  std::vector<Entry> ranking_;                 // best first
+  std::pair<std::size_t, std::int64_t> told_;  // of it, when it was last told: entries, and the sum of their times
 };
 
 }  // namespace

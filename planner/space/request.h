@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hardware_profiles/hardware.h"
@@ -54,6 +56,9 @@ struct SearchRequest {
   /// Where searches leave costs for each other: of the same model, training and kind of nodes. None: for itself.
   std::shared_ptr<simulator::SharedCosts> costs{};
   std::int64_t limit_ps = std::numeric_limits<std::int64_t>::max();  ///< slower plans are not looked for
+  /// Called from the searching thread whenever the best plans so far change: plans and their iterations (s), the
+  /// fastest first. Of a search over several spaces each calls for itself.
+  std::function<void(const std::vector<std::pair<program::Plan, double>>&)> on_ranking{};
 };
 
 /// The request for plans of one trainer alone. Precondition: the job's stack is the trainer's, or fixed. Errors:

@@ -27,10 +27,11 @@ class Command : public testing::Test {
     int code = -1;
     std::string said;  ///< on stderr
   };
-  Ended run(const QStringList& arguments) const {
+  Ended run(const QStringList& arguments, const QString& platform = "offscreen") const {
     QProcess process;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-    environment.insert("QT_QPA_PLATFORM", "offscreen");
+    for (const char* screen : {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"}) environment.remove(screen);
+    if (!platform.isEmpty()) environment.insert("QT_QPA_PLATFORM", platform);
     process.setProcessEnvironment(environment);
     process.start(QCoreApplication::applicationDirPath() + "/trivium-gui", arguments);
     EXPECT_TRUE(process.waitForFinished(kPatienceMs)) << process.errorString().toStdString();
@@ -43,6 +44,23 @@ class Command : public testing::Test {
   }
   QTemporaryDir folder_;
 };
+
+TEST_F(Command, HelpAndComplaintsNeedNoDisplay) {
+  EXPECT_EQ(run({"--help"}, "").code, kOk);
+  EXPECT_EQ(run({"--no-such-option"}, "").code, kUsage);
+  const Ended ended = run({}, "");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.said, HasSubstr("no display"));
+}
+
+TEST_F(Command, LeavesQtItsOwnOptions) {
+  const QString out = file("out.png");
+  const Ended ended = run(
+      {"-platform", "offscreen", "--style=windows", plan(), "--screenshot", "cluster", out, "--size", "800x600"}, "");
+  EXPECT_EQ(ended.code, kOk) << ended.said;
+  EXPECT_FALSE(QImage(out).isNull());
+  EXPECT_EQ(run({"-platform", "offscreen", "-reverse", "--help"}, "").code, kOk);
+}
 
 TEST_F(Command, DrawsEveryViewOfAPlanInBothThemes) {
   for (const QString& view : MainWindow::view_names()) {

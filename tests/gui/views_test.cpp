@@ -108,7 +108,7 @@ TEST_F(Window, SaysWhatWasPlayedForTheBand) {
   begin(staged_scenario());
   window_.show_view(MainWindow::kExplain);
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
-  EXPECT_THAT(plain(window_.explain().sure().text()), HasSubstr("50 plays of every rank, op by op"));
+  EXPECT_THAT(plain(window_.explain().sure().text()), HasSubstr("50 random simulations of every rank, op by op"));
   choose(window_.plan_controls().plan_control("tensor"), "1");
   EXPECT_TRUE(window_.explain().sure().text().isEmpty());
 }

@@ -342,10 +342,14 @@ TEST_F(Window, ExportsPicturesTablesTracesAndAReport) {
   window_.show_view(MainWindow::kMemory);
   ASSERT_TRUE(window_.export_plan(file("p.json")));
   ASSERT_TRUE(window_.export_report(file("r.html")));
+  EXPECT_TRUE(window_.is_reporting());  // nobody opened Explain
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.is_reporting(); }, kPatienceMs));
+  EXPECT_TRUE(window_.banner().text().contains("r.html")) << plain(window_.banner().text());
   QFile report(file("r.html"));
   ASSERT_TRUE(report.open(QIODevice::ReadOnly));
   const QByteArray page = report.readAll();
   EXPECT_TRUE(page.contains("data:image/png;base64,"));
+  EXPECT_TRUE(page.contains("How sure"));
   const Insight reasons = insight(*window_.document().evaluation(), {});  // though nobody opened Explain
   ASSERT_FALSE(reasons.sentences.empty());
   EXPECT_TRUE(page.contains(QString::fromStdString(reasons.sentences[0]).toHtmlEscaped().toUtf8()));

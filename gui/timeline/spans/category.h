@@ -23,31 +23,47 @@ enum class Category : std::uint8_t {
   kPipeline,
   kOffload,
   kWaiting,  ///< for a partner, in communication
-  kOther
+  kOther,
+  kProduct,  ///< of matrices; from here on kernels of other programs, told by their names
+  kAttention,
+  kNorm,
+  kElementwise,
+  kCollective,
+  kCopy
 };
-constexpr int kCategories = 12;
+constexpr int kCategories = 18;
 std::string_view name_of(Category category);
+/// The colour of a category. Kernels of other programs have those of work that never stands beside them.
+int hue_of(Category category);
 
 /// Of an op (null: the task as a whole) on its lane.
 Category category_of(const program::Task& task, const program::Op* op, program::Lane lane);
 
-/// Of a name in a trace that this program wrote ("forward mb3 layer 2 matmul" on lane "compute"), else kOther.
+/// Of a name in a trace: that this program wrote ("forward mb3 layer 2 matmul" on lane "compute"), or of a kernel, copy
+/// or operator that a profiler saw; else kOther.
 Category category_of(std::string_view name, std::string_view kind, std::string_view lane);
+
+/// Whether an event of that kind, as profilers name it, is work of a device, or an operator of the host.
+bool is_kernel(std::string_view kind);
+bool is_host_operator(std::string_view kind);
 
 struct Colour {
   std::uint8_t red = 0, green = 0, blue = 0;
   bool operator==(const Colour&) const = default;
 };
 
-/// Colours of the categories, then those for other names. After P. Tol, "Colour Schemes" (SRON/EPS/TN/09-002, issue
-/// 3.2): the schemes "bright", "light" and "muted", chosen for all kinds of colour vision.
+/// Colours of kinds (report/palette.h), then those of errors.
 Colour colour_of(int hue);
-constexpr int kNamedHues = 20;  ///< of categories and other names; those of errors follow
-constexpr int kErrorHue = kNamedHues;
-constexpr int kErrorHues = 7;  ///< from far too short over right to far too long: a diverging scheme ("sunset")
-constexpr int kHues = kNamedHues + kErrorHues;
+constexpr int kKindHues = 12;
+constexpr int kErrorHue = kKindHues;
+/// From far too short over right to far too long: P. Tol's diverging scheme "sunset" (SRON/EPS/TN/09-002, issue 3.2).
+constexpr int kErrorHues = 7;
+constexpr int kHues = kKindHues + kErrorHues;
 
-/// Something that spans can be: as a rule a Category; its hue is its number.
+/// Of the n-th kind of work that has only a name, of other programs: first those that no kernel has. n >= 0.
+int hue_of_named(int n);
+
+/// Something that spans can be: as a rule a Category.
 struct CategoryInfo {
   std::string name;
   int hue = 0;

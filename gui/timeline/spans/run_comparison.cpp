@@ -12,6 +12,7 @@
 #include "base/patience.h"
 #include "base/seconds.h"
 #include "calibration/measurements/run_events.h"
+#include "calibration/validate/validate.h"
 #include "gui/timeline/spans/program_spans.h"
 #include "gui/timeline/spans/store_builder.h"
 #include "program/lower/lower.h"
@@ -60,13 +61,28 @@ std::map<int, std::int64_t> step_lengths(const program::Timeline& timeline) {
   return lengths;
 }
 
-int median_step(const std::map<int, std::int64_t>& lengths) {
-  std::vector<std::pair<std::int64_t, int>> sorted;
-  for (const auto& [step, length] : lengths) {
-    if (step > 0 || lengths.size() == 1) sorted.emplace_back(length, step);
+/// Seconds of the steps that have events: as recorded, or as long as the events.
+std::map<int, double> step_seconds(const program::RunRecord& record, const std::map<int, std::int64_t>& lengths) {
+  std::map<int, double> seconds;
+  for (const auto& [step, length] : lengths) seconds[step] = static_cast<double>(length) * kSecondsPerPs;
+  for (const program::StepRecord& step : record.steps) {
+    const auto known = seconds.find(static_cast<int>(step.step));
+    if (known != seconds.end() && step.seconds > 0) known->second = step.seconds;
+  }
+  return seconds;
+}
+
+int typical_step(const std::map<int, double>& seconds, double run_s) {
+  std::vector<std::pair<double, int>> sorted;
+  for (const auto& [step, length] : seconds) {
+    if (step > 0 || seconds.size() == 1) sorted.emplace_back(length, step);
   }
   std::sort(sorted.begin(), sorted.end());
-  return sorted[(sorted.size() - 1) / 2].second;
+  const double wanted = run_s > 0 ? run_s : sorted[(sorted.size() - 1) / 2].first;
+  return std::min_element(
+             sorted.begin(), sorted.end(),
+             [&](const auto& a, const auto& b) { return std::abs(a.first - wanted) < std::abs(b.first - wanted); })
+      ->second;
 }
 
 class Comparer {
@@ -232,9 +248,14 @@ RunComparison compare_run(const program::PlanFile& plan, const hardware::Cluster
   Prediction prediction;
   predict(plan, cluster, prediction, stop);
   const program::Program recorded = calibration::program_of(record);
-  const int shown = step >= 0 ? step : median_step(lengths);
+  const std::map<int, double> seconds = step_seconds(record, lengths);
+  const double run_s = record.steps.empty() ? 0 : calibration::measured_iteration(record);
+  const int shown = step >= 0 ? step : typical_step(seconds, run_s);
   RunComparison result = Comparer(prediction, recorded, stop).compare(record.timeline, shown);
   result.step = shown;
+  result.step_s = seconds.at(shown);
+  result.run_s = run_s;
+  result.run_steps = static_cast<int>(record.steps.size()) - (record.steps.size() > 1 ? 1 : 0);
   for (const auto& [number, length] : lengths) result.steps.push_back(number);
   return result;
 }

@@ -28,7 +28,10 @@ struct RunComparison {
   std::shared_ptr<const SpanStore> spans;  ///< per rank and lane: predicted, measured, error
   std::vector<MatchedOp> ops;              ///< transfers are not among them: their spans say when they were posted
   std::size_t unmatched = 0;               ///< measured events without a predicted twin
-  std::int64_t predicted_ps = 0, measured_ps = 0;  ///< length of the step
+  std::int64_t predicted_ps = 0, measured_ps = 0;  ///< length of the step, from its first event to its last
+  double step_s = 0;  ///< of the step as the run recorded it; where it did not, as long as its events
+  double run_s = 0;   ///< median of the run's steps, which its validation takes; 0: no step is recorded
+  int run_steps = 0;  ///< of which it is the median
 };
 
 /// Sums of matched ops with one thing in common.
@@ -44,7 +47,8 @@ struct ComparedGroup {
 int error_class(double error);
 std::string error_words(int error_class);
 
-/// `step` -1: the one of median length, the first left out where there are others (it warms caches). Ranks stand beside
+/// `step` -1: the one nearest to the run's median of those that have events, the first left out where there are others
+/// (it warms caches). Ranks stand beside
 /// the simulated rank of their stage. The error lane shows an op where and as long as it was measured. Errors:
 /// Failure(kInput) for a record without events or a plan that cannot be simulated on the cluster, Failure(kInterrupted)
 /// where `stop` asked to give it up.

@@ -44,7 +44,7 @@ std::uint8_t StoreBuilder::category(std::string_view name, int hue) {
   for (std::size_t c = 0; c < categories_.size(); ++c) {
     if (categories_[c].name == name) return static_cast<std::uint8_t>(c);
   }
-  if (categories_.size() + 1 >= kMostCategories && hue != static_cast<int>(Category::kOther)) {
+  if (categories_.size() + 1 >= kMostCategories && name != gui::name_of(Category::kOther)) {
     return category(Category::kOther);
   }
   categories_.push_back({std::string(name), hue});
@@ -53,12 +53,15 @@ std::uint8_t StoreBuilder::category(std::string_view name, int hue) {
 
 std::uint8_t StoreBuilder::category(Category category_wanted) {
   std::int16_t& known = known_[static_cast<std::size_t>(category_wanted)];
-  if (known < 0) known = category(gui::name_of(category_wanted), static_cast<int>(category_wanted));
+  if (known < 0) known = category(gui::name_of(category_wanted), hue_of(category_wanted));
   return static_cast<std::uint8_t>(known);
 }
 
 std::uint8_t StoreBuilder::category(std::string_view name) {
-  return category(name, kCategories + static_cast<int>(categories_.size()) % (kNamedHues - kCategories));
+  for (std::size_t c = 0; c < categories_.size(); ++c) {
+    if (categories_[c].name == name) return static_cast<std::uint8_t>(c);
+  }
+  return category(name, hue_of_named(named_++));
 }
 
 std::shared_ptr<const SpanStore> StoreBuilder::build(const std::stop_token& stop) {
@@ -67,7 +70,7 @@ std::shared_ptr<const SpanStore> StoreBuilder::build(const std::stop_token& stop
   if (categories_.empty()) category(Category::kOther);
   store->categories_ = categories_;
   for (std::size_t c = 0; c < categories_.size(); ++c) {
-    if (categories_[c].hue == static_cast<int>(Category::kWaiting)) store->waiting_ = static_cast<int>(c);
+    if (categories_[c].name == gui::name_of(Category::kWaiting)) store->waiting_ = static_cast<int>(c);
   }
   place_spans(*store, order_rows(*store), patience);
   store->titles_ = titles_.take();

@@ -93,6 +93,7 @@ class StoreBuilder {
   std::vector<FlowAt> flows_at_;
   std::vector<std::int64_t> steps_;
   std::vector<CategoryInfo> categories_;
+  int named_ = 0;  // of them, those that have no more than a name
   std::array<std::int16_t, kCategories> known_ = [] {
     std::array<std::int16_t, kCategories> none{};
     none.fill(-1);

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <array>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/seconds.h"
+#include "calibration/measurements/gzip.h"
+#include "calibration/measurements/nsight.h"
 #include "gui/timeline/spans/store_builder.h"
 
 namespace trivium::gui {
@@ -19,6 +25,13 @@ constexpr double kPsPerUs = 1e6;
 constexpr double kLatestUs = 4e12;  // a month and a half; in picoseconds still well inside 63 bits
 constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 32) - 64;
 constexpr std::string_view kLayer = " layer ";
+constexpr std::string_view kSqlite = "SQLite format 3";
+
+/// What profilers call by two names, and two colours would tell apart.
+std::string_view kind_words(std::string_view kind) {
+  if (kind == "user_annotation" || kind == "gpu_user_annotation") return "annotation";
+  return kind == "cuda_runtime" || kind == "cuda_driver" ? "CUDA call" : kind;
+}
 
 /// What an event may say.
 struct RawEvent {
@@ -230,8 +243,10 @@ class Reader {
     span.title = builder_.title(event.name.substr(0, cut));
     if (cut != std::string_view::npos) span.detail = builder_.detail(event.name.substr(cut + 1));
     const Category known = gui::category_of(event.name, event.kind, builder_.name_of_row(span.row));
-    span.category =
-        known != Category::kOther || event.kind.empty() ? builder_.category(known) : builder_.category(event.kind);
+    span.category = known != Category::kOther || event.kind.empty() ? builder_.category(known)
+                                                                    : builder_.category(kind_words(event.kind));
+    has_kernels_ = has_kernels_ || is_kernel(event.kind);
+    if (is_host_operator(event.kind)) host_operators_.push_back(builder_.size());
     return builder_.add(span);
   }
 
@@ -257,6 +272,10 @@ class Reader {
     for (const auto& [key, row] : lanes_) {
       builder_.set_primary(row, !computes[key.first] || builder_.name_of_row(row) == "compute");
     }
+    // Where devices have work of their own, operators of the host only launch it.
+    for (const std::uint32_t span : has_kernels_ ? host_operators_ : std::vector<std::uint32_t>{}) {
+      builder_.at(span).category = builder_.category("host operator", hue_of(Category::kOther));
+    }
     Trace trace;
     trace.ignored = ignored_;
     trace.unfinished = unfinished_;
@@ -276,6 +295,8 @@ class Reader {
   std::uint64_t index_ = 0, ignored_ = 0, unfinished_ = 0;
   bool placed_ = false;
   double origin_ = 0;
+  bool has_kernels_ = false;
+  std::vector<std::uint32_t> host_operators_;
   StoreBuilder builder_;
   std::int32_t root_ = kNoRow;
   std::int64_t last_process_ = 0, last_thread_ = 0;
@@ -287,7 +308,45 @@ class Reader {
   Names identities_;
 };
 
+/// A process is a device's row, a stream a lane.
+Trace trace_of_kernels(const std::filesystem::path& path, const std::stop_token& stop) {
+  base::Patience patience(stop);
+  StoreBuilder builder;
+  const std::int32_t root = builder.add_row(kNoRow, RowKind::kCluster, path.filename().string(), 0);
+  std::int64_t number = 0;
+  for (const calibration::imports::KernelTrace& trace : calibration::imports::read_nsight_processes(path)) {
+    std::map<int, std::int32_t> devices;
+    std::map<std::pair<int, std::int64_t>, std::int32_t> streams;
+    for (const calibration::imports::Kernel& kernel : trace.kernels) {
+      patience.step();
+      const auto [device, new_device] = devices.try_emplace(kernel.device, kNoRow);
+      if (new_device) {
+        const std::string name = trace.rank ? fmt::format("rank {} · GPU {}", *trace.rank, kernel.device)
+                                            : fmt::format("GPU {}", kernel.device);
+        device->second = builder.add_row(root, RowKind::kDevice, name, number++);
+      }
+      const auto [stream, new_stream] = streams.try_emplace({kernel.device, kernel.stream}, kNoRow);
+      if (new_stream) {
+        stream->second =
+            builder.add_row(device->second, RowKind::kLane, fmt::format("stream {}", kernel.stream), kernel.stream);
+      }
+      NewSpan span;
+      span.row = stream->second;
+      span.start_ps = std::llround(kernel.start_s / base::kSecondsPerPs);
+      span.end_ps = span.start_ps + std::llround(kernel.seconds / base::kSecondsPerPs);
+      span.title = builder.title(trace.name_of(kernel));
+      span.category = builder.category(gui::category_of(trace.name_of(kernel), "kernel", {}));
+      builder.add(span);
+    }
+  }
+  return {builder.build(stop)};
+}
+
 }  // namespace
+
+bool is_packed_trace(std::string_view begin) {
+  return begin.starts_with(kSqlite) || calibration::imports::is_gzip(begin);
+}
 
 Trace read_trace(const std::filesystem::path& path, const std::stop_token& stop) {
   std::error_code error;
@@ -296,6 +355,13 @@ Trace read_trace(const std::filesystem::path& path, const std::stop_token& stop)
   }
   if (std::filesystem::file_size(path, error) > kLargestFile) {
     throw base::Failure(base::ErrorKind::kInput, path.string() + ": is larger than 4 GiB; record fewer steps");
+  }
+  std::array<char, kSqlite.size()> begin{};
+  std::ifstream(path, std::ios::binary).read(begin.data(), begin.size());
+  const std::string_view head(begin.data(), begin.size());
+  if (head == kSqlite) return trace_of_kernels(path, stop);
+  if (calibration::imports::is_gzip(head)) {
+    return parse_trace(calibration::imports::unpacked(base::read_file(path), path.string()), path.string(), stop);
   }
   simdjson::padded_string text;
   if (simdjson::padded_string::load(path.string()).get(text) != simdjson::SUCCESS) {

@@ -67,16 +67,31 @@ TEST(StripPainter, WhatIdlesShowsThoughItRoundsToNothing) {
   }
 }
 
-TEST(StripPainter, LanesMixTheirColoursAndThePageFillsTheRest) {
+// Four lines: 0.5 of forward are two of them, 0.25 of backward the one above, and the topmost is idle.
+TEST(StripPainter, LanesShowColoursOfTheLegendAloneAndThePageFillsTheRest) {
   Picture picture;
-  for (int c = 0; c < kColumns; ++c) picture.share(1, c, 0) = 0.5F;
-  picture.paint();
-  const QRgb half = picture.image.pixel(3, 11);
-  EXPECT_NEAR(qGreen(half), (qGreen(picture.hues[0]) + qGreen(kLane)) / 2.0, 1);
   for (int c = 0; c < kColumns; ++c) {
-    for (int y = 11; y < 15; ++y) EXPECT_EQ(picture.image.pixel(c, y), half);
+    picture.share(1, c, 0) = 0.5F;
+    picture.share(1, c, 1) = 0.25F;
+  }
+  picture.paint();
+  for (int c = 0; c < kColumns; ++c) {
+    EXPECT_EQ(picture.image.pixel(c, 11), kLane);
+    EXPECT_EQ(picture.image.pixel(c, 12), picture.hues[1]);
+    EXPECT_EQ(picture.image.pixel(c, 13), picture.hues[0]);
+    EXPECT_EQ(picture.image.pixel(c, 14), picture.hues[0]);
     for (const int y : {10, 15, 16, 19}) EXPECT_EQ(picture.image.pixel(c, y), kPage) << y;
   }
+}
+
+// 0.02 of four lines round to none; the lowest is half of the larger one.
+TEST(StripPainter, WhatRunsShowsThoughItRoundsToNothing) {
+  Picture picture;
+  picture.share(1, 3, 0) = 0.01F;
+  picture.share(1, 3, 1) = 0.02F;
+  picture.paint();
+  EXPECT_EQ(picture.image.pixel(3, 14), mix(picture.hues[1], kLane, 128));
+  EXPECT_EQ(picture.image.pixel(4, 14), kLane);
 }
 
 TEST(StripPainter, PaintsWhatIsSeenOfBandsBeyondTheEdges) {

@@ -231,7 +231,7 @@ TEST_F(TimelineViewTest, TooltipsTellSpansAndWhatPixelsAreMadeOf) {
 }
 
 TEST_F(TimelineViewTest, IdleTimeShowsHoweverLittleItIs) {
-  // Every column idles for a hundredth: no pixel of the lane is as full as one that never idles.
+  // Every column idles for a hundredth: the topmost pixel is not as full as one that never idles.
   std::vector<Given> spans;
   for (std::int64_t i = 0; i < 100'000; ++i) spans.push_back({i * 100, i * 100 + 99});
   show(given_spans({spans, {{0, 10'000'000}}}));
@@ -239,7 +239,7 @@ TEST_F(TimelineViewTest, IdleTimeShowsHoweverLittleItIs) {
   canvas().show_time(0, 10'000'000);
   const QImage image = page()->grab().toImage();
   const int x = canvas().time_area().center().x();
-  const QRgb idles = image.pixel(x, y_of(2)), full = image.pixel(x, y_of(4));
+  const QRgb idles = image.pixel(x, top_of(2)), full = image.pixel(x, top_of(4));
   EXPECT_NE(idles, full);
   EXPECT_NE(image.pixel(x, top_of(1)), image.pixel(x, top_of(3)));  // folded rows too, at their top
 }

@@ -70,6 +70,45 @@ TEST(TraceFile, ReadsWhatOtherProgramsWrite) {
   EXPECT_EQ(trace.unfinished, 2U);
 }
 
+std::string category(const SpanStore& store, std::uint32_t span) {
+  return store.categories()[static_cast<std::size_t>(store.category_of(span))].name;
+}
+
+// As torch.profiler writes them, kernels of one stream in the order of time.
+TEST(TraceFile, TellsForeignKernelsByTheirNames) {
+  const std::vector<std::pair<std::string, std::string>> kernels{
+      {"ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn", "matrix product"},
+      {"void flash_fwd_kernel<Flash_fwd_kernel_traits<128>>", "attention"},
+      {"void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>", "normalization"},
+      {"void at::native::vectorized_elementwise_kernel<4>", "elementwise"},
+      {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "collective"},
+      {"void multi_tensor_apply_kernel<FusedAdamMathFunctor>", "optimizer"}};
+  std::string text = R"([{"ph":"X","cat":"gpu_memcpy","name":"Memcpy DtoH","pid":0,"tid":7,"ts":0,"dur":1})";
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    text += R"(,{"ph":"X","cat":"kernel","pid":0,"tid":7,"dur":1,"ts":)" + std::to_string(i + 1) + R"(,"name":")" +
+            kernels[i].first + R"("})";
+  }
+  text += R"(,{"ph":"X","cat":"cpu_op","pid":9,"tid":1,"ts":0,"dur":1,"name":"aten::mm"}])";
+  const Trace trace = parse_trace(text, "t.json");
+  EXPECT_EQ(category(*trace.spans, 0), "copy");
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    EXPECT_EQ(category(*trace.spans, static_cast<std::uint32_t>(i + 1)), kernels[i].second) << kernels[i].first;
+  }
+  EXPECT_EQ(category(*trace.spans, 7), "host operator");  // it only launches the product
+}
+
+TEST(TraceFile, OperatorsOfCoresAreTheWorkWhereThereIsNoDevice) {
+  const Trace trace = parse_trace(R"([{"ph":"X","cat":"cpu_op","pid":9,"tid":1,"ts":0,"dur":1,"name":"aten::mm"},
+    {"ph":"X","pid":9,"tid":1,"ts":1,"dur":1,"name":"all_reduce"},
+    {"ph":"X","pid":9,"tid":1,"ts":2,"dur":1,"name":"norm"},
+    {"ph":"X","pid":9,"tid":1,"ts":3,"dur":1,"name":"norm reduce"}])",
+                                  "t.json");
+  EXPECT_EQ(category(*trace.spans, 0), "matrix product");
+  EXPECT_EQ(category(*trace.spans, 1), "collective");
+  EXPECT_EQ(category(*trace.spans, 2), "normalization");
+  EXPECT_EQ(category(*trace.spans, 3), "optimizer");  // the step of this program's own that joins norms
+}
+
 TEST(TraceFile, JoinsFlowEventsToTheSpansAroundThem) {
   const Trace trace = parse_trace(R"([
     {"ph":"X","name":"send","pid":0,"tid":0,"ts":0,"dur":10},

@@ -1,0 +1,146 @@
+#include "gui/views/cluster_legend.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/readable.h"
+#include "base/units.h"
+#include "gui/look/theme.h"
+
+namespace trivium::gui {
+namespace {
+
+constexpr int kChip = 12;  // pixels
+constexpr int kGap = 6, kBetween = 16;
+constexpr int kScaleWidth = 140;
+constexpr int kMostChips = 8;     // more have names that nobody looks up
+constexpr int kColours = 24;      // after which series_colour repeats
+constexpr double kThickness = 8;  // pixels of the sample link, at most
+
+/// Of the ranks that a colour tells apart: how many there are, and what one is called.
+struct Axis {
+  int size = 1;
+  QString letter, name;
+};
+
+Axis axis_of(const program::Mesh& mesh, DeviceColour colour) {
+  switch (colour) {
+    case DeviceColour::kPipeline:
+      return {mesh.pipeline(), "p", "pipeline stage"};
+    case DeviceColour::kTensor:
+      return {mesh.tensor(), "t", "tensor rank"};
+    case DeviceColour::kData:
+      return {mesh.data(), "d", "data replica"};
+    case DeviceColour::kContext:
+      return {mesh.context(), "c", "context rank"};
+    default:
+      return {mesh.expert(), "e", "expert rank"};
+  }
+}
+
+}  // namespace
+
+double round_below(double value) {
+  const double power = std::pow(10, std::floor(std::log10(value)));
+  const double digits = value / power * (1 + 1e-12);  // what is round already stays
+  return power * (digits >= 5 ? 5 : digits >= 2 ? 2 : 1);
+}
+
+ClusterLegend::ClusterLegend(QWidget* parent) : QWidget(parent) {
+  setAccessibleName("Legend of colours");
+  setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+}
+
+void ClusterLegend::show_canvas(const ClusterCanvas& canvas, DeviceColour colour) {
+  switch (colour) {
+    case DeviceColour::kMemory:
+      return say({{alarm_colour(), "more than there is"}}, "0 %", "100 % of a device's memory");
+    case DeviceColour::kUtilisation:
+      return say({}, "0 %", "100 % of an iteration busy");
+    case DeviceColour::kTraffic:
+      return say({}, "0",
+                 QString("%1 sent an iteration")
+                     .arg(QString::fromStdString(base::size(static_cast<std::int64_t>(canvas.most_sent())))));
+    default:
+      break;
+  }
+  const program::Program* played = canvas.program();
+  if (played == nullptr) return say({{quiet_colour(palette()), "no plan that runs"}}, {}, {});
+  const Axis axis = axis_of(played->mesh, colour);
+  std::vector<Chip> chips;
+  for (int i = 0; i < std::min(axis.size, kMostChips); ++i) {
+    chips.push_back({series_colour(i), i == 0 ? QString("%1%2: %3 %2").arg(axis.letter).arg(i).arg(axis.name)
+                                              : QString("%1%2").arg(axis.letter).arg(i)});
+  }
+  if (axis.size > kMostChips) {
+    chips.back().words += QString(" … %1%2").arg(axis.letter).arg(axis.size - 1);
+    if (axis.size > kColours) chips.back().words += QString(", colours repeat after %1").arg(kColours);
+  }
+  if (canvas.has_idle()) chips.push_back({quiet_colour(palette()), "idle"});
+  say(std::move(chips), {}, {});
+}
+
+void ClusterLegend::say(std::vector<Chip> chips, QString least, QString most) {
+  chips_ = std::move(chips);
+  least_ = std::move(least);
+  most_ = std::move(most);
+  setAccessibleDescription(words());
+  setToolTip(words());
+  updateGeometry();
+  update();
+}
+
+QString ClusterLegend::words() const {
+  QStringList all;
+  if (!most_.isEmpty()) all << least_ + " (dark) to " + most_ + " (yellow)";
+  for (const Chip& chip : chips_) all << chip.words;
+  return all.join(", ");
+}
+
+QSize ClusterLegend::sizeHint() const { return {200, std::max(kChip, fontMetrics().height()) + 4}; }
+QSize ClusterLegend::minimumSizeHint() const { return {60, sizeHint().height()}; }
+
+void ClusterLegend::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  int x = 0;
+  const int top = (height() - kChip) / 2;
+  const auto write = [&](const QString& words) {
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(QRect(x, 0, width() - x, height()), Qt::AlignVCenter | Qt::AlignLeft, words);
+    x += fontMetrics().horizontalAdvance(words) + kGap;
+  };
+  if (!most_.isEmpty()) {
+    write(least_);
+    for (int i = 0; i < kScaleWidth; ++i) {
+      painter.fillRect(x + i, top, 1, kChip, scale_colour(static_cast<double>(i) / (kScaleWidth - 1)));
+    }
+    x += kScaleWidth + kGap;
+    write(most_);
+    x += kBetween;
+  }
+  for (const Chip& chip : chips_) {
+    painter.fillRect(x, top, kChip, kChip, chip.colour);
+    x += kChip + kGap;
+    write(chip.words);
+    x += kBetween - kGap;
+  }
+}
+
+void draw_link_scale(QPainter& painter, const QRectF& room, double bytes_per_s_per_pixel, const QPalette& palette) {
+  if (bytes_per_s_per_pixel <= 0) return;
+  const double bandwidth = round_below(bytes_per_s_per_pixel * kThickness);
+  const double thick = std::max(1.0, bandwidth / bytes_per_s_per_pixel);
+  const QString words =
+      QString("link of %1 from a device").arg(QString::fromStdString(base::to_text(base::BytesPerSecond(bandwidth))));
+  const QFontMetrics metrics = painter.fontMetrics();
+  const QRectF plate(room.left() + kGap, room.bottom() - metrics.height() - 2.0 * kGap,
+                     metrics.horizontalAdvance(words) + 40 + 4.0 * kGap, metrics.height() + kGap);
+  QColor ground = palette.color(QPalette::Window);
+  ground.setAlpha(220);
+  painter.fillRect(plate, ground);
+  painter.fillRect(QRectF(plate.left() + kGap, plate.center().y() - thick / 2, 40, thick), link_colour(palette));
+  painter.setPen(palette.color(QPalette::WindowText));
+  painter.drawText(plate.adjusted(40 + 2.0 * kGap, 0, 0, 0), Qt::AlignVCenter | Qt::AlignLeft, words);
+}
+
+}  // namespace trivium::gui

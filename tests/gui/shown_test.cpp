@@ -1,0 +1,159 @@
+// What is drawn and said: axes, pictures, searches that go on, fields that cannot be.
+#include <QClipboard>
+#include <QMouseEvent>
+#include <QScrollBar>
+#include <QSignalSpy>
+
+#include "gui/look/theme.h"
+#include "gui/model/axis.h"
+#include "gui/plot/bar_chart.h"
+#include "gui/views/gain_chart.h"
+#include "tests/gui/window_fixture.h"
+
+namespace trivium::gui {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Axes, TimesHaveOneUnit) {
+  EXPECT_EQ(seconds_tick(0.8, 1.2, 0.2), "0.8 s");
+  EXPECT_EQ(seconds_tick(1, 1.2, 0.2), "1.0 s");
+  EXPECT_EQ(seconds_tick(65, 70, 5), "65 s");  // never minutes
+  EXPECT_EQ(seconds_tick(0.0125, 0.02, 0.0005), "12.5 ms");
+  EXPECT_EQ(seconds_tick(3e-5, 4e-5, 1e-5), "30 µs");
+}
+
+// Of 2.4, 5 and 234.5 % the median is 5: bars are drawn up to 30 %, the longest is cut.
+TEST(Gains, OneThatIsFarLongerLeavesTheOthersVisible) {
+  const std::vector<Sensitivity> gains{{"a", 0.024, ""}, {"b", -0.05, ""}, {"c", 2.345, ""}};
+  EXPECT_DOUBLE_EQ(longest_bar(gains), 0.3);
+  EXPECT_DOUBLE_EQ(longest_bar({{"a", 0.024, ""}, {"b", -0.05, ""}}), 0.05);
+}
+
+TEST(Bars, AreSeenThoughTheirLimitIsFarAbove) {
+  EXPECT_DOUBLE_EQ(most_shown({{"a", {1, 2}, 100}, {"b", {4, 0}, 100}}), 4);
+  EXPECT_DOUBLE_EQ(most_shown({{"a", {1, 2}, 40}}), 40);
+  EXPECT_EQ(label_step(4, 75), 20);  // 19 would do
+  EXPECT_EQ(label_step(100, 75), 1);
+}
+
+using Shown = Window;
+
+TEST_F(Shown, TheTableFillsWhileASearchGoesOn) {
+  begin(staged_scenario());
+  QSignalSpy filled(window_.plans().table().model(), &QAbstractItemModel::modelReset);
+  window_.plans().search();
+  EXPECT_EQ(filled.count(), 1);  // emptied
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.plans().is_searching(); }, kPatienceMs));
+  EXPECT_GE(filled.count(), 3);  // and filled before the answer
+  for (const PlanRow& row : window_.plans().plans()) EXPECT_FALSE(row.interim);
+}
+
+TEST_F(Shown, APictureOfTheTimelineHasEveryRow) {
+  begin(staged_scenario());
+  window_.resize(1300, 640);
+  window_.show_view(MainWindow::kTimeline);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  const int hidden = window_.timeline().canvas().verticalScrollBar()->maximum();
+  ASSERT_GT(hidden, 50);
+  const QSize before = window_.timeline().size();
+  ASSERT_TRUE(window_.export_picture(file("whole.png")));
+  EXPECT_GE(QImage(file("whole.png")).height(), before.height() + hidden);
+  EXPECT_EQ(window_.timeline().size(), before);
+  ASSERT_TRUE(window_.export_picture(file("whole.svg")));
+}
+
+TEST_F(Shown, WhatASearchFindsIsListed) {
+  begin(staged_scenario());
+  window_.show_view(MainWindow::kTimeline);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
+  TimelineView& view = window_.timeline();
+  view.search_field().setText("matmul");
+  ASSERT_TRUE(QTest::qWaitFor([&] { return view.matches() > 0; }, kPatienceMs));
+  Q_EMIT view.hits().aboutToShow();
+  const QList<QAction*> hits = view.hits().actions();
+  ASSERT_GT(hits.size(), 10);
+  EXPECT_THAT(plain(hits[0]->text()), HasSubstr("matmul · rank 0"));
+  EXPECT_THAT(plain(hits.back()->text()), HasSubstr("more"));
+  hits[3]->trigger();
+  ASSERT_TRUE(view.canvas().selected());
+}
+
+TEST_F(Shown, FiguresOfAPlanThatDoesNotFitStandBack) {
+  begin(staged_scenario());
+  const auto colour = [&](const char* name) {
+    for (QLabel* label : window_.headline().findChildren<QLabel*>()) {
+      if (label->accessibleName() == name) return label->palette().color(QPalette::WindowText);
+    }
+    return QColor();
+  };
+  const QColor usual = colour("iteration");
+  window_.document().edit(set_constant(window_.document().scenario(), 0, NodeConstant::kDeviceMemory, "1 GiB"), "m");
+  ASSERT_TRUE(settles());
+  ASSERT_FALSE(window_.document().evaluation()->fits());
+  EXPECT_EQ(colour("peak memory"), alarm_colour());
+  EXPECT_NE(colour("iteration"), usual);
+  window_.document().history().undo();
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(colour("iteration"), usual);
+  EXPECT_EQ(colour("peak memory"), usual);
+}
+
+TEST_F(Shown, AFieldOfTheClusterThatCannotBeIsMarkedAtOnce) {
+  begin(staged_scenario());
+  Marked<QLineEdit>& field = window_.cluster().constant(NodeConstant::kDeviceMemory);
+  field.selectAll();
+  QTest::keyClicks(&field, "3 parsecs");
+  EXPECT_TRUE(field.is_wrong());
+  EXPECT_THAT(plain(window_.cluster().message().text()), HasSubstr(plain(alarm_colour().name())));
+  field.selectAll();
+  QTest::keyClicks(&field, "40 GiB");
+  EXPECT_FALSE(field.is_wrong());
+  EXPECT_EQ(plain(window_.cluster().message().text()), "");
+}
+
+TEST_F(Shown, ADraggedStageSaysWhereItWouldGo) {
+  begin(with_cluster(staged_scenario(), "dgx-a100-80gb:2"));
+  window_.show_view(MainWindow::kCluster);
+  QTest::qWait(20);
+  ClusterCanvas& canvas = window_.cluster().canvas();
+  const auto middle = [&](const Box& box) {
+    return canvas.to_screen(box.x + box.width / 2, box.y + box.height / 2).toPoint();
+  };
+  const QPoint from = middle(canvas.map().nodes[0].places[0]), to = middle(canvas.map().nodes[1].places[0]);
+  QTest::mousePress(&canvas, Qt::LeftButton, {}, from);
+  for (const QPoint& at : {(from + to) / 2, to}) {
+    QMouseEvent move(QEvent::MouseMove, QPointF(at), canvas.mapToGlobal(QPointF(at)), Qt::NoButton, Qt::LeftButton, {});
+    QApplication::sendEvent(&canvas, &move);
+  }
+  EXPECT_EQ(plain(canvas.drop_words()), "stage 0 to node 1: a node of the same kind");
+  QTest::mouseRelease(&canvas, Qt::LeftButton, {}, to);
+}
+
+TEST_F(Shown, EnterStartsARunAndACopiedRowHasItsCells) {
+  begin(staged_scenario());
+  window_.show_runs();
+  QTest::keyClick(&window_.runs().corpus(), Qt::Key_Return);
+  EXPECT_THAT(plain(window_.runs().state().text()), HasSubstr("Choose a text"));
+  window_.runs().corpus().setText(file("text.txt"));
+  EXPECT_EQ(plain(window_.runs().state().text()), "");
+  window_.plans().search();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !window_.plans().is_searching(); }, kPatienceMs));
+  window_.show_view(MainWindow::kPlans);
+  const QList<QAction*> actions = window_.plans().table().actions();
+  ASSERT_EQ(actions.size(), 4);
+  actions.back()->trigger();
+  EXPECT_EQ(QGuiApplication::clipboard()->text().count('\t'), 6);
+}
+
+TEST_F(Shown, AnEmptyCompareOffersWhatFillsIt) {
+  begin(staged_scenario());
+  window_.show_view(MainWindow::kCompare);
+  EXPECT_TRUE(window_.compare().run_button().isVisible());
+  EXPECT_TRUE(window_.compare().load_button().isVisible());
+  window_.compare().run_button().click();
+  EXPECT_TRUE(window_.runs().isVisible());
+}
+
+}  // namespace
+}  // namespace trivium::gui

@@ -76,6 +76,7 @@ ExplainView::ExplainView(Document& document, QWidget* parent)
   auto* sure = new QHBoxLayout;
   auto* sure_words = new QLabel("<b>Random variation</b>: iterations when every op takes");
   sure_words->setBuddy(jitter_);
+  sure_words->setWordWrap(true);
   sure->addWidget(sure_words);
   sure->addWidget(jitter_);
   sure->addStretch();

@@ -55,7 +55,7 @@ TEST_F(Shown, APictureOfTheTimelineHasEveryRow) {
   window_.show_view(MainWindow::kTimeline);
   ASSERT_TRUE(QTest::qWaitFor([&] { return window_.view_is_ready(); }, kPatienceMs));
   const int hidden = window_.timeline().canvas().verticalScrollBar()->maximum();
-  ASSERT_GT(hidden, 50);
+  ASSERT_GT(hidden, 20);
   const QSize before = window_.timeline().size();
   ASSERT_TRUE(window_.export_picture(file("whole.png")));
   EXPECT_GE(QImage(file("whole.png")).height(), before.height() + hidden);

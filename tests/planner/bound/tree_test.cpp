@@ -127,7 +127,7 @@ TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
   const auto one_of = [&](const auto& values) -> const auto& {
     return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
   };
-  int plans = 0, tight = 0;
+  int plans = 0, counted = 0, tight = 0;
   for (int i = 0; i < 250; ++i) {
     SearchRequest request = random_problem(random);
     for (const char* field : {"offload.activations", "offload.optimizer", "schedule", "zero_stage", "micro_batch"}) {
@@ -164,11 +164,13 @@ TEST(Tree, NoPlanWithOffloadedActivationsIsFasterThanItsBound) {
       EXPECT_EQ(simulator::recurrence_ends(schedule_costs).stages,
                 simulator::recurrence_ends(schedule_costs, simulator::Rounds::kAll).stages);
       ++plans;
+      if (job.plan.offload.parameters != program::Storage::kNone) continue;  // no bound counts their copies
+      ++counted;
       tight += static_cast<double>(bound) > 0.95 * static_cast<double>(std::get<std::int64_t>(played)) ? 1 : 0;
     }
   }
   EXPECT_GT(plans, 500);
-  EXPECT_GT(2 * tight, plans);
+  EXPECT_GT(2 * tight, counted);
 }
 
 // What lets a search leave a state with its optimizer offloaded until the same state without had its turn.

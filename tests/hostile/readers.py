@@ -64,8 +64,9 @@ READERS = {
     "topology": Reader(["topo_h100.txt"], [*CALIBRATE, "{}"], then=PROFILE),
     "Kineto": Reader(["kineto.pt.trace.json"], [*CALIBRATE, "{}"], then=PROFILE),
     "Kineto, packed": Reader(["kineto.pt.trace.json.gz"], [*CALIBRATE, "{}"], then=PROFILE),
-    "Kineto, explained": Reader(["kineto.pt.trace.json"],
-                                ["explain", *JOB, "--trace", "{}"]),
+    "Kineto, explained": Reader(["rank0.pt.trace.json.gz"],
+                                ["explain", "auto", "--model", "seeds/llama-10m.json", "--cluster", "dgx-a100-80gb:1",
+                                 "--trace", "{}", "seeds/rank1.pt.trace.json.gz"]),
     "Flight Recorder": Reader(["flight_missing_rank_0", "flight_disagree_rank_1"], ["explain", "auto", "--trace", "{}"]),
     "memory snapshot": Reader(["snapshot.pickle"], ["explain", "auto", "--trace", "{}"]),
     "torchtitan log": Reader(["torchtitan.log"], ["validate", "seeds/plan.json", "{}"]),
@@ -189,6 +190,9 @@ def make_seeds(program, place, tree):
                  "topo_h100.txt", "kineto.pt.trace.json", "nsight.sqlite", "megatron.log", "megatron_cpu.log",
                  "deepspeed.log", "torchtitan.log", "flight_missing_rank_0", "flight_disagree_rank_1"]:
         shutil.copy(os.path.join(data, name), seeds)
+    for rank in ("rank0", "rank1"):
+        shutil.copy(os.path.join(data, "foreign", f"plain-{rank}.pt.trace.json.gz"), at(f"{rank}.pt.trace.json.gz"))
+    shutil.copy(os.path.join(tree, "tests", "foreign", "llama-10m.json"), seeds)
     block = {"address": 4096, "size": 2 ** 20, "state": "active_allocated",
              "frames": [{"name": "forward", "filename": "model.py", "line": 1}]}
     event = {"action": "alloc", "addr": 4096, "size": 2 ** 20, "frames": block["frames"]}
@@ -233,7 +237,7 @@ def attempt(program, place, reader, seed, data):
         os.unlink(file)
     else:
         # A checkpoint is known by its ending, and so are tables and databases.
-        given = file = os.path.join(place, "damaged." + os.path.basename(seed).split(".", 1)[1])
+        given = file = os.path.join(place, "damaged-file" + "".join(os.path.basename(seed).partition(".")[1:]))
     with open(file, "wb") as out:
         out.write(data)
     return _read(program, place, reader, given if reader.environment else os.path.relpath(given, place), file)

@@ -6,6 +6,7 @@ namespace trivium::base {
 namespace {
 
 constexpr std::size_t kLongestQuote = 60;
+constexpr std::size_t kMostListed = 12;
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
@@ -67,6 +68,11 @@ std::string quote(std::string_view text) {
   std::size_t cut = kLongestQuote;
   while (cut > 0 && continues_character(text[cut])) --cut;
   return '"' + one_line(text.substr(0, cut)) + "…\"";
+}
+
+std::string listed(std::span<const std::string> names) {
+  if (names.size() <= kMostListed) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.first(kMostListed), ", "), names.size() - kMostListed);
 }
 
 }  // namespace trivium::base

@@ -4,16 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "base/quote.h"
 
 namespace trivium::hardware {
-namespace {
-
-constexpr std::size_t kMostNamed = 12;  // in one line of an error
-
-}  // namespace
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
@@ -27,10 +21,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& known) {
   const std::string near = base::nearest(name, known);
   if (!near.empty()) return fmt::format("unknown {} {}; did you mean \"{}\"?", kind, base::quote(name), near);
-  const std::size_t shown = std::min(known.size(), kMostNamed);
-  const std::string more = known.size() > shown ? fmt::format(" and {} more", known.size() - shown) : "";
-  return fmt::format("unknown {} {}; known: {}{}", kind, base::quote(name),
-                     fmt::join(std::span(known).first(shown), ", "), more);
+  return fmt::format("unknown {} {}; known: {}", kind, base::quote(name), base::listed(known));
 }
 
 void check_schema(const base::JsonReader& document, const std::string& schema) {

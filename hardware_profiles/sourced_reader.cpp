@@ -82,7 +82,7 @@ void demand_sources(const base::JsonReader& whole, const Sources& sources, const
   }
   if (bare.size() < 2) return;  // a single one is told at its place
   whole.fail(fmt::format("no source for {}; add each to sources, as \"{}\": \"where the value comes from\"",
-                         fmt::join(bare, ", "), bare.front()));
+                         base::listed(bare), bare.front()));
 }
 
 SourcedReader SourcedReader::section(std::string_view key) const {

@@ -1,13 +1,11 @@
 #include "calibration/fit/shapes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <tuple>
 
-#include "base/error.h"
+#include "base/refuse.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/measurements/statistics.h"
 
@@ -118,8 +116,7 @@ OpSamples measure(std::span<const program::RunRecord> records) {
     const Program program = program_of(records[r]);
     const std::vector<OpEvent> events = op_events(program, records[r]);
     if (events.empty()) {
-      throw base::Failure(base::ErrorKind::kInput,
-                          fmt::format("run record {} has no timeline; run again and keep that of some steps", r + 1));
+      base::refuse(records[r].file, "it holds no timeline; run again with --timeline-steps 3 or more");
     }
     std::map<Shape, Gathered> shapes;
     for (const OpEvent& event : events) {

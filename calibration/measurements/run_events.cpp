@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "base/error.h"
 #include "base/patience.h"
+#include "base/refuse.h"
 #include "calibration/measurements/quantities.h"
 #include "calibration/measurements/statistics.h"
 #include "program/lower/lower.h"
@@ -15,12 +15,10 @@
 namespace trivium::calibration {
 namespace {
 
-[[noreturn]] void refuse(const program::Event& event, const std::string& what) {
-  throw base::Failure(
-      base::ErrorKind::kInput,
-      fmt::format("run record: event of step {}, rank {}, task {}, op {}: {}; the record was not made of "
-                  "this plan, or by another version",
-                  event.step, event.rank, event.task, event.op, what));
+[[noreturn]] void refuse(const program::RunRecord& record, const program::Event& event, const std::string& what) {
+  base::refuse(record.file, fmt::format("event of step {}, rank {}, task {}, op {}: {}; the record was not made of "
+                                        "this plan, or by another version",
+                                        event.step, event.rank, event.task, event.op, what));
 }
 
 /// Warm-up: the first step of the run, unless nothing else was kept.
@@ -31,17 +29,20 @@ bool has_later_steps(const program::RunRecord& record) {
                      [](const program::Event& e) { return e.step > 0; });
 }
 
-const program::Task& task_of(const program::Program& program, const program::Event& event) {
-  if (event.rank < 0 || event.rank >= program.mesh.size()) refuse(event, "there is no such rank");
+const program::Task& task_of(const program::Program& program, const program::RunRecord& record,
+                             const program::Event& event) {
+  if (event.rank < 0 || event.rank >= program.mesh.size()) refuse(record, event, "there is no such rank");
   const program::Role& role = program.role_of(event.rank);
   if (event.task < 0 || event.task >= static_cast<std::int32_t>(role.tasks.size()))
-    refuse(event, "there is no such task");
+    refuse(record, event, "there is no such task");
   return role.tasks[static_cast<std::size_t>(event.task)];
 }
 
-const program::Op& op_of(const program::Program& program, const program::Task& task, const program::Event& event) {
+const program::Op& op_of(const program::Program& program, const program::RunRecord& record, const program::Task& task,
+                         const program::Event& event) {
   const program::Body& body = program.body_of(task);
-  if (event.op < 0 || event.op >= static_cast<std::int32_t>(body.ops.size())) refuse(event, "there is no such op");
+  if (event.op < 0 || event.op >= static_cast<std::int32_t>(body.ops.size()))
+    refuse(record, event, "there is no such op");
   return body.ops[static_cast<std::size_t>(event.op)];
 }
 
@@ -76,7 +77,7 @@ std::map<MeetingKey, double> own_times(const program::Program& program, const pr
   std::map<MeetingKey, double> times;
   for (const program::Event& event : record.timeline.events) {
     patience.step();
-    const program::Op& op = op_of(program, task_of(program, event), event);
+    const program::Op& op = op_of(program, record, task_of(program, record, event), event);
     if (!is_collective(op)) continue;
     const auto took = std::max(0.0, static_cast<double>(event.end_ps - event.start_ps - event.wait_ps));
     const auto [at, fresh] = times.try_emplace(meeting_of(program, event, op), took);
@@ -98,7 +99,7 @@ std::vector<OpEvent> op_events(const program::Program& program, const program::R
   Ends ends;
   for (const program::Event& event : record.timeline.events) {
     patience.step();
-    if (task_of(program, event).transfer < 0) ends[{event.step, event.rank}].push_back(event.end_ps);
+    if (task_of(program, record, event).transfer < 0) ends[{event.step, event.rank}].push_back(event.end_ps);
   }
   for (auto& [key, times] : ends) std::sort(times.begin(), times.end());
   const std::map<MeetingKey, double> own = own_times(program, record, patience);
@@ -106,8 +107,8 @@ std::vector<OpEvent> op_events(const program::Program& program, const program::R
   for (const program::Event& event : record.timeline.events) {
     patience.step();
     if (is_warm_up(event, later)) continue;
-    const program::Task& task = task_of(program, event);
-    const program::Op& op = op_of(program, task, event);
+    const program::Task& task = task_of(program, record, event);
+    const program::Op& op = op_of(program, record, task, event);
     const auto span = static_cast<double>(event.end_ps - event.start_ps), wait = static_cast<double>(event.wait_ps);
     const double work = is_collective(op) ? own.at(meeting_of(program, event, op)) : std::max(0.0, span - wait);
     result.push_back({event.step, event.rank, &op, work * kSecondsPerPs, (span - work) * kSecondsPerPs,
@@ -116,11 +117,19 @@ std::vector<OpEvent> op_events(const program::Program& program, const program::R
   return result;
 }
 
+double measured_iteration(const program::RunRecord& record) {
+  if (record.steps.empty()) base::refuse(record.file, "it has no steps; nothing was measured");
+  std::vector<double> seconds;
+  for (const program::StepRecord& step : record.steps) seconds.push_back(step.seconds);
+  if (seconds.size() > 1) seconds.erase(seconds.begin());  // warms caches
+  return median(std::move(seconds));
+}
+
 double host_gap(const program::Program& program, const program::RunRecord& record) {
   std::map<int, const program::Event*> last;  // by rank
   std::vector<double> gaps;
   for (const program::Event& event : record.timeline.events) {
-    const program::Task& task = task_of(program, event);
+    const program::Task& task = task_of(program, record, event);
     const program::Event*& before = last[event.rank];
     const bool follows = before != nullptr && before->step == event.step && before->task == event.task &&
                          before->op + 1 == event.op && task.transfer < 0;
@@ -135,7 +144,7 @@ double host_gap(const program::Program& program, const program::RunRecord& recor
 program::Program program_of(const program::RunRecord& record) {
   auto lowered = program::lower(record.job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
-    throw base::Failure(base::ErrorKind::kInput, "run record: its plan cannot be lowered: " + no->reason);
+    base::refuse(record.file, "its plan cannot be lowered: " + no->reason);
   }
   return std::get<program::Program>(std::move(lowered));
 }

@@ -29,6 +29,10 @@ bool is_transfer(const program::Op& op);
 std::vector<OpEvent> op_events(const program::Program& program, const program::RunRecord& record,
                                const std::stop_token& stop = {});
 
+/// What a run is judged by: the median of its steps, the first left out where there are others (it warms caches).
+/// Errors: Failure(kInput) for a record without steps.
+double measured_iteration(const program::RunRecord& record);
+
 /// Seconds between the end of an op and the start of the next on its rank, where no transfer ran in between: the median
 /// over all, what the executor itself takes per op.
 double host_gap(const program::Program& program, const program::RunRecord& record);

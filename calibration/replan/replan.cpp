@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-#include "base/error.h"
+#include "base/refuse.h"
 #include "base/seconds.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/measurements/statistics.h"
@@ -190,10 +190,10 @@ double passes_s(const program::Job& job, const StageCosts& costs) {
 }
 
 /// The first stage that does not hold its part, or -1.
-int too_big(const program::Job& job, const hardware::Cluster& cluster) {
+int too_big(const std::string& file, const program::Job& job, const hardware::Cluster& cluster) {
   const auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) {
-    throw base::Failure(base::ErrorKind::kInput, "run record: the proposed plan cannot be lowered: " + no->reason);
+    base::refuse(file, "the proposed plan cannot be lowered: " + no->reason);
   }
   const auto memory = simulator::memory_of(std::get<program::Program>(lowered), cluster);
   for (const simulator::StageMemory& stage : memory) {
@@ -203,14 +203,15 @@ int too_big(const program::Job& job, const hardware::Cluster& cluster) {
 }
 
 /// The fastest split that fits; the plan's own where none does.
-void propose(program::Job& job, const StageCosts& costs, const hardware::Cluster& cluster, std::string& limited) {
+void propose(const std::string& file, program::Job& job, const StageCosts& costs, const hardware::Cluster& cluster,
+             std::string& limited) {
   const int layers = static_cast<int>(job.model.layers);
   std::vector<int> most(static_cast<std::size_t>(job.plan.chunks()), layers);
   program::Job proposal = job;
   for (;;) {
     proposal.plan.stage_layers = split(job.plan, costs, layers, most);
     if (proposal.plan.stage_layers.empty()) return;
-    const int stage = too_big(proposal, cluster);
+    const int stage = too_big(file, proposal, cluster);
     if (stage < 0) break;
     int widest = stage;  // of the stage's chunks
     for (int c = stage; c < job.plan.chunks(); c += job.plan.pipeline) {
@@ -222,15 +223,6 @@ void propose(program::Job& job, const StageCosts& costs, const hardware::Cluster
         fmt::format("stage {} has no memory for more than {} layers", stage, most[static_cast<std::size_t>(widest)]);
   }
   job = std::move(proposal);
-}
-
-double median_step(const program::RunRecord& record) {
-  std::vector<double> seconds;
-  for (const program::StepRecord& step : record.steps) seconds.push_back(step.seconds);
-  if (seconds.empty())
-    throw base::Failure(base::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
-  if (seconds.size() > 1) seconds.erase(seconds.begin());  // warms caches
-  return median(std::move(seconds));
 }
 
 std::vector<Straggler> stragglers_of(const std::vector<RankTimes>& ranks) {
@@ -279,10 +271,10 @@ Replan replan(const program::RunRecord& record, const hardware::Cluster& cluster
   const std::vector<RankTimes> ranks = rank_times(program, record);
   const StageCosts costs(program.job.model, program.job.plan.pipeline, ranks);
   Replan result;
-  result.measured_iteration_s = result.predicted_iteration_s = median_step(record);
+  result.measured_iteration_s = result.predicted_iteration_s = measured_iteration(record);
   result.stragglers = stragglers_of(ranks);
   program::Job proposal = record.job;
-  propose(proposal, costs, cluster, result.limited);
+  propose(record.file, proposal, costs, cluster, result.limited);
   const double gained = passes_s(record.job, costs) - passes_s(proposal, costs);
   const double predicted = result.measured_iteration_s - gained;
   result.changed = predicted > 0 && result.measured_iteration_s >= kLeastGain * predicted &&

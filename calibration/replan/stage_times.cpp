@@ -1,12 +1,10 @@
 #include "calibration/replan/stage_times.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "base/error.h"
+#include "base/refuse.h"
 #include "calibration/measurements/run_events.h"
 #include "calibration/measurements/statistics.h"
 
@@ -47,8 +45,7 @@ PassSeconds& part_in(RankTimes& times, int part) {
 
 std::vector<RankTimes> rank_times(const program::Program& program, const program::RunRecord& record) {
   if (record.timeline.events.empty()) {
-    throw base::Failure(base::ErrorKind::kInput,
-                        "run record: it holds no timeline; run again with --timeline-steps 3 or more");
+    base::refuse(record.file, "it holds no timeline; run again with --timeline-steps 3 or more");
   }
   std::vector<RankTimes> all(static_cast<std::size_t>(program.mesh.size()));
   for (int rank = 0; rank < program.mesh.size(); ++rank) {

@@ -95,10 +95,6 @@ struct Validation {
   std::optional<TimelinePair> timelines;  ///< of one run that kept its timeline
 };
 
-/// What a run is judged by: the median of its steps, the first left out where there are others (it warms caches).
-/// Errors: Failure(kInput) for a record without steps.
-double measured_iteration(const program::RunRecord& record);
-
 /// Simulates the plan on the cluster op by op and compares it with its run. The row is the iteration (median of the
 /// steps but the first) and the fullest rank's memory. Groups, the largest difference in seconds first: "step", every
 /// measured step against the prediction; "op", "lane" and "rank", the time at work over all ranks, one case a step;

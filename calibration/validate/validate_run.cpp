@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "base/error.h"
 #include "base/patience.h"
 #include "calibration/measurements/quantities.h"
 #include "calibration/measurements/run_events.h"
@@ -221,16 +220,6 @@ double arena_bytes(const simulator::Simulation& simulation) {
 }
 
 }  // namespace
-
-double measured_iteration(const program::RunRecord& record) {
-  if (record.steps.empty()) {
-    throw base::Failure(base::ErrorKind::kInput, "run record: it has no steps; nothing was measured");
-  }
-  std::vector<double> seconds;
-  for (const program::StepRecord& step : record.steps) seconds.push_back(step.seconds);
-  if (seconds.size() > 1) seconds.erase(seconds.begin());  // warms caches
-  return median(std::move(seconds));
-}
 
 Validation validate_run(const program::PlanFile& plan, const program::RunRecord& record,
                         const hardware::Cluster& cluster, const std::stop_token& stop) {

@@ -81,6 +81,7 @@ RunRecord run_record_from_json(const nlohmann::json& json, const std::string& wh
   reader.allow_only(
       {"schema", "plan", "backend", "program_hash", "peak_memory_bytes", "steps", "timeline", "host", "spikes"});
   RunRecord record;
+  record.file = where;
   const PlanFile plan = plan_file_from_json(reader.at("plan").json(), where + "#/plan");
   record.job = plan.job;
   record.cluster = plan.cluster;

@@ -43,6 +43,7 @@ struct RunRecord {
   std::vector<Spike> spikes;
   Timeline timeline;                            ///< of the last steps
   std::vector<std::int64_t> peak_memory_bytes;  ///< by rank, what the arenas really hold
+  std::string file = "run record";              ///< what errors name: where it was read, with the pointer inside
   std::map<std::string, std::string> host;  ///< what ran it: "processor", "cores", "system", "compiler", "library"…
 };
 

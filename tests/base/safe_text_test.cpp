@@ -65,4 +65,15 @@ TEST(Say, NeitherThrowsNorEndsTheProcessWhereNobodyListens) {
 }
 
 }  // namespace
+
+TEST(Listed, ADozenAtMostAndHowManyMore) {
+  EXPECT_EQ(base::listed({}), "");
+  std::vector<std::string> names{"a", "b", "c"};
+  EXPECT_EQ(base::listed(names), "a, b, c");
+  while (names.size() < 12) names.emplace_back("x");
+  EXPECT_THAT(base::listed(names), testing::EndsWith("x, x"));
+  names.resize(17, "y");
+  EXPECT_EQ(base::listed(names), "a, b, c, x, x, x, x, x, x, x, x, x and 5 more");
+}
+
 }  // namespace trivium::base

@@ -109,17 +109,22 @@ Reason why_no_split(const CsvTable::Row& row) {
   return std::nullopt;
 }
 
-/// Experts of a plan lie on neighbouring replicas, each split over the tensor group.
+/// Experts of a plan lie on neighbouring replicas, each split over the tensor group or whole on one of its ranks.
 Reason why_no_experts(const CsvTable::Row& row) {
   if (row.given("experts").empty()) return std::nullopt;
   const std::int64_t tensor = count(row, "tp"), expert = count(row, "ep"), data = count(row, "dp");
   const std::int64_t expert_tensor = count(row, "etp", tensor);
-  if (expert_tensor != tensor) {
-    return fmt::format("experts split over {} ranks where tensor is {}: the plan cannot fold them", expert_tensor,
+  if (expert_tensor != 1 && expert_tensor != tensor) {
+    return fmt::format("experts split over {} of {} tensor ranks: a plan splits them over all or none", expert_tensor,
                        tensor);
   }
-  if (data % expert != 0)
-    return fmt::format("{} expert ranks over {} replicas: the plan cannot fold them", expert, data);
+  const std::int64_t sharing = tensor / expert_tensor;  // tensor ranks with experts of their own
+  if (expert % sharing != 0 || data % (expert / sharing) != 0) {
+    return fmt::format(
+        "{} expert ranks over {} replicas of {} tensor ranks that split experts {} ways: the plan has "
+        "no such groups",
+        expert, data, tensor, expert_tensor);
+  }
   return std::nullopt;
 }
 
@@ -219,7 +224,10 @@ program::Plan plan_of(const CsvTable::Row& row, const program::StackTraits& stac
   plan.pipeline = degree("pp");
   plan.virtual_stages = degree("vpp");
   plan.data = degree("dp");
-  plan.expert = row.given("experts").empty() ? 1 : degree("ep");
+  if (!row.given("experts").empty()) {
+    plan.expert = degree("ep");
+    if (plan.tensor > 1 && count(row, "etp", plan.tensor) == 1) plan.expert_tensor = 1;
+  }
   plan.micro_batch = degree("micro_batch");
   plan.schedule = program::usual_schedule(plan.virtual_stages);
   plan.sequence_parallel = plan.tensor > 1 && yes(row, "sequence_parallel");

@@ -80,6 +80,17 @@ class Neighbourhood {
     };
     change(here_.expert * 2, Part::kExposedData);
     if (here_.expert % 2 == 0) change(here_.expert / 2, Part::kExposedExpert);
+    if (here_.tensor > 1) other_expert_tensor();
+  }
+
+  // Experts over the same replicas, whole where tensor ranks split them and split where they are whole.
+  void other_expert_tensor() {
+    Plan plan = here_;
+    const bool folds = program::folds_experts(here_);
+    plan.expert_tensor = folds ? 0 : 1;
+    plan.expert = folds ? program::expert_replicas(here_) : here_.expert * here_.tensor;
+    add(fmt::format("expert_tensor {} to {} (expert {})", here_.expert_tensor, plan.expert_tensor, plan.expert),
+        Part::kExposedTensor, plan);
   }
 
   // The sizes of all replicas twice or half as large.

@@ -148,6 +148,7 @@ std::shared_ptr<StateBytes> Tree::state_bytes(const Plan& plan, const std::vecto
                        plain.pipeline,
                        plain.data,
                        plain.expert,
+                       plain.expert_tensor,
                        plain.virtual_stages,
                        plain.sequence_parallel,
                        static_cast<int>(plain.offload.activations),

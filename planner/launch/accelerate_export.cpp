@@ -70,6 +70,7 @@ class AccelerateExport {
     set("pp_degree", std::to_string(plan_.pipeline));
     set("context_parallel_size", std::to_string(plan_.context));
     set("expert_model_parallel_size", std::to_string(plan_.expert));
+    if (program::folds_experts(plan_)) lose("expert_tensor", "tensor ranks split every expert", "0");
     set("num_micro_batches", std::to_string(program::micro_batches(plan_, job_.training.global_batch)));
     set("sequence_parallelism", yes(plan_.sequence_parallel));
     if (plan_.recompute != Recompute::kNone) {

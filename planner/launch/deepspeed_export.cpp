@@ -123,6 +123,7 @@ class DeepspeedExport {
     }
     if (plan_.context > 1) add("ds-sequence-parallel-size", {std::to_string(plan_.context)});
     if (plan_.expert > 1) add("moe-expert-parallel-size", {std::to_string(plan_.expert)});
+    if (program::folds_experts(plan_)) lose("expert_tensor", "tensor ranks split every expert", "0");
     add("micro-batch-size", {std::to_string(plan_.micro_batch)});
     add("global-batch-size", {std::to_string(job_.training.global_batch)});
     add("seq-length", {std::to_string(job_.training.sequence)});

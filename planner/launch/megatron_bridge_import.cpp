@@ -201,6 +201,8 @@ class MegatronBridgeImport {
     plan_.context_method = exchange == "a2a" ? program::ContextMethod::kAllToAll : program::ContextMethod::kRing;
     plan_.pipeline = static_cast<int>(count("cfg.model.pipeline_model_parallel_size", 1));
     plan_.expert = static_cast<int>(count("cfg.model.expert_model_parallel_size", 1));
+    const auto expert_tensor = static_cast<int>(count("cfg.model.expert_tensor_parallel_size", plan_.tensor));
+    if (imported_.job.model.experts && expert_tensor != plan_.tensor) plan_.expert_tensor = expert_tensor;
     if (settings_.is_on({"cfg.dist.use_tp_pp_dp_mapping"})) plan_.placement = kPipelineInsideData;
     const int of_replica = plan_.tensor * plan_.context * plan_.pipeline;
     if (of_replica < 1 || request_.ranks % of_replica != 0) {

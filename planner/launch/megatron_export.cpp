@@ -75,6 +75,7 @@ class MegatronExport {
       add("cp-comm-type", plan_.context_method == program::ContextMethod::kRing ? "p2p" : "a2a");
     }
     if (plan_.expert > 1) add("expert-model-parallel-size", plan_.expert);
+    if (program::folds_experts(plan_)) add("expert-tensor-parallel-size", 1);
     add("micro-batch-size", plan_.micro_batch);
     add("global-batch-size", job_.training.global_batch);
     add("seq-length", job_.training.sequence);

@@ -201,6 +201,8 @@ void read_split(Settings& settings, const ImportRequest& request, Imported& impo
       exchange == "p2p" || exchange == "allgather" ? program::ContextMethod::kRing : program::ContextMethod::kAllToAll;
   plan.expert =
       static_cast<int>(settings.count({"expert-model-parallel-size", "moe-expert-parallel-size"}).value_or(1));
+  const auto split = static_cast<int>(settings.count({"expert-tensor-parallel-size"}).value_or(plan.tensor));
+  if (imported.job.model.experts && split != plan.tensor) plan.expert_tensor = split;
   plan.micro_batch = static_cast<int>(settings.count({"micro-batch-size", "batch-size"}).value_or(1));
   if (settings.has({"use-tp-pp-dp-mapping"})) plan.placement = "tensor-context-pipeline-data";
   const int ranks = read_ranks(settings, request);

@@ -163,6 +163,9 @@ class TorchtitanExport {
     sharding();
     line(fmt::format("tensor_parallel_degree = {}\ncontext_parallel_degree = {}\nexpert_parallel_degree = {}",
                      plan_.tensor, plan_.context, plan_.expert));
+    if (plan_.expert > 1) {
+      line(fmt::format("expert_tensor_parallel_degree = {}", program::folds_experts(plan_) ? 1 : plan_.tensor));
+    }
     if (plan_.context > 1) {
       line(fmt::format("context_parallel_rotate_method = \"{}\"",
                        plan_.context_method == program::ContextMethod::kRing ? "allgather" : "alltoall"));

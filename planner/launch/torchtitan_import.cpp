@@ -179,6 +179,8 @@ class TorchtitanImport {
     plan_.context = degree("parallelism.context_parallel_degree");
     plan_.pipeline = degree("parallelism.pipeline_parallel_degree");
     plan_.expert = degree("parallelism.expert_parallel_degree");
+    const int expert_tensor = degree("parallelism.expert_tensor_parallel_degree");
+    if (plan_.expert > 1 && expert_tensor != plan_.tensor) plan_.expert_tensor = expert_tensor;
     plan_.sequence_parallel = plan_.tensor > 1;
     const std::string rotates = settings_.text({"parallelism.context_parallel_rotate_method"}).value_or("allgather");
     plan_.context_method = rotates == "alltoall" ? program::ContextMethod::kAllToAll : program::ContextMethod::kRing;

@@ -116,12 +116,13 @@ class KindSearch {
     request.job.plan.pipeline = split.pipeline;
     request.job.plan.data = split.data;
     request.job.plan.expert = 1;
+    request.job.plan.expert_tensor = 0;
     request.job.plan.micro_batch = size;
     request.job.plan.replica_micro_batch.clear();
     request.job.plan.placement = kWholeReplicas;
     request.job.training.global_batch = micro_batches * split.data * size;
-    request.fixed.insert(
-        {"tensor", "context", "context_method", "pipeline", "data", "expert", "micro_batch", "placement"});
+    request.fixed.insert({"tensor", "context", "context_method", "pipeline", "data", "expert", "expert_tensor",
+                          "micro_batch", "placement"});
     // What only some kinds of nodes can do is open on none.
     if (!simulator::has_fused_attention(request.job.plan, request_.cluster)) request.fixed.insert("attention");
     request.others = 0;

@@ -57,6 +57,7 @@ class Holder {
   bool means_something(const std::string& field) const {
     const bool unlike = !request_.cluster.homogeneous();
     if (field == "expert") return request_.job.model.experts.has_value();
+    if (field == "expert_tensor") return request_.job.model.experts.has_value() && plan_.tensor > 1;
     if (field == "stage_nodes" || field == "replica_micro_batch") return unlike;
     if (field == "context_method") return plan_.context > 1;
     if (field == "top_k_share") return plan_.compression == program::Compression::kTopK;

@@ -13,6 +13,7 @@ const std::vector<SearchedField>& searched_fields() {
                                                   {"pipeline", Level::kSplit},
                                                   {"data", Level::kSplit},
                                                   {"expert", Level::kSplit},
+                                                  {"expert_tensor", Level::kSplit},
                                                   {"micro_batch", Level::kSplit},
                                                   {"replica_micro_batch", Level::kSplit},
                                                   {"placement", Level::kPlacement},

@@ -122,20 +122,38 @@ std::vector<int> Space::micro_batches(const Plan& split) const {
   return divisors(batch / split.data, kMostMicroBatch);
 }
 
-// How the context ranks exchange keys and values, how many ranks share the experts, and the samples of a micro-batch.
+// How many ranks share the experts, and how many tensor ranks split each of them: all, or none.
+std::vector<std::pair<int, int>> Space::expert_splits(const Plan& plan) const {
+  if (!request_.job.model.experts) return {{given_.expert, given_.expert_tensor}};
+  std::vector<std::pair<int, int>> splits;
+  for (const int part : fixed("expert_tensor") ? std::vector{given_.expert_tensor} : std::vector{0, 1}) {
+    Plan split = plan;
+    split.expert_tensor = part;
+    const bool folds = program::folds_experts(split);
+    if (part == 1 && !folds && !fixed("expert_tensor")) continue;  // there is one tensor rank
+    if (fixed("expert")) {
+      splits.emplace_back(given_.expert, part);
+      continue;
+    }
+    for (const int expert : divisors(request_.job.model.experts->count, plan.data * (folds ? plan.tensor : 1))) {
+      split.expert = expert;
+      if (folds && expert % plan.tensor != 0) continue;
+      if (plan.data % program::expert_replicas(split) == 0) splits.emplace_back(expert, part);
+    }
+  }
+  return splits;
+}
+
+// How the context ranks exchange keys and values, how experts are split, and the samples of a micro-batch.
 void Space::add_splits(Plan plan) {
   std::vector<ContextMethod> methods{given_.context_method};
   if (plan.context > 1 && !fixed("context_method")) methods = {ContextMethod::kRing, ContextMethod::kAllToAll};
-  std::vector<int> experts{given_.expert};
-  if (request_.job.model.experts && !fixed("expert")) {
-    experts = divisors(request_.job.model.experts->count, plan.data);
-    std::erase_if(experts, [&](int expert) { return plan.data % expert != 0; });
-  }
   for (const ContextMethod method : methods) {
-    for (const int expert : experts) {
+    for (const auto& [expert, expert_tensor] : expert_splits(plan)) {
       for (const int micro_batch : micro_batches(plan)) {
         plan.context_method = method;
         plan.expert = expert;
+        plan.expert_tensor = expert_tensor;
         plan.micro_batch = micro_batch;
         if (allows(Level::kSplit, plan)) splits_.push_back(plan);
       }
@@ -475,7 +493,8 @@ std::string family_of(const Plan& plan) {
   std::string text = fmt::format("TP{}", plan.tensor);
   if (plan.context > 1) text += fmt::format(" CP{}", plan.context);
   text += fmt::format(" PP{} DP{}", plan.pipeline, plan.data);
-  return plan.expert > 1 ? text + fmt::format(" EP{}", plan.expert) : text;
+  if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
+  return program::folds_experts(plan) ? text + " ETP1" : text;
 }
 
 }  // namespace trivium::planner

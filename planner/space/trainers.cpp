@@ -139,7 +139,7 @@ constexpr std::array<TrainerRule, 15> kTorchtitanWhole = [] {
   return rules;
 }();
 
-constexpr std::array<TrainerRule, 15> kDeepspeed{
+constexpr std::array<TrainerRule, 16> kDeepspeed{
     {kOneReplicaSize,
      kNoNodesByStage,
      kDataInside,
@@ -159,7 +159,9 @@ constexpr std::array<TrainerRule, 15> kDeepspeed{
      {"zero_stage", "ZeRO 2 and 3 without a pipeline",
       [](const Plan& plan) { return plan.zero_stage <= 1 || plan.pipeline == 1; }, false},
      {"overlap.parameter_gather", "parameters are fetched when a module is reached",
-      [](const Plan& plan) { return !plan.overlap.parameter_gather; }, true}}};
+      [](const Plan& plan) { return !plan.overlap.parameter_gather; }, true},
+     {"expert_tensor", "tensor ranks split every expert",
+      [](const Plan& plan) { return !program::folds_experts(plan); }, true}}};
 // The host runs the optimizer; beyond ZeRO 1 gradients follow it there.
 constexpr TrainerRule kDeepspeedState{
     "offload.optimizer", "the host's cores run the optimizer with ZeRO; at 2 and 3 gradients go there, too",
@@ -168,11 +170,11 @@ constexpr TrainerRule kGroupsOfThree{
     "shard_group", "shard groups with ZeRO 3 (MiCS)",
     [](const Plan& plan) { return plan.shard_group == 0 || plan.shard_group == plan.data || plan.zero_stage == 3; },
     false};
-constexpr std::array<TrainerRule, 17> kDeepspeedWhole = [] {
-  std::array<TrainerRule, 17> rules{};
+constexpr std::array<TrainerRule, 18> kDeepspeedWhole = [] {
+  std::array<TrainerRule, 18> rules{};
   std::ranges::copy(kDeepspeed, rules.begin());
-  rules[15] = kDeepspeedState;
-  rules[16] = kGroupsOfThree;
+  rules[16] = kDeepspeedState;
+  rules[17] = kGroupsOfThree;
   return rules;
 }();
 

@@ -45,7 +45,8 @@ Mesh::Mesh(const Plan& plan, int key_ranks)
     : extents_{plan.tensor, plan.context, plan.data, plan.pipeline},
       shard_(plan.shard_group > 0 ? plan.shard_group : plan.data),
       order_(order_of(plan.placement)),
-      expert_(plan.expert),
+      expert_replicas_(program::expert_replicas(plan)),
+      expert_tensor_(folds_experts(plan) ? plan.tensor : 1),
       key_ranks_(key_ranks) {}
 
 int Mesh::shard_rank(int rank) const { return index_in(Group::kShard, rank); }
@@ -111,12 +112,20 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       along([&](Coordinates& at, int i) { at.data = i * shard_ + here.data % shard_; }, data() / shard_);
       break;
     case Group::kExpert:
-      along([&](Coordinates& at, int i) { at.data = here.data / expert_ * expert_ + i; }, expert_);
+      for (int t = 0; t < expert_tensor_; ++t) {
+        along(
+            [&](Coordinates& at, int i) {
+              at.data = here.data / expert_replicas_ * expert_replicas_ + i;
+              if (expert_tensor_ > 1) at.tensor = t;
+            },
+            expert_replicas_);
+      }
       break;
     case Group::kExpertData:
       for (int c = 0; c < context(); ++c) {
-        along([&](Coordinates& at, int i) { at.data = i * expert_ + here.data % expert_, at.context = c; },
-              data() / expert_);
+        along([&](Coordinates& at,
+                  int i) { at.data = i * expert_replicas_ + here.data % expert_replicas_, at.context = c; },
+              data() / expert_replicas_);
       }
       break;
     case Group::kPipeline:
@@ -127,10 +136,12 @@ std::vector<int> Mesh::members(Group group, int rank) const {
       break;
     case Group::kModel:
       for (int p = 0; p < pipeline(); ++p) {
-        for (int e = 0; e < expert_; ++e) {
-          along([&](Coordinates& at,
-                    int i) { at.tensor = i, at.pipeline = p, at.data = here.data / expert_ * expert_ + e; },
-                tensor());
+        for (int e = 0; e < expert_replicas_; ++e) {
+          along(
+              [&](Coordinates& at, int i) {
+                at.tensor = i, at.pipeline = p, at.data = here.data / expert_replicas_ * expert_replicas_ + e;
+              },
+              tensor());
         }
       }
       break;
@@ -164,15 +175,15 @@ int Mesh::group_size(Group group) const {
     case Group::kReplica:
       return data() / shard_;
     case Group::kExpert:
-      return expert_;
+      return expert();
     case Group::kExpertData:
-      return data() / expert_ * context();
+      return data() / expert_replicas_ * context();
     case Group::kPipeline:
       return pipeline();
     case Group::kEmbedding:
       return pipeline() > 1 ? 2 : 1;
     case Group::kModel:
-      return tensor() * pipeline() * expert_;
+      return tensor() * pipeline() * expert_replicas_;
     case Group::kWorld:
       return size();
   }

@@ -19,11 +19,11 @@ enum class Group : std::uint8_t {
   kData,        ///< ranks that hold the same parameters: data x context
   kShard,       ///< part of kData that the ZeRO state is split over: `shard_group` neighbouring replicas
   kReplica,     ///< ranks of kData that hold the same shards: one of every shard group
-  kExpert,      ///< neighbours along `data` that share the experts of a layer
+  kExpert,      ///< neighbours along `data` that share the experts of a layer; with their tensor ranks, where folded
   kExpertData,  ///< ranks that hold the same experts
   kPipeline,    ///< ranks that differ in their stage alone; transfers join two of them
   kEmbedding,   ///< first and last stage, which both hold a tied embedding
-  kModel,       ///< tensor x pipeline x expert: every expert, the rest of the model once for each of `expert`
+  kModel,       ///< tensor x pipeline x expert replicas: every expert, the rest of the model once for each of these
   kWorld
 };
 std::string_view name_of(Group group);
@@ -53,7 +53,9 @@ class Mesh {
   int shard_rank(int rank) const;
   /// Number of the rank's shard group among those of its kData group; 0 unless sharding is hybrid.
   int shard_replica(int rank) const { return coordinates(rank).data / shard_; }
-  int expert() const { return expert_; }
+  /// Ranks that share the experts of a layer, and how many neighbours along `data` these are.
+  int expert() const { return expert_replicas_ * expert_tensor_; }
+  int expert_replicas() const { return expert_replicas_; }
   int key_ranks() const { return key_ranks_; }
   int rank(const Coordinates& at) const;
   Coordinates coordinates(int rank) const;
@@ -63,14 +65,17 @@ class Mesh {
   /// Place of `rank` among the members of its group.
   int index_in(Group group, int rank) const;
   /// Which of the `expert` parts of the experts the rank holds.
-  int expert_rank(const Coordinates& at) const { return at.data % expert_; }
+  int expert_rank(const Coordinates& at) const { return index_in(Group::kExpert, rank(at)); }
+  /// Its place among the replicas that share them.
+  int expert_replica(const Coordinates& at) const { return at.data % expert_replicas_; }
   bool operator==(const Mesh&) const = default;
 
  private:
   std::array<int, 4> extents_{1, 1, 1, 1};  // tensor, context, data, pipeline
   int shard_ = 1;                           // data coordinates of a shard group
   std::array<int, 4> order_{0, 1, 2, 3};    // dimensions, fastest first
-  int expert_ = 1;
+  int expert_replicas_ = 1;
+  int expert_tensor_ = 1;  ///< tensor ranks with experts of their own
   int key_ranks_ = 1;
 };
 

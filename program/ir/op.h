@@ -94,7 +94,8 @@ enum class OpKind : std::uint8_t {
   kUnpackTokens,  //  "                            the inverse
   // Mixture of experts: E experts, C rows for one expert and sample, of which this rank has a part (ExpertRows). With
   // context parallelism kRoute and kSpill list the tokens of all context ranks, the other kinds read that list at the
-  // places of the rank's own T. `parts`: tensor ranks; of the products: ranks of the expert and the tensor group.
+  // places of the rank's own T. `parts`: tensor ranks that send a part of the same tokens' rows; of counts: whose rows
+  // are counted; of the products: ranks of the expert group and those of the tensor group that split an expert.
   kRoute,  // listed T, E, top_k         logits (m,n)                         probabilities (m,n), slots (m,k,2):
            // expert, and row of this tensor rank's (of one context rank after the other) or -1; loss (1) += balance
            // loss, or -1. In: behind the logits a bias by which experts are chosen, or -1
@@ -104,7 +105,7 @@ enum class OpKind : std::uint8_t {
                    // many come from every rank, and the rows of those that come (int32)
   kCountRows,      // listed T, experts of a rank, top_k   slots, in place: rows of a dropless mixture
                    //                                                                     counts (ranks, parts, n): rows
-                   // that every tensor rank sends for every expert (int32)
+                   // that every tensor rank, or this one alone, sends for every expert (int32)
   kDispatch,       // T, hidden, top_k              x (m,n), slots                       y (rows,n), spilled or -1
   kDispatchBackward,  //  "                            dy, slots, dspilled or -1            dx (m,n)
   kCombine,           //  "                            y of experts, probabilities, slots, spilled or -1

@@ -24,8 +24,8 @@ struct Buffer {
   std::int64_t bytes() const { return elements * size_of(dtype); }
 };
 
-/// How a parameter is cut over the tensor group.
-enum class Split : std::uint8_t { kReplicated, kRows, kColumns };
+/// How a parameter is cut over the tensor group; kExperts: every rank has experts of its own, whole.
+enum class Split : std::uint8_t { kReplicated, kRows, kColumns, kExperts };
 
 /// A parameter of a chunk, as this rank holds it. Global names and shapes are free of the layout:
 /// "h.3.attn.c_attn.weight", matrices as (in, out), the embedding as (vocab, hidden).

@@ -147,7 +147,7 @@ Verdict check_tensor(const Job& job) {
                               "compression none or fp16, or tensor {}",
                               plan.tensor, model.kv_heads, model.kv_heads));
   }
-  if (auto no = divides("ffn_hidden", model.ffn_hidden)) return no;
+  if (auto no = divides("ffn_hidden", folds_experts(plan) ? 0 : model.ffn_hidden)) return no;
   if (auto no = divides("dense_hidden", model.dense_hidden())) return no;
   if (auto no = divides("shared_hidden", model.experts ? model.experts->shared_hidden : 0)) return no;
   if (plan.sequence_parallel) {
@@ -210,15 +210,28 @@ Verdict check_context(const Job& job) {
 Verdict check_experts(const Job& job) {
   const Plan& plan = job.plan;
   if (!job.model.experts) {
-    if (plan.expert == 1) return std::nullopt;
-    return refuse("expert-needs-experts", fmt::format("expert {} splits the experts of mixture layers; {} has none",
-                                                      plan.expert, job.model.name));
+    if (plan.expert == 1 && plan.expert_tensor == 0) return std::nullopt;
+    const bool spread = plan.expert != 1;
+    return refuse("expert-needs-experts", fmt::format("{} {} splits the experts of mixture layers; {} has none",
+                                                      spread ? "expert" : "expert_tensor",
+                                                      spread ? plan.expert : plan.expert_tensor, job.model.name));
   }
   const std::int64_t count = job.model.experts->count;
-  if (plan.data % plan.expert != 0) {
-    return refuse(
-        "expert-divides-data",
-        fmt::format("experts lie on neighbouring replicas: expert {} does not divide data {}", plan.expert, plan.data));
+  if (plan.expert_tensor != 0 && plan.expert_tensor != 1 && plan.expert_tensor != plan.tensor) {
+    return refuse("expert_tensor-supported",
+                  fmt::format("expert_tensor is {}; experts are split by all {} tensor ranks (0) or whole (1)",
+                              plan.expert_tensor, plan.tensor));
+  }
+  if (folds_experts(plan) && plan.expert % plan.tensor != 0) {
+    return refuse("tensor-divides-expert",
+                  fmt::format("tensor ranks that do not split experts share them: tensor {} does not divide expert {}",
+                              plan.tensor, plan.expert));
+  }
+  if (plan.data % expert_replicas(plan) != 0) {
+    const std::string ranks = folds_experts(plan) ? fmt::format(", over tensor {},", plan.tensor) : "";
+    return refuse("expert-divides-data",
+                  fmt::format("experts lie on neighbouring replicas: expert {}{} does not divide data {}", plan.expert,
+                              ranks, plan.data));
   }
   if (count % plan.expert != 0) {
     return refuse("expert-divides-experts", fmt::format("expert {} does not divide {} experts", plan.expert, count));

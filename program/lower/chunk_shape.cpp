@@ -59,14 +59,18 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
     top_k = model.experts->top_k;
     dropless = model.experts->dropless;
     correction_bias = model.experts->correction_bias;
-    expert_mlp = inner(model.ffn_hidden);
-    shared_mlp = inner(model.experts->shared_hidden);
     expert = plan.expert;
+    expert_split = folds_experts(plan) ? 1 : tensor;
+    expert_mlp = {model.ffn_hidden / expert_split, (model.gated() ? 2 : 1) * (model.ffn_hidden / expert_split)};
+    shared_mlp = inner(model.experts->shared_hidden);
+    routes_own = expert_split < tensor && dropless && sequence_parallel && !model.parallel_block;
+    routed_tokens = routes_own ? own_tokens : tokens;
+    const int dealt = routes_own ? 1 : tensor;
     local_experts = experts / expert;
     capacity = expert_capacity(*model.experts, sequence);
     const ExpertRows rows{capacity, plan.micro_batch, context, tensor};
-    own_rows = dropless ? expert * dropless_rows(*model.experts, tokens, expert, tensor) : experts * rows.part();
-    expert_rows = own_rows * tensor;
+    own_rows = dropless ? expert * dropless_rows(*model.experts, routed_tokens, expert, dealt) : experts * rows.part();
+    expert_rows = own_rows * expert_split;
     if (context > 1 && !dropless) {
       most_sent = std::min(tokens * top_k, experts * plan.micro_batch * rows.excess(sequence / context));
       most_received = std::min(own_rows, (context - 1) * most_sent);

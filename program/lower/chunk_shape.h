@@ -64,11 +64,15 @@ struct ChunkShape {
   bool dropless = false, correction_bias = false;
   std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
   std::int64_t own_rows = 0;     ///< of all experts, that this rank sends to them
-  std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every tensor rank
+  std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every rank that splits them
   // Rows that find no room in the part of their token's context rank: what a rank sends and gets at most, and what it
   // sends where choices are even.
   std::int64_t most_sent = 0, most_received = 0, even_spills = 0;
-  int expert = 1;                         ///< ranks that share the experts
+  int expert = 1;        ///< ranks that share the experts
+  int expert_split = 1;  ///< tensor ranks that split each: all or, where experts are whole, one
+  /// Tensor ranks send the rows of their own tokens (with sequence parallelism), not a share of all tokens' rows.
+  bool routes_own = false;
+  std::int64_t routed_tokens = 0;
   int activation = 0;                     ///< kActivation's k: 0 GELU (tanh), 1 ReLU, 2 SwiGLU, 3 GeGLU
   Lane collective_lane = Lane::kCompute;  ///< kTensor where tensor collectives overlap
 };

@@ -195,7 +195,7 @@ class TemplateMaker {
   // layer, behind all others.
   std::int64_t place_experts(int segment, std::vector<Parameter> matrices, std::int64_t end, std::int64_t state,
                              int parts) {
-    const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / job_.plan.expert * job_.plan.context : 1;
+    const int shards = job_.plan.zero_stage > 0 ? job_.plan.data / expert_replicas(job_.plan) * job_.plan.context : 1;
     Bucket bucket;
     bucket.expert = true;
     bucket.first_segment = bucket.last_segment = static_cast<std::int16_t>(segment);

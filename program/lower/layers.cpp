@@ -130,6 +130,7 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   const bool keeps_norm1 =
       wide || s_.sequence_parallel || s_.latent() || (router && s_.parallel_block && s_.shared_norm);
   const bool keeps_norm2 = wide || s_.sequence_parallel || router;
+  const bool mixture = s_.kind(layer).mixture;
   const std::int64_t own = s_.own_tokens * s_.hidden, scores = s_.all_tokens * s_.part_heads * s_.sequence;
   LayerKept kept;
   kept.input = input;
@@ -150,16 +151,17 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   kept.attended = input_of_matrix("attention output", s_.tokens * s_.attended, wide);
   if (!s_.parallel_block) kept.middle = make("middle", s_.type, own, in_frame);
   if (!s_.parallel_block || !s_.shared_norm) {
-    if (keeps_norm2) kept.norm2 = input_of_matrix("norm2", own, !s_.sequence_parallel);
+    const bool routed = s_.routes_own && mixture;
+    if (keeps_norm2) kept.norm2 = input_of_matrix("norm2", own, !s_.sequence_parallel || routed);
     kept.stats2 = make("norm2 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
   }
-  const bool mixture = s_.kind(layer).mixture;
   const std::int64_t mlp_rows = mixture ? s_.expert_rows : s_.tokens;
   if (mixture) {
     const std::int64_t listed = s_.tokens * s_.context;  // every context rank lists the choices of all tokens
     kept.router = make("router probabilities", s_.wide, listed * s_.experts, in_frame);
     kept.slots = make("chosen experts and rows", DType::kInt32, 2 * listed * s_.top_k, in_frame);
-    if (s_.dropless) kept.counts = make("rows of experts by rank", DType::kInt32, s_.experts * s_.tensor, in_frame);
+    if (s_.dropless)
+      kept.counts = make("rows of experts by rank", DType::kInt32, s_.experts * s_.expert_split, in_frame);
     if (s_.shared_mlp.ffn > 0) {
       kept.shared_fc = make("shared mlp inner", s_.type, s_.tokens * s_.shared_mlp.fc, in_frame);
       kept.shared_act = input_of_matrix("shared mlp activated", s_.tokens * s_.shared_mlp.ffn, true);
@@ -291,6 +293,20 @@ int LayerWriter::mlp_branch(int read, const LayerKept& kept, int layer, Pass pas
   return partial;
 }
 
+// From a norm's own tokens to whole sums of these.
+int LayerWriter::mlp_sums(int norm2, const LayerKept& kept, int layer, Pass pass) {
+  if (!s_.routes_own || !s_.kind(layer).mixture) {
+    const int partial = mlp_branch(gather_tokens(norm2, "norm2", layer, pass), kept, layer, pass);
+    return reduce_tokens(partial, "mlp projection", layer, pass, kept.branch2);
+  }
+  const int sums = mixture_branch(norm2, kept, layer, pass);
+  if (s_.shared_mlp.ffn > 0) {
+    const int partial = plain_mlp(shared_mlp(kept), gather_tokens(norm2, "norm2", layer, pass), layer, pass);
+    add(reduce_tokens(partial, "shared mlp projection", layer, pass), sums, layer, pass);
+  }
+  return sums;
+}
+
 void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pass pass) {
   if (s_.parallel_block) return parallel_forward(layer, kept, output, pass);
   const int norm1 = kept_or_temporary(kept.norm1, "norm1", s_.own_tokens * s_.hidden, layer);
@@ -305,9 +321,7 @@ void LayerWriter::layer_forward(int layer, const LayerKept& kept, int output, Pa
       .dropout = dropout_at(DropoutSite::kAttentionResidual);
   const int norm2 = kept_or_temporary(kept.norm2, "norm2", s_.own_tokens * s_.hidden, layer);
   norm(kept.middle, "ln_2", norm2, kept.stats2, layer, pass);
-  const int read2 = gather_tokens(norm2, "norm2", layer, pass);
-  const int partial2 = mlp_branch(read2, kept, layer, pass);
-  const int sums2 = reduce_tokens(partial2, "mlp projection", layer, pass, kept.branch2);
+  const int sums2 = mlp_sums(norm2, kept, layer, pass);
   const int branch2 = normed_branch(sums2, "ln_2_out", kept.branch_stats2, layer, pass);
   Op& last = rows(b_.add(OpKind::kBiasResidual, pass, {branch2, p_.value("mlp.c_proj.bias", layer), kept.middle},
                          {output, kept.mask2}),
@@ -403,16 +417,38 @@ void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int
                   [&] { between(d_norm); });
 }
 
+// From the gradient of the sums of own tokens to that of what their norm gave.
+int LayerWriter::mlp_sums_backward(const LayerKept& kept, int d_sums, int layer) {
+  constexpr Pass kPass = Pass::kBackward;
+  int d_own = kNoBuffer;
+  if (!s_.routes_own || !s_.kind(layer).mixture) {
+    const int d_branch = gather_tokens(d_sums, "gradient of mlp projection", layer, kPass);
+    mlp_branch_backward(kept, kNoBuffer, d_branch, layer,
+                        [&](int d_norm) { d_own = reduce_tokens(d_norm, "mlp.c_fc", layer, kPass); });
+    return d_own;
+  }
+  int d_shared = kNoBuffer;
+  if (s_.shared_mlp.ffn > 0) {
+    const int d_branch = gather_tokens(d_sums, "gradient of mlp projection", layer, kPass);
+    const auto gather = [&] { return gather_tokens(kept.norm2, "norm2 again", layer, kPass); };
+    plain_mlp_backward(shared_mlp(kept), {kNoBuffer, gather}, d_branch, layer,
+                       [&](int d_norm) { d_shared = reduce_tokens(d_norm, "shared mlp.c_fc", layer, kPass); });
+  }
+  mixture_branch_backward(kept, kept.norm2, d_sums, layer, [&](int d_norm) {
+    if (d_shared != kNoBuffer) add(d_shared, d_norm, layer, kPass);
+    d_own = d_norm;
+  });
+  return d_own;
+}
+
 void LayerWriter::layer_backward(int layer, const LayerKept& kept, int d, int d_input) {
   if (s_.parallel_block) return parallel_backward(layer, kept, d, d_input);
   int reduced = kNoBuffer;
   const int d_mlp = branch_backward(d, kept.mask2, "mlp.c_proj.bias", nullptr, DropoutSite::kMlpResidual, layer);
   const int d_sums2 = normed_branch_backward(kept.branch2, "ln_2_out", kept.branch_stats2, d_mlp, layer);
-  const int d_branch2 = gather_tokens(d_sums2, "gradient of mlp projection", layer, Pass::kBackward);
-  mlp_branch_backward(kept, kNoBuffer, d_branch2, layer,
-                      [&](int d_norm) { reduced = reduce_tokens(d_norm, "mlp.c_fc", layer, Pass::kBackward); });
+  const int reduced2 = mlp_sums_backward(kept, d_sums2, layer);
   const int d_middle = keeps_gradients() ? late_gradient_of("middle", s_.own_tokens * s_.hidden, layer) : d;
-  norm_backward(kept.middle, "ln_2", kept.stats2, reduced, d, d_middle, layer);
+  norm_backward(kept.middle, "ln_2", kept.stats2, reduced2, d, d_middle, layer);
   d = d_middle;
   const int d_attention =
       branch_backward(d, kept.mask1, "attn.c_proj.bias", nullptr, DropoutSite::kAttentionResidual, layer);

@@ -87,6 +87,8 @@ class LayerWriter {
   int mlp_branch(int read, const LayerKept& kept, int layer, Pass pass);
   void mlp_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                            const std::function<void(int)>& between);
+  int mlp_sums(int norm2, const LayerKept& kept, int layer, Pass pass);
+  int mlp_sums_backward(const LayerKept& kept, int d_sums, int layer);
   int attend(int qkv, const LayerKept& kept, int layer, Pass pass);
   int d_projection(const LayerKept& kept, int d_branch, int layer);
   void d_heads(const LayerKept& kept, int d_attended, int d_qkv, int layer);
@@ -119,7 +121,7 @@ class LayerWriter {
   int mixture_branch(int read, const LayerKept& kept, int layer, Pass pass);
   void count_rows(const LayerKept& kept, int layer, Pass pass);
   std::int64_t expert_parts() const {
-    return s_.local_experts == 1 && !s_.dropless ? 1 : std::int64_t{s_.expert} * s_.tensor;
+    return s_.local_experts == 1 && !s_.dropless ? 1 : std::int64_t{s_.expert} * s_.expert_split;
   }
   void mixture_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
                                const std::function<void(int)>& between);
@@ -127,7 +129,9 @@ class LayerWriter {
   int row_scratch(const std::string& name, std::int64_t rows, int layer);
   int rows_to_experts(int own, int to, int layer, Pass pass);
   int rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between = {});
+  Op& logits_collective(Group group, int from, int to, int layer, Pass pass);
   int list_logits(int own, int layer, Pass pass);
+  Op& own_routing_op(Op& op, std::int64_t n, int layer);
   Op& spill_op(Op& op, const LayerKept& kept, int layer);
   void receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass);
   int return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass);

@@ -166,16 +166,20 @@ std::vector<Parameter> expert_parameters(const Job& job, int layer) {
       model.gated() ? std::vector<std::int64_t>{ffn, ffn} : std::vector<std::int64_t>{};
   const std::int64_t fc_width = model.gated() ? 2 * ffn : ffn;
   std::vector<Parameter> list;
-  const auto add = [&](Parameter p) { list.push_back(of_experts(std::move(p))); };
+  const bool whole = folds_experts(job.plan);
+  const auto add = [&](Parameter p) {
+    if (whole) p.split = Split::kExperts;
+    list.push_back(of_experts(std::move(p)));
+  };
+  const auto columns = [&](Parameter p) { return whole ? p : split_columns(p, job.plan.tensor, gate_up); };
+  const auto rows = [&](Parameter p) { return whole ? p : split_rows(p, job.plan.tensor); };
   if (model.linear_bias) {
     add(vector_parameter("h.{}.mlp.experts.c_proj.bias", layer, h, 0));
-    list.back().partial_over_tensor = true;  // the first tensor rank has it all
-    add(split_columns(vector_parameter("h.{}.mlp.experts.c_fc.bias", layer, fc_width, 0), job.plan.tensor, gate_up));
+    list.back().partial_over_tensor = !whole;  // the first tensor rank has it all
+    add(columns(vector_parameter("h.{}.mlp.experts.c_fc.bias", layer, fc_width, 0)));
   }
-  add(split_columns(matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, fc_width, kInitStd), job.plan.tensor,
-                    gate_up));
-  add(split_rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model)),
-                 job.plan.tensor));
+  add(columns(matrix_parameter("h.{}.mlp.experts.c_fc.weight", layer, h, fc_width, kInitStd)));
+  add(rows(matrix_parameter("h.{}.mlp.experts.c_proj.weight", layer, ffn, h, residual_std(model))));
   return list;
 }
 

@@ -8,6 +8,10 @@
 // deal out the rows among them: each sends its part over the expert group, where it is gathered over the tensor group,
 // as each of that has a part of every expert; sums go back likewise, scattered over the tensor group first.
 //
+// Where tensor ranks hold experts of their own, whole (Megatron's expert tensor size 1), they belong to the expert
+// group and nothing is gathered or scattered. With sequence parallelism and no capacity each of them routes the tokens
+// that it has, which need not be gathered either; logits are, as the balance loss looks at whole samples.
+//
 // Context ranks hold parts of a sample, whose capacity is counted in the order of all its tokens: so logits are
 // gathered over the context group and every rank lists all choices. Each has an even part of an expert's rows for a
 // sample, which its own tokens take; what does not fit there spills into the parts of others. As all ranks have the
@@ -24,6 +28,15 @@ std::string row_name(Pass pass, const char* rows) {
 }
 
 }  // namespace
+
+// An op on the tokens that this rank routes.
+Op& LayerWriter::own_routing_op(Op& op, std::int64_t n, int layer) {
+  routing_op(op, n, layer);
+  op.m = s_.routed_tokens;
+  op.token_sharded = s_.routes_own;
+  if (s_.routes_own) op.parts = 1;
+  return op;
+}
 
 Op& LayerWriter::routing_op(Op& op, std::int64_t n, int layer) {
   rows(op, s_.tokens, n, layer).token_sharded = false;
@@ -59,10 +72,10 @@ Op& LayerWriter::row_collective(OpKind kind, Group group, int from, int to, int 
 int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass) {
   int arrived = own;
   if (s_.expert > 1) {
-    arrived = s_.tensor == 1 ? to : row_scratch(row_name(pass, "rows from the expert group"), s_.own_rows, layer);
+    arrived = s_.expert_split == 1 ? to : row_scratch(row_name(pass, "rows from the expert group"), s_.own_rows, layer);
     row_collective(OpKind::kAllToAll, Group::kExpert, own, arrived, layer, pass);
   }
-  if (s_.tensor == 1) return arrived;
+  if (s_.expert_split == 1) return arrived;
   row_collective(OpKind::kAllGather, Group::kTensor, arrived, to, layer, pass);
   return to;
 }
@@ -71,7 +84,7 @@ int LayerWriter::rows_to_experts(int own, int to, int layer, Pass pass) {
 // `between`: what may run beside the first of the two collectives.
 int LayerWriter::rows_from_experts(int partial, int to, int layer, Pass pass, const std::function<void()>& between) {
   int summed = partial;
-  if (s_.tensor > 1) {
+  if (s_.expert_split > 1) {
     summed = s_.expert == 1 ? to : row_scratch(row_name(pass, "rows to the expert group"), s_.own_rows, layer);
     row_collective(OpKind::kReduceScatter, Group::kTensor, partial, summed, layer, pass);
   }
@@ -85,16 +98,24 @@ int LayerWriter::row_scratch(const std::string& name, std::int64_t rows, int lay
   return b_.temporary(fmt::format("{} {}", name, layer), s_.type, rows * s_.hidden);
 }
 
+Op& LayerWriter::logits_collective(Group group, int from, int to, int layer, Pass pass) {
+  Op& op = row_collective(OpKind::kAllGather, group, from, to, layer, pass);
+  op.dtype = s_.wide;
+  return op;
+}
+
 // Logits of this rank's tokens -> those of all tokens of their samples, one sample after the other.
 int LayerWriter::list_logits(int own, int layer, Pass pass) {
+  if (s_.routes_own) {
+    const int whole =
+        b_.temporary(fmt::format("router logits of the tensor group {}", layer), s_.wide, s_.tokens * s_.experts);
+    logits_collective(Group::kTensor, own, whole, layer, pass);
+    own = whole;
+  }
   if (s_.context == 1) return own;
   const std::int64_t elements = s_.tokens * s_.context * s_.experts;
   const int arrived = b_.temporary(fmt::format("router logits by rank {}", layer), s_.wide, elements);
-  Op& gather = b_.add(OpKind::kAllGather, pass, {own}, {arrived});
-  gather.group = Group::kContext;
-  gather.dtype = s_.wide;
-  gather.elements = elements;
-  gather.layer = static_cast<std::int16_t>(layer);
+  logits_collective(Group::kContext, own, arrived, layer, pass);
   const int listed = b_.temporary(fmt::format("router logits of all tokens {}", layer), s_.wide, elements);
   context_op(b_.add(OpKind::kUnpackTokens, pass, {arrived}, {listed}), s_.tokens * s_.context, s_.experts, layer)
       .dtype = s_.wide;
@@ -133,7 +154,12 @@ int LayerWriter::return_spills(int rows, const std::string& name, const LayerKep
 }
 
 LayerWriter::Product LayerWriter::router_product() const {
-  return {.parameter = "mlp.router", .out = s_.experts, .in = s_.hidden, .biased = true, .wide = true};
+  return {.parameter = "mlp.router",
+          .out = s_.experts,
+          .in = s_.hidden,
+          .biased = true,
+          .wide = true,
+          .own_tokens = s_.routes_own};
 }
 
 // Rows behind a product of the experts get the biases of theirs; tensor ranks have a part of the first one's columns,
@@ -155,12 +181,14 @@ void LayerWriter::expert_bias_backward(const char* parameter, int d, int counts,
 
 // Gives choices their rows, and tells every rank of the expert group how many come for each of its experts.
 void LayerWriter::count_rows(const LayerKept& kept, int layer, Pass pass) {
-  const std::int64_t elements = s_.experts * s_.tensor;
+  const std::int64_t elements = s_.experts * s_.expert_split;
   const int sent = s_.expert == 1 ? kept.counts
                                   : b_.temporary(fmt::format("rows sent by expert {}", layer), DType::kInt32, elements);
   Op& count = routing_op(b_.add(OpKind::kCountRows, pass, {kept.slots}, {kept.slots, sent}), s_.local_experts, layer);
   count.dtype = s_.wide;
   count.m = s_.tokens * s_.context;
+  count.parts = s_.expert_split;
+  count.token_sharded = s_.routes_own;
   if (s_.expert > 1)
     row_collective(OpKind::kAllToAll, Group::kExpert, sent, kept.counts, layer, pass).dtype = DType::kInt32;
 }
@@ -170,7 +198,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
     return b_.temporary(fmt::format("{} {}", name, layer), type, elements);
   };
   const std::int64_t row_elements = s_.own_rows * s_.hidden;
-  const int logits = scratch("router logits", s_.tokens * s_.experts, s_.wide);
+  const int logits = scratch("router logits", s_.routed_tokens * s_.experts, s_.wide);
   matmul(read, router_product(), logits, layer, pass);
   // What is routed again in the backward has been counted in the loss.
   const int loss = pass == Pass::kForward ? kept.loss : kNoBuffer;
@@ -196,7 +224,7 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int dispatched = kept_or_temporary(kept.dispatched, "rows into experts", all_elements, layer);
   const int rows_in = moves ? scratch("dispatched rows", row_elements, s_.type) : dispatched;
   const int spilled = s_.most_sent > 0 ? row_scratch("spilled rows", s_.most_sent, layer) : kNoBuffer;
-  routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in, spilled}), s_.hidden, layer);
+  own_routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in, spilled}), s_.hidden, layer);
   receive_spills(spilled, rows_in, kept, layer, pass);
   const int arrived = rows_to_experts(rows_in, dispatched, layer, pass);
   const auto [ffn, fc] = s_.expert_mlp;
@@ -208,12 +236,16 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   act.k = s_.activation;
   const int rows_out = moves ? scratch("rows of experts", s_.expert_rows * s_.hidden, s_.type) : kept.returned;
   expert_matmul(activated, {"mlp.experts.c_proj", s_.hidden, ffn, kept.casts.act}, kept.counts, rows_out, layer, pass);
-  expert_bias("mlp.experts.c_proj.bias", rows_out, kept.counts, s_.hidden, true, layer, pass);
+  expert_bias("mlp.experts.c_proj.bias", rows_out, kept.counts, s_.hidden, s_.expert_split > 1, layer, pass);
   rows_from_experts(rows_out, kept.returned, layer, pass);
   const int home = return_spills(kept.returned, "returned rows", kept, layer, pass);
-  const int partial = branch_buffer(kept.branch2, "mlp projection", layer);
-  routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, kept.router, kept.slots, home}, {partial}), s_.hidden,
-             layer);
+  const auto own_tokens = [&] {
+    if (kept.branch2 != kNoBuffer) return kept.branch2;
+    return scratch("mlp projection of own tokens", s_.own_tokens * s_.hidden, s_.type);
+  };
+  const int partial = s_.routes_own ? own_tokens() : branch_buffer(kept.branch2, "mlp projection", layer);
+  own_routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, kept.router, kept.slots, home}, {partial}), s_.hidden,
+                 layer);
   return partial;
 }
 
@@ -228,14 +260,14 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   const int home = return_spills(kept.returned, "returned rows again", kept, layer, kPass);
   const int d_combined = gradient_of("returned rows", row_elements, layer);
   const int d_spilled = home == kNoBuffer ? kNoBuffer : gradient_of("spilled rows", s_.most_sent * s_.hidden, layer);
-  const int d_gate = b_.temporary(fmt::format("gradient of gates {}", layer), s_.wide, s_.tokens * s_.top_k);
-  routing_op(b_.add(OpKind::kCombineBackward, kPass, {d_branch, kept.returned, kept.router, kept.slots, home},
-                    {d_combined, d_gate, d_spilled}),
-             s_.hidden, layer);
+  const int d_gate = b_.temporary(fmt::format("gradient of gates {}", layer), s_.wide, s_.routed_tokens * s_.top_k);
+  own_routing_op(b_.add(OpKind::kCombineBackward, kPass, {d_branch, kept.returned, kept.router, kept.slots, home},
+                        {d_combined, d_gate, d_spilled}),
+                 s_.hidden, layer);
   receive_spills(d_spilled, d_combined, kept, layer, kPass);
   const int d_out = rows_to_experts(
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
-  expert_bias_backward("mlp.experts.c_proj.bias", d_out, kept.counts, s_.hidden, true, layer);
+  expert_bias_backward("mlp.experts.c_proj.bias", d_out, kept.counts, s_.hidden, s_.expert_split > 1, layer);
   const int d_act = gradient_of("mlp activated", s_.expert_rows * ffn, layer);
   expert_wgrad(expert_dgrad(kept.act, down, d_out, kept.counts, d_act, layer), down, layer);
   const int d_fc = gradient_of("mlp inner", s_.expert_rows * fc, layer);
@@ -251,14 +283,16 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   const int d_home = return_spills(d_rows, "gradient of dispatched rows", kept, layer, kPass);
 
   // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
-  const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.tokens * s_.experts);
-  routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts, layer)
+  const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.routed_tokens * s_.experts);
+  own_routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts,
+                 layer)
       .dtype = s_.wide;
   if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
-  const int d_norm = gradient_of("norm2", s_.tokens * s_.hidden, layer);
+  const int d_norm = gradient_of("norm2", s_.routed_tokens * s_.hidden, layer);
   matmul_backward(read, router_product(), d_logits, d_norm, layer, [&] {
-    const int d_tokens = gradient_of("dispatched tokens", s_.tokens * s_.hidden, layer);
-    routing_op(b_.add(OpKind::kDispatchBackward, kPass, {d_rows, kept.slots, d_home}, {d_tokens}), s_.hidden, layer);
+    const int d_tokens = gradient_of("dispatched tokens", s_.routed_tokens * s_.hidden, layer);
+    own_routing_op(b_.add(OpKind::kDispatchBackward, kPass, {d_rows, kept.slots, d_home}, {d_tokens}), s_.hidden,
+                   layer);
     add(d_tokens, d_norm, layer, kPass);
     between(d_norm);
   });

@@ -163,6 +163,9 @@ std::vector<PlanField> split_fields() {
       row(count("shard_group", kMemory, "Shard group", "Ranks the ZeRO state is split over; 0: all of data", 0),
           TRIVIUM_FIELD(shard_group)),
       row(count("expert", kSplit, "Expert parallel", "Expert parallel ranks"), TRIVIUM_FIELD(expert)),
+      row(count("expert_tensor", kSplit, "Expert tensor parallel",
+                "Tensor ranks that split each expert; 0: all of tensor, 1: experts are whole", 0),
+          TRIVIUM_FIELD(expert_tensor)),
       row(count("micro_batch", kSplit, "Micro-batch", "Samples of a micro-batch"), TRIVIUM_FIELD(micro_batch)),
       row(sizes, TRIVIUM_FIELD(replica_micro_batch)),
   };

@@ -44,6 +44,7 @@ std::string summary(const Plan& plan) {
   if (plan.virtual_stages > 1) text += fmt::format("x{}", plan.virtual_stages);
   text += fmt::format(" DP{}", plan.data);
   if (plan.expert > 1) text += fmt::format(" EP{}", plan.expert);
+  if (folds_experts(plan)) text += " ETP1";
   if (plan.zero_stage > 0) text += fmt::format(" ZeRO-{}", plan.zero_stage);
   if (plan.shard_group > 0 && plan.shard_group < plan.data) text += fmt::format("/{}", plan.shard_group);
   text += " mb" +
@@ -70,6 +71,10 @@ std::string summary(const Plan& plan) {
   if (plan.placement != Plan{}.placement) text += " placement=" + plan.placement;
   return text;
 }
+
+bool folds_experts(const Plan& plan) { return plan.expert_tensor == 1 && plan.tensor > 1; }
+
+int expert_replicas(const Plan& plan) { return folds_experts(plan) ? plan.expert / plan.tensor : plan.expert; }
 
 int micro_batch_of(const Plan& plan, int data) {
   return plan.replica_micro_batch.empty() ? plan.micro_batch : plan.replica_micro_batch[static_cast<std::size_t>(data)];

@@ -47,6 +47,8 @@ struct Plan {
   int zero_stage = 0;
   int shard_group = 0;  ///< ranks the ZeRO state is split over; 0: all of `data`
   int expert = 1;
+  int expert_tensor =
+      0;                ///< tensor ranks that split each expert: 0 or `tensor`: all of them; 1: none, experts are whole
   int micro_batch = 1;  ///< samples
   /// Samples of a micro-batch of every replica, by data coordinate, where they are not the same; empty: `micro_batch`.
   std::vector<int> replica_micro_batch;
@@ -83,6 +85,13 @@ std::string_view name_of(ScatterGather value);  ///< "stack" "on" "off"
 /// or nodes add " layers=6x8,3x8 nodes=0x8,1x8" (eight stages of six, eight of three); replicas of unlike micro-batches
 /// are "mb4x2,1x2".
 std::string summary(const Plan& plan);
+
+/// Whether the tensor ranks hold experts of their own, whole, instead of a part of each.
+bool folds_experts(const Plan& plan);
+
+/// Neighbouring replicas that share the experts of a layer: `expert`, or as many times fewer as there are tensor ranks
+/// that hold their own. Exact for a plan that passed `check`.
+int expert_replicas(const Plan& plan);
 
 /// Samples of a micro-batch of the replica with data coordinate `data`.
 int micro_batch_of(const Plan& plan, int data);

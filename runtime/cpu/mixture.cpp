@@ -37,17 +37,21 @@ struct Routing {
         top_k(a.op->k),
         sequence(a.op->sequence),
         local(sequence / a.context_ranks),
+        first(a.op->token_sharded ? a.tensor_rank * tokens : 0),
         context_rank(a.context_rank),
         context_ranks(a.context_ranks),
         method(a.context_method) {}
 
-  /// Where this rank's token stands in the list of all tokens of its samples, one sample after the other.
+  /// The sample of this rank's token, and where it stands in the list of all tokens of the samples, one after the
+  /// other.
+  Index sample(Index token) const { return (first + token) / local; }
   Index listed(Index token) const {
-    return token / local * sequence +
-           program::context_position(method, token % local, sequence, context_rank, context_ranks);
+    return sample(token) * sequence +
+           program::context_position(method, (first + token) % local, sequence, context_rank, context_ranks);
   }
 
   Index tokens, experts, top_k, sequence, local;
+  Index first;  ///< of this tensor rank's tokens among those of its group, where ops have its own alone
   int context_rank, context_ranks;
   program::ContextMethod method;
 };
@@ -252,13 +256,13 @@ static void route(const KernelArguments& a) {
   }
 }
 
-// Gates reach the logits through the softmax or the sigmoids; the balance loss, whose shares are constants, counts on
-// the first tensor rank only: gradients of the router are summed over the tensor group.
+// Gates reach the logits through the softmax or the sigmoids; the balance loss, whose shares are constants, counts once
+// for a token: gradients of the router are summed over the tensor group, whose ranks may have the same tokens.
 template <class T>
 static void route_backward(const KernelArguments& a) {
   const Routing r(a);
-  const double balance =
-      a.tensor_rank == 0 ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
+  const bool counts = a.op->token_sharded || a.tensor_rank == 0;
+  const double balance = counts ? balance_weight(a, r) * a.values->loss_scale / static_cast<double>(r.sequence) : 0;
   const bool sigmoid = a.routing->sigmoid;
   const T scale = static_cast<T>(a.routing->scale);
   std::vector<T> ds(static_cast<std::size_t>(r.experts));
@@ -267,7 +271,7 @@ static void route_backward(const KernelArguments& a) {
     const T* s = input<T>(a, 0) + r.listed(t) * r.experts;
     const Choice* chosen = choices(a, 1) + r.listed(t) * r.top_k;
     const T* dgate = input<T>(a, 2) + t * r.top_k;
-    if (t % r.local == 0) share = shares(r, choices(a, 1) + t / r.local * r.sequence * r.top_k);
+    if (t == 0 || r.sample(t) != r.sample(t - 1)) share = shares(r, choices(a, 1) + r.sample(t) * r.sequence * r.top_k);
     for (std::size_t e = 0; e < ds.size(); ++e) ds[e] = static_cast<T>(balance * share[e]);
     if (sigmoid) share_backward(s, ds);
     T sum = 1, mean = 0;
@@ -323,29 +327,33 @@ static void spill(const KernelArguments& a) {
   });
 }
 
-// Rows to one rank of the expert group are dealt out over the tensor ranks, so that each sends as many but for one;
-// what one sends there lies by expert.
+// Rows to one rank of the expert group are dealt out over the tensor ranks, so that each sends as many but for one, or
+// where these have tokens of their own alone they send those of theirs; what one sends there lies by expert.
 static void count_rows(const KernelArguments& a) {
-  const Routing r(a);
+  Routing r(a);
+  const bool own_alone = a.op->token_sharded;
+  const Index senders = own_alone ? 1 : a.tensor_ranks, me = own_alone ? 0 : a.tensor_rank;
   const Index local = a.op->n, ranks = r.experts / local, parts = a.op->parts, room = a.op->elements / ranks;
+  const Index mine = parts == 1 ? 0 : me;  // counts are those of all senders, or of this rank
   auto* chosen = reinterpret_cast<Choice*>(a.out[0]);
   auto* counts = output<std::int32_t>(a, 1);
-  const Index own_tokens = r.tokens / r.context_ranks;
+  const Index own_tokens = r.tokens / r.context_ranks / (own_alone ? a.tensor_ranks : 1);
+  r.first = own_alone ? a.tensor_rank * own_tokens : 0;
   const auto for_each = [&](auto visit) {  // choice, rank of the expert group, tensor rank that sends
     std::vector<Index> dealt(static_cast<std::size_t>(ranks), 0);
     for (Index i = 0; i < own_tokens * r.top_k; ++i) {
       Choice& choice = chosen[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
       const Index to = choice.expert / local;
-      visit(choice, to, dealt[static_cast<std::size_t>(to)]++ % parts);
+      visit(choice, to, dealt[static_cast<std::size_t>(to)]++ % senders);
     }
   };
   std::fill_n(counts, r.experts * parts, 0);
   for_each([&](const Choice& choice, Index to, Index from) {
-    ++counts[(to * parts + from) * local + choice.expert % local];
+    if (parts > 1 || from == me) ++counts[(to * parts + (parts > 1 ? from : 0)) * local + choice.expert % local];
   });
   std::vector<Index> next(static_cast<std::size_t>(r.experts));
   for (Index to = 0; to < ranks; ++to) {
-    const std::int32_t* own = counts + (to * parts + a.tensor_rank) * local;
+    const std::int32_t* own = counts + (to * parts + mine) * local;
     std::exclusive_scan(own, own + local, next.begin() + to * local, to * room);
     const Index rows = std::accumulate(own, own + local, Index{0});
     if (rows <= room) continue;
@@ -358,7 +366,7 @@ static void count_rows(const KernelArguments& a) {
   }
   for_each([&](Choice& choice, Index, Index from) {
     choice.row = -1;
-    if (from == a.tensor_rank) choice.row = static_cast<std::int32_t>(next[static_cast<std::size_t>(choice.expert)]++);
+    if (from == me) choice.row = static_cast<std::int32_t>(next[static_cast<std::size_t>(choice.expert)]++);
   });
 }
 

@@ -94,7 +94,7 @@ void add_norm(const KernelArguments& a) {
   const bool sharded = bucket.shard < bucket.elements;
   if (sharded && a.shard_replica != 0) return;  // counted in the first shard group
   // The group that adds the norms up has the dense part once for every expert rank, unless it is sharded.
-  if (!sharded && !bucket.expert && a.expert_rank != 0) return;
+  if (!sharded && !bucket.expert && a.expert_replica != 0) return;
   double* norm = output<double>(a, 0);
   DoubleDouble total{norm[0], norm[1]};
   for (int part = 0; part < bucket.parts; ++part) {

@@ -203,7 +203,7 @@ void gradient_norm(Launcher& l, const KernelArguments& a) {
   const program::Bucket& bucket = bucket_of(a);
   const bool sharded = bucket.shard < bucket.elements;
   if (sharded && a.shard_replica != 0) return;
-  if (!sharded && !bucket.expert && a.expert_rank != 0) return;
+  if (!sharded && !bucket.expert && a.expert_replica != 0) return;
   const auto counts = [&](const program::Parameter& p) {
     return !p.tied_copy && (p.split != program::Split::kReplicated || a.tensor_rank == 0);
   };

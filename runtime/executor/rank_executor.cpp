@@ -335,7 +335,8 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   const bool of_experts = op.bucket >= 0 && kind.buckets[static_cast<std::size_t>(op.bucket)].expert;
   a.shard_rank = of_experts ? place_in(Group::kExpertData) : shard_rank_;
   a.shard_replica = program_.mesh.shard_replica(rank());
-  a.expert_rank = program_.mesh.expert_rank(at_);
+  a.expert_ranks = program_.mesh.expert();
+  a.expert_replica = program_.mesh.expert_replica(at_);
   if (!forward_only_) a.dropout = dropout_of(program_, at_, task, op, values_.step);
   a.rotary = op.k == 1 ? &program_.settings.window_rotary : &program_.settings.rotary;
   a.routing = &program_.settings.routing;

@@ -39,9 +39,9 @@ int place_of_passes(const Job& job, const ChunkKey& kind, const StagePlace& plac
 Key pass_fields(const Job& job, const ChunkKey& kind) {
   const Plan& p = job.plan;
   const bool dense = job.model.experts && is_dense_layer(job, kind);
-  Key key =
-      key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, p.micro_batch, p.sequence_parallel,
-             p.overlap.tensor, program::traits_of(p.schedule).splits_backward, p.offload.activations, p.attention);
+  Key key = key_of(p.tensor, p.context, p.context_method, dense ? 1 : p.expert, dense ? 0 : p.expert_tensor,
+                   p.micro_batch, p.sequence_parallel, p.overlap.tensor, program::traits_of(p.schedule).splits_backward,
+                   p.offload.activations, p.attention);
   append(key, kind);
   return key;
 }
@@ -51,9 +51,9 @@ Key state_fields(const Job& job, ChunkKey kind) {
   const Plan& p = job.plan;
   const bool accumulates =
       program::micro_batches(p, job.training.global_batch) > 1 || program::traits_of(p.schedule).splits_backward;
-  Key key = key_of(p.tensor, p.context, p.expert, p.data, p.zero_stage, p.shard_group, p.sequence_parallel,
-                   p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression, p.offload.optimizer,
-                   p.offload.gradients, p.offload.parameters, p.pipeline > 1, accumulates);
+  Key key = key_of(p.tensor, p.context, p.expert, p.expert_tensor, p.data, p.zero_stage, p.shard_group,
+                   p.sequence_parallel, p.overlap.gradient_reduction, p.overlap.parameter_gather, p.compression,
+                   p.offload.optimizer, p.offload.gradients, p.offload.parameters, p.pipeline > 1, accumulates);
   kind.recompute = program::Recompute::kNone;
   append(key, kind);
   return key;

@@ -49,7 +49,8 @@ StagePlace StagePlaces::place_of(const Mesh& mesh, int stage, const hardware::Cl
 // the last and for neighbours on other nodes; their passes are those of every split with the same groups in a node.
 // Passes of stages that share nodes, but all of one kind, hang on where in a node they begin.
 std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, const hardware::Cluster& placed) {
-  std::vector<int> split{plan.tensor, plan.context, plan.pipeline, plan.data, plan.shard_group, plan.expert};
+  std::vector<int> split{plan.tensor,      plan.context, plan.pipeline,     plan.data,
+                         plan.shard_group, plan.expert,  plan.expert_tensor};
   for (const char letter : plan.placement) split.push_back(letter);
   split.insert(split.end(), plan.stage_nodes.begin(), plan.stage_nodes.end());
   const int ranks = plan.ranks() / plan.pipeline;
@@ -98,17 +99,28 @@ std::vector<StagePlace> StagePlaces::on_unlike_nodes(const program::Plan& plan, 
     }
     const hardware::Node& node = placed.groups[static_cast<std::size_t>(held_by)].node;
     if (here < 0) {  // its groups lie as those of any stage that begins at the same place of such a node
-      std::vector<int> passes{
-          5, plan.tensor, plan.context, plan.expert, plan.data, offset, std::min(node.devices, plan.ranks())};
+      std::vector<int> passes{5,
+                              plan.tensor,
+                              plan.context,
+                              plan.expert,
+                              plan.expert_tensor,
+                              plan.data,
+                              offset,
+                              std::min(node.devices, plan.ranks())};
       passes.insert(passes.end(), node.name.begin(), node.name.end());
       const int of_passes = number_of(std::move(passes));
       places.push_back({of_passes, number, number, of_passes});
       continue;
     }
-    const int block = plan.tensor * plan.context * plan.expert;
+    const int block = plan.tensor * plan.context * program::expert_replicas(plan);
     const bool tiles = node.devices % block == 0 || block % node.devices == 0;
-    std::vector<int> passes{
-        4, plan.tensor, plan.context, plan.expert, std::min(node.devices, plan.ranks()), tiles ? 0 : ranks};
+    std::vector<int> passes{4,
+                            plan.tensor,
+                            plan.context,
+                            plan.expert,
+                            plan.expert_tensor,
+                            std::min(node.devices, plan.ranks()),
+                            tiles ? 0 : ranks};
     passes.insert(passes.end(), node.name.begin(), node.name.end());
     const int of_passes = number_of(std::move(passes));
     places.push_back({of_passes, number, number, of_passes});
@@ -142,8 +154,8 @@ std::vector<StagePlace> StagePlaces::work_out(const program::Plan& plan, const h
 
 std::shared_ptr<const std::vector<StagePlace>> StagePlaces::of(const program::Plan& plan,
                                                                const hardware::Cluster& placed) {
-  Key key{plan.tensor, plan.context,     plan.pipeline,  plan.data,
-          plan.expert, plan.shard_group, plan.placement, plan.stage_nodes};
+  Key key{plan.tensor,        plan.context,     plan.pipeline,  plan.data,       plan.expert,
+          plan.expert_tensor, plan.shard_group, plan.placement, plan.stage_nodes};
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;

@@ -28,7 +28,7 @@ Shape shape_of(const Mesh& mesh, Group group) {
   const Line tensor{mesh.tensor(), mesh.rank({1, 0, 0, 0})}, context{mesh.context(), mesh.rank({0, 1, 0, 0})};
   const Line data{mesh.data(), mesh.rank({0, 0, 1, 0})}, pipeline{mesh.pipeline(), mesh.rank({0, 0, 0, 1})};
   const int keys = mesh.key_ranks();
-  const int shard = mesh.group_size(Group::kShard) / mesh.context(), expert = mesh.expert();
+  const int shard = mesh.group_size(Group::kShard) / mesh.context(), expert = mesh.expert_replicas();
   const auto inner = [&](int size) { return Line{size, data.stride}; };
   const auto outer = [&](int size) { return Line{mesh.data() / size, data.stride * size}; };
   switch (group) {
@@ -47,6 +47,7 @@ Shape shape_of(const Mesh& mesh, Group group) {
     case Group::kReplica:
       return {{outer(shard)}, {tensor, context, inner(shard)}};
     case Group::kExpert:
+      if (mesh.expert() > expert) return {{tensor, inner(expert)}, {context, outer(expert)}};
       return {{inner(expert)}, {tensor, context, outer(expert)}};
     case Group::kExpertData:
       return {{context, outer(expert)}, {tensor, inner(expert)}};

@@ -82,7 +82,7 @@ TEST(Node, WithoutASourceForAConstantIsRefused) {
   json.erase("sources");
   EXPECT_THAT(complaint_of(json), testing::StartsWith("node.json#: no source for /adapters, /allreduce_bus/2, "));
   EXPECT_THAT(complaint_of(json),
-              testing::EndsWith(", /price; add each to sources, as \"/adapters\": \"where the value comes from\""));
+              testing::EndsWith(" more; add each to sources, as \"/adapters\": \"where the value comes from\""));
 }
 
 TEST(Node, CannotCiteEverythingAtOnceOrNothingAtAll) {

@@ -13,9 +13,9 @@ template <class Visit>
 static void for_each_counted(const KernelArguments& a, Visit visit) {
   const program::Op& op = *a.op;
   const auto* counts = reinterpret_cast<const std::int32_t*>(a.in[2]);
-  const Index rows = op.m * op.experts / op.parts, ranks = op.parts / a.tensor_ranks;
+  const Index rows = op.m * op.experts / op.parts, ranks = a.expert_ranks;
   for (Index part = 0; part < op.parts; ++part) {
-    const std::int32_t* own = counts + (part % ranks * a.tensor_ranks + part / ranks) * op.experts;
+    const std::int32_t* own = counts + (part % ranks * (op.parts / ranks) + part / ranks) * op.experts;
     Index first = part * rows;
     for (Index expert = 0; expert < op.experts; first += own[expert++]) visit(expert, first, own[expert]);
   }

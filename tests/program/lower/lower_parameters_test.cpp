@@ -22,7 +22,7 @@ std::int64_t trained_elements(const Program& program) {
           std::int64_t rows = p.local_rows;
           if (p.split == Split::kRows) rows = std::clamp<std::int64_t>(p.rows - rank * p.local_rows, 0, p.local_rows);
           const std::int64_t columns = p.local_columns - (rank % p.key_ranks != 0 ? p.key_columns : 0);
-          sum += rows * columns * (p.experts > 0 ? program.mesh.expert() : 1);
+          sum += rows * columns * (p.experts > 0 ? program.mesh.expert_replicas() : 1);
         }
       }
     }

@@ -49,8 +49,8 @@ std::vector<Op> spilled_exchanges(const std::vector<Op>& ops) {
   return found;
 }
 
-// 16 tokens, 2 choices each: 32 rows where all experts lie on one rank, an even 16 and 8 to each of 2 and 4; 1.3 times 8
-// is 10.4. To a rank with one expert a token goes once at most. 3 tensor ranks send 16 by 6, which two experts share.
+// 16 tokens, 2 choices each: 32 rows where all experts lie on one rank, an even 16 and 8 to each of 2 and 4; 1.3 times
+// 8 is 10.4. To a rank with one expert a token goes once at most. 3 tensor ranks send 16 by 6, which two experts share.
 TEST(DroplessRows, AreTheEvenShareTimesTheImbalanceAndNeverMoreThanThereAre) {
   models::Experts experts{.count = 4, .top_k = 2, .dropless = true};
   EXPECT_EQ(dropless_rows(experts, 16, 1, 1), 32);
@@ -158,6 +158,46 @@ TEST(Mixture, TensorRanksShareTheRows) {
   }
 }
 
+// As above, but each of the two tensor ranks has an expert of its own, whole: 4 ranks share the experts, each sends its
+// 4 · 5 rows, 2560 B, and computes the 4 · 5 rows of one expert at its full width of 2 · 96. No row is gathered.
+TEST(Mixture, TensorRanksMayHoldWholeExperts) {
+  for (const bool sequence_parallel : {false, true}) {
+    Job job = mixture_job(4, 2);
+    job.plan.tensor = 2, job.plan.expert_tensor = 1;
+    job.plan.sequence_parallel = sequence_parallel;
+    const Program program = lowered(job);
+    EXPECT_THAT(verify(program), IsEmpty());
+    EXPECT_EQ(program.mesh.members(Group::kExpert, 1), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(program.mesh.members(Group::kExpertData, 1), (std::vector<int>{1}));
+    for (const int body : {program.kinds[0].forward, program.kinds[0].backward}) {
+      const auto ops = ops_of(program, body, 1);
+      EXPECT_EQ(of_kind(ops, OpKind::kAllToAll).size(), 2u);
+      for (const Op& op : of_kind(ops, OpKind::kAllToAll)) EXPECT_EQ(op.bytes, 2560);
+      for (const Op& op : of_kind(ops, OpKind::kAllGather)) EXPECT_LE(op.bytes, 2048);  // tokens, not rows
+    }
+    const auto products = of_kind(ops_of(program, program.kinds[0].forward, 1), OpKind::kExpertMatmul);
+    EXPECT_EQ(products[0].m, 20);
+    EXPECT_EQ(products[0].n, 192);
+    EXPECT_EQ(products[0].experts, 1);
+  }
+}
+
+// Without capacity each tensor rank sends the rows of its 8 tokens: these are not gathered, in forward and backward;
+// what is: their 4 logits each, once forward.
+TEST(Mixture, TensorRanksWithWholeExpertsRouteTheirOwnTokens) {
+  Job job = mixture_job(4, 2);
+  job.model.experts->dropless = true;
+  job.plan.tensor = 2, job.plan.expert_tensor = 1, job.plan.sequence_parallel = true;
+  const Program program = lowered(job);
+  EXPECT_THAT(verify(program), IsEmpty());
+  std::vector<double> gathered;
+  for (const Op& op : of_kind(ops_of(program, program.kinds[0].forward, 1), OpKind::kAllGather)) {
+    gathered.push_back(op.bytes);
+  }
+  EXPECT_EQ(gathered, (std::vector<double>{16 * 32 * 4, 16 * 4 * 4}));  // into attention; logits
+  for (const Op& op : of_kind(ops_of(program, program.kinds[0].forward, 1), OpKind::kDispatch)) EXPECT_EQ(op.m, 8);
+}
+
 // With room for 10 of 16 tokens three tensor ranks have 4, 3 and 3 rows of an expert: all hold 4. Two samples are dealt
 // out together, 20 rows: 7 each.
 TEST(ExpertRows, AreDealtOutOverTensorRanks) {
@@ -213,6 +253,23 @@ TEST(Mixture, MatricesOfExpertsTileTheirGlobalMatrix) {
     EXPECT_EQ(static_cast<std::int64_t>(seen.size()), p.rows * p.columns) << p.name;
     for (const auto& [place, times] : seen) ASSERT_EQ(times, 1);
     EXPECT_EQ(seen.rbegin()->first, (std::pair{p.rows - 1, p.columns - 1}));
+  }
+}
+
+TEST(Mixture, WholeExpertsOfTensorRanksTileTheirGlobalMatrix) {
+  Job job = mixture_job(4, 2);
+  job.plan.tensor = 2, job.plan.expert_tensor = 1;
+  const Program program = lowered(job);
+  for (const Parameter& p : expert_parameters(job, 1)) {
+    std::map<std::pair<std::int64_t, std::int64_t>, int> seen;
+    for (int rank = 0; rank < 4; ++rank) {
+      const Coordinates at = program.mesh.coordinates(rank);
+      for (std::int64_t i = 0; i < p.local_rows * p.local_columns; ++i) {
+        ++seen[*global_place(p, i / p.local_columns, i % p.local_columns, at.tensor, 2, program.mesh.expert_rank(at))];
+      }
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(seen.size()), p.rows * p.columns) << p.name;
+    for (const auto& [place, times] : seen) ASSERT_EQ(times, 1);
   }
 }
 
@@ -312,6 +369,21 @@ TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
             "expert-divides-data: experts lie on neighbouring replicas: expert 2 does not divide data 1");
   Job job = mixture_job(8, 8);
   EXPECT_EQ(reason(job), "expert-divides-experts: expert 8 does not divide 4 experts");
+  job = mixture_job(4, 2);
+  job.plan.tensor = 4, job.plan.expert_tensor = 2;
+  EXPECT_EQ(reason(job),
+            "expert_tensor-supported: expert_tensor is 2; experts are split by all 4 tensor ranks (0) or whole (1)");
+  job.plan.expert = 2, job.plan.expert_tensor = 1;
+  EXPECT_EQ(reason(job),
+            "tensor-divides-expert: tensor ranks that do not split experts share them: tensor 4 does not divide expert "
+            "2");
+  job.plan.expert = 4, job.plan.tensor = 2, job.plan.data = 3;
+  EXPECT_EQ(reason(job),
+            "expert-divides-data: experts lie on neighbouring replicas: expert 4, over tensor 2, does not divide data "
+            "3");
+  job = tiny_job();
+  job.plan.expert_tensor = 1;
+  EXPECT_EQ(reason(job), "expert-needs-experts: expert_tensor 1 splits the experts of mixture layers; tiny has none");
   job = tiny_job();
   job.plan.data = job.plan.expert = 2;
   EXPECT_EQ(reason(job), "expert-needs-experts: expert 2 splits the experts of mixture layers; tiny has none");

@@ -59,7 +59,8 @@ TEST(Bucket, TilesTheParametersAndItsShardsTileIt) {
           ASSERT_EQ(bucket.first_segment, segment);
           segment = bucket.last_segment + 1;
         }
-        const int group = bucket.expert ? plan.data / plan.expert : plan.shard_group > 0 ? plan.shard_group : plan.data;
+        const int shard_group = plan.shard_group > 0 ? plan.shard_group : plan.data;
+        const int group = bucket.expert ? plan.data / expert_replicas(plan) : shard_group;
         ASSERT_EQ(bucket.shard * (plan.zero_stage > 0 ? group * plan.context : 1), bucket.elements);
         ASSERT_EQ(bucket.shard % 16, 0);
         ASSERT_EQ(bucket.optimizer_offset, state);

@@ -46,6 +46,7 @@ const json& full_plan() {
       {"zero_stage", 1},
       {"shard_group", 7},
       {"expert", 8},
+      {"expert_tensor", 1},
       {"micro_batch", 9},
       {"recompute", "full"},
       {"stage_recompute", {"none", "selective", "full"}},

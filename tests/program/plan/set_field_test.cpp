@@ -32,6 +32,7 @@ const std::vector<Case>& plan_cases() {
                                         {"zero_stage", "1", 1},
                                         {"shard_group", "4", 4},
                                         {"expert", "2", 2},
+                                        {"expert_tensor", "1", 1},
                                         {"micro_batch", "4", 4},
                                         {"replica_micro_batch", "4,4,1", {4, 4, 1}},
                                         {"recompute", "full", "full"},

@@ -127,6 +127,10 @@ TEST(Resharding, ExpertsHoldTheSameBits) {
   context.context = 2;
   context.attention = program::Attention::kFlash;
   add(context, 2);
+  for (program::Plan whole : {split(2, 1, 2, 0), split(2, 1, 2, 3), split(2, 2, 1, 1)}) {
+    whole.expert_tensor = 1;
+    add(whole, 2 * whole.data);
+  }
   expect_all_pairs_equal(jobs);
 }
 

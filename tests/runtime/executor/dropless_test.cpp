@@ -77,6 +77,60 @@ TEST(DroplessExperts, RecomputationSplitBackwardsAndLargerMicroBatchesChangeNoth
   }
 }
 
+// Tensor ranks hold experts of their own, whole; with sequence parallelism each sends the rows of its own tokens.
+TEST(DroplessExperts, OfTensorRanksMayBeWhole) {
+  program::Plan whole;
+  whole.expert_tensor = 1;
+  for (const bool sigmoids : {false, true}) {
+    const Trained unsplit = run(dropless_job({}, sigmoids), 2);
+    for (const Split& split : std::vector<Split>{{2, 1, 2, 1, 1, 0},
+                                                 {4, 2, 2, 1, 1, 0},
+                                                 {4, 1, 4, 1, 1, 0},
+                                                 {2, 2, 2, 1, 2, 1},
+                                                 {2, 4, 2, 1, 1, 2},
+                                                 {4, 2, 2, 2, 1, 1},
+                                                 {2, 2, 2, 1, 1, 3},
+                                                 {4, 4, 2, 1, 1, 3}}) {
+      expect_equal(unsplit, split, sigmoids, whole);
+    }
+  }
+}
+
+TEST(DroplessExperts, WholeOnesAreRecomputedInSplitBackwardsToo) {
+  program::Plan larger;
+  larger.micro_batch = 2;
+  const Trained unsplit = run(dropless_job(larger, true), 2);
+  larger.expert_tensor = 1;
+  for (const auto recompute : {program::Recompute::kNone, program::Recompute::kSelective, program::Recompute::kFull}) {
+    program::Plan plan = larger;
+    plan.recompute = recompute;
+    if (recompute == program::Recompute::kNone) plan.schedule = program::Schedule::kZeroBubble;
+    expect_equal(unsplit, {4, 2, 2, 1, 2, 0}, true, plan);
+    expect_equal(unsplit, {2, 1, 2, 2, 1, 0}, true, plan);
+  }
+}
+
+// Biases, norms behind branches and norms before them, tanh of the logits: what else a layer may have.
+TEST(DroplessExperts, WholeOnesHaveBiasesAndNormsBehindThem) {
+  for (const bool behind : {false, true}) {
+    const auto job_of = [&](const program::Plan& plan) {
+      program::Job job = dropless_job(plan);
+      job.model.linear_bias = !behind;
+      job.model.branch_norms = behind;
+      return job;
+    };
+    const Trained unsplit = run(job_of({}), 2);
+    for (const bool sequence_parallel : {false, true}) {
+      program::Plan plan;
+      plan.expert_tensor = 1;
+      plan.expert = 4;
+      plan.data = plan.tensor = 2;
+      plan.sequence_parallel = sequence_parallel;
+      expect_equivalent(unsplit, job_of(plan));
+    }
+  }
+}
+
 // One expert for a token, whose score is its weight.
 TEST(DroplessExperts, OneChoiceWeighsWhatItScored) {
   const auto job_of = [](const program::Plan& plan) {

@@ -103,6 +103,37 @@ TEST(ExpertParallel, RecomputationAndLargerMicroBatchesChangeNothing) {
   }
 }
 
+// Tensor ranks that hold experts of their own, whole, belong to the expert group: alone, with replicas, with holders of
+// the same experts, over four of them, over stages and over context ranks.
+TEST(ExpertParallel, TensorRanksHoldWholeExperts) {
+  for (const auto& [top_k, every, gated] : {std::tuple{1, 2, false}, std::tuple{2, 1, true}}) {
+    const Trained unsplit = run(mixture_job({}, top_k, every, gated), 2);
+    for (const auto& [expert, data, tensor, pipeline, context, zero] :
+         std::vector<std::tuple<int, int, int, int, int, int>>{{2, 1, 2, 1, 1, 0},
+                                                               {4, 2, 2, 1, 1, 0},
+                                                               {4, 1, 4, 1, 1, 0},
+                                                               {2, 2, 2, 1, 1, 1},
+                                                               {2, 4, 2, 1, 1, 2},
+                                                               {4, 2, 2, 2, 1, 1},
+                                                               {4, 4, 2, 1, 1, 3},
+                                                               {2, 1, 2, 1, 2, 0},
+                                                               {4, 2, 2, 1, 2, 3}}) {
+      for (const bool sequence_parallel : {false, true}) {
+        program::Plan plan = plan_of(expert, data);
+        plan.expert_tensor = 1;
+        plan.tensor = tensor;
+        plan.pipeline = pipeline;
+        plan.context = context;
+        if (context > 1) plan.attention = program::Attention::kFlash;
+        plan.sequence_parallel = plan.overlap.tensor = sequence_parallel;
+        plan.zero_stage = zero;
+        plan.overlap.parameter_gather = plan.overlap.gradient_reduction = zero == 3;
+        expect_equivalent(unsplit, mixture_job(plan, top_k, every, gated));
+      }
+    }
+  }
+}
+
 // 16 tokens' choices, 4 experts, capacity 0.75: room for 3 with one choice and for 6 with two, of which every context
 // rank has a part that is rounded up; what its own tokens do not find there lies with the others.
 TEST(ExpertParallel, ContextRanksRouteWholeSamples) {

@@ -113,7 +113,10 @@ RandomJob random_job(std::mt19937& random) {
     made.job.training.global_batch = one_of<std::int64_t>(random, {12, 24, 48, 96});
     made.job.training.dropout = one_of(random, {0.0, 0.1});
     made.job.plan = random_plan(random);
-    if (made.job.model.experts) made.job.plan.expert = one_of(random, {1, 2, 4});
+    if (made.job.model.experts) {
+      made.job.plan.expert = one_of(random, {1, 2, 4});
+      made.job.plan.expert_tensor = one_of(random, {0, 1});
+    }
     if (!std::holds_alternative<std::monostate>(program::check(made.job))) continue;
     made.cluster = random_cluster(random, made.job.plan.ranks());
     if (!unsupported_by(made.job, made.cluster)) return made;

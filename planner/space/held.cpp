@@ -57,11 +57,17 @@ class Holder {
   bool means_something(const std::string& field) const {
     const bool unlike = !request_.cluster.homogeneous();
     if (field == "expert") return request_.job.model.experts.has_value();
-    if (field == "expert_tensor") return request_.job.model.experts.has_value() && plan_.tensor > 1;
+    if (field == "expert_tensor")
+      return request_.job.model.experts && (plan_.tensor > 1 || !request_.fixed.contains("tensor"));
     if (field == "stage_nodes" || field == "replica_micro_batch") return unlike;
     if (field == "context_method") return plan_.context > 1;
     if (field == "top_k_share") return plan_.compression == program::Compression::kTopK;
     return true;
+  }
+
+  // As Space::has_whole_twin.
+  bool prefers_whole_experts() const {
+    return request_.job.model.experts->dropless && !request_.fixed.contains("expert");
   }
 
  private:
@@ -79,6 +85,10 @@ std::vector<Held> held_fields(const SearchRequest& request) {
     if (!holder.means_something(field)) continue;
     std::string why = holder.why(field);
     if (!why.empty()) held.push_back({field, text_of(request.job.plan, field), std::move(why)});
+    if (why.empty() && field == "expert_tensor" && holder.prefers_whole_experts()) {
+      held.push_back(
+          {field, "1 where experts divide among as many ranks", "dropless experts are whole if they can be"});
+    }
   }
   return held;
 }

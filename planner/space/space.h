@@ -63,9 +63,10 @@ struct ShardingChoice {
 /// 1. split: tensor (divisors of the attention heads up to 64, over nodes too), pipeline (any count up to the layers;
 ///    tensor x context x pipeline divides the ranks, data is the rest), context (1, and divisors of the ranks up to 64
 ///    that leave parts of 4,096 tokens and more; both methods above 1), expert and expert_tensor (of a mixture model:
-///    divisors of its experts and of data; with whole experts multiples of tensor that divide tensor x data),
-///    micro_batch (divisors of a replica's share of the batch, up to 64). Where the fixed fields fit no split of the
-///    ranks, the request's own plan stands alone, so that its refusal has a reason.
+///    divisors of its experts and of data; with whole experts multiples of tensor that divide tensor x data; dropless
+///    ones are split by the tensor ranks only where these cannot hold as many of them whole), micro_batch (divisors of
+///    a replica's share of the batch, up to 64). Where the fixed fields fit no split of the ranks, the request's own
+///    plan stands alone, so that its refusal has a reason.
 /// 2. layout: placement (every order of the dimensions that are above 1, on clusters of one kind; of those that seat
 ///    the same ranks together the first), sequence_parallel and overlap.tensor (both with tensor ranks), attention
 ///    (flash and unfused where devices and stack have fused kernels, else as given).
@@ -113,6 +114,7 @@ class Space {
   std::vector<int> contexts(int ranks) const;
   std::vector<int> pipelines(int ranks, int tensor) const;
   std::vector<std::pair<int, int>> expert_splits(const program::Plan& split) const;
+  bool has_whole_twin(const program::Plan& split) const;
   std::vector<int> micro_batches(const program::Plan& split) const;
   std::vector<std::string> placements(const program::Plan& split) const;
   bool seats_decide() const;

@@ -58,7 +58,8 @@ SearchRequest random_problem(std::mt19937& random) {
   }
   if (one_of(random, {true, false, false, false})) {
     request.job.model.layers = one_of<std::int64_t>(random, {3, 4, 5});
-    request.job.model.experts = models::Experts{.count = 4, .every = one_of<std::int64_t>(random, {1, 2})};
+    request.job.model.experts = models::Experts{
+        .count = 4, .every = one_of<std::int64_t>(random, {1, 2}), .dropless = one_of(random, {true, false})};
   }
   request.job.plan.precision = one_of(random, {program::DType::kFp32, program::DType::kBf16});  // refused on V100
   request.best = one_of(random, {1, 3, 10});

@@ -6,12 +6,19 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "hardware_profiles/load.h"
+#include "models/load.h"
+#include "planner/space/held.h"
 #include "planner/space/levels.h"
 #include "program/plan/fields.h"
 #include "program/plan/job_json.h"
+#include "program/plan/plan.h"
+#include "simulator/simulate.h"
 #include "tests/planner/problems.h"
+#include "tests/simulator/prepared.h"
 
 namespace trivium::planner {
 namespace {
@@ -43,6 +50,71 @@ TEST(Space, OpensContextForLongSequences) {
   request.job.plan.context = 2;
   request.fixed = {"context"};
   EXPECT_EQ(contexts(request), (std::set<int>{2}));
+}
+
+// (tensor, expert, expert_tensor) of all splits in two stages.
+std::set<std::tuple<int, int, int>> expert_splits(const SearchRequest& request) {
+  std::set<std::tuple<int, int, int>> found;
+  for (const program::Plan& split : Space(request).splits()) {
+    if (split.pipeline == 2) found.insert({split.tensor, split.expert, split.expert_tensor});
+  }
+  return found;
+}
+
+// Four ranks, four experts: with capacity both ways; dropless ones are split only where six experts over four ranks say
+// so, or where it is asked for.
+TEST(Space, SplitsDroplessExpertsOverTensorRanksOnlyWhereTheseCannotHoldThemWhole) {
+  using Splits = std::set<std::tuple<int, int, int>>;
+  SearchRequest request = small_problem();
+  request.job.model.experts = models::Experts{.count = 4, .top_k = 2};
+  EXPECT_EQ(
+      expert_splits(request),
+      (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 1, 0}, {2, 2, 0}, {2, 2, 1}, {2, 4, 1}, {4, 1, 0}, {4, 4, 1}}));
+  request.job.model.experts->dropless = true;
+  EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 2, 1}, {2, 4, 1}, {4, 4, 1}}));
+  EXPECT_NE(text_of(held_fields(request)).find("dropless experts are whole if they can be: expert_tensor 1 where"),
+            std::string::npos);
+  request.job.model.experts->count = 6;
+  EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {2, 2, 0}, {2, 2, 1}, {4, 1, 0}}));
+  request.job.model.experts->count = 4;
+  request.fixed = {"expert_tensor"};
+  EXPECT_EQ(expert_splits(request), (Splits{{1, 1, 0}, {1, 2, 0}, {1, 4, 0}, {2, 1, 0}, {2, 2, 0}, {4, 1, 0}}));
+}
+
+// What the space leaves out: on NVLink, over nodes and in a rack, of many small experts and of few large ones.
+TEST(Space, WholeDroplessExpertsAreNeverSlower) {
+  int compared = 0;
+  for (const auto& [name, layers] : {std::pair{"mixtral-8x7b", 2}, {"qwen3-30b-a3b", 2}, {"deepseek-v3", 5}}) {
+    for (const char* machines : {"dgx-h100-80gb:4", "dgx1-v100-16gb:4", "gb200-nvl72:8"}) {
+      const hardware::Cluster cluster = hardware::load_cluster(machines);
+      program::Job job;
+      job.model = models::load_model(name);
+      job.model.layers = layers;
+      job.training.sequence = 4096;
+      job.training.global_batch = 128;
+      for (const int tensor : {2, 4}) {
+        for (const int expert : {1, 2, 4}) {
+          for (const bool sequence_parallel : {false, true}) {
+            job.plan = {};
+            job.plan.tensor = tensor, job.plan.data = 32 / tensor, job.plan.expert = expert;
+            job.plan.sequence_parallel = sequence_parallel;
+            job.plan.zero_stage = 1;
+            job.plan.precision = program::DType::kFp16;
+            const auto iteration = [&] {
+              return simulator::iteration_ps(simulator::prepared(job, cluster), {}).value_or_throw();
+            };
+            const auto split = static_cast<double>(iteration());
+            job.plan.expert_tensor = 1, job.plan.expert *= tensor;
+            if (job.model.experts->count % job.plan.expert != 0) continue;
+            EXPECT_LE(static_cast<double>(iteration()), split * 1.001)
+                << program::summary(job.plan) << name << machines;
+            ++compared;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 80);
 }
 
 TEST(Space, TriesBothWaysToExchangeKeysUnlessOneIsAskedFor) {

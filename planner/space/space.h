@@ -109,6 +109,7 @@ class Space {
   bool allows(Level level, const program::Plan& plan) const { return of(level).allow(plan); }
   const Bounds& of(Level level) const { return bounds_[static_cast<std::size_t>(level)]; }
   void add_rules(const TrainerSpace& trainer);
+  void add_all_splits();
   void add_splits(program::Plan plan);
   std::vector<int> tensors(int ranks) const;
   std::vector<int> contexts(int ranks) const;

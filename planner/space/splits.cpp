@@ -1,0 +1,116 @@
+// The first level of a space: which ranks split what.
+#include <algorithm>
+
+#include "planner/space/divisors.h"
+#include "planner/space/space.h"
+
+namespace trivium::planner {
+namespace {
+
+using program::ContextMethod;
+using program::Plan;
+
+constexpr std::int64_t kMostTensor = 64;  // eight nodes of eight: beyond, every layer waits for the network
+constexpr std::int64_t kMostContext = 64;
+
+}  // namespace
+
+void Space::add_all_splits() {
+  const int ranks = ranks_of(request_);
+  bool any = false;
+  for (const int tensor : tensors(ranks)) {
+    for (const int context : contexts(ranks / std::max(1, tensor))) {
+      for (const int pipeline : pipelines(ranks, tensor)) {
+        const std::int64_t split = std::int64_t{tensor} * pipeline * std::max(1, context);
+        const std::int64_t data = fixed("data") ? given_.data : std::max<std::int64_t>(1, ranks / split);
+        if (split * data != ranks) continue;
+        any = true;
+        Plan plan = given_;
+        plan.replica_micro_batch.clear();
+        plan.tensor = tensor;
+        plan.context = context;
+        plan.pipeline = pipeline;
+        plan.data = static_cast<int>(data);
+        add_splits(plan);
+      }
+    }
+  }
+  if (!any && allows(Level::kSplit, given_)) splits_.push_back(given_);
+}
+
+std::vector<int> Space::tensors(int ranks) const {
+  if (fixed("tensor")) return {given_.tensor};
+  std::vector<int> some = divisors(request_.job.model.heads, kMostTensor);
+  std::erase_if(some, [&](int tensor) { return ranks % tensor != 0; });
+  return some;
+}
+
+std::vector<int> Space::contexts(int ranks) const {
+  if (fixed("context") || request_.job.training.sequence < kLongSequence) return {given_.context};
+  return divisors(ranks, std::min(kMostContext, request_.job.training.sequence / kLeastPart));
+}
+
+std::vector<int> Space::pipelines(int ranks, int tensor) const {
+  if (fixed("pipeline")) return {given_.pipeline};
+  return divisors(ranks / std::max(1, tensor), request_.job.model.layers);
+}
+
+std::vector<int> Space::micro_batches(const Plan& split) const {
+  if (fixed("micro_batch")) return {given_.micro_batch};
+  const std::int64_t batch = request_.job.training.global_batch;
+  if (batch % split.data != 0) return {1};  // refused whatever the micro-batch: once is enough to say so
+  return divisors(batch / split.data, kMostMicroBatch);
+}
+
+// How many ranks share the experts, and how many tensor ranks split each of them: all, or none.
+std::vector<std::pair<int, int>> Space::expert_splits(const Plan& plan) const {
+  if (!request_.job.model.experts) return {{given_.expert, given_.expert_tensor}};
+  std::vector<std::pair<int, int>> splits;
+  for (const int part : fixed("expert_tensor") ? std::vector{given_.expert_tensor} : std::vector{0, 1}) {
+    Plan split = plan;
+    split.expert_tensor = part;
+    const bool folds = program::folds_experts(split);
+    if (part == 1 && !folds && !fixed("expert_tensor")) continue;  // there is one tensor rank
+    if (fixed("expert")) {
+      splits.emplace_back(given_.expert, part);
+      continue;
+    }
+    for (const int expert : divisors(request_.job.model.experts->count, plan.data * (folds ? plan.tensor : 1))) {
+      split.expert = expert;
+      if (folds && expert % plan.tensor != 0) continue;
+      if (plan.data % program::expert_replicas(split) == 0) splits.emplace_back(expert, part);
+    }
+  }
+  return splits;
+}
+
+// Whether as many ranks can hold each expert whole as share the parts of it here. Without capacity that is never slower
+// and takes no more memory: rows travel once instead of twice, and products are as large or larger.
+bool Space::has_whole_twin(const Plan& plan) const {
+  const auto& experts = request_.job.model.experts;
+  if (!experts || !experts->dropless || plan.tensor == 1 || program::folds_experts(plan)) return false;
+  if (fixed("expert") || fixed("expert_tensor")) return false;
+  Plan whole = plan;
+  whole.expert_tensor = 1;
+  whole.expert *= plan.tensor;
+  return experts->count % whole.expert == 0 && allows(Level::kSplit, whole);
+}
+
+// How the context ranks exchange keys and values, how experts are split, and the samples of a micro-batch.
+void Space::add_splits(Plan plan) {
+  std::vector<ContextMethod> methods{given_.context_method};
+  if (plan.context > 1 && !fixed("context_method")) methods = {ContextMethod::kRing, ContextMethod::kAllToAll};
+  for (const ContextMethod method : methods) {
+    for (const auto& [expert, expert_tensor] : expert_splits(plan)) {
+      for (const int micro_batch : micro_batches(plan)) {
+        plan.context_method = method;
+        plan.expert = expert;
+        plan.expert_tensor = expert_tensor;
+        plan.micro_batch = micro_batch;
+        if (allows(Level::kSplit, plan) && !has_whole_twin(plan)) splits_.push_back(plan);
+      }
+    }
+  }
+}
+
+}  // namespace trivium::planner

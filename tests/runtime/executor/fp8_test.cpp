@@ -164,6 +164,7 @@ Plan drawn(std::mt19937_64& random) {
   Plan plan;
   plan.tensor = 1 + one_of(2), plan.context = 1 + one_of(2), plan.data = 1 + one_of(2), plan.expert = 1 + one_of(2);
   plan.pipeline = 1 << one_of(3);
+  plan.expert_tensor = one_of(2);
   plan.context_method = static_cast<program::ContextMethod>(one_of(2));
   plan.schedule = static_cast<program::Schedule>(one_of(program::kSchedules));
   plan.virtual_stages = program::traits_of(plan.schedule).virtual_stages ? 2 : 1;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <variant>
 
@@ -46,12 +47,14 @@ class Fp8Training : public ::testing::TestWithParam<Fp8> {
     std::string where;
     EXPECT_TRUE(bitwise_equal(reference, got, where)) << "first difference in " << where;
   }
-  void expect_close(const program::Job& job, const Trained& reference, double of_loss, double of_gradient) {
+  /// The largest relative error of a gradient; infinite where nothing can be compared.
+  double expect_close(const program::Job& job, const Trained& reference, double of_loss, double of_gradient) {
     SCOPED_TRACE(program::summary(job.plan));
     const Trained got = run(job);
-    ASSERT_EQ(got.refused, "");
+    EXPECT_EQ(got.refused, "");
     EXPECT_TRUE(got.replicas_agree);
-    ASSERT_EQ(got.losses.size(), reference.losses.size());
+    EXPECT_EQ(got.losses.size(), reference.losses.size());
+    if (got.losses.size() != reference.losses.size()) return std::numeric_limits<double>::infinity();
     double loss = 0;
     for (std::size_t s = 0; s < got.losses.size(); ++s) {
       loss = std::max(loss, std::abs(got.losses[s] / reference.losses[s] - 1));
@@ -62,6 +65,7 @@ class Fp8Training : public ::testing::TestWithParam<Fp8> {
     EXPECT_LE(gradient, of_gradient) << where;
     fmt::print("{:<56} {} loss {:.1e} gradient {:.1e}\n", program::summary(job.plan), name_of(job.plan.precision), loss,
                gradient);
+    return gradient;
   }
 };
 
@@ -180,8 +184,14 @@ Plan drawn(std::mt19937_64& random) {
   return plan;
 }
 
+// Where one scale serves a tensor, each rank scales its own share, as Transformer Engine does: a number at the bottom
+// of the range, cast otherwise by 1e-6 of the largest, may move another one over the middle between two of 8 bits,
+// whose gradient is then percents away. Of 60 seeds of one such plan (context 2, dropped tokens) one did; blocks have
+// none.
 TEST_P(Fp8Training, RandomPlansComputeWhatOneRankComputes) {
   std::mt19937_64 random(7);
+  const bool whole_tensors = GetParam() == Fp8::kCurrent;
+  int exact = 0;
   for (int trained = 0; trained < 8;) {
     program::Job job = shaped(static_cast<unsigned>(trained) % 4);
     job.plan = drawn(random);
@@ -191,9 +201,10 @@ TEST_P(Fp8Training, RandomPlansComputeWhatOneRankComputes) {
     one.plan = {};
     one.plan.precision = DType::kFp64, one.plan.fp8 = GetParam();
     one.plan.attention = job.plan.attention, one.plan.micro_batch = job.plan.micro_batch;
-    expect_close(job, run(one), 1e-4, 1e-4);
+    exact += expect_close(job, run(one), whole_tensors ? 1e-3 : 1e-4, whole_tensors ? 0.05 : 1e-4) <= 1e-4;
     ++trained;
   }
+  EXPECT_GE(exact, 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipe, Fp8Training, ::testing::Values(Fp8::kCurrent, Fp8::kBlock, Fp8::kMxfp8),

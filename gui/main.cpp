@@ -61,6 +61,7 @@ int take_picture(MainWindow& window, const QString& view, const QString& out, QS
     window.plans().pin_current();
     window.plans().search();
   }
+  if (view == "what-if") window.what_if().ask();
   if (!wait_until([&] { return window.view_is_ready(); })) return complain("the view was not ready in time", kFailed);
   if (view == "plans") {
     for (int row = 0; row < 2; ++row) window.plans().pin(row);

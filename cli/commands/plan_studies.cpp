@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/quote.h"
 #include "cli/commands/disturbance.h"
 #include "cli/options/tokens.h"
 #include "cli/render/figures.h"
@@ -118,26 +116,21 @@ std::string deadline(const StudyOptions& options, const SearchRequest& request, 
                      program::summary(answer.best->plan));
 }
 
-std::pair<std::int64_t, std::int64_t> range_of(const std::string& text) {
-  std::int64_t least = 0, most = 0;
-  const char* end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, least);
-  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
-  const auto second = colon ? std::from_chars(first.ptr + 1, end, most) : first;
-  constexpr std::int64_t kMost = 1 << 24;
-  if (!colon || second.ec != std::errc() || second.ptr != end || least < 1 || most < least || most > kMost) {
-    fail_usage(fmt::format("--batch-range: write LEAST:MOST in samples, like 256:4096, not {}", base::quote(text)));
-  }
-  return {least, most};
+planner::Doublings doublings(const char* option, const std::string& text, const char* unit) {
+  const auto range = planner::parse_doublings(text, unit);
+  if (!range) fail_usage(fmt::format("{}: {}", option, range.error().message));
+  return range.value();
 }
+
+planner::Doublings batches_of(const std::string& text) { return doublings("--batch-range", text, "samples"); }
+planner::Doublings sequences_of(const std::string& text) { return doublings("--sequence-range", text, "tokens"); }
 
 std::string batches(const StudyOptions& options, const SearchRequest& request, const Effort& effort,
                     nlohmann::json& out) {
-  const auto [least, most] = range_of(options.batch_range);
   const double critical = options.critical_batch.empty()
                               ? 0
                               : static_cast<double>(parse_tokens("--critical-batch", options.critical_batch));
-  const auto points = planner::batches(request, least, most, critical, effort);
+  const auto points = planner::batches(request, batches_of(options.batch_range), critical, effort);
   Table table({"batch", "iteration", "tokens/s", "tokens needed", "training", "<best plan"});
   out["batches"] = nlohmann::json::array();
   for (const planner::BatchPoint& point : points) {
@@ -155,6 +148,28 @@ std::string batches(const StudyOptions& options, const SearchRequest& request, c
          (critical > 0 ? "tokens needed: 1 + batch / critical batch, over the smallest batch (arXiv 1812.06162)\n"
                        : "the batch is assumed free: every batch is taken to need the same tokens; --critical-batch "
                          "TOKENS says otherwise\n");
+}
+
+std::string sequences(const StudyOptions& options, const SearchRequest& request, const Effort& effort,
+                      nlohmann::json& out) {
+  Table table({"sequence", "batch", "iteration", "90 % from", "to", "tokens/s", "MFU", "<best plan"});
+  out["sequences"] = nlohmann::json::array();
+  for (const planner::SequencePoint& point :
+       planner::sequences(request, sequences_of(options.sequence_range), effort)) {
+    std::vector<std::string> row{std::to_string(point.sequence), std::to_string(point.global_batch)};
+    if (point.best) {
+      const simulator::Simulation& s = point.best->simulation;
+      row.insert(row.end(),
+                 {seconds(s.iteration_s), seconds(s.certainty.iteration_s.low), seconds(s.certainty.iteration_s.high),
+                  integer(s.tokens_per_s), percent(s.mfu), program::summary(point.best->plan)});
+    } else {
+      row.insert(row.end(), {"-", "-", "-", "-", "-", "no plan fits"});
+    }
+    table.add(std::move(row));
+    out["sequences"].push_back(
+        {{"sequence", point.sequence}, {"global_batch", point.global_batch}, {"best", candidate_or_null(point.best)}});
+  }
+  return "\n" + table.text() + "the tokens of a step stay, as nearly as whole samples allow\n";
 }
 
 std::string sensitivity(const SearchRequest& request, const Candidate& best, const Effort& effort,
@@ -204,6 +219,11 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
       ->type_name("LEAST:MOST")
       ->group(group);
   command
+      .add_option("--sequence-range", options.sequence_range,
+                  "Best plan for sequences from LEAST to MOST, doubling; the tokens of a step stay")
+      ->type_name("LEAST:MOST")
+      ->group(group);
+  command
       .add_option("--critical-batch", options.critical_batch,
                   "Batch in tokens beyond which more samples hardly save steps")
       ->type_name("TOKENS")
@@ -223,7 +243,8 @@ void add_study_options(CLI::App& command, StudyOptions& options) {
 }
 
 void check_study_options(const StudyOptions& options, const JobRequest& request) {
-  if (!options.batch_range.empty()) range_of(options.batch_range);
+  if (!options.batch_range.empty()) batches_of(options.batch_range);
+  if (!options.sequence_range.empty()) sequences_of(options.sequence_range);
   if (!options.jitter.empty()) {
     DisturbanceOptions how;
     how.jitter = options.jitter;
@@ -249,6 +270,7 @@ std::string study(const StudyOptions& options, const SearchRequest& request, con
   if (options.pareto) text += pareto(request, effort, out) + cost_front(request, effort, out);
   if (!options.deadline.empty()) text += deadline(options, request, effort, out);
   if (!options.batch_range.empty()) text += batches(options, request, effort, out);
+  if (!options.sequence_range.empty()) text += sequences(options, request, effort, out);
   if (options.sensitivity && !result.best.empty()) text += sensitivity(request, result.best.front(), effort, out);
   if (options.robustness && !result.best.empty()) text += robustness(request, result, out);
   return text;

@@ -11,7 +11,7 @@
 namespace trivium::cli {
 
 struct StudyOptions {
-  std::string deadline, batch_range, critical_batch, jitter;
+  std::string deadline, batch_range, sequence_range, critical_batch, jitter;
   bool pareto = false, sensitivity = false, robustness = false;
 };
 

@@ -21,15 +21,6 @@ std::string option(std::string field) {
   return " --" + field;
 }
 
-/// For a shell: nothing that it reads in another way.
-std::string quoted(const std::string& word) {
-  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:+=/";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string safe = "'";
-  for (const char c : word) safe += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return safe + "'";
-}
-
 std::string plan_options(const program::Plan& plan) {
   const program::Plan usual;
   std::string options;
@@ -41,7 +32,7 @@ std::string plan_options(const program::Plan& plan) {
     if (field.kind == program::FieldKind::kFlag) {
       options += option(field.name) + (value == "true" ? "" : "=" + value);
     } else {
-      options += option(field.name) + " " + quoted(value);
+      options += option(field.name) + " " + shell_quoted(value);
     }
   }
   return options;
@@ -53,12 +44,20 @@ std::string training_options(const program::Training& training) {
   for (const program::TrainingField& field : program::training_field_table()) {
     const nlohmann::json value = field.json(training);
     if (value == field.json(usual)) continue;
-    options += option(field.name) + " " + quoted(value.is_string() ? value.get<std::string>() : value.dump());
+    options += option(field.name) + " " + shell_quoted(value.is_string() ? value.get<std::string>() : value.dump());
   }
   return options;
 }
 
 }  // namespace
+
+std::string shell_quoted(const std::string& word) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:+=/";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string safe = "'";
+  for (const char c : word) safe += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return safe + "'";
+}
 
 bool is_said_by_options(const Scenario& scenario) {
   return scenario.file.cluster.is_string() && is_shipped(scenario.file.job.model);
@@ -67,9 +66,27 @@ bool is_said_by_options(const Scenario& scenario) {
 std::string command_line(const Scenario& scenario) {
   if (!is_said_by_options(scenario)) return "trivium simulate plan.json";
   const program::Job& job = scenario.file.job;
-  return fmt::format("trivium simulate --model {} --cluster {}{}{}", quoted(job.model.name),
-                     quoted(scenario.file.cluster.get<std::string>()), training_options(job.training),
+  return fmt::format("trivium simulate --model {} --cluster {}{}{}", shell_quoted(job.model.name),
+                     shell_quoted(scenario.file.cluster.get<std::string>()), training_options(job.training),
                      plan_options(job.plan));
+}
+
+std::string search_command(const Scenario& scenario, std::string_view command) {
+  const program::Job& job = scenario.file.job;
+  std::string words = fmt::format("trivium {}", command);
+  if (is_said_by_options(scenario)) {
+    words += fmt::format(" --model {} --cluster {}{} --precision {}", shell_quoted(job.model.name),
+                         shell_quoted(scenario.file.cluster.get<std::string>()), training_options(job.training),
+                         program::text_of(job.plan, "precision"));
+    if (job.plan.stack != program::Plan().stack) words += " --stack " + program::text_of(job.plan, "stack");
+  } else {
+    words += " plan.json";
+  }
+  if (scenario.ranks > 0) words += fmt::format(" --ranks {}", scenario.ranks);
+  for (const std::string& field : scenario.fixed) {
+    words += " --fix " + shell_quoted(field + "=" + program::text_of(job.plan, field));
+  }
+  return words;
 }
 
 }  // namespace trivium::gui

@@ -64,6 +64,7 @@ bool MainWindow::export_table(const QString& path) {
     if (view() == kTimeline && !trace_.isEmpty()) return write(path, timeline_->ops().csv());
     if (view() == kCompare && compare_->findings().explanation()) return write(path, compare_->findings().csv());
     if (view() == kExplain) return write(path, insight_csv(explain_->insight()));
+    if (view() == kWhatIf) return write(path, what_if_csv(what_if_->answer()));
     const auto& evaluation = document_.evaluation();
     if (!evaluation || !evaluation->runs()) nothing_to_export();
     if (view() == kMemory) {

@@ -34,7 +34,7 @@ NamedTimeline predicted(const Evaluation& evaluation) {
 }  // namespace
 
 const QStringList& MainWindow::view_names() {
-  static const QStringList kNames{"cluster", "plans", "timeline", "memory", "explain", "compare"};
+  static const QStringList kNames{"cluster", "plans", "timeline", "memory", "explain", "what-if", "compare"};
   return kNames;
 }
 
@@ -52,6 +52,7 @@ MainWindow::MainWindow(QWidget* parent)
       timeline_(new TimelineView),
       memory_(new MemoryView(document_)),
       explain_(new ExplainView(document_)),
+      what_if_(new WhatIfView(document_)),
       compare_(new CompareView),
       start_(new StartPanel(document_)),
       plan_controls_(new PlanControlsPanel(document_)),
@@ -65,8 +66,9 @@ MainWindow::MainWindow(QWidget* parent)
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
   set_up_banner();
   set_up_command();
-  const QStringList titles{"Cluster", "Plans", "Timeline", "Memory", "Explain", "Compare"};  // Alt is for the menus
-  QWidget* views[] = {cluster_, plans_, timeline_, memory_, explain_, compare_};
+  const QStringList titles{"Cluster", "Plans",   "Timeline", "Memory",
+                           "Explain", "What if", "Compare"};  // Alt is for the menus
+  QWidget* views[] = {cluster_, plans_, timeline_, memory_, explain_, what_if_, compare_};
   for (int i = 0; i < kViews; ++i) tabs_->addTab(views[i], titles[i]);
   tabs_->setObjectName("views");
   tabs_->setAccessibleName("Views");
@@ -243,6 +245,7 @@ bool MainWindow::view_is_ready() const {
   if (!document_.settled()) return false;
   if (view() == kPlans) return !plans_->is_searching();
   if (view() == kExplain) return explain_->is_current();
+  if (view() == kWhatIf) return !what_if_->is_asking();
   if (view() == kCompare) return !compare_->is_busy() && !validation_->is_busy();
   if (view() == kTimeline) return (!trace_.isEmpty() || drawn_ == document_.evaluation()) && !timeline_->is_busy();
   return true;

@@ -18,6 +18,7 @@
 #include "gui/views/explain_view.h"
 #include "gui/views/memory_view.h"
 #include "gui/views/plans_view.h"
+#include "gui/views/what_if_view.h"
 #include "gui/window/headline.h"
 #include "gui/window/plan_controls_panel.h"
 #include "gui/window/run_panel.h"
@@ -33,7 +34,7 @@ class MainWindow : public QMainWindow {
 
  public:
   /// In the order of the tabs.
-  enum View { kCluster, kPlans, kTimeline, kMemory, kExplain, kCompare, kViews };
+  enum View { kCluster, kPlans, kTimeline, kMemory, kExplain, kWhatIf, kCompare, kViews };
   static const QStringList& view_names();  ///< as on the command line: "cluster", "plans", …
 
   explicit MainWindow(QWidget* parent = nullptr);
@@ -45,6 +46,7 @@ class MainWindow : public QMainWindow {
   MemoryView& memory() { return *memory_; }
   TimelineView& timeline() { return *timeline_; }
   ExplainView& explain() { return *explain_; }
+  WhatIfView& what_if() { return *what_if_; }
   CompareView& compare() { return *compare_; }
   RunPanel& runs() { return *runs_; }
   ValidationPanel& validation() { return *validation_; }
@@ -174,6 +176,7 @@ class MainWindow : public QMainWindow {
   TimelineView* timeline_;
   MemoryView* memory_;
   ExplainView* explain_;
+  WhatIfView* what_if_;
   CompareView* compare_;
   StartPanel* start_;
   PlanControlsPanel* plan_controls_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
+#include "base/quote.h"
 #include "base/seconds.h"
 #include "planner/advice/relax.h"
 #include "planner/search/costless.h"
@@ -21,7 +23,8 @@ constexpr int kScaleHalvings = 6;
 constexpr int kMostDoublings = 12;
 constexpr int kMostDevices = 1 << 20;
 constexpr double kLongestLimit = 1e6;  // s of an iteration: beyond it ps would leave 64 bits
-constexpr double kAnyFitting = 0.05;   // of the iteration: where what counts is that a plan fits
+constexpr std::int64_t kMostOfARange = 1 << 24;
+constexpr double kAnyFitting = 0.05;  // of the iteration: where what counts is that a plan fits
 
 std::string whole_refusal(const SearchResult& result) {
   if (result.rejected.empty()) return "the given bounds leave no plan";
@@ -110,6 +113,7 @@ std::vector<ScalePoint> scaling(const SearchRequest& request, const std::vector<
   std::vector<ScalePoint> points;
   for (const int count : ranks) {
     if (effort.stop.stop_requested()) break;
+    if (effort.says) effort.says(fmt::format("{} devices", count));
     ScalePoint point{count, (count + devices - 1) / devices, batch, {}, "", 0};
     SearchRequest some = on_nodes(request, point.nodes);
     some.ranks = count;
@@ -182,11 +186,26 @@ DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, co
   return answer;
 }
 
-std::vector<BatchPoint> batches(const SearchRequest& request, std::int64_t least, std::int64_t most,
-                                double critical_batch_tokens, const Effort& effort) {
+base::Result<Doublings> parse_doublings(std::string_view text, std::string_view unit) {
+  Doublings range;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, range.least);
+  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  const auto second = colon ? std::from_chars(first.ptr + 1, end, range.most) : first;
+  if (!colon || second.ec != std::errc() || second.ptr != end || range.least < 1 || range.most < range.least ||
+      range.most > kMostOfARange) {
+    return base::Error{base::ErrorKind::kUsage, fmt::format("write LEAST:MOST in {}, like 256:4096, not {}", unit,
+                                                            base::quote(std::string(text)))};
+  }
+  return range;
+}
+
+std::vector<BatchPoint> batches(const SearchRequest& request, Doublings range, double critical_batch_tokens,
+                                const Effort& effort) {
   std::vector<BatchPoint> points;
   double fastest = 0;
-  for (std::int64_t batch = least; batch <= most && !effort.stop.stop_requested(); batch *= 2) {
+  for (std::int64_t batch = range.least; batch <= range.most && !effort.stop.stop_requested(); batch *= 2) {
+    if (effort.says) effort.says(fmt::format("batch {}", batch));
     SearchRequest some = request;
     some.job.training.global_batch = batch;
     BatchPoint point{batch, best_plan(some, effort), 1, 0};
@@ -202,6 +221,20 @@ std::vector<BatchPoint> batches(const SearchRequest& request, std::int64_t least
   for (BatchPoint& point : points) {
     point.tokens_needed /= smallest;
     if (fastest > 0) point.relative_seconds /= fastest;
+  }
+  return points;
+}
+
+std::vector<SequencePoint> sequences(const SearchRequest& request, Doublings lengths, const Effort& effort) {
+  const program::Training& training = request.job.training;
+  std::vector<SequencePoint> points;
+  for (std::int64_t length = lengths.least; length <= lengths.most && !effort.stop.stop_requested(); length *= 2) {
+    if (effort.says) effort.says(fmt::format("sequences of {}", length));
+    SearchRequest some = request;
+    some.job.training.sequence = length;
+    some.job.training.global_batch =
+        std::max<std::int64_t>(1, (training.global_batch * training.sequence + length / 2) / length);
+    points.push_back({length, some.job.training.global_batch, best_plan(some, effort)});
   }
   return points;
 }

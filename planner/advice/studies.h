@@ -4,8 +4,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "planner/search/search.h"
 
 namespace trivium::planner {
@@ -65,6 +67,13 @@ struct DeadlineAnswer {
 };
 DeadlineAnswer smallest_cluster(const SearchRequest& request, double seconds, const Effort& effort);
 
+/// A range that a study walks by doubling.
+struct Doublings {
+  std::int64_t least = 0, most = 0;
+};
+/// "256:4096". Errors: kUsage, saying how it is written; `unit`: what is counted, "samples".
+base::Result<Doublings> parse_doublings(std::string_view text, std::string_view unit);
+
 /// One batch of a range. With a critical batch B* in tokens, a batch of B tokens needs 1 + B / B* times the tokens of
 /// the smallest batch (McCandlish et al. 2018, arXiv 1812.06162, eq. 2.11: E = E_min (1 + B / B*)).
 struct BatchPoint {
@@ -73,8 +82,16 @@ struct BatchPoint {
   double tokens_needed = 0;     ///< relative to the smallest batch; 1 where no critical batch is said
   double relative_seconds = 0;  ///< of the training, over that of the fastest batch
 };
-std::vector<BatchPoint> batches(const SearchRequest& request, std::int64_t least, std::int64_t most,
-                                double critical_batch_tokens, const Effort& effort);
+std::vector<BatchPoint> batches(const SearchRequest& request, Doublings range, double critical_batch_tokens,
+                                const Effort& effort);
+
+/// One length of the sequences. A step keeps its tokens as nearly as whole samples allow, with one sample at least.
+struct SequencePoint {
+  std::int64_t sequence = 0, global_batch = 0;
+  std::optional<Candidate> best;
+};
+/// Rotary positions have no longest sequence: a model that is asked for a longer one is taken as trained on it.
+std::vector<SequencePoint> sequences(const SearchRequest& request, Doublings lengths, const Effort& effort);
 
 /// What a change of the hardware brings.
 struct Sensitivity {

@@ -37,6 +37,7 @@ std::string Hand::act() {
                                                                     {"undo", &Hand::undo},
                                                                     {"redo", &Hand::redo},
                                                                     {"change view", &Hand::change_view},
+                                                                    {"ask what if", &Hand::ask_what_if},
                                                                     {"change view", &Hand::change_view},
                                                                     {"search", &Hand::search},
                                                                     {"cancel", &Hand::cancel},
@@ -150,6 +151,16 @@ void Hand::redo() { window_.document().history().redo(); }
 void Hand::change_view() { window_.show_view(static_cast<MainWindow::View>(pick(MainWindow::kViews))); }
 
 void Hand::search() { window_.plans().search(); }
+
+void Hand::ask_what_if() {
+  WhatIfView& view = window_.what_if();
+  if (pick(3) == 0) return view.use(up_to(9));
+  if (pick(3) == 0) return view.cancel();
+  const char* values[] = {"4:16", "1,2,4", "3 h", "64:256", "", "x", "8:4", "0"};
+  view.question().setCurrentIndex(up_to(view.question().count() - 1));
+  if (pick(2) == 0) type(view.value(), values[pick(std::size(values))]);
+  view.ask();
+}
 
 void Hand::cancel() { window_.plans().cancel(); }
 

@@ -37,6 +37,7 @@ class Hand {
   void redo();
   void change_view();
   void search();
+  void ask_what_if();
   void cancel();
   void pin();
   void use();

@@ -102,14 +102,39 @@ TEST(Batches, NeedMoreTokensNearTheCriticalBatch) {
   const SearchRequest request = narrow();
   // 256 tokens a sample: batches of 2,048 and 4,096 tokens with a critical one of 2,048 need 1 + 1 and 1 + 2 times the
   // tokens of the smallest.
-  const auto points = batches(request, 8, 16, 2048, {2, {}});
+  const auto points = batches(request, {8, 16}, 2048, {2, {}});
   ASSERT_EQ(points.size(), 2U);
   EXPECT_DOUBLE_EQ(points[0].tokens_needed, 1);
   EXPECT_DOUBLE_EQ(points[1].tokens_needed, 1.5);
   const double first = 1 / points[0].best->simulation.tokens_per_s;
   const double second = 1.5 / points[1].best->simulation.tokens_per_s;
   EXPECT_NEAR(points[1].relative_seconds / points[0].relative_seconds, second / first, 1e-12);
-  for (const BatchPoint& point : batches(request, 8, 16, 0, {2, {}})) EXPECT_DOUBLE_EQ(point.tokens_needed, 1);
+  for (const BatchPoint& point : batches(request, {8, 16}, 0, {2, {}})) EXPECT_DOUBLE_EQ(point.tokens_needed, 1);
+}
+
+TEST(Sequences, KeepTheTokensOfAStep) {
+  SearchRequest request = narrow();
+  request.job.training.sequence = 128;
+  request.job.training.global_batch = 24;
+  const auto points = sequences(request, {64, 256}, {2, {}});
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_EQ(points[0].global_batch, 48);
+  EXPECT_EQ(points[1].global_batch, 24);
+  EXPECT_EQ(points[2].global_batch, 12);
+  EXPECT_DOUBLE_EQ(points[1].best->simulation.tokens_per_s, best_plan(request, {2, {}})->simulation.tokens_per_s);
+  EXPECT_EQ(sequences(request, {4096, 4096}, {2, {}}).at(0).global_batch, 1);  // one sample at least
+}
+
+TEST(Doublings, AreReadAsTwoCounts) {
+  const auto range = parse_doublings("256:4096", "samples");
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range.value().least, 256);
+  EXPECT_EQ(range.value().most, 4096);
+  for (const char* text : {"", "256", "256:", ":4", "8:4", "0:4", "-1:4", "1:99999999999", "4:8x", "a:b"}) {
+    const auto wrong = parse_doublings(text, "samples");
+    ASSERT_FALSE(wrong) << text;
+    EXPECT_THAT(wrong.error().message, testing::StartsWith("write LEAST:MOST in samples")) << text;
+  }
 }
 
 TEST(Sensitivities, FasterLinksNeverHurt) {

@@ -23,6 +23,8 @@
 #include "cli/render/output.h"
 #include "cli/render/render.h"
 #include "program/record/chrome_trace.h"
+#include "simulator/placement/placed_cluster.h"
+#include "simulator/studies/link_use.h"
 #include "simulator/studies/uncertainty.h"
 
 namespace trivium::cli {
@@ -33,6 +35,7 @@ struct SimulateOptions {
   std::string granularity = "op";
   std::string trace;
   bool ignore_memory = false;
+  bool links = false;
   bool json = false;
   DisturbanceOptions disturbance;
   FailureOptions failures;
@@ -89,6 +92,44 @@ SimulationTrace play(const SimulateOptions& options, const JobRequest& request, 
   return played;
 }
 
+std::string_view words_of(program::Group group) {
+  return group == program::Group::kNone ? "copies" : program::name_of(group);
+}
+
+std::string links_report(const std::vector<simulator::WireUse>& wires, double iteration_s) {
+  Table table({"<wires", "<for", "<group", "sent by a device", "busy", "of the iteration", "exposed", "filled"});
+  for (const simulator::WireUse& wire : wires) {
+    table.add({std::string(name_of(wire.wire)), "all", "", size(static_cast<std::int64_t>(wire.bytes)), seconds(wire.busy_s),
+               percent(wire.busy_share(iteration_s)), percent(wire.exposed_s / iteration_s), percent(wire.filled())});
+    for (const simulator::LinkUse& use : wire.uses) {
+      table.add({"", std::string(name_of(use.phase)), std::string(words_of(use.group)), size(static_cast<std::int64_t>(use.bytes)),
+                 seconds(use.busy_s), percent(use.busy_s / iteration_s), "", ""});
+    }
+  }
+  return "\n" + table.text() +
+         "mean over the stages; filled: of a device's share of the wires while it is busy; exposed: busy while nothing "
+         "is computed\n";
+}
+
+nlohmann::json links_json(const std::vector<simulator::WireUse>& wires) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const simulator::WireUse& wire : wires) {
+    nlohmann::json one{
+        {"wires", name_of(wire.wire)},    {"bytes_per_s", wire.capacity.value()}, {"bytes", wire.bytes},
+        {"busy_s", wire.busy_s},          {"exposed_s", wire.exposed_s},          {"filled", wire.filled()},
+        {"uses", nlohmann::json::array()}};
+    for (const simulator::LinkUse& use : wire.uses) {
+      one["uses"].push_back({{"for", name_of(use.phase)},
+                             {"group", words_of(use.group)},
+                             {"operations", use.operations},
+                             {"bytes", use.bytes},
+                             {"busy_s", use.busy_s}});
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
 void run(const SimulateOptions& options) {
   const JobRequest request = resolve_plan(options.job);
   const simulator::Disturbance disturbance = disturbance_of(options.disturbance);
@@ -96,7 +137,7 @@ void run(const SimulateOptions& options) {
   std::optional<Doing> doing(std::in_place);
   const simulator::Prepared prepared = prepare(request, options.ignore_memory, interrupts.token());
   simulator::SimulationOptions how;
-  how.timeline = !options.trace.empty();
+  how.timeline = !options.trace.empty() || options.links;
   how.every_rank = plays_every_rank(options.disturbance);
   how.unshared = true;
   how.disturbance = disturbance;
@@ -107,20 +148,27 @@ void run(const SimulateOptions& options) {
   const SimulationTrace played = play(options, request, prepared, how, disturbance.jitter, interrupts.token(), *doing);
   doing.reset();
   const auto& [simulation, uncertainty] = played;
-  if (how.timeline) {
+  if (!options.trace.empty()) {
     base::write_file_atomically(options.trace, program::chrome_trace(prepared.program(), simulation.timeline));
   }
   const auto seed = static_cast<std::uint64_t>(request.file.job.training.seed);
   std::optional<FailureOutlook> failures;
   if (wants_failures(options.failures)) failures = outlook(options.failures, request, simulation);
+  std::vector<simulator::WireUse> links;
+  if (options.links) {
+    const simulator::PlacedCluster placed(request.file.job.plan, request.cluster);
+    links = simulator::link_use(prepared.program(), simulation.timeline, placed.get());
+  }
   if (options.json) {
     nlohmann::json json = simulation_json(request, prepared.program(), simulation, prepared.too_big().has_value());
     if (uncertainty) json["uncertainty"] = uncertainty_json(disturbance, *uncertainty, seed);
+    if (options.links) json["links"] = links_json(links);
     if (failures) json["failures"] = failures_json(*failures);
     print_json(json);
   } else {
     std::string text = simulation_report(request, simulation, prepared.too_big());
     if (uncertainty) text += uncertainty_line(disturbance, *uncertainty, seed);
+    if (options.links) text += links_report(links, simulation.iteration_s);
     if (failures) text += failures_report(*failures);
     print(text);
   }
@@ -145,6 +193,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   add_output(*command, "--trace", options->trace, "Write the timeline for chrome://tracing and Perfetto",
              OutputKind::kTrace);
   command->add_flag("--ignore-memory", options->ignore_memory, "Simulate a plan that does not fit");
+  command->add_flag("--links", options->links, "What goes over which wires, for what, and how full they are");
   command->add_flag("--json", options->json, "JSON on stdout");
   add_disturbance_options(*command, options->disturbance);
   add_failure_options(*command, options->failures);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "gui/model/display_name.h"
 #include "planner/advice/explain.h"
@@ -62,22 +63,41 @@ Sensitivity outcome(const std::string& change, const std::variant<std::int64_t, 
   return result;
 }
 
+/// As plans are ranked (ps); nothing where it cannot run, or `stop` came.
+std::optional<double> iteration_alone(const Evaluation& evaluation, const std::stop_token& stop) {
+  if (!evaluation.runs()) return std::nullopt;
+  const auto alone = planner::iteration(evaluation.scenario.file.job, evaluation.scenario.cluster, false, stop);
+  if (!std::holds_alternative<std::int64_t>(alone) || stop.stop_requested()) return std::nullopt;
+  return static_cast<double>(std::get<std::int64_t>(alone));
+}
+
+std::vector<Sensitivity> gains_over(double here, const Evaluation& evaluation, const std::stop_token& stop) {
+  std::vector<Sensitivity> gains;
+  for (const Improvement& improvement : improvements()) {
+    if (stop.stop_requested()) break;
+    hardware::Cluster better = evaluation.scenario.cluster;
+    for (hardware::NodeGroup& group : better.groups) improvement.apply(group.node);
+    const auto played = planner::iteration(evaluation.scenario.file.job, better, false);
+    gains.push_back(outcome(improvement.words, played, here));
+  }
+  return gains;
+}
+
 }  // namespace
+
+std::vector<Sensitivity> machine_gains(const Evaluation& evaluation, const std::stop_token& stop) {
+  const std::optional<double> here = iteration_alone(evaluation, stop);
+  return here ? gains_over(*here, evaluation, stop) : std::vector<Sensitivity>{};
+}
 
 Insight insight(const Evaluation& evaluation, const std::stop_token& stop) {
   Insight result;
-  if (!evaluation.runs()) return result;
+  const std::optional<double> alone = iteration_alone(evaluation, stop);
+  if (!alone) return result;
+  const double here = *alone;
   const program::Job& job = evaluation.scenario.file.job;
   const hardware::Cluster& cluster = evaluation.scenario.cluster;
-  const auto alone = planner::iteration(job, cluster, false, stop);
-  if (!std::holds_alternative<std::int64_t>(alone) || stop.stop_requested()) return result;
-  const auto here = static_cast<double>(std::get<std::int64_t>(alone));
-  for (const Improvement& improvement : improvements()) {
-    if (stop.stop_requested()) return result;
-    hardware::Cluster better = cluster;
-    for (hardware::NodeGroup& group : better.groups) improvement.apply(group.node);
-    result.machine.push_back(outcome(improvement.words, planner::iteration(job, better, false), here));
-  }
+  result.machine = gains_over(here, evaluation, stop);
   if (stop.stop_requested()) return result;
   std::vector<planner::Tried> neighbours = planner::try_neighbours(job, cluster, stop);
   for (const planner::Tried& tried : neighbours) {

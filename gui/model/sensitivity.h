@@ -22,6 +22,9 @@ struct Insight {
   std::vector<Sensitivity> plans;      ///< neighbours of the plan
 };
 
+/// The machine's part alone.
+std::vector<Sensitivity> machine_gains(const Evaluation& evaluation, const std::stop_token& stop);
+
 /// Plays some twenty neighbours by segments: seconds for a large job. Stopped, it returns what it has.
 Insight insight(const Evaluation& evaluation, const std::stop_token& stop);
 

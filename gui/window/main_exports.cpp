@@ -70,6 +70,7 @@ bool MainWindow::export_table(const QString& path) {
     if (view() == kMemory) {
       return write(path, memory_->shows_ranks() ? ranks_memory_csv(*evaluation) : memory_csv(*evaluation));
     }
+    if (view() == kLinks) return write(path, wires_csv(wires_of(*evaluation)));
     if (view() == kCluster) return write(path, ranks_csv(*evaluation));
     write(path, timeline_csv(*evaluation));
   });

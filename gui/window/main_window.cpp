@@ -34,7 +34,7 @@ NamedTimeline predicted(const Evaluation& evaluation) {
 }  // namespace
 
 const QStringList& MainWindow::view_names() {
-  static const QStringList kNames{"cluster", "plans", "timeline", "memory", "explain", "what-if", "compare"};
+  static const QStringList kNames{"cluster", "plans", "timeline", "memory", "links", "explain", "what-if", "compare"};
   return kNames;
 }
 
@@ -51,6 +51,7 @@ MainWindow::MainWindow(QWidget* parent)
       plans_(new PlansView(document_)),
       timeline_(new TimelineView),
       memory_(new MemoryView(document_)),
+      links_(new LinksView(document_)),
       explain_(new ExplainView(document_)),
       what_if_(new WhatIfView(document_)),
       compare_(new CompareView),
@@ -66,10 +67,11 @@ MainWindow::MainWindow(QWidget* parent)
   setDockOptions(AnimatedDocks | AllowTabbedDocks | AllowNestedDocks);
   set_up_banner();
   set_up_command();
-  const QStringList titles{"Cluster", "Plans",   "Timeline", "Memory",
-                           "Explain", "What if", "Compare"};  // Alt is for the menus
-  QWidget* views[] = {cluster_, plans_, timeline_, memory_, explain_, what_if_, compare_};
-  for (int i = 0; i < kViews; ++i) tabs_->addTab(views[i], titles[i]);
+  const std::pair<const char*, QWidget*> views[] = {
+      {"Cluster", cluster_}, {"Plans", plans_},     {"Timeline", timeline_}, {"Memory", memory_},
+      {"Links", links_},     {"Explain", explain_}, {"What if", what_if_},   {"Compare", compare_}};
+  static_assert(std::size(views) == kViews);
+  for (const auto& [title, widget] : views) tabs_->addTab(widget, title);  // without mnemonics: Alt is for the menus
   tabs_->setObjectName("views");
   tabs_->setAccessibleName("Views");
   tabs_->setDocumentMode(true);  // views lie on the window's own ground, on which their colours were chosen
@@ -137,6 +139,7 @@ void MainWindow::copy_command() { QGuiApplication::clipboard()->setText(command_
 void MainWindow::connect_views() {
   connect(tabs_, &QTabWidget::currentChanged, this, [this] {
     explain_->set_wanted(view() == kExplain);
+    links_->set_wanted(view() == kLinks);
     refresh_timeline();
     refresh_compare();
     refresh_foreign();
@@ -245,6 +248,7 @@ bool MainWindow::view_is_ready() const {
   if (!document_.settled()) return false;
   if (view() == kPlans) return !plans_->is_searching();
   if (view() == kExplain) return explain_->is_current();
+  if (view() == kLinks) return links_->is_current();
   if (view() == kWhatIf) return !what_if_->is_asking();
   if (view() == kCompare) return !compare_->is_busy() && !validation_->is_busy();
   if (view() == kTimeline) return (!trace_.isEmpty() || drawn_ == document_.evaluation()) && !timeline_->is_busy();

@@ -16,6 +16,7 @@
 #include "gui/timeline/timeline_view.h"
 #include "gui/views/cluster_view.h"
 #include "gui/views/explain_view.h"
+#include "gui/views/links_view.h"
 #include "gui/views/memory_view.h"
 #include "gui/views/plans_view.h"
 #include "gui/views/what_if_view.h"
@@ -34,7 +35,7 @@ class MainWindow : public QMainWindow {
 
  public:
   /// In the order of the tabs.
-  enum View { kCluster, kPlans, kTimeline, kMemory, kExplain, kWhatIf, kCompare, kViews };
+  enum View { kCluster, kPlans, kTimeline, kMemory, kLinks, kExplain, kWhatIf, kCompare, kViews };
   static const QStringList& view_names();  ///< as on the command line: "cluster", "plans", …
 
   explicit MainWindow(QWidget* parent = nullptr);
@@ -46,6 +47,7 @@ class MainWindow : public QMainWindow {
   MemoryView& memory() { return *memory_; }
   TimelineView& timeline() { return *timeline_; }
   ExplainView& explain() { return *explain_; }
+  LinksView& links() { return *links_; }
   WhatIfView& what_if() { return *what_if_; }
   CompareView& compare() { return *compare_; }
   RunPanel& runs() { return *runs_; }
@@ -175,6 +177,7 @@ class MainWindow : public QMainWindow {
   PlansView* plans_;
   TimelineView* timeline_;
   MemoryView* memory_;
+  LinksView* links_;
   ExplainView* explain_;
   WhatIfView* what_if_;
   CompareView* compare_;

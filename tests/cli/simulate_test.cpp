@@ -53,6 +53,25 @@ TEST(Simulate, GivesTheSameBytesEveryTime) {
   EXPECT_EQ(workplace.run(kTwoByTwo).out, workplace.run(kTwoByTwo).out);
 }
 
+TEST(Simulate, LinksTellTheSameAsTextAndAsJson) {
+  const Workplace workplace;
+  const json plain = json::parse(workplace.run(kTwoByTwo).out);
+  EXPECT_FALSE(plain.contains("links"));
+  json result = json::parse(workplace.run(std::string(kTwoByTwo) + " --links").out);
+  const json links = result.at("links");
+  ASSERT_EQ(links.size(), 1U);  // one node
+  EXPECT_EQ(links[0].at("wires"), "inside nodes");
+  double bytes = 0;
+  for (const json& use : links[0].at("uses")) bytes += use.at("bytes").get<double>();
+  EXPECT_NEAR(links[0].at("bytes").get<double>(), bytes, 1e-9 * bytes);
+  EXPECT_LE(links[0].at("exposed_s"), links[0].at("busy_s"));
+  result.erase("links");
+  EXPECT_EQ(result, plain);
+  std::string text(kTwoByTwo);
+  text.replace(text.find(" --json"), 7, " --links");
+  EXPECT_THAT(workplace.run(text).out, HasSubstr("inside nodes  all"));
+}
+
 TEST(Simulate, TracesOfEveryRankHaveTheSameBytesEveryTime) {
   const Workplace workplace;
   const std::string command = std::string(kTwoByTwo) + " --slow-device 3=1.2 --trace ";

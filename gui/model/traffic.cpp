@@ -2,27 +2,9 @@
 
 #include <map>
 
+#include "simulator/collectives/network_bytes.h"
+
 namespace trivium::gui {
-namespace {
-
-// Ring collectives (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations").
-double share_sent(program::OpKind kind, int ranks) {
-  const double half = static_cast<double>(ranks - 1) / ranks;
-  switch (kind) {
-    case program::OpKind::kAllReduce:
-      return 2 * half;
-    case program::OpKind::kSend:
-    case program::OpKind::kRingShift:
-      return 1;
-    case program::OpKind::kRecv:
-      return 0;
-    default:
-      return half;
-  }
-}
-
-}  // namespace
-
 std::vector<Exchange> traffic(const program::Program& program, int role) {
   std::map<std::int32_t, std::int64_t> uses;  // of bodies
   for (const program::Task& task : program.roles.at(static_cast<std::size_t>(role)).tasks) ++uses[task.body];
@@ -34,8 +16,7 @@ std::vector<Exchange> traffic(const program::Program& program, int role) {
       exchange.group = op.group;
       exchange.operations += count;
       exchange.payload_bytes += static_cast<double>(count) * op.bytes;
-      exchange.sent_bytes +=
-          static_cast<double>(count) * op.bytes * share_sent(op.kind, program.mesh.group_size(op.group));
+      exchange.sent_bytes += static_cast<double>(count) * simulator::wire_bytes(program.mesh, op);
     }
   }
   std::vector<Exchange> exchanges;

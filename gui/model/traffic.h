@@ -12,7 +12,7 @@ struct Exchange {
   program::Group group = program::Group::kNone;
   std::int64_t operations = 0;  ///< collectives, or transfers sent
   double payload_bytes = 0;     ///< of the buffers
-  double sent_bytes = 0;        ///< that leave the rank, by rings: all-reduce 2 (n - 1) / n, its halves (n - 1) / n
+  double sent_bytes = 0;        ///< that leave the rank (simulator/collectives/network_bytes.h)
 };
 
 /// By group, for every rank of a role (its place in the Program); groups without traffic are left out.

@@ -57,6 +57,7 @@ void TimelineCanvas::set_timelines(std::vector<SceneTimeline> timelines, std::ve
     range_.reset();
     show_all();
   }
+  drop_far_marks();
   history_.clear();
   rows_changed();
   if (!rows_stay) verticalScrollBar()->setValue(0);  // a place among other rows means nothing here

@@ -28,8 +28,9 @@ struct TimeRange {
 /// Rows of all timelines below one another on one scale of time. Keys: W and S (or + and -) zoom, A and D pan, F fits
 /// the selection or else everything, Escape lets go, the arrows step from span to span and from row to row. Wheel:
 /// scrolls; with Ctrl it zooms at the pointer, with Shift it pans. Dragging selects a range; with Shift or the middle
-/// button it pans. Backspace goes back to what was seen before a jump, Shift+Backspace forth; the menu of the right
-/// button shows one row alone. Lives on the GUI thread.
+/// button it pans. M marks what is selected or the pointer's place, with Shift it clears all marks; comma and full stop
+/// step from mark to mark. Backspace goes back to what was seen before a jump, Shift+Backspace forth; the menu of the
+/// right button shows one row alone. Lives on the GUI thread.
 class TimelineCanvas : public QAbstractScrollArea {
   Q_OBJECT
 
@@ -62,6 +63,11 @@ class TimelineCanvas : public QAbstractScrollArea {
   bool can_go_back() const { return history_.can_go_back(seen()); }
   bool can_go_forward() const { return history_.can_go_forward(); }
   void show_only(std::optional<RowId> row);  ///< what lies below it; none: all rows
+  /// Marks both ends of the range, the start of the selected span, or else a time; where a mark is, it goes.
+  void mark(std::int64_t pointer_ps);
+  void clear_marks();
+  void step_mark(int direction);  ///< to the next one, or the one before
+  const std::vector<std::int64_t>& marks() const { return marks_; }
   void select(std::optional<SpanId> span, bool bring_into_view);
   void select_range(std::optional<TimeRange> range);
   void toggle_fold(RowId row);
@@ -115,6 +121,9 @@ class TimelineCanvas : public QAbstractScrollArea {
   void draw_picture();
   void draw_ruler(QPainter& painter, const TimelineColours& colours) const;
   void draw_row_names(QPainter& painter, const TimelineColours& colours) const;
+  void toggle_mark(std::int64_t ps);
+  void drop_far_marks();
+  void draw_marks(QPainter& painter, const TimelineColours& colours) const;
   void draw_overlay(QPainter& painter, const TimelineColours& colours) const;
   QRectF box_of(SpanId id) const;
 
@@ -127,6 +136,7 @@ class TimelineCanvas : public QAbstractScrollArea {
   std::int64_t begin_ = 0, end_ = kShortestView;
   ViewHistory history_;
   std::optional<TimeRange> range_;
+  std::vector<std::int64_t> marks_;  // ps, ascending
   std::optional<SpanId> selected_, hovered_;
   Drag drag_ = Drag::kNone;
   QPoint pressed_;

@@ -72,6 +72,10 @@ void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
   }
   menu.addAction(tr("All rows"), this, [this] { show_only(std::nullopt); })->setEnabled(layout_.only().has_value());
   menu.addSeparator();
+  const std::int64_t here = time_at(viewport()->mapFrom(this, event->pos()).x());
+  menu.addAction(tr("Mark (M)"), this, [this, here] { mark(here); });
+  menu.addAction(tr("No marks (Shift+M)"), this, &TimelineCanvas::clear_marks)->setEnabled(!marks_.empty());
+  menu.addSeparator();
   menu.addAction(tr("Back (Backspace)"), this, &TimelineCanvas::back)->setEnabled(can_go_back());
   menu.addAction(tr("Forward (Shift+Backspace)"), this, &TimelineCanvas::forward)->setEnabled(can_go_forward());
   menu.exec(event->globalPos());

@@ -39,6 +39,12 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
       return pan(kPanStep);
     case Qt::Key_F:
       return fit();
+    case Qt::Key_M:
+      return (event->modifiers() & Qt::ShiftModifier) != 0 ? clear_marks() : mark(time_at(at));
+    case Qt::Key_Comma:
+      return step_mark(-1);
+    case Qt::Key_Period:
+      return step_mark(1);
     case Qt::Key_Backspace:
       return (event->modifiers() & Qt::ShiftModifier) != 0 ? forward() : back();
     case Qt::Key_Left:

@@ -55,6 +55,7 @@ void TimelineCanvas::paint_to(QPainter& painter) {
   draw_ruler(painter, colours);
   draw_row_names(painter, colours);
   draw_overlay(painter, colours);
+  draw_marks(painter, colours);
 }
 
 void TimelineCanvas::draw_ruler(QPainter& painter, const TimelineColours& colours) const {

@@ -21,6 +21,8 @@ constexpr const char* kKeys = R"(<table cellspacing="6">
 <tr><td colspan="2"><b>Timeline</b></td></tr>
 <tr><td>/, Enter, Shift+Enter</td><td>search, next, previous</td></tr>
 <tr><td>Backspace, Shift+Backspace</td><td>back to what was seen before a jump, and forth</td></tr>
+<tr><td>M, Shift+M</td><td>mark the selection or the pointer's place, no marks</td></tr>
+<tr><td>, and .</td><td>the mark before, the next</td></tr>
 <tr><td>drag</td><td>select a stretch for its breakdown; with Shift or the middle button pan</td></tr>
 <tr><td>wheel, Ctrl+wheel, Shift+wheel</td><td>scroll, zoom at the pointer, pan</td></tr>
 <tr><td colspan="2"><b>Memory</b></td></tr>

@@ -181,9 +181,10 @@ void Hand::sort_and_filter() {
 }
 
 void Hand::press_keys() {
-  const Qt::Key keys[] = {Qt::Key_Plus, Qt::Key_Minus, Qt::Key_F,     Qt::Key_W,     Qt::Key_A,     Qt::Key_S,
-                          Qt::Key_D,    Qt::Key_Left,  Qt::Key_Right, Qt::Key_Up,    Qt::Key_Down,  Qt::Key_Escape,
-                          Qt::Key_Home, Qt::Key_Tab,   Qt::Key_Space, Qt::Key_Enter, Qt::Key_Slash, Qt::Key_Backspace};
+  const Qt::Key keys[] = {Qt::Key_M,     Qt::Key_Comma, Qt::Key_Plus,  Qt::Key_Minus,  Qt::Key_F,
+                          Qt::Key_W,     Qt::Key_A,     Qt::Key_S,     Qt::Key_D,      Qt::Key_Left,
+                          Qt::Key_Right, Qt::Key_Up,    Qt::Key_Down,  Qt::Key_Escape, Qt::Key_Home,
+                          Qt::Key_Tab,   Qt::Key_Space, Qt::Key_Enter, Qt::Key_Slash,  Qt::Key_Backspace};
   QWidget* focused = window_.focusWidget();
   QWidget* const targets[] = {&window_.cluster().canvas(), &window_.timeline().canvas(), &window_.memory().bars(),
                               &window_.plans().table(),    &window_.compare().canvas(),  focused};

@@ -393,6 +393,30 @@ TEST_F(TimelineViewTest, BackspaceLeadsBackToWhatWasSeen) {
   EXPECT_FALSE(canvas().can_go_forward());
 }
 
+TEST_F(TimelineViewTest, MarksComeAndGoAndLeadFromOneToTheNext) {
+  drag({400, y_of(3)}, {500, y_of(3)});
+  ASSERT_TRUE(canvas().range());
+  const std::int64_t begin = canvas().range()->begin_ps, end = canvas().range()->end_ps;
+  type(Qt::Key_M);
+  EXPECT_EQ(canvas().marks(), (std::vector<std::int64_t>{begin, end}));
+  type(Qt::Key_M);
+  EXPECT_TRUE(canvas().marks().empty());
+  type(Qt::Key_M);
+  type(Qt::Key_Escape);
+  canvas().mark(begin - 1'000'000'000'000'000);  // before everything: where it begins
+  ASSERT_EQ(canvas().marks().size(), 3U);
+  canvas().zoom(20, 700);
+  const auto middle = [&] { return canvas().begin_ps() + (canvas().end_ps() - canvas().begin_ps()) / 2; };
+  const auto pixel = (canvas().end_ps() - canvas().begin_ps()) / canvas().time_area().width() + 1;
+  while (middle() > begin + pixel) type(Qt::Key_Comma);
+  EXPECT_NEAR(static_cast<double>(middle()), static_cast<double>(begin), static_cast<double>(pixel));
+  type(Qt::Key_Period);
+  EXPECT_NEAR(static_cast<double>(middle()), static_cast<double>(end), static_cast<double>(pixel));
+  EXPECT_TRUE(canvas().can_go_back());
+  QTest::keyClick(&canvas(), Qt::Key_M, Qt::ShiftModifier);
+  EXPECT_TRUE(canvas().marks().empty());
+}
+
 TEST_F(TimelineViewTest, ShowsOneRankAloneAndAllAgain) {
   const std::size_t rows = canvas().layout_of_rows().rows().size();
   const RowId rank = canvas().layout_of_rows().rows()[5].id;

@@ -16,8 +16,7 @@ base::Error refusal(const program::Infeasible& why) { return {base::ErrorKind::k
 base::Result<Prepared> prepare(const program::Job& job, const hardware::Cluster& cluster, const PrepareOptions& options,
                                const std::stop_token& stop) {
   if (stop.stop_requested()) return cancelled();
-  const auto checked = program::check(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&checked)) return refusal(*no);
+  if (const auto no = program::check(job)) return refusal(*no);
   if (const auto no = unsupported_by(job, cluster)) return refusal(*no);
   auto lowered = program::lower(job);
   if (const auto* no = std::get_if<program::Infeasible>(&lowered)) return refusal(*no);

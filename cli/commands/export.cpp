@@ -35,9 +35,8 @@ struct ExportOptions {
 
 /// A field that our own programs do not run yet may still be exported; a plan that contradicts itself may not.
 void check_plan(const JobRequest& request) {
-  const auto checked = program::check(request.file.job);
-  const auto* no = std::get_if<program::Infeasible>(&checked);
-  if (no == nullptr || no->rule.ends_with("-supported")) return;
+  const auto no = program::check(request.file.job);
+  if (!no || no->rule.ends_with("-supported")) return;
   throw base::Failure(base::ErrorKind::kNoPlan, fmt::format("the plan cannot run: {} ({})", no->reason, no->rule));
 }
 

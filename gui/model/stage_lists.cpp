@@ -110,9 +110,8 @@ Scenario with_list(Scenario scenario, const std::string& field, const std::strin
   }
   scenario = with_field(std::move(scenario), field, single_values(wanted));
   // Only what is wrong with lists: whatever else cannot be is said of the plan.
-  const auto checked = program::check(scenario.file.job);
-  if (const auto* no = std::get_if<program::Infeasible>(&checked);
-      no != nullptr && (no->rule.starts_with("stage-") || no->rule.starts_with("replica"))) {
+  if (const auto no = program::check(scenario.file.job);
+      no && (no->rule.starts_with("stage-") || no->rule.starts_with("replica"))) {
     throw base::Failure(base::ErrorKind::kUsage, no->reason);
   }
   return scenario;

@@ -125,9 +125,8 @@ MainWindow::WrittenReport MainWindow::compute_report(const Report& report, const
 bool MainWindow::export_launch(const QString& path, planner::launch::Trainer trainer) {
   return guarded([&] {
     const Scenario& scenario = document_.scenario();
-    const auto checked = program::check(scenario.file.job);
-    const auto* no = std::get_if<program::Infeasible>(&checked);
-    if (no != nullptr && !no->rule.ends_with("-supported")) {  // what we do not run ourselves yet may be exported
+    const auto no = program::check(scenario.file.job);
+    if (no && !no->rule.ends_with("-supported")) {  // what we do not run ourselves yet may be exported
       throw base::Failure(base::ErrorKind::kNoPlan, "The plan cannot run: " + no->reason);
     }
     const planner::launch::Launch launch = planner::launch::export_plan(scenario.file.job, scenario.cluster, trainer);

@@ -36,8 +36,7 @@ class Neighbourhood {
   void add(std::string change, Part against, const Plan& plan) {
     program::Job job = job_;
     job.plan = plan;
-    if (std::holds_alternative<std::monostate>(program::check(job)))
-      found_.push_back({std::move(change), against, plan});
+    if (!program::check(job)) found_.push_back({std::move(change), against, plan});
   }
 
   // `field` halves or doubles and data takes the other half.

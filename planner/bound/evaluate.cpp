@@ -17,8 +17,7 @@ constexpr std::int64_t kMostPlayed = 2048;  // micro-batches that are played by 
 }  // namespace
 
 std::optional<Infeasible> refusal(const program::Job& job, const hardware::Cluster& cluster, int ranks) {
-  const auto verdict = program::check(job, ranks);
-  if (const auto* no = std::get_if<Infeasible>(&verdict)) return *no;
+  if (const auto no = program::check(job, ranks)) return *no;
   return simulator::unsupported_by(job, cluster);
 }
 

@@ -35,9 +35,8 @@ program::Job with_one_size(const program::Job& given) {
   job.plan.replica_micro_batch.clear();
   for (int size = *std::min_element(sizes.begin(), sizes.end()); size > 0; --size) {
     job.plan.micro_batch = size;
-    const auto checked = program::check(job);
-    const auto* no = std::get_if<program::Infeasible>(&checked);
-    if (no == nullptr || no->rule.ends_with("-supported")) return job;  // others may run what our programs do not
+    const auto no = program::check(job);
+    if (!no || no->rule.ends_with("-supported")) return job;  // others may run what our programs do not
   }
   throw base::Failure(
       base::ErrorKind::kNoPlan,

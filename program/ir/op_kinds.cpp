@@ -7,6 +7,7 @@
 #include "models/model.h"
 #include "program/ir/context.h"
 #include "program/ir/fp8_layout.h"
+#include "program/ir/op_views.h"
 
 namespace trivium::program {
 namespace {
@@ -246,16 +247,16 @@ void combine_backward(Op& op) {  // dy and the rows read, their gradients writte
 void compress(Op& op) {
   const double elements = static_cast<double>(op.elements), size = static_cast<double>(size_of(op.dtype));
   op.bytes = (size + 2) * elements;  // r one, w the other
-  if (op.k > 0) {  // r gradient and residual, w residual; passes that select read the sum; w what is sent
-    op.bytes = (3 + kSelectionPasses) * size * elements + (size + kNumber) * static_cast<double>(op.k);
+  if (elements_sent(op) > 0) {  // r gradient and residual, w residual; passes that select read the sum; w what is sent
+    op.bytes = (3 + kSelectionPasses) * size * elements + (size + kNumber) * static_cast<double>(elements_sent(op));
   }
 }
 
 void decompress(Op& op) {
   const double elements = static_cast<double>(op.elements), size = static_cast<double>(size_of(op.dtype));
   op.bytes = (size + 2) * elements;
-  if (op.k > 0) {  // w zeros; r what came, r and w the gradients it belongs to
-    op.bytes = size * elements + (3 * size + kNumber) * static_cast<double>(op.k) * op.parts;
+  if (elements_sent(op) > 0) {  // w zeros; r what came, r and w the gradients it belongs to
+    op.bytes = size * elements + (3 * size + kNumber) * static_cast<double>(elements_sent(op)) * op.parts;
   }
 }
 

@@ -395,7 +395,7 @@ Verdict check_fp8(const Job& job) {
 
 }  // namespace
 
-std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
+std::optional<Infeasible> check(const Job& job, int ranks) {
   if (auto no = check_ranges(job)) return *no;
   if (auto no = check_replicas(job.plan)) return *no;
   if (auto no = check_supported(job)) return *no;
@@ -415,7 +415,7 @@ std::variant<std::monostate, Infeasible> check(const Job& job, int ranks) {
         fmt::format("tensor {} x context {} x pipeline {} x data {} = {} ranks; there are {} devices", job.plan.tensor,
                     job.plan.context, job.plan.pipeline, job.plan.data, job.plan.ranks(), ranks)};
   }
-  return std::monostate{};
+  return std::nullopt;
 }
 
 }  // namespace trivium::program

@@ -61,8 +61,7 @@ void add_roles(Program& program, const Job& job, int replica_kind, int first_rep
 }  // namespace
 
 std::variant<Program, Infeasible> lower(const Job& job) {
-  auto verdict = check(job);
-  if (auto* no = std::get_if<Infeasible>(&verdict)) return *no;
+  if (const auto no = check(job)) return *no;
   Program program;
   program.job = job;
   program.job.plan = normalised(program.job.plan);

@@ -1,6 +1,7 @@
 // From a job to a Program: every feature of a plan is lowered here, none is a formula bolted on later.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -16,7 +17,7 @@ struct Infeasible {
 
 /// Checks that hold without lowering: divisibility, ranges, fields not supported yet (refused by name).
 /// `ranks`: devices there are, or 0 where unknown.
-std::variant<std::monostate, Infeasible> check(const Job& job, int ranks = 0);
+std::optional<Infeasible> check(const Job& job, int ranks = 0);
 
 /// The plan as it is lowered: gradients are reduced in 16 bits only where they are kept so or the plan says so, and
 /// never wider than the stack keeps them. Precondition: a known stack.

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "program/ir/op_views.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/reduction/half.h"
@@ -29,7 +30,7 @@ constexpr std::int64_t kSent = sizeof(T) + sizeof(std::uint32_t);
 // algorithm 1). Equal sizes go by their place, so that equal gradients choose the same elements.
 template <class T>
 void send_largest(const KernelArguments& a) {
-  const std::int64_t count = a.op->elements, sent = a.op->k;
+  const std::int64_t count = a.op->elements, sent = program::elements_sent(*a.op);
   const T* gradient = input<T>(a, 0);
   T* residual = output<T>(a, 1);
   std::byte* wire = output<std::byte>(a, 0);
@@ -44,7 +45,7 @@ void send_largest(const KernelArguments& a) {
   std::sort(order.begin(), order.begin() + sent);
   for (std::int64_t i = 0; i < sent; ++i) {
     const std::uint32_t chosen = order[static_cast<std::size_t>(i)];
-    const std::uint32_t number = chosen + static_cast<std::uint32_t>(a.op->n);
+    const std::uint32_t number = chosen + static_cast<std::uint32_t>(program::first_number(*a.op));
     std::memcpy(wire + i * kSent<T>, &residual[chosen], sizeof(T));
     std::memcpy(wire + i * kSent<T> + sizeof(T), &number, sizeof number);
     residual[chosen] = 0;
@@ -58,7 +59,7 @@ void sum_largest(const KernelArguments& a) {
   T* gradient = output<T>(a, 0);
   std::vector<bool> reached(static_cast<std::size_t>(a.op->elements), false);
   std::fill_n(gradient, a.op->elements, T(0));
-  for (std::int64_t i = 0; i < a.op->parts * a.op->k; ++i) {
+  for (std::int64_t i = 0; i < a.op->parts * program::elements_sent(*a.op); ++i) {
     T value;
     std::uint32_t number;
     std::memcpy(&value, wire + i * kSent<T>, sizeof value);
@@ -73,7 +74,7 @@ void sum_largest(const KernelArguments& a) {
 // To fp32 first: what an fp64 run rounds twice, an fp32 run rounds once.
 template <class T>
 static void compress(const KernelArguments& a) {
-  if (a.op->k > 0) return send_largest<T>(a);
+  if (program::elements_sent(*a.op) > 0) return send_largest<T>(a);
   const T* gradient = input<T>(a, 0);
   std::uint16_t* wire = output<std::uint16_t>(a, 0);
   for (std::int64_t i = 0; i < a.op->elements; ++i) wire[i] = reduction::fp16_of_float(static_cast<float>(gradient[i]));
@@ -81,7 +82,7 @@ static void compress(const KernelArguments& a) {
 
 template <class T>
 static void decompress(const KernelArguments& a) {
-  if (a.op->k > 0) return sum_largest<T>(a);
+  if (program::elements_sent(*a.op) > 0) return sum_largest<T>(a);
   const std::uint16_t* wire = input<std::uint16_t>(a, 0);
   T* gradient = output<T>(a, 0);
   for (std::int64_t i = 0; i < a.op->elements; ++i) gradient[i] = static_cast<T>(reduction::float_of_fp16(wire[i]));

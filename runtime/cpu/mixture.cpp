@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "program/ir/context.h"
 #include "program/ir/expert_rows.h"
+#include "program/ir/op_views.h"
 #include "runtime/cpu/operands.h"
 #include "runtime/cpu/plain_kernels.h"
 #include "runtime/reduction/half.h"
@@ -34,7 +35,7 @@ struct Routing {
   explicit Routing(const KernelArguments& a)
       : tokens(a.op->m),
         experts(a.op->experts),
-        top_k(a.op->k),
+        top_k(program::experts_of_a_token(*a.op)),
         sequence(a.op->sequence),
         local(sequence / a.context_ranks),
         first(a.op->token_sharded ? a.tensor_rank * tokens : 0),
@@ -78,7 +79,7 @@ T sum_of(const T* scores, const Choice* chosen, Index top_k) {
 template <class T>
 T gate_of(const KernelArguments& a, const T* scores, const Choice* chosen, Index c) {
   const T mine = scores[chosen[c].expert] * static_cast<T>(a.routing->scale);
-  return a.routing->normalised ? mine / sum_of(scores, chosen, a.op->k) : mine;
+  return a.routing->normalised ? mine / sum_of(scores, chosen, program::experts_of_a_token(*a.op)) : mine;
 }
 
 /// Share of a sample's choices that fell on each expert, whether it had room or not.

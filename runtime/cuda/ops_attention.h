@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "program/ir/op_views.h"
 #include "runtime/cuda/kernels/attention_rows.h"
 #include "runtime/cuda/kernels/context.h"
 #include "runtime/cuda/kernels/flash.h"
@@ -28,7 +29,7 @@ inline AttentionShape ring_attention(const KernelArguments& a) {
   s.positions.local = s.local;
   s.positions.rank = a.context_rank;
   s.positions.ranks = op.parts;
-  s.source = static_cast<int>((a.context_rank - op.k % op.parts + op.parts) % op.parts);
+  s.source = static_cast<int>((a.context_rank - program::ring_step(op) % op.parts + op.parts) % op.parts);
   return s;
 }
 
@@ -183,14 +184,14 @@ bool with_fused_block(const Launcher& l, const KernelArguments& a, const Work& w
 template <class T, class Launcher>
 void attention_block(Launcher& l, const KernelArguments& a) {
   const FlashForwardOperands<T> operands{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), output<float>(a, 1),
-                                         a.op->k > 0};
+                                         program::ring_step(*a.op) > 0};
   if (with_fused_block<T>(
           l, a, [&](auto dim) { fused_attention<T, decltype(dim)::value, false>(l, ring_attention(a), operands); })) {
     return;
   }
   run_warps(l,
             AttentionRow<T>{input<T>(a, 0), input<T>(a, 1), output<T>(a, 0), output<float>(a, 1), ring_attention(a),
-                            a.op->k > 0},
+                            program::ring_step(*a.op) > 0},
             a.op->m * a.op->heads);
 }
 
@@ -198,15 +199,16 @@ template <class T, class Launcher>
 void attention_block_backward(Launcher& l, const KernelArguments& a) {
   const AttentionShape s = ring_attention(a);
   const float* dots = attention_dots<T>(l, a, a.in[1], a.in[3]);
-  const FlashBackwardOperands<T> operands{input<T>(a, 0), input<T>(a, 4),  input<T>(a, 3),  input<float>(a, 2),
-                                          dots,           output<T>(a, 0), output<T>(a, 1), a.op->k > 0};
+  const FlashBackwardOperands<T> operands{
+      input<T>(a, 0), input<T>(a, 4),  input<T>(a, 3),  input<float>(a, 2),
+      dots,           output<T>(a, 0), output<T>(a, 1), program::ring_step(*a.op) > 0};
   if (with_fused_block<T>(
           l, a, [&](auto dim) { fused_attention_backward<T, decltype(dim)::value, false>(l, s, operands); })) {
     return;
   }
   run_warps(l,
             AttentionRowDq<T>{input<T>(a, 0), input<T>(a, 4), input<T>(a, 3), input<float>(a, 2), dots, output<T>(a, 0),
-                              s, a.op->k > 0},
+                              s, program::ring_step(*a.op) > 0},
             a.op->m * a.op->heads);
   run_warps(
       l,

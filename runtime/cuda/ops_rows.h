@@ -2,6 +2,7 @@
 // T is the type of activations and parameters; statistics, logits and gradients of parameters are fp32.
 #pragma once
 
+#include "program/ir/op_views.h"
 #include "runtime/cuda/kernels/activation.h"
 #include "runtime/cuda/kernels/head_norm.h"
 #include "runtime/cuda/kernels/launch.h"
@@ -233,7 +234,7 @@ void head_norm_backward(Launcher& l, const KernelArguments& a) {
 /// Calls work(the curve as a constant).
 template <class Work>
 void with_curve(const KernelArguments& a, const Work& work) {
-  switch (static_cast<Curve>(a.op->k)) {
+  switch (static_cast<Curve>(program::activation_of(*a.op))) {
     case Curve::kGelu:
       return work(std::integral_constant<Curve, Curve::kGelu>());
     case Curve::kRelu:

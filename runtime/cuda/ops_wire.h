@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "program/ir/op_views.h"
 #include "runtime/cuda/kernels/largest.h"
 #include "runtime/cuda/operation.h"
 #include "runtime/cuda/ops_rows.h"
@@ -20,7 +21,7 @@ void send_largest(Launcher& l, const KernelArguments& a) {
   auto* partial = reinterpret_cast<Above*>(digits);  // the digits are counted by then
   float* residual = output<float>(a, 1);
   run_elements(l, AddResidual{input<float>(a, 0), residual, count}, count);
-  l.run(BeginThreshold{threshold, a.op->k}, 1, kWarp);
+  l.run(BeginThreshold{threshold, program::elements_sent(*a.op)}, 1, kWarp);
   for (int shift = kSizeBits - kDigitBits; shift >= 0; shift -= kDigitBits) {
     l.run(CountDigits{residual, count, threshold, digits, shift}, blocks, kElementThreads, kReduceBytes);
     l.run(ChooseDigit{digits, blocks, threshold, shift}, 1, kWarp, kReduceBytes);
@@ -33,14 +34,14 @@ void send_largest(Launcher& l, const KernelArguments& a) {
 
 template <class Launcher>
 void compress(Launcher& l, const KernelArguments& a) {
-  if (a.op->k > 0) return send_largest(l, a);
+  if (program::elements_sent(*a.op) > 0) return send_largest(l, a);
   run_elements(l, Compress{input<float>(a, 0), output<std::uint16_t>(a, 0), a.op->elements}, a.op->elements);
 }
 
 /// Members in their order, as sums of whole buckets are.
 template <class Launcher>
 void decompress(Launcher& l, const KernelArguments& a) {
-  if (a.op->k == 0) {
+  if (program::elements_sent(*a.op) == 0) {
     return run_elements(l, Decompress{input<std::uint16_t>(a, 0), output<float>(a, 0), a.op->elements}, a.op->elements);
   }
   l.zero(a.out[0], a.op->elements * static_cast<std::int64_t>(sizeof(float)));

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "models/model.h"
+#include "program/ir/op_views.h"
 #include "runtime/cuda/kernels/attention_rows.h"
 #include "runtime/cuda/kernels/rotary.h"
 
@@ -72,7 +73,8 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   const bool routes = op.kind == OpKind::kRoute || op.kind == OpKind::kRouteBackward || op.kind == OpKind::kCombine ||
                       op.kind == OpKind::kCombineBackward;
   if (routes && (routing.sigmoid || routing.dropless || routing.groups > 1 || routing.scale != 1 ||
-                 routing.normalised != (op.k > 1) || (op.kind == OpKind::kRoute && op.in[1] != program::kNoBuffer))) {
+                 routing.normalised != (program::experts_of_a_token(op) > 1) ||
+                 (op.kind == OpKind::kRoute && op.in[1] != program::kNoBuffer))) {
     return "the CUDA backend routes by a softmax to experts of a capacity: no sigmoids, correction biases, groups, "
            "scaling "
            "factors or dropless experts yet; use --backend cpu";
@@ -97,7 +99,7 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   const bool looks_up = op.kind == OpKind::kEmbedding || op.kind == OpKind::kEmbeddingBackward;
   if (looks_up && op.score_scale > 0) return "the CUDA backend has no scaled embeddings yet; use --backend cpu";
   const bool activates = op.kind == OpKind::kActivation || op.kind == OpKind::kActivationBackward;
-  if (activates && op.k == static_cast<int>(models::Activation::kClampedSwiglu)) {
+  if (activates && program::activation_of(op) == models::Activation::kClampedSwiglu) {
     return "the CUDA backend has no clamped SwiGLU yet; use --backend cpu";
   }
   if (op.kind == OpKind::kExpertBias || op.kind == OpKind::kExpertBiasBackward) {

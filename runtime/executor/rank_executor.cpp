@@ -8,6 +8,7 @@
 #include <span>
 
 #include "program/ir/context.h"
+#include "program/ir/op_views.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/executor/dropout.h"
 #include "runtime/executor/exchange.h"
@@ -338,7 +339,7 @@ void RankExecutor::run_kernel(const Task& task, const Op& op) {
   a.expert_ranks = program_.mesh.expert();
   a.expert_replica = program_.mesh.expert_replica(at_);
   if (!forward_only_) a.dropout = dropout_of(program_, at_, task, op, values_.step);
-  a.rotary = op.k == 1 ? &program_.settings.window_rotary : &program_.settings.rotary;
+  a.rotary = program::turns_by_window_frequencies(op) ? &program_.settings.window_rotary : &program_.settings.rotary;
   a.routing = &program_.settings.routing;
   a.context_rank = at_.context;
   a.context_ranks = program_.mesh.context();

@@ -2,6 +2,7 @@
 #include <span>
 #include <vector>
 
+#include "program/ir/op_views.h"
 #include "runtime/executor/exchange.h"
 #include "runtime/executor/rank_executor.h"
 
@@ -68,7 +69,7 @@ void RankExecutor::exchange_spills(const Task& task, const Op& op, int number) {
   backend_.download(counts.data(), arenas_.address(task.chunk, op.in[1], task.frame, task.deferred_frame),
                     static_cast<std::int64_t>(counts.size() * sizeof(std::int32_t)));
   const auto to = std::span(counts).first(members.size()), from = std::span(counts).last(members.size());
-  const bool back = op.k == 1;
+  const bool back = program::returns_rows(op);
   exchange_rows(communicator_, members, arenas_.address(task.chunk, op.in[0], task.frame, task.deferred_frame),
                 arenas_.address(task.chunk, op.out[0], task.frame, task.deferred_frame), back ? from : to,
                 back ? to : from, op.n * size_of(op.dtype), number);

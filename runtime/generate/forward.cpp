@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "program/ir/op_views.h"
 #include "program/lower/layout.h"
 #include "program/lower/lower.h"
 #include "runtime/checkpoint/pieces.h"
@@ -84,7 +85,7 @@ std::vector<std::span<const float>> Forward::operator()(std::span<const std::int
     for (std::size_t j = 0; j < op.out.size(); ++j) a.out[j] = arenas_->address(0, op.out[j], 0);
     a.kind = &kind;
     a.values = &values;
-    a.rotary = op.k == 1 ? &program_.settings.window_rotary : &program_.settings.rotary;
+    a.rotary = program::turns_by_window_frequencies(op) ? &program_.settings.window_rotary : &program_.settings.rotary;
     a.routing = &program_.settings.routing;
     a.vocabulary = program_.settings.vocabulary;
     cpu::find_kernel(op.kind, op.dtype)(a);

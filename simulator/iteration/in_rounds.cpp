@@ -159,7 +159,7 @@ class InRounds {
 }  // namespace
 
 std::optional<SteadyState> rounds_to_play(const program::Job& job, const hardware::Cluster& cluster) {
-  if (std::holds_alternative<program::Infeasible>(program::check(job))) return std::nullopt;  // fewer might pass
+  if (program::check(job)) return std::nullopt;  // fewer might pass
   return shares_cores(job.plan, cluster) ? std::nullopt : rounds_of(job);
 }
 

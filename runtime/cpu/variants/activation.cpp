@@ -1,4 +1,4 @@
-// Activations of the MLP, with the bias of the layer before: u = x + bias. op.k is the models::Activation:
+// Activations of the MLP, with the bias of the layer before: u = x + bias. program::activation_of:
 //   0 GELU, tanh form as in GPT-2 (Hendrycks, Gimpel 2016, arXiv 1606.08415, section 2):  y = u/2 (1 + tanh z)
 //   1 ReLU:  y = max(u, 0)
 //   2 SwiGLU, 3 GeGLU (Shazeer 2020, arXiv 2002.05202, eq. 6):  u is (T, gate n | up n),  y = silu(gate) up, gelu(gate)
@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "models/model.h"
+#include "program/ir/op_views.h"
 #include "runtime/cpu/variants/eigen.h"
 #include "runtime/cpu/variants/kernels.h"
 
@@ -25,7 +26,7 @@ constexpr double kRootOfHalf = 0.70710678118654752, kRootOfOneOverTwoPi = 0.3989
 // |g| is cut here, where s is 0 or 1 to 2e-35: beyond, floats turn subnormal and ten times slower.
 constexpr double kFlat = 80;
 
-[[maybe_unused]] static Activation kind_of(const program::Op& op) { return static_cast<Activation>(op.k); }
+[[maybe_unused]] static Activation kind_of(const program::Op& op) { return program::activation_of(op); }
 
 template <class T>
 static void apply_gelu_erf(const ConstRow<T>& u, Row<T>& value, T* slope_data) {

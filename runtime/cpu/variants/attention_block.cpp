@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "program/ir/context.h"
+#include "program/ir/op_views.h"
 #include "runtime/cpu/variants/attention.h"
 #include "runtime/cpu/variants/kernels.h"
 
@@ -45,7 +46,7 @@ struct RingShape {
 
 template <class Visit>
 static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit visit) {
-  const int ranks = a.op->parts, source = program::ring_source(a.context_rank, static_cast<int>(a.op->k), ranks);
+  const int ranks = a.op->parts, source = program::ring_source(a.context_rank, program::ring_step(*a.op), ranks);
   const auto chunk_of = [&](int rank, Index which) { return which == 0 ? rank : 2 * ranks - 1 - rank; };
   for (Index sample = 0; sample < s.attention.samples; ++sample) {
     for (Index head = 0; head < s.attention.heads; ++head) {
@@ -89,7 +90,7 @@ static void attention_block(const KernelArguments& a) {
   const T scale = static_cast<T>(program::score_scale_of(*a.op));
   T* y = output<T>(a, 0);
   T* log_sum = output<T>(a, 1);
-  if (a.op->k == 0) {
+  if (program::ring_step(*a.op) == 0) {
     Row<T>(y, a.op->m * out_width).setZero();
     const Sinks<T> sinks = sinks_of<T>(a, 2);  // as a block of keys without values that came before all others
     for (Index i = 0; i < a.op->m * heads; ++i) log_sum[i] = sinks(i % heads);
@@ -132,7 +133,7 @@ template <class T>
 static void sinks_backward(const KernelArguments& a, Index dim) {
   const Sinks<T> sinks = sinks_of<T>(a, 5);
   const Index heads = a.op->heads;
-  if (!sinks.any() || a.op->k != 0) return;
+  if (!sinks.any() || program::ring_step(*a.op) != 0) return;
   DenseRow<T> sums = DenseRow<T>::Zero(heads);
   for (Index i = 0; i < a.op->m * heads; ++i) {
     const T d = (ConstRow<T>(input<T>(a, 1) + i * dim, dim) * ConstRow<T>(input<T>(a, 3) + i * dim, dim)).sum();
@@ -152,7 +153,7 @@ static void attention_block_backward(const KernelArguments& a) {
   T* dkv = output<T>(a, 1);
   const Eigen::OuterStride<> in_stride(width), kv_stride(s.kv_width), out_stride(out_width);
   Row<T>(dkv, a.op->m * s.kv_width).setZero();
-  if (a.op->k == 0) StridedMatrix<T>(dqkv, a.op->m, out_width, in_stride).setZero();
+  if (program::ring_step(*a.op) == 0) StridedMatrix<T>(dqkv, a.op->m, out_width, in_stride).setZero();
   sinks_backward<T>(a, dim);
   for_each_pair(a, s, [&](const BlockPair& b) {
     const T* kv = input<T>(a, 4) + b.key_at * s.kv_width;

@@ -2,6 +2,7 @@
 // rows / parts, n); a part is what one rank of the expert group sent. Dropless experts have as many rows of a part as
 // were counted.
 
+#include "program/ir/op_views.h"
 #include "runtime/cpu/variants/eigen.h"
 #include "runtime/cpu/variants/kernels.h"
 
@@ -68,7 +69,9 @@ static void expert_matmul_wgrad(const KernelArguments& a) {
 }
 
 /// With k = 1 tensor ranks have sums of which the bias is to be in one.
-[[maybe_unused]] static bool has_bias(const KernelArguments& a) { return a.op->k == 0 || a.tensor_rank == 0; }
+[[maybe_unused]] static bool has_bias(const KernelArguments& a) {
+  return !program::bias_on_one_tensor_rank(*a.op) || a.tensor_rank == 0;
+}
 
 template <class T>
 static void expert_bias(const KernelArguments& a) {

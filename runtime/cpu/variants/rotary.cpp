@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "program/ir/op_views.h"
 #include "runtime/cpu/variants/eigen.h"
 #include "runtime/cpu/variants/kernels.h"
 
@@ -43,7 +44,8 @@ static void turn(const KernelArguments& a, T direction) {
   const auto half = static_cast<Index>(a.rotary->frequencies.size());
   const Index turned = op.heads + op.kv_heads;
   const Index width = program::qkv_width_of(op);
-  const T* table = op.k == 1 ? angles<T, 1>(op.sequence, *a.rotary) : angles<T, 0>(op.sequence, *a.rotary);
+  const T* table = program::turns_by_window_frequencies(op) ? angles<T, 1>(op.sequence, *a.rotary)
+                                                            : angles<T, 0>(op.sequence, *a.rotary);
   T* qkv = output<T>(a, 0);
   if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
   Row<T> kept(scratch<T, 0>(half), half);

@@ -8,8 +8,7 @@ namespace {
 
 /// "rule: reason", or "fits".
 std::string verdict_of(const Job& job, int ranks = 0) {
-  const auto verdict = check(job, ranks);
-  const auto* no = std::get_if<Infeasible>(&verdict);
+  const auto no = check(job, ranks);
   return no ? no->rule + ": " + no->reason : "fits";
 }
 

@@ -20,15 +20,13 @@ void expect_refused(const std::vector<Refusal>& refusals) {
     Job job = tiny_job();
     refusal.change(job);
     const auto verdict = check(job);
-    ASSERT_TRUE(std::holds_alternative<Infeasible>(verdict)) << refusal.rule;
-    EXPECT_EQ(std::get<Infeasible>(verdict).rule, refusal.rule);
-    EXPECT_EQ(std::get<Infeasible>(verdict).reason, refusal.reason);
+    ASSERT_TRUE(verdict) << refusal.rule;
+    EXPECT_EQ(verdict->rule, refusal.rule);
+    EXPECT_EQ(verdict->reason, refusal.reason);
   }
 }
 
-TEST(Check, AcceptsTheJobThatAllRefusalsStartFrom) {
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(tiny_job())));
-}
+TEST(Check, AcceptsTheJobThatAllRefusalsStartFrom) { EXPECT_TRUE(!check(tiny_job())); }
 
 TEST(Check, RefusesCountsOutOfRange) {
   expect_refused({
@@ -83,7 +81,7 @@ TEST(Check, RefusesWhatIsNotLoweredYetByName) {
 TEST(Check, AcceptsAShardGroupOfAllReplicas) {
   Job job = tiny_job();
   job.plan.data = job.plan.shard_group = 4;
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(job)));
+  EXPECT_TRUE(!check(job));
 }
 
 TEST(Check, RefusesShardGroupsThatDoNotTileTheReplicas) {

@@ -361,9 +361,8 @@ TEST(Mixture, RecomputedRoutersDoNotCountTheirLossAgain) {
 
 TEST(Mixture, IsRefusedWhereItDoesNotDivide) {
   const auto reason = [](const Job& job) {
-    const auto verdict = check(job);
-    const auto* no = std::get_if<Infeasible>(&verdict);
-    return no == nullptr ? "" : no->rule + ": " + no->reason;
+    const auto no = check(job);
+    return !no ? "" : no->rule + ": " + no->reason;
   };
   EXPECT_EQ(reason(mixture_job(2, 1)),
             "expert-divides-data: experts lie on neighbouring replicas: expert 2 does not divide data 1");

@@ -127,7 +127,7 @@ TEST(Offload, GradientsOfRandomJobsPassTheVerifier) {
     job.plan.offload.gradients = jobs.pick<Storage>({Storage::kHost, Storage::kDisk});
     job.plan.offload.optimizer = jobs.pick<Storage>({Storage::kNone, Storage::kHost});
     job.plan.offload.activations = jobs.pick<Storage>({Storage::kNone, Storage::kHost});
-    if (!std::holds_alternative<std::monostate>(check(job))) continue;
+    if (check(job)) continue;
     EXPECT_THAT(verify(lowered(job)), IsEmpty()) << summary(job.plan);
     ++checked;
   }
@@ -180,7 +180,7 @@ TEST(Offload, RandomJobsPassTheVerifier) {
     Job job = jobs.next();
     job.plan.offload.optimizer = jobs.pick<Storage>({Storage::kNone, Storage::kHost, Storage::kDisk});
     job.plan.offload.activations = jobs.pick<Storage>({Storage::kHost, Storage::kDisk});
-    if (!std::holds_alternative<std::monostate>(check(job))) continue;
+    if (check(job)) continue;
     EXPECT_THAT(verify(lowered(job)), IsEmpty()) << summary(job.plan);
     ++activations;
   }
@@ -190,13 +190,13 @@ TEST(Offload, RandomJobsPassTheVerifier) {
 TEST(Offload, RefusesWhatCannotBeOffloaded) {
   Job job = offloaded(Storage::kNone, Storage::kHost);
   job.plan.recompute = Recompute::kFull;
-  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload-finds-activations");
+  EXPECT_EQ(check(job).value().rule, "offload-finds-activations");
   job.plan.recompute = Recompute::kNone;
   job.plan.stage_recompute = {Recompute::kNone, Recompute::kFull};
-  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload-finds-activations");
+  EXPECT_EQ(check(job).value().rule, "offload-finds-activations");
   job.plan.stage_recompute.clear();
   job.plan.schedule = Schedule::kZeroBubble;
-  EXPECT_EQ(std::get<Infeasible>(check(job)).rule, "offload.activations-supported");
+  EXPECT_EQ(check(job).value().rule, "offload.activations-supported");
 }
 
 // Four layers, every second a mixture: 0 and 2 are dense and in one slot, 1 and 3 in the other. Every third: mixture 2

@@ -27,9 +27,8 @@ Job unlike_job() {
 }
 
 std::string rule_of(const Job& job) {
-  const auto verdict = check(job);
-  const auto* no = std::get_if<Infeasible>(&verdict);
-  return no == nullptr ? "" : no->rule;
+  const auto no = check(job);
+  return !no ? "" : no->rule;
 }
 
 TEST(ReplicaKinds, EveryStageHasARoleForEverySize) {

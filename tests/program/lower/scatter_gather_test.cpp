@@ -86,13 +86,13 @@ TEST(ScatterGather, OfElementsThatTensorDoesNotDivideIsRefusedAndNoStackDoesIt) 
   job.model.heads = job.model.kv_heads = 3;
   job.model.ffn_hidden = 96;
   const auto verdict = check(job);
-  ASSERT_TRUE(std::holds_alternative<Infeasible>(verdict));
-  EXPECT_EQ(std::get<Infeasible>(verdict).rule, "tensor-divides-transfers");
-  EXPECT_EQ(std::get<Infeasible>(verdict).reason,
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->rule, "tensor-divides-transfers");
+  EXPECT_EQ(verdict->reason,
             "scatter_gather on: tensor 3 does not divide the 1024 elements of a transfer; use off");
   job.plan.scatter_gather = ScatterGather::kStack;
   job.plan.stack = "megatron";
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(check(job)));
+  EXPECT_TRUE(!check(job));
   EXPECT_EQ(transfer_parts(job), 1);
 }
 

@@ -65,7 +65,7 @@ TEST(StageRecompute, OneWordForAllIsTheSameAsAListOfIt) {
 TEST(StageRecompute, AListMustNameEveryChunk) {
   Job job = job_of_four_stages();
   job.plan.stage_recompute.pop_back();
-  EXPECT_EQ(std::get<Infeasible>(check(job)).reason, "stage_recompute has 3 entries; pipeline x virtual_stages is 4");
+  EXPECT_EQ(check(job).value().reason, "stage_recompute has 3 entries; pipeline x virtual_stages is 4");
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ TEST_P(Fp8Training, RandomPlansComputeWhatOneRankComputes) {
     program::Job job = shaped(static_cast<unsigned>(trained) % 4);
     job.plan = drawn(random);
     job.plan.precision = DType::kFp64, job.plan.fp8 = GetParam();
-    if (job.plan.ranks() > 8 || std::holds_alternative<program::Infeasible>(program::check(job))) continue;
+    if (job.plan.ranks() > 8 || program::check(job)) continue;
     program::Job one = job;
     one.plan = {};
     one.plan.precision = DType::kFp64, one.plan.fp8 = GetParam();

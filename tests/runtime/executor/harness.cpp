@@ -112,8 +112,7 @@ program::Program ordered_program(const program::Job& job, const std::string& clu
 Trained run(const program::Job& job, int steps, const std::function<void(program::Program&)>& spoil,
             const std::string& cluster_name) {
   Trained result;
-  const auto checked = program::check(job);
-  if (const auto* no = std::get_if<program::Infeasible>(&checked)) {
+  if (const auto no = program::check(job)) {
     result.refused = no->rule + ": " + no->reason;
     return result;
   }

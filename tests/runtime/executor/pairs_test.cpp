@@ -152,7 +152,7 @@ program::Job job_of(const Choice& c) {
 
 bool can_be(const Choice& choice) {
   const program::Job job = job_of(choice);
-  if (job.plan.ranks() > 8 || std::holds_alternative<program::Infeasible>(program::check(job))) return false;
+  if (job.plan.ranks() > 8 || program::check(job)) return false;
   return std::holds_alternative<program::Program>(program::lower(job));
 }
 

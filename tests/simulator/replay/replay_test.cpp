@@ -85,7 +85,7 @@ TEST(Replay, EveryRankTakesAsLongAsOneRankOfEachStageAndSizeOfMicroBatch) {
       alike.plan.replica_micro_batch.clear();
       alike.plan.micro_batch = size;
       alike.training.global_batch = micro_batches * plan.data * size;
-      if (!std::holds_alternative<std::monostate>(program::check(alike))) continue;
+      if (program::check(alike)) continue;
       const ScheduleCosts schedule_costs = CostEstimator(alike, made.cluster).schedule_costs(alike.plan);
       const std::int64_t bound = lower_bound_ps(schedule_costs, recurrence_ends(schedule_costs));
       EXPECT_LE(bound, together);

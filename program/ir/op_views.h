@@ -1,0 +1,34 @@
+// What the shape members of an op mean for kinds that use them for something else than a shape. `Op` is one struct for
+// all kinds, as bodies are arrays of it that both interpreters, the verifier and files walk; whoever reads m, n, k,
+// elements or parts of one of these kinds asks here (operands by kind: op.h).
+#pragma once
+
+#include "models/model.h"
+#include "program/ir/op.h"
+
+namespace trivium::program {
+
+/// kActivation and its backward: u = x + bias goes through this.
+constexpr models::Activation activation_of(const Op& op) { return static_cast<models::Activation>(op.k); }
+
+/// kRotary and its backward: by the frequencies of layers with windows, not by those of the others.
+constexpr bool turns_by_window_frequencies(const Op& op) { return op.k == 1; }
+
+/// kAttentionBlock and its backward: which step of the ring it is; its keys come from the rank so many before.
+constexpr int ring_step(const Op& op) { return static_cast<int>(op.k); }
+
+/// kExpertBias and its backward: the first tensor rank alone has the bias, as the ranks' rows are summed.
+constexpr bool bias_on_one_tensor_rank(const Op& op) { return op.k == 1; }
+
+/// kAllToAll with a table of rows: the rows go back to where they came from.
+constexpr bool returns_rows(const Op& op) { return op.k == 1; }
+
+/// kCompress, kDecompress: elements of a parameter that are sent, the largest ones, with their numbers in the bucket,
+/// which begin at `first_number`; 0: all are sent, in 16 bits.
+constexpr std::int64_t elements_sent(const Op& op) { return op.k; }
+constexpr std::int64_t first_number(const Op& op) { return op.n; }
+
+/// kRoute, kDispatch, kCombine and theirs: experts that a token goes to.
+constexpr std::int64_t experts_of_a_token(const Op& op) { return op.k; }
+
+}  // namespace trivium::program

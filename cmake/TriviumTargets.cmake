@@ -67,6 +67,11 @@ function(trivium_use_test_headers name holder)
   endif()
 endfunction()
 
+# The same for the sources of a test program: names in their anonymous namespaces must differ within the eight.
+function(trivium_unity_tests name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TRIVIUM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # trivium_test(NAME SOURCES… READ_THE_TREE… DEPENDS… LABELS… PREFIX…): one GoogleTest executable, its cases known to
 # ctest, by names that begin with the prefix.
 # READ_THE_TREE: those of its sources that open files of the checkout, under TRIVIUM_SOURCE_DIR.
@@ -75,6 +80,7 @@ function(trivium_test name)
   add_executable(${name} ${arg_SOURCES})
   trivium_common(${name})
   trivium_use_test_headers(${name} trivium_test_headers)
+  trivium_unity_tests(${name})
   target_compile_options(${name} PRIVATE -O0)  # the time goes into compiling tests, not into running their own code
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
   # Only these know where the tree lies: every other object is the same in any checkout, and compiled once for all of them.

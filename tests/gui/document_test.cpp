@@ -9,10 +9,10 @@
 namespace trivium::gui {
 namespace {
 
-constexpr int kPatienceMs = 60'000;
+constexpr int kSettleMs = 60'000;
 
 bool settles(const Document& document) {
-  return QTest::qWaitFor([&] { return document.settled(); }, kPatienceMs);
+  return QTest::qWaitFor([&] { return document.settled(); }, kSettleMs);
 }
 
 TEST(Document, IsEvaluatedQuicklyAndThenInFull) {

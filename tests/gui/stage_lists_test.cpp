@@ -19,8 +19,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-program::Plan& plan_of(Scenario& scenario) { return scenario.file.job.plan; }
-const program::Plan& plan_of(const Scenario& scenario) { return scenario.file.job.plan; }
+program::Plan& plan_in(Scenario& scenario) { return scenario.file.job.plan; }
+const program::Plan& plan_in(const Scenario& scenario) { return scenario.file.job.plan; }
 
 std::string complaint(const Scenario& scenario, const std::string& field, const std::string& text) {
   try {
@@ -34,32 +34,32 @@ std::string complaint(const Scenario& scenario, const std::string& field, const 
 
 TEST(StageLists, AreReadAsTheyAreWritten) {
   Scenario scenario = with_list(staged_scenario(), "stage_recompute", "selective:3,none:1");
-  EXPECT_THAT(plan_of(scenario).stage_recompute,
+  EXPECT_THAT(plan_in(scenario).stage_recompute,
               ElementsAre(Recompute::kSelective, Recompute::kSelective, Recompute::kSelective, Recompute::kNone));
-  EXPECT_EQ(list_text(plan_of(scenario), "stage_recompute"), "selective:3, none:1");
+  EXPECT_EQ(list_text(plan_in(scenario), "stage_recompute"), "selective:3, none:1");
   scenario = with_list(std::move(scenario), "stage_layers", " 2x1, 4, 3 x 2 ");  // 2 + 4 + 3 + 3 = 12 layers
-  EXPECT_THAT(plan_of(scenario).stage_layers, ElementsAre(2, 4, 3, 3));
-  EXPECT_EQ(list_text(plan_of(scenario), "stage_layers"), "2x1, 4x1, 3x2");
+  EXPECT_THAT(plan_in(scenario).stage_layers, ElementsAre(2, 4, 3, 3));
+  EXPECT_EQ(list_text(plan_in(scenario), "stage_layers"), "2x1, 4x1, 3x2");
   for (const StageList& list : stage_lists()) {
-    const std::string text = list_text(plan_of(scenario), list.field);
+    const std::string text = list_text(plan_in(scenario), list.field);
     EXPECT_EQ(list_text(with_list(scenario, list.field, text).file.job.plan, list.field), text) << list.field;
   }
   scenario = with_list(std::move(scenario), "stage_layers", "");
-  EXPECT_TRUE(plan_of(scenario).stage_layers.empty());
+  EXPECT_TRUE(plan_in(scenario).stage_layers.empty());
 }
 
 // Replicas have a size each, until the number of replicas or the common size says otherwise.
 TEST(StageLists, ReplicasHaveMicroBatchesOfTheirOwn) {
   Scenario scenario = staged_scenario();
-  plan_of(scenario).data = 3;
-  plan_of(scenario).replica_micro_batch = {4, 4, 1};
-  EXPECT_EQ(list_text(plan_of(scenario), "replica_micro_batch"), "4x2, 1x1");
+  plan_in(scenario).data = 3;
+  plan_in(scenario).replica_micro_batch = {4, 4, 1};
+  EXPECT_EQ(list_text(plan_in(scenario), "replica_micro_batch"), "4x2, 1x1");
   EXPECT_TRUE(list_applies(scenario, "replica_micro_batch"));
   EXPECT_THAT(complaint(scenario, "replica_micro_batch", "4x2"), HasSubstr("2 entries"));
   EXPECT_THAT(complaint(scenario, "replica_micro_batch", "4x2, few"), HasSubstr("few"));
-  EXPECT_TRUE(plan_of(with_list(scenario, "replica_micro_batch", "")).replica_micro_batch.empty());
-  EXPECT_TRUE(plan_of(turn(scenario, "micro_batch", "2", true)).replica_micro_batch.empty());
-  EXPECT_TRUE(plan_of(turn(scenario, "data", "1", false)).replica_micro_batch.empty());
+  EXPECT_TRUE(plan_in(with_list(scenario, "replica_micro_batch", "")).replica_micro_batch.empty());
+  EXPECT_TRUE(plan_in(turn(scenario, "micro_batch", "2", true)).replica_micro_batch.empty());
+  EXPECT_TRUE(plan_in(turn(scenario, "data", "1", false)).replica_micro_batch.empty());
 }
 
 TEST(StageLists, SayWhatCannotBe) {
@@ -87,13 +87,13 @@ TEST(PlanControls, ShowThatChunksRecomputeOnTheirOwn) {
   Scenario scenario = staged_scenario();
   EXPECT_EQ(present(scenario, "recompute"), "none");
   EXPECT_THAT(choices(scenario, "recompute"), Not(Contains(kByChunk)));
-  plan_of(scenario).stage_recompute = {Recompute::kFull, Recompute::kFull, Recompute::kNone, Recompute::kNone};
+  plan_in(scenario).stage_recompute = {Recompute::kFull, Recompute::kFull, Recompute::kNone, Recompute::kNone};
   EXPECT_EQ(present(scenario, "recompute"), kByChunk);
   EXPECT_THAT(choices(scenario, "recompute"), Contains(kByChunk));
   Scenario left = turn(scenario, "recompute", kByChunk, true);
-  EXPECT_EQ(plan_of(left).stage_recompute.size(), 4U);
+  EXPECT_EQ(plan_in(left).stage_recompute.size(), 4U);
   Scenario turned = turn(scenario, "recompute", "none", true);  // what `recompute` said all along, now for all
-  EXPECT_TRUE(plan_of(turned).stage_recompute.empty());
+  EXPECT_TRUE(plan_in(turned).stage_recompute.empty());
   EXPECT_EQ(present(turned, "recompute"), "none");
 }
 
@@ -121,10 +121,10 @@ TEST(PlanRows, PayForTheNodesOnWhichTheStagesAre) {
   const double a100 = scenario.cluster.groups[0].node.price.value(),
                v100 = scenario.cluster.groups[1].node.price.value();
   ASSERT_NE(a100, v100);
-  plan_of(scenario).stage_nodes = {1, 1, 1, 1};  // eight ranks on one V100 node
-  EXPECT_DOUBLE_EQ(dollars_per_iteration(plan_of(scenario), scenario.cluster, 3600), v100);
-  plan_of(scenario).stage_nodes.clear();
-  EXPECT_DOUBLE_EQ(dollars_per_iteration(plan_of(scenario), scenario.cluster, 3600), a100);
+  plan_in(scenario).stage_nodes = {1, 1, 1, 1};  // eight ranks on one V100 node
+  EXPECT_DOUBLE_EQ(dollars_per_iteration(plan_in(scenario), scenario.cluster, 3600), v100);
+  plan_in(scenario).stage_nodes.clear();
+  EXPECT_DOUBLE_EQ(dollars_per_iteration(plan_in(scenario), scenario.cluster, 3600), a100);
 }
 
 TEST(Counts, AreTypedWithSeparatorsAndUnits) {

@@ -6,21 +6,17 @@
 
 #include "fixtures.h"
 #include "hardware_profiles/load.h"
+#include "tests/input_error.h"
 
 namespace trivium::hardware {
 namespace {
 
-using nlohmann::json;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string complaint_of(const json& node) {
-  return message_of([&] { node_from_json(node, "node.json"); });
-}
-
 /// A node that says of the DGX H100 only what it says itself.
-json over_h100(const json& differences) {
-  json node = {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "dgx-h100"}};
+nlohmann::json over_h100(const nlohmann::json& differences) {
+  nlohmann::json node = {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "dgx-h100"}};
   node.update(differences);
   return node;
 }
@@ -32,8 +28,8 @@ TEST(Base, FillsInWhatANodeLeavesOut) {
   EXPECT_EQ(node.name, "mine");
   EXPECT_EQ(node.bases, (std::vector<std::string>{"dgx-h100"}));
   EXPECT_EQ(node.price.value(), 32);
-  json expected = to_json(base), written = to_json(node);
-  for (json* each : {&expected, &written}) {
+  nlohmann::json expected = to_json(base), written = to_json(node);
+  for (nlohmann::json* each : {&expected, &written}) {
     for (const char* differs : {"name", "price", "sources"}) each->erase(differs);
   }
   EXPECT_EQ(written, expected);
@@ -56,10 +52,10 @@ TEST(Base, WrittenOutNeedsNoBaseAnyMore) {
 TEST(Base, LendsNoCitationToWhatReplacesItsConstants) {
   const TemporaryFolder folder;
   folder.write("small.json", small_node());
-  json node = {
+  nlohmann::json node = {
       {"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "small.json"}, {"intra", {{"latency", "2 us"}}}};
   const std::string file = folder.write("mine.json", node);
-  EXPECT_EQ(message_of([&] { load_node(file); }),
+  EXPECT_EQ(input_error([&] { load_node(file); }),
             file + "#/intra/latency: no source; add \"/intra/latency\": \"where the value comes from\" to sources");
   node["sources"] = {{"/intra", "measured"}};  // of its own members alone
   const Node read = load_node(folder.write("mine.json", node));
@@ -77,7 +73,7 @@ TEST(Base, IsAFileBesideTheProfileOrAProfileOfTheUser) {
                {{"schema", "trivium.hardware/1"}, {"name", "rack"}, {"base", "../../../small.json"}});
   const std::string file =
       folder.write("mine.json", {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "rack"}});
-  EXPECT_THAT(message_of([&] { load_node(file); }), StartsWith(file + "#/base: unknown hardware profile \"rack\""));
+  EXPECT_THAT(input_error([&] { load_node(file); }), StartsWith(file + "#/base: unknown hardware profile \"rack\""));
   setenv("XDG_DATA_HOME", (folder.path() / "data").c_str(), 1);
   const Node node = load_node(file);
   EXPECT_EQ(user_profiles(), (std::vector<std::string>{"rack"}));
@@ -88,10 +84,10 @@ TEST(Base, IsAFileBesideTheProfileOrAProfileOfTheUser) {
 }
 
 TEST(Base, UnknownIsOneErrorAtItsPlace) {
-  EXPECT_EQ(complaint_of(over_h100({{"base", "dgx-h100-80g"}})),
+  EXPECT_EQ(node_complaint(over_h100({{"base", "dgx-h100-80g"}})),
             "node.json#/base: unknown hardware profile \"dgx-h100-80g\"; did you mean \"dgx-h100-80gb\"?");
-  EXPECT_THAT(complaint_of(over_h100({{"base", "no/such.json"}})), StartsWith("node.json#/base: no/such.json: "));
-  EXPECT_EQ(complaint_of(over_h100({{"base", 7}})), "node.json#/base: expected text, found a number");
+  EXPECT_THAT(node_complaint(over_h100({{"base", "no/such.json"}})), StartsWith("node.json#/base: no/such.json: "));
+  EXPECT_EQ(node_complaint(over_h100({{"base", 7}})), "node.json#/base: expected text, found a number");
 }
 
 TEST(Base, ThatLeadsBackIsOneErrorAtItsPlace) {
@@ -100,13 +96,13 @@ TEST(Base, ThatLeadsBackIsOneErrorAtItsPlace) {
     return folder.write(name, {{"schema", "trivium.hardware/1"}, {"name", name}, {"base", base}});
   };
   const std::string a = write("a.json", "b.json"), b = write("b.json", "./b.json");
-  EXPECT_EQ(message_of([&] { load_node(a); }), b + "#/base: bases go round in a circle: \"" + b + "\", then \"" +
-                                                   folder.path().string() + "/./b.json\"; give one of them no base");
+  EXPECT_EQ(input_error([&] { load_node(a); }), b + "#/base: bases go round in a circle: \"" + b + "\", then \"" +
+                                                    folder.path().string() + "/./b.json\"; give one of them no base");
 }
 
 TEST(Base, ThatIsWrongIsToldInItsOwnFile) {
   const TemporaryFolder folder;
-  json broken = small_node();
+  nlohmann::json broken = small_node();
   broken["host_link"] = "0 GB/s";
   const std::string base = folder.write("small.json", broken);
   const std::string file = folder.write("mine.json", {{"schema", "trivium.hardware/1"},
@@ -114,20 +110,20 @@ TEST(Base, ThatIsWrongIsToldInItsOwnFile) {
                                                       {"base", "small.json"},
                                                       {"host_link", "4 GB/s"},
                                                       {"sources", {{"/host_link", "test"}}}});
-  EXPECT_EQ(message_of([&] { load_node(file); }), base + "#/host_link: must be above zero");
+  EXPECT_EQ(input_error([&] { load_node(file); }), base + "#/host_link: must be above zero");
 }
 
 TEST(Base, OfANodeHasAnotherName) {
-  json node = over_h100(json::object());
+  nlohmann::json node = over_h100(nlohmann::json::object());
   node.erase("name");
-  EXPECT_THAT(complaint_of(node), StartsWith("node.json#: missing /name; add it"));
+  EXPECT_THAT(node_complaint(node), StartsWith("node.json#: missing /name; add it"));
 }
 
 TEST(Base, KeepsItsTablesWholeOrNotAtAll) {
   const TemporaryFolder folder;
   folder.write("small.json", small_node());
-  const auto load = [&](json differences) {
-    json node = {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "small.json"}, {"devices", 8}};
+  const auto load = [&](nlohmann::json differences) {
+    nlohmann::json node = {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "small.json"}, {"devices", 8}};
     node["sources"] = {{"/devices", "test"}};
     node.update(differences, true);
     return load_node(folder.write("mine.json", node));
@@ -146,31 +142,32 @@ TEST(Base, IsNamedWhereItsValueNoLongerFits) {
                                                       {"base", "small.json"},
                                                       {"devices", 1},
                                                       {"sources", {{"/devices", "test"}}}});
-  EXPECT_THAT(message_of([&] { load_node(file); }),
+  EXPECT_THAT(input_error([&] { load_node(file); }),
               StartsWith(file + " (base small.json)#/allreduce_bus/2: a group size must be from 2 to the 1 devices"));
 }
 
 TEST(Base, OfADeviceMayBeOneOfTheBasesOwnNode) {
   // Without a name or base the device's members are differences from the device of the node's base.
-  const json slower = over_h100({{"device", {{"compute_scale", 0.5}}}, {"sources", {{"/device", "power cap"}}}});
+  const nlohmann::json slower =
+      over_h100({{"device", {{"compute_scale", 0.5}}}, {"sources", {{"/device", "power cap"}}}});
   const Node node = node_from_json(slower, "node.json");
   EXPECT_EQ(node.device.compute_scale, 0.5);
   EXPECT_EQ(node.device.name, "h100-sxm-80gb");
   EXPECT_EQ(node.sources.at("/device/compute_scale"), "power cap");
   // With a base it is another device, and nothing of the H100 remains.
-  const json other = over_h100({{"device", {{"base", "h200-sxm-141gb"}}}});
-  json alone = to_json(load_node("h200")).at("device");
+  const nlohmann::json other = over_h100({{"device", {{"base", "h200-sxm-141gb"}}}});
+  nlohmann::json alone = to_json(load_node("h200")).at("device");
   alone["compute_scale"] = 1.0;  // which h200 says of its cluster
   EXPECT_EQ(to_json(node_from_json(other, "node.json")).at("device"), alone);
 }
 
 TEST(Base, OfADeviceFileIsWrittenOutAsANodesIs) {
   const TemporaryFolder folder;
-  const json device = {{"schema", "trivium.device/1"},
-                       {"name", "h100-cut"},
-                       {"base", "h100-sxm-80gb"},
-                       {"memory", "64 GiB"},
-                       {"sources", {{"/memory", "nvidia-smi"}}}};
+  const nlohmann::json device = {{"schema", "trivium.device/1"},
+                                 {"name", "h100-cut"},
+                                 {"base", "h100-sxm-80gb"},
+                                 {"memory", "64 GiB"},
+                                 {"sources", {{"/memory", "nvidia-smi"}}}};
   folder.write("cut.json", device);
   const std::string file = folder.write("mine.json", over_h100({{"device", "cut.json"}}));
   const Node node = load_node(file);
@@ -179,13 +176,13 @@ TEST(Base, OfADeviceFileIsWrittenOutAsANodesIs) {
   EXPECT_EQ(node.device.multiprocessors, 132);
   EXPECT_EQ(node.sources.at("/device/memory"), "nvidia-smi");
   EXPECT_THAT(node.sources.at("/device/multiprocessors"), StartsWith("base h100-sxm-80gb: NVIDIA H100"));
-  json round = device;
+  nlohmann::json round = device;
   round["base"] = "cut.json";
   const std::string cut = folder.write("cut.json", round);
-  EXPECT_THAT(message_of([&] { load_node(file); }), StartsWith(cut + "#/base: bases go round in a circle: "));
+  EXPECT_THAT(input_error([&] { load_node(file); }), StartsWith(cut + "#/base: bases go round in a circle: "));
   round["base"] = "h100";
   folder.write("cut.json", round);
-  EXPECT_THAT(message_of([&] { load_node(file); }), StartsWith(cut + "#/base: unknown device \"h100\""));
+  EXPECT_THAT(input_error([&] { load_node(file); }), StartsWith(cut + "#/base: unknown device \"h100\""));
 }
 
 // A template goes elsewhere, where a base of the profile's folder would not be found.
@@ -194,22 +191,22 @@ TEST(Base, OfATemplateIsWrittenOut) {
   folder.write("small.json", small_node());
   const std::string file =
       folder.write("mine.json", {{"schema", "trivium.hardware/1"}, {"name", "mine"}, {"base", "small.json"}});
-  const json written = json::parse(node_template(file).dump());
+  const nlohmann::json written = nlohmann::json::parse(node_template(file).dump());
   EXPECT_FALSE(written.contains("base"));
   EXPECT_EQ(node_from_json(written, "elsewhere.json").price.value(), 1.5);
 }
 
 TEST(Profile, NamesAllThatItLacksAtOnce) {
-  json node = small_node();
+  nlohmann::json node = small_node();
   for (const char* member : {"collective_skew", "asynchronous_lanes"}) node.erase(member);
   node["sources"].erase("/collective_skew");
   node["intra"].erase("latency");
   node["device"].erase("kernel_issue");
   EXPECT_EQ(
-      complaint_of(node),
+      node_complaint(node),
       "node.json#: missing /device/kernel_issue, /intra/latency, /collective_skew, /asynchronous_lanes; add them, "
       "or name a profile as \"base\" (trivium profiles lists them)");
-  EXPECT_EQ(complaint_of({{"schema", "trivium.hardware/1"}}),
+  EXPECT_EQ(node_complaint({{"schema", "trivium.hardware/1"}}),
             "node.json#: missing /name, /device, /devices, /topology, /intra, /adapters, /collective_skew, "
             "/asynchronous_lanes, /host_memory, /host_link, /overhead_power, /price; add them, or name a profile as "
             "\"base\" (trivium profiles lists them)");
@@ -219,7 +216,7 @@ TEST(Profile, OfADeviceNamesAllThatItLacksAtOnce) {
   const TemporaryFolder folder;
   const std::string device = folder.write("toy.json", {{"schema", "trivium.device/1"}, {"name", "toy"}});
   const std::string file = folder.write("mine.json", over_h100({{"device", "toy.json"}}));
-  EXPECT_THAT(message_of([&] { load_node(file); }),
+  EXPECT_THAT(input_error([&] { load_node(file); }),
               StartsWith(device + "#: missing /kind, /peak, /memory, /reserved, /memory_bandwidth, "));
 }
 

@@ -2,12 +2,13 @@
 
 #include "fixtures.h"
 #include "hardware_profiles/load.h"
+#include "tests/input_error.h"
 
 namespace trivium::hardware {
 namespace {
 
-std::string complaint_of(const std::string& text) {
-  return message_of([&] { load_cluster(text); });
+std::string spec_complaint(const std::string& text) {
+  return input_error([&] { load_cluster(text); });
 }
 
 TEST(Cluster, OfOneKindCountsItsDevices) {
@@ -39,9 +40,9 @@ TEST(Cluster, RanksFillTheNodesInOrder) {
 }
 
 TEST(Cluster, UnknownNameSuggestsTheNearest) {
-  EXPECT_EQ(complaint_of("dgx-a100-80g:4"),
+  EXPECT_EQ(spec_complaint("dgx-a100-80g:4"),
             "unknown hardware profile \"dgx-a100-80g\"; did you mean \"dgx-a100-80gb\"?");
-  EXPECT_EQ(complaint_of("this-machin"), "unknown hardware profile \"this-machin\"; did you mean \"this-machine\"?");
+  EXPECT_EQ(spec_complaint("this-machin"), "unknown hardware profile \"this-machin\"; did you mean \"this-machine\"?");
 }
 
 TEST(Cluster, CountMustBeAWholeNumberOfNodes) {
@@ -50,28 +51,28 @@ TEST(Cluster, CountMustBeAWholeNumberOfNodes) {
            "1000000, not \"" + number + "\"";
   };
   for (const char* number : {"0", "-3", "two", "2.5", "", "1e3", " 4", "99999999999999999999"}) {
-    EXPECT_EQ(complaint_of(std::string("h200:") + number), refusal(number));
+    EXPECT_EQ(spec_complaint(std::string("h200:") + number), refusal(number));
   }
 }
 
 TEST(Cluster, HasAtMostAMillionDevices) {
   EXPECT_EQ(load_cluster("h200:125000").devices(), 1000000);
-  EXPECT_EQ(complaint_of("h200:125001"), "cluster \"h200:125001\": 1000008 devices; a cluster has at most 1000000");
-  EXPECT_EQ(complaint_of("h200:125000+h200:1"),
+  EXPECT_EQ(spec_complaint("h200:125001"), "cluster \"h200:125001\": 1000008 devices; a cluster has at most 1000000");
+  EXPECT_EQ(spec_complaint("h200:125000+h200:1"),
             "cluster \"h200:125000+h200:1\": 1000008 devices; a cluster has at most 1000000");
 }
 
 TEST(Cluster, EmptyTermIsRefused) {
   for (const std::string text : {"", ":4", "h200:1+", "+h200"}) {
-    EXPECT_EQ(complaint_of(text), "cluster \"" + text +
-                                      "\": a profile name is missing; write NAME:N, NAME:N+NAME:N, this-machine or "
-                                      "FILE.json");
+    EXPECT_EQ(spec_complaint(text), "cluster \"" + text +
+                                        "\": a profile name is missing; write NAME:N, NAME:N+NAME:N, this-machine or "
+                                        "FILE.json");
   }
 }
 
 TEST(Cluster, OfSeveralNodesNeedsANetwork) {
   EXPECT_EQ(load_cluster("vtrain-hgx-a100").devices(), 8);
-  EXPECT_EQ(complaint_of("vtrain-hgx-a100:2"),
+  EXPECT_EQ(spec_complaint("vtrain-hgx-a100:2"),
             "cluster \"vtrain-hgx-a100:2\": \"vtrain-hgx-a100\" has no network adapters in its profile, so it can only "
             "be used as one node");
 }
@@ -100,7 +101,7 @@ TEST(Cluster, SurvivesTheRoundTripThroughJson) {
 TEST(Cluster, JsonErrorsNameTheGroup) {
   const auto complaint = [](const nlohmann::json& groups) {
     const nlohmann::json json = {{"schema", "trivium.cluster/1"}, {"name", "x"}, {"groups", groups}};
-    return message_of([&] { cluster_from_json(json, "cluster.json"); });
+    return input_error([&] { cluster_from_json(json, "cluster.json"); });
   };
   using nlohmann::json;
   EXPECT_EQ(complaint(json::array({{{"node", "h100"}, {"count", 0}}})),
@@ -159,7 +160,7 @@ TEST(Cluster, LinkErrorsNameTheirPlace) {
   const auto with = [](const char* pointer, nlohmann::json value) {
     nlohmann::json json = linked_cluster();
     json[nlohmann::json::json_pointer(pointer)] = std::move(value);
-    return message_of([&] { cluster_from_json(json, "cluster.json"); });
+    return input_error([&] { cluster_from_json(json, "cluster.json"); });
   };
   EXPECT_EQ(with("/links/0/between", {0, 3}),
             "cluster.json#/links/0/between/1: no group stands at site 3; a group's site is its place in groups, or its "
@@ -179,7 +180,7 @@ TEST(Cluster, LinkErrorsNameTheirPlace) {
 }
 
 TEST(Cluster, OfAnotherSchemaIsRefused) {
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(input_error([] {
               cluster_from_json({{"schema", "trivium.plan/1"}}, "plan.json");
             }),
             "plan.json#/schema: found \"trivium.plan/1\"; expected \"trivium.cluster/1\" or \"trivium.hardware/1\"");

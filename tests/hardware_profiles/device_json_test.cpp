@@ -15,10 +15,6 @@ nlohmann::json node_with(nlohmann::json device) {
   return json;
 }
 
-std::string complaint_of(const nlohmann::json& json) {
-  return message_of([&] { node_from_json(json, "node.json"); });
-}
-
 TEST(Device, ByNameBringsItsOwnSources) {
   nlohmann::json json = node_with("a100-sxm-80gb");
   json["sources"].erase("/device");
@@ -40,7 +36,7 @@ TEST(Device, HasRatesOfProductsIn8BitsThatComeBackAsTheyWere) {
   const nlohmann::json written = device_to_json(node.device);
   EXPECT_EQ(written["fp8"]["block"]["ramp"], rates.products.at(Scaling::kBlock).ramp);
   json = node_with({{"base", "h100-sxm-80gb"}, {"fp8", {{"quarter", 1}}}});
-  EXPECT_NE(complaint_of(json).find("quarter"), std::string::npos);
+  EXPECT_NE(node_complaint(json).find("quarter"), std::string::npos);
 }
 
 TEST(Device, OverridesSingleMembersOfItsBase) {
@@ -66,15 +62,15 @@ TEST(Device, OverrideDropsTheCitationOfWhatItReplaces) {
 TEST(Device, OverrideNeedsASourceOfItsOwn) {
   nlohmann::json json = node_with({{"base", "a100-sxm-80gb"}, {"compute_scale", 0.88}});
   json["sources"].erase("/device");
-  EXPECT_EQ(complaint_of(json),
+  EXPECT_EQ(node_complaint(json),
             "node.json#/device/compute_scale: no source; add \"/device/compute_scale\": \"where the value comes from\" "
             "to sources");
 }
 
 TEST(Device, SuggestsTheNearestName) {
-  EXPECT_EQ(complaint_of(node_with("a100-smx-80gb")),
+  EXPECT_EQ(node_complaint(node_with("a100-smx-80gb")),
             "node.json#/device: unknown device \"a100-smx-80gb\"; did you mean \"a100-sxm-80gb\"?");
-  EXPECT_EQ(complaint_of(node_with({{"base", "V100-sxm-32"}})),
+  EXPECT_EQ(node_complaint(node_with({{"base", "V100-sxm-32"}})),
             "node.json#/device/base: unknown device \"V100-sxm-32\"; did you mean \"v100-sxm-32gb\"?");
 }
 
@@ -82,7 +78,7 @@ TEST(Device, NamesTheMemberThatIsWrong) {
   const auto with = [](const char* key, nlohmann::json value) {
     nlohmann::json json = small_node();
     json["device"][key] = std::move(value);
-    return complaint_of(json);
+    return node_complaint(json);
   };
   EXPECT_EQ(with("reserved", "8 GiB"), "node.json#/device: reserved is not below memory; nothing would be left");
   EXPECT_EQ(with("idle_power", "101 W"), "node.json#/device: peak_power is below idle_power");
@@ -96,7 +92,7 @@ TEST(Device, WithoutABaseMustBeWhole) {
   nlohmann::json json = small_node();
   json["device"].erase("wgrad_efficiency");
   EXPECT_EQ(
-      complaint_of(json),
+      node_complaint(json),
       "node.json#: missing /device/wgrad_efficiency; add it, or name a profile as \"base\" (trivium profiles lists "
       "them)");
 }

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "hardware_profiles/load.h"
+#include "tests/input_error.h"
 
 namespace trivium::hardware {
 
@@ -43,16 +45,9 @@ inline nlohmann::json small_node() {
   })");
 }
 
-/// The message of the Failure that `action` throws; "" when it throws none.
-template <class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.error().message;
-  }
-  return "";
+/// What is wrong with a node's profile; "" if nothing is.
+inline std::string node_complaint(const nlohmann::json& node) {
+  return input_error([&] { node_from_json(node, "node.json"); });
 }
 
 /// A folder of its own for a test, removed afterwards.

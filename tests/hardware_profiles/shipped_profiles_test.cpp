@@ -7,6 +7,7 @@
 #include "base/json_reader.h"
 #include "fixtures.h"
 #include "hardware_profiles/load.h"
+#include "tests/input_error.h"
 
 namespace trivium::hardware {
 namespace {
@@ -64,7 +65,7 @@ TEST_P(ShippedProfile, FailsWhenASourceIsTakenAway) {
   for (const auto& [pointer, citation] : whole.at("sources").items()) {
     nlohmann::json less = whole;
     less["sources"].erase(pointer);
-    EXPECT_NE(message_of([&] { node_from_json(less, "less.json"); }), "") << pointer;
+    EXPECT_NE(input_error([&] { node_from_json(less, "less.json"); }), "") << pointer;
   }
 }
 

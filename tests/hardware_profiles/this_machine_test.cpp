@@ -6,6 +6,7 @@
 
 #include "fixtures.h"
 #include "hardware_profiles/load.h"
+#include "tests/input_error.h"
 
 namespace trivium::hardware {
 namespace {
@@ -42,7 +43,7 @@ TEST_F(ThisMachine, IsItsMeasuredProfileAfterwards) {
 
 TEST_F(ThisMachine, IsOneNode) {
   EXPECT_EQ(
-      message_of([] { load_cluster("this-machine:2"); }),
+      input_error([] { load_cluster("this-machine:2"); }),
       "cluster \"this-machine:2\": \"generic-cpu\" has no network adapters in its profile, so it can only be used "
       "as one node");
 }

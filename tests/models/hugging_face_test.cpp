@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "models/load.h"
+#include "tests/input_error.h"
 
 namespace trivium::models {
 namespace {
@@ -20,13 +21,7 @@ Model read(const std::string& config) { return model_from_hugging_face(json::par
 std::int64_t total_of(const std::string& config) { return count_parameters(read(config)).total; }
 
 std::string message_for(const std::string& config) {
-  try {
-    (void)read(config);
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.error().message;
-  }
-  return "nothing thrown";
+  return input_error([&] { read(config); }, "nothing thrown");
 }
 
 // The expected totals are those of the published weights.

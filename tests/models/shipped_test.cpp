@@ -8,16 +8,17 @@
 
 #include "base/error.h"
 #include "models/load.h"
+#include "tests/input_error.h"
 
 namespace trivium::models {
 namespace {
 
-std::int64_t total_of(const std::string& name) { return count_parameters(load_model(name)).total; }
+std::int64_t shipped_total(const std::string& name) { return count_parameters(load_model(name)).total; }
 
 /// The count in billions with so many digits after the point, as papers print it.
 std::string printed(const std::string& name, int digits) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*fB", digits, static_cast<double>(total_of(name)) / 1e9);
+  std::snprintf(text.data(), text.size(), "%.*fB", digits, static_cast<double>(shipped_total(name)) / 1e9);
   return text.data();
 }
 
@@ -38,33 +39,33 @@ TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
 
 TEST(ShippedModels, Gpt2HasTheCountsOfTheReleasedWeights) {
   // 12 layers x (12 x 768^2 + 13 x 768) + (50257 + 1024) x 768 + final norm 2 x 768
-  EXPECT_EQ(total_of("gpt2-124m"), 124439808);
-  EXPECT_EQ(total_of("gpt2-350m"), 354823168);
-  EXPECT_EQ(total_of("gpt2-774m"), 774030080);
-  EXPECT_EQ(total_of("gpt2-1.5b"), 1557611200);
+  EXPECT_EQ(shipped_total("gpt2-124m"), 124439808);
+  EXPECT_EQ(shipped_total("gpt2-350m"), 354823168);
+  EXPECT_EQ(shipped_total("gpt2-774m"), 774030080);
+  EXPECT_EQ(shipped_total("gpt2-1.5b"), 1557611200);
 }
 
 // Counts of the released weights, as their safetensors indices have them.
 TEST(ShippedModels, Llama3AndQwen25HaveTheCountsOfTheReleasedWeights) {
-  EXPECT_EQ(total_of("llama3-8b"), 8030261248);
-  EXPECT_EQ(total_of("llama3-70b"), 70553706496);
-  EXPECT_EQ(total_of("llama3.1-8b"), 8030261248);
-  EXPECT_EQ(total_of("llama3.1-70b"), 70553706496);
-  EXPECT_EQ(total_of("llama3.1-405b"), 405853388800);
-  EXPECT_EQ(total_of("llama3.2-1b"), 1235814400);
-  EXPECT_EQ(total_of("llama3.2-3b"), 3212749824);
-  EXPECT_EQ(total_of("qwen2.5-7b"), 7615616512);
-  EXPECT_EQ(total_of("qwen2.5-32b"), 32763876352);
-  EXPECT_EQ(total_of("qwen2.5-72b"), 72706203648);
+  EXPECT_EQ(shipped_total("llama3-8b"), 8030261248);
+  EXPECT_EQ(shipped_total("llama3-70b"), 70553706496);
+  EXPECT_EQ(shipped_total("llama3.1-8b"), 8030261248);
+  EXPECT_EQ(shipped_total("llama3.1-70b"), 70553706496);
+  EXPECT_EQ(shipped_total("llama3.1-405b"), 405853388800);
+  EXPECT_EQ(shipped_total("llama3.2-1b"), 1235814400);
+  EXPECT_EQ(shipped_total("llama3.2-3b"), 3212749824);
+  EXPECT_EQ(shipped_total("qwen2.5-7b"), 7615616512);
+  EXPECT_EQ(shipped_total("qwen2.5-32b"), 32763876352);
+  EXPECT_EQ(shipped_total("qwen2.5-72b"), 72706203648);
 }
 
 // Qwen3-235B-A22B: 94 layers of 128 experts, of which a token visits 8.
 TEST(ShippedModels, Qwen3HasTheCountsOfTheReleasedWeights) {
-  EXPECT_EQ(total_of("qwen3-0.6b"), 596049920);
-  EXPECT_EQ(total_of("qwen3-8b"), 8190735360);
-  EXPECT_EQ(total_of("qwen3-32b"), 32762123264);
-  EXPECT_EQ(total_of("qwen3-30b-a3b"), 30532122624);
-  EXPECT_EQ(total_of("qwen3-235b-a22b"), 235093634560);
+  EXPECT_EQ(shipped_total("qwen3-0.6b"), 596049920);
+  EXPECT_EQ(shipped_total("qwen3-8b"), 8190735360);
+  EXPECT_EQ(shipped_total("qwen3-32b"), 32762123264);
+  EXPECT_EQ(shipped_total("qwen3-30b-a3b"), 30532122624);
+  EXPECT_EQ(shipped_total("qwen3-235b-a22b"), 235093634560);
   EXPECT_NEAR(static_cast<double>(count_parameters(load_model("qwen3-235b-a22b")).active), 22.2e9, .05e9);
 }
 
@@ -75,9 +76,9 @@ double billions_active(const std::string& name) {
 // DeepSeek-V2-Lite: 15.7B, of which a token uses 2.4B; V2: 236B and 21B (arXiv 2405.04434); V3: 671B and 37B (arXiv
 // 2412.19437), the released weights with the correction biases and without multi-token prediction.
 TEST(ShippedModels, DeepSeekHasTheCountsOfTheReleasedWeights) {
-  EXPECT_EQ(total_of("deepseek-v2-lite"), 15706484224);
-  EXPECT_EQ(total_of("deepseek-v2"), 235741434880);
-  EXPECT_EQ(total_of("deepseek-v3"), 671026419200);
+  EXPECT_EQ(shipped_total("deepseek-v2-lite"), 15706484224);
+  EXPECT_EQ(shipped_total("deepseek-v2"), 235741434880);
+  EXPECT_EQ(shipped_total("deepseek-v3"), 671026419200);
   EXPECT_NEAR(billions_active("deepseek-v2-lite"), 2.4, .3);
   EXPECT_NEAR(billions_active("deepseek-v2"), 21, .5);
   EXPECT_NEAR(billions_active("deepseek-v3"), 37, .6);
@@ -94,11 +95,11 @@ TEST(ShippedModels, KimiAndGlmHaveThePrintedSizes) {
 }
 
 TEST(ShippedModels, PhiAndMistralHaveTheCountsOfTheReleasedWeights) {
-  EXPECT_EQ(total_of("phi3-mini"), 3821079552);
-  EXPECT_EQ(total_of("phi3-medium"), 13960238080);
-  EXPECT_EQ(total_of("phi4"), 14659507200);
-  EXPECT_EQ(total_of("mistral-7b"), 7248023552);
-  EXPECT_EQ(total_of("mistral-small-24b"), 23572403200);
+  EXPECT_EQ(shipped_total("phi3-mini"), 3821079552);
+  EXPECT_EQ(shipped_total("phi3-medium"), 13960238080);
+  EXPECT_EQ(shipped_total("phi4"), 14659507200);
+  EXPECT_EQ(shipped_total("mistral-7b"), 7248023552);
+  EXPECT_EQ(shipped_total("mistral-small-24b"), 23572403200);
 }
 
 // arXiv 2402.16819: 3.2 billion embedding parameters and 12.5 billion others; arXiv 2406.11704: 9.4 and 331.6.
@@ -113,16 +114,16 @@ TEST(ShippedModels, NemotronHasThePrintedSizes) {
 
 // Counts of the released weights.
 TEST(ShippedModels, GemmaHasTheCountsOfTheReleasedWeights) {
-  EXPECT_EQ(total_of("gemma2-2b"), 2614341888);
-  EXPECT_EQ(total_of("gemma2-9b"), 9241705984);
-  EXPECT_EQ(total_of("gemma2-27b"), 27227128320);
-  EXPECT_EQ(total_of("gemma3-1b"), 999885952);
+  EXPECT_EQ(shipped_total("gemma2-2b"), 2614341888);
+  EXPECT_EQ(shipped_total("gemma2-9b"), 9241705984);
+  EXPECT_EQ(shipped_total("gemma2-27b"), 27227128320);
+  EXPECT_EQ(shipped_total("gemma3-1b"), 999885952);
 }
 
 // Table 1 of the model card: 116.83 B and 20.91 B, of which MLP 114.71 B and 19.12 B, attention .96 B and .64 B.
 TEST(ShippedModels, GptOssHasThePrintedSizes) {
-  EXPECT_EQ(total_of("gpt-oss-120b"), 116829156672);
-  EXPECT_EQ(total_of("gpt-oss-20b"), 20914757184);
+  EXPECT_EQ(shipped_total("gpt-oss-120b"), 116829156672);
+  EXPECT_EQ(shipped_total("gpt-oss-20b"), 20914757184);
   EXPECT_EQ(printed("gpt-oss-120b", 2), "116.83B");
   EXPECT_EQ(printed("gpt-oss-20b", 2), "20.91B");
   const ParameterCount large = count_parameters(load_model("gpt-oss-120b"));
@@ -159,24 +160,24 @@ TEST(ShippedModels, MegatronHasThePrintedSizesOfItsTable) {
 TEST(ShippedModels, MegatronFollowsThePapersFormulaUpToTheFinalNorm) {
   // 12 l h^2 (1 + 13/(12h) + (V + s)/(12 l h)) with l = 40, h = 6144, V = 51200, s = 2048:
   // 18,119,393,280 + 3,194,880 + 327,155,712 = 18,449,743,872, and the final norm 2 x 6144 which it leaves out.
-  EXPECT_EQ(total_of("megatron-18.4b"), 18449743872 + 12288);
+  EXPECT_EQ(shipped_total("megatron-18.4b"), 18449743872 + 12288);
 }
 
 TEST(ShippedModels, LlamaHasTheCountsOfTheReleasedWeights) {
-  EXPECT_EQ(total_of("llama-7b"), 6738415616);
-  EXPECT_EQ(total_of("llama-13b"), 13015864320);
-  EXPECT_EQ(total_of("llama-33b"), 32528943616);
-  EXPECT_EQ(total_of("llama-65b"), 65285660672);
-  EXPECT_EQ(total_of("llama2-70b"), 68976648192);
+  EXPECT_EQ(shipped_total("llama-7b"), 6738415616);
+  EXPECT_EQ(shipped_total("llama-13b"), 13015864320);
+  EXPECT_EQ(shipped_total("llama-33b"), 32528943616);
+  EXPECT_EQ(shipped_total("llama-65b"), 65285660672);
+  EXPECT_EQ(shipped_total("llama2-70b"), 68976648192);
 }
 
 TEST(ShippedModels, FalconHasTheCountsOfTheReleasedWeights) {
   // 32 x (2 x 4544^2 + 2 x 4544 x 64 + 8 x 4544^2 + norm 2 x 4544) + 65024 x 4544 + 2 x 4544
-  EXPECT_EQ(total_of("falcon-7b"), 6921720704);
+  EXPECT_EQ(shipped_total("falcon-7b"), 6921720704);
   // 60 x (2 x 8192^2 + 2 x 8192 x 512 + 8 x 8192^2 + two norms 4 x 8192) + 65024 x 8192 + 2 x 8192
-  EXPECT_EQ(total_of("falcon-40b"), 41303293952);
+  EXPECT_EQ(shipped_total("falcon-40b"), 41303293952);
   // With a stored copy of the tied matrix, 65024 x 14848 more, this prints 179.5B.
-  EXPECT_EQ(total_of("falcon-180b"), 178557088768);
+  EXPECT_EQ(shipped_total("falcon-180b"), 178557088768);
 }
 
 TEST(ShippedModels, PalmHasThePrintedSizes) {
@@ -200,35 +201,29 @@ TEST(ShippedModels, MixturesCountTotalAndActive) {
 
 TEST(ShippedModels, OursHaveTheSizesTheyPromise) {
   // 4 x (12 x 128^2 + 13 x 128) + (256 + 128) x 128 + 2 x 128
-  EXPECT_EQ(total_of("gpt-tiny"), 842496);
+  EXPECT_EQ(shipped_total("gpt-tiny"), 842496);
   // 6 x (12 x 384^2 + 13 x 384) + (256 + 256) x 384 + 2 x 384
-  EXPECT_EQ(total_of("gpt-mini"), 10844160);
+  EXPECT_EQ(shipped_total("gpt-mini"), 10844160);
   // 12 x (12 x 2560^2 + 13 x 2560) + (50257 + 1024) x 2560 + 2 x 2560
-  EXPECT_EQ(total_of("gpt-1b-12-layers"), 1075402240);
+  EXPECT_EQ(shipped_total("gpt-1b-12-layers"), 1075402240);
   EXPECT_EQ(load_model("gpt-1b-12-layers").layers, 12);
 }
 
-std::string message_for(const std::string& name_or_path) {
-  try {
-    (void)load_model(name_or_path);
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.error().message;
-  }
-  return "nothing thrown";
+std::string load_message(const std::string& name_or_path) {
+  return input_error([&] { load_model(name_or_path); }, "nothing thrown");
 }
 
 TEST(LoadModel, UnknownNameSuggestsTheNearest) {
-  EXPECT_EQ(message_for("gpt3-175"), "unknown model \"gpt3-175\"; did you mean \"gpt3-175b\"?");
-  EXPECT_EQ(message_for("LLama-7B"), "unknown model \"LLama-7B\"; did you mean \"llama-7b\"?");
-  EXPECT_EQ(message_for("resnet"),
+  EXPECT_EQ(load_message("gpt3-175"), "unknown model \"gpt3-175\"; did you mean \"gpt3-175b\"?");
+  EXPECT_EQ(load_message("LLama-7B"), "unknown model \"LLama-7B\"; did you mean \"llama-7b\"?");
+  EXPECT_EQ(load_message("resnet"),
             "unknown model \"resnet\"; give a shipped name (`trivium models` lists them) or a file");
-  EXPECT_THAT(message_for(""), ::testing::StartsWith("unknown model \"\""));
-  EXPECT_THAT(message_for("../models/gpt2-124m"), ::testing::HasSubstr("there is no such file"));
+  EXPECT_THAT(load_message(""), ::testing::StartsWith("unknown model \"\""));
+  EXPECT_THAT(load_message("../models/gpt2-124m"), ::testing::HasSubstr("there is no such file"));
 }
 
 TEST(LoadModel, MissingFileIsNamed) {
-  EXPECT_EQ(message_for("nowhere/model.json"), "nowhere/model.json: cannot read: there is no such file");
+  EXPECT_EQ(load_message("nowhere/model.json"), "nowhere/model.json: cannot read: there is no such file");
 }
 
 }  // namespace

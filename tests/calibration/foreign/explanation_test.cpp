@@ -14,6 +14,7 @@
 #include "program/plan/job_json.h"
 #include "tests/calibration/foreign/made_trace.h"
 #include "tests/calibration/samples.h"
+#include "tests/input_error.h"
 
 namespace trivium::calibration::foreign {
 namespace {
@@ -58,17 +59,6 @@ double count_of(const Explanation& explanation, const std::string& op) {
     if (row.op == op) return row.count;
   }
   return 0;
-}
-
-template <class Work>
-std::string refusal(const Work& work) {
-  try {
-    work();
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.what();
-  }
-  return "";
 }
 
 TEST(ToldFields, AreTheJobThatWasRecorded) {
@@ -144,11 +134,11 @@ TEST(ExplainForeign, RefusesTracesOfAnotherJob) {
   const ForeignRun run = read_foreign(recorded("plain"));
   program::Job job = told_job(run);
   job.plan.data = 1;
-  EXPECT_THAT(refusal([&] { explain_foreign(run, job, two_cores()); }),
+  EXPECT_THAT(input_error([&] { explain_foreign(run, job, two_cores()); }),
               HasSubstr("plain-rank0.pt.trace.json.gz: is of a run with 2 ranks, the plan has 1"));
   job = told_job(run);
   job.plan.micro_batch = 1;
-  EXPECT_THAT(refusal([&] { explain_foreign(run, job, two_cores()); }),
+  EXPECT_THAT(input_error([&] { explain_foreign(run, job, two_cores()); }),
               HasSubstr("whose micro-batches have 256 tokens on a rank"));
 }
 
@@ -160,14 +150,14 @@ TEST(ForeignFiles, AreRefusedByName) {
     return path;
   };
   const std::string gpu = MadeTrace(3, 8).op("aten::mm", 0, 1).kernel("gemm", 1, 2).text();
-  EXPECT_THAT(refusal([&] { read_foreign({written("a.txt", "hello")}); }), HasSubstr("a.txt: is no trace"));
-  EXPECT_THAT(refusal([&] { read_foreign({written("b.json", "")}); }), HasSubstr("b.json: is empty"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(input_error([&] { read_foreign({written("a.txt", "hello")}); }), HasSubstr("a.txt: is no trace"));
+  EXPECT_THAT(input_error([&] { read_foreign({written("b.json", "")}); }), HasSubstr("b.json: is empty"));
+  EXPECT_THAT(input_error([&] {
                 read_foreign({written("c.json", gpu), written("d.json", gpu)});
               }),
               HasSubstr("d.json: is of rank 3, as another trace is"));
-  EXPECT_THAT(refusal([&] { read_foreign({sample_path("megatron.log")}); }), HasSubstr("is a log"));
-  EXPECT_THAT(refusal([&] { told_fields(read_foreign({sample_path("nsight.sqlite")})); }),
+  EXPECT_THAT(input_error([&] { read_foreign({sample_path("megatron.log")}); }), HasSubstr("is a log"));
+  EXPECT_THAT(input_error([&] { told_fields(read_foreign({sample_path("nsight.sqlite")})); }),
               HasSubstr("does not tell how many ranks ran"));
   std::string odd = gpu;
   odd.replace(odd.find("\"cat\":\"kernel\""), 14, "\"cat\":\"cernel\"");

@@ -7,22 +7,12 @@
 
 #include "base/error.h"
 #include "tests/calibration/samples.h"
+#include "tests/input_error.h"
 
 namespace trivium::calibration {
 namespace {
 
 using testing::HasSubstr;
-
-template <class Read>
-std::string refusal(const Read& read) {
-  try {
-    read();
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.what();
-  }
-  return "";
-}
 
 constexpr const char* kLogs = "logs of Megatron-LM, DeepSpeed or torchtitan";
 
@@ -59,13 +49,16 @@ TEST(Importers, TakeAFileForWhatItIsMainly) {
 }
 
 TEST(Importers, RefuseWhatNoneKnowsAndSayWhatTheyDo) {
-  EXPECT_EQ(refusal([] { importer_of("hello", "a.txt"); }),
+  EXPECT_EQ(input_error([] { importer_of("hello", "a.txt"); }),
             "a.txt: is nothing that is known: run records, profiles, tables of published runs, nccl-tests, nvidia-smi "
             "topo -m, Chrome traces, Nsight Systems exports (SQLite), logs of Megatron-LM, DeepSpeed or torchtitan");
-  EXPECT_THAT(refusal([] { importer_of(" \n", "e"); }), HasSubstr("is empty"));
-  EXPECT_THAT(refusal([] { importer_of(R"({"schema": "trivium.model/1"})", "m"); }), HasSubstr("nothing is learnt"));
-  EXPECT_THAT(refusal([] { importer_of(R"({"steps": []})", "m"); }), HasSubstr("no record, profile or plan of ours"));
-  EXPECT_THAT(refusal([] { importer_of(R"({"schema": "trivium.run/1", "steps": [)", "r"); }), HasSubstr("ends early"));
+  EXPECT_THAT(input_error([] { importer_of(" \n", "e"); }), HasSubstr("is empty"));
+  EXPECT_THAT(input_error([] { importer_of(R"({"schema": "trivium.model/1"})", "m"); }),
+              HasSubstr("nothing is learnt"));
+  EXPECT_THAT(input_error([] { importer_of(R"({"steps": []})", "m"); }),
+              HasSubstr("no record, profile or plan of ours"));
+  EXPECT_THAT(input_error([] { importer_of(R"({"schema": "trivium.run/1", "steps": [)", "r"); }),
+              HasSubstr("ends early"));
 }
 
 TEST(Importers, AreToldByTheirContentOrTheirSchemaAndHaveOneNameEach) {

@@ -14,23 +14,13 @@
 #include "calibration/measurements/topology.h"
 #include "calibration/measurements/training_log.h"
 #include "tests/calibration/samples.h"
+#include "tests/input_error.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
 using program::OpKind;
 using testing::HasSubstr;
-
-template <class Read>
-std::string refusal(const Read& read) {
-  try {
-    read();
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.what();
-  }
-  return "";
-}
 
 TEST(NcclTests, TheCurrentTextForm) {
   const CollectiveTimes read = read_nccl_tests(sample("nccl_all_reduce.txt"), "f");
@@ -73,7 +63,7 @@ TEST(NcclTests, WhatWasCutKeepsItsWholeRows) {
   EXPECT_TRUE(json.is_truncated);
   EXPECT_GE(json.times.size(), 1U);
   EXPECT_LT(json.times.size(), 3U);
-  EXPECT_THAT(refusal([] { read_nccl_tests(beginning_of("nccl_all_reduce.txt", .3), "f"); }),
+  EXPECT_THAT(input_error([] { read_nccl_tests(beginning_of("nccl_all_reduce.txt", .3), "f"); }),
               HasSubstr("f: holds no complete row"));
 }
 
@@ -87,7 +77,7 @@ TEST(NcclTests, WrongResultsAndUnknownCollectivesDoNotCount) {
   for (std::size_t at = 0; (at = nameless.find("all_reduce_perf")) != std::string::npos;) {
     nameless.replace(at, 15, "some_other_test");
   }
-  EXPECT_THAT(refusal([&] { read_nccl_tests(nameless, "f"); }), HasSubstr("the collective is not told"));
+  EXPECT_THAT(input_error([&] { read_nccl_tests(nameless, "f"); }), HasSubstr("the collective is not told"));
   EXPECT_EQ(read_nccl_tests(nameless, "logs/all_reduce_perf.txt").times.size(), 11U);
 }
 
@@ -119,21 +109,22 @@ TEST(Topology, CardsOnTwoSocketsWithoutNvlink) {
   EXPECT_EQ(read.cells[3], (std::vector<std::string>{"SYS", "SYS", "PIX", "X"}));
   std::string skew = sample("topo_pcie.txt");
   skew.replace(skew.find("GPU5\tSYS") + 5, 3, "PXB");
-  EXPECT_THAT(refusal([&] { read_topology(skew, "f"); }), HasSubstr("GPU5 to GPU0 is PXB, the way back SYS"));
+  EXPECT_THAT(input_error([&] { read_topology(skew, "f"); }), HasSubstr("GPU5 to GPU0 is PXB, the way back SYS"));
 }
 
 TEST(Topology, RefusesACutMatrixAndGluedCells) {
   const std::string whole = sample("topo_h100.txt");
-  EXPECT_THAT(refusal([&] { read_topology(whole.substr(0, whole.find("\nGPU2\t")), "f"); }),
+  EXPECT_THAT(input_error([&] { read_topology(whole.substr(0, whole.find("\nGPU2\t")), "f"); }),
               HasSubstr("the header names 4 GPUs, 2 rows follow"));
-  EXPECT_THAT(refusal([&] { read_topology(whole.substr(0, whole.find("\nGPU3\t") + 11), "f"); }),
+  EXPECT_THAT(input_error([&] { read_topology(whole.substr(0, whole.find("\nGPU3\t") + 11), "f"); }),
               HasSubstr("the row of GPU3 has 1 cells of 6"));
   std::string glued = sample("topo_v100.txt");
   glued.replace(glued.find("SYS     SYS"), 11, "SYSSYS");
-  EXPECT_THAT(refusal([&] { read_topology(glued, "f"); }), HasSubstr("\"SYSSYS\", which says nothing of a connection"));
+  EXPECT_THAT(input_error([&] { read_topology(glued, "f"); }),
+              HasSubstr("\"SYSSYS\", which says nothing of a connection"));
   std::string skew = sample("topo_v100.txt");
   skew.replace(skew.find("NV1"), 3, "NV2");
-  EXPECT_THAT(refusal([&] { read_topology(skew, "f"); }), HasSubstr("the way back"));
+  EXPECT_THAT(input_error([&] { read_topology(skew, "f"); }), HasSubstr("the way back"));
 }
 
 TEST(Kineto, KernelsShapesCollectivesCopiesAndLaunches) {
@@ -164,9 +155,9 @@ TEST(Kineto, ACutTraceKeepsItsWholeEvents) {
   EXPECT_TRUE(read.is_truncated);
   EXPECT_GT(read.kernels.size(), 40U);
   EXPECT_LT(read.kernels.size(), 96U);
-  EXPECT_THAT(refusal([] { read_chrome_trace(beginning_of("kineto.pt.trace.json", .006), "f"); }),
+  EXPECT_THAT(input_error([] { read_chrome_trace(beginning_of("kineto.pt.trace.json", .006), "f"); }),
               HasSubstr("f#/traceEvents: holds no complete event; the file ends early"));
-  EXPECT_THAT(refusal([] { read_kineto(read_chrome_trace(beginning_of("kineto.pt.trace.json", .012), "f")); }),
+  EXPECT_THAT(input_error([] { read_kineto(read_chrome_trace(beginning_of("kineto.pt.trace.json", .012), "f")); }),
               HasSubstr("holds no kernel of a GPU before it ends early"));
 }
 
@@ -200,9 +191,9 @@ TEST(Nsight, TheBusiestProcessOfAnExport) {
 TEST(Nsight, RefusesACutDatabaseAndOneWithoutKernels) {
   const std::filesystem::path cut = std::filesystem::path(testing::TempDir()) / "cut.sqlite";
   std::ofstream(cut, std::ios::binary) << beginning_of("nsight.sqlite", .5);
-  EXPECT_THAT(refusal([&] { read_nsight(cut); }), HasSubstr("is cut or damaged"));
+  EXPECT_THAT(input_error([&] { read_nsight(cut); }), HasSubstr("is cut or damaged"));
   std::ofstream(cut, std::ios::binary).close();  // an empty database is a valid one
-  EXPECT_THAT(refusal([&] { read_nsight(cut); }), HasSubstr("has no table CUPTI_ACTIVITY_KIND_KERNEL"));
+  EXPECT_THAT(input_error([&] { read_nsight(cut); }), HasSubstr("has no table CUPTI_ACTIVITY_KIND_KERNEL"));
   std::filesystem::remove(cut);
 }
 
@@ -273,7 +264,8 @@ TEST(TrainingLog, ACutLogLosesItsLastLineAlone) {
   const TrainingLog log = read_training_log(whole.substr(0, whole.find("3009.9") + 3), "f");
   EXPECT_TRUE(log.is_truncated);
   EXPECT_THAT(log.iteration_s, testing::Pointwise(testing::DoubleEq(), {9.1204, 3.3001, 3.0120}));
-  EXPECT_THAT(refusal([&] { read_training_log(whole.substr(0, 300), "f"); }), HasSubstr("names no whole iteration"));
+  EXPECT_THAT(input_error([&] { read_training_log(whole.substr(0, 300), "f"); }),
+              HasSubstr("names no whole iteration"));
 }
 
 }  // namespace

@@ -13,23 +13,13 @@
 #include "calibration/measurements/training_log.h"
 #include "hardware_profiles/load.h"
 #include "tests/calibration/samples.h"
+#include "tests/input_error.h"
 
 namespace trivium::calibration::imports {
 namespace {
 
 using program::OpKind;
 using testing::HasSubstr;
-
-template <class Read>
-std::string refusal(const Read& read) {
-  try {
-    read();
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.what();
-  }
-  return "";
-}
 
 TEST(RecordedSamples, AreToldApart) {
   for (const char* name : {"nccl_all_reduce_b200.txt", "nccl_all_reduce_nebius.txt", "nccl_all_gather_perf_h100.txt"}) {
@@ -69,7 +59,7 @@ TEST(RecordedSamples, AnAllReduceWhoseBeginningWasNotKept) {
   EXPECT_EQ(read.times.front().ranks, 16);
   EXPECT_DOUBLE_EQ(read.times.back().bytes, 8589934592);
   EXPECT_DOUBLE_EQ(read.times.back().seconds, 34448.4e-6);
-  EXPECT_THAT(refusal([&] { read_nccl_tests(whole.substr(0, whole.find("Collective test concluded")), "f"); }),
+  EXPECT_THAT(input_error([&] { read_nccl_tests(whole.substr(0, whole.find("Collective test concluded")), "f"); }),
               HasSubstr("the collective is not told"));
 }
 
@@ -83,13 +73,13 @@ TEST(RecordedSamples, AnAllGatherOverTwoNodesOfH100) {
   EXPECT_DOUBLE_EQ(read.times.front().bytes, 8388608);
   EXPECT_DOUBLE_EQ(read.times.front().seconds, 166.6e-6);
   EXPECT_DOUBLE_EQ(read.times.back().seconds, 42713e-6);
-  EXPECT_THAT(refusal([&] { read_nccl_tests(whole, "f"); }), HasSubstr("the collective is not told"));
+  EXPECT_THAT(input_error([&] { read_nccl_tests(whole, "f"); }), HasSubstr("the collective is not told"));
 }
 
 // 0.19 and 0.36 GB/s are anything from ten ranks to more than there are.
 TEST(RecordedSamples, RanksAreNotGuessedFromSmallSizes) {
   const std::string whole = sample("nccl_all_reduce_b200.txt");
-  EXPECT_THAT(refusal([&] { read_nccl_tests(whole.substr(0, whole.find("       16384 ")), "f"); }),
+  EXPECT_THAT(input_error([&] { read_nccl_tests(whole.substr(0, whole.find("       16384 ")), "f"); }),
               HasSubstr("does not tell how many ranks took part"));
 }
 
@@ -140,10 +130,10 @@ TEST(RecordedSamples, MegatronsTimersPerturb) {
 // Of cores: 8 iterations, each with forward, backward and optimizer.
 TEST(RecordedSamples, AnNsightExportWithoutAGpuSaysWhatItHolds) {
   EXPECT_THAT(
-      refusal([] { read_nsight(sample_path("nsight_cpu.sqlite")); }),
+      input_error([] { read_nsight(sample_path("nsight_cpu.sqlite")); }),
       HasSubstr("nsight_cpu.sqlite: has no table CUPTI_ACTIVITY_KIND_KERNEL, only 32 NVTX ranges on the host (8 "
                 "iterations, 14.5 ms at the median); "));
-  EXPECT_THAT(refusal([] { read_nsight(sample_path("nsight_cpu_all_tables.sqlite")); }),
+  EXPECT_THAT(input_error([] { read_nsight(sample_path("nsight_cpu_all_tables.sqlite")); }),
               HasSubstr("lists no kernel of a GPU, only 32 NVTX ranges on the host"));
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "tests/input_error.h"
 
 namespace trivium::gui {
 namespace {
@@ -13,13 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_trace(text, "t.json");
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.error().message;
-  }
-  return "no error";
+  return input_error([&] { parse_trace(text, "t.json"); }, "no error");
 }
 
 TEST(TraceFile, ReadsCompleteEventsToThePicosecond) {

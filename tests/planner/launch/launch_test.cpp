@@ -9,6 +9,7 @@
 #include "hardware_profiles/load.h"
 #include "models/load.h"
 #include "program/plan/job_json.h"
+#include "tests/input_error.h"
 
 namespace trivium::planner::launch {
 namespace {
@@ -88,13 +89,7 @@ std::vector<std::string> fields(const std::vector<Loss>& losses) {
 }
 
 std::string message_of(const std::string& text, Imported (*import)(const ImportRequest&)) {
-  try {
-    import(request_of(text));
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.error().message;
-  }
-  return "no error";
+  return input_error([&] { import(request_of(text)); }, "no error");
 }
 
 void expect_same(const program::Job& read, const program::Job& written) {

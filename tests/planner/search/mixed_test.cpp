@@ -34,7 +34,7 @@ const Alternative& named(const SearchResult& result, const std::string& name) {
                        [&](const Alternative& a) { return a.name == name; });
 }
 
-std::int64_t iteration(const Alternative& a) { return a.best ? a.best->simulation.iteration_ps : -1; }
+std::int64_t iteration_of(const Alternative& a) { return a.best ? a.best->simulation.iteration_ps : -1; }
 
 // A V100 does .4 of an A100's work: together the nodes do 1.4 of what the A100s do alone, and .8 x 2 of it where both
 // are held to the V100's pace. With many micro-batches the pipeline that joins them has little to lose.
@@ -43,12 +43,12 @@ TEST(MixedSearch, SlowNodesHelpWhereLayersAreDividedByTheirSpeed) {
   ASSERT_EQ(result.alternatives.size(), 4U);
   const Alternative& mixed = named(result, "mixed");
   ASSERT_TRUE(mixed.best.has_value());
-  EXPECT_LT(iteration(mixed), iteration(named(result, "fast nodes only")));
-  EXPECT_LT(iteration(mixed), iteration(named(result, "all treated as slow")));
+  EXPECT_LT(iteration_of(mixed), iteration_of(named(result, "fast nodes only")));
+  EXPECT_LT(iteration_of(mixed), iteration_of(named(result, "all treated as slow")));
   ASSERT_FALSE(result.best.empty());
   // Only replicas with micro-batches of their own may be faster still.
   EXPECT_EQ(result.best.front().simulation.iteration_ps,
-            std::min(iteration(mixed), iteration(named(result, "replicas by kind"))));
+            std::min(iteration_of(mixed), iteration_of(named(result, "replicas by kind"))));
   EXPECT_TRUE(result.proved);
   // The layers of the A100 stages and of the V100 stages stand as their speeds do: 312 to 125 TFLOP/s, and the V100 has
   // the slower host and memory.
@@ -94,8 +94,8 @@ TEST(MixedSearch, SlowNodesAreLeftAloneWhereNothingCanBePipelined) {
   const Alternative& fast = named(result, "fast nodes only");
   ASSERT_TRUE(fast.best.has_value());
   ASSERT_TRUE(named(result, "mixed").best.has_value());
-  EXPECT_LT(iteration(fast), iteration(named(result, "mixed")));
-  EXPECT_LT(iteration(fast), iteration(named(result, "all treated as slow")));
+  EXPECT_LT(iteration_of(fast), iteration_of(named(result, "mixed")));
+  EXPECT_LT(iteration_of(fast), iteration_of(named(result, "all treated as slow")));
   EXPECT_EQ(program::summary(result.best.front().plan), program::summary(fast.best->plan));
   EXPECT_EQ(fast.nodes, "dgx-a100-80gb:1");
 }
@@ -111,7 +111,7 @@ TEST(MixedSearch, FastNodesAreFoundWhereverTheyStand) {
   EXPECT_EQ(job.plan.stage_nodes, std::vector<int>(static_cast<std::size_t>(job.plan.pipeline), 1));
   const auto there = full_simulation(job, request.cluster);
   ASSERT_TRUE(there.ok());
-  EXPECT_EQ(there.value().iteration_ps, iteration(fast));
+  EXPECT_EQ(there.value().iteration_ps, iteration_of(fast));
 }
 
 TEST(MixedSearch, WhatAV100LacksIsRefusedWhereOneTakesPart) {

@@ -88,8 +88,7 @@ TEST(ScatterGather, OfElementsThatTensorDoesNotDivideIsRefusedAndNoStackDoesIt) 
   const auto verdict = check(job);
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->rule, "tensor-divides-transfers");
-  EXPECT_EQ(verdict->reason,
-            "scatter_gather on: tensor 3 does not divide the 1024 elements of a transfer; use off");
+  EXPECT_EQ(verdict->reason, "scatter_gather on: tensor 3 does not divide the 1024 elements of a transfer; use off");
   job.plan.scatter_gather = ScatterGather::kStack;
   job.plan.stack = "megatron";
   EXPECT_TRUE(!check(job));
@@ -97,7 +96,7 @@ TEST(ScatterGather, OfElementsThatTensorDoesNotDivideIsRefusedAndNoStackDoesIt) 
 }
 
 /// Two tensor ranks, two stages, two micro-batches of one sample. Stage 1: 0 recv, 1 gather, 2 F0, 3 B0, 4 send, …
-Program two_stages() {
+Program scattered_stages() {
   Job job = job_of(2, 2);
   job.plan.micro_batch = 1;
   job.training.global_batch = 2;
@@ -110,34 +109,34 @@ Op& op_of(Program& program, const Task& task) {
 }
 
 TEST(ScatterGatherMutation, AForwardThatWaitsForItsPartAlone) {
-  Program program = two_stages();
+  Program program = scattered_stages();
   task_of(program, 2).after = {{0, kWholeTask, 0}};
   EXPECT_THAT(verify(program), Contains("stage 1 task 2 (forward chunk 0 micro-batch 0) does not wait for task 1 "
                                         "(gather_received chunk 0 micro-batch 0)"));
 }
 
 TEST(ScatterGatherMutation, AGatherThatDoesNotWaitForItsPart) {
-  Program program = two_stages();
+  Program program = scattered_stages();
   task_of(program, 1).after.clear();
   EXPECT_THAT(verify(program), Contains("stage 1 task 1 (gather_received chunk 0 micro-batch 0) does not wait for task "
                                         "0 (recv chunk 0 micro-batch 0)"));
 }
 
 TEST(ScatterGatherMutation, AGatherThatIsMissing) {
-  Program program = two_stages();
+  Program program = scattered_stages();
   task_of(program, 1).micro_batch = 7;
   EXPECT_THAT(verify(program),
               Contains("stage 1 task 0 (recv chunk 0 micro-batch 0) receives a part, and nothing gathers the others"));
 }
 
 TEST(ScatterGatherMutation, ABodyThatReadsAPartAsTheWhole) {
-  Program program = two_stages();
+  Program program = scattered_stages();
   for (ChunkTemplate& kind : program.kinds) kind.gather_forward = -1;
   EXPECT_THAT(verify(program), Contains("body \"forward\" op 0 (norm) reads \"chunk input\" before anything wrote it"));
 }
 
 TEST(ScatterGatherMutation, AGatherOfHalfTheParts) {
-  Program program = two_stages();
+  Program program = scattered_stages();
   op_of(program, task_of(program, 1)).elements /= 2;
   EXPECT_THAT(
       verify(program),
@@ -146,7 +145,7 @@ TEST(ScatterGatherMutation, AGatherOfHalfTheParts) {
 }
 
 TEST(ScatterGatherMutation, PartsThatLeaveSomethingOut) {
-  Program program = two_stages();
+  Program program = scattered_stages();
   op_of(program, task_of(program, 0)).elements = op_of(program, program.roles[0].tasks[1]).elements = 128;
   const auto problems = verify(program);
   EXPECT_THAT(problems, Contains(HasSubstr("moves 128 of the 512 elements of \"chunk input\" as one of 2 parts")));
@@ -154,7 +153,7 @@ TEST(ScatterGatherMutation, PartsThatLeaveSomethingOut) {
 }
 
 TEST(ScatterGatherMutation, AGatherInAnotherFrame) {
-  Program program = two_stages();
+  Program program = scattered_stages();
   task_of(program, 1).frame = 1;
   EXPECT_THAT(verify(program),
               Contains("stage 1 task 1 (gather_received chunk 0 micro-batch 0) is in frame 1, its pass "

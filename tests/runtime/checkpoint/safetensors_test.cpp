@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "runtime/checkpoint/stored.h"
+#include "tests/input_error.h"
 #include "tests/runtime/checkpoint/training.h"
 
 namespace trivium::runtime::checkpoint {
@@ -24,13 +25,7 @@ std::string file_of(const std::string& header, const std::string& data) {
 }
 
 std::string complaint(const std::string& content) {
-  try {
-    parse_safetensors(std::as_bytes(std::span(content)), "f");
-  } catch (const base::Failure& failure) {
-    EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-    return failure.what();
-  }
-  return "";
+  return input_error([&] { parse_safetensors(std::as_bytes(std::span(content)), "f"); });
 }
 
 constexpr const char* kTwo = R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F16","shape":[2],"data_offsets":[8,12]},)"

@@ -7,7 +7,7 @@
 namespace trivium::runtime::cpu {
 namespace {
 
-constexpr std::int64_t kM = 4, kN = 13;
+constexpr std::int64_t kNormRows = 4, kNormWidth = 13;
 
 struct Normed {
   std::vector<double> y, stats;
@@ -16,8 +16,8 @@ struct Normed {
 class Norm : public testing::TestWithParam<bool> {  // the parameter: with bias, that is LayerNorm
  protected:
   Normed forward() const {
-    Normed result{zeros(kM * kN), zeros(kM * 2)};
-    Call call(OpKind::kNorm, kM, kN);
+    Normed result{zeros(kNormRows * kNormWidth), zeros(kNormRows * 2)};
+    Call call(OpKind::kNorm, kNormRows, kNormWidth);
     call.in(0, x).in(1, weight).out(0, result.y).out(1, result.stats);
     if (layer_norm) call.in(2, bias);
     call.run<double>();
@@ -26,9 +26,9 @@ class Norm : public testing::TestWithParam<bool> {  // the parameter: with bias,
   /// Backward into `dx`, which may be `x` or `skip` itself; the sums start at 0.25.
   void backward(const std::vector<double>& input, const std::vector<double>* skip, std::vector<double>& dx) {
     const std::vector<double> stats = forward().stats;
-    dweight.assign(kN, 0.25);
-    dbias.assign(kN, 0.25);
-    Call call(OpKind::kNormBackward, kM, kN);
+    dweight.assign(kNormWidth, 0.25);
+    dbias.assign(kNormWidth, 0.25);
+    Call call(OpKind::kNormBackward, kNormRows, kNormWidth);
     call.in(0, input).in(1, weight).in(2, stats).in(3, dy).out(0, dx).out(1, dweight);
     if (skip != nullptr) call.in(4, *skip);
     if (layer_norm) call.out(2, dbias);
@@ -36,22 +36,23 @@ class Norm : public testing::TestWithParam<bool> {  // the parameter: with bias,
   }
 
   bool layer_norm = GetParam();
-  std::vector<double> x = numbers(kM * kN, 1), weight = numbers(kN, 2), bias = numbers(kN, 3), dy = numbers(kM * kN, 4);
-  std::vector<double> dskip = numbers(kM * kN, 5), dweight, dbias;
+  std::vector<double> x = numbers(kNormRows * kNormWidth, 1), weight = numbers(kNormWidth, 2),
+                      bias = numbers(kNormWidth, 3), dy = numbers(kNormRows * kNormWidth, 4);
+  std::vector<double> dskip = numbers(kNormRows * kNormWidth, 5), dweight, dbias;
 };
 
 TEST_P(Norm, HasTheMeanAndVarianceOfItsDefinition) {
   const Normed got = forward();
-  Normed want{zeros(kM * kN), zeros(kM * 2)};
-  for (std::size_t r = 0; r < kM; ++r) {
+  Normed want{zeros(kNormRows * kNormWidth), zeros(kNormRows * 2)};
+  for (std::size_t r = 0; r < kNormRows; ++r) {
     double mean = 0, variance = 0;
-    for (std::size_t j = 0; j < kN && layer_norm; ++j) mean += x[r * kN + j] / kN;
-    for (std::size_t j = 0; j < kN; ++j) variance += std::pow(x[r * kN + j] - mean, 2) / kN;
+    for (std::size_t j = 0; j < kNormWidth && layer_norm; ++j) mean += x[r * kNormWidth + j] / kNormWidth;
+    for (std::size_t j = 0; j < kNormWidth; ++j) variance += std::pow(x[r * kNormWidth + j] - mean, 2) / kNormWidth;
     const double inverse = 1 / std::sqrt(variance + 1e-5);
     want.stats[2 * r] = mean;
     want.stats[2 * r + 1] = inverse;
-    for (std::size_t j = 0; j < kN; ++j) {
-      want.y[r * kN + j] = (x[r * kN + j] - mean) * inverse * weight[j] + (layer_norm ? bias[j] : 0);
+    for (std::size_t j = 0; j < kNormWidth; ++j) {
+      want.y[r * kNormWidth + j] = (x[r * kNormWidth + j] - mean) * inverse * weight[j] + (layer_norm ? bias[j] : 0);
     }
   }
   expect_near(got.y, want.y, kRounding);
@@ -59,21 +60,21 @@ TEST_P(Norm, HasTheMeanAndVarianceOfItsDefinition) {
 }
 
 TEST_P(Norm, BackwardIsTheDerivativeAndAddsTheSkip) {
-  std::vector<double> dx = zeros(kM * kN);
+  std::vector<double> dx = zeros(kNormRows * kNormWidth);
   backward(x, nullptr, dx);
   const auto objective = [&] { return dot(dy, forward().y); };
   expect_gradient(x, dx, objective);
   expect_gradient(weight, dweight, objective, 0.25);
   if (layer_norm) expect_gradient(bias, dbias, objective, 0.25);
 
-  std::vector<double> with_skip = zeros(kM * kN), sum = dx;
+  std::vector<double> with_skip = zeros(kNormRows * kNormWidth), sum = dx;
   backward(x, &dskip, with_skip);
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += dskip[i];
   expect_near(with_skip, sum, kRounding);
 }
 
 TEST_P(Norm, BackwardMayWriteOverItsInputOrItsSkip) {
-  std::vector<double> apart = zeros(kM * kN), over_x = x, over_skip = dskip;
+  std::vector<double> apart = zeros(kNormRows * kNormWidth), over_x = x, over_skip = dskip;
   backward(x, &dskip, apart);
   const std::vector<double> dweight_apart = dweight;
   backward(over_x, &dskip, over_x);

@@ -132,7 +132,7 @@ TEST(Epilogues, AreLeftWhereSomebodyElseReadsTheKeptInput) {
 }
 
 /// Losses and gradient norms of two steps on one rank; on a core where `backend` is null.
-std::vector<double> train(const program::Job& job, Backend* backend) {
+std::vector<double> train_fused(const program::Job& job, Backend* backend) {
   const hardware::Cluster cluster = hardware::load_cluster("h200");
   const auto program = simulator::prepare(job, cluster, {.fits = false}).value_or_throw().verified();
   const auto corpus = testing::toy_corpus(2000, static_cast<std::int32_t>(job.model.vocab));
@@ -165,13 +165,13 @@ TEST(Epilogues, TrainAsWithoutThemFusedOrWithoutAnAlgorithm) {
     job.training.loss_scaling.initial = 1024;
     job.plan.recompute = plan.recompute;
     job.plan.offload = plan.offload;
-    const std::vector<double> wanted = train(job, nullptr);
+    const std::vector<double> wanted = train_fused(job, nullptr);
     TwinBackend apart;
-    expect_near(wanted, train(job, &apart), 2e-3);
+    expect_near(wanted, train_fused(job, &apart), 2e-3);
     EXPECT_EQ(apart.fused(), 0);
     for (const Fusing fusing : {Fusing::kOn, Fusing::kWithoutAlgorithm}) {
       TwinBackend fused(fusing);
-      expect_near(wanted, train(job, &fused), 2e-3);
+      expect_near(wanted, train_fused(job, &fused), 2e-3);
       EXPECT_EQ(fused.fused(), plan.recompute == program::Recompute::kFull ? 24 : 16);
     }
   }

@@ -16,12 +16,12 @@ program::Job dropped(const program::Plan& plan) {
   return job;
 }
 
-const Trained& unsplit() {
+const Trained& dropping_unsplit() {
   static const Trained reference = run(dropped({}));
   return reference;
 }
 
-program::Plan split(int tensor, int pipeline, int virtual_stages, int data) {
+program::Plan dropping_split(int tensor, int pipeline, int virtual_stages, int data) {
   program::Plan plan;
   plan.tensor = tensor;
   plan.pipeline = pipeline;
@@ -33,15 +33,15 @@ program::Plan split(int tensor, int pipeline, int virtual_stages, int data) {
 
 TEST(Dropout, OfEveryPipelineIsTheSameBitByBit) {
   for (const auto& [pipeline, virtual_stages] : {std::pair{2, 1}, {4, 1}, {2, 2}}) {
-    program::Plan plan = split(1, pipeline, virtual_stages, 1);
+    program::Plan plan = dropping_split(1, pipeline, virtual_stages, 1);
     if (virtual_stages > 1) {
-      expect_equivalent(unsplit(), dropped(plan), Asked::kBits);
+      expect_equivalent(dropping_unsplit(), dropped(plan), Asked::kBits);
       continue;
     }
     for (const auto schedule : {program::Schedule::k1f1b, program::Schedule::kGpipe, program::Schedule::kSequential,
                                 program::Schedule::kZeroBubble}) {
       plan.schedule = schedule;
-      expect_equivalent(unsplit(), dropped(plan), Asked::kBits);
+      expect_equivalent(dropping_unsplit(), dropped(plan), Asked::kBits);
     }
   }
 }
@@ -68,13 +68,13 @@ TEST(Dropout, IsDrawnAgainAsItWasWhereActivationsAre) {
 TEST(Dropout, OfTensorAndSequenceParallelRanksIsThatOfOne) {
   for (const auto& [tensor, pipeline, data] : {std::tuple{2, 1, 1}, {4, 1, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 2}}) {
     for (const bool sequence_parallel : {false, true}) {
-      program::Plan plan = split(tensor, pipeline, 1, data);
+      program::Plan plan = dropping_split(tensor, pipeline, 1, data);
       plan.sequence_parallel = sequence_parallel;
-      expect_equivalent(unsplit(), dropped(plan));
+      expect_equivalent(dropping_unsplit(), dropped(plan));
       plan.recompute = program::Recompute::kFull;
       if (pipeline > 1) plan.schedule = program::Schedule::kZeroBubble;
       plan.attention = program::Attention::kFlash;
-      expect_equivalent(unsplit(), dropped(plan));
+      expect_equivalent(dropping_unsplit(), dropped(plan));
     }
   }
 }
@@ -83,12 +83,12 @@ TEST(Dropout, OfContextRanksIsThatOfOne) {
   for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
     for (const auto& [context, tensor, pipeline, data, sequence_parallel] :
          {std::tuple{2, 1, 1, 1, false}, {4, 1, 1, 1, false}, {2, 2, 1, 1, true}, {2, 1, 2, 2, false}}) {
-      program::Plan plan = split(tensor, pipeline, 1, data);
+      program::Plan plan = dropping_split(tensor, pipeline, 1, data);
       plan.context = context;
       plan.context_method = method;
       plan.attention = program::Attention::kFlash;
       plan.sequence_parallel = sequence_parallel;
-      expect_equivalent(unsplit(), dropped(plan));
+      expect_equivalent(dropping_unsplit(), dropped(plan));
     }
   }
 }
@@ -112,9 +112,9 @@ TEST(Dropout, OfLongerRingsIsThatOfOne) {
 TEST(Dropout, OfReplicasIsThatOfOne) {
   for (const int data : {2, 4, 8}) {
     for (const int zero : {0, 1, 2, 3}) {
-      program::Plan plan = split(1, 1, 1, data);
+      program::Plan plan = dropping_split(1, 1, 1, data);
       plan.zero_stage = zero;
-      expect_equivalent(unsplit(), dropped(plan));
+      expect_equivalent(dropping_unsplit(), dropped(plan));
     }
   }
   program::Plan plan;
@@ -131,7 +131,7 @@ TEST(Dropout, OfReplicasIsThatOfOne) {
 TEST(Dropout, OfLargerMicroBatchesIsThatOfSmallOnes) {
   program::Plan plan;
   plan.micro_batch = 4;
-  expect_equivalent(unsplit(), dropped(plan), Asked::kClose, "micro-batches of one");
+  expect_equivalent(dropping_unsplit(), dropped(plan), Asked::kClose, "micro-batches of one");
 }
 
 TEST(Dropout, OfOtherBlocksIsThatOfOneRank) {
@@ -153,16 +153,16 @@ TEST(Dropout, OfOtherBlocksIsThatOfOneRank) {
   };
   for (const int shape : {0, 1, 2}) {
     const Trained reference = run(shaped(shape, {}), 2);
-    program::Plan pipeline = split(1, 2, 1, 1);
+    program::Plan pipeline = dropping_split(1, 2, 1, 1);
     pipeline.schedule = program::Schedule::kZeroBubble;
     // Stages with experts add the balance of their layers apart.
     expect_equivalent(reference, shaped(shape, pipeline), shape == 2 ? Asked::kClose : Asked::kBits);
-    program::Plan plan = split(2, 2, 1, 2);
+    program::Plan plan = dropping_split(2, 2, 1, 2);
     plan.sequence_parallel = true;
     plan.recompute = program::Recompute::kFull;
     if (shape == 2) plan.expert = 2;
     expect_equivalent(reference, shaped(shape, plan));
-    plan = split(2, 1, 1, 2);
+    plan = dropping_split(2, 1, 1, 2);
     plan.context = 2;
     plan.attention = program::Attention::kFlash;
     if (shape == 2) plan.expert = 2;

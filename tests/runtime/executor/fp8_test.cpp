@@ -1,5 +1,5 @@
-// Trainings whose layers' products are in 8 bits: a split changes no bit where nothing but who computes differs; where
-// ranks scale what they hold and add in another order, the bounds below hold.
+// Trainings whose layers' products are in 8 bits: a split_ways changes no bit where nothing but who computes differs;
+// where ranks scale what they hold and add in another order, the bounds below hold.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ program::Job job_of(const Plan& plan, Fp8 recipe, DType type = DType::kBf16) {
   return job;
 }
 
-Plan split(int tensor, int pipeline, int data, int zero_stage = 0) {
+Plan split_ways(int tensor, int pipeline, int data, int zero_stage = 0) {
   Plan plan;
   plan.tensor = tensor;
   plan.pipeline = pipeline;
@@ -77,18 +77,18 @@ TEST_P(Fp8Training, LearnsWhatTheOtherPrecisionLearnsButForItsRounding) {
 
 TEST_P(Fp8Training, PipelinesRecomputationAndShardingChangeNoBit) {
   const Trained unsplit = run(job_of({}, GetParam()));
-  expect_bitwise(job_of(split(1, 2, 1), GetParam()), unsplit);
-  Plan plan = split(1, 2, 1);
+  expect_bitwise(job_of(split_ways(1, 2, 1), GetParam()), unsplit);
+  Plan plan = split_ways(1, 2, 1);
   plan.schedule = program::Schedule::kZeroBubble;
   expect_bitwise(job_of(plan, GetParam()), unsplit);
   plan.schedule = program::Schedule::kInterleaved, plan.virtual_stages = 2;
   expect_bitwise(job_of(plan, GetParam()), unsplit);
   for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
-    plan = split(1, 1, 1);
+    plan = split_ways(1, 1, 1);
     plan.recompute = recompute;
     expect_bitwise(job_of(plan, GetParam()), unsplit);
   }
-  program::Job job = job_of(split(1, 1, 2), GetParam());
+  program::Job job = job_of(split_ways(1, 1, 2), GetParam());
   job.training.global_batch = 2;
   const Trained replicas = run(job);
   for (const int zero : {1, 2, 3}) {
@@ -107,10 +107,10 @@ TEST_P(Fp8Training, PipelinesRecomputationAndShardingChangeNoBit) {
 // quarter (E5M2) away.
 TEST_P(Fp8Training, SplitsOfTensorsStayWithinTheBounds) {
   const Trained bf16 = run(job_of({}, GetParam())), fp64 = run(job_of({}, GetParam(), DType::kFp64));
-  std::vector<Plan> plans{split(2, 1, 1), split(2, 2, 1), split(2, 1, 2, 1), split(1, 2, 2, 3)};
-  plans.push_back(split(2, 1, 1));
+  std::vector<Plan> plans{split_ways(2, 1, 1), split_ways(2, 2, 1), split_ways(2, 1, 2, 1), split_ways(1, 2, 2, 3)};
+  plans.push_back(split_ways(2, 1, 1));
   plans.back().sequence_parallel = true;
-  plans.push_back(split(1, 1, 1));
+  plans.push_back(split_ways(1, 1, 1));
   plans.back().context = 2;
   plans.back().attention = program::Attention::kFlash;
   for (const Plan& plan : plans) {
@@ -120,7 +120,7 @@ TEST_P(Fp8Training, SplitsOfTensorsStayWithinTheBounds) {
 }
 
 TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
-  program::Job job = job_of(split(1, 1, 2), GetParam(), DType::kFp64);
+  program::Job job = job_of(split_ways(1, 1, 2), GetParam(), DType::kFp64);
   job.model.linear_bias = false;
   job.model.experts = models::Experts{.count = 4, .top_k = 2, .every = 2};
   const Trained together = run(job);
@@ -132,7 +132,7 @@ TEST_P(Fp8Training, GatedAndParallelBlocksAndExpertsTrain) {
   job.model.linear_bias = false;
   for (const bool parallel : {false, true}) {
     job.model.parallel_block = parallel;
-    job.plan = split(1, 1, 1);
+    job.plan = split_ways(1, 1, 1);
     job.plan.fp8 = GetParam(), job.plan.precision = DType::kFp64;
     const Trained one = run(job);
     ASSERT_EQ(one.refused, "");

@@ -16,7 +16,7 @@ program::Job unlike(program::Plan plan, std::vector<int> sizes) {
   return job;
 }
 
-const Trained& unsplit() {
+const Trained& one_kind() {
   static const Trained reference = run([] {
     program::Job job = toy_job({});
     job.model.layers = 4;
@@ -32,7 +32,7 @@ TEST(ReplicaKinds, OfEveryZeroStageEqualTheUnsplitRun) {
         program::Plan plan;
         plan.zero_stage = stage;
         plan.overlap.gradient_reduction = plan.overlap.parameter_gather = overlap;
-        expect_equivalent(unsplit(), unlike(plan, sizes));
+        expect_equivalent(one_kind(), unlike(plan, sizes));
       }
     }
   }
@@ -45,10 +45,10 @@ TEST(ReplicaKinds, OfEverySplitInsideEqualTheUnsplitRun) {
     plan.pipeline = 2;
     plan.schedule = schedule;
     plan.virtual_stages = schedule == program::Schedule::kInterleaved ? 2 : 1;
-    expect_equivalent(unsplit(), unlike(plan, {3, 1}));
+    expect_equivalent(one_kind(), unlike(plan, {3, 1}));
     plan.zero_stage = 1;
     plan.placement = "data-pipeline-tensor-context";
-    expect_equivalent(unsplit(), unlike(plan, {1, 3}));
+    expect_equivalent(one_kind(), unlike(plan, {1, 3}));
   }
   for (const auto method : {program::ContextMethod::kRing, program::ContextMethod::kAllToAll}) {
     program::Plan plan;
@@ -56,20 +56,20 @@ TEST(ReplicaKinds, OfEverySplitInsideEqualTheUnsplitRun) {
     plan.context_method = method;
     plan.attention = program::Attention::kFlash;  // which a ring needs
     plan.zero_stage = 2;
-    expect_equivalent(unsplit(), unlike(plan, {1, 3}));
+    expect_equivalent(one_kind(), unlike(plan, {1, 3}));
   }
   program::Plan plan;
   plan.tensor = 2;
   plan.pipeline = 2;
   plan.sequence_parallel = true;
-  expect_equivalent(unsplit(), unlike(plan, {3, 1}));
+  expect_equivalent(one_kind(), unlike(plan, {3, 1}));
   plan.sequence_parallel = false;
   plan.scatter_gather = program::ScatterGather::kOn;
   plan.recompute = program::Recompute::kFull;
-  expect_equivalent(unsplit(), unlike(plan, {1, 3}));
+  expect_equivalent(one_kind(), unlike(plan, {1, 3}));
   plan = {};
   plan.offload.optimizer = plan.offload.activations = program::Storage::kHost;
-  expect_equivalent(unsplit(), unlike(plan, {2, 1, 1}));
+  expect_equivalent(one_kind(), unlike(plan, {2, 1, 1}));
 }
 
 TEST(ReplicaKinds, DropWhatTheUnsplitRunDrops) {

@@ -28,7 +28,7 @@ program::Plan sharded(int stage, int tensor, int pipeline, int data) {
   return plan;
 }
 
-void expect_equal(const program::Plan& plan, bool tied = true) {
+void expect_sharded_equal(const program::Plan& plan, bool tied = true) {
   program::Job job = toy_job(plan);
   job.model.tied_embeddings = tied;
   expect_equivalent(unsplit(tied), job);
@@ -38,10 +38,10 @@ TEST(Sharded, EveryStageEqualsTheUnsplitRun) {
   for (const int stage : {2, 3}) {
     for (const auto& [tensor, pipeline, data] :
          {std::tuple{1, 1, 2}, {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {1, 2, 2}, {1, 4, 2}, {2, 2, 2}}) {
-      expect_equal(sharded(stage, tensor, pipeline, data));
+      expect_sharded_equal(sharded(stage, tensor, pipeline, data));
     }
-    expect_equal(sharded(stage, 1, 1, 4), false);  // untied
-    expect_equal(sharded(stage, 1, 2, 2), false);
+    expect_sharded_equal(sharded(stage, 1, 1, 4), false);  // untied
+    expect_sharded_equal(sharded(stage, 1, 2, 2), false);
   }
 }
 
@@ -50,16 +50,16 @@ TEST(Sharded, EveryScheduleAndRecomputationEqualsTheUnsplitRun) {
     program::Plan plan = sharded(stage, 1, 2, 2);
     for (const auto schedule : {program::Schedule::kSequential, program::Schedule::kGpipe}) {
       plan.schedule = schedule;
-      expect_equal(plan);
+      expect_sharded_equal(plan);
     }
     plan.schedule = program::Schedule::kInterleaved;
     for (const int virtual_stages : {2, 4}) {  // middle chunks are alike: they share their slots
       plan.virtual_stages = virtual_stages;
-      expect_equal(plan);
+      expect_sharded_equal(plan);
     }
     for (const auto recompute : {program::Recompute::kSelective, program::Recompute::kFull}) {
       plan.recompute = recompute;
-      expect_equal(plan);
+      expect_sharded_equal(plan);
     }
   }
 }
@@ -71,7 +71,7 @@ TEST(Sharded, PrefetchOverlapAndBucketsChangeNothing) {
       plan.bucket_bytes = bucket_bytes;
       plan.overlap.parameter_gather = true;
       plan.overlap.gradient_reduction = bucket_bytes > 0;
-      expect_equal(plan);
+      expect_sharded_equal(plan);
     }
   }
 }
@@ -98,9 +98,9 @@ TEST(Sharded, SequenceParallelEqualsTheUnsplitRun) {
   for (const int stage : {2, 3}) {
     program::Plan plan = sharded(stage, 2, 1, 4);
     plan.sequence_parallel = true;
-    expect_equal(plan);
+    expect_sharded_equal(plan);
     plan.overlap.tensor = plan.overlap.parameter_gather = plan.overlap.gradient_reduction = true;
-    expect_equal(plan);
+    expect_sharded_equal(plan);
   }
 }
 
@@ -109,13 +109,13 @@ TEST(Sharded, HybridShardGroupsEqualTheUnsplitRun) {
     for (const auto& [tensor, pipeline, data, group] : {std::tuple{1, 1, 4, 2}, {1, 1, 8, 4}, {2, 1, 4, 2}}) {
       program::Plan plan = sharded(stage, tensor, pipeline, data);
       plan.shard_group = group;
-      expect_equal(plan);
+      expect_sharded_equal(plan);
     }
     program::Plan plan = sharded(stage, 1, 2, 4);
     plan.shard_group = 2;
     plan.placement = "data-pipeline-tensor-context";  // ranks of a group stand elsewhere
     plan.overlap.gradient_reduction = true;
-    expect_equal(plan);
+    expect_sharded_equal(plan);
   }
 }
 
@@ -190,7 +190,7 @@ TEST(Sharded, BucketsThatAreMovedInPartsEqualTheUnsplitRun) {
       plan.shard_group = group;
       plan.stack = "deepspeed-zero3";
       plan.overlap.gradient_reduction = data > 2;
-      expect_equal(plan, tied);
+      expect_sharded_equal(plan, tied);
     }
   }
 }

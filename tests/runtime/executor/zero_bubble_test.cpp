@@ -12,12 +12,12 @@ using program::Plan;
 using program::Recompute;
 using program::Schedule;
 
-void expect_equal(const Plan& plan, bool bitwise) {
+void expect_unsplit_equal(const Plan& plan, bool bitwise) {
   static const Trained kReference = run(toy_job(Plan{}));
   expect_equivalent(kReference, toy_job(plan), bitwise ? Asked::kBits : Asked::kClose);
 }
 
-Plan split(int tensor, int pipeline, int data) {
+Plan split_stages(int tensor, int pipeline, int data) {
   Plan plan;
   plan.tensor = tensor;
   plan.pipeline = pipeline;
@@ -27,15 +27,15 @@ Plan split(int tensor, int pipeline, int data) {
 }
 
 TEST(ZeroBubbleRun, EqualsTheUnsplitRunBitByBit) {
-  for (const int pipeline : {1, 2, 4, 8}) expect_equal(split(1, pipeline, 1), true);
+  for (const int pipeline : {1, 2, 4, 8}) expect_unsplit_equal(split_stages(1, pipeline, 1), true);
 }
 
 TEST(ZeroBubbleRun, EqualsItBitByBitWithRecomputation) {
   for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
     for (const int pipeline : {2, 4}) {
-      Plan plan = split(1, pipeline, 1);
+      Plan plan = split_stages(1, pipeline, 1);
       plan.recompute = recompute;
-      expect_equal(plan, true);
+      expect_unsplit_equal(plan, true);
     }
   }
 }
@@ -43,12 +43,12 @@ TEST(ZeroBubbleRun, EqualsItBitByBitWithRecomputation) {
 TEST(ZeroBubbleRun, EqualsItWithTensorAndDataParallel) {
   for (const auto& [tensor, pipeline, data] : {std::tuple{2, 2, 1}, {1, 2, 2}, {2, 2, 2}, {1, 4, 2}, {4, 2, 1}}) {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-      Plan plan = split(tensor, pipeline, data);
+      Plan plan = split_stages(tensor, pipeline, data);
       plan.recompute = recompute;
       plan.sequence_parallel = tensor > 1;
       plan.zero_stage = data > 1 ? 1 : 0;
       plan.overlap.gradient_reduction = data > 1;
-      expect_equal(plan, false);
+      expect_unsplit_equal(plan, false);
     }
   }
 }
@@ -58,38 +58,38 @@ TEST(ZeroBubbleRun, EqualsItWithShardedGradientsAndParameters) {
   for (const int zero : {2, 3}) {
     for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 2}, {1, 2, 2}, {2, 2, 2}, {1, 4, 2}, {1, 2, 4}}) {
       for (const bool overlap : {false, true}) {
-        Plan plan = split(tensor, pipeline, data);
+        Plan plan = split_stages(tensor, pipeline, data);
         plan.zero_stage = zero;
         plan.sequence_parallel = tensor > 1;
         plan.overlap.gradient_reduction = plan.overlap.parameter_gather = overlap;
-        expect_equal(plan, false);
+        expect_unsplit_equal(plan, false);
       }
     }
   }
-  Plan plan = split(1, 2, 4);
+  Plan plan = split_stages(1, 2, 4);
   plan.zero_stage = 3;
   plan.shard_group = 2;
   plan.recompute = Recompute::kFull;
-  expect_equal(plan, false);
+  expect_unsplit_equal(plan, false);
 }
 
 TEST(ZeroBubbleRun, EqualsItWithUnevenStages) {
-  Plan plan = split(1, 3, 1);
+  Plan plan = split_stages(1, 3, 1);
   plan.stage_layers = {4, 3, 1};
-  expect_equal(plan, true);
+  expect_unsplit_equal(plan, true);
 }
 
 TEST(StageRecomputeRun, EqualsTheUnsplitRunBitByBit) {
   Plan plan;
   plan.pipeline = 4;
   plan.stage_recompute = {Recompute::kFull, Recompute::kSelective, Recompute::kNone, Recompute::kFull};
-  expect_equal(plan, true);
+  expect_unsplit_equal(plan, true);
   plan.schedule = Schedule::kZeroBubble;
-  expect_equal(plan, true);
+  expect_unsplit_equal(plan, true);
   plan.pipeline = 2;
   plan.virtual_stages = 2;
   plan.schedule = Schedule::kInterleaved;
-  expect_equal(plan, true);
+  expect_unsplit_equal(plan, true);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/text/tokenizer.h"
+#include "tests/input_error.h"
 
 namespace trivium::runtime::text {
 namespace {
@@ -50,13 +51,7 @@ class BpeFiles : public ::testing::Test {
     return open_bpe(folder_ / "vocab.json", folder_ / "merges.txt");
   }
   std::string complaint() const {
-    try {
-      open();
-    } catch (const base::Failure& failure) {
-      EXPECT_EQ(failure.error().kind, base::ErrorKind::kInput);
-      return failure.what();
-    }
-    return "";
+    return input_error([&] { open(); });
   }
 
   fs::path folder_;

@@ -49,22 +49,22 @@ program::Op cast(std::int64_t m, std::int64_t n, Fp8 recipe) {
   return op;
 }
 
-double time_of(const program::Op& op, const hardware::Device& device = h100()) {
+double seconds_of(const program::Op& op, const hardware::Device& device = h100()) {
   return device_cost(op, device, *program::find_stack("trivium")).value();
 }
 
 // .829 · .931 · 1978.9 = 1527.3 TFLOP/s, per multiprocessor 11.570. 12 · 11 tiles of 256x128 are one wave: 2 · 256 ·
 // 128 · (8192 + 366) / 11.570e12 = 48.47 us; smaller tiles fill it alike.
 TEST(Fp8, AProductOfAFullWaveCostsABlock) {
-  EXPECT_NEAR(time_of(product(OpKind::kMatmul, 3072, 1408, 8192, Fp8::kCurrent)), 48.47e-6, 0.05e-6);
+  EXPECT_NEAR(seconds_of(product(OpKind::kMatmul, 3072, 1408, 8192, Fp8::kCurrent)), 48.47e-6, 0.05e-6);
 }
 
 // 8192 x 8192: 134.2 MB are read at .39 · 3.35 TB/s, 102.7 us, and 6; then once more and 67.1 MB written at .92: 65.3
 // us, and 1.6. Delayed scaling knows its scale and does not look first; a block looks at what it has in registers.
 TEST(Fp8, ACastReadsTwiceWhereItsScaleIsOfTheWholeTensor) {
-  EXPECT_NEAR(time_of(cast(8192, 8192, Fp8::kCurrent)), 175.6e-6, 0.2e-6);
-  EXPECT_NEAR(time_of(cast(8192, 8192, Fp8::kDelayed)), 66.9e-6, 0.2e-6);
-  EXPECT_NEAR(time_of(cast(8192, 8192, Fp8::kBlock)), 67.6e-6, 0.3e-6);  // 2.1 MB of scales
+  EXPECT_NEAR(seconds_of(cast(8192, 8192, Fp8::kCurrent)), 175.6e-6, 0.2e-6);
+  EXPECT_NEAR(seconds_of(cast(8192, 8192, Fp8::kDelayed)), 66.9e-6, 0.2e-6);
+  EXPECT_NEAR(seconds_of(cast(8192, 8192, Fp8::kBlock)), 67.6e-6, 0.3e-6);  // 2.1 MB of scales
 }
 
 struct Measured {
@@ -83,10 +83,10 @@ TEST(Fp8, IsNearWhatWasMeasuredOnAnH100) {
   for (const Measured& row : rows) {
     SCOPED_TRACE(testing::Message() << row.m << " x " << row.n << " x " << row.k);
     const auto with_cast = [&](Fp8 recipe) {
-      return 1e3 *
-             (time_of(product(OpKind::kMatmul, row.m, row.n, row.k, recipe)) + time_of(cast(row.m, row.k, recipe)));
+      return 1e3 * (seconds_of(product(OpKind::kMatmul, row.m, row.n, row.k, recipe)) +
+                    seconds_of(cast(row.m, row.k, recipe)));
     };
-    const double wide = 1e3 * time_of(product(OpKind::kMatmul, row.m, row.n, row.k, Fp8::kNone));
+    const double wide = 1e3 * seconds_of(product(OpKind::kMatmul, row.m, row.n, row.k, Fp8::kNone));
     EXPECT_NEAR(with_cast(Fp8::kCurrent) / row.tensor_ms, 1, 0.12);
     EXPECT_NEAR(with_cast(Fp8::kBlock) / row.block_ms, 1, 0.25);
     if (std::abs(row.tensor_ms / row.bf16_ms - 1) > 0.25) {  // fp8 pays for large products and costs for narrow ones

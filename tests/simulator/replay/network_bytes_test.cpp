@@ -42,7 +42,7 @@ std::map<What, double> sent_by_first_stage(const program::Job& job, const hardwa
 constexpr double kActivations = 1024.0 * 2048 * 2;
 constexpr int kLayers = 24;
 
-program::Job job_of(int tensor, int pipeline, int data) {
+program::Job small_job(int tensor, int pipeline, int data) {
   program::Job job;
   job.model = models::load_model("gpt3-1.3b");
   job.training.sequence = 1024;
@@ -61,14 +61,14 @@ const hardware::Cluster& node() {
 // Shoeybi et al. 2019, section 3: two all-reduces a layer in the forward and two in the backward, 2 (t-1)/t of the
 // activations each; and the embedding's forward one. The loss exchanges a few bytes a token.
 TEST(WireBytes, TensorParallelLayersReduceTwiceEachWay) {
-  const auto sent = sent_by_first_stage(job_of(4, 2, 1), node());  // the first of two stages: 12 layers, no head
+  const auto sent = sent_by_first_stage(small_job(4, 2, 1), node());  // the first of two stages: 12 layers, no head
   EXPECT_EQ(sent.at({program::Group::kTensor, OpKind::kAllReduce}), (12 * 4 + 1) * kActivations * 2 * 3 / 4);
 }
 
 // Korthikanti et al. 2022, section 4.2.2: an all-gather and a reduce-scatter for every all-reduce; (t-1)/t each. The
 // backward gathers what it multiplies by once more where the input was kept as a shard.
 TEST(WireBytes, SequenceParallelMovesAnAllReduceInTwoHalves) {
-  program::Job job = job_of(4, 2, 1);
+  program::Job job = small_job(4, 2, 1);
   job.plan.sequence_parallel = true;
   const auto sent = sent_by_first_stage(job, node());
   const double part = kActivations * 3 / 4;
@@ -81,7 +81,7 @@ TEST(WireBytes, SequenceParallelMovesAnAllReduceInTwoHalves) {
 }
 
 TEST(WireBytes, TransfersCarryTheActivationsOfAMicroBatch) {
-  program::Job job = job_of(2, 2, 1);
+  program::Job job = small_job(2, 2, 1);
   job.training.global_batch = 3;
   const auto sent = sent_by_first_stage(job, node());
   EXPECT_EQ(sent.at({program::Group::kPipeline, OpKind::kSend}), 3 * kActivations);
@@ -91,7 +91,7 @@ TEST(WireBytes, TransfersCarryTheActivationsOfAMicroBatch) {
 // Scatter-gather (2104.04473, section 4.1): half of them leaves each of two tensor ranks, and of the gradients that
 // come back, likewise in halves, each rank sends its own to the other.
 TEST(WireBytes, TransfersInPartsCarryATensorRanksPart) {
-  program::Job job = job_of(2, 2, 1);
+  program::Job job = small_job(2, 2, 1);
   job.training.global_batch = 3;
   job.plan.scatter_gather = program::ScatterGather::kOn;
   const auto sent = sent_by_first_stage(job, node());
@@ -102,7 +102,7 @@ TEST(WireBytes, TransfersInPartsCarryATensorRanksPart) {
 
 // A ring over n replicas sends 2 (n-1)/n of the gradients, once a step however many micro-batches there are.
 TEST(WireBytes, ReplicasReduceTheirGradientsOnce) {
-  program::Job job = job_of(1, 1, 8);
+  program::Job job = small_job(1, 1, 8);
   job.training.global_batch = 32;
   const auto program = std::get<program::Program>(program::lower(job));
   double gradients = 0;  // as the buckets hold them, padding included
@@ -121,7 +121,7 @@ TEST(WireBytes, ReplicasReduceTheirGradientsOnce) {
 // ZeRO-1 (Rajbhandari et al. 2020, section 7.1): a reduce-scatter of gradients and an all-gather of parameters,
 // (n-1)/n each.
 TEST(WireBytes, ShardedOptimizersScatterGradientsAndGatherParameters) {
-  program::Job job = job_of(1, 1, 8);
+  program::Job job = small_job(1, 1, 8);
   const auto plain = sent_by_first_stage(job, node());
   job.plan.zero_stage = 1;
   const auto sent = sent_by_first_stage(job, node());
@@ -133,7 +133,7 @@ TEST(WireBytes, ShardedOptimizersScatterGradientsAndGatherParameters) {
 // Keys and values of a block go round the ring: b s/c h 2 bytes each of them, c - 1 times forward; the backward sends
 // them again, and their gradients all the way home (c times, in fp32 sums or as they are).
 TEST(WireBytes, RingAttentionPassesKeysAndValuesOn) {
-  program::Job job = job_of(1, 1, 1);
+  program::Job job = small_job(1, 1, 1);
   job.plan.context = 4;
   job.plan.attention = program::Attention::kFlash;
   const auto sent = sent_by_first_stage(job, node());
@@ -145,7 +145,7 @@ TEST(WireBytes, RingAttentionPassesKeysAndValuesOn) {
 // Ulysses (Jacobs et al. 2023, section 3.2): of a rank's queries, keys, values and outputs, b s/c h each, (c-1)/c go to
 // the others; in the backward their gradients, the other way.
 TEST(WireBytes, AnAllToAllOverHeadsSendsWhatTheOthersHold) {
-  program::Job job = job_of(1, 1, 1);
+  program::Job job = small_job(1, 1, 1);
   job.plan.context = 4;
   job.plan.context_method = program::ContextMethod::kAllToAll;
   job.plan.attention = program::Attention::kFlash;

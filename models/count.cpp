@@ -84,7 +84,8 @@ FlopsPerToken flops_per_token(const Model& model, std::int64_t sequence) {
   // Scores (q k^T) and weighted values: 2 s a each, the full square, as kernels without a causal shortcut compute it.
   double keys = 0;
   for (const LayersOfKind& alike : layer_kinds(model)) {
-    keys += static_cast<double>(alike.count) * 2 * keys_seen(sequence, alike.kind.window);
+    keys += static_cast<double>(alike.count) * 2 *
+            keys_seen(sequence, alike.kind.window, model.window && model.window->chunked);
   }
   const double core = 2 * keys * static_cast<double>(query_width(model) + model.heads * model.value_dim());
   const double layers_forward = layer_matrix_flops(model) + core;

@@ -155,11 +155,13 @@ Model read_falcon(const Config& config) {
 /// Members that say how weights were made, are stored or are used; not what is computed of them in training.
 bool says_nothing_of_the_model(const std::string& key) {
   static const std::set<std::string> kKeys = {"_attn_implementation",
+                                              "_attn_implementation_autoset",
                                               "_commit_hash",
                                               "_name_or_path",
                                               "architectures",
                                               "attention_dropout",
                                               "attn_pdrop",
+                                              "boi_token_index",
                                               "auto_map",
                                               "aux_loss_alpha",
                                               "bos_token_id",
@@ -167,11 +169,13 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "classifier_dropout",
                                               "dtype",
                                               "embd_pdrop",
+                                              "eoi_token_index",
                                               "ep_size",
                                               "eos_token_id",
                                               "gradient_checkpointing",
                                               "hidden_dropout",
                                               "id2label",
+                                              "image_token_index",
                                               "initial_context_length",
                                               "initializer_range",
                                               "keys_to_ignore_at_inference",
@@ -194,7 +198,8 @@ bool says_nothing_of_the_model(const std::string& key) {
                                               "tokenizer_class",
                                               "torch_dtype",
                                               "transformers_version",
-                                              "use_cache"};
+                                              "use_cache",
+                                              "vision_config"};
   return kKeys.contains(key) || key.starts_with("summary_");
 }
 
@@ -231,11 +236,14 @@ void check_what_is_not_used(const Config& config) {
 }  // namespace
 
 HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::string& where) {
-  static const std::array<std::string, 18> kTypes = {
-      "gpt2", "gpt_neox", "llama",   "mistral", "qwen2",       "qwen3",       "qwen3_moe",   "mixtral", "falcon",
-      "phi3", "nemotron", "gpt_oss", "gemma2",  "gemma3_text", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe"};
-  const Config reader{JsonReader(config, where)};
-  const std::string type = reader.at("model_type").one_of(kTypes);
+  static const std::array<std::string, 21> kTypes = {
+      "gpt2",        "gpt_neox",    "llama",   "mistral",  "qwen2",   "qwen3",       "qwen3_moe",
+      "mixtral",     "falcon",      "phi3",    "nemotron", "gpt_oss", "gemma2",      "gemma3_text",
+      "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe", "llama4",  "llama4_text", "grok-1"};
+  const Config whole{JsonReader(config, where)};
+  const std::string type = whole.at("model_type").one_of(kTypes);
+  const bool nested = type == "llama4";  // its text model alone is read
+  const Config reader = nested ? Config(whole.at("text_config")) : whole;
   Model model = type == "gpt2"                                      ? read_gpt2(reader)
                 : type == "gpt_neox"                                ? read_gpt_neox(reader)
                 : type == "falcon"                                  ? read_falcon(reader)
@@ -243,14 +251,21 @@ HuggingFaceModel read_hugging_face(const nlohmann::json& config, const std::stri
                 : type == "gpt_oss"                                 ? read_gpt_oss(reader)
                 : type == "gemma2" || type == "gemma3_text"         ? read_gemma(reader, type == "gemma3_text")
                 : type == "glm4_moe"                                ? read_glm4_moe(reader)
+                : type.starts_with("llama4")                        ? read_llama4(reader)
+                : type == "grok-1"                                  ? read_grok(reader)
                 : type == "kimi_k2" || type.starts_with("deepseek") ? read_deepseek(reader, type)
                                                                     : read_llama(reader, type);
   check_what_is_not_used(reader);
-  const auto name = given(reader, "_name_or_path");
+  const auto name = given(whole, "_name_or_path");
   model.name = name && !name->text().empty() ? name->text() : type;
   model.source = fmt::format("Hugging Face configuration, model_type {}", type);
   complete_and_validate(model, reader);
-  return {std::move(model), judge_others(reader, type)};
+  std::vector<std::string> ignored = judge_others(reader, type);
+  if (nested) {
+    for (std::string& member : ignored) member = "text_config." + member;
+    for (std::string& member : judge_others(whole, type)) ignored.push_back(std::move(member));
+  }
+  return {std::move(model), std::move(ignored)};
 }
 
 Model model_from_hugging_face(const nlohmann::json& config, const std::string& where) {

@@ -1,5 +1,5 @@
-// Mixtures of experts in Hugging Face's config.json: Mixtral, Qwen 3, DeepSeek-V2 and V3 (Kimi K2), GLM-4.5. Formulas
-// are those of transformers' modeling files, which the oracle's cases compare (tests/oracle).
+// Mixtures of experts in Hugging Face's config.json: Mixtral, Qwen 3, DeepSeek-V2 and V3 (Kimi K2), GLM-4.5, Grok-1.
+// Formulas are those of transformers' modeling files, which the oracle's cases compare (tests/oracle).
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -138,6 +138,35 @@ Model read_deepseek(const Config& config, const std::string& type) {
     if (grouped) read_groups(config, experts, 1, 1, 1);
   }
   model.experts = experts;
+  return model;
+}
+
+/// Grok-1: four norms a layer, capped scores, and factors on embeddings and logits. The weights of the chosen are their
+/// shares of the softmax over all, and GELU is the tanh form, as in the release (xai-org/grok-1, model.py); its ports
+/// to this form differ in what a missing member means, so those that compute must be there.
+Model read_grok(const Config& config) {
+  Model model;
+  read_common(config, model);
+  model.kv_heads = config.at("num_key_value_heads").integer(1, kMostHeads);
+  model.ffn_hidden = config.at("intermediate_size").integer(1, kMostWidth);
+  model.max_sequence = config.at("max_position_embeddings").integer(1, kMostPositions);
+  model.norm = Norm::kRmsNorm;
+  model.norm_epsilon = number_or(config, "rms_norm_eps", 1e-5);
+  model.branch_norms = true;
+  model.positions = Positions::kRotary;
+  read_rotary(config, model, "rope_theta", "partial_rotary_factor", 1);
+  model.activation = activation_of(config, "hidden_act", true, "gelu_pytorch_tanh");
+  model.qkv_bias = model.linear_bias = false;
+  model.tied_embeddings = flag_or(config, "tie_word_embeddings", true);
+  const auto factor = [&](std::string_view key) { return config.at(key), factor_or(config, key, 1); };
+  const double usual = 1 / std::sqrt(static_cast<double>(model.hidden) / static_cast<double>(model.heads));
+  const double scale = factor("attn_output_multiplier");
+  if (std::abs(scale / usual - 1) > 1e-12) model.attention_scale = scale;
+  model.attention_soft_cap = factor("max_attn_value");
+  model.embedding_scale = factor("embedding_multiplier_scale");
+  model.logit_scale = factor("output_multiplier_scale");
+  model.experts = experts_of(config, "num_experts", 0.001);
+  model.experts->normalised = false;
   return model;
 }
 

@@ -124,13 +124,21 @@ void read_common(const Config& config, Model& model) {
   model.vocab = config.at("vocab_size").integer(1, kMostVocab);
 }
 
-void read_layer_types(const JsonReader& types, Model& model, std::int64_t keys) {
-  static const std::array<std::string, 2> kTypes = {"full_attention", "sliding_attention"};
+std::vector<bool> windowed_layers(const JsonReader& types, std::int64_t layers, const std::string& type) {
+  const std::array<std::string, 2> names = {"full_attention", type};
   std::vector<bool> windowed;
-  for (const JsonReader& type : types.elements()) windowed.push_back(type.one_of(kTypes) == kTypes.back());
-  if (std::ssize(windowed) != model.layers) {
-    types.fail(fmt::format("has {} entries for {} layers", windowed.size(), model.layers));
+  for (const JsonReader& one : types.elements()) windowed.push_back(one.one_of(names) == type);
+  if (std::ssize(windowed) != layers) {
+    types.fail(fmt::format("has {} entries for {} layers", windowed.size(), layers));
   }
+  return windowed;
+}
+
+void read_layer_types(const JsonReader& types, Model& model, std::int64_t keys) {
+  set_windows(types, model, keys, windowed_layers(types, model.layers, "sliding_attention"));
+}
+
+void set_windows(const JsonReader& where, Model& model, std::int64_t keys, const std::vector<bool>& windowed) {
   const auto first = std::find(windowed.begin(), windowed.end(), true);
   model.window.reset();
   if (first == windowed.end()) return;
@@ -144,7 +152,7 @@ void read_layer_types(const JsonReader& types, Model& model, std::int64_t keys) 
   model.window = window;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     if ((model.layer_kind(layer).window > 0) == windowed[static_cast<std::size_t>(layer)]) continue;
-    types.fail(
+    where.fail(
         fmt::format("layer {} breaks the pattern of those before; supported are full layers before windowed "
                     "ones, and a full one every so many",
                     layer));

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json_reader.h"
 #include "models/model.h"
@@ -52,7 +53,12 @@ void read_rotary(const Config& config, Model& model, std::string_view theta, std
 void refuse_flag(const Config& config, std::string_view key);
 /// Members that all but gpt2 spell alike.
 void read_common(const Config& config, Model& model);
-/// The layers that "layer_types" names, by the patterns that a model can have: full ones first, or every so many.
+/// Which of the layers that "layer_types" names are of this type, all others having full attention.
+std::vector<bool> windowed_layers(const base::JsonReader& types, std::int64_t layers, const std::string& type);
+/// Gives the model windows in these layers, by the patterns that it can have: full ones first, or every so many. Errors
+/// are those of `where`.
+void set_windows(const base::JsonReader& where, Model& model, std::int64_t keys, const std::vector<bool>& windowed);
+/// The same of the layers that "layer_types" names.
 void read_layer_types(const base::JsonReader& types, Model& model, std::int64_t keys);
 
 // Families whose layers look back a window in turn (hugging_face_windows.cpp).
@@ -60,11 +66,15 @@ Model read_gpt_oss(const Config& config);
 /// Gemma 2, and the text model of Gemma 3.
 Model read_gemma(const Config& config, bool third);
 
+/// Llama 4's text model (hugging_face_llama4.cpp).
+Model read_llama4(const Config& config);
+
 // Mixtures (hugging_face_mixtures.cpp). Experts drop no token, as the library's do; their loss counts balance where
 // output_router_logits is true.
 void read_mixtral_experts(const Config& config, Model& model);
 void read_qwen3_experts(const Config& config, Model& model);
 Model read_deepseek(const Config& config, const std::string& type);
 Model read_glm4_moe(const Config& config);
+Model read_grok(const Config& config);
 
 }  // namespace trivium::models

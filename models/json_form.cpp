@@ -57,8 +57,8 @@ double read_number(const JsonReader& reader, std::string_view key, double least,
 
 Experts read_experts(const JsonReader& reader) {
   reader.allow_only({"count", "top_k", "every", "capacity_factor", "balance_loss", "dropless", "imbalance", "scores",
-                     "correction_bias", "normalised", "scale", "groups", "top_groups", "group_best", "shared_hidden",
-                     "dense_layers", "dense_hidden"});
+                     "correction_bias", "scales_input", "normalised", "scale", "groups", "top_groups", "group_best",
+                     "shared_hidden", "dense_layers", "dense_hidden"});
   Experts experts;
   experts.count = reader.at("count").integer(1, kMostExperts);
   experts.top_k = read_count(reader, "top_k", kMostExperts, experts.top_k);
@@ -79,6 +79,7 @@ Experts read_experts(const JsonReader& reader) {
   experts.imbalance = read_number(reader, "imbalance", 1, kMostCapacity, experts.imbalance);
   experts.scores = read_choice(reader, "scores", kScores, experts.scores);
   experts.correction_bias = read_flag(reader, "correction_bias", experts.correction_bias);
+  experts.scales_input = read_flag(reader, "scales_input", experts.scales_input);
   experts.normalised = read_flag(reader, "normalised", experts.normalised);
   experts.scale = read_number(reader, "scale", kLeastTurns, kMostFactor, experts.scale);
   experts.groups = read_count(reader, "groups", kMostExperts, experts.groups);
@@ -104,6 +105,7 @@ nlohmann::json to_json(const Experts& e) {
   add("imbalance", e.imbalance, usual.imbalance);
   if (e.scores != usual.scores) json["scores"] = kScores[static_cast<std::size_t>(e.scores)];
   add("correction_bias", e.correction_bias, usual.correction_bias);
+  add("scales_input", e.scales_input, usual.scales_input);
   add("normalised", e.normalised, usual.normalised);
   add("scale", e.scale, usual.scale);
   add("groups", e.groups, usual.groups);
@@ -163,20 +165,31 @@ nlohmann::json to_json(const Rotary& r) {
 }
 
 Window read_window(const JsonReader& reader) {
-  reader.allow_only({"keys", "first_layer", "full_every", "rotary"});
+  reader.allow_only({"keys", "first_layer", "full_every", "rotary", "chunked", "plain_full"});
   Window window;
   window.keys = reader.at("keys").integer(1, kMostPositions);
   if (const auto first = reader.find("first_layer")) window.first_layer = first->integer(0, kMostLayers);
   if (const auto every = reader.find("full_every")) window.full_every = every->integer(0, kMostLayers);
   if (const auto rotary = reader.find("rotary")) window.rotary = read_rotary(*rotary);
+  window.chunked = read_flag(reader, "chunked", window.chunked);
+  window.plain_full = read_flag(reader, "plain_full", window.plain_full);
   return window;
 }
 
 nlohmann::json to_json(const Window& window) {
   nlohmann::json json = {{"keys", window.keys}, {"first_layer", window.first_layer}, {"full_every", window.full_every}};
   if (window.rotary) json["rotary"] = to_json(*window.rotary);
+  if (window.chunked) json["chunked"] = true;
+  if (window.plain_full) json["plain_full"] = true;
   return json;
 }
+
+Temperature read_temperature(const JsonReader& reader) {
+  reader.allow_only({"slope", "run"});
+  return {.slope = read_number(reader, "slope", 0, kMostFactor, 0), .run = reader.at("run").integer(1, kMostPositions)};
+}
+
+nlohmann::json to_json(const Temperature& t) { return {{"slope", t.slope}, {"run", t.run}}; }
 
 }  // namespace
 
@@ -197,7 +210,8 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
                      "window",          "attention_sinks",
                      "branch_norms",    "attention_soft_cap",
                      "logit_soft_cap",  "embedding_scale",
-                     "latent"});
+                     "latent",          "plain_head_norms",
+                     "logit_scale",     "temperature"});
   reader.at("schema").one_of(std::span(&kSchema, 1));
 
   Model model;
@@ -224,12 +238,15 @@ Model model_from_json(const nlohmann::json& json, const std::string& where) {
   if (const auto latent = reader.find("latent")) model.latent = read_latent(*latent);
   if (const auto rotary = reader.find("rotary")) model.rotary = read_rotary(*rotary);
   model.head_norms = read_flag(reader, "head_norms", model.head_norms);
+  model.plain_head_norms = read_flag(reader, "plain_head_norms", model.plain_head_norms);
   model.branch_norms = read_flag(reader, "branch_norms", model.branch_norms);
   model.attention_soft_cap = read_number(reader, "attention_soft_cap", 0, kMostFactor, model.attention_soft_cap);
+  model.logit_scale = read_number(reader, "logit_scale", kLeastTurns, kMostFactor, model.logit_scale);
   model.logit_soft_cap = read_number(reader, "logit_soft_cap", 0, kMostFactor, model.logit_soft_cap);
   model.embedding_scale = read_number(reader, "embedding_scale", kLeastTurns, kMostFactor, model.embedding_scale);
   model.attention_sinks = read_flag(reader, "attention_sinks", model.attention_sinks);
   if (const auto window = reader.find("window")) model.window = read_window(*window);
+  if (const auto temperature = reader.find("temperature")) model.temperature = read_temperature(*temperature);
   model.norm_epsilon = read_number(reader, "norm_epsilon", 0, 1, model.norm_epsilon);
   model.attention_scale = read_number(reader, "attention_scale", 0, kMostFactor, model.attention_scale);
   complete_and_validate(model, reader);
@@ -260,9 +277,12 @@ nlohmann::json to_json(const Model& model) {
   if (model.rotary != usual.rotary) json["rotary"] = to_json(model.rotary);
   if (model.head_norms) json["head_norms"] = true;
   if (model.attention_sinks) json["attention_sinks"] = true;
+  if (model.plain_head_norms) json["plain_head_norms"] = true;
   if (model.window) json["window"] = to_json(*model.window);
+  if (model.temperature) json["temperature"] = to_json(*model.temperature);
   if (model.branch_norms) json["branch_norms"] = true;
   if (model.attention_soft_cap != 0) json["attention_soft_cap"] = model.attention_soft_cap;
+  if (model.logit_scale != 1) json["logit_scale"] = model.logit_scale;
   if (model.logit_soft_cap != 0) json["logit_soft_cap"] = model.logit_soft_cap;
   if (model.embedding_scale != 1) json["embedding_scale"] = model.embedding_scale;
   if (model.norm_epsilon != usual.norm_epsilon) json["norm_epsilon"] = model.norm_epsilon;

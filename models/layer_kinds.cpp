@@ -31,9 +31,12 @@ std::vector<LayersOfKind> layer_kinds(const Model& model) {
   return kinds;
 }
 
-double keys_seen(std::int64_t sequence, std::int64_t window) {
+double keys_seen(std::int64_t sequence, std::int64_t window, bool chunked) {
   const double s = static_cast<double>(sequence), w = static_cast<double>(window);
-  return window <= 0 || window >= sequence ? s / 2 : w - w * w / (2 * s);
+  if (window <= 0 || window >= sequence) return s / 2;
+  if (!chunked) return w - w * w / (2 * s);
+  const double last = static_cast<double>(sequence % window);
+  return ((s - last) * w + last * last) / (2 * s);
 }
 
 std::int64_t first_alike(const Model& model, std::int64_t layer, std::int64_t count) {

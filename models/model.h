@@ -60,6 +60,7 @@ struct Experts {
   double imbalance = 1;
   Scores scores = Scores::kSoftmax;
   bool correction_bias = false;  ///< added to the scores by which experts are chosen, not to those that weigh them
+  bool scales_input = false;     ///< weights multiply what an expert reads, not what it gives (Llama 4)
   bool normalised = true;        ///< weights of several chosen experts add up to 1, before `scale`
   double scale = 1;              ///< factor on what the chosen experts add
   /// Experts are chosen among those of the `top_groups` best of `groups` equal runs of them; a group is worth the sum
@@ -78,8 +79,20 @@ struct Window {
   std::int64_t first_layer = 0;    ///< layers before this one see all keys (Qwen 2's max_window_layers)
   std::int64_t full_every = 0;     ///< every how many layers one sees all keys, the last of so many; 0: none does
   std::optional<Rotary> rotary{};  ///< of layers with windows, where it is not the model's (Gemma 3)
+  /// Windows do not slide but lie one behind the other: a query sees what lies before it in its own (Llama 4's chunks).
+  bool chunked = false;
+  bool plain_full = false;  ///< heads of layers that see all keys do not turn (Llama 4's NoPE)
 
   bool operator==(const Window&) const = default;
+};
+
+/// Queries grow with their position in layers whose heads do not turn, so that attention over many keys stays sharp
+/// (Nakanishi 2025, arXiv 2501.19399; Llama 4): times 1 + slope log(1 + floor((position + 1) / run)).
+struct Temperature {
+  double slope = 0;
+  std::int64_t run = 0;  ///< tokens after which it changes
+
+  bool operator==(const Temperature&) const = default;
 };
 
 /// Multi-head latent attention (DeepSeek-V2: arXiv 2405.04434, section 2.1): queries, and keys with values, pass
@@ -121,18 +134,21 @@ struct Model {
   double norm_epsilon = 1e-5;
   double attention_soft_cap = 0;  ///< c: scores x become c tanh(x / c) before the softmax (Gemma 2); 0: they stay
   double logit_soft_cap = 0;      ///< the same of logits before the loss
+  double logit_scale = 1;         ///< factor on logits, before their cap (Grok-1)
   double embedding_scale = 1;     ///< factor on looked-up tokens (Gemma: sqrt(hidden))
   double attention_scale = 0;     ///< factor on scores before the softmax; 0: 1 / sqrt(head_dim)
   bool linear_bias = true;        ///< biases in attention output and MLP; in mixtures of the router and every expert
   bool qkv_bias = true;
-  bool tied_embeddings = true;  ///< the logits use the token embedding
-  bool parallel_block = false;  ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
-  bool head_norms = false;      ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
+  bool tied_embeddings = true;    ///< the logits use the token embedding
+  bool parallel_block = false;    ///< attention and MLP read the same norm (GPT-J, Falcon, PaLM): one norm per layer
+  bool head_norms = false;        ///< every query and key head is RMS-normalised before its positions (QK norm: Qwen 3)
+  bool plain_head_norms = false;  ///< the same without weights, in layers whose heads turn alone (Llama 4's L2 norm)
   bool attention_sinks =
       false;                  ///< a number for every query head takes part in its softmax and in nothing else (gpt-oss)
   bool branch_norms = false;  ///< what attention and MLP give is normalised before it is added (Gemma): two norms more
   bool shared_norm = true;    ///< false: a parallel block has a norm for each of the two (GPT-NeoX, Falcon 40B)
   std::optional<Window> window;
+  std::optional<Temperature> temperature;
   std::optional<Experts> experts;
   std::optional<Latent> latent;  ///< head_dim is then that of queries and keys, and every head has a key of its own
 
@@ -151,6 +167,11 @@ struct Model {
     return experts && experts->dense_hidden > 0 ? experts->dense_hidden : ffn_hidden;
   }
   std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
+  /// Whether heads of such a layer turn with their positions, and whether they are normalised.
+  bool turns(const LayerKind& kind) const {
+    return positions == Positions::kRotary && !(window && window->plain_full && kind.window == 0);
+  }
+  bool norms_heads(const LayerKind& kind) const { return head_norms || (plain_head_norms && turns(kind)); }
 };
 
 /// A model has no more kinds of layers than this (two of attention, two of MLPs).
@@ -164,8 +185,9 @@ struct LayersOfKind {
 /// The kinds of a model's layers, in the order in which they first appear.
 std::vector<LayersOfKind> layer_kinds(const Model& model);
 /// Keys that a query sees in the mean under a causal mask, for long sequences: s / 2, and with a window w (0: none)
-/// below s  w - w^2 / (2 s), the area of the band.
-double keys_seen(std::int64_t sequence, std::int64_t window);
+/// below s  w - w^2 / (2 s), the area of the band; of chunked windows w / 2, the area of the triangles along the
+/// diagonal (less where the last is cut off).
+double keys_seen(std::int64_t sequence, std::int64_t window, bool chunked = false);
 /// The first layer from which on `count` layers are of the kinds of those from `layer` on.
 std::int64_t first_alike(const Model& model, std::int64_t layer, std::int64_t count);
 

@@ -11,6 +11,7 @@ namespace {
 /// 1 where a frequency is kept, 0 where it is divided by the factor.
 double kept_share(const Rotary& r, double frequency) {
   const double turns = static_cast<double>(r.original_sequence) * frequency / (2 * std::numbers::pi);
+  if (r.fast_turns == r.slow_turns) return turns < r.slow_turns ? 0 : 1;  // no ramp (Llama 4 Scout)
   return std::clamp((turns - r.slow_turns) / (r.fast_turns - r.slow_turns), 0.0, 1.0);
 }
 

@@ -24,13 +24,11 @@ double roughly(const Model& m) {
   return real(m.layers) * (attention + mlp) + real(m.hidden) * (2 * real(m.vocab) + real(m.max_sequence));
 }
 
-// YaRN's ramp is one pair wide at least, so its ends may be the same (Kimi K2's are).
+// The ends of the ramp may be the same: YaRN's is one pair wide at least (Kimi K2), Llama 3's is then none (Llama 4).
 void validate(const Rotary& rotary, const base::JsonReader& reader) {
   const bool ramps = rotary.scaling == RotaryScaling::kLlama3 || rotary.scaling == RotaryScaling::kYarn;
-  const bool by_pair = rotary.scaling == RotaryScaling::kYarn;
-  const double least_fast = by_pair ? rotary.slow_turns : std::nextafter(rotary.slow_turns, INFINITY);
-  if (ramps && (rotary.original_sequence == 0 || rotary.fast_turns < least_fast)) {
-    reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns above slow_turns");
+  if (ramps && (rotary.original_sequence == 0 || rotary.fast_turns < rotary.slow_turns)) {
+    reader.fail("rotary scaling by frequency needs original_sequence, and fast_turns not below slow_turns");
   }
 }
 
@@ -50,6 +48,19 @@ void check_experts(const Model& model, const base::JsonReader& reader) {
       e.top_k > e.count / e.groups * e.top_groups) {
     reader.fail(fmt::format("{} experts cannot be chosen, {} of them, from the {} best of {} groups by their {} best",
                             e.count, e.top_k, e.top_groups, e.groups, e.group_best));
+  }
+}
+
+void check_plain_layers(const Model& model, const base::JsonReader& reader) {
+  const bool plain = model.window && model.window->plain_full;
+  if (plain &&
+      (model.positions != Positions::kRotary || (model.window->full_every == 0 && model.window->first_layer == 0))) {
+    reader.fail("plain_full stands where positions are rotary and some layers see all keys");
+  }
+  if (model.temperature && !plain)
+    reader.fail("temperature stands where heads of full layers do not turn (plain_full)");
+  if (model.plain_head_norms && (model.head_norms || model.latent || model.positions != Positions::kRotary)) {
+    reader.fail("plain_head_norms stands with rotary positions, without head_norms and latent attention");
   }
 }
 
@@ -105,6 +116,7 @@ void complete_and_validate(Model& model, const base::JsonReader& reader) {
   if (model.window && model.window->full_every == 1) {
     reader.fail("the window's full_every is 1: no layer would have it");
   }
+  check_plain_layers(model, reader);
   if (model.experts) check_experts(model, reader);
   if (const double parameters = roughly(model); parameters > kMostParameters) {
     reader.fail(

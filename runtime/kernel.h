@@ -19,6 +19,12 @@ struct StepValues {
   std::int64_t skipped_steps = 0;  ///< before this one: they did not count for AdamW
 };
 
+/// Keys and values of the tokens of one text, as a layer's attention saw them: (key heads, room, their width) each.
+struct KeptKeys {
+  float *keys = nullptr, *values = nullptr;
+  std::int64_t room = 0;  ///< tokens
+};
+
 /// Everything a kernel may look at. Pointers are aligned to 64 bytes; absent operands are null.
 struct KernelArguments {
   const program::Op* op = nullptr;
@@ -39,6 +45,8 @@ struct KernelArguments {
   const program::RotaryTable* rotary = nullptr;  ///< of the model
   const program::Routing* routing = nullptr;     ///< of the model's mixtures
   std::int64_t vocabulary = 0;                   ///< true vocabulary: columns from here on are padding
+  std::int64_t past = 0;                         ///< tokens of the text before the op's own, when text is generated
+  const KeptKeys* kept = nullptr;                ///< attention then: theirs, to which the op's own are added
 };
 
 using Kernel = void (*)(const KernelArguments&);

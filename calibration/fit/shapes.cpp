@@ -21,7 +21,7 @@ constexpr double kCut = 4;  // times the step's median: beyond that an event was
 /// Everything the time of an op depends on.
 auto shape_of(const Op& op, int ranks) {
   return std::tuple(op.kind, op.dtype, op.m, op.n, op.k, op.elements, op.heads, op.head_dim, op.sequence, op.window,
-                    op.flash, op.weight_transposed, ranks);
+                    op.chunked, op.flash, op.weight_transposed, ranks);
 }
 using Shape = decltype(shape_of(Op{}, 0));
 

@@ -112,6 +112,12 @@ class ModelFlags {
     if (model_.branch_norms) losses_.push_back({"branch_norms", "none; two norms a layer"});
     if (model_.attention_soft_cap > 0 || model_.logit_soft_cap > 0) losses_.push_back({"soft caps", "none"});
     if (model_.embedding_scale != 1) losses_.push_back({"embedding_scale", "1"});
+    if (model_.logit_scale != 1) losses_.push_back({"logit_scale", "1"});
+    if (model_.plain_head_norms) losses_.push_back({"plain_head_norms", "none"});
+    if (model_.temperature) losses_.push_back({"temperature", "queries are as long everywhere"});
+    if (model_.experts && model_.experts->scales_input) {
+      losses_.push_back({"experts.scales_input", "gates on what experts give"});
+    }
     if (model_.window) losses_.push_back({"window", "every layer sees all keys"});
     if (model_.attention_scale != 0) losses_.push_back({"attention_scale", "1 / sqrt(head_dim)"});
   }

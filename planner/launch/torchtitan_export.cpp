@@ -98,9 +98,10 @@ class TorchtitanExport {
       text += fmt::format(
           ",\n    moe_enabled=True, moe_inter_dim={},\n"
           "    moe_args=MoEArgs(num_experts={}, num_shared_experts={}, top_k={}, score_func=\"{}\", route_norm={},\n"
-          "                     route_scale={:g}, score_before_experts=False)",
+          "                     route_scale={:g}, score_before_experts={})",
           m.ffn_hidden, e.count, e.shared_hidden / m.ffn_hidden, e.top_k,
-          e.scores == models::Scores::kSigmoid ? "sigmoid" : "softmax", e.normalised ? "True" : "False", e.scale);
+          e.scores == models::Scores::kSigmoid ? "sigmoid" : "softmax", e.normalised ? "True" : "False", e.scale,
+          e.scales_input ? "True" : "False");
     }
     return text + ")\n";
   }
@@ -110,7 +111,8 @@ class TorchtitanExport {
     const bool is_llama = m.norm == models::Norm::kRmsNorm && m.activation == models::Activation::kSwiglu &&
                           m.positions == models::Positions::kRotary && !m.linear_bias && !m.qkv_bias &&
                           !m.parallel_block && !m.attention_sinks && !m.branch_norms && m.attention_soft_cap == 0 &&
-                          m.logit_soft_cap == 0 && m.embedding_scale == 1;
+                          m.logit_soft_cap == 0 && m.embedding_scale == 1 && m.logit_scale == 1 &&
+                          !m.plain_head_norms && !m.temperature;
     if (!is_llama) {
       lose("model", fmt::format("{}: only the shape; layers are RMSNorm, SwiGLU and rotary, without biases", m.name));
     }

@@ -68,6 +68,10 @@ class ConfigWriter {
     if (model_.branch_norms) lose("branch_norms", "none; two norms a layer");
     if (model_.attention_soft_cap > 0 || model_.logit_soft_cap > 0) lose("soft caps", "none");
     if (model_.embedding_scale != 1) lose("embedding_scale", "1");
+    if (model_.logit_scale != 1) lose("logit_scale", "1");
+    if (model_.plain_head_norms) lose("plain_head_norms", "none");
+    if (model_.temperature) lose("temperature", "queries are as long everywhere");
+    if (model_.experts && model_.experts->scales_input) lose("experts.scales_input", "gates on what experts give");
     if (model_.window) lose("window", "every layer sees all keys");
     if (model_.attention_scale != Model().attention_scale) lose("attention_scale", "1 / sqrt(head_dim)");
     if (model_.parallel_block) lose("parallel_block", "attention and MLP run one after the other");

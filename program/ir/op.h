@@ -34,7 +34,8 @@ enum class OpKind : std::uint8_t {
   kNorm,          // T, hidden                     x, weight (n), bias (n or -1)        y, stats (T,2) mean and 1/sigma
   kNormBackward,  //  "                            x, weight, stats, dy, dskip or -1    dx = dskip + …, dweight +=,
                   //  dbias += (or -1)
-  kHeadNorm,      // T, dim                        qkv (T, q|k|v), weight of q (n), of k (n)   y (T, q|k|v): every head
+  kHeadNorm,      // T, dim                        qkv (T, q|k|v), weight of q (n), of k (n), or -1 both
+                  //                                                              y (T, q|k|v): every head
                   // of q and k by its root mean square, v as it is; 1/sigma (T, heads+kv)
   kHeadNormBackward,  //  "                        qkv, weight of q, of k, 1/sigma, dy         dx, may be dy; dweight of
                       // q +=, of k +=
@@ -56,6 +57,8 @@ enum class OpKind : std::uint8_t {
   kRotary,          // T, (heads+kv)*dim             qkv (T, q|k|v)                       qkv in place; with k = 1 by
                     // the frequencies of layers with windows
   kRotaryBackward,  //  "                            dqkv                                 dqkv in place
+  kScaleQueries,    // T, heads*dim, run             qkv (T, q|k|v), or dqkv              q in place: times
+                    // 1 + score_scale log(1 + floor((position + 1) / run))
   kAttention,       // T, heads*dim                  qkv (T, q|k|v), sinks (heads) or -1  y (T,n), saved: probabilities
                     // (heads,S,S) per sample, or log-sum-exp (T,heads) with flash; their dropout's mask, or -1
   kAttentionBackward,     //  "                            qkv, y, saved, dy, mask or -1,       dqkv, dsinks +=
@@ -106,13 +109,15 @@ enum class OpKind : std::uint8_t {
   kCountRows,      // listed T, experts of a rank, top_k   slots, in place: rows of a dropless mixture
                    //                                                                     counts (ranks, parts, n): rows
                    // that every tensor rank, or this one alone, sends for every expert (int32)
-  kDispatch,       // T, hidden, top_k              x (m,n), slots                       y (rows,n), spilled or -1
-  kDispatchBackward,  //  "                            dy, slots, dspilled or -1            dx (m,n)
-  kCombine,           //  "                            y of experts, probabilities, slots, spilled or -1
+  // Gates multiply rows where they are combined, or where dispatch is given probabilities, there, and not again.
+  kDispatch,          // T, hidden, top_k              x (m,n), slots, probabilities or -1  y (rows,n), spilled or -1
+  kDispatchBackward,  //  "                            dy, slots, dspilled or -1, x, probabilities, or -1 both
+                      //                                                                    dx (m,n), dgate (m,k) or -1
+  kCombine,           //  "                            y of experts, probabilities or -1, slots, spilled or -1
                       //                                                                    y (m,n): sum of gate * row
-  kCombineBackward,   //  "                            dy, y of experts, probabilities, slots, spilled or -1
-                      //                                                                    dy of experts, dgate (m,k),
-                      //                                                                    dspilled or -1
+  kCombineBackward,   //  "                            dy, y of experts, probabilities or -1, slots, spilled or -1
+                      //                                                                    dy of experts, dgate (m,k)
+                      //                                                                    or -1, dspilled or -1
   kPlaceRows,     // expected rows, hidden         x: those that came, spills           y (rows,n): where they belong
   kPickRows,      //  "                            the inverse
   kExpertMatmul,  // rows, out, in               x (parts, experts, rows / parts, k), w (experts, k, n)   y
@@ -174,6 +179,7 @@ struct Op {
   bool token_sharded = false;               ///< T covers this tensor rank's part of the tokens only (sequence parallel)
   bool flash = false;                       ///< attention kinds
   bool disk = false;                        ///< copies: the other end is a file, not the host's memory
+  bool chunked = false;                     ///< attention kinds: windows lie one behind the other instead of sliding
   bool part_of_heads = false;               ///< attention kinds: a part of the tensor rank's heads, a context rank's
   Fp8 fp8 = Fp8::kNone;                     ///< products, kQuantize: how operands in 8 bits are scaled
   Fp8Operand operand = Fp8Operand::kInput;  ///< kQuantize: what it casts
@@ -187,7 +193,8 @@ struct Op {
                                         ///< also kSend; kQuantize: runs of rows that share no scale
   std::int64_t m = 0, n = 0, k = 0;
   double epsilon = 1e-5;   ///< norm kinds
-  double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows; 0: 1
+  double score_scale = 0;  ///< attention kinds: factor on scores; 0: 1 / sqrt(head_dim); embedding kinds: on rows, loss
+                           ///< kinds: on logits, before their cap; 0: 1; kScaleQueries: slope
   double soft_cap = 0;     ///< attention and loss kinds: c of x -> c tanh(x / c) on scores or logits; 0: none
   std::int64_t elements = 0;  ///< communication and optimizer kinds; kRoute: C; kDispatch and its like: the rank's
                               ///< rows; kPlaceRows, kPickRows: rows that may come at most

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "models/model.h"
 #include "program/ir/context.h"
@@ -150,7 +151,7 @@ void attention(Op& op) {
   const double tokens = static_cast<double>(op.m), heads = op.heads, dim = op.head_dim, span = op.sequence;
   const double values = static_cast<double>(value_dim_of(op));
   const double of_keys = 2 * tokens * heads * (dim + values);
-  op.flops = op.flash ? of_keys * models::keys_seen(op.sequence, op.window) * (backward ? 2.5 : 1.0)
+  op.flops = op.flash ? of_keys * models::keys_seen(op.sequence, op.window, op.chunked) * (backward ? 2.5 : 1.0)
                       : of_keys * span * (backward ? 2.0 : 1.0);
   const double kv_heads = op.kv_heads > 0 ? op.kv_heads : op.heads;
   const double row = dim * (heads + kv_heads) + values * kv_heads;
@@ -169,6 +170,18 @@ double band(double length, double ahead, double window) {
   return below(length + window - ahead) - below(window - ahead);
 }
 
+/// The same of chunked windows, chunks beginning at these positions: of every window what lies in both.
+double chunked_area(double length, double queries, double keys, double window) {
+  double area = 0;
+  for (double begin = std::floor(keys / window) * window; begin < keys + length; begin += window) {
+    const auto part = [&](double from) {
+      return std::max(0.0, std::min(from + length, begin + window) - std::max(from, begin));
+    };
+    area += queries == keys ? part(keys) * part(keys) / 2 : part(queries) * part(keys);
+  }
+  return area;
+}
+
 /// Scores that the rank with the most of them computes in a ring's step, of one sample and head.
 double ring_scores(const Op& op) {
   const int ranks = op.parts, step = static_cast<int>(op.k);
@@ -180,7 +193,9 @@ double ring_scores(const Op& op) {
     double scores = 0;
     for (const int mine : {rank, 2 * ranks - 1 - rank}) {
       for (const int theirs : {source, 2 * ranks - 1 - source}) {
-        if (theirs <= mine) scores += band(chunk, (mine - theirs) * chunk, op.window);
+        if (theirs > mine) continue;
+        scores += op.chunked ? chunked_area(chunk, mine * chunk, theirs * chunk, op.window)
+                             : band(chunk, (mine - theirs) * chunk, op.window);
       }
     }
     most = std::max(most, scores);
@@ -208,6 +223,10 @@ void head_norm(Op& op) {
   const double values = static_cast<double>(op.kv_heads) * static_cast<double>(op.head_dim);
   const double row = backward ? kNormBackward * heads : kNormForward * heads + kCopy * values;
   op.bytes = static_cast<double>(op.m) * row * scale_of(op.dtype);
+}
+
+void scale_queries(Op& op) {  // r and w of q alone
+  op.bytes = area(op) * kCopy * scale_of(op.dtype);
 }
 
 /// Gated activations (SwiGLU and its like; `k` is the activation's kind) read gate and up, 2 n wide.
@@ -301,6 +320,7 @@ const std::array<OpTraits, kOpKinds> kTable{{
     {"quantize", Class::kQuantize, quantize, {2}},            // the largest number, and the cast
     {"rotary", Class::kRows, rows, {4}, kCopy},               // in place
     {"rotary_backward", Class::kRows, rows, {4}, kCopy},
+    {"scale_queries", Class::kRows, scale_queries, {2}},  // the factors, and the product
     {"attention", Class::kAttention, attention<false>, {8, 4, 3}},
     {"attention_backward", Class::kAttention, attention<true>, {10, 6, 3}},
     {"bias_residual", Class::kRows, rows, {2, 2, 1}, kBiasResidualForward},

@@ -5,9 +5,11 @@
 
 namespace trivium::program {
 
-std::int32_t LayerWriter::window_of(int layer) const {
+void LayerWriter::look_back(Op& op, int layer) const {
   const std::int64_t window = s_.kind(layer).window;
-  return window < s_.sequence ? static_cast<std::int32_t>(window) : 0;  // else it sees all there is
+  if (window == 0 || window >= s_.sequence) return;  // it sees all there is
+  op.window = static_cast<std::int32_t>(window);
+  op.chunked = s_.layers_of->window->chunked;
 }
 
 // Local counts; with all-to-all over heads all tokens and a part of the heads.
@@ -21,7 +23,7 @@ Op& LayerWriter::attention_op(Op& op, int layer) {
   op.heads = s_.part_heads, op.kv_heads = s_.part_kv_heads, op.head_dim = s_.head_dim;
   op.value_dim = s_.value_dim == s_.head_dim ? 0 : s_.value_dim;
   op.sequence = static_cast<std::int32_t>(s_.sequence);
-  op.window = window_of(layer);
+  look_back(op, layer);
   op.soft_cap = s_.attention_soft_cap;
   return op;
 }

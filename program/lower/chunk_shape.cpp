@@ -59,6 +59,7 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
     top_k = model.experts->top_k;
     dropless = model.experts->dropless;
     correction_bias = model.experts->correction_bias;
+    scales_input = model.experts->scales_input;
     expert = plan.expert;
     expert_split = folds_experts(plan) ? 1 : tensor;
     expert_mlp = {model.ffn_hidden / expert_split, (model.gated() ? 2 : 1) * (model.ffn_hidden / expert_split)};
@@ -97,6 +98,7 @@ ChunkShape::ChunkShape(const Job& job) : layers_of(&job.model) {
   branch_norms = model.branch_norms;
   attention_soft_cap = model.attention_soft_cap;
   logit_soft_cap = model.logit_soft_cap;
+  logit_scale = model.logit_scale;
   embedding_scale = model.embedding_scale;
   norm_epsilon = model.norm_epsilon;
   attention_scale = model.attention_scale;

@@ -51,17 +51,22 @@ struct ChunkShape {
   bool dropout = false;
   bool bias = false, qkv_bias = false, layer_norm = true, rotary = false, learned_positions = true;
   bool parallel_block = false, shared_norm = true;
-  bool head_norms = false;
+  bool head_norms = false;  ///< with weights
   bool branch_norms = false;
   double norm_epsilon = 1e-5, attention_scale = 0;
-  double attention_soft_cap = 0, logit_soft_cap = 0, embedding_scale = 1;
+  double attention_soft_cap = 0, logit_soft_cap = 0, logit_scale = 1, embedding_scale = 1;
   /// Of a layer of the chunk.
   models::LayerKind kind(int layer) const { return layers_of->layer_kind(first_layer + layer); }
+  bool turns(int layer) const { return layers_of->turns(kind(layer)); }
+  bool norms_heads(int layer) const { return layers_of->norms_heads(kind(layer)); }
+  /// Layers of equal numbers keep buffers of the same sizes from their forward to their backward; below kLayouts.
+  int layout(int layer) const { return (kind(layer).mixture ? 1 : 0) + (norms_heads(layer) ? 2 : 0); }
+  static constexpr int kLayouts = 4;
   const models::Model* layers_of;  ///< the job's, which outlives this
   std::int64_t first_layer = 0;    ///< the chunk's phase
   // Mixture of experts.
   std::int64_t experts = 0, local_experts = 0, top_k = 1;
-  bool dropless = false, correction_bias = false;
+  bool dropless = false, correction_bias = false, scales_input = false;
   std::int64_t capacity = 0;     ///< tokens of a sample that an expert accepts
   std::int64_t own_rows = 0;     ///< of all experts, that this rank sends to them
   std::int64_t expert_rows = 0;  ///< that this rank's experts compute: own_rows of every rank that splits them

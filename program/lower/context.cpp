@@ -53,7 +53,7 @@ void LayerWriter::ring_attention(const LayerKept& kept, int layer, Pass pass) {
                            s_.tokens, s_.query, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
-    block.window = window_of(layer);
+    look_back(block, layer);
     block.soft_cap = s_.attention_soft_cap;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;
@@ -75,7 +75,7 @@ void LayerWriter::ring_attention_backward(const LayerKept& kept, int d_attended,
                            s_.tokens, s_.query, layer);
     block.flash = true;
     block.score_scale = s_.attention_scale;
-    block.window = window_of(layer);
+    look_back(block, layer);
     block.soft_cap = s_.attention_soft_cap;
     block.dropout = dropout_at(DropoutSite::kAttention);
     block.k = step;

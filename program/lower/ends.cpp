@@ -61,6 +61,7 @@ LayerWriter::HeadKept LayerWriter::keep_head(int input) {
 void LayerWriter::of_logits(Op& op) {
   rows(op, s_.tokens, s_.vocab, -1).dtype = s_.wide;
   op.soft_cap = s_.logit_soft_cap;
+  if (s_.logit_scale != 1) op.score_scale = s_.logit_scale;
 }
 
 void LayerWriter::head_forward(const HeadKept& kept, int labels, int loss) {

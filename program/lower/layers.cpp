@@ -110,7 +110,7 @@ void LayerWriter::norm_backward(int x, const char* parameter, int stats, int dy,
 }
 
 int LayerWriter::place_kept(int layer, const std::string& name, DType type, std::int64_t elements) {
-  if (slots_ != nullptr) return slots_->place(b_, layer, s_.kind(layer).mixture, name, type, elements);
+  if (slots_ != nullptr) return slots_->place(b_, layer, s_.layout(layer), name, type, elements);
   return b_.place(name, Space::kFrame, type, elements);
 }
 
@@ -136,7 +136,7 @@ LayerKept LayerWriter::keep(int layer, int input, bool in_frame, bool scores_in_
   kept.input = input;
   if (keeps_norm1) kept.norm1 = input_of_matrix("norm1", own, !s_.sequence_parallel || s_.latent());
   kept.stats1 = make("norm1 statistics", s_.wide, 2 * s_.own_tokens, in_frame);
-  if (s_.head_norms) {
+  if (s_.norms_heads(layer)) {
     kept.projected = make("qkv before its norms", s_.type, s_.tokens * s_.qkv, in_frame);
     kept.head_sigma = make("head norm statistics", s_.wide, s_.tokens * (s_.heads + s_.kv_heads), in_frame);
   }
@@ -200,11 +200,18 @@ Op& LayerWriter::of_heads(Op& op, std::int64_t n, int layer) {
   return op;
 }
 
-Op& LayerWriter::turned(Op& op, int layer) {
-  of_heads(op, s_.qkv, layer);
-  const bool own = s_.layers_of->window && s_.layers_of->window->rotary;
-  if (own && s_.kind(layer).window > 0) op.k = 1;
-  return op;
+// What positions do to heads, forward and backward alike: `turning`, or where they do not turn, longer queries.
+void LayerWriter::place_heads(OpKind turning, int qkv, int layer, Pass pass) {
+  if (!s_.rotary) return;
+  const models::Model& model = *s_.layers_of;
+  if (s_.turns(layer)) {
+    Op& op = of_heads(b_.add(turning, pass, {qkv}, {qkv}), s_.qkv, layer);
+    if (model.window && model.window->rotary && s_.kind(layer).window > 0) op.k = 1;
+  } else if (model.temperature) {
+    Op& op = of_heads(b_.add(OpKind::kScaleQueries, pass, {qkv}, {qkv}), s_.query, layer);
+    op.k = model.temperature->run;
+    op.score_scale = model.temperature->slope;
+  }
 }
 
 // Where a projection's sums over all tokens go: where a norm reads them, if they are whole there.
@@ -232,9 +239,9 @@ int LayerWriter::normed_branch_backward(int branch, const char* parameter, int s
 int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pass pass) {
   const int qkv =
       s_.exchanges() ? b_.temporary(fmt::format("qkv of own tokens {}", layer), s_.type, s_.tokens * s_.qkv) : kept.qkv;
-  matmul(read, {"attn.c_attn", s_.qkv, s_.hidden, kept.casts.norm1, true}, s_.head_norms ? kept.projected : qkv, layer,
-         pass);
-  if (s_.head_norms) {
+  const bool norms = s_.norms_heads(layer);
+  matmul(read, {"attn.c_attn", s_.qkv, s_.hidden, kept.casts.norm1, true}, norms ? kept.projected : qkv, layer, pass);
+  if (norms) {
     of_heads(b_.add(OpKind::kHeadNorm, pass,
                     {kept.projected, p_.value("attn.q_norm.weight", layer), p_.value("attn.k_norm.weight", layer)},
                     {qkv, kept.head_sigma}),
@@ -246,7 +253,7 @@ int LayerWriter::attention_branch(int read, const LayerKept& kept, int layer, Pa
 
 // From queries, keys and values to the projection of what the heads attend to.
 int LayerWriter::attend(int qkv, const LayerKept& kept, int layer, Pass pass) {
-  if (s_.rotary) turned(b_.add(OpKind::kRotary, pass, {qkv}, {qkv}), layer);
+  place_heads(OpKind::kRotary, qkv, layer, pass);
   attention(qkv, kept, layer, pass);
   const int partial = branch_buffer(kept.branch1, "attention projection", layer);
   matmul(kept.attended, {"attn.c_proj", s_.hidden, s_.attended, kept.casts.attended}, partial, layer, pass);
@@ -396,7 +403,7 @@ int LayerWriter::d_projection(const LayerKept& kept, int d_branch, int layer) {
 
 void LayerWriter::d_heads(const LayerKept& kept, int d_attended, int d_qkv, int layer) {
   attention_backward(kept, d_attended, d_qkv, layer);
-  if (s_.rotary) turned(b_.add(OpKind::kRotaryBackward, Pass::kBackward, {d_qkv}, {d_qkv}), layer);
+  place_heads(OpKind::kRotaryBackward, d_qkv, layer, Pass::kBackward);
 }
 
 void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int d_branch, int layer,
@@ -404,7 +411,7 @@ void LayerWriter::attention_branch_backward(const LayerKept& kept, int read, int
   const int d_attended = d_projection(kept, d_branch, layer);
   const int d_qkv = late_gradient_of("qkv", s_.tokens * s_.qkv, layer);
   d_heads(kept, d_attended, d_qkv, layer);
-  if (s_.head_norms) {
+  if (s_.norms_heads(layer)) {
     of_heads(b_.add(OpKind::kHeadNormBackward, Pass::kBackward,
                     {kept.projected, p_.value("attn.q_norm.weight", layer), p_.value("attn.k_norm.weight", layer),
                      kept.head_sigma, d_qkv},

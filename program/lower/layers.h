@@ -132,6 +132,7 @@ class LayerWriter {
   Op& logits_collective(Group group, int from, int to, int layer, Pass pass);
   int list_logits(int own, int layer, Pass pass);
   Op& own_routing_op(Op& op, std::int64_t n, int layer);
+  int combining_gates(const LayerKept& kept) const { return s_.scales_input ? kNoBuffer : kept.router; }
   Op& spill_op(Op& op, const LayerKept& kept, int layer);
   void receive_spills(int spilled, int rows, const LayerKept& kept, int layer, Pass pass);
   int return_spills(int rows, const std::string& name, const LayerKept& kept, int layer, Pass pass);
@@ -154,7 +155,7 @@ class LayerWriter {
   int branch_buffer(int kept, const char* name, int layer);
   int normed_branch(int branch, const char* parameter, int stats, int layer, Pass pass);
   int normed_branch_backward(int branch, const char* parameter, int stats, int d, int layer);
-  Op& turned(Op& op, int layer);
+  void place_heads(OpKind turning, int qkv, int layer, Pass pass);
   int gather_tokens(int own, const char* name, int layer, Pass pass);
   void all_reduce(int buffer, Reduction reduction, int layer, Pass pass);
   void matmul(int x, const Product& product, int y, int layer, Pass pass);
@@ -195,7 +196,7 @@ class LayerWriter {
   void attention_core(const LayerKept& kept, int layer, Pass pass);
   void attention_backward(const LayerKept& kept, int d_attended, int d_qkv, int layer);
   Op& attention_op(Op& op, int layer);
-  std::int32_t window_of(int layer) const;
+  void look_back(Op& op, int layer) const;
 
   Op& context_op(Op& op, std::int64_t m, std::int64_t n, int layer);
   int ring_shift(int from, const char* name, int step, int layer, Pass pass);

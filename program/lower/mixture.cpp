@@ -224,7 +224,8 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
   const int dispatched = kept_or_temporary(kept.dispatched, "rows into experts", all_elements, layer);
   const int rows_in = moves ? scratch("dispatched rows", row_elements, s_.type) : dispatched;
   const int spilled = s_.most_sent > 0 ? row_scratch("spilled rows", s_.most_sent, layer) : kNoBuffer;
-  own_routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots}, {rows_in, spilled}), s_.hidden, layer);
+  const int gates = s_.scales_input ? kept.router : kNoBuffer;
+  own_routing_op(b_.add(OpKind::kDispatch, pass, {read, kept.slots, gates}, {rows_in, spilled}), s_.hidden, layer);
   receive_spills(spilled, rows_in, kept, layer, pass);
   const int arrived = rows_to_experts(rows_in, dispatched, layer, pass);
   const auto [ffn, fc] = s_.expert_mlp;
@@ -244,8 +245,8 @@ int LayerWriter::mixture_branch(int read, const LayerKept& kept, int layer, Pass
     return scratch("mlp projection of own tokens", s_.own_tokens * s_.hidden, s_.type);
   };
   const int partial = s_.routes_own ? own_tokens() : branch_buffer(kept.branch2, "mlp projection", layer);
-  own_routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, kept.router, kept.slots, home}, {partial}), s_.hidden,
-                 layer);
+  own_routing_op(b_.add(OpKind::kCombine, pass, {kept.returned, combining_gates(kept), kept.slots, home}, {partial}),
+                 s_.hidden, layer);
   return partial;
 }
 
@@ -261,9 +262,10 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   const int d_combined = gradient_of("returned rows", row_elements, layer);
   const int d_spilled = home == kNoBuffer ? kNoBuffer : gradient_of("spilled rows", s_.most_sent * s_.hidden, layer);
   const int d_gate = b_.temporary(fmt::format("gradient of gates {}", layer), s_.wide, s_.routed_tokens * s_.top_k);
-  own_routing_op(b_.add(OpKind::kCombineBackward, kPass, {d_branch, kept.returned, kept.router, kept.slots, home},
-                        {d_combined, d_gate, d_spilled}),
-                 s_.hidden, layer);
+  own_routing_op(
+      b_.add(OpKind::kCombineBackward, kPass, {d_branch, kept.returned, combining_gates(kept), kept.slots, home},
+             {d_combined, s_.scales_input ? kNoBuffer : d_gate, d_spilled}),
+      s_.hidden, layer);
   receive_spills(d_spilled, d_combined, kept, layer, kPass);
   const int d_out = rows_to_experts(
       d_combined, moves ? gradient_of("rows of experts", all_elements, layer) : d_combined, layer, kPass);
@@ -282,6 +284,17 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
                                        kPass, [&] { expert_wgrad(of_up, up, layer); });
   const int d_home = return_spills(d_rows, "gradient of dispatched rows", kept, layer, kPass);
 
+  if (s_.scales_input && read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
+  const auto tokens_backward = [&] {
+    const int d_tokens = gradient_of("dispatched tokens", s_.routed_tokens * s_.hidden, layer);
+    const bool gated = s_.scales_input;
+    own_routing_op(b_.add(OpKind::kDispatchBackward, kPass,
+                          {d_rows, kept.slots, d_home, gated ? read : kNoBuffer, gated ? kept.router : kNoBuffer},
+                          {d_tokens, gated ? d_gate : kNoBuffer}),
+                   s_.hidden, layer);
+    return d_tokens;
+  };
+  const int d_gated = s_.scales_input ? tokens_backward() : kNoBuffer;
   // Experts' matrices have their gradients here, also where others wait for the second half of a split backward.
   const int d_logits = hold(fmt::format("gradient of router logits {}", layer), s_.wide, s_.routed_tokens * s_.experts);
   own_routing_op(b_.add(OpKind::kRouteBackward, kPass, {kept.router, kept.slots, d_gate}, {d_logits}), s_.experts,
@@ -290,10 +303,7 @@ void LayerWriter::mixture_branch_backward(const LayerKept& kept, int read, int d
   if (read == kNoBuffer) read = gather_tokens(kept.norm2, "norm2 again", layer, kPass);
   const int d_norm = gradient_of("norm2", s_.routed_tokens * s_.hidden, layer);
   matmul_backward(read, router_product(), d_logits, d_norm, layer, [&] {
-    const int d_tokens = gradient_of("dispatched tokens", s_.routed_tokens * s_.hidden, layer);
-    own_routing_op(b_.add(OpKind::kDispatchBackward, kPass, {d_rows, kept.slots, d_home}, {d_tokens}), s_.hidden,
-                   layer);
-    add(d_tokens, d_norm, layer, kPass);
+    add(d_gated != kNoBuffer ? d_gated : tokens_backward(), d_norm, layer, kPass);
     between(d_norm);
   });
 }

@@ -55,10 +55,10 @@ class CopyWriter {
 
 }  // namespace
 
-int LayerSlots::place(BodyBuilder& builder, int layer, bool mixture, const std::string& name, DType type,
+int LayerSlots::place(BodyBuilder& builder, int layer, int layout, const std::string& name, DType type,
                       std::int64_t elements) {
   if (layer == static_cast<int>(rooms_of_layers_.size())) {
-    rooms_of_layers_.push_back(room_number(layer, mixture));
+    rooms_of_layers_.push_back(room_number(layer, layout));
     next_ = 0;
   }
   Room& room = rooms_[rooms_of_layers_.back()];

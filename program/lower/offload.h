@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "program/lower/body_builder.h"
+#include "program/lower/chunk_shape.h"
 
 namespace trivium::program {
 
 /// Two slots of Space::kStaging that the layers of a chunk use in turn: while one layer computes, another is copied.
-/// Layers with and without experts keep unlike buffers: where both use a slot it has room for each kind.
+/// Layers of unlike layouts (with experts, without) keep unlike buffers: a slot has room for each of those that use it.
 class LayerSlots {
  public:
-  /// Places the next buffer of a layer in its slot. Layers of a kind place the same buffers in the same order, layer 0
-  /// first.
-  int place(BodyBuilder& builder, int layer, bool mixture, const std::string& name, DType type, std::int64_t elements);
+  /// Places the next buffer of a layer in its slot. Layers of a layout (ChunkShape::layout) place the same buffers in
+  /// the same order, layer 0 first.
+  int place(BodyBuilder& builder, int layer, int layout, const std::string& name, DType type, std::int64_t elements);
 
   std::int64_t bytes(int layer) const { return room_of(layer).bytes; }
   std::int64_t offset(int layer) const { return room_of(layer).offsets.front(); }
@@ -27,12 +28,12 @@ class LayerSlots {
     std::vector<std::int64_t> offsets;  // of every buffer
     std::int64_t bytes = 0;
   };
-  static std::size_t room_number(int layer, bool mixture) {
-    return static_cast<std::size_t>(layer % 2) * 2 + (mixture ? 1 : 0);
+  static std::size_t room_number(int layer, int layout) {
+    return static_cast<std::size_t>(layer % 2 * ChunkShape::kLayouts + layout);
   }
   const Room& room_of(int layer) const { return rooms_[rooms_of_layers_[static_cast<std::size_t>(layer)]]; }
 
-  std::array<Room, 4> rooms_;
+  std::array<Room, 2 * ChunkShape::kLayouts> rooms_;
   std::vector<std::size_t> rooms_of_layers_;
   std::size_t next_ = 0;
 };

@@ -6,7 +6,13 @@ namespace trivium::runtime::checkpoint {
 
 bool is_plain(const models::Model& model) {
   return !model.branch_norms && model.attention_soft_cap == 0 && model.logit_soft_cap == 0 &&
-         model.embedding_scale == 1 && !(model.window && model.window->rotary);
+         model.embedding_scale == 1 && !(model.window && model.window->rotary) && !is_later(model);
+}
+
+bool is_later(const models::Model& model) {
+  return model.logit_scale != 1 || model.plain_head_norms || model.temperature ||
+         (model.window && (model.window->chunked || model.window->plain_full)) ||
+         (model.experts && model.experts->scales_input);
 }
 
 bool is_gpt2(const models::Model& model) {
@@ -51,7 +57,36 @@ bool is_gemma(const models::Model& model) {
   return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && model.branch_norms &&
          model.activation == models::Activation::kGeglu && !model.latent && model.window && !model.attention_sinks &&
          !model.experts && !model.qkv_bias && !model.linear_bias && !model.parallel_block && model.rotary.share == 1 &&
-         model.embedding_scale == std::sqrt(static_cast<double>(model.hidden)) && !(model.head_norms ? capped : local);
+         model.embedding_scale == std::sqrt(static_cast<double>(model.hidden)) &&
+         !(model.head_norms ? capped : local) && !is_later(model);
+}
+
+bool is_llama4(const models::Model& model) {
+  if (!model.experts || !model.window) return false;
+  const models::Experts& e = *model.experts;
+  const models::Window& w = *model.window;
+  const bool full = w.full_every > 0 || w.first_layer > 0;
+  const bool routes = e.scales_input && e.scores == models::Scores::kSigmoid && !e.correction_bias && !e.normalised &&
+                      e.groups == 1 && e.scale == 1 && e.dense_layers == 0 && e.shared_hidden == model.ffn_hidden;
+  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && routes &&
+         model.activation == models::Activation::kSwiglu && w.chunked && w.plain_full == full && !w.rotary &&
+         model.rotary.share == 1 && !(model.plain_head_norms && model.rotary.amplitude != 1) && !model.latent &&
+         !model.head_norms && !model.branch_norms && !model.attention_sinks && !model.qkv_bias && !model.linear_bias &&
+         !model.parallel_block && model.attention_scale == 0 && model.attention_soft_cap == 0 &&
+         model.logit_soft_cap == 0 && model.logit_scale == 1 && model.embedding_scale == 1;
+}
+
+bool is_grok(const models::Model& model) {
+  if (!model.experts) return false;
+  const models::Experts& e = *model.experts;
+  const bool routes = e.scores == models::Scores::kSoftmax && !e.normalised && !e.correction_bias && !e.scales_input &&
+                      e.groups == 1 && e.scale == 1 && e.shared_hidden == 0 && e.dense_layers == 0 && e.every == 1;
+  return model.norm == models::Norm::kRmsNorm && model.positions == models::Positions::kRotary && routes &&
+         model.activation == models::Activation::kGeglu && model.branch_norms && model.attention_soft_cap > 0 &&
+         model.logit_soft_cap == 0 && model.head_dim * model.heads == model.hidden && model.rotary.share == 1 &&
+         model.rotary.scaling == models::RotaryScaling::kNone && !model.window && !model.temperature && !model.latent &&
+         !model.head_norms && !model.plain_head_norms && !model.attention_sinks && !model.qkv_bias &&
+         !model.linear_bias && !model.parallel_block;
 }
 
 }  // namespace trivium::runtime::checkpoint

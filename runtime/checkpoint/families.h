@@ -5,8 +5,10 @@
 
 namespace trivium::runtime::checkpoint {
 
-/// Without what Gemma alone has.
+/// Without what Gemma, Llama 4 and Grok-1 alone have.
 bool is_plain(const models::Model& model);
+/// With something that Llama 4 or Grok-1 alone have.
+bool is_later(const models::Model& model);
 bool is_gpt2(const models::Model& model);
 /// llama, Mistral, Phi-3, Qwen 2 and 3.
 bool is_llama(const models::Model& model);
@@ -17,5 +19,8 @@ bool is_nemotron(const models::Model& model);
 bool is_gpt_oss(const models::Model& model);
 /// Gemma 2, and with norms of heads the text model of Gemma 3.
 bool is_gemma(const models::Model& model);
+/// The text model of Llama 4.
+bool is_llama4(const models::Model& model);
+bool is_grok(const models::Model& model);
 
 }  // namespace trivium::runtime::checkpoint

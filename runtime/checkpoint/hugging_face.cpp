@@ -26,9 +26,11 @@ class Table {
   explicit Table(const models::Model& model) : m_(model), offset_(is_nemotron(model) || is_gemma(model) ? 1.0F : 0.0F) {
     if (is_gpt2(model)) {
       gpt2();
-    } else if (is_llama(model) || is_nemotron(model) || is_gpt_oss(model) || is_gemma(model) ||
+    } else if (is_llama(model) || is_nemotron(model) || is_gpt_oss(model) || is_gemma(model) || is_llama4(model) ||
                !mixture_type(model).empty()) {
       llama();
+    } else if (is_grok(model)) {
+      add_grok(rows_, model);
     } else {
       throw base::Failure(
           base::ErrorKind::kUsage,
@@ -99,6 +101,7 @@ class Table {
       } else {
         both("attn.c_attn", h, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, k, k},
              "self_attn.qkv_proj", m_.qkv_bias);
+        if (is_llama4(m_) && m_.turns(m_.layer_kind(layer))) rows_.back().places = paired_heads();
       }
       if (m_.head_norms) {
         for (const char* name : {"q_norm.weight", "k_norm.weight"}) {
@@ -118,28 +121,48 @@ class Table {
         experts(at + "mlp.experts.", there + "mlp.experts.");
         continue;
       }
+      const std::string block = is_llama4(m_) ? "feed_forward." : "mlp.";
+      if (is_llama4(m_) && m_.layer_kind(layer).mixture) {
+        const std::string shared = block + "shared_expert.";
+        both("mlp.router", h, {block + "router"}, {m_.experts->count}, "", false);
+        experts(at + "mlp.experts.", there + block + "experts.");
+        both("mlp.shared.c_fc", h, {shared + "gate_proj", shared + "up_proj"}, {m_.ffn_hidden, m_.ffn_hidden}, "",
+             false);
+        both("mlp.shared.c_proj", m_.ffn_hidden, {shared + "down_proj"}, {h}, "", false);
+        continue;
+      }
       if (m_.layer_kind(layer).mixture) {
         add_mixture(rows_, m_, layer);
         continue;
       }
       if (m_.gated()) {
-        both("mlp.c_fc", h, {"mlp.gate_proj", "mlp.up_proj"}, {f, f}, "mlp.gate_up_proj", m_.linear_bias);
+        both("mlp.c_fc", h, {block + "gate_proj", block + "up_proj"}, {f, f}, block + "gate_up_proj", m_.linear_bias);
       } else {
-        both("mlp.c_fc", h, {"mlp.up_proj"}, {f}, "", m_.linear_bias);
+        both("mlp.c_fc", h, {block + "up_proj"}, {f}, "", m_.linear_bias);
       }
-      both("mlp.c_proj", f, {"mlp.down_proj"}, {h}, "", m_.linear_bias);
+      both("mlp.c_proj", f, {block + "down_proj"}, {h}, "", m_.linear_bias);
     }
     norm("ln_f", "model.norm");
     if (!m_.tied_embeddings) same("lm_head.weight", "lm_head.weight", m_.vocab, h);
   }
 
-  /// gpt-oss: matrices of all experts in one tensor, inputs first, gates and values in turn.
+  /// Llama 4's pairs that turn are neighbours in the file.
+  std::vector<std::int64_t> paired_heads() const {
+    std::vector<std::int64_t> places;
+    const std::int64_t turning = m_.heads + m_.kv_heads;
+    for (std::int64_t h = 0; h < turning; ++h) place_head(places, h * m_.head_dim, 0, m_.head_dim);
+    for (std::int64_t i = 0; i < m_.kv_heads * m_.head_dim; ++i) places.push_back(turning * m_.head_dim + i);
+    return places;
+  }
+
+  /// gpt-oss and Llama 4: matrices of all experts in one tensor, inputs first; of gpt-oss gates and values in turn.
   void experts(const std::string& ours, const std::string& theirs) {
     const std::int64_t h = m_.hidden, f = m_.ffn_hidden, count = m_.experts->count;
     const auto add = [&](const char* name, const char* there, std::int64_t in, std::int64_t out, bool gates) {
       same(ours + name + ".weight", theirs + there, count * in, out);
       rows_.back().shape = {count, in, out};
-      rows_.back().interleaved = gates;
+      rows_.back().interleaved = gates && m_.linear_bias;
+      if (!m_.linear_bias) return;
       same(ours + name + ".bias", theirs + there + "_bias", count, out);
       rows_.back().shape = {count, out};
       rows_.back().interleaved = gates;
@@ -171,9 +194,14 @@ std::vector<std::int64_t> shape_of(const Correspondence& c, std::int64_t width) 
 class Names {
  public:
   Names(const SafetensorsFile& file, bool gpt2) {
+    constexpr std::string_view kText = "language_model.";  // beside a vision model's
     for (const TensorEntry& entry : file.header().tensors) {
       const bool bare = gpt2 && !entry.name.starts_with("transformer.") && entry.name != "lm_head.weight";
-      entries_.emplace(bare ? "transformer." + entry.name : entry.name, &entry);
+      const bool nested = entry.name.starts_with(kText);
+      entries_.emplace(bare     ? "transformer." + entry.name
+                       : nested ? entry.name.substr(kText.size())
+                                : entry.name,
+                       &entry);
     }
   }
   const TensorEntry* take(const std::string& name) {
@@ -185,8 +213,9 @@ class Names {
   /// The first tensor that nobody took and that is no constant of the model; empty when there is none.
   std::string left_over() const {
     for (const auto& [name, entry] : entries_) {
-      const bool constant =
-          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
+      const bool of_images = name.starts_with("vision_model.") || name.starts_with("multi_modal_projector.");
+      const bool constant = of_images || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+                            name.ends_with("rotary_emb.inv_freq");
       if (!taken_.contains(name) && !constant) return entry->name;
     }
     return "";

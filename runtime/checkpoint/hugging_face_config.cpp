@@ -61,7 +61,7 @@ struct LlamaKind {
 
 /// Of which layers look back a window only, for Qwen's; Mistral's all do.
 void add_windows(const models::Model& m, nlohmann::json& config) {
-  if (!m.window) return;
+  if (!m.window || is_llama4(m)) return;
   config["sliding_window"] = m.window->keys;
   if (!is_qwen(m) && !is_gpt_oss(m) && !is_gemma(m)) return;
   if (is_llama(m)) config["use_sliding_window"] = true;
@@ -92,6 +92,30 @@ void add_gemma(const models::Model& m, nlohmann::json& config) {
                                {"sliding_attention", rope_parameters(m.window->rotary.value_or(m.rotary))}};
 }
 
+void add_llama4(const models::Model& m, nlohmann::json& config) {
+  const models::Experts& e = *m.experts;
+  config.erase("mlp_bias");
+  config["attention_chunk_size"] = m.window->keys;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) {
+    const bool turns = m.turns(m.layer_kind(layer));
+    config["no_rope_layers"].push_back(turns ? 1 : 0);
+    config["layer_types"].push_back(turns ? "chunked_attention" : "full_attention");
+  }
+  config["use_qk_norm"] = m.plain_head_norms;
+  config["attn_temperature_tuning"] = m.temperature.has_value();
+  if (m.temperature) {
+    config["attn_scale"] = m.temperature->slope;
+    config["floor_scale"] = m.temperature->run;
+  }
+  config["intermediate_size"] = m.ffn_hidden;
+  config["intermediate_size_mlp"] = m.dense_hidden();
+  config["num_local_experts"] = e.count;
+  config["num_experts_per_tok"] = e.top_k;
+  config["interleave_moe_layer_step"] = e.every;
+  config["output_router_logits"] = e.balance_loss > 0;
+  if (e.balance_loss > 0) config["router_aux_loss_coef"] = e.balance_loss;
+}
+
 /// The kind of llama that has the model's parameters, or Nemotron, or a mixture.
 LlamaKind llama_kind(const models::Model& m) {
   const std::string mixture = mixture_type(m);
@@ -100,6 +124,7 @@ LlamaKind llama_kind(const models::Model& m) {
   if (mixture == "glm4_moe") return {"glm4_moe", "Glm4MoeForCausalLM"};
   if (mixture == "deepseek_v2") return {"deepseek_v2", "DeepseekV2ForCausalLM"};
   if (mixture == "deepseek_v3") return {"deepseek_v3", "DeepseekV3ForCausalLM"};
+  if (is_llama4(m)) return {"llama4_text", "Llama4ForCausalLM"};
   if (is_gemma(m) && m.head_norms) return {"gemma3_text", "Gemma3ForCausalLM"};
   if (is_gemma(m)) return {"gemma2", "Gemma2ForCausalLM"};
   if (is_nemotron(m)) return {"nemotron", "NemotronForCausalLM"};
@@ -127,6 +152,7 @@ nlohmann::json hugging_face_config(const models::Model& m) {
             {"scale_attn_weights", m.attention_scale == 0},
             {"tie_word_embeddings", m.tied_embeddings}};
   }
+  if (is_grok(m)) return grok_config(m);
   const auto kind = llama_kind(m);
   nlohmann::json config = {{"model_type", kind.type},
                            {"architectures", {kind.architecture}},
@@ -158,6 +184,7 @@ nlohmann::json hugging_face_config(const models::Model& m) {
     config["partial_rotary_factor"] = m.rotary.share;
   }
   if (is_gemma(m)) add_gemma(m, config);
+  if (is_llama4(m)) add_llama4(m, config);
   const bool scaled = config.contains("rope_theta");  // else told above
   if (nlohmann::json scaling = rope_scaling(m.rotary); scaled && !scaling.is_null())
     config["rope_scaling"] = std::move(scaling);

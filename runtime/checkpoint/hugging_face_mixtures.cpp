@@ -1,6 +1,6 @@
 // Mixtures of experts and latent attention in Hugging Face's files. Names and shapes: transformers,
 // models/mixtral, models/qwen3_moe, models/deepseek_v3 and models/glm4_moe, as the released files have them: a tensor
-// for each expert.
+// for each expert. Grok-1's are those of its port (hugging_face_grok.cpp).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,10 +10,8 @@
 #include "runtime/checkpoint/hugging_face_table.h"
 
 namespace trivium::runtime::checkpoint {
-namespace {
-
 Correspondence matrix_of(std::string ours, std::int64_t in, std::vector<std::string> theirs,
-                         std::vector<std::int64_t> widths, std::int64_t blocks = 1) {
+                         std::vector<std::int64_t> widths, std::int64_t blocks) {
   Correspondence c;
   c.ours = std::move(ours);
   c.rows = in * blocks;
@@ -35,12 +33,7 @@ Correspondence vector_of(std::string ours, std::string theirs, std::int64_t leng
   return c;
 }
 
-/// Turning components lie in pairs behind the others in the file; here first, first ones of the pairs before second
-/// ones. Appends the places of one head that begins at `begin`.
-void place_head(std::vector<std::int64_t>& places, std::int64_t begin, std::int64_t plain, std::int64_t turning) {
-  for (std::int64_t i = 0; i < plain; ++i) places.push_back(begin + turning + i);
-  for (std::int64_t i = 0; i < turning; ++i) places.push_back(begin + i / 2 + i % 2 * (turning / 2));
-}
+namespace {
 
 /// What the families call the parts of a mixture.
 struct MixtureNames {
@@ -48,11 +41,17 @@ struct MixtureNames {
 };
 
 MixtureNames mixture_names(const models::Model& model) {
+  if (is_grok(model)) return {"moe_block", "linear", "linear_v", "linear_1"};
   if (mixture_type(model) == "mixtral") return {"block_sparse_moe", "w1", "w3", "w2"};
   return {"mlp", "gate_proj", "up_proj", "down_proj"};
 }
 
 }  // namespace
+
+void place_head(std::vector<std::int64_t>& places, std::int64_t begin, std::int64_t plain, std::int64_t turning) {
+  for (std::int64_t i = 0; i < plain; ++i) places.push_back(begin + turning + i);
+  for (std::int64_t i = 0; i < turning; ++i) places.push_back(begin + i / 2 + i % 2 * (turning / 2));
+}
 
 std::int64_t Correspondence::ours_at(std::size_t part, std::int64_t row, std::int64_t column) const {
   const std::size_t each = widths.size();

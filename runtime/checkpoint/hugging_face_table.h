@@ -30,6 +30,11 @@ struct Correspondence {
   std::int64_t ours_at(std::size_t part, std::int64_t row, std::int64_t column) const;
 };
 
+/// Ours of `in` rows, or `blocks` times as many, that the file has the other way round: (out, in).
+Correspondence matrix_of(std::string ours, std::int64_t in, std::vector<std::string> theirs,
+                         std::vector<std::int64_t> widths, std::int64_t blocks = 1);
+Correspondence vector_of(std::string ours, std::string theirs, std::int64_t length);
+
 /// The type whose files hold a mixture of experts like the model's ("mixtral", "qwen3_moe", "deepseek_v2", …); empty
 /// where none does.
 std::string mixture_type(const models::Model& model);
@@ -37,6 +42,14 @@ std::string mixture_type(const models::Model& model);
 /// Tensors of one layer: what latent attention has before its output projection, and a mixture's MLP.
 void add_latents(std::vector<Correspondence>& rows, const models::Model& model, std::int64_t layer);
 void add_mixture(std::vector<Correspondence>& rows, const models::Model& model, std::int64_t layer);
+
+/// Turning components lie in pairs behind the others in the file; here first, first ones of the pairs before second
+/// ones. Appends the places of one head that begins at `begin`.
+void place_head(std::vector<std::int64_t>& places, std::int64_t begin, std::int64_t plain, std::int64_t turning);
+
+/// All tensors of Grok-1, and its config.json (hugging_face_grok.cpp).
+void add_grok(std::vector<Correspondence>& rows, const models::Model& model);
+nlohmann::json grok_config(const models::Model& model);
 
 /// Members of config.json that models without experts do not have, or spell otherwise.
 void describe_mixture(nlohmann::json& config, const models::Model& model);

@@ -8,6 +8,7 @@ list(APPEND runtime_sources
   ${CMAKE_CURRENT_LIST_DIR}/families.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hugging_face.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hugging_face_config.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/hugging_face_grok.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hugging_face_mixtures.cpp
   ${CMAKE_CURRENT_LIST_DIR}/checkpointer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lock.cpp

@@ -82,6 +82,13 @@ T gate_of(const KernelArguments& a, const T* scores, const Choice* chosen, Index
   return a.routing->normalised ? mine / sum_of(scores, chosen, program::experts_of_a_token(*a.op)) : mine;
 }
 
+/// Gate number `c` of the token that is listed there, by its scores in an input; 1 where that is none.
+template <class T>
+T gate_at(const KernelArguments& a, std::size_t scores, Index listed, const Choice* chosen, Index c) {
+  if (a.in[scores] == nullptr) return T(1);
+  return gate_of(a, input<T>(a, scores) + listed * a.op->experts, chosen + listed * a.op->k, c);
+}
+
 /// Share of a sample's choices that fell on each expert, whether it had room or not.
 std::vector<double> shares(const Routing& r, const Choice* chosen) {
   std::vector<double> share(static_cast<std::size_t>(r.experts), 0.0);
@@ -379,7 +386,10 @@ static void dispatch(const KernelArguments& a) {
   for (Index i = 0; i < r.tokens * r.top_k; ++i) {
     const Choice& choice = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
     if (choice.row < 0) continue;
-    std::copy_n(input<T>(a, 0) + i / r.top_k * n, n, row_of(a, output<T>(a, 0), output<T>(a, 1), choice));
+    const T* x = input<T>(a, 0) + i / r.top_k * n;
+    T* row = row_of(a, output<T>(a, 0), output<T>(a, 1), choice);
+    const T gate = gate_at<T>(a, 2, r.listed(i / r.top_k), choices(a, 1), i % r.top_k);
+    for (Index j = 0; j < n; ++j) row[j] = gate * x[j];
   }
 }
 
@@ -388,12 +398,17 @@ static void dispatch_backward(const KernelArguments& a) {
   const Routing r(a);
   const Index n = a.op->n;
   T* dx = output<T>(a, 0);
+  T* d_gate = output<T>(a, 1);
   std::fill_n(dx, r.tokens * n, T(0));
+  if (d_gate != nullptr) std::fill_n(d_gate, r.tokens * r.top_k, T(0));
   for (Index i = 0; i < r.tokens * r.top_k; ++i) {
     const Choice& choice = choices(a, 1)[r.listed(i / r.top_k) * r.top_k + i % r.top_k];
     if (choice.row < 0) continue;
     const T* row = row_of(a, input<T>(a, 0), input<T>(a, 2), choice);
-    for (Index j = 0; j < n; ++j) dx[i / r.top_k * n + j] += row[j];
+    const T gate = gate_at<T>(a, 4, r.listed(i / r.top_k), choices(a, 1), i % r.top_k);
+    for (Index j = 0; j < n; ++j) dx[i / r.top_k * n + j] += gate * row[j];
+    if (d_gate == nullptr) continue;
+    for (Index j = 0; j < n; ++j) d_gate[i] += input<T>(a, 3)[i / r.top_k * n + j] * row[j];
   }
 }
 
@@ -407,7 +422,7 @@ static void combine(const KernelArguments& a) {
     const Choice* chosen = choices(a, 2) + r.listed(t) * r.top_k;
     for (Index c = 0; c < r.top_k; ++c) {
       if (chosen[c].row < 0) continue;
-      const T gate = gate_of(a, input<T>(a, 1) + r.listed(t) * r.experts, chosen, c);
+      const T gate = gate_at<T>(a, 1, r.listed(t), choices(a, 2), c);
       const T* row = row_of(a, input<T>(a, 0), input<T>(a, 3), chosen[c]);
       for (Index j = 0; j < n; ++j) y[t * n + j] += gate * row[j];
     }
@@ -424,15 +439,17 @@ static void combine_backward(const KernelArguments& a) {
     const T* dy = input<T>(a, 0) + t * n;
     const Choice* chosen = choices(a, 3) + r.listed(t) * r.top_k;
     for (Index c = 0; c < r.top_k; ++c) {
-      T& d = d_gate[t * r.top_k + c] = 0;
+      if (d_gate != nullptr) d_gate[t * r.top_k + c] = 0;
       if (chosen[c].row < 0) continue;
-      const T gate = gate_of(a, input<T>(a, 2) + r.listed(t) * r.experts, chosen, c);
+      const T gate = gate_at<T>(a, 2, r.listed(t), choices(a, 3), c);
       const T* row = row_of(a, input<T>(a, 1), input<T>(a, 4), chosen[c]);
       T* d_row = row_of(a, output<T>(a, 0), output<T>(a, 2), chosen[c]);
+      T d = 0;
       for (Index j = 0; j < n; ++j) {
         d += dy[j] * row[j];
         d_row[j] = gate * dy[j];
       }
+      if (d_gate != nullptr) d_gate[t * r.top_k + c] = d;
     }
   }
 }

@@ -33,10 +33,10 @@ template <class T>
   return token_row(a, r) / (sequence / a.context_ranks);
 }
 
-/// Its position within that sample.
+/// Its position within that sample, or within the text that it goes on.
 [[maybe_unused]] static std::int64_t position_of(const KernelArguments& a, std::int64_t r, std::int64_t sequence) {
   const std::int64_t local = token_row(a, r) % (sequence / a.context_ranks);
-  return program::context_position(a.context_method, local, sequence, a.context_rank, a.context_ranks);
+  return a.past + program::context_position(a.context_method, local, sequence, a.context_rank, a.context_ranks);
 }
 
 }  // namespace trivium::runtime::cpu

@@ -82,6 +82,17 @@ std::string refusal_of(const program::Program& program, const program::Op& op) {
   if (op.kind == OpKind::kLatentNorm || op.kind == OpKind::kLatentHeads || op.value_dim > 0) {
     return "the CUDA backend has no latent attention yet; use --backend cpu";
   }
+  if (op.kind == OpKind::kScaleQueries) {
+    return "the CUDA backend has no queries that grow with their position yet; use --backend cpu";
+  }
+  if (op.kind == OpKind::kHeadNorm && op.in[1] == program::kNoBuffer) {
+    return "the CUDA backend has no norms of heads without weights yet; use --backend cpu";
+  }
+  if (op.kind == OpKind::kDispatch && op.in[2] != program::kNoBuffer) {
+    return "the CUDA backend has no gates on what experts read yet; use --backend cpu";
+  }
+  const bool of_loss = op.kind == OpKind::kLossMax || op.kind == OpKind::kLossSums || op.kind == OpKind::kLossBackward;
+  if (of_loss && op.score_scale > 0) return "the CUDA backend has no factors on logits yet; use --backend cpu";
   const bool by_rows = op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionBackward ||
                        op.kind == OpKind::kAttentionBlock || op.kind == OpKind::kAttentionBlockBackward;
   if (by_rows && op.window > 0) {

@@ -7,33 +7,44 @@
 #include <vector>
 
 #include "models/model.h"
-#include "program/ir/program.h"
 #include "runtime/checkpoint/stored.h"
-#include "runtime/cpu/backend.h"
-#include "runtime/executor/arenas.h"
+#include "runtime/generate/pass.h"
 
 namespace trivium::runtime::generate {
 
-/// One rank's forward body on the CPU in fp32, without its loss. Memory: the parameters and one micro-batch's frame.
+/// One rank's forward body on the CPU in fp32, without its loss. Mixtures drop no token, whatever capacity they were
+/// trained with: what a token is given does not depend on what comes after it. Memory: the parameters, one layer's
+/// activations of the tokens that are read at once, and what is kept of a text.
 class Forward {
  public:
-  /// Takes the parameters from `tensors`. `longest`: tokens of one call. Errors: Failure(kInput) where the tensors are
+  /// Takes the parameters from `tensors`. `longest`: tokens of a text. Errors: Failure(kInput) where the tensors are
   /// not the model's; Failure(kUsage) for a model the CPU backend has no kernels for.
   Forward(const models::Model& model, const checkpoint::StoredTensors& tensors, std::int64_t longest);
 
-  /// Logits (vocabulary) behind each of the tokens: row i predicts token i + 1. Valid until the next call.
-  /// Precondition: 1 to `longest` tokens within the vocabulary.
+  /// Logits (vocabulary) behind each of the tokens, which are a text of their own: row i predicts token i + 1. Valid
+  /// until the next call of any kind. Precondition: 1 to `longest` tokens within the vocabulary.
   std::vector<std::span<const float>> operator()(std::span<const std::int32_t> tokens);
 
-  std::int64_t longest() const { return program_.settings.batch.sequence; }
+  /// Logits behind the last of tokens that go on the text since `forget`, of which keys and values are kept: a token
+  /// costs one pass over one position, a text's first tokens one pass over all of them. Equal to those of the whole
+  /// text but for rounding. Valid until the next call of any kind. Precondition: as above, of the text so far.
+  std::span<const float> next(std::span<const std::int32_t> tokens);
+  void forget() { read_ = 0; }
+
+  std::int64_t longest() const { return longest_; }
 
  private:
-  program::Program program_;
-  cpu::CpuBackend core_;
-  std::unique_ptr<Arenas> arenas_;
-  std::int64_t width_ = 0;  // vocabulary with padding
-  std::size_t loss_ = 0;    // the first op that is left out
-  int logits_ = -1;         // buffer
+  std::span<const float> one(std::int32_t token);
+  void make_room(std::int64_t tokens);
+
+  models::Model model_;
+  std::int64_t longest_;
+  Weights weights_;
+  std::unique_ptr<Pass> whole_, step_;  // of `longest` tokens, of one
+  std::unique_ptr<Pass> first_;         // of the last text's first tokens, until the next call
+  std::vector<float> memory_;           // keys and values of every layer, with room that doubles
+  std::vector<KeptKeys> kept_;
+  std::int64_t read_ = 0;  // tokens of the text that are kept
 };
 
 }  // namespace trivium::runtime::generate

@@ -1,17 +1,13 @@
 #include "runtime/generate/sample.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 #include "runtime/generate/forward.h"
 
 namespace trivium::runtime::generate {
 namespace {
-
-constexpr std::int64_t kShortest = 32;  // programs grow by doubling from here: cost follows the length of the text
 
 std::uint64_t mix(std::uint64_t x) {  // SplitMix64's finaliser
   x += 0x9e3779b97f4a7c15ULL;
@@ -20,11 +16,11 @@ std::uint64_t mix(std::uint64_t x) {  // SplitMix64's finaliser
   return x ^ (x >> 31);
 }
 
-double uniform(std::uint64_t seed, std::int64_t number) {
+}  // namespace
+
+double drawn(std::uint64_t seed, std::int64_t number) {
   return static_cast<double>(mix(mix(seed) + static_cast<std::uint64_t>(number)) >> 11) * 0x1.0p-53;
 }
-
-}  // namespace
 
 std::int32_t choose(std::span<const float> logits, double temperature, std::int64_t top_k, double uniform) {
   std::vector<std::int32_t> order(logits.size());
@@ -52,19 +48,19 @@ std::int32_t choose(std::span<const float> logits, double temperature, std::int6
 
 std::vector<std::int32_t> sample(const models::Model& model, const checkpoint::StoredTensors& tensors,
                                  std::vector<std::int32_t> text, const SampleOptions& options) {
-  std::optional<Forward> forward;
+  const std::int64_t longest = std::min(model.max_sequence, std::ssize(text) + options.tokens);
+  Forward forward(model, tensors, longest);
   std::vector<std::int32_t> generated;
+  std::span<const std::int32_t> unread = text;
   for (std::int64_t i = 0; i < options.tokens; ++i) {
-    const std::int64_t seen = std::min(std::ssize(text), model.max_sequence);
-    if (!forward || forward->longest() < seen) {
-      const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(seen)));
-      forward.reset();  // two of them may not fit
-      forward.emplace(model, tensors, std::min(model.max_sequence, std::max(kShortest, room)));
-    }
-    const auto rows = (*forward)(std::span(text).last(static_cast<std::size_t>(seen)));
-    const std::int32_t next = choose(rows.back(), options.temperature, options.top_k, uniform(options.seed, i));
+    // Where the oldest tokens are forgotten all others move up, and nothing of what was kept holds.
+    const bool fits = std::ssize(text) <= longest;
+    const auto logits =
+        fits ? forward.next(unread) : forward(std::span(text).last(static_cast<std::size_t>(longest))).back();
+    const std::int32_t next = choose(logits, options.temperature, options.top_k, drawn(options.seed, i));
     text.push_back(next);
     generated.push_back(next);
+    unread = std::span(text).last(1);
     if (options.on_token && !options.on_token(next)) break;
   }
   return generated;

@@ -79,7 +79,8 @@ std::vector<StageMemory> CostEstimator::memory(const program::Plan& plan) {
 }
 
 // Buckets of several layers are padded as they fall: such chunks are built whole. Of others each of the last layers
-// that are all dense, or all mixtures, adds the same; what a layer keeps does not hang on its window.
+// that are all dense, or all mixtures, adds the same; what a layer keeps does not hang on its window, but on whether
+// its heads are normalised.
 CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
   const int alike = layers_alike(key);
   if (alike <= kLayersBuilt || job().plan.bucket_bytes > 0) return lowered_bytes(key);
@@ -99,9 +100,12 @@ CostEstimator::Bytes CostEstimator::bytes(const ChunkKey& key) {
 
 int CostEstimator::layers_alike(const ChunkKey& key) const {
   if (layer_kinds_.size() == 1) return key.layers;
-  const auto is_mixture = [&](int layer) { return job().model.layer_kind(key.phase + layer).mixture; };
+  const auto keeps = [&](int layer) {
+    const models::LayerKind kind = job().model.layer_kind(key.phase + layer);
+    return std::pair(kind.mixture, job().model.norms_heads(kind));
+  };
   int first = key.layers - 1;
-  while (first > 0 && is_mixture(first - 1) == is_mixture(key.layers - 1)) --first;
+  while (first > 0 && keeps(first - 1) == keeps(key.layers - 1)) --first;
   return key.layers - first;
 }
 

@@ -16,7 +16,7 @@ constexpr int kAlignedElements = 8;  // 16 bytes of a 16-bit type, what tensor c
 base::Seconds flash_time(const program::Op& op, const hardware::Device& device) {
   const bool block = op.kind == program::OpKind::kAttentionBlock || op.kind == program::OpKind::kAttentionBlockBackward;
   const std::int64_t tokens = std::max(1, block ? op.sequence / op.parts : op.sequence);
-  const double span = 2 * models::keys_seen(tokens, op.window);
+  const double span = 2 * models::keys_seen(tokens, op.window, op.chunked);
   const bool forward = op.kind == program::OpKind::kAttention || op.kind == program::OpKind::kAttentionBlock;
   const double share = forward ? device.physics.flash_forward : device.physics.flash_backward;
   const double rate =

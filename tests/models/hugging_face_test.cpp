@@ -256,6 +256,81 @@ TEST(HuggingFace, WhatDeepSeeksFilesMayNotSayIsNamed) {
             "config.json#: dense_layers (3) is below layers (3), and stands where every is 1");
 }
 
+// Members of the released files: of the whole, and of its text model.
+constexpr const char* kLlama4 = R"("model_type": "llama4_text", "attention_bias": false, "attention_chunk_size": 8192,
+      "attention_dropout": 0.0, "bos_token_id": 200000, "for_llm_compressor": false, "head_dim": 128,
+      "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+      "num_attention_heads": 40, "num_experts_per_tok": 1, "num_hidden_layers": 48, "num_key_value_heads": 8,
+      "output_router_logits": false, "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "router_aux_loss_coef": 0.001,
+      "router_jitter_noise": 0.0, "vocab_size": 202048, "_attn_implementation_autoset": true)";
+const std::string kScout = std::string(kLlama4) + R"(, "max_position_embeddings": 10485760, "num_local_experts": 16,
+      "interleave_moe_layer_step": 1, "no_rope_layers": [], "use_qk_norm": true, "rope_scaling": {"factor": 16.0,
+      "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+      "rope_type": "llama3"})";
+const std::string kMaverick = std::string(kLlama4) + R"(, "max_position_embeddings": 1048576,
+      "num_local_experts": 128, "interleave_moe_layer_step": 2, "use_qk_norm": false, "rope_scaling": null)";
+
+TEST(HuggingFace, Llama4sTextModelsAreTheShippedOnes) {
+  for (const auto& [text, name] : {std::pair(kScout, "llama4-scout"), std::pair(kMaverick, "llama4-maverick")}) {
+    const HuggingFaceModel whole =
+        read_hugging_face(json::parse(R"({"model_type": "llama4", "boi_token_index": 200080, "vision_config":
+                                          {"hidden_size": 1408}, "text_config": {)" +
+                                      text + "}}"),
+                          "config.json");
+    Model model = whole.model;
+    const Model shipped = load_model(name);
+    model.name = shipped.name, model.source = shipped.source;
+    EXPECT_EQ(model, shipped);
+    EXPECT_THAT(whole.ignored,
+                testing::IsSupersetOf({"vision_config", "boi_token_index", "text_config.attention_dropout"}));
+    Model alone = read("{" + text + "}");
+    alone.name = shipped.name, alone.source = shipped.source;
+    EXPECT_EQ(alone, shipped);
+  }
+}
+
+TEST(HuggingFace, Llama4sLayersAreThoseThatAreTold) {
+  const auto with = [&](const std::string& more) {
+    return R"({"model_type": "llama4_text", "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4,
+               "num_key_value_heads": 2, "num_hidden_layers": 4, "max_position_embeddings": 64, "vocab_size": 100, )" +
+           more + "}";
+  };
+  const Model model = read(with(R"("no_rope_layers": [1, 0, 1, 0], "moe_layers": [1, 3], "attn_scale": 0.2,
+                                   "floor_scale": 16, "attention_chunk_size": 8)"));
+  EXPECT_EQ(model.window, (Window{.keys = 8, .full_every = 2, .chunked = true, .plain_full = true}));
+  EXPECT_EQ(model.temperature, (Temperature{.slope = 0.2, .run = 16}));
+  EXPECT_EQ(model.experts->every, 2);
+  EXPECT_EQ(read(with(R"("attn_temperature_tuning": 0)")).temperature, std::nullopt);
+  EXPECT_FALSE(read(with(R"("no_rope_layers": [1, 1, 1, 1])")).window->plain_full);
+  const auto expect_refused = [&](const char* more, const char* why) {
+    EXPECT_THAT(message_for(with(more)), testing::HasSubstr(why));
+  };
+  expect_refused(R"("no_rope_layers": [0, 1, 1, 0])", "#/no_rope_layers: layer 3 breaks the pattern");
+  expect_refused(R"("no_rope_layers": [0, 0, 0, 0])", "#/no_rope_layers: leaves no layer whose heads turn");
+  expect_refused(R"("moe_layers": [0, 3])", "#/moe_layers: is not supported but the last of every so many layers");
+  expect_refused(R"("moe_layers": [])", "#/moe_layers: is not supported but");
+  expect_refused(R"("layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])",
+                 "#/layer_types: is not supported but \"chunked_attention\" in the layers whose heads turn");
+  expect_refused(R"("attention_chunk_size": null)", "#/attention_chunk_size: ");
+  expect_refused(R"("attention_bias": true)", "#/attention_bias: is not supported but false");
+  expect_refused(R"("use_qk_norm": true, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+                     "original_max_position_embeddings": 16})",
+                 "#/use_qk_norm: is not supported beside rotary positions that lengthen heads (YaRN)");
+}
+
+TEST(HuggingFace, Grok1IsTheShippedOne) {
+  const std::string shape = R"({"model_type": "grok-1", "vocab_size": 131072, "hidden_size": 6144,
+      "intermediate_size": 32768, "num_hidden_layers": 64, "num_attention_heads": 48, "num_key_value_heads": 8,
+      "attn_output_multiplier": 0.08838834764831845, "max_attn_value": 30.0, "max_position_embeddings": 8192,
+      "embedding_multiplier_scale": 78.38367176906169, "rms_norm_eps": 1e-05, "num_experts_per_tok": 2,
+      "num_experts": 8, "output_router_logits": false, "router_aux_loss_coef": 0.001)";
+  Model model = read(shape + R"(, "output_multiplier_scale": 0.5773502691896257})");
+  const Model shipped = load_model("grok-1");
+  model.name = shipped.name, model.source = shipped.source;
+  EXPECT_EQ(model, shipped);
+  EXPECT_THAT(message_for(shape + "}"), testing::HasSubstr("output_multiplier_scale"));
+}
+
 // Kimi K2's description is V3's by another name; its YaRN ramp begins where it ends.
 TEST(HuggingFace, KimiK2IsReadAsV3) {
   const Model model = read(R"({"model_type": "kimi_k2", "num_hidden_layers": 61, "hidden_size": 7168,
@@ -299,7 +374,7 @@ TEST(HuggingFace, UnsupportedTypesAndMissingMembersAreNamed) {
       message_for(R"({"model_type": "bert"})"),
       "config.json#/model_type: unknown value \"bert\"; known: gpt2, gpt_neox, llama, mistral, qwen2, qwen3, "
       "qwen3_moe, mixtral, falcon, phi3, nemotron, gpt_oss, gemma2, gemma3_text, deepseek_v2, deepseek_v3, kimi_k2, "
-      "glm4_moe");
+      "glm4_moe, llama4, llama4_text, grok-1");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2"})"), "config.json#: missing \"n_layer\"; add it");
   EXPECT_EQ(message_for(R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9,
                             "n_positions": 4, "activation_function": "silu"})"),

@@ -35,6 +35,14 @@ std::string message_with(const std::string& key, const json& value, const std::s
   return "nothing thrown";
 }
 
+TEST(ModelJson, WhatStandsOnlyWithOthersIsNamed) {
+  EXPECT_THAT(message_with("temperature", {{"slope", 0.1}, {"run", 8}}),
+              testing::HasSubstr("do not turn (plain_full)"));
+  EXPECT_THAT(message_with("plain_head_norms", true), testing::HasSubstr("stands with rotary positions"));
+  EXPECT_THAT(message_with("window", {{"keys", 2}, {"full_every", 2}, {"plain_full", true}}),
+              testing::HasSubstr("where positions are rotary and some layers see all keys"));
+}
+
 TEST(ModelJson, DefaultsAreThoseOfAGpt2Block) {
   const Model model = model_from_json(smallest(), "m.json");
   EXPECT_EQ(model.kv_heads, 4);

@@ -46,6 +46,26 @@ TEST(LayerKinds, WindowsMayBeginLaterAndLeaveOutEveryFewLayers) {
   EXPECT_EQ(layer_kinds(model)[1].count, 3);
 }
 
+// Heads of layers that see all keys may not turn, and are not normalised there then.
+TEST(LayerKinds, FullLayersMayHaveNoPositions) {
+  Model model;
+  model.layers = 4;
+  model.positions = Positions::kRotary;
+  model.plain_head_norms = true;
+  model.window = Window{.keys = 8, .full_every = 4, .chunked = true, .plain_full = true};
+  EXPECT_TRUE(model.turns(model.layer_kind(2)));
+  EXPECT_TRUE(model.norms_heads(model.layer_kind(2)));
+  EXPECT_FALSE(model.turns(model.layer_kind(3)));
+  EXPECT_FALSE(model.norms_heads(model.layer_kind(3)));
+}
+
+// Of 20 tokens chunks of 8 see 4 in the mean, the last of 4 see 2: (8 · 4 + 8 · 4 + 4 · 2) / 20.
+TEST(LayerKinds, ChunksSeeTheTrianglesOnTheDiagonal) {
+  EXPECT_EQ(keys_seen(16, 8, true), 4);
+  EXPECT_NEAR(keys_seen(20, 8, true), 3.6, 1e-12);
+  EXPECT_EQ(keys_seen(8, 8, true), 4);
+}
+
 // Dense, dense, mixture, ...: one layer from 4 on is as layer 0, two are as 1 and 2, and three from 5 on as 2, 3 and 4.
 TEST(LayerKinds, RunsOfEqualKindsBeginWhereTheFirstOfThemDoes) {
   const Model model = every_third_a_mixture(9);

@@ -24,7 +24,7 @@ std::string printed(const std::string& name, int digits) {
 
 TEST(ShippedModels, EveryOneLoadsHasASourceAndSurvivesARoundTrip) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_EQ(names.size(), 75u);
+  EXPECT_EQ(names.size(), 78u);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
@@ -92,6 +92,22 @@ TEST(ShippedModels, KimiAndGlmHaveThePrintedSizes) {
   EXPECT_NEAR(billions_active("glm4.5"), 32, 2);
   EXPECT_EQ(printed("glm4.5-air", 0), "107B");
   EXPECT_NEAR(billions_active("glm4.5-air"), 12, 2);
+}
+
+// The released files have 108,641,793,536 and 401,583,781,376 numbers, of which 871,932,416 see images: a vision model
+// of 34 layers, its adapter and a projection to the hidden width. Of the text model a token uses 17B each.
+TEST(ShippedModels, Llama4HasTheCountsOfTheReleasedWeights) {
+  EXPECT_EQ(shipped_total("llama4-scout"), 108641793536 - 871932416);
+  EXPECT_EQ(shipped_total("llama4-maverick"), 401583781376 - 871932416);
+  EXPECT_NEAR(billions_active("llama4-scout"), 17, .3);
+  EXPECT_NEAR(billions_active("llama4-maverick"), 17, .3);
+}
+
+// "314B parameters" (README.md of the release): the layers'; its embedding has 0.8 billion more.
+TEST(ShippedModels, Grok1HasThePrintedSize) {
+  const ParameterCount count = count_parameters(load_model("grok-1"));
+  EXPECT_NEAR(static_cast<double>(count.total - count.token_embedding) / 1e9, 314.5, .5);
+  EXPECT_EQ(count.token_embedding, 131072 * 6144);
 }
 
 TEST(ShippedModels, PhiAndMistralHaveTheCountsOfTheReleasedWeights) {

@@ -23,6 +23,7 @@ void expect_agreement(const std::string& name) {
   EXPECT_LE(a.gradient_norms, kTolerance);
   EXPECT_LE(a.losses, kTolerance);
   EXPECT_LE(a.split_losses, kTolerance);
+  EXPECT_LE(a.kept, 1e-5);
 }
 
 /// Read as ours and written again, the file has the tensors that transformers wrote: it can read what we write.
@@ -74,7 +75,8 @@ TEST(Oracle, FilesAreWrittenAsTransformersWritesThem) {
   expect_same_file("qwen3");
   expect_same_file("qwen3-windows");
   expect_same_file("gpt-oss");
-  for (const char* mixture : {"mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe"}) {
+  for (const char* mixture :
+       {"mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe", "llama4", "llama4-dense", "grok-1"}) {
     expect_same_file(mixture);
   }
   expect_same_file_but_for_rounding("nemotron");
@@ -103,6 +105,14 @@ TEST(Oracle, DeepSeekV2AgreesWithPyTorch) { expect_agreement("deepseek-v2"); }
 TEST(Oracle, DeepSeekV3AgreesWithPyTorch) { expect_agreement("deepseek-v3"); }
 // V3's experts behind grouped keys with biases and norms, of whose heads half turns.
 TEST(Oracle, Glm4MoeAgreesWithPyTorch) { expect_agreement("glm4-moe"); }
+
+// Chunks and layers without positions in turn, norms of heads without weights, gates on what experts read.
+TEST(Oracle, Llama4AgreesWithPyTorch) { expect_agreement("llama4"); }
+// Every other layer dense, heads not normalised.
+TEST(Oracle, Llama4WithDenseLayersAgreesWithPyTorch) { expect_agreement("llama4-dense"); }
+
+// As the release computes it, written in PyTorch for this case: transformers has no Grok-1.
+TEST(Oracle, Grok1AgreesWithPyTorch) { expect_agreement("grok-1"); }
 
 // Norms of heads that are wider than hidden / heads.
 TEST(Oracle, Qwen3AgreesWithPyTorch) { expect_agreement("qwen3"); }
@@ -136,9 +146,9 @@ TEST(Oracle, BiasesOfQueriesKeysAndValuesAloneAreQwen2s) {
 }
 
 TEST(Oracle, WhatIsComputedIsWrittenBesideTheWeights) {
-  for (const char* name :
-       {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss", "gemma2",
-        "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe"}) {
+  for (const char* name : {"gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron",
+                           "gpt-oss", "gemma2", "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3",
+                           "glm4-moe", "llama4", "llama4-dense", "grok-1"}) {
     expect_same_config(name);
   }
 }

@@ -1,7 +1,7 @@
 """Randomly initialised models by transformers, and what PyTorch computes with them.
 
-make_cases.py FOLDER [SIZE]: FOLDER/NAME/ gets config.json and model.safetensors (as transformers saves them), tokens.bin
-(raw uint16), logits.safetensors and gradients.safetensors (names of the model's parameters), expected.json (training, losses
+make_cases.py FOLDER [SIZE [NAME...]]: FOLDER/NAME/ gets config.json and model.safetensors (as transformers saves them),
+tokens.bin (raw uint16), logits.safetensors and gradients.safetensors (names of the model's parameters), expected.json (training, losses
 and gradient norms). Every step trains on the whole of tokens.bin, so the order of samples does not matter.
 """
 
@@ -11,6 +11,7 @@ import sys
 
 import torch
 import transformers
+from grok import Grok1
 from safetensors.torch import save_file
 
 SIZES = {
@@ -153,6 +154,29 @@ def glm4_moe(s):
         bos_token_id=0, eos_token_id=0, pad_token_id=None))
 
 
+def llama4(s, **more):
+    model = transformers.Llama4ForCausalLM(transformers.Llama4TextConfig(
+        vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        head_dim=2 * s["hidden"] // s["heads"], intermediate_size=s["hidden"], intermediate_size_mlp=2 * s["hidden"],
+        num_local_experts=4, num_experts_per_tok=1, attention_chunk_size=s["sequence"] // 3,
+        no_rope_layer_interval=2, floor_scale=s["sequence"] // 4, attn_scale=0.3, bos_token_id=0, eos_token_id=0,
+        pad_token_id=None, **more))
+    with torch.no_grad():  # choices that rounding does not change
+        for layer in model.model.layers:
+            if layer.is_moe_layer:
+                layer.feed_forward.router.weight *= 30
+    return model
+
+
+def grok(s):
+    return Grok1(dict(
+        model_type="grok-1", vocab_size=s["vocab"], max_position_embeddings=s["sequence"], hidden_size=s["hidden"],
+        num_hidden_layers=s["layers"], num_attention_heads=s["heads"], num_key_value_heads=s["heads"] // 2,
+        intermediate_size=2 * s["hidden"], num_experts=4, num_experts_per_tok=2, rms_norm_eps=1e-5,
+        attn_output_multiplier=0.7, max_attn_value=2.0, embedding_multiplier_scale=3.0, output_multiplier_scale=0.6))
+
+
 def scaled(s, kind, **more):
     """Rotary positions that were trained on an eighth of the sequence before."""
     return dict(rope_type=kind, rope_theta=500.0, factor=4.0, original_max_position_embeddings=s["sequence"] // 8, **more)
@@ -184,9 +208,13 @@ CASES = {
     "deepseek-v2": deepseek_v2,
     "deepseek-v3": deepseek_v3,
     "glm4-moe": glm4_moe,
+    "llama4": lambda s: llama4(s, use_qk_norm=True, rope_parameters=scaled(
+        s, "llama3", low_freq_factor=0.2, high_freq_factor=0.2)),
+    "llama4-dense": lambda s: llama4(s, use_qk_norm=False, interleave_moe_layer_step=2),
+    "grok-1": grok,
 }
 GOLDEN = ["gpt2", "gpt2-exact", "llama", "llama3", "qwen3", "qwen3-windows", "phi3", "nemotron", "gpt-oss", "gemma2",
-          "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe"]
+          "gemma3", "mixtral", "qwen3-moe", "deepseek-v2", "deepseek-v3", "glm4-moe", "llama4", "llama4-dense", "grok-1"]
 
 
 def parameters_of(model):
@@ -202,12 +230,13 @@ def is_matrix(name, parameter):
 def as_saved(model, tensors):
     """Of parameters: a tensor for each expert under the name of the released files, zeros for what has no gradient."""
     mixtral_names = model.config.model_type == "mixtral"
+    as_they_are = model.config.model_type in ("gpt_oss", "llama4_text")  # in files too all experts are one tensor
     gate, up, down = ("w1", "w3", "w2") if mixtral_names else ("gate_proj", "up_proj", "down_proj")
     saved = {}
     for name, tensor in tensors.items():
         if mixtral_names:
             name = name.replace(".mlp.", ".block_sparse_moe.")
-        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+        if as_they_are or not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             saved[name] = tensor
             continue
         experts = name.rsplit(".", 1)[0]
@@ -257,7 +286,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     size = SIZES[sys.argv[2] if len(sys.argv) > 2 else "full"]
     torch.set_num_threads(1)
-    for name in GOLDEN if size is SIZES["golden"] else CASES:
+    for name in sys.argv[3:] or (GOLDEN if size is SIZES["golden"] else CASES):
         torch.manual_seed(11)
         model = CASES[name](size)
         with torch.no_grad():  # norms of 1 and biases of 0 would hide which is which

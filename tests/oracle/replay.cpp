@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/json_reader.h"
 #include "hardware_profiles/load.h"
@@ -153,6 +154,19 @@ void compare_logits(const Case& c, const fs::path& file, Agreement& agreement) {
         static_cast<float>(checkpoint::element(values, static_cast<std::int64_t>(i), checkpoint::Number::kF32));
   }
   agreement.logits = relative(ours, expected);
+  // The same behind a prompt of a quarter, and of one token.
+  for (const std::size_t prompt : {tokens.size() / 4, std::size_t{1}}) {
+    std::vector<float> row, whole;
+    forward.forget();
+    for (std::size_t i = prompt; i < tokens.size(); ++i) {
+      const auto unread = i == prompt ? std::span(tokens).first(prompt) : std::span(tokens).subspan(i - 1, 1);
+      const auto logits = forward.next(unread);
+      row.insert(row.end(), logits.begin(), logits.end());
+      const auto same = std::span(ours).subspan((i - 1) * logits.size(), logits.size());
+      whole.insert(whole.end(), same.begin(), same.end());
+    }
+    agreement.kept = std::max(agreement.kept, relative(row, whole));
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ struct Agreement {
   std::string name;
   double logits = 0, gradients = 0, losses = 0, gradient_norms = 0;
   double split_losses = 0;  ///< of the same training cut over two stages of two tensor ranks
+  double kept = 0;          ///< logits token by token, keys and values kept, from those of the whole text: ours alone
   std::string worst_gradient;
   double worst() const;
 };

@@ -7,13 +7,57 @@
 
 #include "runtime/cpu/variants/attention.h"
 
+#include <type_traits>
+
 #include "runtime/cpu/variants/kernels.h"
 
 namespace trivium::runtime::cpu::TRIVIUM_CPU_VARIANT {
 
+/// Adds the op's tokens to the keys and values that are kept of a text.
+template <class T>
+static void keep_keys(const KernelArguments& a, const AttentionShape& s) {
+  const KeptKeys& kept = *a.kept;
+  for (Index r = 0; r < a.op->m; ++r) {
+    const T* row = input<T>(a, 0) + r * s.width();
+    const T* values = row + (s.heads + s.kv_heads) * s.dim;
+    for (Index h = 0; h < s.kv_heads; ++h) {
+      const Index at = h * kept.room + a.past + r;
+      std::copy_n(row + (s.heads + h) * s.dim, s.dim, kept.keys + at * s.dim);
+      std::copy_n(values + h * s.value_dim, s.value_dim, kept.values + at * s.value_dim);
+    }
+  }
+}
+
+/// Of tokens that go on a text: the query heads of one key head at a time, over all that is kept and seen.
+template <class T>
+static void attention_behind(const KernelArguments& a, const AttentionShape& s) {
+  const KeptKeys& kept = *a.kept;
+  const Index group = s.heads / s.kv_heads;
+  const T scale = static_cast<T>(program::score_scale_of(*a.op));
+  const Sinks<T> sinks = sinks_of<T>(a, 1);
+  for (Index r = 0; r < a.op->m; ++r) {
+    const Index from = s.first_key(a.past + r), keys = a.past + r + 1 - from;
+    for (Index h = 0; h < s.kv_heads; ++h) {
+      const Index at = h * kept.room + from;
+      const ConstMatrix<T> q(input<T>(a, 0) + r * s.width() + s.query(h * group), group, s.dim);
+      const ConstMatrix<T> k(kept.keys + at * s.dim, keys, s.dim), v(kept.values + at * s.value_dim, keys, s.value_dim);
+      Matrix<T> p(scratch<T, 0>(group * keys), group, keys);
+      p.noalias() = q * k.transpose();
+      const T left = cap_scores(*a.op, p.data(), group, keys, keys, scale);
+      for (Index i = 0; i < group; ++i) softmax(p.data() + i * keys, {0, keys}, keys, left, sinks(h * group + i));
+      Matrix<T> y(output<T>(a, 0) + (r * s.heads + h * group) * s.value_dim, group, s.value_dim);
+      y.noalias() = p * v;
+    }
+  }
+}
+
 template <class T>
 static void attention(const KernelArguments& a) {
   const AttentionShape s = shape_of(*a.op);
+  if constexpr (std::is_same_v<T, float>) {
+    if (a.kept != nullptr) keep_keys<T>(a, s);
+    if (a.past > 0) return attention_behind<T>(a, s);
+  }
   const bool flash = a.op->flash;
   const Index out_width = s.heads * s.value_dim;
   const T scale = static_cast<T>(program::score_scale_of(*a.op));

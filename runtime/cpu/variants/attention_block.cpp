@@ -22,10 +22,10 @@ struct BlockPair {
   Index row, rows, keys;               ///< row: within the query chunk
   Index query_position, key_position;  ///< of the first ones, within the whole sample
   bool diagonal;
-  Index window;
+  const AttentionShape* shape;
   Seen seen(Index r) const {
-    const Index first = query_position + r - key_position - window + 1;
-    return {window > query_position + r - key_position ? 0 : std::min(first, keys), diagonal ? row + r + 1 : keys};
+    const Index first = shape->first_key(query_position + r) - key_position;
+    return {std::clamp(first, Index{0}, keys), diagonal ? row + r + 1 : keys};
   }
 };
 
@@ -57,17 +57,9 @@ static void for_each_pair(const KernelArguments& a, const RingShape& s, Visit vi
             if (theirs > mine) continue;
             const Index rows = std::min(kQueryBlock, s.chunk - row), base = sample * s.attention.sequence;
             const Index keys = theirs == mine ? row + rows : s.chunk;
-            const BlockPair pair{sample,
-                                 head,
-                                 base + q * s.chunk + row,
-                                 base + k * s.chunk,
-                                 row,
-                                 rows,
-                                 keys,
-                                 mine * s.chunk + row,
-                                 theirs * s.chunk,
-                                 theirs == mine,
-                                 s.attention.window};
+            const BlockPair pair{sample,      head, base + q * s.chunk + row, base + k * s.chunk, row,
+                                 rows,        keys, mine * s.chunk + row,     theirs * s.chunk,   theirs == mine,
+                                 &s.attention};
             if (!pair.seen(0).none()) visit(pair);  // the first row sees the earliest keys
           }
         }

@@ -2,8 +2,9 @@
 // 3): every rank reduces its own columns to a maximum and two sums per token; only those (T) numbers are communicated.
 //   loss = sum over tokens of (log sum exp(l - max) - (l_target - max)) * loss_weight,
 //   dl = (exp(l - max) / sum - [target]) * loss_weight * loss_scale.
-// With a soft cap c (Gemma 2, arXiv 2408.00118, section 2) l is c tanh(x / c) of the logits x, and dx = (1 - (l / c)^2)
-// dl. Columns from the true vocabulary on are padding: they take no part, and their gradient is 0.
+// With a factor s l is s x of the logits x, and dx = s dl; with a soft cap c too (Gemma 2, arXiv 2408.00118, section 2)
+// l is c tanh(s x / c), and dx = s (1 - (l / c)^2) dl. Columns from the true vocabulary on are padding: they take no
+// part, and their gradient is 0.
 
 #include <cmath>
 #include <limits>
@@ -19,13 +20,22 @@ static Index valid_columns(const KernelArguments& a) {
   return left < 0 ? 0 : left < a.op->n ? left : a.op->n;
 }
 
+template <class T>
+static T scale_of(const KernelArguments& a) {
+  return a.op->score_scale > 0 ? static_cast<T>(a.op->score_scale) : T(1);
+}
+
 /// The first columns of a row as the loss reads them, in scratch where they are not as they lie.
 template <class T>
 static const T* capped(const KernelArguments& a, const T* row, Index valid) {
-  const T cap = static_cast<T>(a.op->soft_cap);
-  if (!(cap > T(0))) return row;
+  const T cap = static_cast<T>(a.op->soft_cap), scale = scale_of<T>(a);
+  if (!(cap > T(0)) && scale == T(1)) return row;
   T* capped = scratch<T, 0>(valid);
-  Row<T>(capped, valid) = cap * (ConstRow<T>(row, valid) / cap).tanh();
+  if (cap > T(0)) {
+    Row<T>(capped, valid) = cap * (ConstRow<T>(row, valid) * (scale / cap)).tanh();
+  } else {
+    Row<T>(capped, valid) = ConstRow<T>(row, valid) * scale;
+  }
   return capped;
 }
 
@@ -76,6 +86,7 @@ static void loss_backward(const KernelArguments& a) {
     Row<T>(dlogits + valid, n - valid).setZero();
     if (target >= 0 && target < valid) dlogits[target] -= weight;
     if (a.op->soft_cap > 0) Row<T>(dlogits, valid) *= T(1) - (row / static_cast<T>(a.op->soft_cap)).square();
+    if (a.op->score_scale > 0) Row<T>(dlogits, valid) *= scale_of<T>(a);
   }
 }
 

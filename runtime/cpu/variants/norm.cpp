@@ -67,7 +67,7 @@ static void norm_backward(const KernelArguments& a) {
   if (dbias != nullptr) Row<T>(dbias, n) += dbias_sum;
 }
 
-/// A head of (T, q|k|v) that is normalised, with the weight of its kind.
+/// A head of (T, q|k|v) that is normalised, with the weight of its kind, if it has one (Llama 4's has none).
 struct Head {
   Index at, weight, sigma;  ///< first element, which input or output is its weight, place among the statistics
 };
@@ -87,10 +87,12 @@ static void head_norm(const KernelArguments& a) {
   const Index dim = op.head_dim, values = op.kv_heads * dim, at = (op.heads + op.kv_heads) * dim;
   for_each_head(op, [&](const Head& head) {
     const ConstRow<T> x(input<T>(a, 0) + head.at, dim);
-    const ConstRow<T> weight(input<T>(a, static_cast<std::size_t>(head.weight)), dim);
+    const T* weight = input<T>(a, static_cast<std::size_t>(head.weight));
     const T inverse = T(1) / std::sqrt(x.square().sum() / static_cast<T>(dim) + static_cast<T>(op.epsilon));
     output<T>(a, 1)[head.sigma] = inverse;
-    Row<T>(output<T>(a, 0) + head.at, dim) = x * inverse * weight;
+    Row<T> y(output<T>(a, 0) + head.at, dim);
+    y = x * inverse;
+    if (weight != nullptr) y *= ConstRow<T>(weight, dim);
   });
   for (Index r = 0; r < op.m; ++r) {
     const Index row = r * (at + values) + at;
@@ -109,8 +111,11 @@ static void head_norm_backward(const KernelArguments& a) {
     const ConstRow<T> x(input<T>(a, 0) + head.at, dim), dy(input<T>(a, 4) + head.at, dim);
     const T inverse = input<T>(a, 3)[head.sigma];
     xhat = x * inverse;
-    g = dy * ConstRow<T>(input<T>(a, which), dim);
-    Row<T>(output<T>(a, which), dim) += dy * xhat;
+    g = dy;
+    if (const T* weight = input<T>(a, which)) {
+      g *= ConstRow<T>(weight, dim);
+      Row<T>(output<T>(a, which), dim) += dy * xhat;
+    }
     const T mean_gx = (g * xhat).sum() / static_cast<T>(dim);
     Row<T>(output<T>(a, 0) + head.at, dim) = (g - xhat * mean_gx) * inverse;
   });

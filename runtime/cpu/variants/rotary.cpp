@@ -1,5 +1,6 @@
 // Rotary position embedding (Su et al. 2021, arXiv 2104.09864, eq. 34) on the q and k heads of (T, q|k|v), in place.
-// Half-split pairing as in llama: of the components that turn, i turns with i + half by position x frequency i.
+// Half-split pairing as in llama: of the components that turn, i turns with i + half by position x frequency i. And
+// what layers may have instead: queries that grow with their position (Nakanishi 2025, arXiv 2501.19399).
 
 #include <cmath>
 
@@ -71,7 +72,21 @@ static void rotary_backward(const KernelArguments& a) {
   turn<T>(a, T(-1));
 }
 
+/// The product is its own gradient.
+template <class T>
+static void scale_queries(const KernelArguments& a) {
+  const program::Op& op = *a.op;
+  const Index width = program::qkv_width_of(op), queries = op.n;
+  T* qkv = output<T>(a, 0);
+  if (a.in[0] != nullptr && a.in[0] != a.out[0]) Row<T>(qkv, op.m * width) = ConstRow<T>(input<T>(a, 0), op.m * width);
+  for (Index r = 0; r < op.m; ++r) {
+    const auto runs = static_cast<double>((position_of(a, r, op.sequence) + 1) / op.k);
+    Row<T>(qkv + r * width, queries) *= static_cast<T>(1 + op.score_scale * std::log1p(runs));
+  }
+}
+
 void add_rotary(KernelTable& table) {
+  table.add(program::OpKind::kScaleQueries, scale_queries<float>, scale_queries<double>);
   table.add(program::OpKind::kRotary, rotary<float>, rotary<double>);
   table.add(program::OpKind::kRotaryBackward, rotary_backward<float>, rotary_backward<double>);
 }

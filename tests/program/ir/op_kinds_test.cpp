@@ -78,6 +78,28 @@ TEST(OpWork, OfARingsStepsWithAWindowIsThatOfTheBusiestRank) {
   EXPECT_NEAR(flops_of(1, 0), 1536, 1e-9);
 }
 
+// Chunks of 4 of 10 keys: triangles of 4, 4 and 2 on the diagonal, (16 + 16 + 4) / 2 / 10 = 1.8 keys a query.
+TEST(OpWork, OfChunksCountsTheirTrianglesWithFlash) {
+  Op op = attention(OpKind::kAttention, true);
+  op.window = 4, op.chunked = true;
+  fill_work(op);
+  EXPECT_NEAR(op.flops, 4 * 20 * 1.8 * 12, 1e-9);
+}
+
+// 16 tokens on two ranks, chunks of a ring of 4, of attention 6, 6 and 4. In the first step rank 0 has the first,
+// 4²/2 = 8, and the last, 8: 16; rank 1 those between, tokens 4 and 5 apart, then 6 and 7, then 8 to 11: 2 + 2 + 8, and
+// the second sees 2 of the first: 8 more, 20. In the second step 4 and 5 see the first chunk, 2 · 4 = 8 scores, on rank
+// 1, and nothing is seen on rank 0, as token 12 begins a chunk.
+TEST(OpWork, OfARingsStepsWithChunksIsThatOfTheBusiestRank) {
+  Op op = attention(OpKind::kAttentionBlock, true);
+  op.m = 8, op.sequence = 16, op.parts = 2, op.window = 6, op.chunked = true;
+  fill_work(op);
+  EXPECT_NEAR(op.flops, 4 * 20 * 12, 1e-9);
+  op.k = 1;
+  fill_work(op);
+  EXPECT_NEAR(op.flops, 4 * 8 * 12, 1e-9);
+}
+
 // Scores 20 · 10 · 2 = 400: 9 B and 11 B each; layout 18 · 20 · 12 = 4,320 B, with one key-value head
 // 20 · 6 · (4 · (2 + 2) + 6 · 2) = 3,360 B.
 TEST(OpWork, OfAttentionMovesScoresOnlyUnfused) {

@@ -1,6 +1,7 @@
 // Causal attention against its definition and central differences, with grouped queries, unfused and flash.
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "tests/runtime/cpu/kernel_call.h"
@@ -12,6 +13,7 @@ struct Shape {
   int samples, sequence, heads, kv_heads, dim;
   bool flash;
   int window = 0;
+  bool chunked = false;
   std::int64_t tokens() const { return static_cast<std::int64_t>(samples) * sequence; }
   std::int64_t width() const { return static_cast<std::int64_t>(heads + 2 * kv_heads) * dim; }
   std::int64_t out() const { return static_cast<std::int64_t>(heads) * dim; }
@@ -29,6 +31,7 @@ void describe(Call& call, const Shape& s) {
   call.op.sequence = s.sequence;
   call.op.flash = s.flash;
   call.op.window = s.window;
+  call.op.chunked = s.chunked;
 }
 
 Attended forward(const Shape& s, const std::vector<double>& qkv) {
@@ -118,7 +121,8 @@ Attended definition(const Shape& s, const std::vector<double>& qkv) {
       for (int i = 0; i < s.sequence; ++i) {
         std::vector<double> p;
         double sum = 0;
-        const int first = s.window > 0 ? std::max(0, i - s.window + 1) : 0;
+        const int sliding = s.window > 0 ? std::max(0, i - s.window + 1) : 0;
+        const int first = s.chunked ? i - i % s.window : sliding;
         for (int j = first; j <= i; ++j) {
           double score = 0;
           for (int d = 0; d < s.dim; ++d) {
@@ -168,20 +172,27 @@ TEST_P(ShortAttention, BackwardIsTheDerivative) {
 const auto kShort =
     testing::Values(Shape{2, 7, 3, 3, 4, false}, Shape{2, 7, 3, 3, 4, true}, Shape{2, 5, 4, 2, 3, false},
                     Shape{2, 5, 4, 2, 3, true}, Shape{1, 5, 4, 1, 3, false}, Shape{1, 5, 4, 1, 3, true},
-                    Shape{2, 7, 2, 1, 3, false, 3}, Shape{2, 7, 2, 1, 3, true, 3}, Shape{1, 5, 2, 2, 3, true, 1});
+                    Shape{2, 7, 2, 1, 3, false, 3}, Shape{2, 7, 2, 1, 3, true, 3}, Shape{1, 5, 2, 2, 3, true, 1},
+                    Shape{2, 7, 2, 1, 3, false, 3, true}, Shape{2, 7, 2, 1, 3, true, 3, true});
 INSTANTIATE_TEST_SUITE_P(Short, Attention, kShort);
 INSTANTIATE_TEST_SUITE_P(Short, ShortAttention, kShort);
 INSTANTIATE_TEST_SUITE_P(Long, Attention,
                          testing::Values(Shape{1, 150, 2, 1, 4, false}, Shape{1, 150, 2, 1, 4, true},
                                          Shape{1, 150, 2, 1, 4, false, 40}, Shape{1, 150, 2, 1, 4, true, 40},
-                                         Shape{1, 150, 2, 1, 4, true, 70}));
+                                         Shape{1, 150, 2, 1, 4, true, 70}, Shape{1, 150, 2, 1, 4, false, 70, true},
+                                         Shape{1, 150, 2, 1, 4, true, 40, true}));
 
 // 150 tokens are two whole blocks of 64 query rows and a part of one. A directional derivative takes two evaluations:
 // (f(x + h d) - f(x - h d)) / 2h = gradient . d, with |f| ~ 10 good to 1e-9 absolute as in expect_gradient; the
 // gradient's own size is about 10 along a random direction.
 TEST(AttentionBlocks, MeetInTheBackwardOfALongSequence) {
-  for (const auto& [flash, window] : {std::pair{false, 0}, {true, 0}, {false, 70}, {true, 70}}) {
-    const Shape s{1, 150, 4, 2, 8, flash, window};
+  for (const auto& [flash, window, chunked] : {std::tuple{false, 0, false},
+                                               {true, 0, false},
+                                               {false, 70, false},
+                                               {true, 70, false},
+                                               {false, 70, true},
+                                               {true, 40, true}}) {
+    const Shape s{1, 150, 4, 2, 8, flash, window, chunked};
     const std::vector<double> qkv = numbers(s.tokens() * s.width(), 1), dy = numbers(s.tokens() * s.out(), 2);
     const std::vector<double> gradient = backward(s, qkv, dy);
     for (unsigned seed = 10; seed < 14; ++seed) {

@@ -14,8 +14,8 @@ using Labels = std::vector<std::int32_t>;
 /// Loss and gradient as a tensor group of `ranks` computes them, with `padded` columns over all.
 class Group {
  public:
-  Group(int ranks, std::int64_t padded, double soft_cap = 0)
-      : ranks_(ranks), columns_(padded / ranks), padded_(padded), soft_cap_(soft_cap) {}
+  Group(int ranks, std::int64_t padded, double soft_cap = 0, double scale = 0)
+      : ranks_(ranks), columns_(padded / ranks), padded_(padded), soft_cap_(soft_cap), scale_(scale) {}
 
   /// `logits` (T, vocabulary); padding columns are filled with a huge number, which must not matter.
   double run(const std::vector<double>& logits, const Labels& labels) {
@@ -63,6 +63,7 @@ class Group {
     c.arguments.vocabulary = kVocabulary;
     c.values.loss_weight = kWeight;
     c.op.soft_cap = soft_cap_;
+    c.op.score_scale = scale_;
     operands(c);
     c.run<double>();
   }
@@ -78,7 +79,7 @@ class Group {
 
   int ranks_;
   std::int64_t columns_, padded_;
-  double soft_cap_;
+  double soft_cap_, scale_;
   std::vector<std::vector<double>> parts_;
 };
 
@@ -116,6 +117,19 @@ TEST(Loss, OfCappedLogitsIsThatOfWhatTheyBecome) {
   one.run(logits, labels);
   const std::vector<double> gradient = one.gradient();
   expect_gradient(logits, gradient, [&] { return Group(1, kVocabulary, 2).run(logits, labels); });
+}
+
+TEST(Loss, OfScaledLogitsIsThatOfWhatTheyBecome) {
+  std::vector<double> logits = numbers(kTokens * kVocabulary, 1);
+  for (const double cap : {0.0, 2.0}) {
+    std::vector<double> bent;
+    for (const double x : logits) bent.push_back(cap > 0 ? cap * std::tanh(3 * x / cap) : 3 * x);
+    EXPECT_NEAR(Group(2, 12, cap, 3).run(logits, kLabels), Group(1, kVocabulary).run(bent, kLabels), kRounding);
+    Group one(1, kVocabulary, cap, 3);
+    one.run(logits, kLabels);
+    const std::vector<double> gradient = one.gradient();
+    expect_gradient(logits, gradient, [&] { return Group(1, kVocabulary, cap, 3).run(logits, kLabels); });
+  }
 }
 
 TEST(Loss, DoesNotDependOnTheSplitOrOnPaddingColumns) {

@@ -221,6 +221,35 @@ TEST(Dispatch, PadsWithZerosAndItsGradientSumsRows) {
   EXPECT_EQ(dx, (std::vector<double>{5, 7}));
 }
 
+// Sigmoids .5 and .25 multiply what experts read, 4 and 8: rows of 2 and 2, which come back as they are. Their
+// gradients 5 and 7 are those of inputs by the gate, and of gates by the input.
+TEST(Dispatch, GatesMayMultiplyWhatExpertsRead) {
+  const std::vector<double> x{4, 8}, scores{0.5, 0.1, 0.2, 0.25}, dy{5, 7};
+  const Rows slots{0, 0, 1, 1};
+  std::vector<double> rows(2), y(2), d_rows(2), dx(2), d_gate(2, 9);
+  const auto prepare = [](Call& call) {
+    shape(call, 2, 2, 1);
+    call.routing.sigmoid = true;
+  };
+  Call forward(OpKind::kDispatch, 2, 1, 1);
+  prepare(forward);
+  forward.in(0, x).in(1, slots).in(2, scores).out(0, rows).run<double>();
+  EXPECT_EQ(rows, (std::vector<double>{2, 2}));
+  Call combine(OpKind::kCombine, 2, 1, 1);
+  prepare(combine);
+  combine.in(0, rows).in(2, slots).out(0, y).run<double>();
+  EXPECT_EQ(y, rows);
+  Call apart(OpKind::kCombineBackward, 2, 1, 1);
+  prepare(apart);
+  apart.in(0, dy).in(1, rows).in(3, slots).out(0, d_rows).run<double>();
+  EXPECT_EQ(d_rows, dy);
+  Call back(OpKind::kDispatchBackward, 2, 1, 1);
+  prepare(back);
+  back.in(0, dy).in(1, slots).in(3, x).in(4, scores).out(0, dx).out(1, d_gate).run<double>();
+  EXPECT_EQ(dx, (std::vector<double>{2.5, 1.75}));
+  EXPECT_EQ(d_gate, (std::vector<double>{20, 56}));
+}
+
 // Two parts of one row for each of two experts, k = n = 1, weights 10 and 100.
 TEST(ExpertMatmul, EveryExpertMeetsTheRowsOfAllParts) {
   const std::vector<double> x{1, 2, 3, 4}, w{10, 100};  // part 0: expert 0, expert 1; part 1: likewise

@@ -140,5 +140,27 @@ TEST(HeadNorm, BackwardIsTheDerivativeAlsoInPlace) {
   EXPECT_EQ(in_place, dx);
 }
 
+// Weights of 1 and none are the same.
+TEST(HeadNorm, WithoutWeightsLeavesRootMeanSquaresOfOne) {
+  HeadNorms t;
+  t.q_weight = t.k_weight = std::vector<double>(HeadNorms::kDim, 1);
+  const auto [want, sigma] = t.forward();
+  std::vector<double> y(want.size()), got_sigma(sigma.size()), dx(want.size()), want_dx(want.size());
+  std::vector<double> dq(HeadNorms::kDim), dk(HeadNorms::kDim);
+  Call plain(OpKind::kHeadNorm, HeadNorms::kRows, HeadNorms::kDim);
+  HeadNorms::describe(plain);
+  plain.in(0, t.x).out(0, y).out(1, got_sigma).run<double>();
+  EXPECT_EQ(y, want);
+  EXPECT_EQ(got_sigma, sigma);
+  Call weighed(OpKind::kHeadNormBackward, HeadNorms::kRows, HeadNorms::kDim);
+  HeadNorms::describe(weighed);
+  weighed.in(0, t.x).in(1, t.q_weight).in(2, t.k_weight).in(3, sigma).in(4, t.dy);
+  weighed.out(0, want_dx).out(1, dq).out(2, dk).run<double>();
+  Call back(OpKind::kHeadNormBackward, HeadNorms::kRows, HeadNorms::kDim);
+  HeadNorms::describe(back);
+  back.in(0, t.x).in(3, sigma).in(4, t.dy).out(0, dx).run<double>();
+  EXPECT_EQ(dx, want_dx);
+}
+
 }  // namespace
 }  // namespace trivium::runtime::cpu

@@ -91,5 +91,23 @@ TEST(Rotary, TakesTheTableItIsGivenEveryTime) {
   EXPECT_EQ(turned(OpKind::kRotary, qkv, 4, 0, false, still), qkv);
 }
 
+// Runs of 3 tokens: positions 0 and 1 have none behind them, 2 to 4 one (with their own), 5 two. Keys and values stay.
+TEST(ScaleQueries, GrowWithTheRunsBehindThem) {
+  constexpr std::int64_t kTokens = 12, kSpan = 6;  // two samples
+  const std::vector<double> qkv = numbers(kTokens * kWidth, 1);
+  std::vector<double> want = qkv, got = qkv;
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+    const std::int64_t p = t % kSpan;
+    const double factor = 1 + 0.5 * std::log(1.0 + (p < 2 ? 0 : p < 5 ? 1 : 2));
+    for (std::int64_t i = 0; i < kHeads * kDim; ++i) want[static_cast<std::size_t>(t * kWidth + i)] *= factor;
+  }
+  Call call(OpKind::kScaleQueries, kTokens, kHeads * kDim, 3);
+  call.op.heads = kHeads, call.op.kv_heads = kKvHeads, call.op.head_dim = kDim;
+  call.op.sequence = kSpan;
+  call.op.score_scale = 0.5;
+  call.in(0, got).out(0, got).run<double>();
+  expect_near(got, want, kRounding);
+}
+
 }  // namespace
 }  // namespace trivium::runtime::cpu

@@ -135,8 +135,27 @@ TEST(CudaRefusal, NamesLatentAttentionAndTodaysRouters) {
   EXPECT_EQ(refusal_for(job), "the CUDA backend has no latent attention yet; use --backend cpu");
 }
 
+TEST(CudaRefusal, NamesWhatLlama4AndGrokAdd) {
+  program::Job job = job_of(DType::kBf16);
+  job.model.positions = models::Positions::kRotary;
+  job.model.plain_head_norms = true;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no norms of heads without weights yet"));
+  job.model.plain_head_norms = false;
+  job.model.window = models::Window{.keys = 16, .full_every = 2, .chunked = true, .plain_full = true};
+  EXPECT_EQ(refusal_for(job), "");
+  job.model.temperature = models::Temperature{.slope = 0.1, .run = 8};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no queries that grow with their position yet"));
+  job = job_of(DType::kBf16);
+  job.model.linear_bias = false;
+  job.model.experts = models::Experts{.count = 4, .top_k = 2, .scales_input = true};
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no gates on what experts read yet"));
+  job = job_of(DType::kBf16);
+  job.model.logit_scale = 0.5;
+  EXPECT_THAT(refusal_for(job), testing::HasSubstr("no factors on logits yet"));
+}
+
 // Every op kind that computes has a twin in both types, and so a kernel: the table is the device's. Casts to 8 bits,
-// latent attention, dropless experts and biases of experts, which are refused by name, have none yet.
+// latent attention, dropless experts, biases of experts and growing queries, which are refused by name, have none yet.
 TEST(CudaOperations, CoverEveryKindThatComputes) {
   for (int kind = 0; kind < program::kOpKinds; ++kind) {
     program::Op op;
@@ -148,7 +167,7 @@ TEST(CudaOperations, CoverEveryKindThatComputes) {
     static const std::set<program::OpKind> kRefused = {
         program::OpKind::kQuantize,    program::OpKind::kLatentNorm,          program::OpKind::kLatentNormBackward,
         program::OpKind::kLatentHeads, program::OpKind::kLatentHeadsBackward, program::OpKind::kCountRows,
-        program::OpKind::kExpertBias,  program::OpKind::kExpertBiasBackward};
+        program::OpKind::kExpertBias,  program::OpKind::kExpertBiasBackward,  program::OpKind::kScaleQueries};
     const bool computes = !program::is_communication(op.kind) && !kRefused.contains(op.kind);
     EXPECT_EQ(found, computes) << name_of(op.kind);
   }

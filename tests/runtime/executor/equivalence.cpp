@@ -43,6 +43,11 @@ std::string combination_of(const program::Job& job) {
   if (job.model.branch_norms) text += " branch-norms";
   if (job.model.attention_soft_cap > 0) text += " soft-caps";
   if (job.model.attention_sinks) text += " sinks";
+  if (job.model.window && job.model.window->chunked) text += " chunked";
+  if (job.model.plain_head_norms) text += " plain-head-norms";
+  if (job.model.temperature) text += " temperature";
+  if (job.model.experts && job.model.experts->scales_input) text += " gates-on-input";
+  if (job.model.logit_scale != 1) text += " scaled-logits";
   if (job.model.window) text += fmt::format(" window={}", job.model.window->keys);
   if (job.model.kv_heads < job.model.heads) text += fmt::format(" kv={}", job.model.kv_heads);
   if (job.model.parallel_block) text += " parallel-block";

@@ -42,11 +42,11 @@ enum Field {
   kDropout,
   kFields
 };
-enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek };
+enum Shape { kGpt2, kLlama, kParallel, kMixture, kGptOss, kGemma, kDeepSeek, kLlama4, kGrok };
 
-constexpr std::array<int, kFields> kValues = {7, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 2, 3,
+constexpr std::array<int, kFields> kValues = {9, 3, 2, 3, 3, 2, 5, 4, 2, 2, 2, 2, 3,
                                               2, 2, 2, 2, 2, 2, 3, 3, 3, 2, 2, 2};
-constexpr int kMostValues = 7;
+constexpr int kMostValues = 9;
 using Choice = std::array<int, kFields>;
 using Pairs = std::bitset<kFields * kMostValues * kFields * kMostValues>;
 
@@ -62,6 +62,35 @@ Pairs pairs_of(const Choice& choice) {
     }
   }
   return pairs;
+}
+
+// Layers 0, 1 and 3 see chunks of five keys, 2 all without positions; 1 and 3 are mixtures.
+void add_llama4(models::Model& model) {
+  model.norm = models::Norm::kRmsNorm;
+  model.positions = models::Positions::kRotary;
+  model.activation = models::Activation::kSwiglu;
+  model.kv_heads = 2;
+  model.linear_bias = model.qkv_bias = model.tied_embeddings = false;
+  model.plain_head_norms = true;
+  model.window = models::Window{.keys = 5, .full_every = 3, .chunked = true, .plain_full = true};
+  model.temperature = models::Temperature{.slope = 0.5, .run = 3};
+  models::Experts e{.count = 4, .top_k = 1, .every = 2, .dropless = true, .imbalance = 2};
+  e.scores = models::Scores::kSigmoid;
+  e.scales_input = true, e.normalised = false;
+  e.shared_hidden = 32, e.dense_hidden = 96;
+  model.experts = e;
+}
+
+// Four norms a layer, capped scores, factors on embeddings and logits, shares of all experts as weights of two.
+void add_grok(models::Model& model) {
+  model.norm = models::Norm::kRmsNorm;
+  model.positions = models::Positions::kRotary;
+  model.activation = models::Activation::kGeglu;
+  model.kv_heads = 2;
+  model.linear_bias = model.qkv_bias = false;
+  model.branch_norms = true;
+  model.attention_soft_cap = 2, model.embedding_scale = 4, model.logit_scale = 0.6;
+  model.experts = models::Experts{.count = 4, .top_k = 2, .dropless = true, .imbalance = 2, .normalised = false};
 }
 
 program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
@@ -92,6 +121,8 @@ program::Job shaped(int shape, bool dropout, const program::Plan& plan) {
     e.shared_hidden = 32, e.dense_layers = 1, e.dense_hidden = 96;
     job.model.experts = e;
   }
+  if (shape == kLlama4) add_llama4(job.model);
+  if (shape == kGrok) add_grok(job.model);
   job.model.parallel_block = shape == kParallel;
   if (shape == kMixture) {
     job.model.linear_bias = false;

@@ -47,7 +47,14 @@ models::Model random_model(std::mt19937& random) {
     model.window = models::Window{.keys = one_of<std::int64_t>(random, {64, 300}),
                                   .first_layer = one_of<std::int64_t>(random, {0, 1}),
                                   .full_every = one_of<std::int64_t>(random, {0, 2, 3})};
+    model.window->chunked = one_of(random, {true, false});
+    const bool some_full = model.window->first_layer > 0 || model.window->full_every > 0;
+    if (some_full && model.positions == models::Positions::kRotary && one_of(random, {true, false})) {
+      model.window->plain_full = model.plain_head_norms = true;
+      model.temperature = models::Temperature{.slope = 0.1, .run = 100};
+    }
   }
+  if (model.experts) model.experts->scales_input = one_of(random, {true, false, false});
   return model;
 }
 

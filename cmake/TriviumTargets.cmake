@@ -30,15 +30,14 @@ endfunction()
 
 # Several files at a time share the time that what they include takes. Presets choose; others compile each file alone,
 # which shows that it includes what it needs. Files with compile options of their own stay alone.
-option(TRIVIUM_UNITY "Compile the sources of libraries several at a time" OFF)
-set(TRIVIUM_UNITY_BATCH 8 CACHE STRING "How many: more take less time in all, and more after each change")
+option(TRIVIUM_UNITY "Compile the sources of libraries eight at a time" OFF)
 
 # trivium_library(NAME SOURCES… DEPENDS…): the library of one folder, target trivium_NAME.
 function(trivium_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(trivium_${name} STATIC ${arg_SOURCES})
   trivium_common(trivium_${name})
-  set_target_properties(trivium_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD ${TRIVIUM_UNITY} UNITY_BUILD_BATCH_SIZE ${TRIVIUM_UNITY_BATCH})
+  set_target_properties(trivium_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD ${TRIVIUM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   target_compile_features(trivium_${name} PUBLIC cxx_std_20)
   target_link_libraries(trivium_${name} PUBLIC ${arg_DEPENDS})
 endfunction()

@@ -16,6 +16,7 @@
 #include "models/load.h"
 #include "program/plan/job_json.h"
 #include "simulator/placement/defaults.h"
+#include "simulator/placement/placed_cluster.h"
 
 namespace trivium::cli {
 namespace {
@@ -48,6 +49,13 @@ void read_sources(const JobOptions& options, JobRequest& request) {
   } else if (!options.plan_path.empty()) {
     request.cluster = hardware::cluster_at(file.cluster, options.plan_path + "#/cluster");
   }
+}
+
+/// Whether that many ranks run on the cores of the one node that the cluster is, though there are more of them.
+bool takes_turns(int ranks, const hardware::Cluster& cluster) {
+  program::Plan plan;
+  plan.data = ranks;
+  return simulator::shares_cores(plan, cluster);
 }
 
 void set_price(const std::string& text, hardware::Cluster& cluster) {
@@ -87,7 +95,9 @@ void add_job_options(CLI::App& command, JobOptions& options) {
   command.add_option("--cluster", options.cluster, "NAME:N, A:16+B:16, this-machine, or FILE.json")
       ->type_name("CLUSTER")
       ->group("Job");
-  command.add_option("--ranks", options.ranks, "Devices to use")->group("Job")->check(CLI::Range(1, kMostRanks));
+  command.add_option("--ranks", options.ranks, "Devices to use; of this-machine also more, which take turns")
+      ->group("Job")
+      ->check(CLI::Range(1, kMostRanks));
   for (const program::TrainingField& field : program::training_field_table()) {
     add_option(command, options, field.name, field.values, field.help, "Training");
   }
@@ -139,7 +149,7 @@ JobRequest resolve(const JobOptions& options) {
   if (!options.tokens.empty()) job.training.total_tokens = parse_tokens("--tokens", options.tokens);
   if (job.training.sequence == 0) job.training.sequence = job.model.max_sequence;
   if (job.training.global_batch == 0) fail_usage("no batch; give --global-batch SAMPLES");
-  if (request.ranks > request.cluster.devices()) {
+  if (request.ranks > request.cluster.devices() && !takes_turns(request.ranks, request.cluster)) {
     fail_usage(fmt::format("--ranks {}: the cluster has {} devices", request.ranks, request.cluster.devices()));
   }
   return request;

@@ -132,8 +132,9 @@ std::vector<Constraint> closed_unless_allowed(const std::vector<std::string>& al
   for (const std::string& feature : allowed) {
     const bool is_closed = std::find(closed.begin(), closed.end(), feature) != closed.end();
     if (is_closed || feature == "offload") continue;  // open anyway
-    fail(fmt::format("--allow {}: the search leaves out only {}; all else is open", base::quote(feature),
-                     fmt::join(closed, ", ")));
+    const std::string near = base::nearest(feature, closed);
+    fail(fmt::format("--allow {}: the search leaves out only {}; {}", base::quote(feature), fmt::join(closed, ", "),
+                     near.empty() ? "all else is open" : fmt::format("did you mean \"{}\"?", near)));
   }
   std::vector<Constraint> constraints;
   for (const std::string& feature : closed) {

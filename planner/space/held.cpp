@@ -40,7 +40,7 @@ class Holder {
       return "communication and copies take turns with the kernels there";
     }
     const bool is_context = field == "context" || field == "context_method";
-    if (is_context && request_.job.training.sequence < kLongSequence) {
+    if (is_context && request_.job.training.sequence < kLongSequence && !asks_for_context(request_)) {
       return fmt::format("sequences of fewer than {} tokens are not split", kLongSequence);
     }
     if (field == "attention" && !simulator::has_fused_attention(plan_, request_.cluster)) {

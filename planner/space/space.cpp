@@ -151,6 +151,8 @@ std::vector<ScheduleChoice> Space::shapes(const Plan& split, const PlacementChoi
   const Plan placed = with(split, layout);
   const auto add = [&](const ScheduleChoice& shape) {
     if (shape.activations != Storage::kNone && program::traits_of(shape.schedule).splits_backward) return;
+    const bool is_even = !given_.stage_layers.empty() || layers % (split.pipeline * shape.virtual_stages) == 0;
+    if (!is_even && !may_be_uneven()) return;
     if (of(Level::kSchedule).none() || allows(Level::kSchedule, with(placed, shape))) found.push_back(shape);
   };
   const bool open_layers = !fixed("stage_layers"), open_nodes = !fixed("stage_nodes");

@@ -21,6 +21,9 @@ inline constexpr std::int64_t kMostMicroBatch = 64;
 /// Tokens: shorter sequences fit a device; smaller parts leave attention blocks that are too small.
 inline constexpr std::int64_t kLongSequence = 8'192, kLeastPart = 4'096;
 
+/// Whether a least number of context ranks is asked for: sequences are then split however short they are.
+bool asks_for_context(const SearchRequest& request);
+
 /// Devices that plans of the request use: `request.ranks`, or all of the cluster.
 int ranks_of(const SearchRequest& request);
 

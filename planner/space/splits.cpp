@@ -45,9 +45,17 @@ std::vector<int> Space::tensors(int ranks) const {
   return some;
 }
 
+bool asks_for_context(const SearchRequest& request) {
+  return std::ranges::any_of(request.constraints, [](const Constraint& constraint) {
+    return constraint.kind == Constraint::Kind::kMin && constraint.field == "context" && constraint.value != "1";
+  });
+}
+
 std::vector<int> Space::contexts(int ranks) const {
-  if (fixed("context") || request_.job.training.sequence < kLongSequence) return {given_.context};
-  return divisors(ranks, std::min(kMostContext, request_.job.training.sequence / kLeastPart));
+  const bool asked = asks_for_context(request_);
+  const std::int64_t sequence = request_.job.training.sequence;
+  if (fixed("context") || (sequence < kLongSequence && !asked)) return {given_.context};
+  return divisors(ranks, std::min(kMostContext, asked ? sequence : sequence / kLeastPart));
 }
 
 std::vector<int> Space::pipelines(int ranks, int tensor) const {

@@ -12,6 +12,12 @@ bool all_devices_have(const hardware::Cluster& cluster, hardware::Arithmetic ari
                      [&](const hardware::NodeGroup& group) { return group.node.device.peak.contains(arithmetic); });
 }
 
+bool all_devices_are_cores(const hardware::Cluster& cluster) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const hardware::NodeGroup& group) {
+    return group.node.device.kind == hardware::DeviceKind::kCpu;
+  });
+}
+
 }  // namespace
 
 program::DType best_precision(const hardware::Cluster& cluster) {
@@ -33,7 +39,9 @@ bool has_fused_attention(const program::Plan& plan, const hardware::Cluster& clu
 }
 
 program::Attention best_attention(const program::Plan& plan, const hardware::Cluster& cluster) {
-  return has_fused_attention(plan, cluster) ? program::Attention::kFlash : program::Attention::kUnfused;
+  const bool is_ring = plan.context > 1 && plan.context_method == program::ContextMethod::kRing;
+  const bool fused = has_fused_attention(plan, cluster) || (is_ring && all_devices_are_cores(cluster));
+  return fused ? program::Attention::kFlash : program::Attention::kUnfused;
 }
 
 }  // namespace trivium::simulator

@@ -14,7 +14,8 @@ program::DType best_precision(const hardware::Cluster& cluster);
 /// bits on GPUs, any on cores.
 bool has_fused_attention(const program::Plan& plan, const hardware::Cluster& cluster);
 
-/// What trainers take where nothing is said: fused kernels where there are any.
+/// What trainers take where nothing is said: fused kernels where there are any, and for rings of cores, which run no
+/// other.
 program::Attention best_attention(const program::Plan& plan, const hardware::Cluster& cluster);
 
 }  // namespace trivium::simulator

@@ -28,7 +28,8 @@ dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=ranks)
 parallel_state.initialize_model_parallel(
     tensor_model_parallel_size=tensor, pipeline_model_parallel_size=settings["pipeline_model_parallel_size"],
     context_parallel_size=settings["context_parallel_size"],
-    expert_model_parallel_size=settings["expert_model_parallel_size"], create_gloo_process_groups=False)
+    expert_model_parallel_size=settings["expert_model_parallel_size"],
+    expert_tensor_parallel_size=settings["expert_tensor_parallel_size"], create_gloo_process_groups=False)
 known = TransformerConfig.__dataclass_fields__
 options = {name: value for name, value in settings.items() if name in known and name != "attention_backend"}
 options.update(params_dtype=torch.bfloat16, bf16=True, pipeline_dtype=torch.bfloat16, use_cpu_initialization=True,

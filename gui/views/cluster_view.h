@@ -2,6 +2,8 @@
 #pragma once
 
 #include <QComboBox>
+#include <QFormLayout>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -28,6 +30,8 @@ class ClusterView : public QWidget {
   QComboBox& colour() { return *colour_; }
   Marked<QLineEdit>& constant(NodeConstant which) { return *constants_[static_cast<std::size_t>(which)]; }
   QLabel& message() { return *message_; }
+  /// What all nodes have together.
+  const QLabel& totals() const { return *totals_; }
   /// Moves the nodes of a stage and says what that costs, or why it cannot.
   void move_stage(int stage, int node);
   QLabel& cost_of_move() { return *cost_; }
@@ -35,9 +39,16 @@ class ClusterView : public QWidget {
   void ask_new_kind();
 
  private:
+  QHBoxLayout* make_top();
+  QWidget* make_panel();
+  QWidget* make_nodes();
+  void set_up_groups();
+  QHBoxLayout* make_kinds();
+  QFormLayout* make_constants();
   void show_scenario();
   void show_selection(std::optional<int> rank);
   void show_groups();
+  void show_totals();
   void show_cost();
   void edit(const std::function<Scenario(Scenario)>& change, const QString& words);
   /// Empty: nothing.
@@ -49,7 +60,7 @@ class ClusterView : public QWidget {
   ClusterCanvas* canvas_;
   ClusterLegend* legend_;
   QComboBox* colour_;
-  QLabel* selection_;
+  QLabel *selection_, *totals_;
   QTableWidget* groups_;
   QComboBox* profile_;
   QPushButton* new_kind_;

@@ -94,15 +94,16 @@ TEST(Rotary, TakesTheTableItIsGivenEveryTime) {
 // Runs of 3 tokens: positions 0 and 1 have none behind them, 2 to 4 one (with their own), 5 two. Keys and values stay.
 TEST(ScaleQueries, GrowWithTheRunsBehindThem) {
   constexpr std::int64_t kTokens = 12, kSpan = 6;  // two samples
-  const std::vector<double> qkv = numbers(kTokens * kWidth, 1);
+  const std::vector<double> qkv = numbers(kTokens * kTurnedWidth, 1);
   std::vector<double> want = qkv, got = qkv;
   for (std::int64_t t = 0; t < kTokens; ++t) {
     const std::int64_t p = t % kSpan;
     const double factor = 1 + 0.5 * std::log(1.0 + (p < 2 ? 0 : p < 5 ? 1 : 2));
-    for (std::int64_t i = 0; i < kHeads * kDim; ++i) want[static_cast<std::size_t>(t * kWidth + i)] *= factor;
+    for (std::int64_t i = 0; i < kTurnedHeads * kTurnedDim; ++i)
+      want[static_cast<std::size_t>(t * kTurnedWidth + i)] *= factor;
   }
-  Call call(OpKind::kScaleQueries, kTokens, kHeads * kDim, 3);
-  call.op.heads = kHeads, call.op.kv_heads = kKvHeads, call.op.head_dim = kDim;
+  Call call(OpKind::kScaleQueries, kTokens, kTurnedHeads * kTurnedDim, 3);
+  call.op.heads = kTurnedHeads, call.op.kv_heads = kTurnedKvHeads, call.op.head_dim = kTurnedDim;
   call.op.sequence = kSpan;
   call.op.score_scale = 0.5;
   call.in(0, got).out(0, got).run<double>();
